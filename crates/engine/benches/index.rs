@@ -125,7 +125,7 @@ fn selections(db: &Db, series: u64) {
         let (found, micros) = median_micros(|| db.select(matchers).len());
         println!("select {name}: {found} series in {micros:.1} us");
     }
-    let values = || db.label_values(b"rack", &queries[4].1, None, usize::MAX);
+    let values = || db.label_values(b"rack", &queries[4].1, None, usize::MAX, None);
     let (found, micros) = median_micros(|| values().map_or(0, |listed| listed.len()));
     println!("values of rack where region=: {found} in {micros:.0} us");
 }

@@ -51,6 +51,7 @@ pub use latewood_codec::prefetch;
 pub use observe::histogram;
 
 // The database, its options and errors.
+pub use base::cancelled::Cancelled;
 pub use base::detail::Detail;
 pub use base::error::{Error, ErrorKind, Result};
 pub use base::options::{Defaults, Durability, Options};
@@ -66,7 +67,7 @@ pub use keyspace::creation::Create;
 pub use keyspace::expiry::{ExpireIf, Expiry};
 pub use log::{LogHole, Position};
 pub use write::append::{Append, Outcome};
-pub use write::copy::{Dump, DumpFault, Restored};
+pub use write::copy::{CopySource, Dump, DumpFault, Restored};
 pub use write::resolved::AppendTo;
 pub use write::scratch::Scratch;
 

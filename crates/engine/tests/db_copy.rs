@@ -138,9 +138,9 @@ fn a_dump_is_restored_whole() {
 fn a_dump_is_no_longer_than_asked_for() {
     let db = filled(&SimDisk::new(), 2);
     let bytes = db.dump(b"src").unwrap();
-    assert_eq!(db.dump_within(b"src", bytes.len()).unwrap(), bytes);
+    assert_eq!(db.dump_within(b"src", bytes.len(), None).unwrap(), bytes);
     for bytes_max in [0, 10, 100, bytes.len() / 2, bytes.len() - 1] {
-        let error = db.dump_within(b"src", bytes_max).unwrap_err();
+        let error = db.dump_within(b"src", bytes_max, None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit, "{bytes_max}: {error}");
     }
 }
@@ -159,7 +159,7 @@ fn what_does_not_fit_into_a_dump_is_not_read() {
         disk.set_bytes(&blocks.join(&name), bytes).unwrap();
     }
     let db = open(&disk).unwrap();
-    let kind = |bytes_max| db.dump_within(b"src", bytes_max).unwrap_err().kind();
+    let kind = |bytes_max| db.dump_within(b"src", bytes_max, None).unwrap_err().kind();
     assert_eq!(kind(usize::MAX), ErrorKind::Corrupt);
     assert_eq!(kind(1000), ErrorKind::Limit);
 }

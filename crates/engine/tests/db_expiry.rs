@@ -105,7 +105,11 @@ fn nobody_sees_a_series_once_its_time_has_come() {
         reverse: false,
     };
     assert_eq!(db.views(&selected, &whole, false).len(), 1);
-    assert!(db.label_names(&[], None, usize::MAX).unwrap().is_empty());
+    assert!(
+        db.label_names(&[], None, usize::MAX, None)
+            .unwrap()
+            .is_empty()
+    );
     db.maintain().unwrap();
     assert_eq!(world.expired(), [b"k"]);
     assert_gone(&db);

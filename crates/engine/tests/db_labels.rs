@@ -3,10 +3,11 @@
 
 mod db_support;
 
-use db_support::open;
+use db_support::{append, open, sample};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Db, ErrorKind, Listed, Values};
+use latewood_engine::{Cancelled, Db, ErrorKind, Listed, SeriesRef, Values};
 use latewood_model::{Labels, Matcher, SeriesOptions, Test};
+use std::sync::atomic::AtomicBool;
 
 fn labelled(pairs: &[(&str, &str)]) -> SeriesOptions {
     let pairs = pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
@@ -131,8 +132,8 @@ fn lists_of_names_and_values_are_no_longer_than_asked_for() {
     }
     let one = [Matcher::new(b"one", Test::Present)];
     for matchers in [&[][..], &one] {
-        let values = |bytes_max| db.label_values(b"one", matchers, None, bytes_max);
-        let names = |bytes_max| db.label_names(matchers, None, bytes_max);
+        let values = |bytes_max| db.label_values(b"one", matchers, None, bytes_max, None);
+        let names = |bytes_max| db.label_names(matchers, None, bytes_max, None);
         let needed = 10 * (1 + Listed::EACH_BYTES);
         assert_eq!(values(needed).unwrap().len(), 10);
         assert_eq!(values(needed - 1).unwrap_err().kind(), ErrorKind::Limit);
@@ -140,5 +141,49 @@ fn lists_of_names_and_values_are_no_longer_than_asked_for() {
         assert!(names(needed).unwrap().iter().eq([b"one"]));
         assert_eq!(names(needed - 1).unwrap_err().kind(), ErrorKind::Limit);
     }
-    assert!(db.label_values(b"two", &[], None, 0).unwrap().is_empty());
+    assert!(
+        db.label_values(b"two", &[], None, 0, None)
+            .unwrap()
+            .is_empty()
+    );
+}
+
+/// Sizes of what the reads of many series and of a whole one return.
+fn read_sizes(db: &Db, series: &[SeriesRef], cancelled: Cancelled<'_>) -> [usize; 7] {
+    let (all, one) = ([], [Matcher::new(b"one", Test::Present)]);
+    let values = |matchers: &[Matcher]| {
+        let values = db.label_values(b"one", matchers, None, usize::MAX, cancelled);
+        values.unwrap().len()
+    };
+    let info = db.info_until(b"0", cancelled).unwrap();
+    [
+        db.select_until(&one, cancelled).len(),
+        db.latest(series.to_vec(), true, cancelled).unwrap().len(),
+        db.group_by(series.to_vec(), b"one", cancelled).len(),
+        db.label_names(&all, None, usize::MAX, cancelled)
+            .unwrap()
+            .len(),
+        values(&all) + values(&one),
+        db.dump_within(b"0", usize::MAX, cancelled).unwrap().len(),
+        info.total_samples as usize,
+    ]
+}
+
+#[test]
+fn a_long_read_ends_once_nobody_wants_it() {
+    let db = open(&SimDisk::new()).unwrap();
+    for n in 0..10 {
+        let key = format!("{n}");
+        db.create(key.as_bytes(), &labelled(&[("one", &key)]))
+            .unwrap();
+        append(&db, &[sample(key.as_bytes(), 1, 1.0)]).unwrap();
+    }
+    let series = db.select(&[]);
+    let whole = read_sizes(&db, &series, Some(&AtomicBool::new(false)));
+    assert_eq!(whole, read_sizes(&db, &series, None));
+    let [.., dump_bytes, samples] = whole;
+    assert_eq!((&whole[..5], samples), (&[10, 10, 10, 1, 20][..], 1));
+    let early = read_sizes(&db, &series, Some(&AtomicBool::new(true)));
+    assert!(early[5] < dump_bytes);
+    assert_eq!((&early[..5], early[6]), (&[0; 5][..], 0));
 }

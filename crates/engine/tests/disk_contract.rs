@@ -219,6 +219,21 @@ fn a_mapped_file_that_is_cut_from_outside_takes_no_more_writes() {
     assert!(refused.to_string().contains("truncated"), "{refused}");
 }
 
+/// Its last page still takes writes: they are in no file.
+#[test]
+fn a_mapped_file_that_is_cut_inside_a_page_is_not_synced() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    let file = Env::real().disk.reserve(&path, 1 << 20).unwrap();
+    file.write_at(b"front", 0).unwrap();
+    file.sync().unwrap();
+    let outside = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    outside.set_len(5).unwrap();
+    file.write_at(b"behind", 5).unwrap();
+    let refused = file.sync().unwrap_err();
+    assert!(refused.to_string().contains("truncated"), "{refused}");
+}
+
 #[test]
 fn directories_are_made_with_their_parents() {
     on_all(|env, root| {

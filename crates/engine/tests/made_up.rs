@@ -4,7 +4,9 @@
 
 mod db_support;
 
+use crc_fast::crc32_iscsi;
 use db_support::{DIR, open, options, read, sample};
+use latewood_engine::io::Disk;
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::log::{GroupBuilder, Log, LogOptions, Position, RecordIter, Replay};
 use latewood_engine::{Db, Defaults, ErrorKind, Result};
@@ -36,6 +38,53 @@ fn add_to_log(disk: &SimDisk, timestamp: i64) {
     group.sample(SeriesId(0), timestamp, 1.0, DuplicatePolicy::Last);
     log.append(&mut group).unwrap();
     log.close().unwrap();
+}
+
+/// Bytes of a segment's header before its checksum, and where its copies stand.
+const HEADER_BYTES: usize = 60;
+const COPIES: [usize; 2] = [0, 4096];
+
+/// Puts `sequence` at these places of both copies of a segment's header.
+fn forge_header(bytes: &mut [u8], places: &[usize], sequence: u64) {
+    for copy in COPIES {
+        let header = &mut bytes[copy..copy + HEADER_BYTES + 4];
+        for &at in places {
+            header[at..at + 8].copy_from_slice(&sequence.to_le_bytes());
+        }
+        let checksum = crc32_iscsi(&header[..HEADER_BYTES]);
+        header[HEADER_BYTES..].copy_from_slice(&checksum.to_le_bytes());
+    }
+}
+
+#[test]
+fn a_log_whose_sequences_are_spent_is_refused_or_begun_anew() {
+    // Of the first group, the newest durable one, and the oldest needed one.
+    let places: [&[usize]; 3] = [&[24], &[24, 32], &[24, 32, 40]];
+    let sequences = [1 << 63, u64::MAX - 1, u64::MAX];
+    for (places, sequence) in places.iter().flat_map(|p| sequences.map(|s| (p, s))) {
+        let disk = SimDisk::new();
+        let db = open(&disk).unwrap();
+        db_support::append(&db, &[sample(b"a", 5, 1.0)]).unwrap();
+        db.close().unwrap();
+        let dir = Path::new(DIR).join("wal");
+        for name in disk.list(&dir).unwrap() {
+            let mut bytes = disk.bytes(&dir.join(&name)).unwrap();
+            if bytes.starts_with(b"LWOODWAL") {
+                forge_header(&mut bytes, places, sequence);
+                disk.set_bytes(&dir.join(&name), bytes).unwrap();
+            }
+        }
+        match open(&disk) {
+            Ok(db) => {
+                for at in 10..15 {
+                    db_support::append(&db, &[sample(b"b", at, 1.0)]).unwrap();
+                }
+                db.close().unwrap();
+                assert_eq!(read(&open(&disk).unwrap(), b"b").unwrap().len(), 5);
+            }
+            Err(error) => assert!(error.to_string().contains("/db/wal"), "{error}"),
+        }
+    }
 }
 
 #[test]

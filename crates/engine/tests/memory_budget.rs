@@ -55,8 +55,12 @@ impl World {
 
     /// The same, until nothing that was held before counts.
     fn hold_for_long(&self, bytes: u64) {
+        self.hold_for_ms(bytes, 5_000);
+    }
+
+    fn hold_for_ms(&self, bytes: u64, ms: u32) {
         self.hold(bytes);
-        self.clock.advance_ms(5_000);
+        self.clock.advance_ms(ms);
         self.db.maintain().unwrap();
     }
 
@@ -224,6 +228,23 @@ fn a_new_series_waits_for_memory_a_bounded_time() {
     });
     // Others that come meanwhile do not wait: nobody moves the clock.
     assert_eq!(world.add(b"f"), Err(Refusal::OutOfMemory));
+    // Nor do they where memory comes and goes.
+    for key in [b"g", b"h", b"i"] {
+        world.hold(BUDGET / 2);
+        assert_eq!(world.add(key), Ok(1));
+        world.hold_for_ms(BUDGET / 100 * 88, 1_000);
+        assert_eq!(world.add(b"f"), Err(Refusal::OutOfMemory));
+    }
+    // Once it has been there for a while they do again.
+    world.hold_for_long(BUDGET / 2);
+    full();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            world.hold(BUDGET / 2);
+        });
+        assert_eq!(world.add(b"f"), Ok(1));
+    });
 }
 
 #[test]
@@ -325,12 +346,8 @@ fn heads_are_counted_down_when_series_go() {
     assert_eq!(counted(), 0);
 }
 
-/// What reads keep at hand is a small part of the budget, and goes before a
-/// write is refused for it.
-#[test]
-fn what_was_read_from_blocks_gives_way_to_writes() {
-    let world = World::open(options(1));
-    let db = &world.db;
+/// Writes blocks of more than the budget.
+fn fill_blocks(db: &Db) {
     let mut bits = 1_u64;
     for round in 0..5 {
         for series in 0..400 {
@@ -345,13 +362,25 @@ fn what_was_read_from_blocks_gives_way_to_writes() {
         }
         db.flush().unwrap();
     }
-    let read_all = || {
-        for series in 0..400 {
-            let key = format!("k{series}");
-            assert_eq!(timestamps(db, key.as_bytes()).len(), 500);
-        }
-        db.memory().block_bytes as u64
-    };
+}
+
+/// Reads them; what of it is kept at hand.
+fn read_all(db: &Db) -> u64 {
+    for series in 0..400 {
+        let key = format!("k{series}");
+        assert_eq!(timestamps(db, key.as_bytes()).len(), 500);
+    }
+    db.memory().block_bytes as u64
+}
+
+/// What reads keep at hand is a small part of the budget, and goes before a
+/// write is refused for it.
+#[test]
+fn what_was_read_from_blocks_gives_way_to_writes() {
+    let world = World::open(options(1));
+    let db = &world.db;
+    fill_blocks(db);
+    let read_all = || read_all(db);
     let roots = 64 << 10;
     let held = read_all();
     assert!(
@@ -368,4 +397,31 @@ fn what_was_read_from_blocks_gives_way_to_writes() {
     assert!(db.is_out_of_memory());
     let held = db.memory().block_bytes as u64;
     assert!(held < roots, "{held} bytes are kept though memory is out");
+}
+
+/// While a new series waits, reads need not go to the disk again and again.
+#[test]
+fn what_is_read_while_a_new_series_waits_is_kept_at_hand() {
+    let world = World::open(Options {
+        background: true,
+        ..options(1)
+    });
+    let db = &world.db;
+    let held = || db.memory().block_bytes as u64;
+    world.hold(BUDGET / 4);
+    fill_blocks(db);
+    world.hold_for_long(BUDGET / 100 * 88);
+    let (all, pause) = (read_all(db), std::time::Duration::from_millis(20));
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(world.add(b"new"), Ok(1)));
+        while held() > all / 2 {
+            std::thread::yield_now();
+        }
+        // From here on nobody measures the memory: the clock stands still.
+        let before = read_all(db);
+        std::thread::sleep(pause);
+        let after = held();
+        world.hold(BUDGET / 4);
+        assert_eq!(before, after);
+    });
 }

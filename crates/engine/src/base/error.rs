@@ -90,6 +90,11 @@ impl Error {
         self
     }
 
+    /// Whether it names the file concerned.
+    pub(crate) fn names_file(&self) -> bool {
+        self.0.path.is_some()
+    }
+
     /// Whether the cause is a missing file.
     pub fn is_not_found(&self) -> bool {
         let source = self.0.source.as_ref();

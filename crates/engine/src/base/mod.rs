@@ -1,6 +1,7 @@
 //! What every floor above may use: errors, options, file names, limits of time
 //! windows, slabs and hash tables. No lock is held across a call, no I/O.
 
+pub(crate) mod cancelled;
 pub(crate) mod detail;
 pub(crate) mod error;
 pub mod names;

@@ -1,5 +1,6 @@
 //! Reads: samples, queries, selection by labels, and listings.
 
+use crate::base::cancelled::Cancelled;
 use crate::base::error::Result;
 use crate::db::Db;
 use crate::format::rule::RuleInfo;
@@ -10,7 +11,6 @@ use crate::read::many::{Latest, SeriesView, View};
 use crate::read::spread::Spread;
 use latewood_model::{Aggregator, Labels, Matcher, Sample};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 impl Db {
     /// Whether a series exists under `key`.
@@ -45,20 +45,26 @@ impl Db {
     /// order of the values; within a group the series keep their order. A series
     /// that has the label several times is grouped by the first value. Series
     /// without the label and removed series are left out. Linear in the labels of
-    /// the series.
+    /// the series. Once `cancelled` is true, it returns early, with any groups.
     pub fn group_by(
         &self,
         series: Vec<SeriesRef>,
         name: &[u8],
+        cancelled: Cancelled<'_>,
     ) -> Vec<(Box<[u8]>, Vec<SeriesRef>)> {
-        self.reader.group_by(series, name)
+        self.reader.group_by(series, name, cancelled)
     }
 
     /// The series that match all `matchers`, in byte order of their keys; all
     /// series if there is no matcher. Includes everything acknowledged before the
     /// call. Linear in the series selected and the label values tested.
     pub fn select(&self, matchers: &[Matcher]) -> Vec<SeriesRef> {
-        self.reader.select(matchers)
+        self.select_until(matchers, None)
+    }
+
+    /// As [`Db::select`]. Once `cancelled` is true, it returns early, with any series.
+    pub fn select_until(&self, matchers: &[Matcher], cancelled: Cancelled<'_>) -> Vec<SeriesRef> {
+        self.reader.select_until(matchers, cancelled)
     }
 
     /// The labels of a series, in the order the client gave them; `None` if the
@@ -87,7 +93,7 @@ impl Db {
         query: &RangeQuery,
         reducer: Aggregator,
         spread: Spread,
-        cancelled: Option<&AtomicBool>,
+        cancelled: Cancelled<'_>,
     ) -> Result<Columns> {
         self.reader
             .reduce(series, query, reducer, spread, cancelled)
@@ -110,7 +116,13 @@ impl Db {
     /// Estimates how many samples the series under `key` has; `None` if there is no
     /// such series.
     pub fn samples_of(&self, key: &[u8]) -> Option<u64> {
-        self.reader.samples_of(key)
+        self.reader.samples_of(key, false)
+    }
+
+    /// Estimates how many samples [`Db::info`] decodes: few unless many late ones are
+    /// pending; `None` if there is no such series.
+    pub fn samples_of_info(&self, key: &[u8]) -> Option<u64> {
+        self.reader.samples_of(key, true)
     }
 
     /// The number of distinct label pairs.
@@ -118,8 +130,9 @@ impl Db {
         self.parts.core.index.pair_count()
     }
 
-    /// The maximum number of series that match all `matchers`, by the lists of
-    /// the matchers alone; the number of all series if there is no matcher.
+    /// About the maximum number of series that match all `matchers`, by the lists of
+    /// the matchers alone; the number of all series if there is no matcher. Changes that
+    /// the index has not taken up yet do not count.
     pub fn series_about(&self, matchers: &[Matcher]) -> u64 {
         self.reader.series_about(matchers)
     }
@@ -135,11 +148,17 @@ impl Db {
     }
 
     /// The newest samples of `series`, in their order; removed series are skipped.
+    /// Once `cancelled` is true, it returns early, with those of any series.
     ///
     /// # Errors
     /// `Corrupt`.
-    pub fn latest(&self, series: Vec<SeriesRef>, with_labels: bool) -> Result<Vec<Latest>> {
-        self.reader.latest(series, with_labels)
+    pub fn latest(
+        &self,
+        series: Vec<SeriesRef>,
+        with_labels: bool,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Vec<Latest>> {
+        self.reader.latest(series, with_labels, cancelled)
     }
 
     /// The key of a random series, all about equally likely; `None` if there are
@@ -150,7 +169,7 @@ impl Db {
 
     /// The distinct label names of the series that match all `matchers` and whose
     /// keys pass `may_see`, in byte order. Without matchers and `may_see`, no
-    /// series is read.
+    /// series is read. Once `cancelled` is true, it returns early, with any names.
     ///
     /// # Errors
     /// `Limit` if the names take more than `bytes_max` bytes, counting
@@ -160,8 +179,10 @@ impl Db {
         matchers: &[Matcher],
         may_see: Option<MaySee<'_>>,
         bytes_max: usize,
+        cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
-        self.reader.label_names(matchers, may_see, bytes_max)
+        self.reader
+            .label_names(matchers, may_see, bytes_max, cancelled)
     }
 
     /// The distinct values of the label `name`, selected and ordered as in
@@ -175,8 +196,10 @@ impl Db {
         matchers: &[Matcher],
         may_see: Option<MaySee<'_>>,
         bytes_max: usize,
+        cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
-        self.reader.label_values(name, matchers, may_see, bytes_max)
+        self.reader
+            .label_values(name, matchers, may_see, bytes_max, cancelled)
     }
 
     /// The values of the label `name` that pass `test`. Each value is tested once,

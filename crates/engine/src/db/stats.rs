@@ -1,6 +1,7 @@
 //! Figures of a database and of one series.
 
 use crate::background::FlushStats;
+use crate::base::cancelled::Cancelled;
 use crate::base::error::Result;
 use crate::db::Db;
 use crate::keyspace::core::Core;
@@ -97,12 +98,20 @@ pub struct ChunkInfo {
 }
 
 impl Db {
-    /// Figures of the series under `key`, at one moment. If late samples are
-    /// pending, the whole series is read for an exact count.
+    /// Figures of the series under `key`, at one moment. For an exact count, what late
+    /// samples are pending for is read.
     ///
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
     pub fn info(&self, key: &[u8]) -> Result<SeriesInfo> {
+        self.info_until(key, None)
+    }
+
+    /// As [`Db::info`]. Once `cancelled` is true, it returns early, with any figures.
+    ///
+    /// # Errors
+    /// As [`Db::info`].
+    pub fn info_until(&self, key: &[u8], cancelled: Cancelled<'_>) -> Result<SeriesInfo> {
         let (whole, mut info) = self.reader.read_numbered(key, |series, id| {
             let floor = self.parts.core.store.blocks.floor();
             let info = SeriesInfo {
@@ -116,7 +125,8 @@ impl Db {
             (series.snapshot(floor, Timestamp::MAX), info)
         })?;
         info.chunks = chunks_of(&whole);
-        (info.total_samples, info.first_timestamp) = MergeSource::new(whole, false)?.count()?;
+        (info.total_samples, info.first_timestamp) =
+            MergeSource::new(whole, false)?.count(cancelled)?;
         Ok(info)
     }
 

@@ -1,5 +1,6 @@
 //! Writes: samples, series, copies and expiry.
 
+use crate::base::cancelled::Cancelled;
 use crate::base::error::Result;
 use crate::db::Db;
 use crate::index::SeriesRef;
@@ -7,7 +8,7 @@ use crate::keyspace::creation::Create;
 use crate::keyspace::expiry::{ExpireIf, Expiry};
 use crate::log::Position;
 use crate::write::append::Outcome;
-use crate::write::copy::{Dump, Restored};
+use crate::write::copy::{CopySource, Dump, Restored};
 use crate::write::resolved::AppendTo;
 use crate::write::scratch::Scratch;
 use latewood_model::{SeriesOptions, Timestamp};
@@ -132,6 +133,29 @@ impl Db {
         self.writer.copy(from, to, replace)
     }
 
+    /// The series under `key` at this moment, for [`Db::copy_from`].
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`.
+    pub fn copy_source(&self, key: &[u8]) -> Result<CopySource> {
+        self.writer.copy_source(key)
+    }
+
+    /// As [`Db::copy`], in two steps. `before` is called when the copy is complete,
+    /// before anybody sees it.
+    ///
+    /// # Errors
+    /// Those of [`Db::copy`].
+    pub fn copy_from(
+        &self,
+        source: CopySource,
+        to: &[u8],
+        replace: bool,
+        before: impl FnOnce(),
+    ) -> Result<(bool, Position)> {
+        self.writer.copy_from(source, to, replace, before)
+    }
+
     /// Serializes the series under `key` for [`Db::restore`]: its samples, options
     /// and labels, not its expiry. Linear in the samples.
     ///
@@ -142,12 +166,18 @@ impl Db {
     }
 
     /// As [`Db::dump`], in at most `bytes_max` bytes. Stops reading the series
-    /// once the limit is exceeded.
+    /// once the limit is exceeded, and once `cancelled` is true: then the dump may lack
+    /// samples.
     ///
     /// # Errors
     /// `Limit` if the dump would be longer, and those of [`Db::dump`].
-    pub fn dump_within(&self, key: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
-        self.writer.dump_within(key, bytes_max)
+    pub fn dump_within(
+        &self,
+        key: &[u8],
+        bytes_max: usize,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Vec<u8>> {
+        self.writer.dump_within(key, bytes_max, cancelled)
     }
 
     /// Creates a series under `to` from `dump`. It expires at `expires_at_ms`,

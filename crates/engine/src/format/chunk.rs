@@ -167,9 +167,7 @@ impl Chunk {
             if first < 0 {
                 return Err(no_chunk("it begins before 1970"));
             }
-            if !chunk.frames.is_empty() && first <= chunk.last {
-                return Err(no_chunk("its frames do not ascend"));
-            }
+            chunk.check_follows(first)?;
             if u32::try_from(start).is_err() {
                 return Err(no_chunk("it is longer than 4 GiB"));
             }
@@ -199,8 +197,10 @@ impl Chunk {
         size_of::<Self>() + self.frames.capacity() * size_of::<FrameRef>() + self.bytes.capacity()
     }
 
-    /// Encodes samples as the next frame. They must be newer than those of the
-    /// chunk.
+    /// Encodes samples as the next frame.
+    ///
+    /// # Errors
+    /// `Corrupt` if they do not ascend or are not newer than those of the chunk.
     pub(crate) fn push_samples(
         &mut self,
         encoder: &mut Encoder,
@@ -212,6 +212,7 @@ impl Chunk {
         let (Some(&first), Some(&last)) = (timestamps.first(), timestamps.last()) else {
             return Ok(());
         };
+        self.check_follows(first)?;
         let start = self.bytes.len();
         match shape.encoding {
             Encoding::Compressed => encoder.encode(timestamps, values, hint, &mut self.bytes),
@@ -222,10 +223,13 @@ impl Chunk {
         Ok(())
     }
 
-    /// Copies frame `index` of `other` unchanged. It must be newer than the frames
-    /// of the chunk.
+    /// Copies frame `index` of `other` unchanged.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is not newer than the frames of the chunk.
     pub(crate) fn push_frame(&mut self, other: &Chunk, index: usize) -> Result<()> {
         let frame = other.frame(index)?;
+        self.check_follows(frame.first_timestamp())?;
         let start = self.bytes.len();
         self.bytes.extend_from_slice(other.frame_bytes(index));
         self.note_frame(
@@ -249,6 +253,14 @@ impl Chunk {
             bare.note_frame(start, first, last, frame.count());
         }
         Ok(bare.finish())
+    }
+
+    /// Refuses a frame that does not follow: what is in files may be forged.
+    fn check_follows(&self, first: Timestamp) -> Result<()> {
+        match self.frames.is_empty() || first > self.last {
+            true => Ok(()),
+            false => Err(no_chunk("its frames do not ascend")),
+        }
     }
 
     fn note_frame(&mut self, start: usize, first: Timestamp, last: Timestamp, count: usize) {

@@ -86,40 +86,23 @@ impl Ask<'_> {
     }
 }
 
-/// The matchers of a selection, as what they ask of the index.
-struct Asks<'a> {
-    /// A series must pass these; the one that the fewest pass first.
-    wanted: Vec<Ask<'a>>,
-    /// It must not pass these.
-    unwanted: Vec<Ask<'a>>,
-}
-
 impl Inverted {
-    /// The series that pass all `matchers`; all series if there are none.
-    pub(crate) fn select(&self, matchers: &[Matcher]) -> RoaringBitmap {
-        let Asks { wanted, unwanted } = self.asks(matchers);
-        let mut asks = wanted.iter();
-        let mut found = match asks.next() {
-            Some(first) => first.to_set(),
-            None => self.series().clone(),
-        };
-        for ask in asks {
-            ask.narrow(&mut found);
-        }
-        for ask in &unwanted {
-            ask.exclude(&mut found);
-        }
-        found
-    }
-
-    /// The maximum number of series that pass all `matchers`.
+    /// The maximum number of series that pass all `matchers`: takes no memory.
     pub(crate) fn select_max(&self, matchers: &[Matcher]) -> u64 {
-        let asks = self.asks(matchers);
-        let fewest = asks.wanted.first().map(Ask::len);
+        let most = |Matcher { name, test }: &Matcher| match test {
+            Test::AnyOf(values) => {
+                let lists = values.iter().filter_map(|value| self.posting(name, value));
+                Some(lists.map(Posting::len).sum())
+            }
+            Test::Present => Some(self.name(name).map_or(0, |name| name.series.len())),
+            Test::NoneOf(_) | Test::Absent => None,
+        };
+        let fewest = matchers.iter().filter_map(most).min();
         fewest.unwrap_or_else(|| self.series().len())
     }
 
-    fn asks(&self, matchers: &[Matcher]) -> Asks<'_> {
+    /// The series that pass all `matchers`; all series if there are none.
+    pub(crate) fn select(&self, matchers: &[Matcher]) -> RoaringBitmap {
         let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
         for Matcher { name, test } in matchers {
             let lists = |values: &[Box<[u8]>]| {
@@ -138,6 +121,17 @@ impl Inverted {
             }
         }
         wanted.sort_by_cached_key(Ask::len);
-        Asks { wanted, unwanted }
+        let mut asks = wanted.iter();
+        let mut found = match asks.next() {
+            Some(first) => first.to_set(),
+            None => self.series().clone(),
+        };
+        for ask in asks {
+            ask.narrow(&mut found);
+        }
+        for ask in &unwanted {
+            ask.exclude(&mut found);
+        }
+        found
     }
 }

@@ -247,6 +247,15 @@ impl RealFile {
             mapping: Mutex::new(mapping),
         }
     }
+
+    /// Checks that the file still has all the bytes that were mapped.
+    fn check_len(&self, mapped_bytes: u64) -> io::Result<()> {
+        if self.len_bytes()? < mapped_bytes {
+            let message = "the file was truncated while it was written to";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+        }
+        Ok(())
+    }
 }
 
 impl File for RealFile {
@@ -273,10 +282,7 @@ impl File for RealFile {
                     let mapped_bytes = mapped.len_bytes();
                     *mapping = Mapping::Unmapped;
                     // What was written there is gone: no later write makes up for it.
-                    if self.len_bytes()? < mapped_bytes {
-                        let message = "the file was truncated while it was written to";
-                        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
-                    }
+                    self.check_len(mapped_bytes)?;
                 }
             }
         }
@@ -284,16 +290,18 @@ impl File for RealFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let full = match &mut *self.mapping.lock() {
-            Mapping::Mapped(mapped) => mapped.take_full(),
-            _ => None,
+        let (full, mapped_bytes) = match &mut *self.mapping.lock() {
+            Mapping::Mapped(mapped) => (mapped.take_full(), mapped.len_bytes()),
+            _ => (None, 0),
         };
         // Without the lock: it can take as long as a thousand writes.
         if let Some(full) = full {
             // Where the system will not, the sync only takes longer.
             let _ = full.unmap();
         }
-        self.file.sync_data()
+        self.file.sync_data()?;
+        // Behind the end of a file the rest of its last page takes writes, for nothing.
+        self.check_len(mapped_bytes)
     }
 
     fn sync_again(&self) -> io::Result<()> {

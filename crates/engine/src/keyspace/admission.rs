@@ -120,7 +120,7 @@ pub(crate) fn admit_series(core: &Core) -> std::result::Result<(), Refusal> {
 fn wait_for_place(core: &Core) -> std::result::Result<(), Refusal> {
     let budget = &core.budget;
     let begun_ns = core.env.clock.monotonic_ns();
-    let mut waited_ns = 0;
+    let (mut waited_ns, mut cleared_at_ns) = (0, None);
     let outcome = loop {
         core.look_if_stale();
         if !budget.crowd.is_crowded() {
@@ -131,8 +131,13 @@ fn wait_for_place(core: &Core) -> std::result::Result<(), Refusal> {
         if !is_new || waited_ns >= FULL_WAIT_NS {
             break Err(refuse_series(core));
         }
-        // Sooner than a series is refused, reads have to go to the disk.
-        core.store.cache.clear();
+        // Sooner than a series is refused, reads have to go to the disk. What that frees
+        // is not known before the memory is measured again.
+        let measured_at_ns = Some(budget.measured_ns());
+        if cleared_at_ns != measured_at_ns {
+            core.store.cache.clear();
+            cleared_at_ns = measured_at_ns;
+        }
         let mut turn = budget.turn.lock();
         budget.eased.wait_for(&mut turn, TURN);
         drop(turn);

@@ -20,6 +20,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 const SERIES_PERCENT: u64 = 85;
 /// How long a look counts.
 const LOOK_NS: u64 = 1_000_000_000;
+/// How long memory must be there before a new series waits in vain again: at the edge it
+/// comes and goes, and each wait may hold up an event loop.
+const CALM_NS: u64 = 5_000_000_000;
 /// About what a series takes, for as long as only a replay has been looked at.
 const SERIES_BYTES: u64 = 500;
 /// What stays of a series' first flush in memory.
@@ -30,8 +33,11 @@ const STORED_BYTES: u64 = 160;
 pub(crate) struct Crowd {
     /// What is there to stay leaves no memory for new series.
     is_crowded: AtomicBool,
-    /// A new series has waited in vain since.
+    /// A new series has waited in vain, and memory was not there for [`CALM_NS`] since.
     waited_in_vain: AtomicBool,
+    /// When the last look was, and the last one that found it crowded.
+    looked_ns: AtomicU64,
+    crowded_ns: AtomicU64,
     /// Those that count, by time; each held more than the one before.
     looks: Mutex<Vec<Look>>,
     /// What the first of them held.
@@ -54,7 +60,7 @@ impl Crowd {
         self.is_crowded.load(Ordering::Relaxed)
     }
 
-    /// Whether a new series has waited in vain since there is no memory for it.
+    /// Whether a new series has waited in vain lately.
     pub(crate) fn waited_in_vain(&self) -> bool {
         self.waited_in_vain.load(Ordering::Relaxed)
     }
@@ -78,6 +84,7 @@ impl Crowd {
     /// The process holds so much beside heads. Where it `is_steady`, no flush has
     /// moved memory about lately, and earlier looks can be outdated.
     pub(crate) fn look(&self, at_ns: u64, bytes: u64, is_steady: bool) {
+        self.looked_ns.store(at_ns, Ordering::Relaxed);
         let bytes = bytes as i64 - self.new_bytes.load(Ordering::Relaxed);
         let mut looks = self.looks.lock();
         // A later look that held less stands for all before it.
@@ -106,7 +113,13 @@ impl Crowd {
         let unstored = self.unstored_bytes.load(Ordering::Relaxed);
         let stays = u64::try_from(least + new).unwrap_or(0) + unstored;
         let is_crowded = limit_bytes > 0 && stays >= limit_bytes / 100 * SERIES_PERCENT;
-        if self.is_crowded.swap(is_crowded, Ordering::Relaxed) != is_crowded {
+        let was_crowded = self.is_crowded.swap(is_crowded, Ordering::Relaxed);
+        if !is_crowded {
+            return;
+        }
+        let now_ns = self.looked_ns.load(Ordering::Relaxed);
+        let before_ns = self.crowded_ns.swap(now_ns, Ordering::Relaxed);
+        if !was_crowded && now_ns.saturating_sub(before_ns) >= CALM_NS {
             self.waited_in_vain.store(false, Ordering::Relaxed);
         }
     }

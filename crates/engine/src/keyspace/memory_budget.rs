@@ -163,6 +163,11 @@ impl Budget {
         measured.saturating_add_signed(grown)
     }
 
+    /// When the memory was measured last, by the monotonic clock.
+    pub(crate) fn measured_ns(&self) -> u64 {
+        self.measured_ns.load(Ordering::Relaxed)
+    }
+
     fn head_bytes(&self) -> u64 {
         // Shards tell in steps, so for a moment it may be below zero.
         u64::try_from(self.head_bytes.load(Ordering::Relaxed)).unwrap_or(0)
@@ -335,7 +340,7 @@ impl Core {
     /// Measures if the last measurement is outdated.
     pub(crate) fn look_if_stale(&self) {
         let now_ns = self.env.clock.monotonic_ns();
-        let measured_ns = self.budget.measured_ns.load(Ordering::Relaxed);
+        let measured_ns = self.budget.measured_ns();
         if now_ns.saturating_sub(measured_ns) >= MEASURE_INTERVAL_NS {
             self.look_at_memory();
         }

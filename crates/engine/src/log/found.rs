@@ -29,7 +29,9 @@ pub(crate) fn find(env: &Env, dir: &Path, makes_durable: bool) -> Result<Vec<Fou
     };
     let mut found = Vec::new();
     for name in listed {
-        let Some(number) = names::parse_segment(&name) else {
+        // There is a number behind each.
+        let number = names::parse_segment(&name).filter(|&number| number < u64::MAX);
+        let Some(number) = number else {
             continue;
         };
         let path = dir.join(&name);

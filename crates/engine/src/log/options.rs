@@ -8,6 +8,9 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
+/// The highest sequence number that a log is read with, so that it can be added to.
+pub(crate) const SEQUENCE_MAX: u64 = u64::MAX >> 1;
+
 /// How a log is kept.
 #[derive(Clone, Debug)]
 pub struct LogOptions {

@@ -8,6 +8,7 @@
 
 use crate::io::File;
 use crate::log::group::HEADER_BYTES as GROUP_HEADER_BYTES;
+use crate::log::options::SEQUENCE_MAX;
 use crc_fast::crc32_iscsi;
 use latewood_model::limits::LOG_GROUP_BYTES_MAX;
 use std::io;
@@ -166,8 +167,12 @@ fn classify(bytes: &[u8], number: u64) -> HeaderState {
         start: long(40),
         created_ms: long(48) as i64,
     };
+    let sequences = [header.first_sequence, header.synced, header.start];
+    let is_sound = version > 0
+        && header.first_sequence > 0
+        && sequences.iter().all(|&sequence| sequence <= SEQUENCE_MAX);
     // Encoding again checks magic, padding and checksum at once.
-    if header.encode() != *bytes || version == 0 || header.first_sequence == 0 {
+    if header.encode() != *bytes || !is_sound {
         HeaderState::Broken
     } else if header.number == number {
         HeaderState::Started(header)

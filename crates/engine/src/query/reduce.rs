@@ -12,9 +12,9 @@
 
 use super::sums::{Moments, Sum};
 use super::{Columns, Sink};
+use crate::base::cancelled::{Cancelled, is_cancelled};
 use latewood_model::Aggregator;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The state of a reducer at one timestamp.
 pub(crate) trait State: Copy + Default + Send {
@@ -164,7 +164,7 @@ pub(crate) struct Adding<'a, S: State> {
     strangers: Reduction<S>,
     bytes_max: usize,
     overflowed: bool,
-    cancelled: Option<&'a AtomicBool>,
+    cancelled: Cancelled<'a>,
 }
 
 impl<S: State> Adding<'_, S> {
@@ -223,8 +223,7 @@ impl<S: State> Sink for Adding<'_, S> {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.cancelled
-            .is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
+        is_cancelled(self.cancelled)
     }
 }
 
@@ -245,7 +244,7 @@ impl<S: State> Reduction<S> {
     pub(crate) fn adding<'a>(
         &'a mut self,
         bytes_max: usize,
-        cancelled: Option<&'a AtomicBool>,
+        cancelled: Cancelled<'a>,
     ) -> Adding<'a, S> {
         Adding {
             reduction: self,

@@ -8,6 +8,7 @@
 //!
 //! Tested by `tests/query_many.rs`.
 
+use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::index::SeriesRef;
 use crate::query::reduce::{Counts, Extremes, Reduction, State, Total};
@@ -15,7 +16,6 @@ use crate::query::{Columns, RangeQuery, reduce};
 use crate::read::Reader;
 use crate::read::spread::Spread;
 use latewood_model::Aggregator;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Series that are read one after the other.
 const LEAF_SERIES: usize = 16;
@@ -28,7 +28,7 @@ impl Reader {
         query: &RangeQuery,
         reducer: Aggregator,
         spread: Spread,
-        cancelled: Option<&AtomicBool>,
+        cancelled: Cancelled<'_>,
     ) -> Result<Columns> {
         let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, message));
         if !reducer.reduces() {
@@ -72,7 +72,7 @@ struct Group<'a> {
     forward: &'a RangeQuery,
     spread: Spread,
     /// Nobody wants the rows any more.
-    cancelled: Option<&'a AtomicBool>,
+    cancelled: Cancelled<'a>,
 }
 
 impl Group<'_> {
@@ -98,10 +98,7 @@ impl Group<'_> {
 
     fn leaf<S: State>(&self, series: &[SeriesRef]) -> Result<Reduction<S>> {
         let mut reduction = Reduction::default();
-        if self
-            .cancelled
-            .is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
-        {
+        if is_cancelled(self.cancelled) {
             return Ok(reduction);
         }
         for view in self

@@ -4,6 +4,7 @@
 //! apart; each value is read once. Tested by `tests/query_many.rs` and through the
 //! server.
 
+use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::index::SeriesRef;
 use crate::read::Reader;
 use foldhash::fast::FixedState;
@@ -15,6 +16,7 @@ impl Reader {
         &self,
         series: Vec<SeriesRef>,
         name: &[u8],
+        cancelled: Cancelled<'_>,
     ) -> Vec<(Box<[u8]>, Vec<SeriesRef>)> {
         let index = self.core.index.current();
         let Some(name) = index.name(name) else {
@@ -22,6 +24,9 @@ impl Reader {
         };
         let mut groups: HashMap<u32, Vec<SeriesRef>, FixedState> = HashMap::default();
         for one in series {
+            if is_cancelled(cancelled) {
+                break;
+            }
             let mut pairs = index.pairs_of(one.id.0);
             if let Some(pair) = pairs.find(|&pair| name.pairs.contains(pair)) {
                 groups.entry(pair).or_default().push(one);

@@ -1,5 +1,6 @@
 //! Lists of label names and values.
 
+use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::index::inverted::Inverted;
 use crate::read::Reader;
@@ -91,10 +92,11 @@ impl Reader {
         matchers: &[Matcher],
         may_see: Option<MaySee<'_>>,
         bytes_max: usize,
+        cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
-        let among = self.among(matchers, may_see);
+        let among = self.among(matchers, may_see, cancelled);
         let index = self.core.index.current();
-        let listed = index.names_among(among.as_ref(), bytes_max)?;
+        let listed = index.names_among(among.as_ref(), bytes_max, cancelled)?;
         // Sorting must not block writers of the index.
         drop(index);
         Ok(listed.sorted())
@@ -107,10 +109,11 @@ impl Reader {
         matchers: &[Matcher],
         may_see: Option<MaySee<'_>>,
         bytes_max: usize,
+        cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
-        let among = self.among(matchers, may_see);
+        let among = self.among(matchers, may_see, cancelled);
         let index = self.core.index.current();
-        let listed = index.values_among(name, among.as_ref(), bytes_max)?;
+        let listed = index.values_among(name, among.as_ref(), bytes_max, cancelled)?;
         drop(index);
         Ok(listed.sorted())
     }
@@ -144,7 +147,12 @@ impl Reader {
     }
 
     /// The series that match; `None` if all do.
-    fn among(&self, matchers: &[Matcher], may_see: Option<MaySee<'_>>) -> Option<RoaringBitmap> {
+    fn among(
+        &self,
+        matchers: &[Matcher],
+        may_see: Option<MaySee<'_>>,
+        cancelled: Cancelled<'_>,
+    ) -> Option<RoaringBitmap> {
         // Expired series have no labels. A failure halts the log, which reports it to
         // every writer.
         let _ = self.rules.sweep_expired();
@@ -155,15 +163,22 @@ impl Reader {
         let Some(may_see) = may_see else {
             return Some(found);
         };
-        let seen = self.resolve(&found).into_iter();
+        let seen = self.resolve(&found, cancelled).into_iter();
+        let seen = seen.take_while(|_| !is_cancelled(cancelled));
         let seen = seen.filter(|series| may_see(&series.key));
         Some(seen.map(|series| series.id.0).collect())
     }
 }
 
 impl Inverted {
-    fn names_among(&self, among: Option<&RoaringBitmap>, bytes_max: usize) -> Result<Listed> {
-        let names = self.names().filter(|(_, name)| match among {
+    fn names_among(
+        &self,
+        among: Option<&RoaringBitmap>,
+        bytes_max: usize,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Listed> {
+        let names = self.names().take_while(|_| !is_cancelled(cancelled));
+        let names = names.filter(|(_, name)| match among {
             Some(among) => !name.series.is_disjoint(among),
             None => true,
         });
@@ -175,24 +190,31 @@ impl Inverted {
         name: &[u8],
         among: Option<&RoaringBitmap>,
         bytes_max: usize,
+        cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
         let Some(pairs) = self.name(name).map(|name| &name.pairs) else {
             return Ok(Listed::default());
         };
         let value = |pair| self.pair(pair).1;
+        let is_wanted = || !is_cancelled(cancelled);
         match among {
             // Fewer series than values: look up the value of each series.
             Some(among) if among.len() < pairs.len() => {
-                let theirs = among.iter().flat_map(|id| self.pairs_of(id));
+                let theirs = among.iter().take_while(|_| is_wanted());
+                let theirs = theirs.flat_map(|id| self.pairs_of(id));
                 let named: BTreeSet<u32> = theirs.filter(|&pair| pairs.contains(pair)).collect();
                 Listed::collect(named.into_iter().map(value), bytes_max)
             }
             Some(among) => {
                 let carried =
                     |&pair: &u32| self.posting_of(pair).is_some_and(|list| list.meets(among));
-                Listed::collect(pairs.iter().filter(carried).map(value), bytes_max)
+                let pairs = pairs.iter().take_while(|_| is_wanted());
+                Listed::collect(pairs.filter(carried).map(value), bytes_max)
             }
-            None => Listed::collect(pairs.iter().map(value), bytes_max),
+            None => {
+                let pairs = pairs.iter().take_while(|_| is_wanted());
+                Listed::collect(pairs.map(value), bytes_max)
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! Tested by `tests/query_many.rs`.
 
+use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, Result};
 use crate::index::SeriesRef;
 use crate::query::{Neighbours, RangeQuery, Sink, nearest, run};
@@ -15,10 +16,10 @@ use crate::series::merge::MergeSource;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
 use crate::series::{Series, Snapshot};
+use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{Labels, Sample, Timestamp};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Series read under one lock.
 const SERIES_PER_LOCK_MAX: usize = 64;
@@ -175,8 +176,8 @@ impl View {
     ///
     /// # Errors
     /// As [`View::run`].
-    pub fn is_empty(&self, query: &RangeQuery, cancelled: Option<&AtomicBool>) -> Result<bool> {
-        struct Any<'a>(bool, Option<&'a AtomicBool>);
+    pub fn is_empty(&self, query: &RangeQuery, cancelled: Cancelled<'_>) -> Result<bool> {
+        struct Any<'a>(bool, Cancelled<'a>);
         impl Sink for Any<'_> {
             fn rows(&mut self, _: &[i64], _: &[f64], _: usize) -> ControlFlow<()> {
                 self.0 = true;
@@ -184,8 +185,7 @@ impl View {
             }
 
             fn is_cancelled(&self) -> bool {
-                self.1
-                    .is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
+                is_cancelled(self.1)
             }
         }
         let first = RangeQuery {
@@ -222,11 +222,17 @@ impl Reader {
         samples.sum::<u64>().saturating_mul(apart as u64)
     }
 
-    /// See [`crate::Db::samples_of`].
-    pub(crate) fn samples_of(&self, key: &[u8]) -> Option<u64> {
+    /// See [`crate::Db::samples_of`] and [`crate::Db::samples_of_info`].
+    pub(crate) fn samples_of(&self, key: &[u8], is_counted: bool) -> Option<u64> {
         let (mut state, id) = self.core.lock_series(key).ok()?;
         let series = state.slab.get_mut(self.core.shards.place_of(id))?;
-        Some(series.samples_about(Timestamp::MIN, Timestamp::MAX))
+        let samples = series.samples_about(Timestamp::MIN, Timestamp::MAX);
+        // Each pending sample has one frame decoded.
+        let decoded = series.late_pending().saturating_mul(FRAME_SAMPLES_MAX) as u64;
+        Some(match is_counted {
+            true => samples.min(decoded),
+            false => samples,
+        })
     }
 
     /// See [`crate::Db::views`].
@@ -251,10 +257,18 @@ impl Reader {
     }
 
     /// See [`crate::Db::latest`].
-    pub(crate) fn latest(&self, series: Vec<SeriesRef>, with_labels: bool) -> Result<Vec<Latest>> {
+    pub(crate) fn latest(
+        &self,
+        series: Vec<SeriesRef>,
+        with_labels: bool,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Vec<Latest>> {
         let floor = self.core.store.blocks.floor();
         let mut samples = Vec::with_capacity(series.len());
         for some in series.chunks(SERIES_PER_LOCK_MAX) {
+            if is_cancelled(cancelled) {
+                break;
+            }
             let newest = |held: &mut Series, failed: &FailedBuckets| failed.newest_of(held);
             samples.extend(self.look_at(some, |_, _| (), newest));
         }

@@ -2,6 +2,7 @@
 //!
 //! Tested by `tests/labels_model.rs` against a scan, with threads too.
 
+use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::index::{SeriesRef, order};
 use crate::read::Reader;
 use latewood_model::{Labels, Matcher, SeriesId};
@@ -12,7 +13,7 @@ const SERIES_PER_LOCK_MAX: usize = 256;
 
 impl Reader {
     /// The series of `ids` that still exist, with their keys.
-    pub(crate) fn resolve(&self, ids: &RoaringBitmap) -> Vec<SeriesRef> {
+    pub(crate) fn resolve(&self, ids: &RoaringBitmap, cancelled: Cancelled<'_>) -> Vec<SeriesRef> {
         let mut by_shard = vec![Vec::new(); self.core.shards.len()];
         for id in ids {
             by_shard[self.core.shards.shard_of(SeriesId(id))].push(SeriesId(id));
@@ -20,6 +21,9 @@ impl Reader {
         let mut found = Vec::with_capacity(ids.len() as usize);
         for (shard, ids) in self.core.shards.iter().zip(by_shard) {
             for some in ids.chunks(SERIES_PER_LOCK_MAX) {
+                if is_cancelled(cancelled) {
+                    return found;
+                }
                 let state = shard.lock();
                 let overdue_ms = self.core.overdue_ms(&state);
                 state.touch_keys(some.iter().map(|&id| self.core.shards.place_of(id)));
@@ -39,17 +43,23 @@ impl Reader {
 }
 
 impl Reader {
-    /// See [`crate::Db::select`].
-    pub(crate) fn select(&self, matchers: &[Matcher]) -> Vec<SeriesRef> {
+    /// See [`crate::Db::select_until`].
+    pub(crate) fn select_until(
+        &self,
+        matchers: &[Matcher],
+        cancelled: Cancelled<'_>,
+    ) -> Vec<SeriesRef> {
         let ids = self.core.index.current().select(matchers);
-        let mut found = self.resolve(&ids);
-        order::sort_by_key(&mut found);
+        let mut found = self.resolve(&ids, cancelled);
+        if !is_cancelled(cancelled) {
+            order::sort_by_key(&mut found);
+        }
         found
     }
 
     /// See [`crate::Db::series_about`].
     pub(crate) fn series_about(&self, matchers: &[Matcher]) -> u64 {
-        self.core.index.current().select_max(matchers)
+        self.core.index.inverted.read().select_max(matchers)
     }
 
     /// See [`crate::Db::labels`].

@@ -4,8 +4,10 @@
 use super::Recovery;
 use crate::io::sim::{SimDisk, SimRandom};
 use crate::observe::stages::Untimed;
+use crate::storage::files::Manifest;
 use crate::storage::files::fuzz::{read_manifest, read_series};
-use crate::{Db, Defaults, Options};
+use crate::tools::check;
+use crate::{Db, Defaults, ErrorKind, Options, Result};
 use latewood_model::limits::SERIES_MAX;
 use latewood_model::{SeriesId, SeriesOptions};
 use std::path::Path;
@@ -33,14 +35,19 @@ fn changed_bytes_make_no_reader_panic() {
 
 const SHARDS: usize = 4;
 
-fn open(disk: &SimDisk) -> Db {
+fn try_open(disk: &SimDisk, strict: bool) -> Result<Db> {
     let options = Options {
         background: false,
         segment_bytes: 64 * 1024,
         shards: SHARDS,
+        strict,
         ..Options::default()
     };
-    Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default()).unwrap()
+    Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default())
+}
+
+fn open(disk: &SimDisk) -> Db {
+    try_open(disk, false).unwrap()
 }
 
 #[test]
@@ -62,6 +69,45 @@ fn a_database_whose_ids_are_nearly_spent_starts_again() {
         db.close().unwrap();
     }
     open(&disk);
+}
+
+/// Checksums are right; the numbers leave nothing to add.
+#[test]
+fn a_forged_manifest_is_refused_by_name() {
+    type Forge = fn(&mut Manifest);
+    let forged: [Forge; 5] = [
+        |manifest| manifest.epoch = u64::MAX,
+        |manifest| manifest.flush = u64::MAX,
+        |manifest| manifest.next_file = u64::MAX,
+        |manifest| manifest.log_start = u64::MAX,
+        |manifest| {
+            let file = manifest.partition(0).series.as_mut().unwrap();
+            file.position = u64::MAX;
+        },
+    ];
+    let disk = SimDisk::new();
+    let db = open(&disk);
+    db.create(b"a", &SeriesOptions::default()).unwrap();
+    db.flush().unwrap();
+    let whole = db.parts().core.store.manifest();
+    db.close().unwrap();
+    for forge in forged {
+        let disk = disk.kill();
+        let mut manifest = whole.clone();
+        forge(&mut manifest);
+        disk.set_bytes(Path::new("/db/MANIFEST"), manifest.encode())
+            .unwrap();
+        for strict in [true, false] {
+            let opened = try_open(&disk.kill(), strict);
+            let error = opened.err().expect("nothing of it can be trusted");
+            let text = error.to_string();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{text}");
+            assert!(text.contains("/db/MANIFEST"), "{text}");
+            assert!(text.contains("is beyond"), "{text}");
+        }
+        let checked = check(&disk.env(1), Path::new("/db"), &mut |_| {}).unwrap();
+        assert!(checked.is_refused && checked.damage > 0, "{checked:?}");
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl Deleted {
         };
         Ok(self.head
             + MergeSource::new(Snapshot::of_stored(stored), false)?
-                .count()?
+                .count(None)?
                 .0)
     }
 }

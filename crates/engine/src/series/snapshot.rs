@@ -66,9 +66,9 @@ fn share(
         return count;
     }
     let inside_ms = last.min(to).abs_diff(first.max(from).min(to));
-    let part = u128::from(count) * u128::from(inside_ms) / u128::from(last.abs_diff(first).max(1));
+    let part = inside_ms as f64 / last.abs_diff(first).max(1) as f64;
     // It is a part of them, and at least one.
-    u64::try_from(part).map_or(count, |part| (part + 1).min(count))
+    ((count as f64 * part) as u64 + 1).min(count)
 }
 
 impl Snapshot {

@@ -11,7 +11,7 @@ mod transaction;
 mod waiting;
 mod watches;
 
-pub(crate) use parked::Arrived;
+pub(crate) use parked::{Arrived, Beside};
 pub(crate) use session::{ReplyMode, Session};
 pub(crate) use stream::{Cancelled, Stream, Streamed};
 pub(crate) use subscriptions::Refused;

@@ -20,6 +20,26 @@ use std::time::Instant;
 
 /// What a client is told whose read panicked.
 const PANICKED: &str = "ERR internal server error";
+/// What a client is told that sends no more while it waits: it may be gone.
+const LEFT: &str = "ERR the read was ended because the client closed its sending side";
+
+/// What a reader thread makes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beside {
+    /// The client has got some of the reply.
+    pub(crate) is_begun: bool,
+    /// It does not wait for long ones.
+    pub(crate) is_brief: bool,
+    /// It changes data: it goes on though its client sends no more.
+    pub(crate) is_write: bool,
+}
+
+/// The rest of a reply.
+const BEGUN: Beside = Beside {
+    is_begun: true,
+    is_brief: false,
+    is_write: false,
+};
 
 /// A reply on its way to its connection.
 #[derive(Debug)]
@@ -27,8 +47,7 @@ pub(crate) struct Parked {
     arrived: Mutex<Option<Arrived>>,
     /// Nobody waits for it any more.
     pub(super) cancelled: Arc<AtomicBool>,
-    /// The client has got some of it.
-    pub(super) is_begun: bool,
+    pub(super) beside: Beside,
     /// What [`Session::hold`] granted for the command.
     pub(super) held_bytes: usize,
 }
@@ -47,13 +66,18 @@ pub(crate) struct Arrived {
 }
 
 impl Parked {
-    fn new(is_begun: bool, held_bytes: usize) -> Self {
+    fn new(beside: Beside, held_bytes: usize) -> Self {
         Self {
             arrived: Mutex::default(),
             cancelled: Arc::default(),
-            is_begun,
+            beside,
             held_bytes,
         }
+    }
+
+    /// Whether an error takes its place once the client sends no more.
+    fn ends_with_client(&self) -> bool {
+        !self.beside.is_begun && !self.beside.is_write
     }
 
     /// Puts the reply down for `client`.
@@ -68,17 +92,17 @@ impl Parked {
 }
 
 impl Session {
-    /// Has `work` make the reply, or the rest of one that `is_begun`, on a reader
-    /// thread; its flag says that nobody wants it any more. At the end of the wait
-    /// `held_bytes` are given back.
+    /// Has `work` make the reply, or the rest of one that is begun, on a reader thread;
+    /// its flag says that nobody wants it any more. At the end of the wait `held_bytes`
+    /// are given back.
     pub(crate) fn read_beside(
         &mut self,
         shared: &Shared,
-        is_begun: bool,
+        beside: Beside,
         held_bytes: usize,
         work: impl FnOnce(&Shared, &AtomicBool) -> Arrived + Send + 'static,
     ) {
-        let parked = Arc::new(Parked::new(is_begun, held_bytes));
+        let parked = Arc::new(Parked::new(beside, held_bytes));
         let (info, protocol) = (Arc::clone(&self.info), self.protocol);
         let user = self.permit.user().identity;
         let cancelled = Arc::clone(&parked.cancelled);
@@ -91,7 +115,9 @@ impl Session {
                 parked.arrive(shared, &info, arrived);
             }
         };
-        shared.readers.queue(user, cancelled, Box::new(run));
+        shared
+            .readers
+            .queue((user, beside.is_brief), cancelled, Box::new(run));
     }
 
     /// Has the next part of the long reply made on a reader thread.
@@ -100,7 +126,7 @@ impl Session {
             return;
         };
         let (mut streamed, protocol) = (self.streamed.take(), self.protocol);
-        self.read_beside(shared, true, 0, move |shared, cancelled| {
+        self.read_beside(shared, BEGUN, 0, move |shared, cancelled| {
             let (mut bytes, begun) = (Vec::new(), Instant::now());
             let has_more = stream.more(shared, protocol, &mut bytes, Some(cancelled));
             if let Some(streamed) = &mut streamed {
@@ -139,10 +165,39 @@ impl Session {
         true
     }
 
+    /// Ends the wait for a reply that has not begun, of a client that sends no more: an
+    /// error takes its place, so that the commands behind it are still run. Whether there
+    /// was such a wait.
+    pub(crate) fn end_parked(&mut self, shared: &Shared, out: &mut Vec<u8>) -> bool {
+        let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);
+        if !matches!(waiting, Some(What::Reply(parked)) if parked.ends_with_client()) {
+            return false;
+        }
+        if self.resume(shared, out, Why::News) {
+            return true;
+        }
+        let is_muted = self
+            .waiting
+            .as_ref()
+            .is_some_and(|waiting| waiting.is_muted);
+        self.stop_waiting(shared);
+        if !is_muted {
+            shared.observe.errors.note(LEFT, 1);
+            Reply::new(out, self.protocol).error(LEFT);
+        }
+        true
+    }
+
+    /// Whether a command that changes data is under way on a reader thread.
+    pub(crate) fn awaits_write(&self) -> bool {
+        let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);
+        matches!(waiting, Some(What::Reply(parked)) if parked.beside.is_write)
+    }
+
     /// Whether the client has a part of a reply, and waits for the rest.
     pub(crate) fn is_amid_reply(&self) -> bool {
         let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);
-        let is_parked = matches!(waiting, Some(What::Reply(parked)) if parked.is_begun);
+        let is_parked = matches!(waiting, Some(What::Reply(parked)) if parked.beside.is_begun);
         self.stream.is_some() || is_parked
     }
 }
@@ -153,10 +208,10 @@ impl Session {
 fn panicked(shared: &Shared, protocol: Protocol, parked: &Parked) -> Arrived {
     tracing::error!("a long read panicked");
     let mut arrived = Arrived {
-        is_broken: parked.is_begun,
+        is_broken: parked.beside.is_begun,
         ..Arrived::default()
     };
-    if !parked.is_begun {
+    if !parked.beside.is_begun {
         shared.observe.errors.note(PANICKED, 1);
         Reply::new(&mut arrived.bytes, protocol).error(PANICKED);
     }
@@ -175,7 +230,11 @@ mod tests {
         let shared = testing::shared();
         let info = Arc::new(ClientInfo::new(1, String::new(), String::new()));
         let mut session = Session::new(info, &shared.runtime.users, Durability::Interval);
-        session.read_beside(&shared, is_begun, 0, |_, _| panic!("as a bug would"));
+        let beside = Beside {
+            is_begun,
+            ..Beside::default()
+        };
+        session.read_beside(&shared, beside, 0, |_, _| panic!("as a bug would"));
         let mut out = Vec::new();
         assert!(
             !session.resume(&shared, &mut out, Why::News),

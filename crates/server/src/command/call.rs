@@ -25,15 +25,15 @@ pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Shared,
     /// On a reader thread: whether nobody wants the reply any more.
     pub(crate) cancelled: Cancelled<'a>,
-    /// What is left to do on a reader thread.
-    pub(crate) rest: Option<Rest>,
+    /// What is left to do on a reader thread, and about how much work that is.
+    pub(crate) rest: Option<(u64, Rest)>,
 }
 
 /// The long part of a command. The words are there once more.
 pub(crate) type Rest = Box<dyn FnOnce(&mut Call<'_>) -> Outcome + Send>;
 
 impl Call<'_> {
-    /// Ends a command that only reads with `rest`, which has about so much work, in
+    /// Ends a command that only reads, or COPY, with `rest`, which has about so much work, in
     /// samples: here if that is short, on a reader thread otherwise. EXEC does all
     /// of its commands here.
     pub(crate) fn finish(
@@ -42,11 +42,16 @@ impl Call<'_> {
         rest: impl FnOnce(&mut Call<'_>) -> Outcome + Send + 'static,
     ) -> Outcome {
         if self.leaves(samples) {
-            self.rest = Some(Box::new(rest));
+            self.rest = Some((samples, Box::new(rest)));
             return Ok(());
         }
-        self.session.round_samples = self.session.round_samples.saturating_add(samples);
+        self.stays(samples);
         rest(self)
+    }
+
+    /// Notes so much work of a read that is done here.
+    pub(crate) fn stays(&mut self, samples: u64) {
+        self.session.round_samples = self.session.round_samples.saturating_add(samples);
     }
 
     /// Whether [`Call::finish`] leaves so much work to a reader thread.

@@ -1,7 +1,9 @@
 //! `COPY source destination [DB 0] [REPLACE]`: copies a series.
 //!
 //! Samples, options, labels and expiry go along, rules do not. The copy is of
-//! one moment and appears whole.
+//! one moment and appears whole. A long one is made on a reader thread; it appears
+//! in no EXEC and in no CLIENT PAUSE of others, and is on disk when it is answered.
+//! Tested by `tests/resp/copies.rs` and `tests/resp/long_copies.rs`.
 
 use super::args::Args;
 use super::call::{Call, Outcome};
@@ -10,8 +12,10 @@ use super::fault::Fault;
 use super::fault::SYNTAX;
 use super::keys::{Access, Keys, Run};
 use super::spec::{Action, Spec};
+use super::work;
+use crate::intake::{self, InPause};
 use crate::messaging::Class;
-use latewood_engine::ErrorKind;
+use latewood_engine::{CopySource, ErrorKind};
 
 pub(crate) const SPEC: Spec = Spec {
     name: "copy",
@@ -30,24 +34,40 @@ fn copy(call: &mut Call<'_>) -> Outcome {
     if from == to {
         return Err(database::SAME);
     }
-    let shared = call.shared;
-    let copied = match shared.db.copy(from, to, replace) {
-        Ok((copied, position)) => {
-            call.session.wrote(position);
-            copied
-        }
+    match call.shared.db.copy_source(from) {
+        Ok(source) => call.finish(work::of_copy(source.samples()), move |call| {
+            make(call, source, replace)
+        }),
         Err(error) if error.kind() == ErrorKind::NoSuchKey => {
-            shared.events.missed(from);
-            false
+            call.shared.events.missed(from);
+            call.reply().integer(0);
+            Ok(())
         }
-        Err(error) => {
-            let key = if error.is_damage() { from } else { to };
-            return Err(Fault::about(error, key));
-        }
-    };
+        Err(error) => Err(Fault::about(error, from)),
+    }
+}
+
+fn make(call: &mut Call<'_>, source: CopySource, replace: bool) -> Outcome {
+    let (from, to, shared) = (call.args.word(1), call.args.word(2), call.shared);
+    let is_beside = call.cancelled.is_some();
+    // Held until all is told of the copy.
+    let mut turn = None;
+    let made = shared.db.copy_from(source, to, replace, || {
+        turn = is_beside.then(|| intake::enter(shared, InPause::Wait));
+    });
+    let (copied, position) = made.map_err(|error| {
+        let key = if error.is_damage() { from } else { to };
+        Fault::about(error, key)
+    })?;
     if copied {
         shared.events.created(to);
         shared.changed(Class::Generic, "copy_to", to);
+    }
+    drop(turn);
+    match is_beside {
+        // The connection does not learn what was written for it.
+        true => shared.db.sync_to(position)?,
+        false => call.session.wrote(position),
     }
     call.reply().integer(i64::from(copied));
     Ok(())

@@ -11,9 +11,9 @@ use super::call::{Call, Outcome, Rest};
 use super::fault::{Fault, REPEATED_BYTES_MAX};
 use super::spec::{Action, Apply, Spec, find_in};
 use super::words::shown_words;
-use super::{permission, transaction};
+use super::{permission, transaction, work};
 use crate::base::redis_commands;
-use crate::client::{Arrived, ReplyMode, Streamed};
+use crate::client::{Arrived, Beside, ReplyMode, Streamed};
 use crate::state::Shared;
 use latewood_wire::resp::{Parsed, Parser, encode_command};
 use std::sync::atomic::AtomicBool;
@@ -155,7 +155,7 @@ fn leave(
     spec: &'static Spec,
     name: &str,
     took: Duration,
-    rest: Rest,
+    (samples, rest): (u64, Rest),
 ) -> Result<(), String> {
     let (mut words, commands, name) = (Vec::new(), call.commands, name.to_owned());
     encode_command(&mut words, &call.args.from(0).collect::<Vec<_>>());
@@ -171,7 +171,7 @@ fn leave(
         return Err(fault.text(&name).into_owned());
     }
     let mut session = call.session.of_reader();
-    let work = move |shared: &Shared, cancelled: &AtomicBool| {
+    let made = move |shared: &Shared, cancelled: &AtomicBool| {
         let (mut parser, mut bytes) = (Parser::new(), Vec::new());
         let parsed = parser.parse(&words, &transaction::LIMITS);
         let mut call = Call {
@@ -197,8 +197,13 @@ fn leave(
             is_broken: false,
         }
     };
+    let kind = Beside {
+        is_begun: false,
+        is_brief: work::is_brief(samples),
+        is_write: spec.flags.contains(&"write"),
+    };
     call.session
-        .read_beside(call.shared, false, held_bytes, work);
+        .read_beside(call.shared, kind, held_bytes, made);
     Ok(())
 }
 
@@ -215,7 +220,8 @@ fn resume(
     if call.session.closing {
         return Ok(());
     }
-    permission::require(call, spec, name)?;
+    let allowed = permission::require(call, spec, name);
+    allowed.inspect_err(|_| call.shared.observe.rejected(spec.id()))?;
     perform(call, spec, name, took, rest)
 }
 

@@ -48,7 +48,7 @@ fn dump(call: &mut Call<'_>) -> Outcome {
 fn written(call: &mut Call<'_>) -> Outcome {
     let key = call.args.word(1);
     let limit = ReplyLimit::of(call.shared);
-    match call.shared.db.dump_within(key, limit.bytes) {
+    match call.shared.db.dump_within(key, limit.bytes, call.cancelled) {
         Ok(bytes) => call.reply().bulk(bytes),
         Err(error) if error.kind() == ErrorKind::Limit => return Err(limit.fault_of_string()),
         Err(error) if error.kind() == ErrorKind::NoSuchKey => {

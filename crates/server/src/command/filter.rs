@@ -6,6 +6,7 @@
 
 use super::call::Call;
 use super::fault::Fault;
+use super::work;
 use latewood_engine::SeriesRef;
 use latewood_model::Matcher;
 use latewood_wire::filter;
@@ -30,9 +31,11 @@ impl Call<'_> {
     /// The series that pass `matchers`, by key; refused where the user may not
     /// read one of them, or where they are more than a query may be about.
     pub(crate) fn select(&self, matchers: &[Matcher]) -> Result<Vec<SeriesRef>, Fault> {
-        let series = self.shared.db.select(matchers);
+        let series = self.shared.db.select_until(matchers, self.cancelled);
         self.shared.db.check_query(series.len())?;
-        if series.iter().all(|series| self.readable(&series.key)) {
+        let is_readable =
+            |series: &SeriesRef| work::is_cancelled(self.cancelled) || self.readable(&series.key);
+        if series.iter().all(is_readable) {
             return Ok(series);
         }
         Err(Fault::line(

@@ -97,7 +97,16 @@ fn clock(call: &mut Call<'_>) -> Outcome {
     if !call.args.is(2, "ACCEPT") {
         return Err(SYNTAX);
     }
+    let before_ms = call.shared.db.floor();
     call.shared.db.accept_clock()?;
+    let kept_from_ms = call.shared.db.floor();
+    let user = String::from_utf8_lossy(&call.session.permit.user().name).into_owned();
+    tracing::warn!(
+        user,
+        before_ms,
+        kept_from_ms,
+        "the clock was accepted: samples before kept_from_ms are expired"
+    );
     call.reply().ok();
     Ok(())
 }

@@ -10,6 +10,7 @@ use super::fault::Fault;
 use super::filter;
 use super::label_options::{self, Shown};
 use super::spec::{Action, Keys, Spec};
+use super::work;
 use crate::client::{Cancelled, Stream};
 use crate::state::Shared;
 use latewood_engine::ErrorKind;
@@ -48,9 +49,12 @@ fn apply(call: &mut Call<'_>) -> Outcome {
 fn newest(call: &mut Call<'_>, matchers: &[Matcher], shown: Shown, latest: bool) -> Outcome {
     let series = call.select(matchers)?;
     let db = &call.shared.db;
-    let mut found = db.latest(series, shown.any())?;
+    let mut found = db.latest(series, shown.any(), call.cancelled)?;
     if latest {
         for series in &mut found {
+            if work::is_cancelled(call.cancelled) {
+                break;
+            }
             let open = match db.open_bucket(&series.key) {
                 // A series that went meanwhile has no open bucket.
                 Err(error) if error.kind() == ErrorKind::NoSuchKey => None,

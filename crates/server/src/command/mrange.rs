@@ -72,6 +72,12 @@ const WRITTEN_SAMPLES_MAX: u64 = 64 * 1024;
 fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let request = parse::request(call.args, reverse)?;
     let about = call.work_of_finding(&request.matchers);
+    // How much is to be read of what is found is not known yet.
+    let about = if call.leaves(about) {
+        work::UNKNOWN
+    } else {
+        about
+    };
     call.finish(about, move |call| find(call, request))
 }
 

@@ -78,10 +78,12 @@ fn look(
             .shared
             .db
             .view(call.args.word(2 + views.len()), query)?;
-        about = about.saturating_add(work::of_view(query, &view));
+        about = about.saturating_add(work::of_view(query, &view) + work::SAMPLES_PER_SERIES);
         views.push(view);
         if call.leaves(about) {
-            return call.finish(about, move |call| look(call, views, queries, reverse));
+            return call.finish(work::UNKNOWN, move |call| {
+                look(call, views, queries, reverse)
+            });
         }
     }
     call.finish(about, move |call| join_rows(call, views, &queries, reverse))

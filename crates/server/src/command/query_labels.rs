@@ -64,8 +64,8 @@ fn list(call: &mut Call<'_>, wanted: Option<&[u8]>, matchers: &[Matcher]) -> Out
     };
     let (db, limit) = (&call.shared.db, ReplyLimit::of(call.shared));
     let answers = match wanted {
-        None => db.label_names(matchers, may_see, limit.bytes),
-        Some(name) => db.label_values(name, matchers, may_see, limit.bytes),
+        None => db.label_names(matchers, may_see, limit.bytes, call.cancelled),
+        Some(name) => db.label_values(name, matchers, may_see, limit.bytes, call.cancelled),
     };
     let answers = answers.map_err(|error| match error.kind() {
         ErrorKind::Limit => limit.fault_of_list("; ask for fewer with FILTER"),

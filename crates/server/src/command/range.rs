@@ -8,6 +8,7 @@ use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
 use super::work;
+use latewood_engine::{RangeQuery, View};
 
 const SYNTAX: &str = "key from to [LATEST] [FILTER_BY_TS ts ...] [FILTER_BY_VALUE min max] \
                       [COUNT n] [[ALIGN start|end|ms] AGGREGATION agg[,agg...] bucket-ms \
@@ -40,13 +41,20 @@ pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome
     }
     let query = range_options::parse(call.args, 2, reverse)?;
     let view = call.shared.db.view(key, &query)?;
-    let key: Box<[u8]> = key.into();
-    call.finish(work::of_view(&query, &view), move |call| {
-        let limit = ReplyLimit::of(call.shared);
-        let (protocol, cancelled) = (call.session.protocol, call.cancelled);
-        rows::append(call.out, limit, protocol, shape, cancelled, |sink| {
-            view.run(&query, sink)
-        })
-        .map_err(|fault| rows::name_key(fault, &key))
+    let about = work::of_view(&query, &view);
+    if call.leaves(about) {
+        let key: Box<[u8]> = key.into();
+        return call.finish(about, move |call| write(call, &key, &query, view, shape));
+    }
+    call.stays(about);
+    write(call, key, &query, view, shape)
+}
+
+fn write(call: &mut Call<'_>, key: &[u8], query: &RangeQuery, view: View, shape: Shape) -> Outcome {
+    let limit = ReplyLimit::of(call.shared);
+    let (protocol, cancelled) = (call.session.protocol, call.cancelled);
+    rows::append(call.out, limit, protocol, shape, cancelled, |sink| {
+        view.run(query, sink)
     })
+    .map_err(|fault| rows::name_key(fault, key))
 }

@@ -15,9 +15,10 @@ use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
 use super::work;
 use crate::acl::{Denied, Refusal};
-use crate::client::{Arrived, Cancelled, Reader, Session, What};
+use crate::client::{Arrived, Beside, Cancelled, Reader, Session, What};
 use crate::messaging::Listener;
 use crate::messaging::Why;
+use crate::observe::CommandId;
 use crate::state::Shared;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery, Sink};
 use latewood_engine::{ErrorKind, View};
@@ -44,11 +45,13 @@ pub(crate) const SPEC: Spec = Spec {
 const COUNTED_SINGLY_MAX: u64 = 4096;
 
 /// A read that waits for samples.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct SampleReader {
     key: Box<[u8]>,
     query: RangeQuery,
     min_count: u64,
+    /// The command, for its figures.
+    command: Option<CommandId>,
     /// The key was there when it was last looked at.
     was_there: bool,
     listener: Arc<Listener>,
@@ -88,6 +91,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         key: key.into(),
         query,
         min_count,
+        command: call.commands.find(SPEC.name.as_bytes()).map(Spec::id),
         was_there: false,
         listener: Arc::new(Listener::of_reader(Arc::clone(&call.session.info))),
     };
@@ -241,16 +245,9 @@ impl Reader for SampleReader {
             return false;
         }
         // What it may has perhaps changed since it began to wait.
-        let user = session.permit.user();
-        if !user.may_read("ts.read", &self.key) {
-            let refusal = Refusal {
-                what: Denied::Key,
-                object: self.key.to_vec(),
-            };
-            Reply::new(out, protocol).error(refusal.text(&user.name));
-            return true;
+        if !self.refused(shared, session, out) {
+            self.write(shared, session, out);
         }
-        self.write(shared, session, out);
         true
     }
 
@@ -278,16 +275,43 @@ impl SampleReader {
             }
             Ok(view) => view,
         };
-        if work::of_view(&self.query, &view) <= work::LOOP_SAMPLES_MAX {
+        let about = work::of_view(&self.query, &view);
+        if about <= work::LOOP_SAMPLES_MAX {
             return write(shared, view, &self.query, protocol, out, None);
         }
-        let query = self.query.clone();
-        session.read_beside(shared, false, 0, move |shared, cancelled| {
+        let (reader, mut beside) = (self.clone(), session.of_reader());
+        let kind = Beside {
+            is_brief: work::is_brief(about),
+            ..Beside::default()
+        };
+        session.read_beside(shared, kind, 0, move |shared, cancelled| {
             let mut arrived = Arrived::default();
             let out = &mut arrived.bytes;
-            write(shared, view, &query, protocol, out, Some(cancelled));
+            beside.renew_permit(shared);
+            if !reader.refused(shared, &beside, out) {
+                write(shared, view, &reader.query, protocol, out, Some(cancelled));
+            }
             arrived
         });
+    }
+
+    /// Whether the session's user may not read the key; then says so.
+    fn refused(&self, shared: &Shared, session: &Session, out: &mut Vec<u8>) -> bool {
+        let user = session.permit.user();
+        if user.may_read("ts.read", &self.key) {
+            return false;
+        }
+        let refusal = Refusal {
+            what: Denied::Key,
+            object: self.key.to_vec(),
+        };
+        let text = refusal.text(&user.name);
+        if let Some(command) = self.command {
+            shared.observe.rejected(command);
+        }
+        shared.observe.errors.note(&text, 1);
+        Reply::new(out, session.protocol).error(text);
+        true
     }
 
     /// Whether a change ends the wait: enough samples, a key that is gone, or

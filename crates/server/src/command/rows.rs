@@ -141,6 +141,9 @@ impl Sink for Rows<'_> {
             }),
         }
         self.count += timestamps.len();
+        if self.is_cancelled() {
+            return ControlFlow::Break(());
+        }
         match self.out.len() > self.end {
             true => self.refuse(self.count as u64),
             false => ControlFlow::Continue(()),

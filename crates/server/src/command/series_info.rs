@@ -28,8 +28,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     if args.len() > 3 {
         return Err(Fault::Arity);
     }
-    // With late samples pending all are read.
-    let samples = call.shared.db.samples_of(args.word(1));
+    let samples = call.shared.db.samples_of_info(args.word(1));
     call.finish(samples.unwrap_or(0), describe)
 }
 
@@ -37,7 +36,7 @@ fn describe(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     let key = args.word(1);
     let db = &call.shared.db;
-    let info = db.info(key)?;
+    let info = db.info_until(key, call.cancelled)?;
     let (source, rules) = (db.source_of(key)?, db.rules_of(key)?);
     let debug = args.is(2, "DEBUG");
     let mut reply = call.reply();

@@ -13,11 +13,17 @@ use std::sync::atomic::Ordering;
 /// The work that an event loop does for one command while its other connections
 /// wait. What has more runs on a reader thread.
 pub(crate) const LOOP_SAMPLES_MAX: u64 = 128 * 1024;
+/// The work of a read that others of the same user may have to wait for.
+const BRIEF_SAMPLES_MAX: u64 = 16 * LOOP_SAMPLES_MAX;
+/// The work of a read of which only a part is known.
+pub(crate) const UNKNOWN: u64 = u64::MAX;
 /// Samples that are read in the time that a row takes: those that become
 /// buckets make few.
 const SAMPLES_PER_ROW: u64 = 8;
 /// The same of a series that is found and looked at.
-const SAMPLES_PER_SERIES: u64 = 64;
+pub(crate) const SAMPLES_PER_SERIES: u64 = 64;
+/// The same of a sample that is copied.
+const SAMPLES_PER_COPIED: u64 = 2;
 /// The same of a key, a name or a value that is compared or written.
 const SAMPLES_PER_NAME: u64 = 16;
 
@@ -33,11 +39,11 @@ pub(crate) fn of_rows(query: &RangeQuery, samples: u64, filled: u64) -> u64 {
 
 /// The work of a query of one series.
 pub(crate) fn of_view(query: &RangeQuery, view: &View) -> u64 {
-    of_rows(
-        query,
-        view.samples_about(query),
-        view.filled_rows_max(query),
-    )
+    let filled = match query.aggregation {
+        Some(_) => view.filled_rows_max(query),
+        None => 0,
+    };
+    of_rows(query, view.samples_about(query), filled)
 }
 
 /// The work of a query of `series` series, which have about so many samples in its span.
@@ -52,9 +58,19 @@ pub(crate) fn of_series(query: &RangeQuery, series: usize, samples: u64) -> u64 
     of_rows(query, samples, filled).saturating_add(series * SAMPLES_PER_SERIES)
 }
 
+/// The work of copying so many samples.
+pub(crate) fn of_copy(samples: u64) -> u64 {
+    samples.saturating_mul(SAMPLES_PER_COPIED)
+}
+
 /// The work of looking at so many keys, names or values.
 pub(crate) fn of_names(names: usize) -> u64 {
     names as u64 * SAMPLES_PER_NAME
+}
+
+/// Whether a read with so much work ends soon.
+pub(crate) fn is_brief(samples: u64) -> bool {
+    samples <= BRIEF_SAMPLES_MAX
 }
 
 /// Whether nobody wants the result of the work any more.
@@ -65,10 +81,69 @@ pub(crate) fn is_cancelled(cancelled: Cancelled<'_>) -> bool {
 impl Call<'_> {
     /// The work of finding the series that pass `matchers`.
     pub(crate) fn work_of_finding(&self, matchers: &[Matcher]) -> u64 {
-        let all = self.shared.db.len() as u64 * SAMPLES_PER_SERIES;
-        match all <= LOOP_SAMPLES_MAX {
-            true => all,
-            false => self.shared.db.series_about(matchers) * SAMPLES_PER_SERIES,
+        self.shared.db.series_about(matchers) * SAMPLES_PER_SERIES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::client::{Cancelled, Session};
+    use crate::clients::ClientInfo;
+    use crate::command::args::Args;
+    use crate::command::call::Call;
+    use crate::command::registry::COMMANDS;
+    use crate::command::{dispatch, transaction};
+    use crate::options::testing;
+    use crate::state::Shared;
+    use latewood_engine::Durability;
+    use latewood_wire::resp::Parser;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    /// The length of the reply to `line`.
+    fn reply_bytes(shared: &Shared, line: &str, cancelled: Cancelled<'_>) -> usize {
+        let info = Arc::new(ClientInfo::new(1, String::new(), String::new()));
+        let mut session = Session::new(info, &shared.runtime.users, Durability::Interval);
+        let (mut parser, mut out, line) = (Parser::new(), Vec::new(), format!("{line}\r\n"));
+        parser.parse(line.as_bytes(), &transaction::LIMITS).unwrap();
+        dispatch::execute(&mut Call {
+            commands: &COMMANDS,
+            args: Args::new(parser.command(), line.as_bytes()),
+            out: &mut out,
+            session: &mut session,
+            shared,
+            cancelled,
+            rest: None,
+        });
+        out.len()
+    }
+
+    #[test]
+    fn a_read_that_nobody_wants_ends_early() {
+        let shared = testing::shared();
+        for key in ["a", "b", "c"] {
+            for at in 1000..1100 {
+                let add = format!("TS.ADD {key} {at} {at} LABELS one {key}");
+                assert_eq!(reply_bytes(&shared, &add, None), 7);
+            }
+        }
+        let [wanted, unwanted] = [false, true].map(AtomicBool::new);
+        for line in [
+            "DUMP a",
+            "TS.INFO a",
+            "TS.RANGE a - +",
+            "TS.MGET FILTER one=(a,b,c)",
+            "TS.QUERYINDEX one=(a,b,c)",
+            "TS.QUERYLABELS LABELS",
+            "TS.QUERYLABELS VALUES one FILTER one=(a,b,c)",
+            "TS.MRANGE - + FILTER one=(a,b,c)",
+            "TS.MRANGE - + FILTER one=(a,b,c) GROUPBY one REDUCE sum",
+            "TS.NRANGE 2 a b - +",
+        ] {
+            let whole = reply_bytes(&shared, line, None);
+            assert_eq!(reply_bytes(&shared, line, Some(&wanted)), whole, "{line}");
+            let part = reply_bytes(&shared, line, Some(&unwanted));
+            assert!(part < whole, "{line}: {part} of {whole}");
         }
     }
 }

@@ -47,10 +47,14 @@ pub(crate) fn user(
         }
         None => certified,
     };
+    let is_of_user = given
+        .as_ref()
+        .is_some_and(|given| users.get(&given.name).is_some());
     match known {
         Some(user) => Ok(user),
-        // As InfluxDB without users does not ask who somebody says to be.
-        None if users.is_open() => Ok(users.default_user()),
+        // As InfluxDB without users does not ask who somebody says to be; but who names a
+        // user means that one's rights, not those of `default`.
+        None if users.is_open() && !is_of_user => Ok(users.default_user()),
         None => {
             // A name that nobody has may be part of a secret, mistyped.
             let names = given.as_ref().map(|given| &given.name[..]);
@@ -120,6 +124,21 @@ mod tests {
             name(&users, &headers("Token anything"), None, None),
             "default"
         );
+        // While `default` is open, whoever names a user must still be that one.
+        for (value, wanted) in [
+            ("Bearer ann:secret:1", "ann"),
+            ("Bearer ann:wrong", "401"),
+            ("Bearer nobody:x", "default"),
+            ("Bearer default:x", "default"),
+        ] {
+            assert_eq!(name(&users, &headers(value), None, None), wanted, "{value}");
+        }
+        users.set(b"ann", &[b"off".to_vec()]).unwrap();
+        assert_eq!(
+            name(&users, &headers("Bearer ann:secret:1"), None, None),
+            "401"
+        );
+        users.set(b"ann", &[b"on".to_vec()]).unwrap();
         users.set_default_password("sesame");
         let basic = format!("Basic {}", BASE64_STANDARD.encode("ann:secret:1"));
         for (value, wanted) in [

@@ -13,7 +13,7 @@
 use super::answer::Answer;
 use super::context::Context;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
@@ -38,7 +38,8 @@ pub(super) async fn guard(
     let shared = &context.shared;
     let hosts = &shared.settings.senders.http_hosts;
     let is_open = shared.runtime.users.is_open();
-    match check(request.headers(), hosts, is_open) {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    match check(request.headers(), is_read, hosts, is_open) {
         Ok(()) => next.run(request).await,
         Err(text) => {
             tell(request.uri().path(), &text);
@@ -61,15 +62,24 @@ fn tell(path: &str, text: &str) {
     }
 }
 
-/// Whether a request with these headers is served where `hosts` are this server's
-/// own and `is_open` says whether no password is needed.
+/// Whether a request with these headers is served where `is_read` says whether its
+/// method is that of a link, `hosts` are this server's own, and `is_open` says whether no
+/// password is needed.
 ///
 /// # Errors
 /// Says why not.
-fn check(headers: &HeaderMap, hosts: &[String], is_open: bool) -> Result<(), String> {
+fn check(
+    headers: &HeaderMap,
+    is_read: bool,
+    hosts: &[String],
+    is_open: bool,
+) -> Result<(), String> {
     let text =
         |name| -> Option<&str> { headers.get(name).map(|value| value.to_str().unwrap_or("")) };
     let host = text(header::HOST);
+    if headers.get_all(header::HOST).iter().nth(1).is_some() {
+        return Err("more than one Host".to_owned());
+    }
     if is_open
         && let Some(host) = host
         && !is_own(name_of(host), hosts)
@@ -95,7 +105,9 @@ fn check(headers: &HeaderMap, hosts: &[String], is_open: bool) -> Result<(), Str
     }
     let fetch = |name: &str| headers.get(name).map(|value| value.as_bytes());
     let is_foreign = fetch("sec-fetch-site") == Some(b"cross-site");
-    match is_foreign && fetch("sec-fetch-mode") != Some(b"navigate") {
+    // A link that is followed; a form is sent with an `Origin`.
+    let is_link = is_read && fetch("sec-fetch-mode") == Some(b"navigate");
+    match is_foreign && !is_link {
         true => Err("requests of other sites (Sec-Fetch-Site) are not supported".to_owned()),
         false => Ok(()),
     }
@@ -136,7 +148,12 @@ mod tests {
             let name = header::HeaderName::from_static(name);
             (name, value.parse().unwrap())
         });
-        check(&headers.collect(), &["db.example.org".to_owned()], is_open)
+        check(
+            &headers.collect(),
+            true,
+            &["db.example.org".to_owned()],
+            is_open,
+        )
     }
 
     #[test]
@@ -167,6 +184,8 @@ mod tests {
             assert_eq!(checked(&[("host", host)], false), Ok(()), "{host}");
         }
         assert_eq!(checked(&[], true), Ok(()));
+        let twice = [("host", "127.0.0.1"), ("host", "evil.example")];
+        assert!(checked(&twice, false).is_err());
     }
 
     #[test]
@@ -199,6 +218,13 @@ mod tests {
                 checked(&[host, site, ("sec-fetch-mode", "navigate")], is_open),
                 Ok(())
             );
+            let link = [host, site, ("sec-fetch-mode", "navigate")];
+            let link = link.map(|(name, value)| {
+                let name = header::HeaderName::from_static(name);
+                (name, value.parse().unwrap())
+            });
+            let form = check(&link.into_iter().collect(), false, &[], is_open);
+            assert!(form.is_err(), "a form is no link");
             assert_eq!(
                 checked(&[host, ("sec-fetch-site", "same-origin")], is_open),
                 Ok(())

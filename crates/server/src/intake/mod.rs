@@ -21,7 +21,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use pause::InPause;
+pub(crate) use pause::{InPause, enter};
 pub(crate) use remembered::Share;
 pub(crate) use report::{Failure, Report};
 

@@ -17,7 +17,7 @@ pub(crate) enum InPause {
 /// A share of the exec lock to write a batch with. The pause is checked with the
 /// lock held, which CLIENT PAUSE takes exclusively: once that is answered,
 /// nothing is written before the pause ends.
-pub(super) fn enter(shared: &Shared, in_pause: InPause) -> Result<ExecShared<'_>, Failure> {
+pub(crate) fn enter(shared: &Shared, in_pause: InPause) -> Result<ExecShared<'_>, Failure> {
     loop {
         let shared_lock = shared.exec_lock.share_beside_loops();
         if shared.pause.holds(true).is_none() {

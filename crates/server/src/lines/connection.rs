@@ -57,9 +57,11 @@ impl LastRead {
         self.after_ms.swap(u64::MAX, Ordering::Relaxed)
     }
 
-    /// Notes again what was noted before: nothing was whole.
-    fn end_in_vain(&self, before: u64) {
-        self.after_ms.store(before, Ordering::Relaxed);
+    /// Notes again what was noted before: nothing was whole. The time that the server
+    /// made the peer wait does not count.
+    fn end_in_vain(&self, before: u64, waited: Duration) {
+        let after_ms = before.saturating_add(waited.as_millis() as u64);
+        self.after_ms.store(after_ms, Ordering::Relaxed);
     }
 
     /// Notes that it is worked off now.
@@ -189,6 +191,11 @@ fn set_timeouts(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_TIMEOUT))
 }
 
+/// Whether the first bytes of a connection are those of a request.
+fn is_http(bytes: &[u8]) -> bool {
+    HTTP_METHODS.iter().any(|method| bytes.starts_with(method))
+}
+
 fn serve(
     stream: &mut (impl Read + Write),
     shared: &Arc<Shared>,
@@ -216,18 +223,16 @@ fn serve(
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => break Ok(()),
             Err(error) => break Err(error),
         };
+        let begun = Instant::now();
         let before = last_read.begin();
         shared.pause.wait(&shared.lifetime.stopping);
+        let waited = begun.elapsed();
         if users.epoch() != epoch {
             (epoch, intake_now) = (users.epoch(), intake()?);
         }
         intake_now.begin();
         let arrived = &buffer[..held + got];
-        if is_first
-            && HTTP_METHODS
-                .iter()
-                .any(|method| arrived.starts_with(method))
-        {
+        if is_first && is_http(arrived) {
             tracing::warn!(
                 protocol = protocol.name(),
                 "closed a connection that speaks HTTP"
@@ -245,7 +250,7 @@ fn serve(
         out.clear();
         out.shrink_to(OUT_BYTES_KEPT);
         match taken {
-            0 => last_read.end_in_vain(before),
+            0 => last_read.end_in_vain(before, waited),
             _ => last_read.note(),
         }
         if next == Next::Close {
@@ -298,5 +303,29 @@ mod tests {
             let silent = last_read.elapsed() > Duration::from_secs(3000);
             assert_eq!(silent, is_silent, "{sent}");
         }
+    }
+
+    #[test]
+    fn who_waits_for_the_end_of_a_pause_is_not_silent() {
+        const PAUSE: Duration = Duration::from_millis(50);
+        let (shared, last_read) = (testing::shared(), LastRead::default());
+        let until = Instant::now() + Duration::from_secs(3600);
+        shared.pause.begin(until, false);
+        std::thread::scope(|threads| {
+            let sender = threads.spawn(|| {
+                let mut stream = Sent(Cursor::new("put a".into()));
+                let speaker = Box::new(ByLine::new(Telnet::default()));
+                let source = (Protocol::OpenTsdb, &last_read);
+                serve(&mut stream, &shared, source, &Sender::Anybody, speaker)
+            });
+            while last_read.after_ms.load(Ordering::Relaxed) != u64::MAX {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(PAUSE);
+            shared.pause.end();
+            sender.join().unwrap().unwrap();
+        });
+        let after_ms = last_read.after_ms.load(Ordering::Relaxed);
+        assert!(Duration::from_millis(after_ms) >= PAUSE);
     }
 }

@@ -118,7 +118,8 @@ impl Connection {
     /// Whether nothing more will come of it.
     pub(super) fn is_finished(&self) -> bool {
         // Nobody is there to read what a waiting command would answer.
-        let has_left = self.is_read_closed && self.client.session.waiting.is_some();
+        let session = &self.client.session;
+        let has_left = self.is_read_closed && session.waiting.is_some() && !session.awaits_write();
         self.is_broken
             || has_left
             || (self.client.session.closing
@@ -253,6 +254,7 @@ impl Connection {
 
     /// Reads once and runs what has arrived; replies stay in the buffer.
     pub(super) fn serve(&mut self, shared: &Shared, workspace: &mut Workspace) -> u64 {
+        self.end_parked(shared);
         if !self.wants_service() || self.is_broken {
             return 0;
         }
@@ -271,7 +273,16 @@ impl Connection {
         unfinished.note(&mut self.unfinished_noted, self.input.len());
         self.client.session.info.touch();
         self.watch(used > 0);
+        self.end_parked(shared);
         read as u64
+    }
+
+    /// Ends a long read of a peer that sends no more, and goes on with what it sent.
+    fn end_parked(&mut self, shared: &Shared) {
+        let client = &mut self.client;
+        if self.is_read_closed && client.session.end_parked(shared, &mut client.output) {
+            client.has_more = true;
+        }
     }
 
     /// Notes since when the command at the end of the input is unfinished.

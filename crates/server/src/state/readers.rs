@@ -2,8 +2,8 @@
 //! thread of this pool.
 //!
 //! A connection has at most one long read, which waits in a queue until a thread is
-//! free, in the order of arrival. The last free thread is kept for a user who has
-//! none: one user cannot take them all. A read that is cancelled leaves the queue, or
+//! free, in the order of arrival. The last free thread is kept for reads that are brief
+//! and for users who have none: one user cannot take all for long. A read that is cancelled leaves the queue, or
 //! ends as soon as it looks. Tested here and by `tests/resp/long_reads.rs`.
 
 use super::shared::Shared;
@@ -37,6 +37,8 @@ struct Queue {
 struct Ticket {
     /// Identity of its user.
     user: u64,
+    /// It ends soon.
+    is_brief: bool,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -59,10 +61,20 @@ impl Readers {
 
     /// Queues a read of the user with this identity. The read may end early once
     /// `cancelled` is true; where the server stops, it may never begin.
-    pub(crate) fn queue(&self, user: u64, cancelled: Arc<AtomicBool>, work: Work) {
+    pub(crate) fn queue(
+        &self,
+        (user, is_brief): (u64, bool),
+        cancelled: Arc<AtomicBool>,
+        work: Work,
+    ) {
+        let ticket = Ticket {
+            user,
+            is_brief,
+            cancelled,
+        };
         let mut queue = self.queue.lock();
         if !queue.is_stopping {
-            queue.waiting.push_back((Ticket { user, cancelled }, work));
+            queue.waiting.push_back((ticket, work));
             self.changed.notify_one();
         }
     }
@@ -139,6 +151,7 @@ impl Queue {
         let free = threads.saturating_sub(self.running.len());
         let may_begin = |ticket: &Ticket| match free {
             0 => false,
+            1 if ticket.is_brief => true,
             1 => self.running.iter().all(|each| each.user != ticket.user),
             _ => true,
         };
@@ -159,9 +172,15 @@ mod tests {
 
     /// The users whose reads begin, in order, where none ends.
     fn begun(threads: usize, users: &[u64]) -> Vec<u64> {
+        let all: Vec<(u64, bool)> = users.iter().map(|&user| (user, false)).collect();
+        begun_of(threads, &all)
+    }
+
+    /// The same where some of the reads are brief.
+    fn begun_of(threads: usize, reads: &[(u64, bool)]) -> Vec<u64> {
         let readers = Readers::new(threads);
-        for &user in users {
-            readers.queue(user, Arc::default(), Box::new(|_| {}));
+        for &read in reads {
+            readers.queue(read, Arc::default(), Box::new(|_| {}));
         }
         let mut queue = readers.queue.lock();
         let mut begun = Vec::new();
@@ -180,6 +199,17 @@ mod tests {
         assert_eq!(begun(2, &[1, 1]), [1]);
     }
 
+    #[test]
+    fn the_last_thread_is_for_brief_reads_too() {
+        let (long, brief) = ((1, false), (1, true));
+        assert_eq!(begun_of(3, &[long, long, long, brief]), [1, 1, 1]);
+        assert_eq!(
+            begun_of(3, &[long, long, long, (2, false), brief]),
+            [1, 1, 2]
+        );
+        assert_eq!(begun_of(2, &[long, brief, brief]), [1, 1]);
+    }
+
     /// Queues a read that lasts until the sender that it returns is dropped.
     fn lasting(readers: &Readers, user: u64, begun: &Sender<u64>) -> Sender<()> {
         let (end, ended) = channel::<()>();
@@ -188,7 +218,7 @@ mod tests {
             begun.send(user).unwrap();
             ended.recv().unwrap_err();
         };
-        readers.queue(user, Arc::default(), Box::new(work));
+        readers.queue((user, false), Arc::default(), Box::new(work));
         end
     }
 
@@ -224,15 +254,15 @@ mod tests {
     fn what_is_cancelled_does_not_begin_and_frees_its_place() {
         let readers = Readers::new(3);
         let cancelled = Arc::default();
-        readers.queue(1, Arc::clone(&cancelled), Box::new(|_| {}));
-        readers.queue(2, Arc::default(), Box::new(|_| {}));
+        readers.queue((1, false), Arc::clone(&cancelled), Box::new(|_| {}));
+        readers.queue((2, false), Arc::default(), Box::new(|_| {}));
         readers.cancel(&cancelled);
         assert_eq!(readers.counts(), (0, 1));
         let (running, _) = readers.begin().unwrap();
         assert_eq!((running.user, readers.counts()), (2, (1, 0)));
         readers.stop();
         assert!(running.cancelled.load(Ordering::Relaxed));
-        readers.queue(3, Arc::default(), Box::new(|_| {}));
+        readers.queue((3, false), Arc::default(), Box::new(|_| {}));
         assert_eq!(readers.counts(), (1, 0));
         assert!(readers.begin().is_none());
         readers.end(&running);

@@ -3,17 +3,18 @@
 
 use crate::harness::{Client, Server, command, encoded, text};
 use latewood_wire::resp::encode_command;
+use std::net::Shutdown;
 use std::process::Stdio;
 
 /// Samples of the series that long reads read again and again.
-const SAMPLES: usize = 500_000;
+pub(crate) const SAMPLES: usize = 500_000;
 
 /// Samples of a series that TS.MRANGE writes in a part of its own.
 const LATER: usize = 70_000;
 
 /// A server with one event loop, and a series `k`. A read has one thread, so that it
 /// takes as long with many cores.
-fn server() -> Server {
+pub(crate) fn server() -> Server {
     serve(&["--ts-num-threads", "1"], SAMPLES)
 }
 
@@ -31,7 +32,7 @@ fn serve(options: &[&str], samples: usize) -> Server {
     server
 }
 
-fn fill(client: &mut Client, key: &str, samples: usize) {
+pub(crate) fn fill(client: &mut Client, key: &str, samples: usize) {
     const AT_ONCE: usize = 10_000;
     for from in (0..samples).step_by(AT_ONCE) {
         let mut line = "TS.MADD".to_owned();
@@ -58,22 +59,22 @@ fn read_of(times: usize) -> Vec<u8> {
 }
 
 /// A read of about a second.
-fn long() -> Vec<u8> {
+pub(crate) fn long() -> Vec<u8> {
     read_of(30)
 }
 
 /// One that ends only if somebody ends it: it would take a minute or more.
-fn endless() -> Vec<u8> {
+pub(crate) fn endless() -> Vec<u8> {
     read_of(4096)
 }
 
 /// Begins a read, and sees it run.
-fn begin(client: &mut Client, other: &mut Client, read: &[u8]) {
+pub(crate) fn begin(client: &mut Client, other: &mut Client, read: &[u8]) {
     client.send(read);
     wait_for_running(other, 1);
 }
 
-fn wait_for_running(client: &mut Client, reads: u64) {
+pub(crate) fn wait_for_running(client: &mut Client, reads: u64) {
     let begun = std::time::Instant::now();
     while client.info("long_reads_running") != reads {
         assert!(begun.elapsed() < crate::harness::PATIENCE);
@@ -139,6 +140,7 @@ fn a_short_read_stays_on_its_event_loop() {
         "KEYS *",
         "SCAN 0 COUNT 1000000",
         "TS.GET k",
+        "TS.INFO k DEBUG",
     ] {
         assert!(!client.ask(line).starts_with('-'), "{line}");
         assert_eq!(client.info("long_reads"), 0, "{line}");
@@ -163,6 +165,9 @@ fn a_reader_thread_answers_as_an_event_loop_does() {
         client.ask(&format!("TS.CREATE {key} LABELS all 1 part 9 long {key}"));
         fill(&mut client, key, 2 * LATER);
     }
+    for at in (0..LATER).step_by(200) {
+        client.ask(&format!("TS.ADD l1 {at} 5 ON_DUPLICATE last"));
+    }
     let protocols: [fn(&Server) -> Client; 2] = [Server::client, Server::client3];
     for connect in protocols {
         let mut client = connect(&server);
@@ -185,7 +190,6 @@ fn a_reader_thread_answers_as_an_event_loop_does() {
             "KEYS *",
             "SCAN 0 COUNT 100000 MATCH *1*",
             "DUMP l1",
-            "TS.INFO l1 DEBUG",
             "LATEWOOD RANGE l1 - +",
             "TS.RANGE l1 - + AGGREGATION twa 1 EMPTY",
         ] {
@@ -223,64 +227,44 @@ fn a_client_that_leaves_or_is_killed_ends_its_read() {
     assert_eq!(other.info("blocked_clients"), 0);
 }
 
+/// As `printf ... | nc -N` does. Who closed both sides looks the same.
 #[test]
-fn a_user_who_is_removed_gets_no_reply() {
+fn what_stands_behind_a_long_read_is_run_though_the_client_sends_no_more() {
     let server = server();
-    let (mut reader, mut other) = (server.client(), server.client());
-    other.expect(&[("ACL SETUSER bob on nopass +@all ~*", "+OK\r\n")]);
-    reader.expect(&[("AUTH bob x", "+OK\r\n")]);
-    begin(&mut reader, &mut other, &endless());
-    other.expect(&[("ACL DELUSER bob", ":1\r\n")]);
-    assert_eq!(text(&reader.rest()), "");
-    wait_for_running(&mut other, 0);
-}
-
-#[test]
-fn a_user_who_is_removed_and_reads_nothing_keeps_no_thread() {
-    let server = server();
-    let (mut reader, mut other) = (server.client(), server.client());
-    other.expect(&[("ACL SETUSER bob on nopass +@all ~*", "+OK\r\n")]);
-    reader.expect(&[("AUTH bob x", "+OK\r\n")]);
-    // More than the sockets take.
-    let mut unread = Vec::new();
-    encode_command(&mut unread, &["ECHO", &"x".repeat(16 << 20)]);
-    reader.send(&unread);
-    begin(&mut reader, &mut other, &endless());
-    other.expect(&[("ACL DELUSER bob", ":1\r\n")]);
-    wait_for_running(&mut other, 0);
-}
-
-#[test]
-fn who_loses_a_permission_while_his_read_waits_is_refused() {
-    let server = server();
-    let mut other = server.client();
-    other.expect(&[("ACL SETUSER bob on nopass +@all ~*", "+OK\r\n")]);
-    // More reads than there are threads.
-    let threads = std::thread::available_parallelism().unwrap().get();
-    let mut readers: Vec<Client> = (0..=threads)
-        .map(|_| {
-            let mut reader = server.client();
-            reader.expect(&[("AUTH bob x", "+OK\r\n")]);
-            reader
-        })
-        .collect();
-    let mut last = readers.pop().unwrap();
-    for reader in &mut readers {
-        reader.send(&endless());
+    let (mut client, mut other) = (server.client(), server.client());
+    let add = |at| encoded(&format!("TS.ADD behind {at} {at}"));
+    // What is behind the first fits in the socket: the end of the stream is seen at once.
+    client.send(&[endless(), add(1), read_of(500), add(2)].concat());
+    wait_for_running(&mut other, 1);
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    for number in 1..=2 {
+        let ended = text(&client.reply());
+        assert!(
+            ended.starts_with("-ERR the read was ended because"),
+            "{ended}"
+        );
+        assert_eq!(text(&client.reply()), format!(":{number}\r\n"));
     }
-    wait_for_running(&mut other, threads as u64);
-    // One thread is free, but not for him.
-    last.send(&long());
-    while other.info("long_reads_waiting") == 0 {}
-    begin_and_end(&mut server.client());
-    other.expect(&[("ACL SETUSER bob -ts.nrange", "+OK\r\n")]);
-    drop(readers);
-    let refused = text(&last.reply());
-    assert!(refused.starts_with("-NOPERM"), "{refused}");
+    assert_eq!(client.reply_or_end(), None);
+    wait_for_running(&mut other, 0);
+    assert_eq!(other.ask("TS.GET behind"), "*2\r\n:2\r\n+2\r\n");
+}
+
+#[test]
+fn a_read_of_very_many_small_series_leaves_its_event_loop() {
+    let server = server();
+    let mut client = server.client();
+    client.ask("TS.ADD n 1 1");
+    for (series, reads) in [(10, 0), (3000, 1)] {
+        let keys = " n".repeat(series);
+        let reply = client.ask(&format!("TS.NRANGE {series}{keys} - +"));
+        assert!(reply.starts_with("*1\r\n"));
+        assert_eq!(client.info("long_reads"), reads, "{series}");
+    }
 }
 
 /// A long read of another user, from its beginning to its end.
-fn begin_and_end(client: &mut Client) {
+pub(crate) fn begin_and_end(client: &mut Client) {
     client.send(&long());
     assert!(client.reply().starts_with(b"*1\r\n"));
 }

@@ -327,6 +327,7 @@ fn wrong_arguments_are_refused_as_redis_does() {
         format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")
     };
     let between = |min: i64| format!("argument must be between {min} and {} inclusive", i64::MAX);
+    let slowlog_len = "argument must be between 0 and 10000 inclusive";
     let count = "ERR count should be greater than or equal to -1";
     let percentiles = "latency-tracking-info-percentiles";
     client.expect_errors(&[
@@ -354,7 +355,11 @@ fn wrong_arguments_are_refused_as_redis_does() {
         ),
         (
             "CONFIG SET slowlog-max-len -1",
-            &failed("slowlog-max-len", &between(0)),
+            &failed("slowlog-max-len", slowlog_len),
+        ),
+        (
+            "CONFIG SET slowlog-max-len 10001",
+            &failed("slowlog-max-len", slowlog_len),
         ),
         (
             "CONFIG SET slowlog-log-slower-than -2",

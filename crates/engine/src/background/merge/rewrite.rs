@@ -174,6 +174,20 @@ impl Group {
         entry.map(|(_, entry)| entry.first)
     }
 
+    /// Refuses chunks of the series at hand that do not ascend over all base blocks,
+    /// where those of the other blocks end before `span` and begin behind it.
+    fn check_order(&self, span: (Timestamp, Timestamp)) -> Result<()> {
+        let mut before = None;
+        for (cursor, entry) in &self.entries {
+            if before.is_some_and(|before| entry.first <= before) || entry.last > span.1 {
+                let block = &self.cursors[*cursor].block;
+                return Err(block.damaged(entry, "overlaps those of another block"));
+            }
+            before = Some(entry.last);
+        }
+        Ok(())
+    }
+
     /// Folds the overlays of `span` into the chunks of the series at hand.
     fn fold(
         &mut self,
@@ -184,6 +198,7 @@ impl Group {
         encoder: &mut Encoder,
         outputs: &mut Outputs<'_>,
     ) -> Result<()> {
+        self.check_order(span)?;
         let mut folder = Folder::new(facts.shape, facts.floor, encoder);
         let (mut from, mut next) = (span.0, 0);
         for end in overlays.windows(span.0, span.1) {

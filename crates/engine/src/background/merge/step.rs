@@ -93,6 +93,7 @@ impl Merger {
                     return Ok(true);
                 }
                 Err(error) => {
+                    let error = found.named(error);
                     let wait = RETRY_AFTER * (1 << known.failures.min(8));
                     known.failures = known.failures.saturating_add(1);
                     known.retry_ns = now_ns.saturating_add(wait.as_nanos() as u64);
@@ -213,6 +214,17 @@ impl PartitionState {
             late: metas(&blocks.late),
             blocks,
         }
+    }
+
+    /// The same error, naming a file. A frame that does not decode is searched for:
+    /// frames of several blocks are joined.
+    fn named(&self, error: Error) -> Error {
+        if !error.is_damage() || error.names_file() {
+            return error;
+        }
+        let mut blocks = self.blocks.base.iter().chain(&self.blocks.late);
+        let found = blocks.find_map(|block| block.verify().err());
+        found.unwrap_or(error)
     }
 
     fn lists(&self) -> Lists<'_> {

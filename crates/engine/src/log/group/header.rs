@@ -14,6 +14,7 @@
 //! newest durable one is too far away to name, it names none. Tested by the
 //! builder's tests and `tests/log_group.rs`.
 
+use crate::log::options::SEQUENCE_MAX;
 use crc_fast::crc32_iscsi;
 
 /// Bytes of a group's header.
@@ -83,6 +84,7 @@ impl GroupHeader {
             residue: u16::from_le_bytes([bytes[22], bytes[23]]),
         };
         let sane = (header.unsynced == NO_CLAIM || header.sequence >= u64::from(header.unsynced))
+            && header.sequence <= SEQUENCE_MAX
             && header.stride_log2 <= STRIDE_LOG2_MAX
             && header.flags & !(FLAG_BARRIER | FLAG_CLOSED) == 0
             && (header.payload_bytes > 0 || header.flags & FLAG_CLOSED != 0);

@@ -1,10 +1,12 @@
-//! A start and reads over damaged blocks.
+//! A start, reads and merges over damaged blocks, and over blocks whose checksums are
+//! right and whose contents no Latewood wrote.
 
 use crate::base::error::ErrorKind;
 use crate::format::chunk::{Chunk, Shape};
 use crate::io::sim::SimDisk;
 use crate::log::Position;
 use crate::storage::block::{BlockWriter, Family, Kind};
+use crate::storage::files::directory::paths;
 use crate::storage::files::{Manifest, SeriesFileWriter};
 use crate::tools::check;
 use crate::{Db, Defaults, Error, Options, RangeQuery, Result, Sink};
@@ -36,32 +38,40 @@ fn open(disk: &SimDisk) -> Db {
     open_as(disk, false).unwrap()
 }
 
+const SHAPE: Shape = Shape {
+    encoding: Encoding::Compressed,
+    chunk_size_bytes: 4096,
+};
+
+fn chunk_of(timestamps: &[Timestamp], shape: Shape) -> Chunk {
+    let values: Vec<f64> = timestamps.iter().map(|&at| at as f64 / 7.0).collect();
+    let (mut chunk, mut encoder, mut hint) = (Chunk::default(), Encoder::new(), Hint::default());
+    chunk
+        .push_samples(&mut encoder, shape, &mut hint, timestamps, &values)
+        .unwrap();
+    chunk
+}
+
 /// A database of two series, each with ten samples in each of two blocks; the
 /// paths of the blocks.
 fn filled(disk: &SimDisk) -> Vec<PathBuf> {
+    filled_with(disk, &FIRSTS.map(|first| chunk_of(&held(first), SHAPE)))
+}
+
+/// The same, each series with one of `chunks` in each block.
+fn filled_with(disk: &SimDisk, chunks: &[Chunk]) -> Vec<PathBuf> {
     let db = open(disk);
     for key in KEYS {
         db.create(key, &SeriesOptions::default()).unwrap();
     }
     let (core, env) = (&db.parts().core, &db.parts().core.env);
     let mut blocks = Vec::new();
-    for first in FIRSTS {
+    for chunk in chunks {
         let number = core.store.new_file_number();
         let path = core.store.block_path(number);
         let mut writer = BlockWriter::create(env, &path, number, 0, Family::Base).unwrap();
         for id in 0..2 {
-            let timestamps: Vec<i64> = (first..first + 10).collect();
-            let values: Vec<f64> = timestamps.iter().map(|&at| at as f64 / 7.0).collect();
-            let (mut chunk, mut encoder) = (Chunk::default(), Encoder::new());
-            let shape = Shape {
-                encoding: Encoding::Compressed,
-                chunk_size_bytes: 4096,
-            };
-            let mut hint = Hint::default();
-            chunk
-                .push_samples(&mut encoder, shape, &mut hint, &timestamps, &values)
-                .unwrap();
-            writer.chunk(SeriesId(id), Kind::Base, &chunk).unwrap();
+            writer.chunk(SeriesId(id), Kind::Base, chunk).unwrap();
         }
         blocks.push((path, writer.finish().unwrap()));
     }
@@ -71,7 +81,8 @@ fn filled(disk: &SimDisk) -> Vec<PathBuf> {
     for id in 0..2 {
         let row = core.row_of(&core.shards[0].lock(), SeriesId(id), Position(2));
         let mut row = row.unwrap();
-        (row.newest, row.last_value) = (Some(1009), Some(1009.0 / 7.0));
+        let newest = chunks.iter().map(Chunk::last).max().unwrap();
+        (row.newest, row.last_value) = (Some(newest), Some(newest as f64 / 7.0));
         row.flushed_last = row.newest;
         writer.row(&row).unwrap();
     }
@@ -237,5 +248,77 @@ fn a_start_cut_short_anywhere_finds_the_damage_again() {
         let name = blocks[0].file_name().unwrap();
         let kept = disk.bytes(&dir().join("quarantine").join(name)).unwrap();
         assert_eq!(kept, bytes, "step {step}");
+    }
+}
+
+/// Merges fail with an error that names one of `blocks`, and leave it.
+fn merge_fails(disk: &SimDisk, blocks: &[PathBuf], words: &[&str]) {
+    for late in [None, Some(3)] {
+        let disk = disk.kill();
+        let db = open(&disk);
+        if let Some(timestamp) = late {
+            let sample = crate::Append {
+                key: KEYS[0],
+                timestamp,
+                value: 1.0,
+                on_duplicate: Some(latewood_model::DuplicatePolicy::Last),
+                create: crate::Create::Never,
+            };
+            db.append(&[sample], &mut crate::Scratch::new()).unwrap();
+            db.flush().unwrap();
+        }
+        let error = db.merge().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        let text = error.to_string();
+        for word in words {
+            assert!(text.contains(word), "{word} in {text}");
+        }
+        let mut blocks = blocks.iter();
+        let named = blocks.find(|path| text.contains(&*path.to_string_lossy()));
+        let path = named.expect(&text);
+        let left = paths(dir(), &db.parts().core.store.manifest());
+        assert!(left.contains(path), "{text}: {left:?}");
+    }
+}
+
+#[test]
+fn blocks_that_overlap_are_not_merged() {
+    for samples in [10, 500] {
+        let spans = [0..samples, samples / 2..samples / 2 + samples];
+        let chunks = spans.map(|span| chunk_of(&span.collect::<Vec<_>>(), SHAPE));
+        let disk = SimDisk::new();
+        let blocks = filled_with(&disk, &chunks);
+        let words = ["the chunk of series 0", "overlaps those of another block"];
+        merge_fails(&disk, &blocks, &words);
+    }
+}
+
+#[test]
+fn chunks_whose_timestamps_do_not_ascend_are_not_merged() {
+    let raw = Shape {
+        encoding: Encoding::Uncompressed,
+        ..SHAPE
+    };
+    for forged in 0..2 {
+        let chunks = [0, 1].map(|place| {
+            let chunk = chunk_of(&held(FIRSTS[place]), raw);
+            let mut bytes = chunk.bytes().to_vec();
+            // One of the timestamps inside, eight bytes each.
+            let inside = (FIRSTS[place] + 5).to_le_bytes();
+            let at = bytes.windows(8).position(|bytes| *bytes == inside).unwrap();
+            if place == forged {
+                bytes[at..at + 8].copy_from_slice(&i64::MIN.to_le_bytes());
+            }
+            Chunk::from_bytes(bytes).unwrap()
+        });
+        let disk = SimDisk::new();
+        let blocks = filled_with(&disk, &chunks);
+        let checked = check(&disk.kill().env(1), dir(), &mut |_| {}).unwrap();
+        assert_eq!(checked.damage, 1);
+        merge_fails(
+            &disk,
+            &blocks[forged..=forged],
+            &["series 0", "does not decode"],
+        );
     }
 }

@@ -3,6 +3,7 @@
 //! Tested by the series' tests and the model test.
 
 use super::MergeSource;
+use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::Result;
 use crate::format::batches::Source;
 use crate::series::units::Piece;
@@ -40,12 +41,12 @@ impl MergeSource {
     }
 
     /// The number of samples, and the oldest one. Chunks and frames wholly inside
-    /// the span are counted without decoding.
-    pub(crate) fn count(mut self) -> Result<(u64, Option<Timestamp>)> {
+    /// the span are counted without decoding. Returns early once `cancelled` is true.
+    pub(crate) fn count(mut self, cancelled: Cancelled<'_>) -> Result<(u64, Option<Timestamp>)> {
         self.reverse = false;
         let (mut timestamps, mut values) = (Vec::new(), Vec::new());
         let (mut count, mut first) = (0, None);
-        loop {
+        while !is_cancelled(cancelled) {
             if let Some((low, high, samples)) = self.upcoming_count()
                 && low >= self.from
                 && high <= self.to
@@ -56,13 +57,14 @@ impl MergeSource {
                 continue;
             }
             if !self.next(&mut timestamps, &mut values)? {
-                return Ok((count, first));
+                break;
             }
             let start = timestamps.partition_point(|&at| at < self.from);
             let end = timestamps.partition_point(|&at| at <= self.to).max(start);
             count += (end - start) as u64;
             first = first.or(timestamps[start..end].first().copied());
         }
+        Ok((count, first))
     }
 
     /// First and last timestamp and number of samples of the next chunk or frame,

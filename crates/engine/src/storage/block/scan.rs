@@ -145,6 +145,9 @@ fn decodes(chunk: &Chunk) -> Result<()> {
         frame
             .decode(&mut timestamps, &mut values)
             .map_err(damaged)?;
+        if !timestamps.is_sorted_by(|a, b| a < b) {
+            return Err(corrupt("its timestamps do not ascend"));
+        }
     }
     Ok(())
 }

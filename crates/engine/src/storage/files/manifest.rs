@@ -21,6 +21,8 @@ const MAGIC: [u8; 8] = *b"LWOODMAN";
 const VERSION: u16 = 1;
 /// Magic, version, two bytes of zeros, checksum.
 const HEADER_BYTES: usize = 16;
+/// Counters, and sums over all files, are at most this, so that they can be added to.
+const COUNT_MAX: u64 = u64::MAX >> 1;
 /// Partition numbers are below this: ids are 32 bits wide.
 const PARTITIONS_MAX: u64 = 1 << (u32::BITS - crate::base::partition::PARTITION_BITS);
 
@@ -183,19 +185,57 @@ impl Manifest {
             let files = PartitionFiles::take(bytes, partition)?;
             manifest.partitions.insert(partition, files);
         }
-        (bytes.is_empty() && manifest.is_sound()).then_some(manifest)
+        bytes.is_empty().then_some(manifest)
     }
 
-    /// Whether every file has a unique number below `next_file`.
-    fn is_sound(&self) -> bool {
-        let blocks = self.blocks().map(|block| block.number);
-        let files = self.series_files().map(|file| file.number);
+    /// Why no database wrote this manifest, whatever the checksums say.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let (blocks, files) = (|| self.blocks(), || self.series_files());
+        let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
+        let positions = files().map(|file| file.position);
+        let len_bytes = files().map(|file| file.len_bytes);
+        let len_bytes = &mut len_bytes.chain(blocks().map(|block| block.len_bytes));
+        let rows = sum(&mut files().map(|file| file.rows));
+        let numbers = [
+            ("epoch", self.epoch),
+            ("newest flush", self.flush),
+            ("next file", self.next_file),
+            ("oldest group needed", self.log_start),
+            ("newest position", positions.max().unwrap_or(0)),
+            ("number of series in files", rows),
+            ("number of bytes of files", sum(len_bytes)),
+            (
+                "number of samples",
+                sum(&mut blocks().map(|block| block.samples)),
+            ),
+            (
+                "number of entries",
+                sum(&mut blocks().map(|block| block.entries)),
+            ),
+            (
+                "number of series in blocks",
+                sum(&mut blocks().map(|block| block.series)),
+            ),
+        ];
+        let numbers = numbers.map(|(what, number)| (what, number, COUNT_MAX));
+        let next_id = ("next series", self.next_id, u64::from(SERIES_MAX));
+        let mut numbers = numbers.into_iter().chain([next_id]);
+        if let Some((what, number, max)) = numbers.find(|&(_, number, max)| number > max) {
+            return Some(format!("its {what} is {number}, which is beyond {max}"));
+        }
+        if self.log_start == 0 {
+            return Some("its oldest group needed is 0".to_owned());
+        }
+        if let Some(block) = blocks().find(|block| block.first > block.last) {
+            return Some(format!("its block {} ends before it begins", block.number));
+        }
         let mut seen = BTreeSet::new();
-        self.log_start > 0
-            && self.next_id <= u64::from(SERIES_MAX)
-            && blocks
-                .chain(files)
-                .all(|number| number < self.next_file && seen.insert(number))
+        let names = blocks().map(|block| block.number);
+        let mut names = names.chain(files().map(|file| file.number));
+        let wrong = names.find(|&name| name >= self.next_file || !seen.insert(name))?;
+        Some(format!(
+            "it names file {wrong} twice or beyond its next file"
+        ))
     }
 }
 
@@ -287,7 +327,12 @@ fn decode_copy(copy: &[u8]) -> Result<Manifest> {
     if version != VERSION || checksum != checksum_of(&header[..12], body) {
         return Err(damaged("its checksum does not match"));
     }
-    Manifest::take(&mut Take(body)).ok_or_else(|| damaged("its fields are invalid"))
+    let manifest = Manifest::take(&mut Take(body));
+    let manifest = manifest.ok_or_else(|| damaged("its fields are invalid"))?;
+    match manifest.fault() {
+        None => Ok(manifest),
+        Some(fault) => Err(damaged(&fault)),
+    }
 }
 
 fn checksum_of(header: &[u8], body: &[u8]) -> u32 {

@@ -15,6 +15,7 @@ mod dump;
 
 pub use dump::{Dump, DumpFault};
 
+use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::admission::admit_write;
 use crate::keyspace::defaults::check_options;
@@ -40,11 +41,18 @@ pub enum Restored {
     Taken,
 }
 
-/// A series as a copy takes it.
-struct Original {
+/// A series at one moment, as a copy takes it.
+pub struct CopySource {
     options: SeriesOptions,
     snapshot: Snapshot,
     expires_at_ms: Option<i64>,
+}
+
+impl CopySource {
+    /// Estimates how many samples it has.
+    pub fn samples(&self) -> u64 {
+        self.snapshot.samples()
+    }
 }
 
 impl Writer {
@@ -52,27 +60,45 @@ impl Writer {
     pub(crate) fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         admit_write(&self.core)?;
         self.core.check_key(to)?;
-        let original = self.original(from)?;
+        self.copy_from(self.copy_source(from)?, to, replace, || ())
+    }
+
+    /// As [`crate::Db::copy_from`].
+    pub(crate) fn copy_from(
+        &self,
+        source: CopySource,
+        to: &[u8],
+        replace: bool,
+        before: impl FnOnce(),
+    ) -> Result<(bool, Position)> {
+        admit_write(&self.core)?;
+        self.core.check_key(to)?;
         if !replace && self.reader.contains(to) {
             return Ok((false, Position::default()));
         }
-        let mut build = Build::begin(self, to, &original.options)?;
-        each_batch(original.snapshot, |timestamps, values| {
+        let mut build = Build::begin(self, to, &source.options)?;
+        each_batch(source.snapshot, None, |timestamps, values| {
             build.push(timestamps, values)
         })?;
-        build.publish(to, original.options, original.expires_at_ms, replace)
+        before();
+        build.publish(to, source.options, source.expires_at_ms, replace)
     }
 
     /// As [`crate::Db::dump`].
     pub(crate) fn dump(&self, key: &[u8]) -> Result<Vec<u8>> {
-        self.dump_within(key, usize::MAX)
+        self.dump_within(key, usize::MAX, None)
     }
 
     /// As [`crate::Db::dump_within`].
-    pub(crate) fn dump_within(&self, key: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
-        let original = self.original(key)?;
-        let mut writer = dump::Writer::new(&original.options, bytes_max)?;
-        each_batch(original.snapshot, |timestamps, values| {
+    pub(crate) fn dump_within(
+        &self,
+        key: &[u8],
+        bytes_max: usize,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Vec<u8>> {
+        let source = self.copy_source(key)?;
+        let mut writer = dump::Writer::new(&source.options, bytes_max)?;
+        each_batch(source.snapshot, cancelled, |timestamps, values| {
             writer.samples(timestamps, values)
         })?;
         Ok(writer.finish())
@@ -126,7 +152,8 @@ impl Writer {
         }
     }
 
-    fn original(&self, key: &[u8]) -> Result<Original> {
+    /// As [`crate::Db::copy_source`].
+    pub(crate) fn copy_source(&self, key: &[u8]) -> Result<CopySource> {
         let core = &self.core;
         loop {
             let (id, read, snapshot, options) =
@@ -140,7 +167,7 @@ impl Writer {
             let place = core.shards.place_of(id);
             // Removed meanwhile: its expiry time is unknown.
             if state.slab.get(place).is_some() {
-                return Ok(Original {
+                return Ok(CopySource {
                     options,
                     snapshot,
                     expires_at_ms: state.expiries.get(place),
@@ -154,12 +181,13 @@ impl Writer {
 /// worth at a time.
 fn each_batch(
     snapshot: Snapshot,
+    cancelled: Cancelled<'_>,
     mut take: impl FnMut(&[Timestamp], &[f64]) -> Result<()>,
 ) -> Result<()> {
     let from = snapshot.from;
     let mut source = MergeSource::new(snapshot, false)?;
     let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-    while source.next(&mut timestamps, &mut values)? {
+    while !is_cancelled(cancelled) && source.next(&mut timestamps, &mut values)? {
         let start = timestamps.partition_point(|&at| at < from);
         let timestamps = timestamps[start..].chunks(FRAME_SAMPLES_MAX);
         for (timestamps, values) in timestamps.zip(values[start..].chunks(FRAME_SAMPLES_MAX)) {

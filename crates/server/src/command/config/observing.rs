@@ -59,8 +59,11 @@ fn set_slower_than(text: &str) -> Result<Change, String> {
     }))
 }
 
+/// The longest slow log: an entry can take 10 KiB.
+const SLOWLOG_LEN_MAX: i64 = 10_000;
+
 fn set_slowlog_len(text: &str) -> Result<Change, String> {
-    let len = integer(text, 0, i64::MAX)?.unsigned_abs();
+    let len = integer(text, 0, SLOWLOG_LEN_MAX)?.unsigned_abs();
     Ok(Box::new(move |shared| {
         shared.observe.slowlog.set_len_max(len);
     }))

@@ -36,7 +36,10 @@ pub(super) fn apply(
     question: Question,
 ) -> Outcome {
     let is_long = work::of_series(&question.query, series.len(), samples) > LOOP_SAMPLES_MAX;
-    let groups = call.shared.db.group_by(series, &question.by.label);
+    let groups = call
+        .shared
+        .db
+        .group_by(series, &question.by.label, call.cancelled);
     mget::begin(&mut call.reply(), groups.len());
     let groups = groups.into_iter();
     call.begin_stream(Grouped {

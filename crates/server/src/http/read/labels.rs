@@ -100,8 +100,8 @@ fn of_all(db: &Db, label: Option<&str>) -> Result<BTreeSet<String>, Error> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let metric = text(METRIC);
     let stored = match label {
-        None => db.label_names(&[], None, db.reply_bytes_max())?,
-        Some(label) => db.label_values(label.as_bytes(), &[], None, db.reply_bytes_max())?,
+        None => db.label_names(&[], None, db.reply_bytes_max(), None)?,
+        Some(label) => db.label_values(label.as_bytes(), &[], None, db.reply_bytes_max(), None)?,
     };
     let mut found: BTreeSet<_> = stored.iter().map(text).collect();
     match label {

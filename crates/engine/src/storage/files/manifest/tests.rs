@@ -77,6 +77,79 @@ fn a_file_named_twice_or_not_given_yet_is_refused() {
     assert!(Manifest::decode(&manifest.encode()).is_err());
 }
 
+/// Whatever the checksums say.
+#[test]
+fn numbers_that_cannot_be_added_to_are_refused_in_words() {
+    type Forge = fn(&mut Manifest);
+    let forged: [(Forge, &str); 12] = [
+        (
+            |manifest| manifest.epoch = u64::MAX,
+            "epoch is 18446744073709551615",
+        ),
+        (
+            |manifest| manifest.flush = 1 << 63,
+            "newest flush is 9223372036854775808",
+        ),
+        (
+            |manifest| manifest.next_file = u64::MAX,
+            "next file is 18446744073709551615",
+        ),
+        (
+            |manifest| manifest.next_id = 1 << 32,
+            "next series is 4294967296",
+        ),
+        (
+            |manifest| manifest.log_start = u64::MAX,
+            "oldest group needed is 18446744073709551615",
+        ),
+        (
+            |manifest| manifest.log_start = 0,
+            "oldest group needed is 0",
+        ),
+        (
+            |manifest| series_file(manifest).position = u64::MAX,
+            "position is 18446744073709551615",
+        ),
+        (
+            |manifest| series_file(manifest).rows = u64::MAX,
+            "series in files is 18446744073709551615",
+        ),
+        (
+            |manifest| block(manifest).len_bytes = u64::MAX,
+            "bytes of files is 18446744073709551615",
+        ),
+        (
+            |manifest| block(manifest).samples = u64::MAX - 1,
+            "samples is 18446744073709551615",
+        ),
+        (
+            |manifest| block(manifest).entries = 1 << 63,
+            "entries is 9223372036",
+        ),
+        (
+            |manifest| block(manifest).last = Timestamp::MIN,
+            "ends before it begins",
+        ),
+    ];
+    for (forge, words) in forged {
+        let mut manifest = random_manifest(&SimRandom::new(GOLDEN_SEED));
+        forge(&mut manifest);
+        let error = Manifest::decode(&manifest.encode()).expect_err(words);
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains(words), "{words} in {error}");
+    }
+}
+
+fn series_file(manifest: &mut Manifest) -> &mut SeriesFileMeta {
+    let mut files = manifest.partitions.values_mut();
+    files.find_map(|files| files.series.as_mut()).unwrap()
+}
+
+fn block(manifest: &mut Manifest) -> &mut BlockMeta {
+    let mut files = manifest.partitions.values_mut();
+    files.find_map(|files| files.base.first_mut()).unwrap()
+}
+
 #[test]
 fn the_log_goes_on_behind_what_files_hold() {
     let mut manifest = Manifest::default();
