@@ -282,11 +282,14 @@ impl<'a> Context<'a> {
         let before_bytes = into.capacity_bytes();
         for (from_ms, to_ms) in ranges {
             if from_ms <= to_ms {
-                self.source.read(handle, from_ms, to_ms, into)?;
+                let read = self.source.read(handle, from_ms, to_ms, into);
+                if let Err(error) = read {
+                    // A read that is interrupted fails.
+                    self.source.check()?;
+                    return Err(error.into());
+                }
             }
         }
-        // What was interrupted is not all there is.
-        self.source.check()?;
         // A thread keeps them for its next series, until the query ends.
         self.hold(into.capacity_bytes() - before_bytes)?;
         let samples = into.timestamps.len();

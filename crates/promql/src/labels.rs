@@ -54,6 +54,18 @@ impl Labels {
         Self::from_sorted(kept)
     }
 
+    /// Of bytes in the form in which they are held, of which the caller knows that they are valid.
+    ///
+    /// Names ascending and each once; text is UTF-8. Empty values are left out.
+    pub fn from_packed(bytes: &[u8]) -> Self {
+        let labels = Self(bytes.into());
+        let has_empty = labels.iter().any(|(_, value)| value.is_empty());
+        if has_empty {
+            return Self::from_sorted(labels.iter());
+        }
+        labels
+    }
+
     /// Names and values, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut rest: &[u8] = &self.0;

@@ -4,10 +4,21 @@
 //! digits that read back as the same number, never with an exponent. Annotations use `%g`.
 //! Timestamps are seconds. Tested against texts that Go printed, and by what reads back.
 
+/// Whole numbers up to this one are doubles of the same digits.
+const WHOLE_MAX: u64 = 1 << 53;
+
 /// Appends a value without an exponent: `0.1`, `1e21` as 22 digits, `NaN`, `+Inf`, `-Inf`.
 pub fn push_plain(into: &mut Vec<u8>, value: f64) {
     if !value.is_finite() {
         into.extend_from_slice(not_finite(value).as_bytes());
+        return;
+    }
+    let whole = value as i64;
+    if whole.unsigned_abs() <= WHOLE_MAX
+        && whole as f64 == value
+        && (whole, value.signum()) != (0, -1.0)
+    {
+        into.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
         return;
     }
     let mut buffer = zmij::Buffer::new();

@@ -94,7 +94,8 @@ pub trait Source: Sync {
     /// from several threads.
     ///
     /// # Errors
-    /// Where samples cannot be read: damage fails a query, it never shortens it.
+    /// Where samples cannot be read: damage fails a query, it never shortens it. A read that ends
+    /// early because the query must end fails with any text; [`Source::check`] has the reason.
     fn read(
         &self,
         handle: usize,

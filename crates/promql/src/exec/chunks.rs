@@ -6,6 +6,9 @@ use rayon::prelude::*;
 
 /// Bytes of the columns that are computed at a time.
 const CHUNK_BYTES: usize = 4 << 20;
+/// Steps that are worth a task of their own, and most columns of a task.
+const TASK_STEPS: usize = 4096;
+const TASK_COLUMNS_MAX: usize = 64;
 /// Most columns that are computed at a time.
 const CHUNK_COLUMNS: usize = 1024;
 
@@ -36,6 +39,7 @@ pub(crate) fn for_columns(
         let columns = &mut columns[..wanted.len()];
         columns
             .par_iter_mut()
+            .with_min_len((TASK_STEPS / steps).clamp(1, TASK_COLUMNS_MAX))
             .zip(wanted)
             .try_for_each(|(column, at)| {
                 ctx.with_scratch(|scratch| input.column(*at, ctx, scratch, column))

@@ -78,6 +78,11 @@ impl LabelSet {
         found.map_or(b"", |(_, value)| value)
     }
 
+    /// The same as PromQL has it.
+    pub(crate) fn to_promql(&self) -> latewood_promql::labels::Labels {
+        latewood_promql::labels::Labels::from_packed(&self.0)
+    }
+
     /// Bytes of memory it takes beside its own place.
     pub(crate) fn len_bytes(&self) -> usize {
         self.0.len()
@@ -136,7 +141,8 @@ pub(crate) fn retain_matching(named: &mut Vec<Named>, selectors: &[Vec<Matcher>]
 }
 
 fn sort(named: &mut [Named]) {
-    named.sort_unstable_by(|a, b| {
+    // Mostly sorted already, in the order of keys, of which this sort makes use.
+    named.sort_by(|a, b| {
         let by_labels = a.labels.cmp(&b.labels);
         by_labels.then_with(|| a.series.key.cmp(&b.series.key))
     });

@@ -182,6 +182,11 @@ impl Running {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// Whether somebody ended it; its time may be over all the same.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
     /// Since when it runs.
     pub(super) fn began(&self) -> Instant {
         self.began
@@ -192,7 +197,7 @@ impl Running {
     /// # Errors
     /// Why.
     pub(super) fn check(&self) -> Result<(), Interrupt> {
-        match self.is_cancelled.load(Ordering::Relaxed) {
+        match self.is_cancelled() {
             true => Err(Interrupt::Canceled),
             false if Instant::now() >= self.ends => Err(Interrupt::Timeout),
             false => Ok(()),

@@ -45,7 +45,7 @@ pub(super) struct Answering {
 
 enum State {
     New,
-    Range(Box<Evaluation<'static>>, Arc<Views>),
+    Range(Box<Evaluation<'static>>, Stamps, Arc<Views>),
     Rows(std::vec::IntoIter<Row>, Annotations, Stats),
 }
 
@@ -85,8 +85,10 @@ impl Answering {
         if wanted.is_range {
             let source = Arc::clone(&views);
             let evaluation = query.begin(wanted.times, wanted.settings.clone(), source);
+            let evaluation = evaluation.map_err(refused)?;
             put_head("matrix", out);
-            self.state = State::Range(Box::new(evaluation.map_err(refused)?), views);
+            let stamps = Stamps::of(evaluation.grid());
+            self.state = State::Range(Box::new(evaluation), stamps, views);
             return Ok(false);
         }
         let at_ms = wanted.times.start_ms;
@@ -206,16 +208,15 @@ impl Pieces for Answering {
         let mut is_over = false;
         match &mut self.state {
             State::New => {}
-            State::Range(evaluation, views) => {
+            State::Range(evaluation, stamps, views) => {
                 if is_first {
                     out.push(b'[');
                 }
-                let grid = evaluation.grid();
                 while !is_over && out.len() < bytes_max {
                     let more = evaluation.more(&mut |labels, column| {
                         if next(out) {
                             samples += column.len();
-                            put_column(labels, column, grid, out);
+                            put_column(labels, column, stamps, out);
                         }
                         Ok(())
                     });
@@ -242,7 +243,7 @@ impl Pieces for Answering {
         out.push(b']');
         let (annotations, stats) = match std::mem::replace(&mut self.state, State::New) {
             State::New => (Annotations::default(), Stats::default()),
-            State::Range(evaluation, _) => {
+            State::Range(evaluation, ..) => {
                 let outcome = evaluation.outcome();
                 (outcome.annotations, outcome.stats)
             }
@@ -336,11 +337,43 @@ fn put_metric(labels: &Labels, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-fn put_column(labels: &Labels, column: &Column, grid: Grid, out: &mut Vec<u8>) {
+/// What stands before the value at each step: `[1700000000.123,"`, written once.
+struct Stamps {
+    text: Vec<u8>,
+    /// Where each one ends.
+    ends: Vec<usize>,
+}
+
+impl Stamps {
+    fn of(grid: Grid) -> Self {
+        let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(grid.steps));
+        for step in 0..grid.steps {
+            text.push(b'[');
+            push_seconds(&mut text, grid.time_ms(step));
+            text.extend_from_slice(b",\"");
+            ends.push(text.len());
+        }
+        Self { text, ends }
+    }
+
+    fn get(&self, step: usize) -> &[u8] {
+        let start = step.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[step]]
+    }
+}
+
+fn put_column(labels: &Labels, column: &Column, stamps: &Stamps, out: &mut Vec<u8>) {
     put_metric(labels, out);
-    let samples = column.present();
-    let samples = samples.map(|step| (grid.time_ms(step), column.values[step]));
-    put_values(samples, out);
+    out.extend_from_slice(b",\"values\":[");
+    for (at, step) in column.present().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(stamps.get(step));
+        push_json(out, column.values[step]);
+        out.extend_from_slice(b"\"]");
+    }
+    out.extend_from_slice(b"]}");
 }
 
 /// Appends `,"values":[...]}`.

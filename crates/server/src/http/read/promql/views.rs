@@ -84,7 +84,7 @@ impl Views {
             };
             found.push(Found {
                 handle: held.len(),
-                labels: Labels::from_sorted(labels.labels.iter()),
+                labels: labels.labels.to_promql(),
             });
             held.push(Arc::new(Held {
                 key: one.key,
@@ -139,7 +139,11 @@ impl Source for Views {
             samples_max: self.samples_max,
         };
         let read = held.view.narrow(from_ms, to_ms).run(&query, &mut rows);
-        read.map_err(|error| self.refuse(Answer::of_series(&error, &held.key)))
+        read.map_err(|error| self.refuse(Answer::of_series(&error, &held.key)))?;
+        match self.running.is_cancelled() {
+            true => Err(SourceError("interrupted".to_owned())),
+            false => Ok(()),
+        }
     }
 
     fn check(&self) -> Result<(), Interrupt> {
@@ -166,6 +170,6 @@ impl Sink for Rows<'_> {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.running.check().is_err()
+        self.running.is_cancelled()
     }
 }
