@@ -100,6 +100,29 @@ impl Reason {
     }
 }
 
+/// What a sender says of a metric; `None` where it does not say anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told<'a> {
+    /// One of [`KINDS`].
+    pub kind: Option<&'a str>,
+    /// What it counts or measures.
+    pub help: Option<&'a str>,
+    /// Its unit.
+    pub unit: Option<&'a str>,
+}
+
+/// The types of metrics, by their numbers in remote write.
+pub const KINDS: [&str; 8] = [
+    "unknown",
+    "counter",
+    "gauge",
+    "histogram",
+    "gaugehistogram",
+    "summary",
+    "info",
+    "stateset",
+];
+
 /// Takes the samples of a decoder.
 pub trait Intake {
     /// The row that followed the current one last time, if `text` begins with its
@@ -157,6 +180,9 @@ pub trait Intake {
 
     /// Reports a text value, which the protocol allows but which is not stored.
     fn skip_text(&mut self);
+
+    /// Takes what the sender says of a metric.
+    fn metadata(&mut self, _metric: &str, _told: Told<'_>) {}
 
     /// Milliseconds since the Unix epoch, for samples without a timestamp.
     fn now_ms(&self) -> i64;

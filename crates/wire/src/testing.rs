@@ -1,7 +1,7 @@
 //! Intakes without an engine: one that keeps everything, for tests and fuzz
 //! targets, and one that only adds up, for benchmarks of decoders.
 
-use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot};
+use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot, Told};
 use crate::series_cache::SeriesCache;
 use crate::series_name::SeriesName;
 use std::fmt::Arguments;
@@ -20,6 +20,8 @@ pub struct Collected {
     pub samples: Vec<(String, Moment, f64, u32)>,
     /// Line, reason and text of each refusal.
     pub refused: Vec<(u32, Reason, String)>,
+    /// Metrics and what was said of them.
+    pub metadata: Vec<String>,
     /// Texts that were skipped.
     pub texts: u64,
     /// The clock.
@@ -54,6 +56,17 @@ impl Collected {
 }
 
 impl Intake for Collected {
+    fn metadata(&mut self, metric: &str, told: Told<'_>) {
+        let parts = [
+            ("type", told.kind),
+            ("help", told.help),
+            ("unit", told.unit),
+        ];
+        let parts = parts
+            .map(|(name, text)| text.map_or(String::new(), |text| format!(" {name}={text:?}")));
+        self.metadata.push(format!("{metric}{}", parts.concat()));
+    }
+
     fn follow(&mut self, text: &[u8]) -> Option<(Row, usize)> {
         let at = self.last? + 1;
         let length = self.rows.get(at)?.0.len();

@@ -24,6 +24,7 @@ use crate::base::options::Durability;
 use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
 use crate::observe::halt::Halt;
+use crate::observe::notices::About;
 use crate::observe::signals::Signals;
 use crate::rules::Rules;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -141,9 +142,20 @@ fn run_index(core: &Core) {
     }
 }
 
-/// Removes expired series. An error halts the log, which reports it to writers.
+/// Removes expired series, and keeps the metadata of metrics. An error of the log halts
+/// it, which reports it to writers.
 fn run_expiry(core: &Core, rules: &Rules) {
-    while core.observe.signals.sleep(EXPIRY_TICK) && rules.sweep_expired().is_ok() {}
+    while core.observe.signals.sleep(EXPIRY_TICK) && rules.sweep_expired().is_ok() {
+        save_metadata(core);
+    }
+}
+
+/// Writes the metadata of metrics, if it has changed. An error is told, and the next
+/// turn tries again.
+fn save_metadata(core: &Core) {
+    if let Err(error) = core.metadata.save(&core.env, core.store.dir()) {
+        core.observe.notices.tell(About::Metadata, error);
+    }
 }
 
 /// Recomputes dirty buckets.

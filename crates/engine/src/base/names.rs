@@ -6,6 +6,8 @@
 //! DIR/FORMAT.new                        FORMAT while it is being written
 //! DIR/MANIFEST                          the list of blocks and series files
 //! DIR/MANIFEST.new                      MANIFEST while it is being written
+//! DIR/METADATA                          type, help and unit of metrics
+//! DIR/METADATA.new                      METADATA while it is being written
 //! DIR/wal/segment-0000000000000001.wal  log segments by number, hexadecimal
 //! DIR/blocks/block-0000000000000001.blk blocks by number
 //! DIR/series/series-0000000000000002.cat series files by number
@@ -30,6 +32,10 @@ pub(crate) const LOG: &str = "wal";
 pub(crate) const MANIFEST: &str = "MANIFEST";
 /// The name of MANIFEST until it is complete.
 pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
+/// The file of the metadata of metrics.
+pub(crate) const METADATA: &str = "METADATA";
+/// The name of METADATA until it is complete.
+pub(crate) const METADATA_NEW: &str = "METADATA.new";
 /// The folder of the blocks.
 pub(crate) const BLOCKS: &str = "blocks";
 /// The folder of the series files.

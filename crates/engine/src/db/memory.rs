@@ -28,6 +28,8 @@ pub struct DbMemory {
     pub log_buffer_bytes: usize,
     /// Roots of open blocks, and what was read from blocks lately.
     pub block_bytes: usize,
+    /// Metadata of metrics.
+    pub metadata_bytes: usize,
 }
 
 impl DbMemory {
@@ -38,6 +40,7 @@ impl DbMemory {
             + self.index_bytes
             + self.log_buffer_bytes
             + self.block_bytes
+            + self.metadata_bytes
     }
 }
 
@@ -68,6 +71,7 @@ impl Db {
             log_buffer_bytes: shards.map(|shard| shard.lock().group.memory_bytes()).sum(),
             block_bytes: core.store.blocks.get().memory_bytes()
                 + core.store.cache.held_bytes() as usize,
+            metadata_bytes: core.metadata.memory_bytes(),
         }
     }
 

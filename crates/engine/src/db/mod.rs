@@ -10,6 +10,7 @@
 mod background;
 mod limits;
 pub(crate) mod memory;
+mod metadata;
 mod observe;
 mod read;
 mod rules;
@@ -279,6 +280,8 @@ impl Db {
     pub fn maintain(&self) -> Result<()> {
         self.parts.core.look_at_memory();
         self.parts.core.index.apply();
+        let core = &self.parts.core;
+        core.metadata.save(&core.env, core.store.dir())?;
         let settled = self.settle().and(self.parts.rules.sweep_expired());
         let kept_up = settled.and(self.parts.flusher.flush_if_due().map(drop));
         if let Some(log) = self.parts.core.log() {
@@ -302,6 +305,8 @@ impl Db {
     /// both copies of the manifest are damaged; `Io`. An unfinished copy is not
     /// deleted and cannot be opened as a database.
     pub fn backup(&self, to: &Path) -> Result<Backup> {
+        let core = &self.parts.core;
+        core.metadata.save(&core.env, core.store.dir())?;
         tools::backup::backup(&self.parts.core, self.directory(), to)
     }
 
@@ -312,6 +317,8 @@ impl Db {
     /// Errors of the log or of the flush; the database is closed in any case.
     pub fn close(mut self) -> Result<()> {
         self.workers.stop(&self.parts.core.observe.signals);
+        let core = &self.parts.core;
+        core.metadata.save(&core.env, core.store.dir())?;
         match self.parts.core.log() {
             Some(log) => log.close(),
             // Without a log, samples that are in no block would be lost.

@@ -47,6 +47,7 @@ impl Core {
         states.iter_mut().for_each(|state| state.clear_series());
         self.store.set_no_blocks();
         self.index.clear();
+        self.metadata.clear();
         self.shards.expiring.store(0, Ordering::Relaxed);
         if self.log().is_some() {
             states[0].group.flush_all();

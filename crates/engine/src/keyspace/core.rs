@@ -21,6 +21,7 @@ use crate::observe::Observe;
 use crate::series::shard::ShardGuard;
 use crate::series::shards::Shards;
 use crate::storage::block::Cache;
+use crate::storage::metadata::MetadataStore;
 use latewood_model::SeriesId;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -41,6 +42,7 @@ pub(crate) struct Core {
     pub(crate) observe: Observe,
     pub(crate) budget: Budget,
     pub(crate) limits: Limits,
+    pub(crate) metadata: MetadataStore,
 }
 
 /// The log, once it is replayed.
@@ -90,6 +92,7 @@ impl Core {
             observe,
             budget,
             limits: Limits::new(&options),
+            metadata: MetadataStore::default(),
             options,
             env,
         };

@@ -66,6 +66,20 @@ pub struct RecoverySummary {
     pub log: RecoveryReport,
 }
 
+/// Loads the metadata of metrics. A damaged file moves to `quarantine`, unless that is
+/// refused: samples do not need it.
+fn load_metadata(core: &Core, quarantine: &Path) -> Result<()> {
+    let (env, dir) = (&core.env, core.store.dir());
+    match core.metadata.load(env, dir) {
+        Err(error) if error.is_damage() && !core.options.strict => {
+            core.observe.notices.say(&error);
+            let path = dir.join(names::METADATA);
+            Quarantine::new(env, quarantine).take(&path).map(drop)
+        }
+        loaded => loaded,
+    }
+}
+
 /// Loads the files in the directory of `core` and replays the log.
 ///
 /// # Errors
@@ -110,6 +124,7 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     } else {
         recovery.load(&directory, log_beside(&env, &guard.log_dir())?)?;
     }
+    load_metadata(core, &quarantine)?;
     summary.series_displaced = recovery.rebuild(&named);
     recovery.tidy(directory.manifest)?;
     summary.blocks_lost = core.store.lost.lock().clone();

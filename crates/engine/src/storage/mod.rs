@@ -1,4 +1,5 @@
-//! Storage: blocks of samples, the manifest and the series files.
+//! Storage: blocks of samples, the manifest, the series files, and metadata of metrics.
 
 pub(crate) mod block;
 pub(crate) mod files;
+pub(crate) mod metadata;

@@ -27,7 +27,7 @@ pub const FORMAT: &str = names::FORMAT;
 /// `Io`.
 pub fn files_of(env: &Env, dir: &Path) -> Result<Vec<String>> {
     let held = list(env, dir)?;
-    let loose = [names::MANIFEST, names::FORMAT];
+    let loose = [names::MANIFEST, names::METADATA, names::FORMAT];
     let loose = loose
         .iter()
         .filter(|name| held.iter().any(|held| held == *name));
@@ -91,7 +91,7 @@ pub fn adopt(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) -> Result<Ch
 
 fn is_part(name: &str) -> bool {
     match name.split_once('/') {
-        None => name == names::MANIFEST || name == names::FORMAT,
+        None => [names::MANIFEST, names::METADATA, names::FORMAT].contains(&name),
         Some((names::BLOCKS, name)) => names::parse_block(name).is_some(),
         Some((names::SERIES, name)) => names::parse_series_file(name).is_some(),
         Some((names::LOG, name)) => names::parse_segment(name).is_some(),

@@ -95,6 +95,15 @@ pub(super) fn finish(
     if let Some(bytes) = manifest {
         write(env, &to.join(names::MANIFEST), bytes)?;
     }
+    match copy(
+        env,
+        &dir.join(names::METADATA),
+        &to.join(names::METADATA),
+        None,
+    ) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     env.disk.sync_dir(to)?;
     // Under another name until it is whole, as in a new directory.
     let unfinished = to.join(names::FORMAT_NEW);

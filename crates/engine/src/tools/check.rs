@@ -11,6 +11,7 @@ use crate::storage::block::{Block, BlockMeta, Cache};
 use crate::storage::files::{
     Directory, Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader,
 };
+use crate::storage::metadata;
 use latewood_model::{SeriesId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -98,6 +99,8 @@ pub(super) fn check_held(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) 
     }
     checker.strangers(manifest)?;
     checker.log(&directory)?;
+    let metadata = metadata::read(env, dir);
+    checker.found(metadata)?;
     checker.leftovers()?;
     Ok(checker.checked)
 }

@@ -32,7 +32,7 @@ use crate::state::Shared;
 use latewood_engine::{Scratch, SeriesRef, prefetch};
 use latewood_model::SeriesOptions;
 use latewood_model::limits::APPEND_BATCH_MAX;
-use latewood_wire::intake::{Intake, Moment, Reason, Refused, Row, Slot};
+use latewood_wire::intake::{Intake, Moment, Reason, Refused, Row, Slot, Told};
 use latewood_wire::series_cache::SeriesCache;
 use latewood_wire::series_name::SeriesName;
 use std::fmt::Arguments;
@@ -320,6 +320,16 @@ impl Intake for EngineIntake {
         debug_assert_eq!(self.series.len(), slot.0 as usize + 1);
         self.note_growth();
         Ok(slot)
+    }
+
+    fn metadata(&mut self, metric: &str, told: Told<'_>) {
+        // Who may write none of a metric's series has no say in what it is.
+        let is_allowed = |user: &Arc<User>| user.may_run_add(metric.as_bytes());
+        if self.user.as_ref().is_none_or(is_allowed) {
+            let Told { kind, help, unit } = told;
+            let told = latewood_engine::Told { kind, help, unit };
+            self.shared.db.note_metadata(metric, told);
+        }
     }
 
     #[inline]

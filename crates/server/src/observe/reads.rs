@@ -26,11 +26,13 @@ pub(crate) enum Endpoint {
     Queries,
     /// `/api/v1/status/flags`.
     Flags,
+    /// `/api/v1/metadata`.
+    Metadata,
 }
 
 impl Endpoint {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Series,
         Self::Labels,
         Self::LabelValues,
@@ -41,6 +43,7 @@ impl Endpoint {
         Self::Status,
         Self::Queries,
         Self::Flags,
+        Self::Metadata,
     ];
 
     /// The name by which it is counted.
@@ -56,6 +59,7 @@ impl Endpoint {
             Self::Status => "status",
             Self::Queries => "queries",
             Self::Flags => "flags",
+            Self::Metadata => "metadata",
         }
     }
 
@@ -64,7 +68,7 @@ impl Endpoint {
     pub(crate) const fn command(self) -> &'static str {
         match self {
             Self::Series => "ts.queryindex",
-            Self::Labels | Self::LabelValues => "ts.querylabels",
+            Self::Labels | Self::LabelValues | Self::Metadata => "ts.querylabels",
             Self::Export | Self::RemoteRead | Self::Query | Self::QueryRange => "ts.mrange",
             Self::Status => "ping",
             // Texts of queries are as confidential as the arguments in the slow log.

@@ -378,3 +378,64 @@ fn texts_are_formatted_and_parsed() {
     assert_eq!(tree["data"]["type"], "binaryExpr");
     assert_eq!(tree["data"]["lhs"]["grouping"], json!(["a"]));
 }
+
+#[test]
+fn what_senders_say_of_metrics_is_kept() {
+    let server = filled(&[]);
+    let mut http = Http::to(server.http());
+    let text = b"# TYPE up gauge\n# HELP up whether it is up\nup 1\n# UNIT wait_seconds seconds\n";
+    assert_eq!(http.post("/api/v1/import/prometheus", text).status, 204);
+    let all = json!({
+        "up": [{"type": "gauge", "unit": "", "help": "whether it is up"}],
+        "wait_seconds": [{"type": "", "unit": "seconds", "help": ""}],
+    });
+    assert_eq!(ask(&mut http, "metadata", &[]).1["data"], all);
+    let one = ask(
+        &mut http,
+        "metadata",
+        &[("metric", "up"), ("limit_per_metric", "1")],
+    )
+    .1;
+    assert_eq!(one["data"].as_object().unwrap().len(), 1);
+    let one = ask(&mut http, "metadata", &[("limit", "1")]).1;
+    assert_eq!(one["data"]["up"], all["up"]);
+    assert_eq!(
+        ask(&mut http, "metadata", &[("metric", "nothing")]).1["data"],
+        json!({})
+    );
+    for name in ["limit", "limit_per_metric"] {
+        let (status, body) = ask(&mut http, "metadata", &[(name, "x")]);
+        assert_eq!(
+            (status, &body["error"]),
+            (400, &json!(format!("{name} must be a number")))
+        );
+    }
+    // Of metrics that a user may not read or write it sees and says nothing.
+    server.client().ask("ACL SETUSER some on >pw ~up +@all");
+    let token = "Authorization: Token some:pw\r\n";
+    http.post_with(
+        "/api/v1/import/prometheus",
+        token,
+        b"# HELP wait_seconds mine\n# HELP up mine\n",
+    );
+    http.send(format!("GET /api/v1/metadata HTTP/1.1\r\nHost: x\r\n{token}\r\n").as_bytes());
+    let seen = body(&http.answer());
+    assert_eq!(
+        seen["data"],
+        json!({"up": [{"type": "gauge", "unit": "", "help": "mine"}]})
+    );
+    assert_eq!(
+        ask(&mut http, "metadata", &[]).1["data"]["wait_seconds"],
+        all["wait_seconds"]
+    );
+    let (_, dir) = server.terminate();
+    let server = Server::over(dir, &["--wal", "off", "--http", "127.0.0.1:0"]);
+    let mut http = Http::to(server.http());
+    assert_eq!(
+        ask(&mut http, "metadata", &[]).1["data"]
+            .as_object()
+            .unwrap()
+            .len(),
+        2
+    );
+}

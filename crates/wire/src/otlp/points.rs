@@ -8,7 +8,7 @@
 use super::labels::{self, Origin};
 use super::raw::Raw;
 use super::shown;
-use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot};
+use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot, Told};
 use crate::series_name::SeriesName;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
@@ -51,6 +51,16 @@ struct Place<'a> {
     is_ended: bool,
 }
 
+/// The type of a metric, as Prometheus calls it.
+fn kind_of(data: &Data) -> &'static str {
+    match data {
+        Data::Sum(sum) if sum.is_monotonic => "counter",
+        Data::Gauge(_) | Data::Sum(_) => "gauge",
+        Data::Histogram(_) | Data::ExponentialHistogram(_) => "histogram",
+        Data::Summary(_) => "summary",
+    }
+}
+
 impl Decoder {
     /// A new decoder.
     pub fn new() -> Self {
@@ -73,6 +83,16 @@ impl Decoder {
                 for metric in &of_scope.metrics {
                     let name = &metric.name;
                     self.raw.metric(name);
+                    let told = Told {
+                        kind: metric.data.as_ref().map(kind_of),
+                        help: Some(&metric.description)
+                            .filter(|text| !text.is_empty())
+                            .map(|t| &**t),
+                        unit: Some(&metric.unit)
+                            .filter(|text| !text.is_empty())
+                            .map(|t| &**t),
+                    };
+                    intake.metadata(name, told);
                     self.metric(Metric { name, origin }, metric.data.as_ref(), intake);
                 }
             }

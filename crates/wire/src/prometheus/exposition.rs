@@ -1,15 +1,15 @@
 //! The Prometheus text exposition format.
 //!
-//! `NAME{LABEL="VALUE",...} VALUE [TIMESTAMP_MS]`, one sample per line. Lines that
-//! begin with `#` are ignored, and so is the text after a `#` behind the value
-//! (OpenMetrics exemplars). The default timestamp is the current time. A quoted
+//! `NAME{LABEL="VALUE",...} VALUE [TIMESTAMP_MS]`, one sample per line. `# TYPE`, `# HELP`
+//! and `# UNIT` are metadata; other lines that begin with `#` are ignored, and so is the
+//! text after a `#` behind the value (OpenMetrics exemplars). The default timestamp is the current time. A quoted
 //! metric or label name (`{"my.metric","my.label"="x"}`) may be any text. A known
 //! series is found by its bytes.
 //!
 //! Format: "Exposition formats" in the Prometheus manual. Tested below and
 //! by the fuzz target `exposition`.
 
-use crate::intake::{Intake, Moment, Reason, Row};
+use crate::intake::{Intake, KINDS, Moment, Reason, Row, Told};
 use crate::lines::{Lines, Step};
 use crate::number::parse_f64;
 use crate::series_name::SeriesName;
@@ -83,8 +83,11 @@ impl Decoder {
     #[inline]
     fn line(&mut self, line: &[u8], number: u32, intake: &mut impl Intake) {
         let line = line.trim_ascii();
-        if line.is_empty() || line[0] == b'#' {
+        if line.is_empty() {
             return;
+        }
+        if line[0] == b'#' {
+            return metadata(&line[1..], intake);
         }
         if let Err(error) = self.sample(line, number, intake) {
             let reason = match error {
@@ -144,6 +147,68 @@ impl Decoder {
         intake.refuse(number, refused.0, format_args!("{}", refused.1));
         Ok(None)
     }
+}
+
+/// Delivers what a comment says of a metric: `TYPE name kind`, `HELP name text` or
+/// `UNIT name unit`. Any other comment says nothing.
+#[cold]
+fn metadata(comment: &[u8], intake: &mut impl Intake) {
+    let Ok(comment) = std::str::from_utf8(comment) else {
+        return;
+    };
+    let is_blank = |letter: char| letter == ' ' || letter == '\t';
+    let word = |text| str::trim_start_matches(text, is_blank).split_once(is_blank);
+    let Some((what, rest)) = word(comment) else {
+        return;
+    };
+    let Some((metric, text)) = word(rest) else {
+        return;
+    };
+    let (metric, text) = (metric.trim_matches('"'), text.trim_matches(is_blank));
+    let help;
+    let told = match what {
+        "TYPE" => match text {
+            "untyped" => Told {
+                kind: Some(KINDS[0]),
+                ..Told::default()
+            },
+            kind if KINDS.contains(&kind) => Told {
+                kind: Some(kind),
+                ..Told::default()
+            },
+            _ => return,
+        },
+        "HELP" => {
+            help = unescaped(text);
+            Told {
+                help: Some(&help),
+                ..Told::default()
+            }
+        }
+        "UNIT" => Told {
+            unit: Some(text),
+            ..Told::default()
+        },
+        _ => return,
+    };
+    intake.metadata(metric, told);
+}
+
+/// A help text without its escapes.
+fn unescaped(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        let mut letters = after.chars();
+        match letters.next() {
+            Some('n') => out.push('\n'),
+            Some(letter @ ('\\' | '"')) => out.push(letter),
+            Some(letter) => out.extend(['\\', letter]),
+            None => out.push('\\'),
+        }
+        rest = letters.as_str();
+    }
+    out + rest
 }
 
 /// Length of the series at the start of a line, with its delimiter.
@@ -307,6 +372,23 @@ mod tests {
         }
         decoder.decode(&held, true, &mut intake);
         intake
+    }
+
+    #[test]
+    fn comments_tell_what_a_metric_is() {
+        let found = read(
+            "# TYPE up gauge\n# HELP up a \\\\ b\\nc \\x\n# UNIT  up\tseconds\n#TYPE x counter\n\
+             # TYPE y odd\n# TYPE z untyped\n# HELP only\n# a remark of three words\n#\n",
+        );
+        let expected = [
+            "up type=\"gauge\"",
+            "up help=\"a \\\\ b\\nc \\\\x\"",
+            "up unit=\"seconds\"",
+            "x type=\"counter\"",
+            "z type=\"unknown\"",
+        ];
+        assert_eq!(found.metadata, expected);
+        assert!(found.refused.is_empty());
     }
 
     #[test]

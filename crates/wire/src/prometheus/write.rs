@@ -3,8 +3,8 @@
 //!
 //! A series is found by the bytes of its labels in the order received, so a known
 //! one needs no sorting or allocation. Values are stored bit for bit, including
-//! stale markers. Samples of native histograms are refused; exemplars and metadata
-//! are ignored. The line numbers passed to the intake are those of the series in
+//! stale markers. Samples of native histograms are refused; exemplars are ignored. Metadata
+//! names the family of a histogram or summary, without `_bucket`, `_sum` and `_count`. The line numbers passed to the intake are those of the series in
 //! the message, from 1.
 //!
 //! Message layouts: the specifications of remote write at prometheus.io.
@@ -13,8 +13,10 @@
 use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot};
 use crate::protobuf::{Fields, ProtobufError, Value};
 use crate::series_name::{METRIC, NameError, SeriesName};
+use metadata::Metadata;
 
 mod labels;
+mod metadata;
 #[cfg(test)]
 mod tests;
 
@@ -49,6 +51,7 @@ pub struct Passed {
 pub struct Decoder {
     labels: Labels,
     name: SeriesName,
+    metadata: Metadata,
 }
 
 impl Decoder {
@@ -71,6 +74,8 @@ impl Decoder {
             Version::V1 => (0, 1),
             Version::V2 => (4, 5),
         };
+        // References of another message mean something else.
+        self.metadata = Metadata::default();
         // Symbols may follow the series that refer to them.
         let mut symbols = Vec::new();
         let mut fields = Fields::of(message);
@@ -85,6 +90,10 @@ impl Decoder {
         let (mut passed, mut line, mut label_bytes) = (Passed::default(), 0u32, 0usize);
         let mut fields = Fields::of(message);
         while let Some((number, value)) = fields.next_field()? {
+            if let (Version::V1, metadata::FIELD_V1, Value::Bytes(told)) = (version, number, value)
+            {
+                metadata::of_family(told, intake)?;
+            }
             if let (true, Value::Bytes(series)) = (number == series_field, value) {
                 line = line.saturating_add(1);
                 match version {
@@ -96,6 +105,8 @@ impl Decoder {
                             return Err(ProtobufError::TooManyLabels);
                         }
                         self.samples(series, PLACES_V2, line, &mut passed, intake)?;
+                        self.metadata
+                            .of_series(series, &symbols, &self.labels, intake)?;
                     }
                 }
             }

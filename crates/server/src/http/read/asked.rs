@@ -111,6 +111,11 @@ impl Asked {
         &self.user.name
     }
 
+    /// Whether that user may read what is under `key`.
+    pub(super) fn may_read(&self, key: &[u8]) -> bool {
+        self.user.may_read(self.endpoint.command(), key)
+    }
+
     /// Whether that user may run the command of this name.
     pub(super) fn may_run(&self, command: &str) -> bool {
         self.user.may_run(command)

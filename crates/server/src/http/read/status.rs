@@ -129,6 +129,38 @@ pub(crate) async fn features(State(context): State<Context>, request: Request) -
     .await
 }
 
+/// `GET /api/v1/metadata`: type, help and unit of metrics, by their names. A user who may not read
+/// every series sees only those of metrics whose name its rules let it read.
+pub(crate) async fn metadata(State(context): State<Context>, request: Request) -> Response {
+    let result = async {
+        let asked = Asked::with_parameters(&context, Endpoint::Metadata, request).await;
+        let (asked, parameters) = asked?;
+        let number = |name: &'static str| match parameters.first(name) {
+            "" => Ok(None),
+            text => match text.parse::<i64>() {
+                Ok(number) => Ok(usize::try_from(number).ok()),
+                Err(_) => Err(Answer::bad(format!("{name} must be a number"))),
+            },
+        };
+        let limit = number("limit")?.unwrap_or(usize::MAX);
+        // A metric has one here.
+        number("limit_per_metric")?;
+        let metric = Some(parameters.first("metric")).filter(|metric| !metric.is_empty());
+        let held = asked.shared().db.metadata(metric);
+        let seen = held
+            .into_iter()
+            .filter(|(name, _)| asked.may_read(name.as_bytes()));
+        let metrics = seen.take(limit).map(|(name, one)| {
+            let one = json!([{"type": &*one.kind, "unit": &*one.unit, "help": &*one.help}]);
+            (String::from(name), one)
+        });
+        let data = Value::Object(metrics.collect());
+        Ok(json_text(&json!({"status": "success", "data": data})).into_response())
+    };
+    let result = result.await;
+    answered(&context, Endpoint::Metadata, result)
+}
+
 /// `GET /api/v1/rules`.
 pub(crate) async fn rules(State(context): State<Context>, request: Request) -> Response {
     respond(

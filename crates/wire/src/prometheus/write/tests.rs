@@ -32,9 +32,102 @@ struct SeriesV1 {
 }
 
 #[derive(Clone, PartialEq, Message)]
+struct FamilyV1 {
+    #[prost(uint32, tag = "1")]
+    kind: u32,
+    #[prost(string, tag = "2")]
+    name: String,
+    #[prost(string, tag = "4")]
+    help: String,
+    #[prost(string, tag = "5")]
+    unit: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
 struct RequestV1 {
     #[prost(message, repeated, tag = "1")]
     series: Vec<SeriesV1>,
+    #[prost(message, repeated, tag = "3")]
+    metadata: Vec<FamilyV1>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct MetadataV2 {
+    #[prost(uint32, tag = "1")]
+    kind: u32,
+    #[prost(uint32, tag = "3")]
+    help: u32,
+    #[prost(uint32, tag = "4")]
+    unit: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ToldV2 {
+    #[prost(uint32, repeated, tag = "1")]
+    labels: Vec<u32>,
+    #[prost(message, optional, tag = "5")]
+    metadata: Option<MetadataV2>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RequestToldV2 {
+    #[prost(string, repeated, tag = "4")]
+    symbols: Vec<String>,
+    #[prost(message, repeated, tag = "5")]
+    series: Vec<ToldV2>,
+}
+
+#[test]
+fn metadata_of_both_versions_is_delivered() {
+    let family = |kind, name: &str| FamilyV1 {
+        kind,
+        name: name.to_owned(),
+        help: "h".to_owned(),
+        unit: "s".to_owned(),
+    };
+    let request = RequestV1 {
+        series: vec![],
+        metadata: vec![family(1, "c_total"), family(99, "odd"), family(0, "")],
+    };
+    let (intake, _) = read(Version::V1, &request);
+    let expected = [
+        "c_total type=\"counter\" help=\"h\" unit=\"s\"",
+        "odd help=\"h\" unit=\"s\"",
+    ];
+    assert_eq!(intake.metadata, expected);
+
+    let told = |labels: &[u32], kind, help| ToldV2 {
+        labels: labels.to_vec(),
+        metadata: Some(MetadataV2 {
+            kind,
+            help,
+            unit: 0,
+        }),
+    };
+    let symbols = ["", "__name__", "h_bucket", "c_total", "text", "le", "1"];
+    let request = RequestToldV2 {
+        symbols: symbols.map(String::from).to_vec(),
+        series: vec![
+            told(&[1, 2, 5, 6], 3, 4),
+            told(&[1, 2], 3, 4),
+            told(&[1, 3], 1, 0),
+            told(&[1, 3], 0, 0),
+            told(&[5, 6], 1, 4),
+        ],
+    };
+    let (intake, _) = read(Version::V2, &request);
+    let expected = [
+        "h type=\"histogram\" help=\"text\" unit=\"\"",
+        "c_total type=\"counter\" help=\"\" unit=\"\"",
+    ];
+    assert_eq!(intake.metadata, expected);
+    let wrong = RequestToldV2 {
+        symbols: vec![String::new(), "__name__".to_owned(), "m".to_owned()],
+        series: vec![told(&[1, 2], 1, 9)],
+    };
+    let mut intake = Collected::default();
+    let decoded = Decoder::new().decode(Version::V2, &wrong.encode_to_vec(), &mut intake);
+    assert_eq!(decoded, Err(ProtobufError::NoSymbol(9)));
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -82,6 +175,7 @@ const STALE: u64 = 0x7ff0_0000_0000_0002;
 fn samples_of_version_1_with_their_bits() {
     let up = [("__name__", "up"), ("job", "a")];
     let request = RequestV1 {
+        metadata: vec![],
         series: vec![
             SeriesV1 {
                 labels: labels(&up),
@@ -152,6 +246,7 @@ fn bad_labels_cost_their_series_alone() {
         histograms: vec![],
     };
     let request = RequestV1 {
+        metadata: vec![],
         series: vec![
             series(&[("job", "a")]),
             series(&[("__name__", "m"), ("job", "a"), ("job", "b")]),
@@ -210,6 +305,7 @@ fn a_label_without_a_name_is_refused_where_the_series_is_known_without_it() {
     };
     let (first, up) = (("__name__", "first"), ("__name__", "up"));
     let request = RequestV1 {
+        metadata: vec![],
         series: vec![
             series(&[first], 1),
             series(&[up], 2),

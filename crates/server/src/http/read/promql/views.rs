@@ -10,7 +10,6 @@ use crate::http::answer::Answer;
 use crate::http::read::asked::{Asked, Unreadable, raw};
 use crate::http::read::parameters::Span;
 use latewood_engine::{SeriesRef, Sink, View};
-use latewood_promql::labels::Labels;
 use latewood_promql::source::{Found, Interrupt, Matcher, Samples, Source, SourceError};
 use parking_lot::{Mutex, RwLock};
 use std::ops::ControlFlow;
