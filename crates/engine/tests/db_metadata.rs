@@ -1,7 +1,6 @@
 //! Metadata of metrics: what is there after a restart, a crash, damage, a backup and FLUSHALL.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-#[allow(dead_code, reason = "shared with other tests")]
 mod db_support;
 
 use db_support::{append, last_wins, open, options, sample};
