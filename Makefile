@@ -16,6 +16,8 @@
 CARGO ?= cargo
 TIME ?= 600
 KILLS ?= 10000
+# Of PromQL, compared with Prometheus.
+EXPRESSIONS ?= 200000
 FUZZ_SECONDS ?= 5
 VENV := target/venv
 RELEASE := target/release
@@ -105,6 +107,10 @@ fuzz: needs-cargo needs-c++
 soak: build
 	LATEWOOD_SOAK_SECONDS=$(TIME) LATEWOOD_KILLS=$(KILLS) \
 		$(CARGO) test --release --locked --workspace -- --nocapture soak
+	PROMQL_ORACLE_EXPRESSIONS=$(EXPRESSIONS) PROMQL_ORACLE_SEED=1000000 \
+		$(CARGO) test --release --locked -p latewood-promql --test oracle -- --nocapture
+	PROMQL_ORACLE_EXPRESSIONS=$(EXPRESSIONS) PROMQL_ORACLE_SEED=2000000 \
+		$(CARGO) test --release --locked -p latewood-server --test promql -- --nocapture
 	LATEWOOD_COMMANDS=1000000 $(MAKE) differential
 	SANITIZE=address fuzz/run.sh $(TIME)
 

@@ -206,6 +206,21 @@ def test_a_dashboard_of_many_panels(http):
         assert status == 200 and len(body["data"]["result"][0]["values"]) > 100, body
 
 
+def test_the_dashboard_of_deploy(http):
+    """Its queries, with the values that Grafana puts in the place of variables."""
+    dashboard = json.loads((ROOT / "deploy/grafana/explore.json").read_text())
+    values = {"$metric": "requests_total", "$__rate_interval": "1m", "$__range": "1h"}
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            query = target["expr"]
+            for name, value in values.items():
+                query = query.replace(name, value)
+            form = {"query": query, "start": START, "end": END, "step": 60, "time": END}
+            path = "query" if target["instant"] else "query_range"
+            status, body = ask(http, path, form, FORM)
+            assert status == 200 and body["data"]["result"], (query, body)
+
+
 def test_the_redis_data_source_sends_a_stray_bucket(server):
     """Grafana's Redis data source writes the bucket also where it has no aggregation."""
     redis = server.client()
