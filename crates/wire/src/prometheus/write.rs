@@ -92,7 +92,8 @@ impl Decoder {
         while let Some((number, value)) = fields.next_field()? {
             if let (Version::V1, metadata::FIELD_V1, Value::Bytes(told)) = (version, number, value)
             {
-                metadata::of_family(told, intake)?;
+                // What cannot be read costs no sample.
+                let _ = metadata::of_family(told, intake);
             }
             if let (true, Value::Bytes(series)) = (number == series_field, value) {
                 line = line.saturating_add(1);
@@ -105,8 +106,9 @@ impl Decoder {
                             return Err(ProtobufError::TooManyLabels);
                         }
                         self.samples(series, PLACES_V2, line, &mut passed, intake)?;
-                        self.metadata
-                            .of_series(series, &symbols, &self.labels, intake)?;
+                        let _ = self
+                            .metadata
+                            .of_series(series, &symbols, &self.labels, intake);
                     }
                 }
             }
