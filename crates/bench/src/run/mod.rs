@@ -9,6 +9,7 @@ pub(crate) mod late;
 pub(crate) mod lines;
 pub(crate) mod mixed;
 pub(crate) mod new;
+pub(crate) mod promql;
 pub(crate) mod query;
 pub(crate) mod senders;
 pub(crate) mod size;

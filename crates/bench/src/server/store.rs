@@ -57,7 +57,8 @@ impl Store {
         }
     }
 
-    fn http(&self) -> Http {
+    /// Where it is asked and written to by HTTP.
+    pub(crate) fn http(&self) -> Http {
         Http::new(&self.senders)
     }
 
