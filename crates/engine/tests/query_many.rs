@@ -387,3 +387,26 @@ fn a_look_for_any_row_ends_once_nobody_wants_it() {
         assert_eq!(view.is_empty(&query, Some(&cancelled)).unwrap(), is_empty);
     }
 }
+
+#[test]
+fn figures_of_a_series_take_as_much_work_as_late_samples_are_pending() {
+    let db = open(1);
+    for at in 0..10_000 {
+        append(&db, &[sample(b"k", 2 * at, 1.0)]).unwrap();
+    }
+    assert_eq!(db.samples_of_info(b"k"), Some(0));
+    for is_flushed in [false, true] {
+        if is_flushed {
+            db.flush().unwrap();
+            assert_eq!(db.samples_of_info(b"k"), Some(0), "none is pending");
+        }
+        let odd = 1 + 2 * i64::from(is_flushed);
+        for at in 0..100 {
+            append(&db, &[sample(b"k", odd + 100 * at, 1.0)]).unwrap();
+        }
+        let all = db.samples_of(b"k").unwrap();
+        assert!(all >= 10_000);
+        assert_eq!(db.samples_of_info(b"k"), Some(all), "{is_flushed}");
+    }
+    assert_eq!(db.samples_of_info(b"none"), None);
+}

@@ -228,7 +228,7 @@ impl Reader {
         let series = state.slab.get_mut(self.core.shards.place_of(id))?;
         let samples = series.samples_about(Timestamp::MIN, Timestamp::MAX);
         // Each pending sample has one frame decoded.
-        let decoded = series.late_pending().saturating_mul(FRAME_SAMPLES_MAX) as u64;
+        let decoded = series.pending().saturating_mul(FRAME_SAMPLES_MAX) as u64;
         Some(match is_counted {
             true => samples.min(decoded),
             false => samples,

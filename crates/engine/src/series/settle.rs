@@ -120,6 +120,12 @@ impl Series {
         self.late.as_ref().map_or(0, |late| late.pending())
     }
 
+    /// Late operations that wait, for a settle or for a flush.
+    pub(crate) fn pending(&self) -> usize {
+        let deep = self.stored.as_ref().map_or(0, |stored| stored.pending());
+        self.late_pending() + deep
+    }
+
     /// How urgent a settle is: ready once there are two operations for each sample
     /// it rewrites, overdue once the shard holds (`held`) more late operations than
     /// its limit.
