@@ -46,6 +46,7 @@ const PAGES: &[Page] = pages! {
     "senders" => |_| (),
     "durable" => |_| (),
     "query" => |_| (),
+    "promql" => |_| (),
     "size" => prepare::size,
     "inprocess" => prepare::inprocess,
     "new" => |_| (),

@@ -2,7 +2,7 @@
 //!
 //! For each share of late lines every system is started and loaded once; then they are asked in
 //! turns while the others idle. A question is warmed up by one query, and every system must answer
-//! it with as many series. A reply is read whole and not parsed, so that the time is the server's.
+//! it with as many series; VictoriaMetrics, whose language differs, need not. A reply is read whole and not parsed, so that the time is the server's.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -99,6 +99,8 @@ struct Asked {
     http: Http,
     process: Process,
     is_peer: bool,
+    /// Whether it must give the series that others give.
+    is_compared: bool,
 }
 
 /// Runs the subcommand; `command` is its command line, for the report.
@@ -140,7 +142,10 @@ fn ask_all(
             let turn = || {
                 let question = Question::of(query, *steps, load);
                 let first = question.ask(&system.http)?;
-                let held = *series.get_or_insert(first.series);
+                let held = match system.is_compared {
+                    true => *series.get_or_insert(first.series),
+                    false => first.series,
+                };
                 if held != first.series {
                     let text = format!("{query}: {} series, another has {held}", first.series);
                     return Err(Error::new(text));
@@ -266,6 +271,7 @@ fn begin(system: System, (load, late, seed): (&CpuLoad, f64, u64)) -> Result<(In
         http: store.http(),
         process,
         is_peer: system.is_peer(),
+        is_compared: system != System::Victoriametrics,
     };
     Ok((info, asked))
 }

@@ -162,6 +162,11 @@ impl View {
         run(&clipped, neighbours, &mut source, sink)
     }
 
+    /// Late samples and deletions in memory that a read of the view merges.
+    pub fn late(&self) -> usize {
+        self.snapshot.late.len()
+    }
+
     /// The part of the view in `from..=to`, for queries of that span without interpolation.
     pub fn narrow(&self, from: Timestamp, to: Timestamp) -> Self {
         Self {

@@ -132,6 +132,14 @@ fn a_late_sample_is_in_the_next_answer() {
         "8"
     );
     redis.ask("TS.ADD room:2 3500 99");
+    let query = [
+        ("query", "max_over_time(room:2[6s])"),
+        ("time", "8"),
+        ("stats", "all"),
+    ];
+    let stats = ask(&mut http, "query", &query).1["data"]["stats"].take();
+    assert_eq!(stats["latewood"]["samplesDecoded"], 7);
+    assert_eq!(stats["latewood"]["lateSamplesMerged"], 1);
     assert_eq!(
         value(&mut http, "max_over_time(room:2[6s])")[0]["value"][1],
         "99"

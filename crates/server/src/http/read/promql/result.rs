@@ -40,6 +40,8 @@ pub(super) struct Answering {
     /// Whether there are more than the limit.
     is_cut: bool,
     began: Option<Instant>,
+    /// What it reads, once it has begun.
+    views: Option<Arc<Views>>,
     listed: Listed,
 }
 
@@ -63,6 +65,7 @@ impl Answering {
             written: 0,
             is_cut: false,
             began: None,
+            views: None,
             listed,
         }
     }
@@ -81,6 +84,7 @@ impl Answering {
             .samples_max
             .min(wanted.settings.memory_bytes_max / 16);
         let views = Arc::new(Views::new(Arc::clone(asked), running, samples_max));
+        self.views = Some(Arc::clone(&views));
         let refused = |error| refusal(error, Some(&views));
         if wanted.is_range {
             let source = Arc::clone(&views);
@@ -167,7 +171,7 @@ impl Answering {
         let asked = self.listed.running.began();
         let began = self.began.unwrap_or(asked);
         let (queued_s, ran_s) = ((began - asked).as_secs_f64(), began.elapsed().as_secs_f64());
-        json!({
+        let mut shown = json!({
             "timings": {
                 "evalTotalTime": ran_s,
                 "resultSortTime": 0.0,
@@ -182,7 +186,16 @@ impl Answering {
                 "seriesTouched": stats.series_read,
                 "peakSamples": stats.peak_bytes / SAMPLE_BYTES,
             },
-        })
+        });
+        if self.wanted.stats == "all" {
+            shown["latewood"] = json!({
+                "samplesDecoded": stats.samples_read,
+                "samplesFromStatistics": 0,
+                "lateSamplesMerged": self.views.as_ref().map_or(0, |views| views.late()),
+                "peakBytes": stats.peak_bytes,
+            });
+        }
+        shown
     }
 }
 

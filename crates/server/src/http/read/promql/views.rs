@@ -14,6 +14,7 @@ use latewood_promql::source::{Found, Interrupt, Matcher, Samples, Source, Source
 use parking_lot::{Mutex, RwLock};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a query reads.
 pub(super) struct Views {
@@ -23,6 +24,8 @@ pub(super) struct Views {
     samples_max: usize,
     held: RwLock<Vec<Arc<Held>>>,
     selected: Mutex<Vec<Selected>>,
+    /// Late samples of the series found.
+    late: AtomicU64,
     /// What refused the query, if it has a status of its own.
     refusal: Mutex<Option<Answer>>,
 }
@@ -49,6 +52,7 @@ impl Views {
             samples_max,
             held: RwLock::default(),
             selected: Mutex::default(),
+            late: AtomicU64::new(0),
             refusal: Mutex::default(),
         }
     }
@@ -56,6 +60,11 @@ impl Views {
     /// Why the source failed, where that has a status of its own.
     pub(super) fn take_refusal(&self) -> Option<Answer> {
         self.refusal.lock().take()
+    }
+
+    /// Late samples and deletions in memory that its reads merge.
+    pub(super) fn late(&self) -> u64 {
+        self.late.load(Ordering::Relaxed)
     }
 
     fn refuse(&self, answer: Answer) -> SourceError {
@@ -73,6 +82,8 @@ impl Views {
             shared.db.views(&refs, &raw(span), false)
         };
         self.asked.hold_bytes(views.len() * size_of::<Held>())?;
+        let late: usize = views.iter().map(|one| one.view.late()).sum();
+        self.late.fetch_add(late as u64, Ordering::Relaxed);
         let mut held = self.held.write();
         let mut found = Vec::with_capacity(views.len());
         let mut named = named.into_iter();
