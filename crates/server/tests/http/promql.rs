@@ -139,7 +139,8 @@ fn a_late_sample_is_in_the_next_answer() {
     ];
     let stats = ask(&mut http, "query", &query).1["data"]["stats"].take();
     assert_eq!(stats["latewood"]["samplesDecoded"], 7);
-    assert_eq!(stats["latewood"]["lateSamplesMerged"], 1);
+    // Among the newest samples it is in its place already.
+    assert_eq!(stats["latewood"]["lateSamplesMerged"], 0);
     assert_eq!(
         value(&mut http, "max_over_time(room:2[6s])")[0]["value"][1],
         "99"

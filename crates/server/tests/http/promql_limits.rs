@@ -3,7 +3,9 @@
 use crate::client::Http;
 use crate::promql::{ask, filled, path};
 use crate::server;
+use flate2::read::GzDecoder;
 use serde_json::json;
+use std::io::Read;
 use std::time::{Duration, Instant};
 
 /// A query that takes many seconds and little memory, at any time.
@@ -222,6 +224,32 @@ fn a_long_answer_is_whole() {
     assert_eq!(status, 200);
     let series = body["data"]["result"].as_array().unwrap();
     assert_eq!(series.len(), 300);
+    for coding in ["gzip", "zstd", "br, zstd;q=0.1, gzip;q=0"] {
+        let path = path("query_range", &range);
+        http.send(
+            format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: {coding}\r\n\r\n")
+                .as_bytes(),
+        );
+        let answer = http.answer();
+        let plain = match answer.field("content-encoding") {
+            Some("gzip") => {
+                let mut plain = Vec::new();
+                GzDecoder::new(&answer.body[..])
+                    .read_to_end(&mut plain)
+                    .unwrap();
+                plain
+            }
+            Some("zstd") => zstd::decode_all(&answer.body[..]).unwrap(),
+            other => panic!("{coding}: {other:?}"),
+        };
+        assert_eq!(
+            coding == "gzip",
+            answer.field("content-encoding") == Some("gzip")
+        );
+        assert!(answer.body.len() * 4 < plain.len());
+        let same: serde_json::Value = serde_json::from_slice(&plain).unwrap();
+        assert!(same == body, "{coding}");
+    }
     for (at, one) in series.iter().enumerate() {
         assert_eq!(one["metric"]["host"], format!("h{at:03}"));
         let values = one["values"].as_array().unwrap();

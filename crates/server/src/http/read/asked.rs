@@ -1,5 +1,6 @@
 //! A read request: its user, its parameters, and what the user may read.
 
+use super::packing::Accepts;
 use super::parameters::{Parameters, Span};
 use crate::acl::log::HTTP;
 use crate::acl::{Denied, User};
@@ -25,6 +26,8 @@ pub(super) struct Asked {
     pub(super) context: Context,
     pub(super) endpoint: Endpoint,
     pub(super) received: Received,
+    /// How the answer may be compressed.
+    pub(super) accepts: Accepts,
     user: Arc<User>,
     /// For the names of the series that the answer is about.
     memory: Mutex<Option<OwnedSemaphorePermit>>,
@@ -58,6 +61,7 @@ impl Asked {
             context: context.clone(),
             endpoint,
             received,
+            accepts: Accepts::of(headers),
             // A body may take long to come: what counts is what holds at its end.
             user: Self::admit(context, endpoint, headers)?,
             memory: Mutex::default(),

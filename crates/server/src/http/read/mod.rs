@@ -24,6 +24,7 @@ mod envelope;
 mod export;
 mod labels;
 mod list;
+mod packing;
 mod parameters;
 pub(super) mod promql;
 mod remote;

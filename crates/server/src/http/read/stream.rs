@@ -7,11 +7,12 @@
 //! which a reader sees by the chunk that is missing at the end.
 
 use super::asked::Asked;
+use super::packing::{Accepts, Packing};
 use crate::http::answer::Answer;
 use crate::http::stall::STALL_MAX;
 use crate::observe::reads::add;
 use axum::body::{Body, Bytes};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use std::io;
@@ -54,10 +55,26 @@ pub(super) async fn respond(
 ) -> Result<Response, Answer> {
     let asked = asked.into();
     let memory = asked.permits().memory(MEMORY_BYTES)?;
-    let (work, (first, follows)) = next(Maker { asked, pieces }).await?;
-    let kind = [(header::CONTENT_TYPE, content_type)];
+    // What is no JSON has a compression of its own, or is made for files.
+    let accepts = match content_type {
+        "application/json" => asked.accepts,
+        _ => Accepts::Plain,
+    };
+    let maker = Maker {
+        asked,
+        pieces,
+        accepts,
+        packing: None,
+    };
+    let (work, (first, follows)) = next(maker).await?;
+    let mut head = HeaderMap::new();
+    head.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if let Some(name) = work.packing.as_ref().and_then(Packing::name) {
+        head.insert(header::CONTENT_ENCODING, name);
+        head.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    }
     if !follows {
-        return Ok((StatusCode::OK, kind, first).into_response());
+        return Ok((StatusCode::OK, head, first).into_response());
     }
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
@@ -80,13 +97,16 @@ pub(super) async fn respond(
             })
         },
     );
-    Ok((StatusCode::OK, kind, Body::from_stream(body)).into_response())
+    Ok((StatusCode::OK, head, Body::from_stream(body)).into_response())
 }
 
 /// Pieces and what they are made for.
 struct Maker<P> {
     asked: Arc<Asked>,
     pieces: P,
+    accepts: Accepts,
+    /// From the first piece on.
+    packing: Option<Packing>,
 }
 
 /// Makes the pieces behind `piece` as they are taken.
@@ -121,6 +141,18 @@ async fn next<P: Pieces>(mut work: Maker<P>) -> Result<(Maker<P>, Piece), Answer
     let made = asked.context.block_in(asked.permits(), move || {
         let mut out = Vec::with_capacity(PIECE_BYTES);
         let follows = work.pieces.more(&work.asked, &mut out)?;
+        let failed = |error: io::Error| {
+            let text = format!("the answer cannot be compressed: {error}");
+            Answer::new(StatusCode::INTERNAL_SERVER_ERROR, text)
+        };
+        let packing = match &mut work.packing {
+            Some(packing) => packing,
+            none => {
+                let packing = Packing::begin(work.accepts, out.len(), !follows);
+                none.insert(packing.map_err(failed)?)
+            }
+        };
+        let out = packing.pack(out, !follows).map_err(failed)?;
         add(&work.asked.counters().bytes, out.len());
         Ok((work, (Bytes::from(out), follows)))
     });
