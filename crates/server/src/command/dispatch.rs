@@ -197,10 +197,12 @@ fn leave(
             is_broken: false,
         }
     };
+    let is_write = spec.flags.contains(&"write");
     let kind = Beside {
         is_begun: false,
-        is_brief: work::is_brief(samples),
-        is_write: spec.flags.contains(&"write"),
+        // A write may wait for the end of a pause.
+        is_brief: !is_write && work::is_brief(samples),
+        is_write,
     };
     call.session
         .read_beside(call.shared, kind, held_bytes, made);

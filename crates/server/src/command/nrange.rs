@@ -78,7 +78,9 @@ fn look(
             .shared
             .db
             .view(call.args.word(2 + views.len()), query)?;
-        about = about.saturating_add(work::of_view(query, &view) + work::SAMPLES_PER_SERIES);
+        about = about
+            .saturating_add(work::of_view(query, &view))
+            .saturating_add(work::SAMPLES_PER_SERIES);
         views.push(view);
         if call.leaves(about) {
             return call.finish(work::UNKNOWN, move |call| {

@@ -2,9 +2,9 @@
 //! thread of this pool.
 //!
 //! A connection has at most one long read, which waits in a queue until a thread is
-//! free, in the order of arrival. The last free thread is kept for reads that are brief
-//! and for users who have none: one user cannot take all for long. A read that is cancelled leaves the queue, or
-//! ends as soon as it looks. Tested here and by `tests/resp/long_reads.rs`.
+//! free, in the order of arrival. The last free thread is kept for users who have none,
+//! and else for reads that are brief: one user cannot take all for long. A read that is
+//! cancelled leaves the queue, or ends as soon as it looks. Tested here and by `tests/resp/long_reads.rs`.
 
 use super::shared::Shared;
 use parking_lot::{Condvar, Mutex};
@@ -146,20 +146,20 @@ impl Readers {
 }
 
 impl Queue {
-    /// Takes the oldest read that may begin.
+    /// Takes the oldest read that may begin. The last free thread is for a user who has none
+    /// running, or else for a brief read.
     fn next(&mut self, threads: usize) -> Option<(Ticket, Work)> {
-        let free = threads.saturating_sub(self.running.len());
-        let may_begin = |ticket: &Ticket| match free {
-            0 => false,
-            1 if ticket.is_brief => true,
-            1 => self.running.iter().all(|each| each.user != ticket.user),
-            _ => true,
+        let place_of = |may_begin: &dyn Fn(&Ticket) -> bool| {
+            let mut waiting = self.waiting.iter();
+            waiting.position(|(ticket, _)| may_begin(ticket))
         };
-        let place = self
-            .waiting
-            .iter()
-            .position(|(ticket, _)| may_begin(ticket))?;
-        self.waiting.remove(place)
+        let has_none = |ticket: &Ticket| self.running.iter().all(|each| each.user != ticket.user);
+        let place = match threads.saturating_sub(self.running.len()) {
+            0 => None,
+            1 => place_of(&has_none).or_else(|| place_of(&|ticket| ticket.is_brief)),
+            _ => place_of(&|_| true),
+        };
+        self.waiting.remove(place?)
     }
 }
 
@@ -208,6 +208,8 @@ mod tests {
             [1, 1, 2]
         );
         assert_eq!(begun_of(2, &[long, brief, brief]), [1, 1]);
+        // Whoever has none comes before brief reads of others.
+        assert_eq!(begun_of(3, &[long, long, brief, (2, false)]), [1, 1, 2]);
     }
 
     /// Queues a read that lasts until the sender that it returns is dropped.

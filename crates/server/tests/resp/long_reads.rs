@@ -178,6 +178,7 @@ fn a_reader_thread_answers_as_an_event_loop_does() {
             "TS.READ l1 -",
             "TS.NRANGE 3 l1 k l2 - + COUNT 100000",
             "TS.NRANGE 2 l1 nosuch - +",
+            "TS.NRANGE 1 l1 - + AGGREGATION twa 1 EMPTY",
             "TS.MRANGE - + WITHLABELS FILTER long=(l1,l2)",
             "TS.MREVRANGE - + FILTER all=1",
             "TS.MRANGE - + AGGREGATION avg 100 FILTER all=1",
