@@ -24,6 +24,7 @@ use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, open_directory};
 use crate::keyspace::core::Core;
 use crate::log::{Log, Position};
+use crate::observe::notices::About;
 use crate::observe::stages::{Stage, Timed, Untimed};
 use crate::read::Reader;
 use crate::recovery::{RecoverySummary, recover};
@@ -281,7 +282,7 @@ impl Db {
         self.parts.core.look_at_memory();
         self.parts.core.index.apply();
         let core = &self.parts.core;
-        core.metadata.save(&core.env, core.store.dir())?;
+        let saved = core.metadata.save(&core.env, core.store.dir());
         let settled = self.settle().and(self.parts.rules.sweep_expired());
         let kept_up = settled.and(self.parts.flusher.flush_if_due().map(drop));
         if let Some(log) = self.parts.core.log() {
@@ -290,7 +291,7 @@ impl Db {
             }
             log.background_tick()?;
         }
-        kept_up
+        kept_up.and(saved)
     }
 
     /// Copies the database into the folder `to`, which is created if it does not
@@ -306,7 +307,10 @@ impl Db {
     /// deleted and cannot be opened as a database.
     pub fn backup(&self, to: &Path) -> Result<Backup> {
         let core = &self.parts.core;
-        core.metadata.save(&core.env, core.store.dir())?;
+        // Samples do not wait for it; the copy has what was written last.
+        if let Err(error) = core.metadata.save(&core.env, core.store.dir()) {
+            core.observe.notices.tell(About::Metadata, error);
+        }
         tools::backup::backup(&self.parts.core, self.directory(), to)
     }
 
@@ -318,12 +322,13 @@ impl Db {
     pub fn close(mut self) -> Result<()> {
         self.workers.stop(&self.parts.core.observe.signals);
         let core = &self.parts.core;
-        core.metadata.save(&core.env, core.store.dir())?;
-        match self.parts.core.log() {
+        let saved = core.metadata.save(&core.env, core.store.dir());
+        let closed = match core.log() {
             Some(log) => log.close(),
             // Without a log, samples that are in no block would be lost.
             None => self.parts.flusher.flush_all_partitions(),
-        }
+        };
+        closed.and(saved)
     }
 }
 

@@ -112,9 +112,18 @@ impl MetadataStore {
         }
         match held.metrics.get_mut(metric) {
             Some(known) => {
-                let before = known.bytes();
-                held.is_changed |= known.take(told);
-                held.bytes = held.bytes + known.bytes() - before;
+                let mut changed = known.clone();
+                if !changed.take(told) {
+                    return;
+                }
+                let bytes = held.bytes + changed.bytes() - known.bytes();
+                if bytes > BYTES_MAX {
+                    held.left_out += 1;
+                    return;
+                }
+                *known = changed;
+                held.bytes = bytes;
+                held.is_changed = true;
             }
             None => {
                 let mut new = Metadata::default();
@@ -356,6 +365,20 @@ mod tests {
         store.note(&long, counter("a"));
         assert_eq!(store.list(None), []);
         let long = &long[1..];
+        for at in 0..METRICS_MAX {
+            store.note(&format!("m{at}"), counter(long));
+        }
+        // Longer texts of metrics that are there count as well.
+        let store = MetadataStore::default();
+        for at in 0..METRICS_MAX {
+            store.note(
+                &format!("m{at}"),
+                Told {
+                    kind: Some("gauge"),
+                    ..Told::default()
+                },
+            );
+        }
         for at in 0..METRICS_MAX {
             store.note(&format!("m{at}"), counter(long));
         }
