@@ -76,7 +76,7 @@ pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
 pub use read::listing::{Listed, MaySee, Values};
 pub use read::many::{Latest, SeriesView, View};
 pub use read::spread::Spread;
-pub use storage::metadata::{Metadata, Told};
+pub use storage::metadata::Metadata;
 
 // Figures.
 pub use background::{FlushStats, MergeStats};

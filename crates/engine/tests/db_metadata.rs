@@ -6,7 +6,8 @@ mod db_support;
 use db_support::{append, last_wins, open, options, sample};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::tools::check;
-use latewood_engine::{Db, ErrorKind, Options, Told};
+use latewood_engine::{Db, ErrorKind, Options};
+use latewood_model::Told;
 use std::path::{Path, PathBuf};
 
 fn tell(db: &Db, metric: &str, help: &str) {

@@ -18,6 +18,7 @@
 //! tests and fuzz targets.
 
 use crate::series_name::{NameError, SeriesName};
+use latewood_model::Told;
 use std::fmt::Arguments;
 
 /// The row of a line; valid until the next [`Intake::find`] or [`Intake::add`].
@@ -99,29 +100,6 @@ impl Reason {
         }
     }
 }
-
-/// What a sender says of a metric; `None` where it does not say anything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told<'a> {
-    /// One of [`KINDS`].
-    pub kind: Option<&'a str>,
-    /// What it counts or measures.
-    pub help: Option<&'a str>,
-    /// Its unit.
-    pub unit: Option<&'a str>,
-}
-
-/// The types of metrics, by their numbers in remote write.
-pub const KINDS: [&str; 8] = [
-    "unknown",
-    "counter",
-    "gauge",
-    "histogram",
-    "gaugehistogram",
-    "summary",
-    "info",
-    "stateset",
-];
 
 /// Takes the samples of a decoder.
 pub trait Intake {

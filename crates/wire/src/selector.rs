@@ -28,7 +28,7 @@ const CACHE_BYTES: (usize, usize) = (128 << 10, 1 << 20);
 pub const PATTERNS_BYTES_MAX: usize = 16 << 20;
 
 /// A condition on the value of one label.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matcher {
     /// The label's name.
     pub name: Box<[u8]>,
@@ -37,7 +37,7 @@ pub struct Matcher {
 }
 
 /// The condition on the value of a label; a missing label has the empty value.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {
     /// `=`
     Equal(Box<[u8]>),
@@ -149,6 +149,15 @@ impl Patterns {
         Ok(Pattern { regex, text })
     }
 }
+
+impl PartialEq for Pattern {
+    /// Whether they match the same, by their expressions.
+    fn eq(&self, other: &Self) -> bool {
+        self.regex.as_str() == other.regex.as_str()
+    }
+}
+
+impl Eq for Pattern {}
 
 impl Pattern {
     /// The same pattern, written as `text`: that of another syntax of which it is a translation.

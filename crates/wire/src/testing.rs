@@ -1,9 +1,10 @@
 //! Intakes without an engine: one that keeps everything, for tests and fuzz
 //! targets, and one that only adds up, for benchmarks of decoders.
 
-use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot, Told};
+use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot};
 use crate::series_cache::SeriesCache;
 use crate::series_name::SeriesName;
+use latewood_model::Told;
 use std::fmt::Arguments;
 
 /// The names and slots of a row's fields.

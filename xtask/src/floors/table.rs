@@ -165,6 +165,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 11] = [
             "compaction",
             "options",
             "matcher",
+            "metadata",
             "labels",
             "aggregator",
             "policy",

@@ -1,7 +1,8 @@
 //! Metadata of metrics.
 
 use crate::db::Db;
-use crate::storage::metadata::{Metadata, Told};
+use crate::storage::metadata::Metadata;
+use latewood_model::Told;
 
 impl Db {
     /// Notes what a sender says of `metric`. It is on disk within about a second, after

@@ -12,7 +12,9 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
 use crate::format::varint;
 use crate::io::{Env, File};
+use crate::storage::files::directory::remove_if_there;
 use crc_fast::crc32_iscsi;
+use latewood_model::Told;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -41,17 +43,6 @@ pub struct Metadata {
     pub help: Box<str>,
     /// Its unit.
     pub unit: Box<str>,
-}
-
-/// What a sender says of a metric; `None` leaves what is known.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Told<'a> {
-    /// See [`Metadata::kind`].
-    pub kind: Option<&'a str>,
-    /// See [`Metadata::help`].
-    pub help: Option<&'a str>,
-    /// See [`Metadata::unit`].
-    pub unit: Option<&'a str>,
 }
 
 /// The metadata of all metrics.
@@ -202,20 +193,15 @@ impl MetadataStore {
             encode(&held.metrics)
         };
         let path = dir.join(names::METADATA);
-        let written = write(env, dir, &bytes);
-        written.map_err(|error| {
-            self.held.lock().is_changed = true;
-            Error::io("cannot write the metadata of metrics", &path, error)
-        })
+        let removed = remove_if_there(env, &dir.join(names::METADATA_NEW));
+        let failed = |error| Error::io("cannot write the metadata of metrics", &path, error);
+        let written = removed.and_then(|()| write(env, dir, &bytes).map_err(failed));
+        written.inspect_err(|_| self.held.lock().is_changed = true)
     }
 }
 
 fn write(env: &Env, dir: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = dir.join(names::METADATA_NEW);
-    match env.disk.remove(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
     let file: Arc<dyn File> = env.disk.create(&new, 0)?;
     file.write_at(bytes, 0)?;
     // Before the rename: a durable name must not outlive its bytes.

@@ -31,8 +31,9 @@ use crate::observe::Protocol;
 use crate::state::Shared;
 use latewood_engine::{Scratch, SeriesRef, prefetch};
 use latewood_model::SeriesOptions;
+use latewood_model::Told;
 use latewood_model::limits::APPEND_BATCH_MAX;
-use latewood_wire::intake::{Intake, Moment, Reason, Refused, Row, Slot, Told};
+use latewood_wire::intake::{Intake, Moment, Reason, Refused, Row, Slot};
 use latewood_wire::series_cache::SeriesCache;
 use latewood_wire::series_name::SeriesName;
 use std::fmt::Arguments;
@@ -326,8 +327,6 @@ impl Intake for EngineIntake {
         // Who may write none of a metric's series has no say in what it is.
         let is_allowed = |user: &Arc<User>| user.may_run_add(metric.as_bytes());
         if self.user.as_ref().is_none_or(is_allowed) {
-            let Told { kind, help, unit } = told;
-            let told = latewood_engine::Told { kind, help, unit };
             self.shared.db.note_metadata(metric, told);
         }
     }

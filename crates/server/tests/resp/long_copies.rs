@@ -1,7 +1,7 @@
 //! COPY of long series, which leaves the event loop as long reads do.
 
-use crate::harness::{Client, Server, encoded, text};
-use crate::long_reads::{SAMPLES, begin_and_end, endless, fill, server, wait_for_running};
+use crate::harness::{Server, encoded, text};
+use crate::long_reads::{SAMPLES, begin_and_end, fill, server, take_all_threads, wait_for_running};
 use std::net::Shutdown;
 
 /// A copy of one moment appears whole, at one moment.
@@ -10,15 +10,7 @@ fn a_long_copy_leaves_the_loop_and_appears_in_no_pause() {
     let server = server();
     let (mut copier, mut other) = (server.client(), server.client());
     let (mut watcher, mut writer) = (server.client(), server.client());
-    // As many reads as there are threads; the last free one is for a user who has none.
-    other.expect(&[("ACL SETUSER bob on nopass +@all ~*", "+OK\r\n")]);
-    let threads = std::thread::available_parallelism().unwrap().get();
-    let mut readers: Vec<Client> = (0..=threads).map(|_| server.client()).collect();
-    readers[threads].expect(&[("AUTH bob x", "+OK\r\n")]);
-    for (at, reader) in readers.iter_mut().enumerate() {
-        reader.send(&endless());
-        wait_for_running(&mut other, at as u64 + 1);
-    }
+    let readers = take_all_threads(&server, &mut other);
     watcher.expect(&[("WATCH c", "+OK\r\n")]);
     copier.send(&[encoded("COPY k c"), encoded("TS.GET c")].concat());
     while other.info("long_reads_waiting") == 0 {}

@@ -81,6 +81,19 @@ pub(crate) fn wait_for_running(client: &mut Client, reads: u64) {
     }
 }
 
+/// As many endless reads as there are threads; the last free one is for a user who has none.
+pub(crate) fn take_all_threads(server: &Server, other: &mut Client) -> Vec<Client> {
+    other.expect(&[("ACL SETUSER bob on nopass +@all ~*", "+OK\r\n")]);
+    let threads = std::thread::available_parallelism().unwrap().get();
+    let mut readers: Vec<Client> = (0..=threads).map(|_| server.client()).collect();
+    readers[threads].expect(&[("AUTH bob x", "+OK\r\n")]);
+    for (at, reader) in readers.iter_mut().enumerate() {
+        reader.send(&endless());
+        wait_for_running(other, at as u64 + 1);
+    }
+    readers
+}
+
 fn id_of(client: &mut Client) -> String {
     let id = client.ask("CLIENT ID");
     id.trim_matches([':', '\r', '\n']).to_owned()

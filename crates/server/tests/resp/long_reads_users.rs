@@ -1,7 +1,9 @@
 //! Whose long reads run: users that are removed or lose a permission, and threads that are shared.
 
 use crate::harness::{Client, encoded, text};
-use crate::long_reads::{SAMPLES, begin, begin_and_end, endless, long, server, wait_for_running};
+use crate::long_reads::{
+    SAMPLES, begin, begin_and_end, endless, long, server, take_all_threads, wait_for_running,
+};
 use latewood_wire::resp::encode_command;
 
 #[test]
@@ -81,14 +83,7 @@ fn who_loses_a_permission_while_his_samples_wait_for_a_thread_is_refused() {
     blocked.expect(&[("AUTH bob x", "+OK\r\n")]);
     blocked.send(&encoded(&format!("TS.READ k - BLOCK 0 {}", SAMPLES + 1)));
     while other.info("blocked_clients") == 0 {}
-    // As many reads as there are threads; the last free one is for a user who has none.
-    let threads = std::thread::available_parallelism().unwrap().get();
-    let mut readers: Vec<Client> = (0..=threads).map(|_| server.client()).collect();
-    readers[threads].expect(&[("AUTH bob x", "+OK\r\n")]);
-    for (at, reader) in readers.iter_mut().enumerate() {
-        reader.send(&endless());
-        wait_for_running(&mut other, at as u64 + 1);
-    }
+    let readers = take_all_threads(&server, &mut other);
     other.expect(&[("TS.ADD k 1000000 1", ":1000000\r\n")]);
     while other.info("long_reads_waiting") == 0 {}
     other.expect(&[("ACL SETUSER bob -ts.read", "+OK\r\n")]);

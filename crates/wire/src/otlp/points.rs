@@ -8,8 +8,9 @@
 use super::labels::{self, Origin};
 use super::raw::Raw;
 use super::shown;
-use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot, Told};
+use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot};
 use crate::series_name::SeriesName;
+use latewood_model::Told;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;

@@ -9,10 +9,11 @@
 //! Format: "Exposition formats" in the Prometheus manual. Tested below and
 //! by the fuzz target `exposition`.
 
-use crate::intake::{Intake, KINDS, Moment, Reason, Row, Told};
+use crate::intake::{Intake, Moment, Reason, Row};
 use crate::lines::{Lines, Step};
 use crate::number::parse_f64;
 use crate::series_name::SeriesName;
+use latewood_model::{METRIC_KINDS, Told};
 
 /// Bytes of one line.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
@@ -169,10 +170,10 @@ fn metadata(comment: &[u8], intake: &mut impl Intake) {
     let told = match what {
         "TYPE" => match text {
             "untyped" => Told {
-                kind: Some(KINDS[0]),
+                kind: Some(METRIC_KINDS[0]),
                 ..Told::default()
             },
-            kind if KINDS.contains(&kind) => Told {
+            kind if METRIC_KINDS.contains(&kind) => Told {
                 kind: Some(kind),
                 ..Told::default()
             },

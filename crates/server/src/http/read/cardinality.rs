@@ -3,17 +3,17 @@
 //! With `match[]` of the series that match, with `focusLabel` also by the values of that label, as
 //! in VictoriaMetrics. Only what the user may read is counted. Linear in the labels of the series.
 //!
-//! Tested by `tests/http/promql/status.rs`.
+//! Tested by `tests/http/promql.rs`.
 
-use super::asked::{Asked, Unreadable};
-use super::envelope::answered;
+use super::asked::Unreadable;
+use super::envelope::respond_in_thread;
 use super::parameters::Parameters;
-use crate::http::answer::{Answer, json_text};
+use crate::http::answer::Answer;
 use crate::http::context::Context;
 use crate::http::labelled::Named;
 use crate::observe::Endpoint;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use latewood_promql::labels::METRIC;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -25,15 +25,8 @@ const TOP_MAX: usize = 10_000;
 
 /// The handler.
 pub(crate) async fn cardinality(State(context): State<Context>, request: Request) -> Response {
-    let result = answer(&context, request).await;
-    answered(&context, Endpoint::Labels, result)
-}
-
-async fn answer(context: &Context, request: Request) -> Result<Response, Answer> {
-    let asked = Asked::with_parameters(context, Endpoint::Labels, request).await;
-    let (asked, parameters) = asked?;
-    let top = top(&parameters)?;
-    let work = move || {
+    respond_in_thread(&context, Endpoint::Labels, request, |asked, parameters| {
+        let top = top(parameters)?;
         let mut selectors = parameters.selectors()?;
         if selectors.is_empty() {
             // No matcher lets all series pass.
@@ -41,10 +34,9 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
         }
         let named = asked.find(&selectors, Unreadable::PassOver)?;
         let focus = parameters.first("focusLabel");
-        Ok::<_, Answer>(Counts::of(&named).shown(named.len(), focus, top))
-    };
-    let data = context.block_in(&context.work.readers, work).await??;
-    Ok(json_text(&json!({"status": "success", "data": data})).into_response())
+        Ok(Counts::of(&named).shown(named.len(), focus, top))
+    })
+    .await
 }
 
 /// How long the lists may be.

@@ -1,13 +1,49 @@
-//! Refusals in the envelope of Prometheus' HTTP API.
+//! Values and refusals in the envelope of Prometheus' HTTP API.
 
-use crate::http::answer::Answer;
+use super::asked::Asked;
+use super::parameters::Parameters;
+use crate::http::answer::{Answer, json_text};
 use crate::http::context::Context;
 use crate::observe::Endpoint;
 use crate::observe::reads::add;
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// Answers a request with a value that is at hand: `{"data":...,"status":"success"}`.
+pub(super) async fn respond(
+    context: &Context,
+    endpoint: Endpoint,
+    request: Request,
+    data: impl FnOnce(&Asked, &Parameters) -> Result<Value, Answer>,
+) -> Response {
+    let asked = Asked::with_parameters(context, endpoint, request).await;
+    let result = asked.and_then(|(asked, parameters)| data(&asked, &parameters));
+    answered(context, endpoint, result.map(success))
+}
+
+/// The same with a value whose making may block.
+pub(super) async fn respond_in_thread(
+    context: &Context,
+    endpoint: Endpoint,
+    request: Request,
+    data: impl FnOnce(&Asked, &Parameters) -> Result<Value, Answer> + Send + 'static,
+) -> Response {
+    let result = async {
+        let asked = Asked::with_parameters(context, endpoint, request).await;
+        let (asked, parameters) = asked?;
+        let work = move || data(&asked, &parameters);
+        context.block_in(&context.work.readers, work).await?
+    };
+    let result: Result<Value, Answer> = result.await;
+    answered(context, endpoint, result.map(success))
+}
+
+fn success(data: Value) -> Response {
+    json_text(&json!({"status": "success", "data": data})).into_response()
+}
 
 /// What a request came to, as its answer; a refusal is counted and put into
 /// `{"status":"error","errorType":"bad_data","error":"..."}`.

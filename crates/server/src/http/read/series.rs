@@ -6,7 +6,7 @@ use super::list::{List, put_text};
 use super::stream;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
-use crate::http::labelled::{LabelSet, Named};
+use crate::http::labelled::Named;
 use crate::observe::Endpoint;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -30,15 +30,15 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
     };
     let (asked, named) = context.block_in(&context.work.readers, work).await??;
     let list = List::new(named, limit, |one: &Named, out| {
-        put_labels(&one.labels, out)
+        put_labels(one.labels.iter(), out)
     });
     stream::respond(asked, "application/json", list, ()).await
 }
 
 /// Appends `{"__name__":"up","job":"a"}`.
-pub(super) fn put_labels(labels: &LabelSet, out: &mut Vec<u8>) {
+pub(super) fn put_labels<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>, out: &mut Vec<u8>) {
     out.push(b'{');
-    for (index, (name, value)) in labels.iter().enumerate() {
+    for (index, (name, value)) in labels.enumerate() {
         if index > 0 {
             out.push(b',');
         }

@@ -4,40 +4,21 @@
 //! `version` is the version of Prometheus whose language and API are spoken; Latewood's own is the
 //! revision. There is no `features` in it: Grafana takes a server that has it for Mimir.
 //!
-//! Tested by `tests/http/promql/status.rs`.
+//! Tested by `tests/http/promql.rs`.
 
-use super::asked::Asked;
-use super::envelope::answered;
-use super::parameters::Parameters;
-use crate::http::answer::{Answer, json_text};
+use super::envelope::respond;
+use crate::http::answer::Answer;
 use crate::http::context::Context;
 use crate::observe::Endpoint;
 use crate::options;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use latewood_promql::function::FUNCTIONS;
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The version of Prometheus that is spoken.
 const PROMETHEUS: &str = "3.16.0";
-
-/// Answers a request without reading series.
-async fn respond(
-    context: &Context,
-    endpoint: Endpoint,
-    request: Request,
-    data: impl FnOnce(&Context, &Parameters) -> Result<Value, Answer>,
-) -> Response {
-    let result = async {
-        let asked = Asked::with_parameters(context, endpoint, request).await;
-        let (_asked, parameters) = asked?;
-        let data = data(context, &parameters)?;
-        Ok(json_text(&json!({"status": "success", "data": data})).into_response())
-    };
-    let result = result.await;
-    answered(context, endpoint, result)
-}
 
 /// `GET /api/v1/status/buildinfo`.
 pub(crate) async fn build(State(context): State<Context>, request: Request) -> Response {
@@ -56,8 +37,8 @@ pub(crate) async fn build(State(context): State<Context>, request: Request) -> R
 
 /// `GET /api/v1/status/runtimeinfo`.
 pub(crate) async fn runtime(State(context): State<Context>, request: Request) -> Response {
-    respond(&context, Endpoint::Status, request, |context, _| {
-        let shared = &context.shared;
+    respond(&context, Endpoint::Status, request, |asked, _| {
+        let shared = asked.shared();
         let now = SystemTime::now();
         let started = now.checked_sub(shared.lifetime.started.elapsed());
         let retention = match shared.db.retention_ms() {
@@ -78,8 +59,8 @@ pub(crate) async fn runtime(State(context): State<Context>, request: Request) ->
 
 /// `GET /api/v1/status/flags`: the options, as CONFIG GET shows them.
 pub(crate) async fn flags(State(context): State<Context>, request: Request) -> Response {
-    respond(&context, Endpoint::Flags, request, |context, _| {
-        let mut settings = context.shared.runtime.current.lock().clone();
+    respond(&context, Endpoint::Flags, request, |asked, _| {
+        let mut settings = asked.shared().runtime.current.lock().clone();
         let rows = options::all().filter(|row| row.is_shown() && row.name() != "requirepass");
         let flags = rows.map(|row| (row.name().to_owned(), row.kind.show(&mut settings).into()));
         Ok(Value::Object(flags.collect()))
@@ -89,12 +70,12 @@ pub(crate) async fn flags(State(context): State<Context>, request: Request) -> R
 
 /// `GET /api/v1/features`: what of PromQL and the API there is.
 pub(crate) async fn features(State(context): State<Context>, request: Request) -> Response {
-    respond(&context, Endpoint::Status, request, |context, _| {
+    respond(&context, Endpoint::Status, request, |asked, _| {
         let functions = FUNCTIONS
             .iter()
             .map(|function| (function.name.to_owned(), true.into()));
         let functions: Map<String, Value> = functions.collect();
-        let delays = context.shared.settings.promql.delays_name_removal;
+        let delays = asked.shared().settings.promql.delays_name_removal;
         Ok(json!({
             "api": {
                 "label_values_match": true,
@@ -132,33 +113,34 @@ pub(crate) async fn features(State(context): State<Context>, request: Request) -
 /// `GET /api/v1/metadata`: type, help and unit of metrics, by their names. A user who may not read
 /// every series sees only those of metrics whose name its rules let it read.
 pub(crate) async fn metadata(State(context): State<Context>, request: Request) -> Response {
-    let result = async {
-        let asked = Asked::with_parameters(&context, Endpoint::Metadata, request).await;
-        let (asked, parameters) = asked?;
-        let number = |name: &'static str| match parameters.first(name) {
-            "" => Ok(None),
-            text => match text.parse::<i64>() {
-                Ok(number) => Ok(usize::try_from(number).ok()),
-                Err(_) => Err(Answer::bad(format!("{name} must be a number"))),
-            },
-        };
-        let limit = number("limit")?.unwrap_or(usize::MAX);
-        // A metric has one here.
-        number("limit_per_metric")?;
-        let metric = Some(parameters.first("metric")).filter(|metric| !metric.is_empty());
-        let held = asked.shared().db.metadata(metric);
-        let seen = held
-            .into_iter()
-            .filter(|(name, _)| asked.may_read(name.as_bytes()));
-        let metrics = seen.take(limit).map(|(name, one)| {
-            let one = json!([{"type": &*one.kind, "unit": &*one.unit, "help": &*one.help}]);
-            (String::from(name), one)
-        });
-        let data = Value::Object(metrics.collect());
-        Ok(json_text(&json!({"status": "success", "data": data})).into_response())
-    };
-    let result = result.await;
-    answered(&context, Endpoint::Metadata, result)
+    respond(
+        &context,
+        Endpoint::Metadata,
+        request,
+        |asked, parameters| {
+            let number = |name: &'static str| match parameters.first(name) {
+                "" => Ok(None),
+                text => match text.parse::<i64>() {
+                    Ok(number) => Ok(usize::try_from(number).ok()),
+                    Err(_) => Err(Answer::bad(format!("{name} must be a number"))),
+                },
+            };
+            let limit = number("limit")?.unwrap_or(usize::MAX);
+            // A metric has one here.
+            number("limit_per_metric")?;
+            let metric = Some(parameters.first("metric")).filter(|metric| !metric.is_empty());
+            let held = asked.shared().db.metadata(metric);
+            let seen = held
+                .into_iter()
+                .filter(|(name, _)| asked.may_read(name.as_bytes()));
+            let metrics = seen.take(limit).map(|(name, one)| {
+                let one = json!([{"type": &*one.kind, "unit": &*one.unit, "help": &*one.help}]);
+                (String::from(name), one)
+            });
+            Ok(Value::Object(metrics.collect()))
+        },
+    )
+    .await
 }
 
 /// `GET /api/v1/rules`.

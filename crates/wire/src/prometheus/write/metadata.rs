@@ -1,9 +1,10 @@
 //! Metadata of metrics in messages of remote write: their type, help and unit.
 
 use super::Labels;
-use crate::intake::{Intake, KINDS, Told};
+use crate::intake::Intake;
 use crate::protobuf::{Fields, ProtobufError, Value};
 use crate::series_name::METRIC;
+use latewood_model::{METRIC_KINDS, Told};
 
 /// The field of a message of version 1.
 pub(super) const FIELD_V1: u32 = 3;
@@ -87,7 +88,7 @@ impl Metadata {
 fn family(metric: &[u8], kind: u64) -> &[u8] {
     let has_parts = usize::try_from(kind)
         .ok()
-        .and_then(|kind| KINDS.get(kind))
+        .and_then(|kind| METRIC_KINDS.get(kind))
         .is_some_and(|kind| ["histogram", "gaugehistogram", "summary"].contains(kind));
     let suffixes = SUFFIXES.iter().filter(|_| has_parts);
     let mut cut = suffixes.filter_map(|suffix| metric.strip_suffix(suffix.as_bytes()));
@@ -96,9 +97,11 @@ fn family(metric: &[u8], kind: u64) -> &[u8] {
 
 /// What is not UTF-8, or has no name, is passed over. Nothing said at all is not passed on.
 fn deliver(metric: &[u8], kind: u64, help: &[u8], unit: &[u8], intake: &mut impl Intake) {
-    let kind = usize::try_from(kind).ok().and_then(|kind| KINDS.get(kind));
+    let kind = usize::try_from(kind)
+        .ok()
+        .and_then(|kind| METRIC_KINDS.get(kind));
     let is_said =
-        kind.is_some_and(|kind| *kind != KINDS[0]) || !(help.is_empty() && unit.is_empty());
+        kind.is_some_and(|kind| *kind != METRIC_KINDS[0]) || !(help.is_empty() && unit.is_empty());
     let text = std::str::from_utf8;
     if let (true, Ok(metric), Ok(help), Ok(unit)) = (is_said, text(metric), text(help), text(unit))
         && !metric.is_empty()

@@ -12,7 +12,7 @@
 //! computed by threads that all queries share. It ends when its time is over, its peer leaves, or
 //! somebody cancels it. Between two pieces of its answer it holds no thread.
 //!
-//! Tested by `tests/http/promql/`, and beside Prometheus by `tests/promql`.
+//! Tested by `tests/http/promql.rs` and `promql_limits.rs`, and beside Prometheus by `tests/promql`.
 
 mod queries;
 mod registry;

@@ -1,14 +1,13 @@
 //! `/api/v1/status/active_queries`, with `/cancel`, and `/api/v1/status/top_queries`.
 
-use crate::http::answer::{Answer, json_text};
+use crate::http::answer::Answer;
 use crate::http::context::Context;
-use crate::http::read::asked::Asked;
-use crate::http::read::envelope::answered;
+use crate::http::read::envelope::respond;
 use crate::observe::Endpoint;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use axum::response::Response;
+use serde_json::Value;
 
 /// Texts that are shown unless `topN` says otherwise.
 const TOP: usize = 20;
@@ -17,13 +16,10 @@ const KILL: &str = "client|kill";
 
 /// `GET /api/v1/status/active_queries`: the queries that run.
 pub(crate) async fn active(State(context): State<Context>, request: Request) -> Response {
-    let result = async {
-        let asked = Asked::with_parameters(&context, Endpoint::Queries, request).await?;
-        drop(asked);
-        Ok(success(context.work.registry.active()))
-    };
-    let result = result.await;
-    answered(&context, Endpoint::Queries, result)
+    respond(&context, Endpoint::Queries, request, |asked, _| {
+        Ok(asked.context.work.registry.active())
+    })
+    .await
 }
 
 /// `POST /api/v1/status/active_queries/ID/cancel`: ends a query of the same user, or of anybody
@@ -33,10 +29,8 @@ pub(crate) async fn cancel(
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
-    let result = async {
-        let asked = Asked::with_parameters(&context, Endpoint::Query, request).await;
-        let (asked, _) = asked?;
-        let registry = &context.work.registry;
+    respond(&context, Endpoint::Query, request, |asked, _| {
+        let registry = &asked.context.work.registry;
         let missing = || {
             let text = format!("no query {id} is running");
             Answer::new(StatusCode::NOT_FOUND, text)
@@ -49,26 +43,18 @@ pub(crate) async fn cancel(
             return Err(Answer::new(StatusCode::FORBIDDEN, text));
         }
         match registry.cancel(id) {
-            true => Ok(success(Value::Null)),
+            true => Ok(Value::Null),
             false => Err(missing()),
         }
-    };
-    let result = result.await;
-    answered(&context, Endpoint::Queries, result)
+    })
+    .await
 }
 
 /// `GET /api/v1/status/top_queries`: the queries that ran most often and longest.
 pub(crate) async fn top(State(context): State<Context>, request: Request) -> Response {
-    let result = async {
-        let asked = Asked::with_parameters(&context, Endpoint::Queries, request).await;
-        let (_, parameters) = asked?;
+    respond(&context, Endpoint::Queries, request, |asked, parameters| {
         let most = parameters.number("topN")?.unwrap_or(TOP);
-        Ok(success(context.work.registry.top(most)))
-    };
-    let result = result.await;
-    answered(&context, Endpoint::Queries, result)
-}
-
-fn success(data: Value) -> Response {
-    json_text(&json!({"status": "success", "data": data})).into_response()
+        Ok(asked.context.work.registry.top(most))
+    })
+    .await
 }

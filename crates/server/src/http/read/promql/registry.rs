@@ -3,7 +3,7 @@
 //! A query is listed from its request until its answer was taken; whoever may may cancel it.
 //! What ended is kept by its text, a bounded number of texts.
 //!
-//! Tested by `tests/http/promql/registry.rs`.
+//! Tested by `tests/http/promql_limits.rs`.
 
 use latewood_promql::Times;
 use latewood_promql::source::Interrupt;

@@ -9,6 +9,7 @@ use super::wanted::Wanted;
 use crate::http::answer::Answer;
 use crate::http::read::asked::Asked;
 use crate::http::read::list::put_text;
+use crate::http::read::series::put_labels;
 use crate::http::read::stream::{PIECE_BYTES, Pieces};
 use crate::observe::reads::add;
 use axum::http::StatusCode;
@@ -338,16 +339,8 @@ fn put_texts(name: &str, one: &str, mut texts: Vec<String>, out: &mut Vec<u8>) {
 
 /// Appends `{"metric":{...}`.
 fn put_metric(labels: &Labels, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"metric\":{");
-    for (at, (name, value)) in labels.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        put_text(name, out);
-        out.push(b':');
-        put_text(value, out);
-    }
-    out.push(b'}');
+    out.extend_from_slice(b"{\"metric\":");
+    put_labels(labels.iter(), out);
 }
 
 /// What stands before the value at each step: `[1700000000.123,"`, written once.

@@ -3,7 +3,7 @@
 //! Each series is read at the moment its selector is evaluated. A selector that stands in a query
 //! twice with the same span finds the same samples both times, so that `x / x` is 1.
 //!
-//! Tested by `tests/http/promql/`.
+//! Tested by `tests/http/promql.rs` and `tests/promql`.
 
 use super::registry::Running;
 use crate::http::answer::Answer;
@@ -38,7 +38,7 @@ struct Held {
 
 /// What a selector found.
 struct Selected {
-    matchers: String,
+    matchers: Vec<Matcher>,
     span: Span,
     found: Vec<Found>,
 }
@@ -114,10 +114,9 @@ impl Source for Views {
     ) -> Result<Vec<Found>, SourceError> {
         let span = Span { from_ms, to_ms };
         let mut selected = self.selected.lock();
-        let matchers_text = format!("{matchers:?}");
         let known = selected
             .iter()
-            .find(|known| known.span == span && known.matchers == matchers_text);
+            .find(|known| known.span == span && known.matchers == matchers);
         if let Some(known) = known {
             return Ok(known.found.clone());
         }
@@ -125,7 +124,7 @@ impl Source for Views {
             .find(matchers, span)
             .map_err(|answer| self.refuse(answer))?;
         selected.push(Selected {
-            matchers: matchers_text,
+            matchers: matchers.to_vec(),
             span,
             found: found.clone(),
         });
