@@ -54,37 +54,53 @@ impl Labels {
         Self::from_sorted(kept)
     }
 
-    /// Of bytes in the form in which they are held, of which the caller knows that they are valid.
-    ///
-    /// Names ascending and each once; text is UTF-8. Empty values are left out.
-    pub fn from_packed(bytes: &[u8]) -> Self {
-        let labels = Self(bytes.into());
-        let has_empty = labels.iter().any(|(_, value)| value.is_empty());
-        if has_empty {
-            return Self::from_sorted(labels.iter());
+    /// Of bytes in the form in which they are held, if they are that: names ascending and each
+    /// once, no empty value, text in UTF-8.
+    pub fn from_packed(bytes: &[u8]) -> Option<Self> {
+        let mut last: &[u8] = &[];
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (name, value);
+            (name, rest) = part(rest)?;
+            (value, rest) = part(rest)?;
+            let is_text = std::str::from_utf8(name).is_ok() && std::str::from_utf8(value).is_ok();
+            if name <= last || value.is_empty() || !is_text {
+                return None;
+            }
+            last = name;
         }
-        labels
+        Some(Self(bytes.into()))
     }
 
     /// Names and values, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        // Only made of text, by the constructors.
+        let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+        let pairs = self.bytes();
+        pairs.map(move |(name, value)| (text(name), text(value)))
+    }
+
+    /// The same as bytes.
+    pub fn bytes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut rest: &[u8] = &self.0;
         std::iter::from_fn(move || {
-            if rest.is_empty() {
-                return None;
-            }
             let (name, value);
-            (name, rest) = part(rest);
-            (value, rest) = part(rest);
+            (name, rest) = part(rest)?;
+            (value, rest) = part(rest)?;
             Some((name, value))
         })
     }
 
     /// The value of a label; empty where there is none.
     pub fn get(&self, name: &str) -> &str {
-        let mut pairs = self.iter();
+        std::str::from_utf8(self.get_bytes(name.as_bytes())).unwrap_or_default()
+    }
+
+    /// The same as bytes.
+    pub fn get_bytes(&self, name: &[u8]) -> &[u8] {
+        let mut pairs = self.bytes();
         let found = pairs.find(|(held, _)| *held == name);
-        found.map_or("", |(_, value)| value)
+        found.map_or(b"", |(_, value)| value)
     }
 
     /// The name of the metric; empty where there is none.
@@ -125,12 +141,9 @@ impl Labels {
 }
 
 /// The part at the start of packed bytes and what follows it.
-fn part(bytes: &[u8]) -> (&str, &[u8]) {
-    let (length, rest) = bytes.split_at(4);
-    let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
-    let (text, rest) = rest.split_at(length);
-    // Only made of text, by the constructors.
-    (std::str::from_utf8(text).unwrap_or_default(), rest)
+fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
 }
 
 impl fmt::Display for Labels {
@@ -158,7 +171,7 @@ impl fmt::Display for Labels {
 impl Ord for Labels {
     /// Label by label, as Prometheus orders series.
     fn cmp(&self, other: &Self) -> Ordering {
-        self.iter().cmp(other.iter())
+        self.bytes().cmp(other.bytes())
     }
 }
 

@@ -7,7 +7,7 @@
 use super::Series;
 use super::late::SharedLate;
 use super::stored::StoredSpan;
-use crate::format::chunk::{Chunk, shared};
+use crate::format::chunk::{Chunk, Held, shared};
 use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
 
@@ -128,10 +128,7 @@ impl Snapshot {
 impl Series {
     /// Estimated number of the samples in a snapshot of `from..=to`.
     pub(crate) fn samples_about(&self, from: Timestamp, to: Timestamp) -> u64 {
-        let start = self.chunks.partition_point(|chunk| chunk.last() < from);
-        let inside = self.chunks[start..].iter();
-        let inside = inside.take_while(|held| held.first <= to);
-        let sealed = inside.map(|held| {
+        let sealed = self.chunks_in(from, to).iter().map(|held| {
             let reach = (held.chunk.first(), held.chunk.last());
             share(held.chunk.count() as u64, reach, (from, to))
         });
@@ -155,11 +152,6 @@ impl Series {
     /// The same, including expired samples that are still held.
     pub(crate) fn snapshot_held(&mut self, from: Timestamp, to: Timestamp) -> Snapshot {
         self.sort_tail();
-        let start = self.chunks.partition_point(|chunk| chunk.last() < from);
-        let end = self
-            .chunks
-            .partition_point(|chunk| chunk.first() <= to)
-            .max(start);
         let late = match &self.late {
             Some(late) => late.share(from, to),
             None => SharedLate::default(),
@@ -171,25 +163,44 @@ impl Series {
                 .stored
                 .as_ref()
                 .and_then(|stored| stored.span(from, to)),
-            chunks: shared(&self.chunks[start..end]),
+            chunks: shared(self.chunks_in(from, to)),
             late,
             tail: Tail::of(self.tail_of(from, to)),
         }
     }
 
-    /// The part of the tail in `from..=to`. Almost always it is the whole tail, so
-    /// its ends are compared first: a search would fetch memory piece by piece.
+    /// The chunks that reach into `from..=to`. Looks into one of them at most, since each
+    /// look fetches memory; into none where the span lies in the sorted tail.
+    fn chunks_in(&self, from: Timestamp, to: Timestamp) -> &[Held] {
+        if !self.tail_unsorted
+            && self
+                .tail
+                .first()
+                .is_some_and(|oldest| oldest.timestamp <= from)
+        {
+            return &[];
+        }
+        let behind = self.chunks.partition_point(|held| held.first <= from);
+        // Of those that begin before the span the newest may reach into it.
+        let start = match behind.checked_sub(1) {
+            Some(before) if self.chunks[before].chunk.last() >= from => before,
+            _ => behind,
+        };
+        let end = self.chunks.partition_point(|held| held.first <= to);
+        &self.chunks[start..end.max(start)]
+    }
+
+    /// The part of the tail in `from..=to`. Almost always it reaches to the end of the tail, so
+    /// that is looked at first, and then the samples that are copied anyway: a search would fetch
+    /// memory piece by piece.
     fn tail_of(&self, from: Timestamp, to: Timestamp) -> &[Sample] {
         let mut tail = &self.tail[..];
-        if tail.first().is_some_and(|sample| sample.timestamp < from) {
-            let start = tail.partition_point(|sample| sample.timestamp < from);
-            tail = &tail[start..];
-        }
         if tail.last().is_some_and(|sample| sample.timestamp > to) {
             let end = tail.partition_point(|sample| sample.timestamp <= to);
             tail = &tail[..end];
         }
-        tail
+        let before = tail.iter().rposition(|sample| sample.timestamp < from);
+        &tail[before.map_or(0, |before| before + 1)..]
     }
 }
 

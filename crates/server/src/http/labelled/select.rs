@@ -16,7 +16,7 @@ pub(crate) fn select(db: &Db, matchers: &[Matcher]) -> Vec<SeriesRef> {
     let (mut on_metric, mut by_label) = (Vec::new(), Vec::new());
     for matcher in matchers
         .iter()
-        .filter(|matcher| *matcher.name != *super::KEY)
+        .filter(|matcher| *matcher.name != *super::KEY.as_bytes())
     {
         match matcher.is_on_metric() {
             true => on_metric.push(matcher),

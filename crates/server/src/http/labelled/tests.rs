@@ -3,6 +3,7 @@
 use super::*;
 use crate::options::testing::shared as test_shared;
 use crate::state::Shared;
+use latewood_model::Labels as Held;
 use latewood_model::SeriesOptions;
 use latewood_promql::parse_selector as parse;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ fn filled(series: &[Series<'_>]) -> Arc<Shared> {
     for (key, labels) in series {
         let labels = labels.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         let options = SeriesOptions {
-            labels: Labels::new(labels).unwrap(),
+            labels: Held::new(labels).unwrap(),
             ..SeriesOptions::default()
         };
         shared.db.create(key.as_bytes(), &options).unwrap();
@@ -120,13 +121,13 @@ fn series_that_look_the_same_are_told_apart_by_their_keys() {
 #[test]
 fn a_name_that_is_there_twice_and_bytes_that_are_no_text() {
     let labels = [(&b"x"[..], &b"1"[..]), (b"x", b"2"), (b"a", b"\xff")];
-    let set = LabelSet::of(&Labels::new(labels).unwrap(), b"key\xfe");
+    let set = shown(&Held::new(labels).unwrap(), b"key\xfe");
     let pairs: Vec<_> = set.iter().collect();
     assert_eq!(
         pairs,
         [("__name__", "key\u{fffd}"), ("a", "\u{fffd}"), ("x", "1")]
     );
-    assert_eq!(LabelSet::of(&Labels::default(), b""), LabelSet::default());
+    assert_eq!(shown(&Held::default(), b""), Labels::default());
 }
 
 #[test]
@@ -159,7 +160,7 @@ fn matchers_look_at_what_is_shown_of_a_name_that_is_there_twice() {
 fn label_sets_are_ordered_as_prometheus_orders_them() {
     let set = |pairs: &[(&str, &str)]| {
         let pairs = pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
-        LabelSet::of(&Labels::new(pairs).unwrap(), b"")
+        shown(&Held::new(pairs).unwrap(), b"")
     };
     let ascending = [
         set(&[("a", "1")]),

@@ -150,8 +150,10 @@ impl Asked {
         // Many selectors that find the same hold it once.
         for matchers in selectors {
             found.append(&mut labelled::select(db, matchers));
-            found.sort_unstable_by_key(|series| series.id);
-            found.dedup_by_key(|series| series.id);
+            if selectors.len() > 1 {
+                found.sort_unstable_by_key(|series| series.id);
+                found.dedup_by_key(|series| series.id);
+            }
         }
         let may_read = |key: &[u8]| self.user.may_read(self.endpoint.command(), key);
         match unreadable {

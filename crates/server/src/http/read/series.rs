@@ -10,6 +10,7 @@ use crate::http::labelled::Named;
 use crate::observe::Endpoint;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use latewood_promql::labels::Labels;
 
 /// The handler.
 pub(crate) async fn series(State(context): State<Context>, request: Request) -> Response {
@@ -30,21 +31,33 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
     };
     let (asked, named) = context.block_in(&context.work.readers, work).await??;
     let list = List::new(named, limit, |one: &Named, out| {
-        put_labels(one.labels.iter(), out)
+        put_labels(&one.labels, out)
     });
     stream::respond(asked, "application/json", list, ()).await
 }
 
 /// Appends `{"__name__":"up","job":"a"}`.
-pub(super) fn put_labels<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>, out: &mut Vec<u8>) {
+pub(super) fn put_labels(labels: &Labels, out: &mut Vec<u8>) {
     out.push(b'{');
-    for (index, (name, value)) in labels.enumerate() {
+    for (index, (name, value)) in labels.bytes().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        put_text(name, out);
+        put_bytes(name, out);
         out.push(b':');
-        put_text(value, out);
+        put_bytes(value, out);
     }
     out.push(b'}');
+}
+
+/// Appends UTF-8 as JSON has it.
+fn put_bytes(text: &[u8], out: &mut Vec<u8>) {
+    let is_plain = |plain, &byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\');
+    if text.iter().fold(true, is_plain) {
+        out.push(b'"');
+        out.extend_from_slice(text);
+        out.push(b'"');
+    } else {
+        put_text(&String::from_utf8_lossy(text), out);
+    }
 }

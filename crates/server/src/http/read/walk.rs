@@ -9,10 +9,11 @@
 
 use super::asked::Asked;
 use crate::http::answer::Answer;
-use crate::http::labelled::{LabelSet, Named};
+use crate::http::labelled::Named;
 use latewood_engine::RangeQuery;
 use latewood_engine::query::Columns;
 use latewood_model::Aggregator;
+use latewood_promql::labels::Labels;
 
 /// What is read of one series.
 pub(super) struct Job {
@@ -26,7 +27,7 @@ pub(super) struct Job {
 /// Some rows of one series. Only the last part may be empty, where the part
 /// before was full.
 pub(super) struct Part<'a> {
-    pub(super) labels: &'a LabelSet,
+    pub(super) labels: &'a Labels,
     /// That of the job.
     pub(super) number: usize,
     pub(super) timestamps: &'a [i64],

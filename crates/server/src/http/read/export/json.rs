@@ -14,7 +14,7 @@ const WHOLE_MAX: f64 = (1u64 << 53) as f64;
 /// Appends lines of at most `rows` samples.
 pub(super) fn put(part: &Part<'_>, rows: usize, out: &mut Vec<u8>) {
     let mut metric = b"{\"metric\":".to_vec();
-    put_labels(part.labels.iter(), &mut metric);
+    put_labels(part.labels, &mut metric);
     let lines = part.timestamps.chunks(rows).zip(part.values.chunks(rows));
     for (timestamps, values) in lines {
         out.extend_from_slice(&metric);

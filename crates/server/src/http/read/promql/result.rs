@@ -340,7 +340,7 @@ fn put_texts(name: &str, one: &str, mut texts: Vec<String>, out: &mut Vec<u8>) {
 /// Appends `{"metric":{...}`.
 fn put_metric(labels: &Labels, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"metric\":");
-    put_labels(labels.iter(), out);
+    put_labels(labels, out);
 }
 
 /// What stands before the value at each step: `[1700000000.123,"`, written once.

@@ -94,7 +94,7 @@ impl Views {
             };
             found.push(Found {
                 handle: held.len(),
-                labels: labels.labels.to_promql(),
+                labels: labels.labels,
             });
             held.push(Arc::new(Held {
                 key: one.key,
