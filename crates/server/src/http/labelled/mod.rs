@@ -6,7 +6,7 @@
 //! - of a name that a series has twice, the first value is shown, and a matcher
 //!   must pass it; one that a missing label passes (`!=`, mostly) must pass the
 //!   others too;
-//! - what is no UTF-8 is shown with replacement characters;
+//! - bytes that are no UTF-8 are shown as `\xff`, and matchers see that;
 //! - series that would look the same are told apart by `__key__`, the key.
 //!
 //! Since matchers see nothing but labels, they pass all series that look the
@@ -22,9 +22,10 @@ pub(crate) use select::select;
 
 use latewood_engine::{Db, SeriesRef};
 use latewood_promql::labels::Labels;
-use latewood_wire::selector::Matcher;
+use latewood_wire::selector::{Matcher, Test};
 use latewood_wire::series_name::METRIC;
 use std::borrow::Cow;
+use std::fmt::Write;
 
 /// The label that tells apart what would look the same.
 pub(crate) const KEY: &str = "__key__";
@@ -102,6 +103,62 @@ fn sort(named: &mut [Named]) {
     });
 }
 
+/// Bytes as they are shown.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(bytes.len() + 16);
+    for chunk in bytes.utf8_chunks() {
+        shown.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "\\x{byte:02x}");
+        }
+    }
+    shown.into()
+}
+
+/// What may be shown as `shown`: the same, and the bytes for which its escapes may stand.
+fn bytes_of(shown: &[u8]) -> Vec<Box<[u8]>> {
+    let mut bytes = Vec::with_capacity(shown.len());
+    let mut rest = shown;
+    while let Some((&first, after)) = rest.split_first() {
+        let escaped = match rest {
+            [b'\\', b'x', high, low, ..] => hex(*high).zip(hex(*low)),
+            _ => None,
+        };
+        let byte;
+        (byte, rest) = match escaped {
+            Some((high, low)) => (high << 4 | low, &rest[4..]),
+            None => (first, after),
+        };
+        bytes.push(byte);
+    }
+    match *bytes == *shown {
+        true => vec![shown.into()],
+        false => vec![shown.into(), bytes.into()],
+    }
+}
+
+/// The value of a digit as [`text`] writes it.
+fn hex(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+/// The same conditions on what is shown: a value that is no UTF-8 stands for how it is shown.
+pub(crate) fn on_shown(matchers: &[Matcher]) -> Vec<Matcher> {
+    let shown = |value: &[u8]| text(value).into_owned().into_bytes().into();
+    let one = |matcher: &Matcher| {
+        let mut matcher = matcher.clone();
+        if let Test::Equal(value) | Test::NotEqual(value) = &mut matcher.test {
+            *value = shown(value);
+        }
+        matcher
+    };
+    matchers.iter().map(one).collect()
 }

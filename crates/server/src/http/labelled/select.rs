@@ -5,6 +5,7 @@
 //! The metric of a series without `__name__` is its key, which no index knows:
 //! an exact one is looked up, others are tried on the keys of those series.
 
+use super::{bytes_of, text};
 use latewood_engine::{Db, SeriesRef, Values};
 use latewood_model::{Matcher as IndexMatcher, Test as IndexTest};
 use latewood_wire::selector::{Matcher, Test};
@@ -41,7 +42,10 @@ fn by_their_keys(
     mut by_label: Vec<IndexMatcher>,
 ) -> Vec<SeriesRef> {
     by_label.push(IndexMatcher::new(METRIC, IndexTest::Absent));
-    let passes = |series: &SeriesRef| on_metric.iter().all(|m| m.passes(&series.key));
+    let passes = |series: &SeriesRef| {
+        let shown = text(&series.key);
+        on_metric.iter().all(|m| m.passes(shown.as_bytes()))
+    };
     let exact = on_metric.iter().find_map(|matcher| match &matcher.test {
         Test::Equal(key) => Some(key),
         _ => None,
@@ -51,11 +55,15 @@ fn by_their_keys(
         found.retain(passes);
         return found;
     };
-    let found = db.resolve(key).ok().filter(|series| {
+    let mut found = Vec::new();
+    for key in bytes_of(key) {
+        found.extend(db.resolve(&key).ok());
+    }
+    found.retain(|series| {
         let labels = db.labels(series).unwrap_or_default();
         passes(series) && by_label.iter().all(|matcher| matcher.matches(&labels))
     });
-    found.into_iter().collect()
+    found
 }
 
 /// The same condition in the words of the index.
@@ -64,17 +72,17 @@ fn to_index(db: &Db, matcher: &Matcher) -> IndexMatcher {
     let test = match &matcher.test {
         Test::Equal(value) if value.is_empty() => IndexTest::Absent,
         Test::NotEqual(value) if value.is_empty() => IndexTest::Present,
-        Test::Equal(value) => IndexTest::AnyOf(vec![value.clone()]),
-        Test::NotEqual(value) => IndexTest::NoneOf(vec![value.clone()]),
+        Test::Equal(value) => IndexTest::AnyOf(bytes_of(value)),
+        Test::NotEqual(value) => IndexTest::NoneOf(bytes_of(value)),
         // Without the label it passes: so do all but those that fail.
         Test::Match(_) | Test::NotMatch(_) if matcher.passes(b"") => {
-            match db.label_values_where(name, |value| !matcher.passes(value)) {
+            match db.label_values_where(name, |value| !matcher.passes(text(value).as_bytes())) {
                 Values::All => IndexTest::Absent,
                 Values::Some(values) => IndexTest::NoneOf(values),
             }
         }
         Test::Match(_) | Test::NotMatch(_) => {
-            match db.label_values_where(name, |value| matcher.passes(value)) {
+            match db.label_values_where(name, |value| matcher.passes(text(value).as_bytes())) {
                 Values::All => IndexTest::Present,
                 Values::Some(values) => IndexTest::AnyOf(values),
             }

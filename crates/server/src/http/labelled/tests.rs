@@ -26,6 +26,7 @@ fn filled(series: &[Series<'_>]) -> Arc<Shared> {
 /// What a selector finds, each as `name=value,...`.
 fn found(shared: &Shared, selector: &str) -> Vec<String> {
     let matchers = parse(selector).unwrap();
+    let matchers = on_shown(&matchers);
     let mut found = named(&shared.db, select(&shared.db, &matchers));
     retain_matching(&mut found, &[matchers]);
     let show = |one: &Named| {
@@ -125,9 +126,34 @@ fn a_name_that_is_there_twice_and_bytes_that_are_no_text() {
     let pairs: Vec<_> = set.iter().collect();
     assert_eq!(
         pairs,
-        [("__name__", "key\u{fffd}"), ("a", "\u{fffd}"), ("x", "1")]
+        [("__name__", "key\\xfe"), ("a", "\\xff"), ("x", "1")]
     );
     assert_eq!(shown(&Held::default(), b""), Labels::default());
+}
+
+#[test]
+fn bytes_that_are_no_text_are_found_as_they_are_shown() {
+    let shared = test_shared();
+    for (key, value) in [(b"bin\xfe", b"a\xff"), (b"bin\xff", b"a\xff")] {
+        let options = SeriesOptions {
+            labels: Held::new([(&b"v"[..], &value[..])]).unwrap(),
+            ..SeriesOptions::default()
+        };
+        shared.db.create(key, &options).unwrap();
+    }
+    let (first, second) = ("__name__=bin\\xfe,v=a\\xff", "__name__=bin\\xff,v=a\\xff");
+    for (selector, wanted) in [
+        (r#"{v="a\\xff"}"#, vec![first, second]),
+        (r#"{v="a\xff"}"#, vec![first, second]),
+        (r#"{v=~"a.+"}"#, vec![first, second]),
+        (r#"{v!="",v!="a\\xff"}"#, vec![]),
+        (r#"{__name__="bin\xff"}"#, vec![second]),
+        (r#"{__name__="bin\\xff"}"#, vec![second]),
+        (r#"{__name__=~"bin.*fe"}"#, vec![first]),
+        (r#"{__name__!="bin\xff",v!=""}"#, vec![first]),
+    ] {
+        assert_eq!(found(&shared, selector), wanted, "{selector}");
+    }
 }
 
 #[test]

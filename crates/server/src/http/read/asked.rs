@@ -146,9 +146,13 @@ impl Asked {
         unreadable: Unreadable,
     ) -> Result<Vec<Named>, Answer> {
         let db = &self.context.shared.db;
+        let selectors: Vec<_> = selectors
+            .iter()
+            .map(|one| labelled::on_shown(one))
+            .collect();
         let mut found = Vec::new();
         // Many selectors that find the same hold it once.
-        for matchers in selectors {
+        for matchers in &selectors {
             found.append(&mut labelled::select(db, matchers));
             if selectors.len() > 1 {
                 found.sort_unstable_by_key(|series| series.id);
@@ -170,7 +174,7 @@ impl Asked {
             }
         }
         let mut named = labelled::named(db, found);
-        labelled::retain_matching(&mut named, selectors);
+        labelled::retain_matching(&mut named, &selectors);
         self.hold(&named)?;
         Ok(named)
     }
