@@ -56,6 +56,7 @@ use crate::column::Column;
 use crate::labels::Labels;
 use crate::source::{Found, Interrupt, Matcher, Samples, Source, SourceError};
 use crate::span::Span;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -264,7 +265,10 @@ impl<'a> Context<'a> {
         to_ms: i64,
     ) -> Result<Vec<Found>, EvalError> {
         self.source.check()?;
-        let found = self.source.select(matchers, from_ms, to_ms)?;
+        let mut held = Ok(());
+        let mut hold = |bytes| flow(self.hold(bytes), &mut held);
+        let found = self.source.select(matchers, from_ms, to_ms, &mut hold);
+        let found = self.unless_ended(found, held)?;
         let series = found.len() as u64;
         self.state.series_read.fetch_add(series, Ordering::Relaxed);
         Ok(found)
@@ -279,27 +283,58 @@ impl<'a> Context<'a> {
     ) -> Result<(), EvalError> {
         self.source.check()?;
         into.clear();
-        let before_bytes = into.capacity_bytes();
         for (from_ms, to_ms) in ranges {
             if from_ms <= to_ms {
-                let read = self.source.read(handle, from_ms, to_ms, into);
-                if let Err(error) = read {
-                    // A read that is interrupted fails.
-                    self.source.check()?;
-                    return Err(error.into());
-                }
+                let mut kept = Ok(());
+                let mut take = |timestamps: &[i64], values: &[f64]| {
+                    flow(self.keep(timestamps, values, into), &mut kept)
+                };
+                let read = self.source.read(handle, from_ms, to_ms, &mut take);
+                self.unless_ended(read, kept)?;
             }
         }
-        // A thread keeps them for its next series, until the query ends.
-        self.hold(into.capacity_bytes() - before_bytes)?;
-        let samples = into.timestamps.len();
+        let samples = into.timestamps.len() as u64;
         self.state
             .samples_read
-            .fetch_add(samples as u64, Ordering::Relaxed);
-        match samples > self.settings.samples_max {
-            true => Err(EvalError::Samples),
-            false => Ok(()),
+            .fetch_add(samples, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What the source came to, unless the query ends: by its limits, as `within` says, or
+    /// interrupted, with which the source fails.
+    fn unless_ended<T>(
+        &self,
+        result: Result<T, SourceError>,
+        within: Result<(), EvalError>,
+    ) -> Result<T, EvalError> {
+        within?;
+        if result.is_err() {
+            self.source.check()?;
         }
+        Ok(result?)
+    }
+
+    /// Appends samples. A thread keeps their memory for its next series, until the query ends.
+    fn keep(
+        &self,
+        timestamps: &[i64],
+        values: &[f64],
+        into: &mut Samples,
+    ) -> Result<(), EvalError> {
+        let (len, capacity) = (into.timestamps.len(), into.timestamps.capacity());
+        let needed = len + timestamps.len();
+        if needed > self.settings.samples_max {
+            return Err(EvalError::Samples);
+        }
+        if needed > capacity {
+            let grown = needed.max(2 * capacity);
+            self.hold((grown - capacity) * Samples::EACH_BYTES)?;
+            into.timestamps.reserve_exact(grown - len);
+            into.values.reserve_exact(grown - len);
+        }
+        into.timestamps.extend_from_slice(timestamps);
+        into.values.extend_from_slice(values);
+        Ok(())
     }
 
     /// Adds annotations under a lock: gather them first where there may be many.
@@ -348,6 +383,15 @@ impl<'a> Context<'a> {
         if let Some(pool) = &self.state.pool {
             pool.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
+    }
+}
+
+/// Whether to go on, and in `result` why not.
+fn flow(done: Result<(), EvalError>, result: &mut Result<(), EvalError>) -> ControlFlow<()> {
+    *result = done;
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
     }
 }
 

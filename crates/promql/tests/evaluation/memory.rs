@@ -3,7 +3,7 @@
 use latewood_promql::labels::{Labels, METRIC};
 use latewood_promql::parse_selector;
 use latewood_promql::source::{
-    Found, Interrupt, Matcher, STALE_BITS, Samples, Source, SourceError,
+    Found, Hold, Interrupt, Matcher, STALE_BITS, Samples, Source, SourceError, Take,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -87,7 +87,13 @@ fn expand(word: &str) -> Vec<Option<f64>> {
 }
 
 impl Source for Memory {
-    fn select(&self, matchers: &[Matcher], _: i64, _: i64) -> Result<Vec<Found>, SourceError> {
+    fn select(
+        &self,
+        matchers: &[Matcher],
+        _: i64,
+        _: i64,
+        _: &mut Hold<'_>,
+    ) -> Result<Vec<Found>, SourceError> {
         let passes = |labels: &Labels| {
             matchers.iter().all(|matcher| {
                 let name = std::str::from_utf8(&matcher.name).unwrap();
@@ -109,7 +115,7 @@ impl Source for Memory {
         handle: usize,
         from_ms: i64,
         to_ms: i64,
-        into: &mut Samples,
+        take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         if self.damaged == Some(handle) {
@@ -119,9 +125,8 @@ impl Source for Memory {
         let first = samples.timestamps.partition_point(|t| *t < from_ms);
         let end = samples.timestamps.partition_point(|t| *t <= to_ms);
         if first < end {
-            into.timestamps
-                .extend_from_slice(&samples.timestamps[first..end]);
-            into.values.extend_from_slice(&samples.values[first..end]);
+            // Nothing is left to end.
+            let _ = take(&samples.timestamps[first..end], &samples.values[first..end]);
         }
         Ok(())
     }
