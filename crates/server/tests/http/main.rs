@@ -19,6 +19,7 @@ mod otlp;
 mod prometheus;
 mod promql;
 mod promql_limits;
+mod promql_running;
 mod protobuf;
 mod reading;
 mod remote_read;
