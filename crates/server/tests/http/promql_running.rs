@@ -77,11 +77,8 @@ fn a_query_can_be_cancelled() {
     assert_eq!(cancel(&mut other, &id), 200);
     let answer = asks.answer();
     assert_eq!(answer.status, 499);
-    assert!(
-        answer
-            .text()
-            .contains("query was canceled in expression evaluation")
-    );
+    // Before it runs, or while it does.
+    assert!(answer.text().contains("query was canceled in "));
     none_runs(&mut other);
     assert_eq!(cancel(&mut other, &id), 404);
     let (_, top) = ask(&mut other, "status/top_queries", &[("topN", "1")]);
@@ -180,7 +177,7 @@ fn a_slow_reader_gets_all_though_the_time_of_the_query_is_over() {
     let server = server(&[]);
     let mut http = Http::to(server.http());
     let lines: String = (0..100)
-        .map(|at| format!("wide,host=h{at:03} v={at} 1000\n"))
+        .map(|at| format!("wide,host=h{at:03} v={at} 1700000000000\n"))
         .collect();
     let written = http.post("/write?precision=ms", lines.as_bytes());
     assert_eq!(written.status, 204);
@@ -188,8 +185,8 @@ fn a_slow_reader_gets_all_though_the_time_of_the_query_is_over() {
         "query_range",
         &[
             ("query", "wide_v"),
-            ("start", "1"),
-            ("end", "11001"),
+            ("start", "1700000000"),
+            ("end", "1700011000"),
             ("step", "1"),
             ("lookback_delta", "1d"),
             ("timeout", "4s"),
@@ -200,6 +197,6 @@ fn a_slow_reader_gets_all_though_the_time_of_the_query_is_over() {
     // Most of it cannot be under way yet.
     std::thread::sleep(Duration::from_millis(4100));
     let rest = http.rest();
-    assert!(rest.len() > 100 * 11_001 * 15, "{} bytes", rest.len());
+    assert!(rest.len() > 100 * 11_001 * 17, "{} bytes", rest.len());
     assert!(rest.ends_with(b"\r\n0\r\n\r\n"));
 }
