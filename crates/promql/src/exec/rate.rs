@@ -5,6 +5,7 @@
 //! `smoothed` windows take values at the borders from the samples around them instead.
 
 use crate::column::Column;
+use crate::exec::EvalError;
 use crate::exec::range_input::{Span, Window, windows};
 use crate::exec::selector::between;
 use crate::source::Samples;
@@ -21,21 +22,40 @@ pub(crate) struct Change {
 
 impl Change {
     /// The change in the window of each step.
-    pub(crate) fn fill(self, span: &Span, smoothing: Smoothing, of: &Samples, out: &mut Column) {
+    ///
+    /// # Errors
+    /// Those of `pass`, which hears of the samples and resets that a window takes.
+    pub(crate) fn fill(
+        self,
+        span: &Span,
+        smoothing: Smoothing,
+        of: &Samples,
+        mut pass: impl FnMut(usize) -> Result<(), EvalError>,
+        out: &mut Column,
+    ) -> Result<(), EvalError> {
         match smoothing {
-            Smoothing::Off => self.extrapolate(span, of, out),
+            Smoothing::Off => self.extrapolate(span, of, pass, out),
             Smoothing::Anchored | Smoothing::Smoothed => {
                 let is_smoothed = smoothing == Smoothing::Smoothed;
                 for window in windows(span, &of.timestamps) {
+                    pass(window.end - window.first)?;
                     if let Some(value) = self.extended(span, is_smoothed, of, window) {
                         out.set(window.step, value);
                     }
                 }
+                Ok(())
             }
         }
     }
 
-    fn extrapolate(self, span: &Span, of: &Samples, out: &mut Column) {
+    /// Resets are added window by window, in their order: sums of other orders have other digits.
+    fn extrapolate(
+        self,
+        span: &Span,
+        of: &Samples,
+        mut pass: impl FnMut(usize) -> Result<(), EvalError>,
+        out: &mut Column,
+    ) -> Result<(), EvalError> {
         let resets = match self.is_counter {
             true => resets(&of.values),
             false => Vec::new(),
@@ -50,15 +70,16 @@ impl Change {
                 next_reset += 1;
             }
             let mut change = of.values[window.end - 1] - of.values[window.first];
-            for reset in &resets[next_reset..] {
-                if *reset >= window.end {
-                    break;
-                }
+            let inside = &resets[next_reset..];
+            let inside = &inside[..inside.partition_point(|at| *at < window.end)];
+            pass(inside.len())?;
+            for reset in inside {
                 change += of.values[reset - 1];
             }
             let value = self.extrapolated(span, of, window, change);
             out.set(window.step, value);
         }
+        Ok(())
     }
 
     /// The change between first and last sample, carried on to the borders.

@@ -86,7 +86,7 @@ impl Operator for Selector {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -10,6 +10,7 @@ mod binary;
 mod function;
 mod memory;
 mod name;
+mod pace;
 mod query;
 mod range;
 mod selector;
