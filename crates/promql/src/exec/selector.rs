@@ -183,5 +183,6 @@ pub(crate) fn between(
         true => 0.0,
         false => values[before],
     };
-    from + (to - from) * (time_ms - times[before]) as f64 / (times[after] - times[before]) as f64
+    let gone_ms = time_ms.saturating_sub(times[before]) as f64;
+    from + (to - from) * gone_ms / times[after].saturating_sub(times[before]) as f64
 }

@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod binary;
+mod extremes;
 mod function;
 mod memory;
 mod name;
