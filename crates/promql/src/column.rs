@@ -21,9 +21,11 @@ impl Grid {
         }
     }
 
-    /// Time of step `at`.
+    /// Time of step `at`; the last time there is where the grid goes beyond it.
     pub fn time_ms(&self, at: usize) -> i64 {
-        self.start_ms + self.step_ms * at as i64
+        // Multiplied without a sign: a grid may be longer than half of all times.
+        let after_ms = self.step_ms.unsigned_abs().saturating_mul(at as u64);
+        self.start_ms.saturating_add_unsigned(after_ms)
     }
 
     /// Time of the last step.

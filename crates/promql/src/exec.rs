@@ -36,6 +36,7 @@ mod merge;
 mod negate;
 mod over_time;
 mod overlap;
+mod pace;
 mod param;
 mod pick;
 pub(crate) mod plan;
@@ -53,6 +54,7 @@ mod unname;
 
 use crate::annotation::Annotations;
 use crate::column::Column;
+use crate::exec::pace::Pace;
 use crate::labels::Labels;
 use crate::source::{Found, Interrupt, Matcher, Samples, Source, SourceError};
 use crate::span::Span;
@@ -104,7 +106,19 @@ pub(crate) trait Operator: Send + Sync {
     /// Its series; a scalar has one without labels, present at every step.
     fn series(&self) -> &[Series];
 
-    /// The values of series `at`; `out` is reset first.
+    /// Computes the values of series `at`; `out` is reset first. Only [`Operator::column`] calls it.
+    ///
+    /// # Errors
+    /// Those of the evaluation.
+    fn compute(
+        &self,
+        at: usize,
+        ctx: &Context<'_>,
+        scratch: &mut Scratch,
+        out: &mut Column,
+    ) -> Result<(), EvalError>;
+
+    /// The values of series `at`; its steps count as passed.
     ///
     /// # Errors
     /// Those of the evaluation.
@@ -114,7 +128,10 @@ pub(crate) trait Operator: Send + Sync {
         ctx: &Context<'_>,
         scratch: &mut Scratch,
         out: &mut Column,
-    ) -> Result<(), EvalError>;
+    ) -> Result<(), EvalError> {
+        self.compute(at, ctx, scratch, out)?;
+        scratch.pace.pass(out.values.len(), ctx)
+    }
 }
 
 /// Settings of an evaluation.
@@ -400,6 +417,8 @@ fn flow(done: Result<(), EvalError>, result: &mut Result<(), EvalError>) -> Cont
 pub(crate) struct Scratch {
     /// Samples of the series that is read.
     pub(crate) samples: Samples,
+    /// What was passed since the last check.
+    pub(crate) pace: Pace,
     columns: Vec<Column>,
 }
 

@@ -162,7 +162,7 @@ impl<R: Reduce> Operator for Aggregate<R> {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -141,7 +141,7 @@ impl Operator for Scalars {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         _: usize,
         ctx: &Context<'_>,
@@ -225,7 +225,7 @@ impl Operator for WithScalar {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -97,7 +97,7 @@ impl Operator for CountValues {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         _: &Context<'_>,

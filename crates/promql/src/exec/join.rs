@@ -327,7 +327,7 @@ impl Operator for Join {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -54,7 +54,7 @@ impl Operator for LimitRatio {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -109,7 +109,7 @@ impl Operator for Merge {
         }
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -30,7 +30,7 @@ impl Operator for Negate {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

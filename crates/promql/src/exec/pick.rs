@@ -179,7 +179,7 @@ impl Operator for Pick {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         _: &Context<'_>,

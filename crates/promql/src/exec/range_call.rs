@@ -117,12 +117,13 @@ impl RangeCall {
         &self,
         each: OverTime,
         samples: &Samples,
-        ctx: &Context<'_>,
-        out: &mut Column,
+        mut pass: impl FnMut(usize) -> Result<(), EvalError>,
+        (ctx, out): (&Context<'_>, &mut Column),
     ) -> Result<(), EvalError> {
         let mut buffer = Vec::new();
         let mut warnings = Annotations::default();
         for window in windows(&self.span, &samples.timestamps) {
+            pass(window.end - window.first)?;
             let mut params = self.params(window.step);
             self.check(&mut params, &mut warnings)?;
             let mut piece = Piece {
@@ -211,7 +212,7 @@ impl Operator for RangeCall {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,
@@ -219,12 +220,16 @@ impl Operator for RangeCall {
         out: &mut Column,
     ) -> Result<(), EvalError> {
         self.input.load(at, &self.span, ctx, scratch)?;
-        let samples = &scratch.samples;
+        let Scratch { samples, pace, .. } = scratch;
+        let samples = &*samples;
         let span = &self.span;
+        // All that is linear in them; what passes over each window counts by itself.
+        pace.pass(samples.values.len(), ctx)?;
+        let pass = |samples| pace.pass(samples, ctx);
         out.reset(span.reference.steps());
         match self.kind {
             Kind::Change(change) => {
-                change.fill(span, self.smoothing, samples, out);
+                change.fill(span, self.smoothing, samples, pass, out)?;
                 if change.is_counter && !out.is_empty() {
                     self.note_counter(at, ctx);
                 }
@@ -248,10 +253,10 @@ impl Operator for RangeCall {
                     Some(sliding) => {
                         slide(span, self.name == "avg_over_time", sliding, samples, out)
                     }
-                    None => self.pieces(each, samples, ctx, out)?,
+                    None => self.pieces(each, samples, pass, (ctx, out))?,
                 }
             }
-            Kind::OverTime(each) => self.pieces(each, samples, ctx, out)?,
+            Kind::OverTime(each) => self.pieces(each, samples, pass, (ctx, out))?,
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ impl Operator for Selector {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,
@@ -183,5 +183,6 @@ pub(crate) fn between(
         true => 0.0,
         false => values[before],
     };
-    from + (to - from) * (time_ms - times[before]) as f64 / (times[after] - times[before]) as f64
+    let gone_ms = time_ms.saturating_sub(times[before]) as f64;
+    from + (to - from) * gone_ms / times[after].saturating_sub(times[before]) as f64
 }

@@ -121,7 +121,7 @@ impl Operator for Set {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

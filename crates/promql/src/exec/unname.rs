@@ -36,7 +36,7 @@ impl Operator for Unname {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -7,9 +7,11 @@
 
 mod aggregate;
 mod binary;
+mod extremes;
 mod function;
 mod memory;
 mod name;
+mod pace;
 mod query;
 mod range;
 mod selector;

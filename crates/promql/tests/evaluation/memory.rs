@@ -13,9 +13,12 @@ pub(crate) struct Memory {
     pub(crate) series: Vec<(Labels, Samples)>,
     /// After how many reads the query is interrupted; 0 is never.
     pub(crate) reads_max: usize,
+    /// At which check the query is cancelled; 0 is never.
+    pub(crate) checks_max: usize,
     /// The series whose samples are damaged.
     pub(crate) damaged: Option<usize>,
     reads: AtomicUsize,
+    checks: AtomicUsize,
 }
 
 impl Memory {
@@ -40,6 +43,11 @@ impl Memory {
             memory.add(labels(series), samples);
         }
         memory
+    }
+
+    /// How often a query asked whether it must end, since this was asked last.
+    pub(crate) fn take_checks(&self) -> usize {
+        self.checks.swap(0, Ordering::Relaxed)
     }
 
     pub(crate) fn add(&mut self, labels: Labels, samples: Samples) {
@@ -132,7 +140,10 @@ impl Source for Memory {
     }
 
     fn check(&self) -> Result<(), Interrupt> {
-        match self.reads_max > 0 && self.reads.load(Ordering::Relaxed) >= self.reads_max {
+        let checks = self.checks.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_over = |count: usize, max: usize| max > 0 && count >= max;
+        let reads = self.reads.load(Ordering::Relaxed);
+        match is_over(reads, self.reads_max) || is_over(checks, self.checks_max) {
             true => Err(Interrupt::Canceled),
             false => Ok(()),
         }

@@ -32,7 +32,7 @@ impl Operator for Absent {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         _: usize,
         ctx: &Context<'_>,

@@ -165,6 +165,7 @@ impl Histograms {
                 let bound = *bound;
                 Some(Bucket { bound, count })
             }));
+            scratch.pace.pass(inputs.len(), ctx)?;
             if buckets.is_empty() {
                 continue;
             }
@@ -175,6 +176,7 @@ impl Histograms {
                 continue;
             }
             for (at, out) in outs.iter_mut().enumerate() {
+                scratch.pace.pass(buckets.len(), ctx)?;
                 let (value, raised) = bucket::quantile(scalar(at), &mut buckets);
                 out.set(step, value);
                 if let Some(raised) = raised {
@@ -262,7 +264,7 @@ impl Operator for Histograms {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

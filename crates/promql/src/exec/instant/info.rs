@@ -316,7 +316,7 @@ impl Operator for Info {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -77,7 +77,7 @@ impl Operator for Mapped {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

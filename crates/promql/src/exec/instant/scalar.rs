@@ -76,7 +76,7 @@ impl Operator for Scalar {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         _: usize,
         ctx: &Context<'_>,
@@ -127,7 +127,7 @@ impl Operator for Only {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         _: usize,
         ctx: &Context<'_>,

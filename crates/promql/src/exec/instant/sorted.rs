@@ -107,7 +107,7 @@ impl Operator for Sorted {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,
