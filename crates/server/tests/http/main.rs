@@ -18,6 +18,7 @@ mod opentsdb;
 mod otlp;
 mod prometheus;
 mod promql;
+mod promql_answers;
 mod promql_limits;
 mod promql_running;
 mod protobuf;

@@ -1,7 +1,7 @@
 //! Compression of answers, piece by piece, as the reader accepts it.
 //!
 //! Each piece is flushed, so that a reader gets it before the next one is made. Short answers are
-//! sent as they are. Tested by `tests/http/promql_limits.rs`.
+//! sent as they are. Tested by `tests/http/promql_answers.rs`.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use flate2::Compression;

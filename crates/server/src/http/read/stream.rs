@@ -43,7 +43,8 @@ pub(super) trait Pieces: Send + 'static {
     /// What ends the answer.
     fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer>;
 
-    /// Comes with what ends the answer while it waits for a thread, if anything does.
+    /// Comes with what ends the answer while it waits for a thread or for its reader, if anything
+    /// does.
     fn ended(&self) -> BoxFuture<'static, Answer> {
         Box::pin(pending())
     }
@@ -127,17 +128,22 @@ async fn make<P: Pieces>(mut work: Maker<P>, mut piece: Piece, sender: mpsc::Sen
     let counters = context.shared.protocols.reads.of(work.asked.endpoint);
     loop {
         let follows = piece.1;
-        let sent = tokio::time::timeout(STALL_MAX, sender.send(piece)).await;
-        if !matches!(sent, Ok(Ok(()))) {
-            add(&counters.cancelled, 1);
-            return;
-        }
-        if !follows {
-            // The last piece counts until it is taken, too.
-            let _ = tokio::time::timeout(STALL_MAX, sender.reserve()).await;
-            return;
-        }
-        match next(work).await {
+        let sent = tokio::time::timeout(STALL_MAX, sender.send(piece));
+        let made = match unless_ended(&work, sent).await {
+            Ok(Ok(Ok(()))) if !follows => {
+                // The last piece counts until it is taken, too.
+                let taken = tokio::time::timeout(STALL_MAX, sender.reserve());
+                let _ = unless_ended(&work, taken).await;
+                return;
+            }
+            Ok(Ok(Ok(()))) => next(work).await,
+            Ok(_) => {
+                add(&counters.cancelled, 1);
+                return;
+            }
+            Err(answer) => Err(answer),
+        };
+        match made {
             Ok((rest, made)) => (work, piece) = (rest, made),
             Err(answer) => {
                 add(&counters.failed, 1);
@@ -148,14 +154,24 @@ async fn make<P: Pieces>(mut work: Maker<P>, mut piece: Piece, sender: mpsc::Sen
     }
 }
 
+/// What comes of `waiting`, unless the answer ends before.
+fn unless_ended<P: Pieces, T, F: Future<Output = T>>(
+    work: &Maker<P>,
+    waiting: F,
+) -> impl Future<Output = Result<T, Answer>> + use<P, T, F> {
+    let ended = work.pieces.ended();
+    async move {
+        tokio::select! {
+            biased;
+            done = waiting => Ok(done),
+            answer = ended => Err(answer),
+        }
+    }
+}
+
 async fn next<P: Pieces>(mut work: Maker<P>) -> Result<(Maker<P>, Piece), Answer> {
     let asked = Arc::clone(&work.asked);
-    let ended = work.pieces.ended();
-    let thread = tokio::select! {
-        biased;
-        thread = asked.permits().thread() => thread,
-        answer = ended => return Err(answer),
-    };
+    let thread = unless_ended(&work, asked.permits().thread()).await?;
     let made = asked.context.block(move || {
         let _thread = thread;
         let mut out = Vec::with_capacity(PIECE_BYTES);

@@ -3,7 +3,7 @@
 //! ```text
 //! wanted      parameters of a query, in the order and the words of Prometheus
 //!   views     the series that it reads, each at one moment
-//!   result    its answer, piece by piece (rows, json)
+//!   result    its answer, piece by piece (rows, json, refusal)
 //! registry    queries that run, and those that took most
 //! text        what is answered from the text of a query alone
 //! ```
@@ -13,10 +13,11 @@
 //! somebody cancels it, also while it waits for a thread. Between two pieces of its answer it holds
 //! no thread, and its time stands still: the reader has the time that it has for any answer.
 //!
-//! Tested by `tests/http/promql.rs` and `promql_limits.rs`, and beside Prometheus by `tests/promql`.
+//! Tested by `tests/http/promql*.rs`, and beside Prometheus by `tests/promql`.
 
 mod json;
 mod queries;
+mod refusal;
 mod registry;
 mod result;
 mod rows;

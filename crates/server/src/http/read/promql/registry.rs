@@ -4,7 +4,7 @@
 //! time runs while it waits and while it is evaluated, not while its reader takes a piece.
 //! What ended is kept by its text, a bounded number of texts; those that cannot be parsed are not.
 //!
-//! Tested by `tests/http/promql_limits.rs`.
+//! Tested by `tests/http/promql_running.rs`.
 
 use latewood_promql::Times;
 use latewood_promql::source::Interrupt;

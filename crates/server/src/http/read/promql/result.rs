@@ -4,6 +4,7 @@
 //! error breaks the answer off.
 
 use super::json::{Stamps, put_column, put_head, put_texts};
+use super::refusal::{before_evaluation, refusal};
 use super::registry::Listed;
 use super::rows::{Row, Rows};
 use super::text::{PLAN_BYTES, TREE_BYTES};
@@ -14,12 +15,11 @@ use crate::http::read::asked::Asked;
 use crate::http::read::list::put_text;
 use crate::http::read::stream::{PIECE_BYTES, Pieces};
 use crate::observe::reads::add;
-use axum::http::StatusCode;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use latewood_promql::QUERY_BYTES_MAX;
 use latewood_promql::annotation::{Annotations, Level};
-use latewood_promql::engine::{Error, EvalError, Evaluation, Query, Stats, Value};
+use latewood_promql::engine::{EvalError, Evaluation, Query, Stats, Value};
 use latewood_promql::number::{push_plain, push_short_seconds};
 use latewood_promql::source::Interrupt;
 use serde_json::json;
@@ -28,8 +28,6 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the first piece.
 const FIRST_BYTES: usize = 1 << 20;
-/// The status of a query whose client left, as Prometheus has it.
-const CLIENT_CLOSED: u16 = 499;
 /// Bytes of a sample, the unit of `peakSamples`.
 const SAMPLE_BYTES: usize = 16;
 
@@ -282,44 +280,4 @@ impl Pieces for Answering {
         let has_begun = self.began.is_some();
         Box::pin(running.ended(has_begun).map(before_evaluation))
     }
-}
-
-/// The answer for a query that ends before it is evaluated.
-fn before_evaluation(why: Interrupt) -> Answer {
-    let mut answer = refusal(EvalError::from(why).into(), None);
-    answer.text = match why {
-        Interrupt::Timeout => "query timed out in query execution".to_owned(),
-        Interrupt::Canceled => "query was canceled in query execution".to_owned(),
-    };
-    answer
-}
-
-/// The answer for an error of a query.
-fn refusal(error: Error, views: Option<&Arc<Views>>) -> Answer {
-    let (status, error_type) = match &error {
-        Error::Parse(_) | Error::Prepare(_) | Error::Type(_) => {
-            return Answer::parameter("query", error);
-        }
-        Error::Eval(EvalError::Source(_)) => {
-            if let Some(answer) = views.and_then(|views| views.take_refusal()) {
-                return answer;
-            }
-            (StatusCode::UNPROCESSABLE_ENTITY, "execution")
-        }
-        Error::Eval(EvalError::Interrupt(Interrupt::Timeout)) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "timeout")
-        }
-        Error::Eval(EvalError::Interrupt(Interrupt::Canceled)) => {
-            let status = StatusCode::from_u16(CLIENT_CLOSED);
-            (
-                status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE),
-                "canceled",
-            )
-        }
-        Error::Eval(EvalError::Crowded) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
-        Error::Eval(_) => (StatusCode::UNPROCESSABLE_ENTITY, "execution"),
-    };
-    let mut answer = Answer::new(status, error.to_string());
-    answer.error_type = Some(error_type);
-    answer
 }

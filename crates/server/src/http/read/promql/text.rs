@@ -2,7 +2,7 @@
 //!
 //! A tree takes much more memory than its text. The factors were measured with texts of many shapes:
 //! at most 155 bytes for each byte of text, 101 for a copy of which texts are shared, 1,007 as values
-//! of JSON and 192 as its text. Tested by `tests/http/promql_limits.rs`.
+//! of JSON and 192 as its text. Tested by `tests/http/promql_answers.rs`.
 
 use crate::http::answer::Answer;
 use crate::http::context::Context;
