@@ -64,6 +64,9 @@ fn a_long_answer_is_whole() {
     }
 }
 
+/// Of a tree whose text takes 128 KiB.
+const LEVELS: u32 = 15;
+
 /// A sum of 2^`levels` selectors.
 fn tree(levels: u32) -> String {
     match levels {
@@ -77,13 +80,13 @@ fn a_tree_that_is_much_longer_than_its_text_is_sent_in_pieces() {
     let server = filled(&[]);
     let mut http = Http::to(server.http());
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
-    let body = format!("query={}", tree(14).replace('+', "%2B"));
+    let body = format!("query={}", tree(LEVELS).replace('+', "%2B"));
     let parsed = http.post_with("/api/v1/parse_query", form, body.as_bytes());
     assert_eq!(parsed.status, 200);
     assert_eq!(parsed.field("transfer-encoding"), Some("chunked"));
     let value: Value = serde_json::from_slice(&parsed.body).unwrap();
     let mut node = &value["data"];
-    for _ in 0..14 {
+    for _ in 0..LEVELS {
         assert_eq!(node["type"], "parenExpr");
         node = &node["expr"]["lhs"];
     }
