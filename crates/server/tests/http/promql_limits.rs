@@ -230,6 +230,7 @@ fn only_queries_are_remembered_and_their_texts_are_short() {
     }
     let (_, body) = ask(&mut http, "status/top_queries", &[]);
     let top = body["data"]["topByCount"].as_array().unwrap();
+    assert!(top.iter().all(|one| one["count"] == 1), "{top:?}");
     let mut texts: Vec<&str> = top
         .iter()
         .map(|one| one["query"].as_str().unwrap())
