@@ -122,6 +122,20 @@ impl Column {
         &mut self.present
     }
 
+    /// Makes room for `steps` steps.
+    pub(crate) fn reserve(&mut self, steps: usize) {
+        let missing = |len: usize, wanted: usize| wanted.saturating_sub(len);
+        let values = &mut self.values;
+        values.reserve_exact(missing(values.len(), steps));
+        let present = &mut self.present;
+        present.reserve_exact(missing(present.len(), steps.div_ceil(64)));
+    }
+
+    /// Bytes of memory it keeps.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        (self.values.capacity() + self.present.capacity()) * 8
+    }
+
     /// Bytes of memory of a column of `steps` steps.
     pub fn len_bytes(steps: usize) -> usize {
         steps * 8 + steps.div_ceil(64) * 8

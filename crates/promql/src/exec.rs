@@ -50,6 +50,7 @@ mod reference;
 pub(crate) mod selector;
 mod set;
 mod sliding;
+mod tally;
 mod unname;
 
 use crate::annotation::Annotations;
@@ -423,9 +424,15 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// A column of any content.
-    pub(crate) fn take(&mut self) -> Column {
-        self.columns.pop().unwrap_or_default()
+    /// A column of any content with room for `steps` steps, counted until the query ends.
+    ///
+    /// # Errors
+    /// Where the query holds more than it may.
+    pub(crate) fn take(&mut self, steps: usize, ctx: &Context<'_>) -> Result<Column, EvalError> {
+        let mut column = self.columns.pop().unwrap_or_default();
+        ctx.hold(Column::len_bytes(steps).saturating_sub(column.capacity_bytes()))?;
+        column.reserve(steps);
+        Ok(column)
     }
 
     /// Gives a column back.

@@ -26,6 +26,9 @@ use crate::tree::Expr;
 use latewood_wire::selector::Patterns;
 
 /// Bytes of the longest text that is parsed, of an expression or a selector.
+///
+/// A tree takes at most 256 bytes for each byte of its text, beside its regular expressions, whose
+/// number and size have limits of their own.
 pub const QUERY_BYTES_MAX: usize = 256 << 10;
 /// Levels of brackets, signs and right sides within each other.
 const NESTING_MAX: usize = 200;

@@ -125,7 +125,7 @@ impl Operator for Quantiles {
         let param = self.param.values(ctx)?;
         self.input.prepare(ctx)?;
         self.warn(&param, ctx);
-        let groups = self.grouping.groups(self.input.series());
+        let groups = self.grouping.groups(self.input.series(), ctx)?;
         let column_bytes = Column::len_bytes(self.steps);
         let mut made = Vec::new();
         let mut first = 0;

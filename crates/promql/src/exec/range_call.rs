@@ -6,6 +6,7 @@
 use crate::annotation::{Annotations, Place};
 use crate::column::Column;
 use crate::exec::extremes::extremes;
+use crate::exec::kahan::Kahan;
 use crate::exec::over_time::{OverTime, Piece, is_strategy, over_time};
 use crate::exec::range_input::{RangeInput, Span, windows};
 use crate::exec::rate::{Change, count_pairs, last_two};
@@ -23,6 +24,9 @@ const ANCHORED: [&str; 5] = ["changes", "delta", "increase", "rate", "resets"];
 const SMOOTHED: [&str; 3] = ["delta", "increase", "rate"];
 /// Ends of the names of counters.
 const COUNTERS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
+
+/// Bytes that functions keep for a sample while they pass over it: most of all a sum from there on.
+const SAMPLE_BYTES: usize = size_of::<Kahan>();
 
 /// What a call does with the samples of a series.
 #[derive(Clone, Copy)]
@@ -201,10 +205,10 @@ impl Operator for RangeCall {
         self.input.prepare(&self.span, ctx)?;
         let keeps_name = matches!(self.name, "last_over_time" | "first_over_time");
         let series = self.input.series().iter();
-        self.series = match keeps_name {
-            true => series.cloned().collect(),
-            false => series.map(|s| s.nameless(ctx.settings)).collect(),
-        };
+        self.series = ctx.collect(series.map(|series| match keeps_name {
+            true => series.clone(),
+            false => series.nameless(ctx.settings),
+        }))?;
         Ok(())
     }
 
@@ -225,6 +229,8 @@ impl Operator for RangeCall {
         let span = &self.span;
         // All that is linear in them; what passes over each window counts by itself.
         pace.pass(samples.values.len(), ctx)?;
+        let bytes = samples.values.len() * SAMPLE_BYTES;
+        ctx.hold(bytes)?;
         let pass = |samples| pace.pass(samples, ctx);
         out.reset(span.reference.steps());
         match self.kind {
@@ -258,6 +264,7 @@ impl Operator for RangeCall {
             }
             Kind::OverTime(each) => self.pieces(each, samples, pass, (ctx, out))?,
         }
+        ctx.release(bytes);
         Ok(())
     }
 }

@@ -163,7 +163,8 @@ pub(crate) fn borders(
     let (left, right) = values_at(of, window, (first, last), start_ms, is_smoothed, false);
     let inner = first + usize::from(times[first] <= start_ms);
     let inner_end = last + usize::from(times[last] < window.end_ms);
-    let mut samples = vec![(start_ms, left)];
+    let mut samples = Vec::with_capacity(inner_end.saturating_sub(inner) + 2);
+    samples.push((start_ms, left));
     samples.extend(pairs(inner, inner_end.max(inner)));
     samples.push((window.end_ms, right));
     samples

@@ -9,6 +9,7 @@ mod aggregate;
 mod binary;
 mod extremes;
 mod function;
+mod held;
 mod memory;
 mod name;
 mod pace;

@@ -17,7 +17,7 @@ fn on_small_stack(run: impl FnOnce() + Send + 'static) {
 }
 
 /// `open` and `close`, many times around an expression.
-fn nested(open: &str, inner: &str, close: &str, times: usize) -> String {
+pub(crate) fn nested(open: &str, inner: &str, close: &str, times: usize) -> String {
     format!("{}{inner}{}", open.repeat(times), close.repeat(times))
 }
 
