@@ -377,6 +377,27 @@ fn a_view_tells_about_how_much_a_query_reads() {
 }
 
 #[test]
+fn a_view_tells_what_it_copied() {
+    let db = open(1);
+    let samples: Vec<_> = (0..50).map(|at| sample(b"k", at, at as f64)).collect();
+    append(&db, &samples).unwrap();
+    let held = |from, to| {
+        let query = RangeQuery {
+            from,
+            to,
+            ..all(false)
+        };
+        db.view(b"k", &query).unwrap().memory_bytes()
+    };
+    let least = held(1_000, 2_000);
+    assert!(least > 0);
+    // A timestamp and a value each.
+    assert!(held(0, 49) >= least + 50 * 16);
+    assert!(held(0, 9) >= least + 10 * 16);
+    assert!(held(0, 9) < held(0, 49));
+}
+
+#[test]
 fn a_look_for_any_row_ends_once_nobody_wants_it() {
     let db = open(1);
     append(&db, &[sample(b"k", 1, 1.0)]).unwrap();

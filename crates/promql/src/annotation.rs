@@ -41,6 +41,9 @@ impl Annotation {
     }
 }
 
+/// Texts of a query: more than a warning at each step of a range. The first in their order stay.
+const TEXTS_MAX: usize = 16_384;
+
 /// The annotations of a query, each once.
 #[derive(Clone, Debug, Default)]
 pub struct Annotations(BTreeMap<(Level, String), Note>);
@@ -111,6 +114,9 @@ impl Annotations {
                 place.insert(note);
             }
             std::collections::btree_map::Entry::Occupied(mut held) => held.get_mut().merge(note),
+        }
+        if self.0.len() > TEXTS_MAX {
+            self.0.pop_last();
         }
     }
 
@@ -189,6 +195,20 @@ mod tests {
 
     fn at(start: usize, end: usize) -> Span {
         Span { start, end }
+    }
+
+    #[test]
+    fn texts_do_not_grow_without_end() {
+        let mut annotations = Annotations::default();
+        for number in (0..TEXTS_MAX * 2).rev() {
+            annotations.info(number, at(0, 1));
+            annotations.warn(format!("{number:06}"), at(0, 1));
+        }
+        assert_eq!(annotations.iter().count(), TEXTS_MAX);
+        // The first ones, in whatever order they came.
+        let last = annotations.iter().last().expect("it is not empty");
+        let text = format!("PromQL warning: {:06}", TEXTS_MAX - 1);
+        assert_eq!((last.level, last.text), (Level::Warning, text));
     }
 
     #[test]

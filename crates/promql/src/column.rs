@@ -21,9 +21,11 @@ impl Grid {
         }
     }
 
-    /// Time of step `at`.
+    /// Time of step `at`; the last time there is where the grid goes beyond it.
     pub fn time_ms(&self, at: usize) -> i64 {
-        self.start_ms + self.step_ms * at as i64
+        // Multiplied without a sign: a grid may be longer than half of all times.
+        let after_ms = self.step_ms.unsigned_abs().saturating_mul(at as u64);
+        self.start_ms.saturating_add_unsigned(after_ms)
     }
 
     /// Time of the last step.
@@ -118,6 +120,20 @@ impl Column {
     /// The bits, to change them; those past the last step must stay 0.
     pub fn words_mut(&mut self) -> &mut [u64] {
         &mut self.present
+    }
+
+    /// Makes room for `steps` steps.
+    pub(crate) fn reserve(&mut self, steps: usize) {
+        let missing = |len: usize, wanted: usize| wanted.saturating_sub(len);
+        let values = &mut self.values;
+        values.reserve_exact(missing(values.len(), steps));
+        let present = &mut self.present;
+        present.reserve_exact(missing(present.len(), steps.div_ceil(64)));
+    }
+
+    /// Bytes of memory it keeps.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        (self.values.capacity() + self.present.capacity()) * 8
     }
 
     /// Bytes of memory of a column of `steps` steps.

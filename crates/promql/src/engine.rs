@@ -134,8 +134,7 @@ impl Query {
                 root.prepare(&ctx)?;
                 let all: Vec<usize> = (0..root.series().len()).collect();
                 hand_out(&root, &all, grid, &ctx, &mut |labels, column| {
-                    vector.push((labels.clone(), column.values[0]));
-                    Ok(())
+                    ctx.push(&mut vector, (labels.clone(), column.values[0]))
                 })?;
                 match ty {
                     Type::Scalar => Value::Scalar(vector.first().map_or(f64::NAN, |one| one.1)),
@@ -192,8 +191,10 @@ impl Query {
             settings: &settings,
         };
         let mut root = planner.root(&expr)?;
-        root.prepare(&Context::new(&*source, &settings, &state))?;
+        let ctx = Context::new(&*source, &settings, &state);
+        root.prepare(&ctx)?;
         let series = root.series();
+        ctx.hold(series.len() * size_of::<usize>())?;
         let mut order: Vec<usize> = (0..series.len()).collect();
         order.sort_by(|a, b| series[*a].labels.cmp(&series[*b].labels));
         Ok(Evaluation {
@@ -313,18 +314,21 @@ fn matrix(
         let samples = ctx.with_scratch(|scratch| {
             input.load(at, &span, ctx, scratch)?;
             let samples = &scratch.samples;
-            let window = windows(&span, &samples.timestamps).next();
-            Ok::<_, EvalError>(window.map(|window| borders(&span, smoothing, samples, window)))
+            let Some(window) = windows(&span, &samples.timestamps).next() else {
+                return Ok::<_, EvalError>(Pairs::new());
+            };
+            // With both borders.
+            ctx.hold((window.end - window.first + 2) * size_of::<(i64, f64)>())?;
+            Ok(borders(&span, smoothing, samples, window))
         })?;
-        let Some(samples) = samples.filter(|samples| !samples.is_empty()) else {
+        if samples.is_empty() {
             continue;
-        };
+        }
         held += samples.len();
         if held > ctx.settings.samples_max {
             return Err(EvalError::Samples);
         }
-        ctx.hold(samples.len() * size_of::<(i64, f64)>())?;
-        matrix.push((series.labels.clone(), samples));
+        ctx.push(&mut matrix, (series.labels.clone(), samples))?;
     }
     matrix.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(matrix)

@@ -36,6 +36,7 @@ mod merge;
 mod negate;
 mod over_time;
 mod overlap;
+mod pace;
 mod param;
 mod pick;
 pub(crate) mod plan;
@@ -49,13 +50,16 @@ mod reference;
 pub(crate) mod selector;
 mod set;
 mod sliding;
+mod tally;
 mod unname;
 
 use crate::annotation::Annotations;
 use crate::column::Column;
+use crate::exec::pace::Pace;
 use crate::labels::Labels;
 use crate::source::{Found, Interrupt, Matcher, Samples, Source, SourceError};
 use crate::span::Span;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -103,7 +107,19 @@ pub(crate) trait Operator: Send + Sync {
     /// Its series; a scalar has one without labels, present at every step.
     fn series(&self) -> &[Series];
 
-    /// The values of series `at`; `out` is reset first.
+    /// Computes the values of series `at`; `out` is reset first. Only [`Operator::column`] calls it.
+    ///
+    /// # Errors
+    /// Those of the evaluation.
+    fn compute(
+        &self,
+        at: usize,
+        ctx: &Context<'_>,
+        scratch: &mut Scratch,
+        out: &mut Column,
+    ) -> Result<(), EvalError>;
+
+    /// The values of series `at`; its steps count as passed.
     ///
     /// # Errors
     /// Those of the evaluation.
@@ -113,7 +129,10 @@ pub(crate) trait Operator: Send + Sync {
         ctx: &Context<'_>,
         scratch: &mut Scratch,
         out: &mut Column,
-    ) -> Result<(), EvalError>;
+    ) -> Result<(), EvalError> {
+        self.compute(at, ctx, scratch, out)?;
+        scratch.pace.pass(out.values.len(), ctx)
+    }
 }
 
 /// Settings of an evaluation.
@@ -264,7 +283,10 @@ impl<'a> Context<'a> {
         to_ms: i64,
     ) -> Result<Vec<Found>, EvalError> {
         self.source.check()?;
-        let found = self.source.select(matchers, from_ms, to_ms)?;
+        let mut held = Ok(());
+        let mut hold = |bytes| flow(self.hold(bytes), &mut held);
+        let found = self.source.select(matchers, from_ms, to_ms, &mut hold);
+        let found = self.unless_ended(found, held)?;
         let series = found.len() as u64;
         self.state.series_read.fetch_add(series, Ordering::Relaxed);
         Ok(found)
@@ -279,27 +301,58 @@ impl<'a> Context<'a> {
     ) -> Result<(), EvalError> {
         self.source.check()?;
         into.clear();
-        let before_bytes = into.capacity_bytes();
         for (from_ms, to_ms) in ranges {
             if from_ms <= to_ms {
-                let read = self.source.read(handle, from_ms, to_ms, into);
-                if let Err(error) = read {
-                    // A read that is interrupted fails.
-                    self.source.check()?;
-                    return Err(error.into());
-                }
+                let mut kept = Ok(());
+                let mut take = |timestamps: &[i64], values: &[f64]| {
+                    flow(self.keep(timestamps, values, into), &mut kept)
+                };
+                let read = self.source.read(handle, from_ms, to_ms, &mut take);
+                self.unless_ended(read, kept)?;
             }
         }
-        // A thread keeps them for its next series, until the query ends.
-        self.hold(into.capacity_bytes() - before_bytes)?;
-        let samples = into.timestamps.len();
+        let samples = into.timestamps.len() as u64;
         self.state
             .samples_read
-            .fetch_add(samples as u64, Ordering::Relaxed);
-        match samples > self.settings.samples_max {
-            true => Err(EvalError::Samples),
-            false => Ok(()),
+            .fetch_add(samples, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What the source came to, unless the query ends: by its limits, as `within` says, or
+    /// interrupted, with which the source fails.
+    fn unless_ended<T>(
+        &self,
+        result: Result<T, SourceError>,
+        within: Result<(), EvalError>,
+    ) -> Result<T, EvalError> {
+        within?;
+        if result.is_err() {
+            self.source.check()?;
         }
+        Ok(result?)
+    }
+
+    /// Appends samples. A thread keeps their memory for its next series, until the query ends.
+    fn keep(
+        &self,
+        timestamps: &[i64],
+        values: &[f64],
+        into: &mut Samples,
+    ) -> Result<(), EvalError> {
+        let (len, capacity) = (into.timestamps.len(), into.timestamps.capacity());
+        let needed = len + timestamps.len();
+        if needed > self.settings.samples_max {
+            return Err(EvalError::Samples);
+        }
+        if needed > capacity {
+            let grown = needed.max(2 * capacity);
+            self.hold((grown - capacity) * Samples::EACH_BYTES)?;
+            into.timestamps.reserve_exact(grown - len);
+            into.values.reserve_exact(grown - len);
+        }
+        into.timestamps.extend_from_slice(timestamps);
+        into.values.extend_from_slice(values);
+        Ok(())
     }
 
     /// Adds annotations under a lock: gather them first where there may be many.
@@ -351,18 +404,35 @@ impl<'a> Context<'a> {
     }
 }
 
+/// Whether to go on, and in `result` why not.
+fn flow(done: Result<(), EvalError>, result: &mut Result<(), EvalError>) -> ControlFlow<()> {
+    *result = done;
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
+    }
+}
+
 /// What a thread keeps between columns.
 #[derive(Default)]
 pub(crate) struct Scratch {
     /// Samples of the series that is read.
     pub(crate) samples: Samples,
+    /// What was passed since the last check.
+    pub(crate) pace: Pace,
     columns: Vec<Column>,
 }
 
 impl Scratch {
-    /// A column of any content.
-    pub(crate) fn take(&mut self) -> Column {
-        self.columns.pop().unwrap_or_default()
+    /// A column of any content with room for `steps` steps, counted until the query ends.
+    ///
+    /// # Errors
+    /// Where the query holds more than it may.
+    pub(crate) fn take(&mut self, steps: usize, ctx: &Context<'_>) -> Result<Column, EvalError> {
+        let mut column = self.columns.pop().unwrap_or_default();
+        ctx.hold(Column::len_bytes(steps).saturating_sub(column.capacity_bytes()))?;
+        column.reserve(steps);
+        Ok(column)
     }
 
     /// Gives a column back.

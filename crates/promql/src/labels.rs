@@ -126,7 +126,10 @@ impl Labels {
 
     /// The same without the metric's name, type and unit.
     pub fn without_metric(&self) -> Self {
-        self.without(|name| METADATA.contains(&name))
+        match self.iter().any(|(name, _)| METADATA.contains(&name)) {
+            true => self.without(|name| METADATA.contains(&name)),
+            false => self.clone(),
+        }
     }
 
     /// The packed bytes.
@@ -137,6 +140,14 @@ impl Labels {
     /// Bytes of memory beside its own place.
     pub fn len_bytes(&self) -> usize {
         self.0.len()
+    }
+
+    /// The same with the counters of the allocation; 0 while another clone shares it.
+    pub(crate) fn own_bytes(&self) -> usize {
+        match Arc::strong_count(&self.0) {
+            1 => 2 * size_of::<usize>() + self.0.len(),
+            _ => 0,
+        }
     }
 }
 

@@ -35,6 +35,6 @@ pub mod tree;
 pub use calendar::rfc3339;
 pub use error::ParseError;
 pub use json::to_json;
-pub use parse::{parse, parse_selector, parse_selector_with};
+pub use parse::{QUERY_BYTES_MAX, parse, parse_selector, parse_selector_with};
 pub use prepare::{PrepareError, Times, prepare};
 pub use print::pretty;

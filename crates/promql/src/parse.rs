@@ -5,7 +5,8 @@
 //! expressions is that of the last bracket or number *read*.
 //!
 //! An unexpected token is an error of the innermost construct that says what it expects, or else of
-//! the whole query. Depth is limited, so that no text overflows the stack; time is linear.
+//! the whole query. Depth is limited, so that no text overflows the stack; length is limited, so
+//! that no text takes much memory; time is linear.
 //!
 //! Tested by `tests/syntax.rs`, and by the fuzz target `promql`.
 
@@ -24,6 +25,11 @@ use crate::token::{Kind, Token};
 use crate::tree::Expr;
 use latewood_wire::selector::Patterns;
 
+/// Bytes of the longest text that is parsed, of an expression or a selector.
+///
+/// A tree takes at most 256 bytes for each byte of its text, beside its regular expressions, whose
+/// number and size have limits of their own.
+pub const QUERY_BYTES_MAX: usize = 256 << 10;
 /// Levels of brackets, signs and right sides within each other.
 const NESTING_MAX: usize = 200;
 /// Levels of the tree: each operator of a chain `a + b + c` is one.
@@ -32,7 +38,7 @@ const HEIGHT_MAX: usize = 1000;
 /// Parses an expression and checks it.
 ///
 /// # Errors
-/// The first error, in the words of Prometheus.
+/// The first error, in the words of Prometheus; a text of more than [`QUERY_BYTES_MAX`] is one.
 pub fn parse(text: &str) -> Result<Expr, ParseError> {
     let mut parser = Parser::new(text);
     let parsed = parser.whole();
@@ -112,7 +118,19 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Whether the text is short enough.
+    fn fits(&self) -> Parsed<()> {
+        match self.text.len() > QUERY_BYTES_MAX {
+            true => self.fail(
+                Span::default(),
+                format!("more than {QUERY_BYTES_MAX} bytes of text"),
+            ),
+            false => Ok(()),
+        }
+    }
+
     fn whole(&mut self) -> Parsed<Expr> {
+        self.fits()?;
         if self.peek()? == Kind::End {
             return self.fail(Span::default(), "no expression found in input");
         }
@@ -122,6 +140,7 @@ impl<'a> Parser<'a> {
     }
 
     fn whole_selector(&mut self) -> Parsed<Vec<Matcher>> {
+        self.fits()?;
         let token = self.peek_token()?;
         let selector = match token.is_metric() || token.kind == Kind::LeftBrace {
             true => self.selector()?,

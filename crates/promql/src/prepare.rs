@@ -37,11 +37,15 @@ impl Times {
     /// The steps: up to the last one at or before the end.
     pub fn grid(&self) -> Grid {
         let step_ms = self.step_ms.max(1);
-        let steps = self.end_ms.saturating_sub(self.start_ms).max(0) / step_ms;
+        let length_ms = match self.end_ms > self.start_ms {
+            true => self.end_ms.abs_diff(self.start_ms),
+            false => 0,
+        };
+        let steps = length_ms / step_ms.unsigned_abs();
         Grid {
             start_ms: self.start_ms,
             step_ms,
-            steps: steps as usize + 1,
+            steps: usize::try_from(steps).map_or(usize::MAX, |steps| steps.saturating_add(1)),
         }
     }
 }
@@ -106,7 +110,7 @@ impl Times {
         match call.function.name {
             "start" => Some(seconds(self.start_ms)),
             "end" => Some(seconds(self.end_ms)),
-            "range" => Some(seconds(self.end_ms - self.start_ms)),
+            "range" => Some(seconds(self.end_ms.saturating_sub(self.start_ms))),
             "step" if self.start_ms == self.end_ms => Some(0.0),
             "step" => Some(seconds(self.step_ms)),
             _ => None,

@@ -3,6 +3,7 @@
 use crate::labels::Labels;
 pub use latewood_wire::selector::Matcher;
 use latewood_wire::selector::Test;
+use std::ops::ControlFlow;
 
 /// The bits of a stale mark: the series ended here.
 /// <https://prometheus.io/docs/specs/remote_write_spec/>
@@ -39,10 +40,8 @@ impl Samples {
         self.values.clear();
     }
 
-    /// Bytes of memory it keeps.
-    pub(crate) fn capacity_bytes(&self) -> usize {
-        (self.timestamps.capacity() + self.values.capacity()) * 8
-    }
+    /// Bytes of memory of one.
+    pub(crate) const EACH_BYTES: usize = size_of::<i64>() + size_of::<f64>();
 
     /// Takes the stale marks out.
     pub fn drop_stale(&mut self) {
@@ -76,32 +75,43 @@ pub struct Found {
 #[error("{0}")]
 pub struct SourceError(pub String);
 
+/// Counts bytes that a source holds until its query ends. After a `Break` the source ends at once,
+/// with any result.
+pub type Hold<'a> = dyn FnMut(usize) -> ControlFlow<()> + 'a;
+
+/// Takes the next samples of a series, ascending. After a `Break` the source ends at once, with any
+/// result.
+pub type Take<'a> = dyn FnMut(&[i64], &[f64]) -> ControlFlow<()> + 'a;
+
 /// Series with samples. One source serves one query.
 pub trait Source: Sync {
     /// The series that match all `matchers` and may have samples in `from_ms..=to_ms`, in the
-    /// order of their labels. Series without samples there may be among them.
+    /// order of their labels. Series without samples there may be among them. What it keeps of
+    /// them is counted by `hold`, in parts where they are many.
     ///
     /// # Errors
-    /// Where they may not be read, are too many, or cannot be read.
+    /// Where they may not be read, are too many, or cannot be read. One that ends early because the
+    /// query must end fails with any text; [`Source::check`] has the reason.
     fn select(
         &self,
         matchers: &[Matcher],
         from_ms: i64,
         to_ms: i64,
+        hold: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError>;
 
-    /// Appends the samples in `from_ms..=to_ms` of a series found before. May block; is called
-    /// from several threads.
+    /// Gives the samples in `from_ms..=to_ms` of a series found before to `take`, piece by piece.
+    /// May block; is called from several threads.
     ///
     /// # Errors
-    /// Where samples cannot be read: damage fails a query, it never shortens it. A read that ends
-    /// early because the query must end fails with any text; [`Source::check`] has the reason.
+    /// Where samples cannot be read: damage fails a query, it never shortens it. One that ends
+    /// early fails as in [`Source::select`].
     fn read(
         &self,
         handle: usize,
         from_ms: i64,
         to_ms: i64,
-        into: &mut Samples,
+        take: &mut Take<'_>,
     ) -> Result<(), SourceError>;
 
     /// Whether the query must end: its peer left, somebody cancelled it, or its time is over.
@@ -120,8 +130,9 @@ impl<T: Source + ?Sized> Source for &T {
         matchers: &[Matcher],
         from_ms: i64,
         to_ms: i64,
+        hold: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError> {
-        (**self).select(matchers, from_ms, to_ms)
+        (**self).select(matchers, from_ms, to_ms, hold)
     }
 
     fn read(
@@ -129,9 +140,9 @@ impl<T: Source + ?Sized> Source for &T {
         handle: usize,
         from_ms: i64,
         to_ms: i64,
-        into: &mut Samples,
+        take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
-        (**self).read(handle, from_ms, to_ms, into)
+        (**self).read(handle, from_ms, to_ms, take)
     }
 
     fn check(&self) -> Result<(), Interrupt> {

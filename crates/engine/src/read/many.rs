@@ -167,6 +167,15 @@ impl View {
         self.snapshot.late.len()
     }
 
+    /// Bytes of memory that it holds beside what it shares with the series.
+    pub fn memory_bytes(&self) -> usize {
+        let outside = self.outside.as_ref();
+        let outside = outside.map_or(0, |outside| {
+            outside.0.memory_bytes() + outside.1.memory_bytes()
+        });
+        size_of::<Self>() - size_of::<Snapshot>() + self.snapshot.memory_bytes() + outside
+    }
+
     /// The part of the view in `from..=to`, for queries of that span without interpolation.
     pub fn narrow(&self, from: Timestamp, to: Timestamp) -> Self {
         Self {

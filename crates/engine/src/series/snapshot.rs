@@ -46,6 +46,11 @@ impl Tail {
         self.timestamps.len()
     }
 
+    fn memory_bytes(&self) -> usize {
+        self.timestamps.capacity() * size_of::<Timestamp>()
+            + self.values.capacity() * size_of::<f64>()
+    }
+
     pub(crate) fn first(&self) -> Option<Timestamp> {
         self.timestamps.first().copied()
     }
@@ -92,6 +97,15 @@ impl Snapshot {
             [first, .., last] => outside(first) + outside(last),
         };
         self.samples() - ends
+    }
+
+    /// Bytes of memory that it holds beside what it shares with the series.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.stored.as_ref().map_or(0, StoredSpan::memory_bytes)
+            + self.chunks.capacity() * size_of::<Arc<Chunk>>()
+            + self.late.memory_bytes()
+            + self.tail.memory_bytes()
     }
 
     /// Bounds of the oldest and newest timestamp, if there are samples; reads no

@@ -125,6 +125,11 @@ pub(crate) struct StoredParts {
 }
 
 impl StoredSpan {
+    /// Bytes of memory that it holds beside itself and what it shares with the series.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.deleted.memory_bytes() + self.deep.memory_bytes()
+    }
+
     /// The span narrowed to `from..=to`; `None` if nothing is left.
     pub(crate) fn narrow(&self, from: Timestamp, to: Timestamp) -> Option<Self> {
         let (from, to) = (from.max(self.from), to.min(self.to));

@@ -3,6 +3,7 @@
 use crate::labels::{Labels, METADATA};
 use crate::tree::Expr;
 use latewood_wire::selector::Test;
+use std::collections::HashMap;
 
 /// The labels that `absent` and `absent_over_time` give for their argument: those with one
 /// equality matcher and no other matcher before it.
@@ -12,20 +13,22 @@ pub(crate) fn labels_of(argument: &Expr) -> Labels {
         Expr::Range(range) => &range.selector,
         _ => return Labels::default(),
     };
-    let mut pairs: Vec<(&str, &str)> = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
+    // Of each name its value, or nothing where another matcher came behind it.
+    let mut values: HashMap<&str, Option<&str>> = HashMap::new();
     for matcher in &selector.matchers {
         let name = std::str::from_utf8(&matcher.name).unwrap_or_default();
         if METADATA.contains(&name) {
             continue;
         }
-        match &matcher.test {
-            Test::Equal(value) if !seen.contains(&name) => {
-                seen.push(name);
-                pairs.push((name, std::str::from_utf8(value).unwrap_or_default()));
+        match (values.get_mut(name), &matcher.test) {
+            (Some(value), _) => *value = None,
+            (None, Test::Equal(value)) => {
+                let value = std::str::from_utf8(value).unwrap_or_default();
+                values.insert(name, Some(value));
             }
-            _ => pairs.retain(|(held, _)| *held != name),
+            (None, _) => {}
         }
     }
-    Labels::from_pairs(pairs)
+    let pairs = values.into_iter();
+    Labels::from_pairs(pairs.filter_map(|(name, value)| Some((name, value?))))
 }

@@ -55,7 +55,7 @@ impl Operator for AbsentOverTime {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         _: usize,
         _: &Context<'_>,

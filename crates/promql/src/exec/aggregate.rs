@@ -148,7 +148,7 @@ impl<R: Reduce> Aggregate<R> {
 impl<R: Reduce> Operator for Aggregate<R> {
     fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
         self.input.prepare(ctx)?;
-        self.groups = self.grouping.groups(self.input.series());
+        self.groups = self.grouping.groups(self.input.series(), ctx)?;
         let groups = self.groups.members.len();
         let is_few = groups < rayon::current_num_threads() * 2;
         if self.steps == 1 || is_few || self.states_bytes(groups) <= EAGER_BYTES {
@@ -162,7 +162,7 @@ impl<R: Reduce> Operator for Aggregate<R> {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,
@@ -176,7 +176,7 @@ impl<R: Reduce> Operator for Aggregate<R> {
         let bytes = self.states_bytes(1);
         ctx.hold(bytes)?;
         let mut states = vec![None; self.steps];
-        let mut column = scratch.take();
+        let mut column = scratch.take(self.steps, ctx)?;
         for member in &self.groups.members[at] {
             self.input.column(*member, ctx, scratch, &mut column)?;
             fold_column(&self.reduce, &mut states, 0, *member, &column);

@@ -141,7 +141,7 @@ impl Operator for Scalars {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         _: usize,
         ctx: &Context<'_>,
@@ -149,7 +149,7 @@ impl Operator for Scalars {
         out: &mut Column,
     ) -> Result<(), EvalError> {
         self.left.column(0, ctx, scratch, out)?;
-        let mut right = scratch.take();
+        let mut right = scratch.take(out.values.len(), ctx)?;
         self.right.column(0, ctx, scratch, &mut right)?;
         for (left, right) in out.values.iter_mut().zip(&right.values) {
             *left = match compare(self.op, *left, *right) {
@@ -214,10 +214,10 @@ impl Operator for WithScalar {
         ctx.hold(Column::len_bytes(self.column.values.len()))?;
         let drops_name = self.apply.changes_quantity() || self.apply.returns_bool;
         let series = self.vector.series().iter();
-        self.series = match drops_name {
-            true => series.map(|series| series.nameless(ctx.settings)).collect(),
-            false => series.cloned().collect(),
-        };
+        self.series = ctx.collect(series.map(|series| match drops_name {
+            true => series.nameless(ctx.settings),
+            false => series.clone(),
+        }))?;
         Ok(())
     }
 
@@ -225,14 +225,14 @@ impl Operator for WithScalar {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,
         scratch: &mut Scratch,
         out: &mut Column,
     ) -> Result<(), EvalError> {
-        let mut vector = scratch.take();
+        let mut vector = scratch.take(self.column.values.len(), ctx)?;
         self.vector.column(at, ctx, scratch, &mut vector)?;
         out.reset(vector.values.len());
         for step in vector.present() {

@@ -30,7 +30,7 @@ impl Operator for Constant {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         _: usize,
         _: &Context<'_>,
@@ -54,7 +54,7 @@ impl Operator for Nothing {
         &[]
     }
 
-    fn column(
+    fn compute(
         &self,
         _: usize,
         _: &Context<'_>,

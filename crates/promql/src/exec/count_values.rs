@@ -3,6 +3,7 @@
 use crate::column::Column;
 use crate::exec::chunks::for_columns;
 use crate::exec::grouping::Grouping;
+use crate::exec::tally::Tally;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::Labels;
 use crate::number::plain;
@@ -41,6 +42,11 @@ impl CountValues {
     }
 }
 
+/// Bytes of an entry of a map that grows.
+const PLACE_BYTES: usize = 4 * size_of::<(Labels, usize)>();
+/// Bytes of a series and its column in vectors that grow.
+const SERIES_BYTES: usize = 2 * (size_of::<Series>() + size_of::<Column>());
+
 /// Values with the same text have the same key.
 fn key(value: f64) -> u64 {
     match value.is_nan() {
@@ -60,10 +66,12 @@ impl Operator for CountValues {
         let mut results: HashMap<Labels, usize> = HashMap::new();
         let all: Vec<usize> = (0..series.len()).collect();
         let (columns, made) = (&mut self.columns, &mut self.series);
+        let mut tally = Tally::new(ctx);
         for_columns(&*self.input, &all, self.steps, ctx, |wanted, inputs| {
             for (at, input) in wanted.iter().zip(inputs) {
                 let bare = bare(*at);
                 let next = bare_places.len();
+                tally.add(PLACE_BYTES + bare.own_bytes())?;
                 let group = *bare_places.entry(bare.clone()).or_insert(next);
                 for step in input.present() {
                     let value = input.values[step];
@@ -72,10 +80,11 @@ impl Operator for CountValues {
                         None => {
                             let labels = bare.with(&self.label, &plain(value));
                             let labels = self.grouping.labels(&labels);
+                            tally.add(2 * PLACE_BYTES + labels.own_bytes())?;
                             let next = made.len();
                             let place = *results.entry(labels.clone()).or_insert(next);
                             if place == next {
-                                ctx.hold(Column::len_bytes(self.steps))?;
+                                tally.add(SERIES_BYTES + Column::len_bytes(self.steps))?;
                                 made.push(Series::new(labels));
                                 let mut column = Column::default();
                                 column.reset(self.steps);
@@ -89,7 +98,7 @@ impl Operator for CountValues {
                     columns[place].set(step, count);
                 }
             }
-            Ok(())
+            tally.settle()
         })
     }
 
@@ -97,7 +106,7 @@ impl Operator for CountValues {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         _: &Context<'_>,

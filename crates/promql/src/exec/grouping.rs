@@ -1,14 +1,15 @@
 //! Which series an aggregation puts together.
 
-use crate::exec::Series;
+use crate::exec::tally::Tally;
+use crate::exec::{Context, EvalError, Series};
 use crate::labels::{Labels, METADATA};
 use crate::tree::Aggregate;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// `by (...)` or `without (...)`.
 #[derive(Clone, Debug)]
 pub(crate) struct Grouping {
-    labels: Vec<String>,
+    labels: BTreeSet<String>,
     is_without: bool,
 }
 
@@ -23,10 +24,15 @@ pub(crate) struct Groups {
     pub(crate) of: Vec<usize>,
 }
 
+/// Bytes of a series in its group, in vectors that grow.
+const MEMBER_BYTES: usize = 4 * size_of::<usize>();
+/// Bytes of a group: its series, its members, its place in the map.
+const GROUP_BYTES: usize = 8 * size_of::<Series>();
+
 impl Grouping {
     pub(crate) fn new(node: &Aggregate) -> Self {
         Self {
-            labels: node.grouping.clone(),
+            labels: node.grouping.iter().cloned().collect(),
             is_without: node.is_without,
         }
     }
@@ -34,14 +40,14 @@ impl Grouping {
     /// The same that also keeps `label`; `without` keeps it anyway.
     pub(crate) fn keeping(mut self, label: &str) -> Self {
         if !self.is_without {
-            self.labels.push(label.to_owned());
+            self.labels.insert(label.to_owned());
         }
         self
     }
 
     /// The labels of the group of a series.
     pub(crate) fn labels(&self, of: &Labels) -> Labels {
-        let named = |name: &str| self.labels.iter().any(|label| label == name);
+        let named = |name: &str| self.labels.contains(name);
         match self.is_without {
             true => of.without(|name| named(name) || METADATA.contains(&name)),
             false => of.without(|name| !named(name)),
@@ -49,12 +55,20 @@ impl Grouping {
     }
 
     /// Puts series together.
-    pub(crate) fn groups(&self, series: &[Series]) -> Groups {
+    ///
+    /// # Errors
+    /// Where the query holds more than it may, or must end.
+    pub(crate) fn groups(&self, series: &[Series], ctx: &Context<'_>) -> Result<Groups, EvalError> {
+        let mut tally = Tally::new(ctx);
         let mut places: HashMap<Labels, usize> = HashMap::new();
         let mut groups = Groups::default();
         for (at, series) in series.iter().enumerate() {
             let labels = self.labels(&series.labels);
             let next = groups.members.len();
+            tally.add(MEMBER_BYTES)?;
+            if !places.contains_key(&labels) {
+                tally.add(GROUP_BYTES + labels.own_bytes())?;
+            }
             let place = *places.entry(labels.clone()).or_insert(next);
             if place == next {
                 groups.members.push(Vec::new());
@@ -64,6 +78,7 @@ impl Grouping {
             groups.series[place].drops_name |= series.drops_name;
             groups.of.push(place);
         }
-        groups
+        tally.settle()?;
+        Ok(groups)
     }
 }

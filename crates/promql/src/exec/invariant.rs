@@ -28,7 +28,7 @@ impl Operator for Invariant {
         self.input.series()
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -11,9 +11,10 @@ use crate::column::Column;
 use crate::exec::binary::Apply;
 use crate::exec::chunks::for_columns;
 use crate::exec::effects::Effects;
-use crate::exec::matching::{Group, Term, groups, match_labels};
+use crate::exec::matching::{Group, Term, groups, match_labels, names, sorted};
 use crate::exec::overlap::{Sides, check};
 use crate::exec::presence::{Mask, has, presence};
+use crate::exec::tally::Tally;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::{Labels, METADATA};
 use crate::tree::{Cardinality, Matching};
@@ -52,7 +53,7 @@ impl Join {
         };
         Self {
             apply,
-            matching: matching.clone(),
+            matching: sorted(matching),
             many,
             one,
             effects,
@@ -84,14 +85,17 @@ impl Join {
         let is_single = matching.cardinality == Cardinality::OneToOne;
         let drops_name = self.apply.changes_quantity()
             || (self.apply.returns_bool && !ctx.settings.delays_name_removal);
-        let mut labels = many.without(|name| {
-            let named = || matching.labels.iter().any(|label| label == name);
-            (drops_name && METADATA.contains(&name)) || (is_single && named() != matching.is_on)
+        let included = |name: &str| names(&matching.include, name);
+        let own = many.iter().filter(|(name, _)| {
+            let named = || names(&matching.labels, name);
+            let is_dropped =
+                (drops_name && METADATA.contains(name)) || (is_single && named() != matching.is_on);
+            !is_dropped && !included(name)
         });
-        for name in &matching.include {
-            labels = labels.with(name, one.get(name));
+        if matching.include.is_empty() {
+            return Labels::from_sorted(own);
         }
-        labels
+        Labels::from_pairs(own.chain(one.iter().filter(|(name, _)| included(name))))
     }
 
     /// Adds what a series of the many side gives with each of the other, and with the fill.
@@ -100,9 +104,9 @@ impl Join {
         at: usize,
         group: usize,
         of: &Group,
-        pairs: &mut Pairs,
+        pairs: &mut Pairs<'_>,
         ctx: &Context<'_>,
-    ) {
+    ) -> Result<(), EvalError> {
         let labels = self.many.series()[at].labels.clone();
         for one in &of.right {
             let labels = self.labels(&labels, &self.one.series()[*one].labels, ctx);
@@ -112,7 +116,7 @@ impl Join {
                 group,
                 order: 0,
             };
-            self.add(labels, term, pairs);
+            self.add(labels, term, pairs)?;
         }
         if self.fills().1.is_some() {
             let labels = self.labels(&labels, &match_labels(&self.matching, &labels), ctx);
@@ -122,12 +126,19 @@ impl Join {
                 group,
                 order: 0,
             };
-            self.add(labels, term, pairs);
+            self.add(labels, term, pairs)?;
         }
+        Ok(())
     }
 
     /// Adds what a series of the one side gives with the fill.
-    fn add_one(&mut self, at: usize, group: usize, pairs: &mut Pairs, ctx: &Context<'_>) {
+    fn add_one(
+        &mut self,
+        at: usize,
+        group: usize,
+        pairs: &mut Pairs<'_>,
+        ctx: &Context<'_>,
+    ) -> Result<(), EvalError> {
         let labels = &self.one.series()[at].labels;
         let labels = self.labels(&match_labels(&self.matching, labels), labels, ctx);
         let term = Term {
@@ -136,10 +147,16 @@ impl Join {
             group,
             order: 0,
         };
-        self.add(labels, term, pairs);
+        self.add(labels, term, pairs)
     }
 
-    fn add(&mut self, labels: Labels, mut term: Term, pairs: &mut Pairs) {
+    fn add(
+        &mut self,
+        labels: Labels,
+        mut term: Term,
+        pairs: &mut Pairs<'_>,
+    ) -> Result<(), EvalError> {
+        pairs.tally.add(PAIR_BYTES + labels.own_bytes())?;
         term.order = pairs.terms;
         pairs.terms += 1;
         let next = self.series.len();
@@ -155,6 +172,7 @@ impl Join {
             self.terms.push(Vec::new());
         }
         self.terms[place].push(term);
+        Ok(())
     }
 
     /// Where a side has samples, for the groups in which its fill may stand beside them.
@@ -201,7 +219,9 @@ impl Join {
     }
 
     /// Makes each pair a series, in the order of evaluation, which one step shows.
-    fn split(&mut self) {
+    fn split(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
+        let terms: usize = self.terms.iter().map(Vec::len).sum();
+        ctx.hold(terms.saturating_mul(PAIR_BYTES))?;
         let series = self.series.iter().zip(&self.terms);
         let mut pairs: Vec<(Term, Series)> = series
             .flat_map(|(series, terms)| terms.iter().map(|term| (*term, series.clone())))
@@ -211,6 +231,7 @@ impl Join {
             .into_iter()
             .map(|(term, series)| (vec![term], series))
             .unzip();
+        Ok(())
     }
 
     /// Hears what the series without a pair say.
@@ -266,8 +287,12 @@ impl Join {
     }
 }
 
+/// Bytes of a pair of series: a term in a list of its own, a series, a place in the map.
+const PAIR_BYTES: usize = 4 * size_of::<Term>() + 8 * size_of::<Series>();
+
 /// What is known while pairs are found.
-struct Pairs {
+struct Pairs<'a> {
+    tally: Tally<'a>,
     terms: usize,
     places: HashMap<(usize, Labels), usize>,
 }
@@ -285,10 +310,11 @@ impl Operator for Join {
             }
         }
         // Left is the many side here, right the one side.
-        let groups = groups(&self.matching, self.many.series(), self.one.series());
+        let groups = groups(&self.matching, self.many.series(), self.one.series(), ctx)?;
         self.many_present = self.present(&groups, true, ctx)?;
         self.one_present = self.present(&groups, false, ctx)?;
         let mut pairs = Pairs {
+            tally: Tally::new(ctx),
             terms: 0,
             places: HashMap::new(),
         };
@@ -299,13 +325,14 @@ impl Operator for Join {
             group.right.iter().for_each(|at| one_group[*at] = place);
         }
         for (at, group) in many_group.iter().enumerate() {
-            self.add_many(at, *group, &groups[*group], &mut pairs, ctx);
+            self.add_many(at, *group, &groups[*group], &mut pairs, ctx)?;
         }
         if self.fills().0.is_some() {
             for (at, group) in one_group.iter().enumerate() {
-                self.add_one(at, *group, &mut pairs, ctx);
+                self.add_one(at, *group, &mut pairs, ctx)?;
             }
         }
+        pairs.tally.settle()?;
         let sides = Sides {
             many: &*self.many,
             one: &*self.one,
@@ -317,7 +344,7 @@ impl Operator for Join {
         };
         check(&sides, &groups, &self.terms, ctx)?;
         if self.steps == 1 {
-            self.split();
+            self.split(ctx)?;
         }
         self.share(ctx)?;
         self.hear(ctx)
@@ -327,7 +354,7 @@ impl Operator for Join {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,
@@ -335,7 +362,8 @@ impl Operator for Join {
         out: &mut Column,
     ) -> Result<(), EvalError> {
         out.reset(self.steps);
-        let (mut many, mut own) = (scratch.take(), scratch.take());
+        let mut many = scratch.take(self.steps, ctx)?;
+        let mut own = scratch.take(self.steps, ctx)?;
         let mut held = None;
         let mut had_values = false;
         for term in &self.terms[at] {

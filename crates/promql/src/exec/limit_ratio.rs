@@ -40,8 +40,8 @@ impl Operator for LimitRatio {
             let offset = offset(&series.labels);
             let (low, high) = (self.values.min, self.values.max);
             if is_needed && (ratio_holds(low, offset) || ratio_holds(high, offset)) {
-                self.taken.push((at, offset));
-                self.series.push(series.clone());
+                ctx.push(&mut self.taken, (at, offset))?;
+                ctx.push(&mut self.series, series.clone())?;
             } else {
                 unneeded.push(at);
             }
@@ -54,7 +54,7 @@ impl Operator for LimitRatio {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

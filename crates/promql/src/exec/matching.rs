@@ -1,6 +1,7 @@
 //! Which series of two vectors belong together.
 
-use crate::exec::Series;
+use crate::exec::tally::Tally;
+use crate::exec::{Context, EvalError, Series};
 use crate::labels::{Labels, METADATA};
 use crate::tree::Matching;
 use std::collections::HashMap;
@@ -30,17 +31,26 @@ impl Group {
 }
 
 /// Groups the series of both sides by the labels that they match on.
-pub(crate) fn groups(matching: &Matching, left: &[Series], right: &[Series]) -> Vec<Group> {
+///
+/// # Errors
+/// Where the query holds more than it may, or must end.
+pub(crate) fn groups(
+    matching: &Matching,
+    left: &[Series],
+    right: &[Series],
+    ctx: &Context<'_>,
+) -> Result<Vec<Group>, EvalError> {
+    let mut tally = Tally::new(ctx);
     let mut places: HashMap<Labels, usize> = HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
-    let mut group_of = |series: &Series| {
-        let next = places.len();
-        *places
-            .entry(match_labels(matching, &series.labels))
-            .or_insert(next)
-    };
     let mut put = |at: usize, series: &Series, is_left: bool| {
-        let place = group_of(series);
+        let labels = match_labels(matching, &series.labels);
+        let next = places.len();
+        tally.add(4 * size_of::<usize>())?;
+        if !places.contains_key(&labels) {
+            tally.add(4 * size_of::<Group>() + labels.own_bytes())?;
+        }
+        let place = *places.entry(labels).or_insert(next);
         if place == groups.len() {
             groups.push(Group::default());
         }
@@ -48,19 +58,36 @@ pub(crate) fn groups(matching: &Matching, left: &[Series], right: &[Series]) -> 
             true => groups[place].left.push(at),
             false => groups[place].right.push(at),
         }
+        Ok::<_, EvalError>(())
     };
     for (at, series) in left.iter().enumerate() {
-        put(at, series, true);
+        put(at, series, true)?;
     }
     for (at, series) in right.iter().enumerate() {
-        put(at, series, false);
+        put(at, series, false)?;
     }
-    groups
+    tally.settle()?;
+    Ok(groups)
+}
+
+/// The same with its labels in order, each once, as [`match_labels`] and joins look for them.
+pub(crate) fn sorted(matching: &Matching) -> Matching {
+    let mut matching = matching.clone();
+    for labels in [&mut matching.labels, &mut matching.include] {
+        labels.sort_unstable();
+        labels.dedup();
+    }
+    matching
+}
+
+/// Whether a sorted list has a label.
+pub(crate) fn names(labels: &[String], name: &str) -> bool {
+    labels.binary_search_by(|label| (**label).cmp(name)).is_ok()
 }
 
 /// The labels of a series that `on` names, or all but those that `ignoring` names.
 pub(crate) fn match_labels(matching: &Matching, labels: &Labels) -> Labels {
-    let named = |name: &str| matching.labels.iter().any(|label| label == name);
+    let named = |name: &str| names(&matching.labels, name);
     match matching.is_on {
         true => labels.without(|name| !named(name)),
         false => labels.without(|name| named(name) || METADATA.contains(&name)),

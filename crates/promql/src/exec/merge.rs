@@ -10,6 +10,9 @@ use crate::column::Column;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use std::collections::HashMap;
 
+/// Bytes of a series while equal ones are looked for: a place in the map and a list of one.
+const PLACE_BYTES: usize = 128;
+
 /// An input whose series may have the same labels.
 pub(crate) struct Merge {
     input: Node,
@@ -44,7 +47,7 @@ impl Merge {
         out.reset(self.steps);
         let mut first = (self.steps, parts[0]);
         ctx.with_scratch(|scratch| {
-            let mut column = scratch.take();
+            let mut column = scratch.take(self.steps, ctx)?;
             for part in parts {
                 ctx.source.check()?;
                 self.input.column(*part, ctx, scratch, &mut column)?;
@@ -71,6 +74,8 @@ impl Operator for Merge {
         let mut places: HashMap<&[u8], usize> = HashMap::new();
         let mut parts: Vec<Vec<usize>> = Vec::new();
         let series = self.input.series();
+        let bytes = series.len().saturating_mul(PLACE_BYTES);
+        ctx.hold(bytes)?;
         for (at, series) in series.iter().enumerate() {
             let place = *places
                 .entry(series.labels.as_bytes())
@@ -81,6 +86,7 @@ impl Operator for Merge {
             }
         }
         if parts.len() == series.len() {
+            ctx.release(bytes);
             return Ok(());
         }
         let mut merged = Vec::with_capacity(parts.len());
@@ -97,8 +103,9 @@ impl Operator for Merge {
             // The order of the samples, not that of the first series that might have had one.
             merged.sort_by_key(|(first, _)| *first);
         }
-        self.series = merged.iter().map(|one| series[one.0].clone()).collect();
+        self.series = ctx.collect(merged.iter().map(|one| series[one.0].clone()))?;
         self.merged = merged.into_iter().map(|one| one.1).collect();
+        ctx.release(bytes);
         Ok(())
     }
 
@@ -109,7 +116,7 @@ impl Operator for Merge {
         }
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -22,7 +22,7 @@ impl Operator for Negate {
     fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
         self.input.prepare(ctx)?;
         let series = self.input.series().iter();
-        self.series = series.map(|series| series.nameless(ctx.settings)).collect();
+        self.series = ctx.collect(series.map(|series| series.nameless(ctx.settings)))?;
         Ok(())
     }
 
@@ -30,7 +30,7 @@ impl Operator for Negate {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

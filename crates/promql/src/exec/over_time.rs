@@ -2,6 +2,7 @@
 
 use crate::exec::kahan::{Kahan, Mean};
 use crate::exec::quantile::quantile;
+use crate::exec::reference::seconds_between;
 
 /// A window as its functions see it; it has a sample.
 pub(crate) struct Piece<'a> {
@@ -123,7 +124,7 @@ fn integral(piece: &Piece<'_>) -> f64 {
             _ => middle(before, now),
         };
         if height != Kahan::default() {
-            let width = (piece.timestamps[at] - piece.timestamps[at - 1]) as f64 / 1000.0;
+            let width = seconds_between(piece.timestamps[at - 1], piece.timestamps[at]);
             area.lost += height.lost * width;
             area.add(height.sum * width);
         }
@@ -173,7 +174,7 @@ fn line(piece: &Piece<'_>, origin_ms: i64) -> Option<Line> {
     }
     let mut sums = [Kahan::default(); 4];
     for (time_ms, y) in piece.timestamps.iter().zip(values) {
-        let x = (time_ms - origin_ms) as f64 / 1000.0;
+        let x = seconds_between(origin_ms, *time_ms);
         for (sum, value) in sums.iter_mut().zip([x, *y, x * y, x * x]) {
             sum.add(value);
         }

@@ -65,12 +65,18 @@ struct Twice {
 }
 
 impl Sides<'_> {
+    /// Bytes of the masks of so many series.
+    fn masks_bytes(&self, members: usize) -> usize {
+        members * (size_of::<Vec<u64>>() + self.steps.div_ceil(64) * 8)
+    }
+
     fn presence(
         &self,
         of: &dyn Operator,
         members: &[usize],
         ctx: &Context<'_>,
     ) -> Result<Vec<Vec<u64>>, EvalError> {
+        ctx.hold(self.masks_bytes(members.len()))?;
         let mut masks = Vec::with_capacity(members.len());
         for_columns(of, members, self.steps, ctx, |_, columns| {
             masks.extend(columns.iter().map(|column| column.words().to_vec()));
@@ -86,6 +92,7 @@ impl Sides<'_> {
         let mut many = None;
         for group in groups.iter().filter(|group| group.right.len() > 1) {
             let masks = self.presence(self.one, &group.right, ctx)?;
+            ctx.release(self.masks_bytes(masks.len()));
             let twice = twice_in(&masks);
             if twice.iter().all(|word| *word == 0) {
                 continue;
@@ -170,11 +177,9 @@ impl Sides<'_> {
             if members.len() < 2 {
                 continue;
             }
-            let group = groups.iter().find(|group| group.left.contains(&members[0]));
-            if let Some(group) = group {
-                let step = self.first_twice(&members, group, ctx)?;
-                found = found.into_iter().chain(step).min();
-            }
+            // All terms of a series are of one group.
+            let step = self.first_twice(&members, &groups[terms[0].group], ctx)?;
+            found = found.into_iter().chain(step).min();
         }
         Ok(found)
     }
@@ -187,6 +192,7 @@ impl Sides<'_> {
         ctx: &Context<'_>,
     ) -> Result<Option<usize>, EvalError> {
         let twice = twice_in(&self.presence(self.many, members, ctx)?);
+        ctx.release(self.masks_bytes(members.len()));
         match twice.iter().all(|word| *word == 0) {
             true => Ok(None),
             false => Ok(first_of(&twice, &self.any_one(group, ctx)?)),

@@ -105,7 +105,13 @@ impl Pick {
     }
 
     /// Takes what was picked of a group at one step, in order.
-    fn take(&mut self, step: usize, mut entries: Vec<Entry>, places: &mut [Option<usize>]) {
+    fn take(
+        &mut self,
+        step: usize,
+        mut entries: Vec<Entry>,
+        places: &mut [Option<usize>],
+        ctx: &Context<'_>,
+    ) -> Result<(), EvalError> {
         if self.steps == 1 {
             match self.picks {
                 Picks::Top => heap::sort(&mut entries, heap::smallest),
@@ -114,14 +120,19 @@ impl Pick {
             }
         }
         for entry in entries {
-            let place = *places[entry.series].get_or_insert_with(|| {
-                self.series.push(self.input.series()[entry.series].clone());
-                self.picked.push(Vec::new());
-                self.picked.len() - 1
-            });
+            let place = match places[entry.series] {
+                Some(place) => place,
+                None => {
+                    let series = self.input.series()[entry.series].clone();
+                    ctx.push(&mut self.series, series)?;
+                    ctx.push(&mut self.picked, Vec::new())?;
+                    *places[entry.series].insert(self.picked.len() - 1)
+                }
+            };
             // A grid has at most as many steps as samples may be held.
-            self.picked[place].push((step as u32, entry.value));
+            ctx.push(&mut self.picked[place], (step as u32, entry.value))?;
         }
+        Ok(())
     }
 }
 
@@ -137,19 +148,21 @@ impl Operator for Pick {
             let all = 0..self.input.series().len();
             return self.param.effects.hear(&*self.input, all, self.steps, ctx);
         }
-        let groups = self.grouping.groups(self.input.series());
+        let groups = self.grouping.groups(self.input.series(), ctx)?;
         let k = match self.picks {
             Picks::Ratio => usize::MAX,
             // Checked to be within bounds.
             _ => param.max as usize,
         };
         let members = groups.members.iter();
-        let entries: usize = members.map(|members| members.len().min(k)).sum();
+        // As heaps grow.
+        let room = |members: usize| members.min(k).next_power_of_two().max(4);
+        let entries: usize = members.map(|members| room(members.len())).sum();
         let heaps = groups.members.len() * size_of::<Option<Vec<Entry>>>();
-        ctx.hold(
-            self.steps
-                .saturating_mul(heaps + entries * size_of::<Entry>()),
-        )?;
+        let bytes = self
+            .steps
+            .saturating_mul(heaps + entries * size_of::<Entry>());
+        ctx.hold(bytes)?;
         let offsets = match self.picks {
             Picks::Ratio => self
                 .input
@@ -169,9 +182,10 @@ impl Operator for Pick {
         let mut states = folded.states;
         for group in folded.order {
             for (step, state) in std::mem::take(&mut states[group]).into_iter().enumerate() {
-                self.take(step, state.unwrap_or_default(), &mut places);
+                self.take(step, state.unwrap_or_default(), &mut places, ctx)?;
             }
         }
+        ctx.release(bytes);
         Ok(())
     }
 
@@ -179,7 +193,7 @@ impl Operator for Pick {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         _: &Context<'_>,

@@ -16,6 +16,7 @@ use crate::exec::reference::Reference;
 use crate::exec::selector::{Selector, Takes};
 use crate::exec::unname::Unname;
 use crate::exec::{EvalError, Node, Settings};
+use crate::prepare::Times;
 use crate::span;
 use crate::tree::{self, Call, Expr, Length, Smoothing, Type, Unary};
 
@@ -271,11 +272,13 @@ fn subquery_grid(span: &Span, step_ms: i64) -> Option<Grid> {
         .div_euclid(step_ms)
         .saturating_add(1)
         .saturating_mul(step_ms);
-    let steps = usize::try_from(last_ms.checked_sub(start_ms)? / step_ms).ok()?;
-    (start_ms <= last_ms).then_some(Grid {
-        start_ms,
-        step_ms,
-        steps: steps + 1,
+    (start_ms <= last_ms).then(|| {
+        Times {
+            start_ms,
+            end_ms: last_ms,
+            step_ms,
+        }
+        .grid()
     })
 }
 

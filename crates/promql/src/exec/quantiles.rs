@@ -50,7 +50,8 @@ impl Quantiles {
         batch: &[usize],
         columns: &[Column],
         param: &Values,
-    ) -> Vec<Made> {
+        ctx: &Context<'_>,
+    ) -> Result<Vec<Made>, EvalError> {
         let mut next = 0;
         let parts = batch.iter().map(|group| {
             let first = next;
@@ -60,11 +61,12 @@ impl Quantiles {
         let parts: Vec<(usize, &[Column])> = parts.collect();
         let made = parts.par_iter().filter_map(|(group, columns)| {
             let first = columns.iter().position(|column| !column.is_empty())?;
-            Some(Made {
+            let made = quantiles(columns, self.steps, param, ctx).map(|column| Made {
                 group: *group,
                 first: groups.members[*group][first],
-                column: quantiles(columns, self.steps, param),
-            })
+                column,
+            });
+            Some(made)
         });
         made.collect()
     }
@@ -78,26 +80,41 @@ struct Made {
     column: Column,
 }
 
+/// Steps that a thread computes at a time: those of a word of bits.
+const STEPS: usize = 64;
+
 /// The quantile of the columns at each step.
-fn quantiles(columns: &[Column], steps: usize, param: &Values) -> Column {
-    let all: Vec<usize> = (0..steps).collect();
-    let values: Vec<Option<f64>> = all
-        .par_iter()
-        .with_min_len(64)
-        .map_init(Vec::new, |values: &mut Vec<f64>, step| {
-            values.clear();
-            values.extend(columns.iter().filter_map(|column| column.get(*step)));
-            (!values.is_empty()).then(|| quantile(param.at(*step), values))
-        })
-        .collect();
+fn quantiles(
+    columns: &[Column],
+    steps: usize,
+    param: &Values,
+    ctx: &Context<'_>,
+) -> Result<Column, EvalError> {
     let mut out = Column::default();
     out.reset(steps);
-    for (step, value) in values.into_iter().enumerate() {
-        if let Some(value) = value {
-            out.set(step, value);
-        }
-    }
-    out
+    let of = |values: &mut Vec<f64>, step: usize| {
+        values.clear();
+        values.extend(columns.iter().filter_map(|column| column.get(step)));
+        (!values.is_empty()).then(|| quantile(param.at(step), values))
+    };
+    let parts = out.values.par_chunks_mut(STEPS).enumerate();
+    let words: Result<Vec<u64>, EvalError> = parts
+        .map_init(Vec::new, |values, (part, results)| {
+            ctx.with_scratch(|scratch| {
+                let mut word = 0;
+                for (at, result) in results.iter_mut().enumerate() {
+                    scratch.pace.pass(columns.len(), ctx)?;
+                    if let Some(value) = of(values, part * STEPS + at) {
+                        *result = value;
+                        word |= 1 << at;
+                    }
+                }
+                Ok(word)
+            })
+        })
+        .collect();
+    out.words_mut().copy_from_slice(&words?);
+    Ok(out)
 }
 
 /// Columns that are held at a time, bytes, unless one group has more.
@@ -108,7 +125,7 @@ impl Operator for Quantiles {
         let param = self.param.values(ctx)?;
         self.input.prepare(ctx)?;
         self.warn(&param, ctx);
-        let groups = self.grouping.groups(self.input.series());
+        let groups = self.grouping.groups(self.input.series(), ctx)?;
         let column_bytes = Column::len_bytes(self.steps);
         let mut made = Vec::new();
         let mut first = 0;
@@ -132,7 +149,7 @@ impl Operator for Quantiles {
                 columns.extend(computed.iter_mut().map(std::mem::take));
                 Ok(())
             })?;
-            made.extend(self.take(&groups, &batch, &columns, &param));
+            made.extend(self.take(&groups, &batch, &columns, &param, ctx)?);
             ctx.release(bytes);
         }
         made.sort_by_key(|made| made.first);
@@ -147,7 +164,7 @@ impl Operator for Quantiles {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         _: &Context<'_>,

@@ -6,6 +6,7 @@
 use crate::annotation::{Annotations, Place};
 use crate::column::Column;
 use crate::exec::extremes::extremes;
+use crate::exec::kahan::Kahan;
 use crate::exec::over_time::{OverTime, Piece, is_strategy, over_time};
 use crate::exec::range_input::{RangeInput, Span, windows};
 use crate::exec::rate::{Change, count_pairs, last_two};
@@ -23,6 +24,9 @@ const ANCHORED: [&str; 5] = ["changes", "delta", "increase", "rate", "resets"];
 const SMOOTHED: [&str; 3] = ["delta", "increase", "rate"];
 /// Ends of the names of counters.
 const COUNTERS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
+
+/// Bytes that functions keep for a sample while they pass over it: most of all a sum from there on.
+const SAMPLE_BYTES: usize = size_of::<Kahan>();
 
 /// What a call does with the samples of a series.
 #[derive(Clone, Copy)]
@@ -117,12 +121,13 @@ impl RangeCall {
         &self,
         each: OverTime,
         samples: &Samples,
-        ctx: &Context<'_>,
-        out: &mut Column,
+        mut pass: impl FnMut(usize) -> Result<(), EvalError>,
+        (ctx, out): (&Context<'_>, &mut Column),
     ) -> Result<(), EvalError> {
         let mut buffer = Vec::new();
         let mut warnings = Annotations::default();
         for window in windows(&self.span, &samples.timestamps) {
+            pass(window.end - window.first)?;
             let mut params = self.params(window.step);
             self.check(&mut params, &mut warnings)?;
             let mut piece = Piece {
@@ -200,10 +205,10 @@ impl Operator for RangeCall {
         self.input.prepare(&self.span, ctx)?;
         let keeps_name = matches!(self.name, "last_over_time" | "first_over_time");
         let series = self.input.series().iter();
-        self.series = match keeps_name {
-            true => series.cloned().collect(),
-            false => series.map(|s| s.nameless(ctx.settings)).collect(),
-        };
+        self.series = ctx.collect(series.map(|series| match keeps_name {
+            true => series.clone(),
+            false => series.nameless(ctx.settings),
+        }))?;
         Ok(())
     }
 
@@ -211,7 +216,7 @@ impl Operator for RangeCall {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,
@@ -219,12 +224,18 @@ impl Operator for RangeCall {
         out: &mut Column,
     ) -> Result<(), EvalError> {
         self.input.load(at, &self.span, ctx, scratch)?;
-        let samples = &scratch.samples;
+        let Scratch { samples, pace, .. } = scratch;
+        let samples = &*samples;
         let span = &self.span;
+        // All that is linear in them; what passes over each window counts by itself.
+        pace.pass(samples.values.len(), ctx)?;
+        let bytes = samples.values.len() * SAMPLE_BYTES;
+        ctx.hold(bytes)?;
+        let pass = |samples| pace.pass(samples, ctx);
         out.reset(span.reference.steps());
         match self.kind {
             Kind::Change(change) => {
-                change.fill(span, self.smoothing, samples, out);
+                change.fill(span, self.smoothing, samples, pass, out)?;
                 if change.is_counter && !out.is_empty() {
                     self.note_counter(at, ctx);
                 }
@@ -248,11 +259,12 @@ impl Operator for RangeCall {
                     Some(sliding) => {
                         slide(span, self.name == "avg_over_time", sliding, samples, out)
                     }
-                    None => self.pieces(each, samples, ctx, out)?,
+                    None => self.pieces(each, samples, pass, (ctx, out))?,
                 }
             }
-            Kind::OverTime(each) => self.pieces(each, samples, ctx, out)?,
+            Kind::OverTime(each) => self.pieces(each, samples, pass, (ctx, out))?,
         }
+        ctx.release(bytes);
         Ok(())
     }
 }

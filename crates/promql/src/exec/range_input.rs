@@ -52,10 +52,9 @@ impl RangeInput {
                     .saturating_add(1);
                 let to_ms = last_ms.saturating_add(span.after_ms);
                 let found = ctx.select(matchers, from_ms, to_ms)?;
-                (*handles, *series) = found
-                    .into_iter()
-                    .map(|found| (found.handle, Series::new(found.labels)))
-                    .unzip();
+                *handles = found.iter().map(|found| found.handle).collect();
+                let found = found.into_iter();
+                *series = ctx.collect(found.map(|found| Series::new(found.labels)))?;
                 Ok(())
             }
             Self::Subquery { grid: None, .. } => Ok(()),
@@ -104,18 +103,15 @@ impl RangeInput {
                 input,
                 grid: Some(grid),
             } => {
-                let mut column = scratch.take();
-                let result = input.column(at, ctx, scratch, &mut column);
+                let mut column = scratch.take(grid.steps, ctx)?;
+                input.column(at, ctx, scratch, &mut column)?;
                 let samples = &mut scratch.samples;
-                samples.clear();
-                if result.is_ok() {
-                    for step in column.present() {
-                        samples.timestamps.push(grid.time_ms(step));
-                        samples.values.push(column.values[step]);
-                    }
+                ctx.reserve(samples, column.len())?;
+                for step in column.present() {
+                    samples.timestamps.push(grid.time_ms(step));
+                    samples.values.push(column.values[step]);
                 }
                 scratch.give(column);
-                result?;
             }
         }
         scratch.samples.drop_stale();

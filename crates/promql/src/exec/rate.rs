@@ -5,7 +5,9 @@
 //! `smoothed` windows take values at the borders from the samples around them instead.
 
 use crate::column::Column;
+use crate::exec::EvalError;
 use crate::exec::range_input::{Span, Window, windows};
+use crate::exec::reference::seconds_between;
 use crate::exec::selector::between;
 use crate::source::Samples;
 use crate::tree::Smoothing;
@@ -21,21 +23,40 @@ pub(crate) struct Change {
 
 impl Change {
     /// The change in the window of each step.
-    pub(crate) fn fill(self, span: &Span, smoothing: Smoothing, of: &Samples, out: &mut Column) {
+    ///
+    /// # Errors
+    /// Those of `pass`, which hears of the samples and resets that a window takes.
+    pub(crate) fn fill(
+        self,
+        span: &Span,
+        smoothing: Smoothing,
+        of: &Samples,
+        mut pass: impl FnMut(usize) -> Result<(), EvalError>,
+        out: &mut Column,
+    ) -> Result<(), EvalError> {
         match smoothing {
-            Smoothing::Off => self.extrapolate(span, of, out),
+            Smoothing::Off => self.extrapolate(span, of, pass, out),
             Smoothing::Anchored | Smoothing::Smoothed => {
                 let is_smoothed = smoothing == Smoothing::Smoothed;
                 for window in windows(span, &of.timestamps) {
+                    pass(window.end - window.first)?;
                     if let Some(value) = self.extended(span, is_smoothed, of, window) {
                         out.set(window.step, value);
                     }
                 }
+                Ok(())
             }
         }
     }
 
-    fn extrapolate(self, span: &Span, of: &Samples, out: &mut Column) {
+    /// Resets are added window by window, in their order: sums of other orders have other digits.
+    fn extrapolate(
+        self,
+        span: &Span,
+        of: &Samples,
+        mut pass: impl FnMut(usize) -> Result<(), EvalError>,
+        out: &mut Column,
+    ) -> Result<(), EvalError> {
         let resets = match self.is_counter {
             true => resets(&of.values),
             false => Vec::new(),
@@ -50,26 +71,27 @@ impl Change {
                 next_reset += 1;
             }
             let mut change = of.values[window.end - 1] - of.values[window.first];
-            for reset in &resets[next_reset..] {
-                if *reset >= window.end {
-                    break;
-                }
+            let inside = &resets[next_reset..];
+            let inside = &inside[..inside.partition_point(|at| *at < window.end)];
+            pass(inside.len())?;
+            for reset in inside {
                 change += of.values[reset - 1];
             }
             let value = self.extrapolated(span, of, window, change);
             out.set(window.step, value);
         }
+        Ok(())
     }
 
     /// The change between first and last sample, carried on to the borders.
     fn extrapolated(self, span: &Span, of: &Samples, window: Window, change: f64) -> f64 {
         let (first_ms, last_ms) = (of.timestamps[window.first], of.timestamps[window.end - 1]);
-        let start_ms = window.end_ms - span.range_ms;
-        let sampled = (last_ms - first_ms) as f64 / 1000.0;
+        let start_ms = window.end_ms.saturating_sub(span.range_ms);
+        let sampled = seconds_between(first_ms, last_ms);
         let distance = sampled / (window.end - window.first - 1) as f64;
         let threshold = distance * 1.1;
-        let mut to_start = (first_ms - start_ms) as f64 / 1000.0;
-        let mut to_end = (window.end_ms - last_ms) as f64 / 1000.0;
+        let mut to_start = seconds_between(start_ms, first_ms);
+        let mut to_end = seconds_between(last_ms, window.end_ms);
         if to_start >= threshold {
             to_start = distance / 2.0;
         }
@@ -92,7 +114,7 @@ impl Change {
 
     /// The change from border to border.
     fn extended(self, span: &Span, is_smoothed: bool, of: &Samples, window: Window) -> Option<f64> {
-        let start_ms = window.end_ms - span.range_ms;
+        let start_ms = window.end_ms.saturating_sub(span.range_ms);
         let times = &of.timestamps[..window.end];
         let first = anchor(times, window.first, start_ms);
         let last = last_of(times, window, is_smoothed);
@@ -130,7 +152,7 @@ pub(crate) fn borders(
     if smoothing == Smoothing::Off {
         return pairs(window.first, window.end).collect();
     }
-    let start_ms = window.end_ms - span.range_ms;
+    let start_ms = window.end_ms.saturating_sub(span.range_ms);
     let is_smoothed = smoothing == Smoothing::Smoothed;
     let times = &of.timestamps[..window.end];
     let first = anchor(times, window.first, start_ms);
@@ -141,7 +163,8 @@ pub(crate) fn borders(
     let (left, right) = values_at(of, window, (first, last), start_ms, is_smoothed, false);
     let inner = first + usize::from(times[first] <= start_ms);
     let inner_end = last + usize::from(times[last] < window.end_ms);
-    let mut samples = vec![(start_ms, left)];
+    let mut samples = Vec::with_capacity(inner_end.saturating_sub(inner) + 2);
+    samples.push((start_ms, left));
     samples.extend(pairs(inner, inner_end.max(inner)));
     samples.push((window.end_ms, right));
     samples
@@ -218,7 +241,7 @@ pub(crate) fn last_two(span: &Span, is_rate: bool, of: &Samples, out: &mut Colum
             false => of.values[last] - of.values[before],
         };
         if is_rate {
-            value /= (of.timestamps[last] - of.timestamps[before]) as f64 / 1000.0;
+            value /= seconds_between(of.timestamps[before], of.timestamps[last]);
         }
         out.set(window.step, value);
     }
@@ -243,7 +266,7 @@ pub(crate) fn count_pairs(
     for window in windows(span, &of.timestamps) {
         let mut first = window.first;
         if smoothing == Smoothing::Anchored {
-            let start_ms = window.end_ms - span.range_ms;
+            let start_ms = window.end_ms.saturating_sub(span.range_ms);
             if of.timestamps[window.end - 1] <= start_ms {
                 continue;
             }

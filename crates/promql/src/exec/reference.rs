@@ -85,6 +85,11 @@ impl Reference {
 /// How many windows long the distance of steps must be so that windows are read one by one.
 const SPARSE: i64 = 8;
 
+/// From one time to another, seconds; at most half of all times.
+pub(crate) fn seconds_between(from_ms: i64, to_ms: i64) -> f64 {
+    to_ms.saturating_sub(from_ms) as f64 / 1000.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -69,16 +69,12 @@ impl Operator for Selector {
             first_ms.saturating_sub(before_ms).saturating_add(1),
             last_ms.saturating_add(after_ms),
         )?;
-        (self.handles, self.series) = found
-            .into_iter()
-            .map(|found| {
-                let series = Series::new(found.labels);
-                match self.takes {
-                    Takes::Time => (found.handle, series.nameless(ctx.settings)),
-                    Takes::Value | Takes::Stamp | Takes::Smoothed => (found.handle, series),
-                }
-            })
-            .unzip();
+        self.handles = found.iter().map(|found| found.handle).collect();
+        let series = found.into_iter().map(|found| Series::new(found.labels));
+        self.series = ctx.collect(series.map(|series| match self.takes {
+            Takes::Time => series.nameless(ctx.settings),
+            Takes::Value | Takes::Stamp | Takes::Smoothed => series,
+        }))?;
         Ok(())
     }
 
@@ -86,7 +82,7 @@ impl Operator for Selector {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,
@@ -183,5 +179,6 @@ pub(crate) fn between(
         true => 0.0,
         false => values[before],
     };
-    from + (to - from) * (time_ms - times[before]) as f64 / (times[after] - times[before]) as f64
+    let gone_ms = time_ms.saturating_sub(times[before]) as f64;
+    from + (to - from) * gone_ms / times[after].saturating_sub(times[before]) as f64
 }

@@ -2,7 +2,7 @@
 
 use crate::column::Column;
 use crate::exec::effects::Effects;
-use crate::exec::matching::{Group, groups};
+use crate::exec::matching::{Group, groups, sorted};
 use crate::exec::presence::{Mask, presence};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::tree::{Matching, Op};
@@ -39,7 +39,7 @@ impl Set {
     ) -> Self {
         Self {
             op,
-            matching: matching.clone(),
+            matching: sorted(matching),
             left,
             right,
             effects,
@@ -72,7 +72,14 @@ impl Set {
     }
 
     /// Takes the series of one side, by place; only those of groups with a mask if `needs_mask`.
-    fn take(&mut self, is_left: bool, groups: &[Group], is_masked: bool, needs_mask: bool) {
+    fn take(
+        &mut self,
+        is_left: bool,
+        groups: &[Group],
+        is_masked: bool,
+        needs_mask: bool,
+        ctx: &Context<'_>,
+    ) -> Result<(), EvalError> {
         let input = if is_left { &self.left } else { &self.right };
         let mut group_of = vec![0; input.series().len()];
         for (place, group) in groups.iter().enumerate() {
@@ -83,13 +90,15 @@ impl Set {
             if needs_mask && self.masks[group_of[at]].is_none() {
                 continue;
             }
-            self.series.push(series.clone());
-            self.parts.push(Part {
+            ctx.push(&mut self.series, series.clone())?;
+            let part = Part {
                 is_left,
                 at,
                 group: is_masked.then_some(group_of[at]),
-            });
+            };
+            ctx.push(&mut self.parts, part)?;
         }
+        Ok(())
     }
 }
 
@@ -97,13 +106,12 @@ impl Operator for Set {
     fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
         self.left.prepare(ctx)?;
         self.right.prepare(ctx)?;
-        let groups = groups(&self.matching, self.left.series(), self.right.series());
+        let groups = groups(&self.matching, self.left.series(), self.right.series(), ctx)?;
         self.masks = self.find_masks(&groups, ctx)?;
         let is_or = self.op == Op::Or;
-        self.take(true, &groups, !is_or, self.op == Op::And);
+        self.take(true, &groups, !is_or, self.op == Op::And, ctx)?;
         if is_or {
-            self.take(false, &groups, true, false);
-            return Ok(());
+            return self.take(false, &groups, true, false, ctx);
         }
         // Series of groups that only one side has.
         let single = |group: &&Group| !group.has_both();
@@ -121,7 +129,7 @@ impl Operator for Set {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -28,7 +28,7 @@ impl Operator for Unname {
             },
             drops_name: series.drops_name,
         };
-        self.series = self.input.series().iter().map(unnamed).collect();
+        self.series = ctx.collect(self.input.series().iter().map(unnamed))?;
         Ok(())
     }
 
@@ -36,7 +36,7 @@ impl Operator for Unname {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

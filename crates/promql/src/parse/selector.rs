@@ -25,7 +25,8 @@ impl<'a> Parser<'a> {
 
     /// A metric, whose name was taken, and its braces if there are any.
     pub(super) fn selector_named(&mut self, name: Token<'a>) -> Parsed<Selector> {
-        let (mut matchers, mut span) = (Vec::new(), name.span());
+        // Most names stand alone, and a vector that grows begins with room for several.
+        let (mut matchers, mut span) = (Vec::with_capacity(1), name.span());
         if self.peek()? == Kind::LeftBrace {
             let (inside, braces) = self.matchers()?;
             matchers = inside;

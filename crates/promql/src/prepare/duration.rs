@@ -40,7 +40,7 @@ fn seconds(duration: &Duration, times: &Times) -> Prepared<f64> {
     let fault = |text| Err(at(duration.span, text));
     Ok(match duration.op {
         DurationOp::Step => times.step_ms as f64 / 1000.0,
-        DurationOp::Range => (times.end_ms - times.start_ms) as f64 / 1000.0,
+        DurationOp::Range => times.end_ms.saturating_sub(times.start_ms) as f64 / 1000.0,
         DurationOp::MinOf => with_nan(left, right, f64::min),
         DurationOp::MaxOf => with_nan(left, right, f64::max),
         DurationOp::Add if is_sign => right,

@@ -77,11 +77,16 @@ impl Search {
             if here.0.is_some() {
                 break;
             }
-            here = (at(subquery.at), here.1 + millis(&subquery.offset));
+            here = (
+                at(subquery.at),
+                here.1.saturating_add(millis(&subquery.offset)),
+            );
         }
         let first = *self.first.get_or_insert(here);
         self.is_mixed |= match (first.0, here.0) {
-            (Some(first_at), Some(here_at)) => first_at - first.1 != here_at - here.1,
+            (Some(first_at), Some(here_at)) => {
+                first_at.saturating_sub(first.1) != here_at.saturating_sub(here.1)
+            }
             _ => first != here,
         };
     }

@@ -7,9 +7,12 @@
 
 mod aggregate;
 mod binary;
+mod extremes;
 mod function;
+mod held;
 mod memory;
 mod name;
+mod pace;
 mod query;
 mod range;
 mod selector;

@@ -3,7 +3,7 @@
 use latewood_promql::labels::{Labels, METRIC};
 use latewood_promql::parse_selector;
 use latewood_promql::source::{
-    Found, Interrupt, Matcher, STALE_BITS, Samples, Source, SourceError,
+    Found, Hold, Interrupt, Matcher, STALE_BITS, Samples, Source, SourceError, Take,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,9 +13,12 @@ pub(crate) struct Memory {
     pub(crate) series: Vec<(Labels, Samples)>,
     /// After how many reads the query is interrupted; 0 is never.
     pub(crate) reads_max: usize,
+    /// At which check the query is cancelled; 0 is never.
+    pub(crate) checks_max: usize,
     /// The series whose samples are damaged.
     pub(crate) damaged: Option<usize>,
     reads: AtomicUsize,
+    checks: AtomicUsize,
 }
 
 impl Memory {
@@ -40,6 +43,11 @@ impl Memory {
             memory.add(labels(series), samples);
         }
         memory
+    }
+
+    /// How often a query asked whether it must end, since this was asked last.
+    pub(crate) fn take_checks(&self) -> usize {
+        self.checks.swap(0, Ordering::Relaxed)
     }
 
     pub(crate) fn add(&mut self, labels: Labels, samples: Samples) {
@@ -87,7 +95,13 @@ fn expand(word: &str) -> Vec<Option<f64>> {
 }
 
 impl Source for Memory {
-    fn select(&self, matchers: &[Matcher], _: i64, _: i64) -> Result<Vec<Found>, SourceError> {
+    fn select(
+        &self,
+        matchers: &[Matcher],
+        _: i64,
+        _: i64,
+        _: &mut Hold<'_>,
+    ) -> Result<Vec<Found>, SourceError> {
         let passes = |labels: &Labels| {
             matchers.iter().all(|matcher| {
                 let name = std::str::from_utf8(&matcher.name).unwrap();
@@ -109,7 +123,7 @@ impl Source for Memory {
         handle: usize,
         from_ms: i64,
         to_ms: i64,
-        into: &mut Samples,
+        take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         if self.damaged == Some(handle) {
@@ -119,15 +133,17 @@ impl Source for Memory {
         let first = samples.timestamps.partition_point(|t| *t < from_ms);
         let end = samples.timestamps.partition_point(|t| *t <= to_ms);
         if first < end {
-            into.timestamps
-                .extend_from_slice(&samples.timestamps[first..end]);
-            into.values.extend_from_slice(&samples.values[first..end]);
+            // Nothing is left to end.
+            let _ = take(&samples.timestamps[first..end], &samples.values[first..end]);
         }
         Ok(())
     }
 
     fn check(&self) -> Result<(), Interrupt> {
-        match self.reads_max > 0 && self.reads.load(Ordering::Relaxed) >= self.reads_max {
+        let checks = self.checks.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_over = |count: usize, max: usize| max > 0 && count >= max;
+        let reads = self.reads.load(Ordering::Relaxed);
+        match is_over(reads, self.reads_max) || is_over(checks, self.checks_max) {
             true => Err(Interrupt::Canceled),
             false => Ok(()),
         }

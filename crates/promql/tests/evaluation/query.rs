@@ -5,6 +5,9 @@ use crate::memory::Memory;
 use crate::table::{instant, range};
 use latewood_promql::Times;
 use latewood_promql::engine::{Error, EvalError, Query, Settings};
+use latewood_promql::labels::Labels;
+use latewood_promql::source::{Found, Hold, Matcher, Source, SourceError, Take};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn damage_and_limits_fail_a_query() {
@@ -128,4 +131,90 @@ fn the_deepest_expressions_fit_a_small_stack() {
     };
     let thread = std::thread::Builder::new().stack_size(2 << 20);
     thread.spawn(evaluate).unwrap().join().unwrap();
+}
+
+/// Series that are larger than they may be, in pieces of 1,000 samples or 1,000 bytes.
+struct Flood {
+    pieces_max: usize,
+    pieces: AtomicUsize,
+}
+
+impl Flood {
+    /// Gives pieces until it is told to stop.
+    fn flow(&self, mut give: impl FnMut() -> std::ops::ControlFlow<()>) {
+        for _ in 0..self.pieces_max {
+            self.pieces.fetch_add(1, Ordering::Relaxed);
+            if give().is_break() {
+                return;
+            }
+        }
+    }
+}
+
+impl Source for Flood {
+    fn select(
+        &self,
+        matchers: &[Matcher],
+        _: i64,
+        _: i64,
+        hold: &mut Hold<'_>,
+    ) -> Result<Vec<Found>, SourceError> {
+        if matchers.iter().any(|matcher| matcher.passes(b"wide")) {
+            self.flow(|| hold(1000));
+        }
+        let found = |handle| Found {
+            handle,
+            labels: Labels::from_pairs([("a", ["1", "2"][handle])]),
+        };
+        Ok(vec![found(0), found(1)])
+    }
+
+    fn read(&self, _: usize, _: i64, _: i64, take: &mut Take<'_>) -> Result<(), SourceError> {
+        let mut next = 0;
+        self.flow(|| {
+            let timestamps: Vec<i64> = (next..next + 1000).collect();
+            next += 1000;
+            take(&timestamps, &[1.0; 1000])
+        });
+        Ok(())
+    }
+}
+
+#[test]
+fn a_source_stops_where_the_memory_of_the_query_ends() {
+    let run = |query: &str, memory_bytes_max: usize, samples_max: usize| {
+        let flood = Flood {
+            pieces_max: 10_000,
+            pieces: AtomicUsize::new(0),
+        };
+        let settings = Settings {
+            memory_bytes_max,
+            samples_max,
+            ..Settings::default()
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
+        let result = pool.unwrap().install(|| {
+            Query::new(query)
+                .unwrap()
+                .instant(1 << 40, &settings, &flood)
+        });
+        (
+            result.unwrap_err().to_string(),
+            flood.pieces.load(Ordering::Relaxed),
+        )
+    };
+    let memory = "query needs more than 1000000 bytes of memory; narrow the selectors or the range";
+    // 62 pieces of 16,000 bytes, also where two threads read.
+    let (error, pieces) = run("sum(count_over_time(thin[1y]))", 1_000_000, usize::MAX);
+    assert_eq!(error, memory);
+    assert!(pieces <= 64, "{pieces}");
+    let (error, pieces) = run("thin[1y]", 1_000_000, usize::MAX);
+    assert_eq!(error, memory);
+    assert!(pieces <= 63, "{pieces}");
+    let (error, pieces) = run("wide", 1_000_000, usize::MAX);
+    assert_eq!((&*error, pieces), (memory, 1001));
+    let (error, pieces) = run("thin[1y]", 1 << 40, 10_000);
+    let samples =
+        "query processing would load too many samples into memory in query execution".to_owned();
+    assert_eq!((error, pieces), (samples, 11));
 }

@@ -9,7 +9,7 @@ use latewood_promql::annotation::{Annotations, Level};
 use latewood_promql::engine::{self, Error, Outcome, Settings, Value};
 use latewood_promql::labels::Labels;
 use latewood_promql::number;
-use latewood_promql::source::{Found, Matcher, Samples, Source, SourceError};
+use latewood_promql::source::{Found, Hold, Matcher, Source, SourceError, Take};
 use rand::rngs::StdRng;
 
 /// Series in the order of their labels.
@@ -153,6 +153,7 @@ impl Source for Latewood {
         matchers: &[Matcher],
         from_ms: i64,
         to_ms: i64,
+        _: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError> {
         let matches = |labels: &Labels| {
             matchers.iter().all(|matcher| {
@@ -177,12 +178,11 @@ impl Source for Latewood {
         handle: usize,
         from_ms: i64,
         to_ms: i64,
-        into: &mut Samples,
+        take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
         for (time, value) in &self.series[handle].1 {
-            if (from_ms..=to_ms).contains(time) {
-                into.timestamps.push(*time);
-                into.values.push(*value);
+            if (from_ms..=to_ms).contains(time) && take(&[*time], &[*value]).is_break() {
+                break;
             }
         }
         Ok(())

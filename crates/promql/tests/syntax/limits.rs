@@ -1,10 +1,9 @@
 //! Depth and length: no text overflows the stack of a thread.
 
-use latewood_promql::{Times, parse, prepare, pretty, to_json};
+use latewood_promql::{QUERY_BYTES_MAX, Times, parse, parse_selector, prepare, pretty, to_json};
 
 /// A stack as small as that of any thread of the server.
 const STACK_BYTES: usize = 2 << 20;
-const TEXT_BYTES: usize = 1 << 20;
 const TIMES: Times = Times {
     start_ms: 0,
     end_ms: 1000,
@@ -18,7 +17,7 @@ fn on_small_stack(run: impl FnOnce() + Send + 'static) {
 }
 
 /// `open` and `close`, many times around an expression.
-fn nested(open: &str, inner: &str, close: &str, times: usize) -> String {
+pub(crate) fn nested(open: &str, inner: &str, close: &str, times: usize) -> String {
     format!("{}{inner}{}", open.repeat(times), close.repeat(times))
 }
 
@@ -83,7 +82,8 @@ fn the_deepest_expressions_are_usable() {
 #[test]
 fn long_texts_are_parsed() {
     on_small_stack(|| {
-        let fill = |part: &str| part.repeat(TEXT_BYTES / part.len());
+        // Room for what stands around it.
+        let fill = |part: &str| part.repeat((QUERY_BYTES_MAX - 32) / part.len());
         let args = format!("label_join(foo, \"a\"{})", fill(", \"b\""));
         let labels = format!("sum by ({}a) (foo)", fill("a,"));
         let blanks = format!("foo{}", fill(" # comment\n"));
@@ -117,4 +117,16 @@ fn regular_expressions_are_counted() {
     assert!(parse(&many(64)).is_ok());
     let error = parse(&many(65)).unwrap_err();
     assert_eq!(error.text, "more than 64 regular expressions");
+}
+
+#[test]
+fn longer_texts_are_refused() {
+    let text = |bytes: usize| format!("{{a=\"{}\"}}", "b".repeat(bytes - 6));
+    let longest = text(QUERY_BYTES_MAX);
+    assert_eq!(longest.len(), QUERY_BYTES_MAX);
+    assert!(parse(&longest).is_ok() && parse_selector(&longest).is_ok());
+    let longer = text(QUERY_BYTES_MAX + 1);
+    let why = "1:1: parse error: more than 262144 bytes of text";
+    assert_eq!(parse(&longer).unwrap_err().to_string(), why);
+    assert_eq!(parse_selector(&longer).unwrap_err().to_string(), why);
 }

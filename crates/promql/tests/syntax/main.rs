@@ -7,6 +7,7 @@ mod layout;
 mod limits;
 mod prepared;
 mod random;
+mod size;
 mod valid;
 
 use errors::ERRORS;

@@ -99,12 +99,13 @@ pub(crate) async fn receive(
         Ok(user)
     };
     let user = admit()?;
-    let received = receive_in(&context.work.writers, &user, headers, body).await?;
+    let received = receive_in(&context.work.writers, &user, headers, body, BODY_BYTES_MAX).await?;
     // A body may take long to come: what counts is what holds at its end.
     Ok((admit()?, received))
 }
 
-/// Takes in a whole body that `user` sends, of a request that has a place in `permits`.
+/// Takes in a whole body of at most `bytes_max` that `user` sends, of a request that has a place in
+/// `permits`.
 ///
 /// # Errors
 /// 408 where it comes too slowly, 413 where it is too long, 415, 503 where
@@ -114,13 +115,14 @@ pub(crate) async fn receive_in(
     user: &User,
     headers: &HeaderMap,
     mut body: Body,
+    bytes_max: usize,
 ) -> Result<Received, Answer> {
     let encoding = Encoding::of(headers)?;
     let until = Instant::now() + BODY_TIME_MAX;
     let length = headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|length| length > BODY_BYTES_MAX) {
-        return Err(too_long(BODY_BYTES_MAX as u64));
+    if length.is_some_and(|length| length > bytes_max) {
+        return Err(too_long(bytes_max as u64));
     }
     let (upload, place) = Upload::begin(permits, user).await?;
     let (mut memory, mut granted, mut bytes) = (Vec::new(), 0, Vec::new());
@@ -135,8 +137,8 @@ pub(crate) async fn receive_in(
         let Ok(piece) = frame.into_data() else {
             continue;
         };
-        if bytes.len() + piece.len() > BODY_BYTES_MAX {
-            return Err(too_long(BODY_BYTES_MAX as u64));
+        if bytes.len() + piece.len() > bytes_max {
+            return Err(too_long(bytes_max as u64));
         }
         if bytes.len() + piece.len() > granted {
             // A vector grows by doubling, up to the length that was announced.

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// Requests of one side that may wait for a thread, for each thread.
 const WAITING_PER_THREAD: usize = 16;
+/// Requests at a time that list or end queries, which take no time.
+const CONTROL_PLACES: usize = 16;
 /// What all queries may hold, as multiples of what one may.
 const QUERY_MEMORY_SHARES: u64 = 4;
 /// Intakes that are kept for the next requests.
@@ -29,7 +31,9 @@ pub(crate) struct Work {
     pub(super) readers: Permits,
     /// For queries in PromQL.
     pub(super) queries: Permits,
-    /// What those hold together while they are evaluated.
+    /// For those who list or end queries: they find room when queries and readers have none.
+    pub(super) control: Permits,
+    /// What queries hold together while they are evaluated.
     pub(super) query_memory: Arc<Pool>,
     /// Those that run.
     pub(super) registry: Arc<Registry>,
@@ -58,6 +62,7 @@ impl Work {
             writers: Permits::new("write", threads * (1 + WAITING_PER_THREAD), threads),
             readers: Permits::new("read", threads * (1 + WAITING_PER_THREAD), threads),
             queries: Permits::new("query", queries * (1 + WAITING_PER_THREAD), queries),
+            control: Permits::new("control queries", CONTROL_PLACES, threads),
             query_memory: Arc::new(Pool::new(memory_bytes as usize)),
             registry: Arc::default(),
             kept: Mutex::default(),

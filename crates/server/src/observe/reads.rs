@@ -24,6 +24,8 @@ pub(crate) enum Endpoint {
     Status,
     /// `/api/v1/status/active_queries` and `top_queries`.
     Queries,
+    /// `/api/v1/status/active_queries/ID/cancel`.
+    Cancel,
     /// `/api/v1/status/flags`.
     Flags,
     /// `/api/v1/metadata`.
@@ -32,7 +34,7 @@ pub(crate) enum Endpoint {
 
 impl Endpoint {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Series,
         Self::Labels,
         Self::LabelValues,
@@ -42,6 +44,7 @@ impl Endpoint {
         Self::QueryRange,
         Self::Status,
         Self::Queries,
+        Self::Cancel,
         Self::Flags,
         Self::Metadata,
     ];
@@ -58,6 +61,7 @@ impl Endpoint {
             Self::QueryRange => "query_range",
             Self::Status => "status",
             Self::Queries => "queries",
+            Self::Cancel => "cancel",
             Self::Flags => "flags",
             Self::Metadata => "metadata",
         }
@@ -69,7 +73,9 @@ impl Endpoint {
         match self {
             Self::Series => "ts.queryindex",
             Self::Labels | Self::LabelValues | Self::Metadata => "ts.querylabels",
-            Self::Export | Self::RemoteRead | Self::Query | Self::QueryRange => "ts.mrange",
+            Self::Export | Self::RemoteRead | Self::Query | Self::QueryRange | Self::Cancel => {
+                "ts.mrange"
+            }
             Self::Status => "ping",
             // Texts of queries are as confidential as the arguments in the slow log.
             Self::Queries => "slowlog|get",

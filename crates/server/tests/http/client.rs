@@ -104,6 +104,13 @@ impl Http {
         }
     }
 
+    /// Reads on to the end of the connection.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        self.0.read_to_end(&mut rest).unwrap();
+        rest
+    }
+
     /// Whether the server closes the connection without another byte.
     pub(crate) fn is_closed(&mut self) -> bool {
         matches!(self.0.read(&mut [0]), Ok(0) | Err(_))

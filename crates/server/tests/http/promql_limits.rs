@@ -1,17 +1,12 @@
-//! What bounds queries in PromQL: rights, time, memory, and hostile texts.
+//! What bounds queries in PromQL: rights, memory, texts.
 
 use crate::client::Http;
 use crate::promql::{ask, filled, path};
 use crate::server;
-use flate2::read::GzDecoder;
-use serde_json::json;
-use std::io::Read;
-use std::time::{Duration, Instant};
-
-/// A query that takes many seconds and little memory, at any time.
-fn long() -> String {
-    ["max_over_time(vector(1)[100d:1s])"; 24].join(" + ")
-}
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use std::io::Write;
 
 #[test]
 fn a_series_that_may_not_be_read_refuses_the_query() {
@@ -36,98 +31,6 @@ fn a_series_that_may_not_be_read_refuses_the_query() {
     assert_eq!(get("some", "room:1 + room:2"), (403, refused));
     let refused = "permission to run TS.MRANGE is required".to_owned();
     assert_eq!(get("none", "1"), (403, refused));
-}
-
-#[test]
-fn a_query_ends_when_its_time_is_over() {
-    let server = filled(&["--promql-timeout", "100ms"]);
-    let mut http = Http::to(server.http());
-    let long = long();
-    let query = [("query", &*long), ("time", "1e9"), ("timeout", "1h")];
-    let (status, body) = ask(&mut http, "query", &query);
-    assert_eq!(status, 503, "{body}");
-    assert_eq!(body["errorType"], "timeout");
-    assert_eq!(body["error"], "query timed out in expression evaluation");
-}
-
-#[test]
-fn a_query_may_have_less_time() {
-    let server = filled(&[]);
-    let mut http = Http::to(server.http());
-    let query = [("query", &*long()), ("time", "1e9"), ("timeout", "10ms")];
-    assert_eq!(ask(&mut http, "query", &query).0, 503);
-}
-
-/// The number of the only query that runs, once there is one.
-fn running(http: &mut Http) -> String {
-    let patience = Instant::now() + Duration::from_secs(30);
-    loop {
-        let (_, body) = ask(http, "status/active_queries", &[]);
-        let list = body["data"].as_array().unwrap();
-        if let [one] = &list[..] {
-            assert_eq!(one["query"], long());
-            return one["id"].as_str().unwrap().to_owned();
-        }
-        assert!(Instant::now() < patience, "{body}");
-        std::thread::yield_now();
-    }
-}
-
-fn none_runs(http: &mut Http) {
-    let patience = Instant::now() + Duration::from_secs(30);
-    while ask(http, "status/active_queries", &[]).1["data"] != json!([]) {
-        assert!(Instant::now() < patience);
-        std::thread::yield_now();
-    }
-}
-
-#[test]
-fn a_query_can_be_cancelled() {
-    let server = filled(&[]);
-    let (mut asks, mut other) = (Http::to(server.http()), Http::to(server.http()));
-    let query = path("query", &[("query", &long()), ("time", "1e9")]);
-    asks.send(format!("GET {query} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
-    let id = running(&mut other);
-    let cancelled = other.post(&format!("/api/v1/status/active_queries/{id}/cancel"), b"");
-    assert_eq!(cancelled.status, 200, "{}", cancelled.text());
-    let answer = asks.answer();
-    assert_eq!(answer.status, 499);
-    assert!(
-        answer
-            .text()
-            .contains("query was canceled in expression evaluation")
-    );
-    none_runs(&mut other);
-    let again = other.post(&format!("/api/v1/status/active_queries/{id}/cancel"), b"");
-    assert_eq!(again.status, 404, "{}", again.text());
-    let (_, top) = ask(&mut other, "status/top_queries", &[("topN", "1")]);
-    assert_eq!(top["data"]["topBySumDuration"][0]["query"], long());
-    assert_eq!(top["data"]["topBySumDuration"][0]["count"], 1);
-}
-
-#[test]
-fn a_query_ends_when_its_client_leaves() {
-    let server = filled(&[]);
-    let (mut asks, mut other) = (Http::to(server.http()), Http::to(server.http()));
-    let query = path("query", &[("query", &long()), ("time", "1e9")]);
-    asks.send(format!("GET {query} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
-    running(&mut other);
-    drop(asks);
-    none_runs(&mut other);
-}
-
-#[test]
-fn who_may_not_kill_cancels_only_own_queries() {
-    let server = filled(&[]);
-    server.client().ask("ACL SETUSER some on >pw ~* +ts.mrange");
-    let (mut asks, mut other) = (Http::to(server.http()), Http::to(server.http()));
-    let query = path("query", &[("query", &long()), ("time", "1e9")]);
-    asks.send(format!("GET {query} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
-    let id = running(&mut other);
-    let cancel = format!("/api/v1/status/active_queries/{id}/cancel");
-    let refused = other.post_with(&cancel, "Authorization: Token some:pw\r\n", b"");
-    assert_eq!(refused.status, 403, "{}", refused.text());
-    assert_eq!(other.post(&cancel, b"").status, 200);
 }
 
 #[test]
@@ -178,9 +81,12 @@ fn hostile_texts_are_refused_and_others_served() {
     let (status, text) = post(&mut http, &"(".repeat(10_000));
     assert_eq!(status, 400);
     assert!(text.contains("more than 200 nested expressions"), "{text}");
-    let (status, text) = post(&mut http, &format!("room:1{}", "%2B1".repeat(1 << 18)));
+    let (status, text) = post(&mut http, &format!("room:1{}", "%2B1".repeat(1 << 16)));
     assert_eq!(status, 400);
     assert!(text.contains("levels of expressions"), "{text}");
+    let (status, text) = post(&mut http, &format!("room:1{}", " ".repeat(256 << 10)));
+    assert_eq!(status, 400);
+    assert!(text.contains("more than 262144 bytes of text"), "{text}");
     // Linear, where others take for ever.
     let (status, text) = post(
         &mut http,
@@ -201,59 +107,135 @@ fn server_answers(http: &mut Http) -> u16 {
     http.get("/-/ready").status
 }
 
-/// A long answer comes in many pieces, which hold together what one query gives.
 #[test]
-fn a_long_answer_is_whole() {
-    let server = server(&[]);
+fn forms_are_short() {
+    let server = filled(&[]);
     let mut http = Http::to(server.http());
-    let lines: String = (0..300)
-        .map(|at| format!("wide,host=h{at:03} v={at} 1000\n"))
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(format!("query=1{}", " ".repeat(1 << 20)).as_bytes())
+        .unwrap();
+    let gzip = gzip.finish().unwrap();
+    for path in ["query", "parse_query", "status/active_queries/1/cancel"] {
+        let path = format!("/api/v1/{path}");
+        let packed = http.post_with(&path, &format!("{form}Content-Encoding: gzip\r\n"), &gzip);
+        let mut long = Http::to(server.http());
+        let length = "Content-Length: 1048577\r\n";
+        long.send(format!("POST {path} HTTP/1.1\r\nHost: x\r\n{form}{length}\r\n").as_bytes());
+        for answer in [packed, long.answer()] {
+            let text = answer.text();
+            assert_eq!(answer.status, 413, "{path}: {text}");
+            let body: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(body["status"], "error");
+            assert_eq!(body["error"], "the body is longer than 1048576 bytes");
+        }
+    }
+}
+
+#[test]
+fn series_that_are_found_count_in_the_memory_of_a_query() {
+    let server = server(&["--promql-max-memory", "1mb"]);
+    let mut http = Http::to(server.http());
+    let lines: String = (0..5000)
+        .map(|at| format!("many,host=h{at} v=1 1000\n"))
         .collect();
+    let written = http.post("/write?precision=ms", lines.as_bytes());
+    assert_eq!(written.status, 204);
+    let query =
+        |http: &mut Http, query: &str| ask(http, "query", &[("query", query), ("time", "1")]);
+    let (status, body) = query(&mut http, "count(many_v{host=~\"h1..\"})");
     assert_eq!(
-        http.post("/write?precision=ms", lines.as_bytes()).status,
-        204
+        (status, &body["data"]["result"][0]["value"][1]),
+        (200, &json!("100"))
     );
-    let range = [
-        ("query", "wide_v"),
-        ("start", "1"),
-        ("end", "900"),
-        ("step", "1"),
-        ("lookback_delta", "1d"),
+    let (status, body) = query(&mut http, "count(many_v)");
+    assert_eq!((status, &body["errorType"]), (422, &json!("execution")));
+    let error = "query needs more than 1048576 bytes of memory; narrow the selectors or the range";
+    assert_eq!(body["error"], error);
+}
+
+#[test]
+fn durations_are_told_of_as_in_go() {
+    let server = filled(&[]);
+    let mut http = Http::to(server.http());
+    for (timeout, shown) in [
+        ("0", "0s"),
+        ("1e-10", "0s"),
+        ("-90", "-1m30s"),
+        ("-3661.25", "-1h1m1.25s"),
+        ("-0.0015", "-1.5ms"),
+        ("-0.0000015", "-1.5\u{b5}s"),
+        ("-1e-9", "-1ns"),
+    ] {
+        let (status, body) = ask(&mut http, "query", &[("query", "1"), ("timeout", timeout)]);
+        assert_eq!(status, 400);
+        let error = format!("invalid parameter \"timeout\": timeout must be positive, got {shown}");
+        assert_eq!(body["error"], error);
+    }
+    for name in ["timeout", "step", "lookback_delta"] {
+        let mut query = vec![
+            ("query", "1"),
+            (name, "-1m30s"),
+            ("start", "1"),
+            ("end", "2"),
+        ];
+        if name != "step" {
+            query.push(("step", "1"));
+        }
+        let (status, body) = ask(&mut http, "query_range", &query);
+        assert_eq!(status, 400);
+        let error = body["error"].as_str().unwrap();
+        assert!(
+            error.ends_with("cannot parse \"-1m30s\" to a valid duration"),
+            "{error}"
+        );
+    }
+    let query = [("query", "1"), ("timeout", "0.0000001")];
+    assert_eq!(ask(&mut http, "query", &query).0, 503);
+    let query = [
+        ("query", "room:1"),
+        ("lookback_delta", "0.0001"),
+        ("time", "8"),
     ];
-    let (status, body) = ask(&mut http, "query_range", &range);
+    assert_eq!(
+        ask(&mut http, "query", &query).1["data"]["result"],
+        json!([])
+    );
+    // Steps of 1.5 ms are counted as such, and are of 1 ms.
+    let range = |end| {
+        [
+            ("query", "1"),
+            ("start", "0"),
+            ("end", end),
+            ("step", "0.0015"),
+        ]
+    };
+    let (status, body) = ask(&mut http, "query_range", &range("16.5"));
     assert_eq!(status, 200);
-    let series = body["data"]["result"].as_array().unwrap();
-    assert_eq!(series.len(), 300);
-    for coding in ["gzip", "zstd", "br, zstd;q=0.1, gzip;q=0"] {
-        let path = path("query_range", &range);
-        http.send(
-            format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: {coding}\r\n\r\n")
-                .as_bytes(),
-        );
-        let answer = http.answer();
-        let plain = match answer.field("content-encoding") {
-            Some("gzip") => {
-                let mut plain = Vec::new();
-                GzDecoder::new(&answer.body[..])
-                    .read_to_end(&mut plain)
-                    .unwrap();
-                plain
-            }
-            Some("zstd") => zstd::decode_all(&answer.body[..]).unwrap(),
-            other => panic!("{coding}: {other:?}"),
-        };
+    let values = body["data"]["result"][0]["values"].as_array().unwrap();
+    assert_eq!(values.len(), 16_501);
+    assert_eq!(ask(&mut http, "query_range", &range("16.502")).0, 400);
+}
+
+#[test]
+fn only_queries_are_remembered_and_their_texts_are_short() {
+    let server = filled(&[]);
+    let mut http = Http::to(server.http());
+    let long = format!("\"{}\"", "\u{e9}".repeat(1000));
+    for (query, status) in [("sum(", 400), ("room:1 + on () room:2", 200), (&*long, 200)] {
         assert_eq!(
-            coding == "gzip",
-            answer.field("content-encoding") == Some("gzip")
+            ask(&mut http, "query", &[("query", query), ("time", "8")]).0,
+            status
         );
-        assert!(answer.body.len() * 4 < plain.len());
-        let same: serde_json::Value = serde_json::from_slice(&plain).unwrap();
-        assert!(same == body, "{coding}");
     }
-    for (at, one) in series.iter().enumerate() {
-        assert_eq!(one["metric"]["host"], format!("h{at:03}"));
-        let values = one["values"].as_array().unwrap();
-        assert_eq!(values.len(), 900);
-        assert_eq!(values[899], json!([900, at.to_string()]));
-    }
+    let (_, body) = ask(&mut http, "status/top_queries", &[]);
+    let top = body["data"]["topByCount"].as_array().unwrap();
+    assert!(top.iter().all(|one| one["count"] == 1), "{top:?}");
+    let mut texts: Vec<&str> = top
+        .iter()
+        .map(|one| one["query"].as_str().unwrap())
+        .collect();
+    texts.sort_unstable();
+    let shown = format!("\"{}...", "\u{e9}".repeat(511));
+    assert_eq!(texts, [&*shown, "room:1 + on () room:2"]);
 }

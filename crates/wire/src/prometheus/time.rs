@@ -10,7 +10,8 @@ use chrono::DateTime;
 /// Larger numbers of seconds are no milliseconds in 64 bits.
 const SECONDS_MAX: f64 = 9.223_372_036_854_774e15;
 /// Durations are nanoseconds in 64 bits.
-const DURATION_SECONDS_MAX: f64 = 9.223_372_036_854_775e9;
+const DURATION_NS_MAX: f64 = i64::MAX as f64;
+const NS_PER_MS: i64 = 1_000_000;
 /// The ends of time, as clients write them where they mean no limit.
 const ENDS: [(&str, i64); 2] = [
     ("-292273086-05-16T16:47:06Z", -9_223_309_901_257_974_000),
@@ -57,13 +58,21 @@ pub fn parse_time(text: &str) -> Result<i64, TimeError> {
 /// # Errors
 /// `NoDuration` and `TooLong`.
 pub fn parse_duration(text: &str) -> Result<i64, TimeError> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds.abs() < DURATION_SECONDS_MAX => Ok((seconds * 1000.0) as i64),
+    Ok(parse_duration_ns(text)? / NS_PER_MS)
+}
+
+/// The same to nanoseconds.
+///
+/// # Errors
+/// The same.
+pub fn parse_duration_ns(text: &str) -> Result<i64, TimeError> {
+    match text.parse::<f64>().map(|seconds| seconds * 1e9) {
+        Ok(ns) if (-DURATION_NS_MAX..DURATION_NS_MAX).contains(&ns) => Ok(ns as i64),
         Ok(_) => Err(TimeError::TooLong(text.to_owned())),
         Err(_) => {
             let duration_ms = with_units(text).filter(|_| !text.is_empty());
-            let duration_ms = duration_ms.filter(|ms| *ms < DURATION_SECONDS_MAX as i64 * 1000);
-            duration_ms.ok_or_else(|| TimeError::NoDuration(text.to_owned()))
+            let duration_ns = duration_ms.and_then(|ms| ms.checked_mul(NS_PER_MS));
+            duration_ns.ok_or_else(|| TimeError::NoDuration(text.to_owned()))
         }
     }
 }
@@ -165,6 +174,16 @@ mod tests {
             let error = parse_duration(text).unwrap_err().to_string();
             assert_eq!(error, format!("cannot parse {text:?} to a valid duration"));
         }
+        for (text, ns) in [
+            ("0.0000015", 1500),
+            ("1e-10", 0),
+            ("-0.0015", -1_500_000),
+            ("1ms", 1_000_000),
+            ("-9223372036.854775808", i64::MIN),
+        ] {
+            assert_eq!(parse_duration_ns(text), Ok(ns), "{text}");
+        }
+        assert!(parse_duration_ns("9223372036.854775807").is_err());
         for text in ["1e300", "nan", "inf", "9300000000"] {
             let error = parse_duration(text).unwrap_err();
             assert_eq!(error, TimeError::TooLong(text.to_owned()));

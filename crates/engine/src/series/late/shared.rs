@@ -19,6 +19,11 @@ impl SharedLate {
         runs + self.staged.len()
     }
 
+    /// Bytes of memory that it holds beside itself and the runs, which are shared.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.runs.capacity() * size_of::<Run>() + self.staged.capacity() * size_of::<LateOp>()
+    }
+
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.staged.is_empty()

@@ -32,7 +32,7 @@ impl Operator for Absent {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         _: usize,
         ctx: &Context<'_>,
@@ -40,7 +40,7 @@ impl Operator for Absent {
         out: &mut Column,
     ) -> Result<(), EvalError> {
         out.fill(self.steps, 1.0);
-        let mut column = scratch.take();
+        let mut column = scratch.take(self.steps, ctx)?;
         for at in 0..self.input.series().len() {
             ctx.source.check()?;
             self.input.column(at, ctx, scratch, &mut column)?;

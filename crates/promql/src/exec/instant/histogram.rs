@@ -7,6 +7,7 @@ use super::bucket::{self, Bucket};
 use super::scalar::held;
 use crate::annotation::{Annotations, Place, Raised};
 use crate::column::{Column, Grid};
+use crate::exec::tally::Tally;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::{Labels, METRIC};
 use crate::number;
@@ -103,13 +104,19 @@ impl Histograms {
     fn group(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
         let mut places: HashMap<Labels, usize> = HashMap::new();
         let mut found = Annotations::default();
+        let mut tally = Tally::new(ctx);
         for (at, series) in self.vector.node.series().iter().enumerate() {
             let text = series.labels.get(BOUND);
             let Some(bound) = bound(text) else {
-                let mut column = Column::default();
                 let vector = &self.vector.node;
-                ctx.with_scratch(|scratch| vector.column(at, ctx, scratch, &mut column))?;
-                if !column.is_empty() {
+                let is_empty = ctx.with_scratch(|scratch| {
+                    let mut column = scratch.take(self.grid.steps, ctx)?;
+                    vector.column(at, ctx, scratch, &mut column)?;
+                    let is_empty = column.is_empty();
+                    scratch.give(column);
+                    Ok::<_, EvalError>(is_empty)
+                })?;
+                if !is_empty {
                     let of = of_metric(&series.labels, ctx);
                     let text = format!(
                         "bucket label \"le\" is missing or has a malformed value of {}{of}",
@@ -121,6 +128,11 @@ impl Histograms {
                 continue;
             };
             let labels = series.labels.without(|name| name == BOUND);
+            // Most series share their labels with others.
+            tally.add(2 * size_of::<(usize, f64)>())?;
+            if !places.contains_key(&labels) {
+                tally.add(4 * size_of::<Histogram>() + labels.own_bytes())?;
+            }
             let place = *places.entry(labels).or_insert_with_key(|labels| {
                 self.histograms.push(Histogram {
                     buckets: Vec::new(),
@@ -132,7 +144,7 @@ impl Histograms {
             self.histograms[place].buckets.push((at, bound));
         }
         ctx.annotate(|annotations| annotations.merge(found));
-        Ok(())
+        tally.settle()
     }
 
     /// A column of a histogram for each scalar, or for both.
@@ -145,7 +157,7 @@ impl Histograms {
         ctx.source.check()?;
         let mut inputs = Vec::with_capacity(histogram.buckets.len());
         for (at, bound) in &histogram.buckets {
-            let mut column = scratch.take();
+            let mut column = scratch.take(self.grid.steps, ctx)?;
             self.vector.node.column(*at, ctx, scratch, &mut column)?;
             inputs.push((*bound, column));
         }
@@ -153,7 +165,10 @@ impl Histograms {
             Kind::Fraction => 1,
             _ => self.scalars.len(),
         };
-        let mut outs: Vec<Column> = (0..count).map(|_| scratch.take()).collect();
+        let mut outs = Vec::with_capacity(count);
+        for _ in 0..count {
+            outs.push(scratch.take(self.grid.steps, ctx)?);
+        }
         outs.iter_mut().for_each(|out| out.reset(self.grid.steps));
         let mut found = Annotations::default();
         let of = of_metric(&histogram.series.labels, ctx);
@@ -165,6 +180,7 @@ impl Histograms {
                 let bound = *bound;
                 Some(Bucket { bound, count })
             }));
+            scratch.pace.pass(inputs.len(), ctx)?;
             if buckets.is_empty() {
                 continue;
             }
@@ -175,6 +191,7 @@ impl Histograms {
                 continue;
             }
             for (at, out) in outs.iter_mut().enumerate() {
+                scratch.pace.pass(buckets.len(), ctx)?;
                 let (value, raised) = bucket::quantile(scalar(at), &mut buckets);
                 out.set(step, value);
                 if let Some(raised) = raised {
@@ -203,9 +220,10 @@ impl Histograms {
         let mut by_histogram = Vec::with_capacity(self.histograms.len());
         for histogram in &self.histograms {
             let columns = ctx.with_scratch(|scratch| self.columns(histogram, ctx, scratch))?;
-            ctx.hold(columns.len() * Column::len_bytes(self.grid.steps))?;
+            // They were taken for good.
             by_histogram.push(columns);
         }
+        let mut tally = Tally::new(ctx);
         for (scalar, held) in self.held.iter().enumerate() {
             let texts: Vec<String> = match held.values.windows(2).all(|two| two[0] == two[1]) {
                 true => vec![number::open_metrics(held.values[0])],
@@ -222,27 +240,33 @@ impl Histograms {
                 for (histogram, columns) in self.histograms.iter().zip(&by_histogram) {
                     let mut series = histogram.series.nameless(ctx.settings);
                     series.labels = series.labels.with(label, &text);
+                    ctx.hold(2 * size_of::<Column>() + Column::len_bytes(self.grid.steps))?;
+                    tally.add_series(&series)?;
                     let mut column = columns[scalar].clone();
+                    ctx.source.check()?;
                     if texts.len() > 1 {
                         let others = texts.iter().enumerate();
                         others
                             .filter(|(_, other)| **other != text)
                             .for_each(|(step, _)| column.unset(step));
-                        ctx.hold(Column::len_bytes(self.grid.steps))?;
                     }
                     self.series.push(series);
                     self.columns.push(column);
                 }
             }
         }
-        Ok(())
+        let taken = by_histogram.iter().flatten();
+        ctx.release(taken.map(Column::capacity_bytes).sum());
+        tally.settle()
     }
 }
 
 impl Operator for Histograms {
     fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
         let scalars = self.scalars.iter_mut();
-        let held: Result<_, _> = scalars.map(|scalar| held(&mut scalar.node, ctx)).collect();
+        let held: Result<_, _> = scalars
+            .map(|scalar| held(&mut scalar.node, self.grid.steps, ctx))
+            .collect();
         self.held = held?;
         self.vector.node.prepare(ctx)?;
         self.check_quantiles(ctx);
@@ -252,9 +276,7 @@ impl Operator for Histograms {
             return self.spread(&label, ctx);
         }
         let series = self.histograms.iter();
-        self.series = series
-            .map(|histogram| histogram.series.nameless(ctx.settings))
-            .collect();
+        self.series = ctx.collect(series.map(|one| one.series.nameless(ctx.settings)))?;
         Ok(())
     }
 
@@ -262,7 +284,7 @@ impl Operator for Histograms {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,
@@ -273,8 +295,8 @@ impl Operator for Histograms {
             out.clone_from(column);
             return Ok(());
         }
-        for mut column in self.columns(&self.histograms[at], ctx, scratch)? {
-            std::mem::swap(out, &mut column);
+        for column in self.columns(&self.histograms[at], ctx, scratch)? {
+            out.clone_from(&column);
             scratch.give(column);
         }
         Ok(())

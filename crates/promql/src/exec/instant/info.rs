@@ -8,6 +8,7 @@ use crate::column::{Column, Grid};
 use crate::exec::effects::Effects;
 use crate::exec::reference::Reference;
 use crate::exec::selector::{Selector, Takes};
+use crate::exec::tally::Tally;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::{Labels, METADATA, METRIC};
 use crate::source::Matcher;
@@ -129,12 +130,17 @@ impl Info {
     ) -> Result<Choices, EvalError> {
         let steps = self.grid.steps;
         let mut newest: BTreeMap<&str, Vec<Option<(f64, usize)>>> = BTreeMap::new();
+        let mut bytes = 0;
         ctx.with_scratch(|scratch| {
-            let mut column = scratch.take();
+            let mut column = scratch.take(self.grid.steps, ctx)?;
             for at in found {
                 ctx.source.check()?;
                 selector.column(*at, ctx, scratch, &mut column)?;
                 let name = selector.series()[*at].labels.metric();
+                if !newest.contains_key(name) {
+                    bytes += steps * size_of::<Option<(f64, usize)>>();
+                    ctx.hold(steps * size_of::<Option<(f64, usize)>>())?;
+                }
                 let newest = newest.entry(name).or_insert_with(|| vec![None; steps]);
                 for step in column.present() {
                     let time_ms = column.values[step];
@@ -152,9 +158,13 @@ impl Info {
         })?;
         let mut numbers: HashMap<Vec<usize>, u32> = HashMap::new();
         let mut choices = Choices::default();
+        let mut tally = Tally::new(ctx);
         for step in 0..steps {
             let set = newest.values().filter_map(|newest| newest[step]);
             let set: Vec<usize> = set.map(|(_, at)| at).collect();
+            if !numbers.contains_key(&set) {
+                tally.add(2 * (size_of::<Vec<usize>>() + set.len() * size_of::<usize>()))?;
+            }
             let number = *numbers.entry(set).or_insert_with_key(|set| {
                 choices.sets.push(set.clone());
                 (choices.sets.len() - 1) as u32
@@ -164,6 +174,8 @@ impl Info {
         if choices.sets.len() == 1 {
             choices.by_step = Vec::new();
         }
+        tally.settle()?;
+        ctx.release(bytes);
         Ok(choices)
     }
 
@@ -204,6 +216,7 @@ impl Info {
         at: usize,
         choices: usize,
         selector: &Selector,
+        tally: &mut Tally<'_>,
         ctx: &Context<'_>,
     ) -> Result<(), EvalError> {
         for (number, set) in self.choices[choices].sets.iter().enumerate() {
@@ -218,6 +231,8 @@ impl Info {
                 Ok(added) => {
                     let mut series = base.clone();
                     series.labels = Labels::from_pairs(base.labels.iter().chain(added));
+                    tally.add(2 * size_of::<Output>())?;
+                    tally.add_series(&series)?;
                     self.series.push(series);
                     self.outputs.push(output);
                 }
@@ -258,7 +273,7 @@ impl Info {
     fn check(&self, twice: Option<Twice>, ctx: &Context<'_>) -> Result<(), EvalError> {
         let Some(twice) = twice else { return Ok(()) };
         ctx.with_scratch(|scratch| {
-            let mut column = scratch.take();
+            let mut column = scratch.take(self.grid.steps, ctx)?;
             for at in 0..self.input.series().len() {
                 self.input.column(at, ctx, scratch, &mut column)?;
                 if column.has(twice.step) {
@@ -292,6 +307,7 @@ impl Operator for Info {
             self.choices.push(choices);
         }
         self.check(twice, ctx)?;
+        let mut tally = Tally::new(ctx);
         for at in 0..self.input.series().len() {
             let series = self.input.series()[at].clone();
             if self.is_info(&series) {
@@ -304,8 +320,9 @@ impl Operator for Info {
             }
             let pair = pair(&series.labels).map(str::to_owned);
             let choices = places.get(&pair).copied().unwrap_or(0);
-            self.spread(at, choices, &selector, ctx)?;
+            self.spread(at, choices, &selector, &mut tally, ctx)?;
         }
+        tally.settle()?;
         let needed: BTreeSet<usize> = self.outputs.iter().map(|output| output.input).collect();
         let unneeded = (0..self.input.series().len()).filter(|at| !needed.contains(at));
         self.effects
@@ -316,7 +333,7 @@ impl Operator for Info {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

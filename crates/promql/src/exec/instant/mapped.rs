@@ -66,10 +66,12 @@ impl Operator for Mapped {
     fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
         self.input.prepare(ctx)?;
         let scalars = self.scalars.iter_mut();
-        let held: Result<_, _> = scalars.map(|scalar| held(scalar, ctx)).collect();
+        let held: Result<_, _> = scalars
+            .map(|scalar| held(scalar, self.grid.steps, ctx))
+            .collect();
         self.held = held?;
         let series = self.input.series().iter();
-        self.series = series.map(|series| series.nameless(ctx.settings)).collect();
+        self.series = ctx.collect(series.map(|series| series.nameless(ctx.settings)))?;
         Ok(())
     }
 
@@ -77,7 +79,7 @@ impl Operator for Mapped {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -4,6 +4,8 @@
 //! Tested by tables and by the differential test.
 
 use crate::column::Column;
+use crate::exec::pace::Pace;
+use crate::exec::tally::Tally;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::METRIC;
 use crate::pattern::translate;
@@ -68,19 +70,31 @@ impl Relabeled {
     }
 
     /// The new value of the label, if it gets one.
-    fn value(&self, series: &Series) -> Option<String> {
+    ///
+    /// # Errors
+    /// Where the query holds more than it may: a value is counted before it is made.
+    fn value(&self, series: &Series, ctx: &Context<'_>) -> Result<Option<String>, EvalError> {
         match &self.source {
             Source::Replace {
                 label,
                 pattern,
                 template,
             } => {
-                let captures = pattern.captures(series.labels.get(label))?;
-                Some(expanded(template, &captures))
+                let Some(captures) = pattern.captures(series.labels.get(label)) else {
+                    return Ok(None);
+                };
+                counted(ctx, |part| expand(template, &captures, part)).map(Some)
             }
             Source::Join { labels, separator } => {
-                let values = labels.iter().map(|label| series.labels.get(label));
-                Some(values.collect::<Vec<_>>().join(separator))
+                let join = |part: &mut dyn FnMut(&str)| {
+                    for (at, label) in labels.iter().enumerate() {
+                        if at > 0 {
+                            part(separator);
+                        }
+                        part(series.labels.get(label));
+                    }
+                };
+                counted(ctx, join).map(Some)
             }
         }
     }
@@ -89,25 +103,32 @@ impl Relabeled {
 impl Operator for Relabeled {
     fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
         self.input.prepare(ctx)?;
-        let relabeled = self.input.series().iter().map(|series| {
-            let Some(value) = self.value(series) else {
-                return series.clone();
-            };
-            Series {
-                labels: series.labels.with(&self.target, &value),
+        let mut tally = Tally::new(ctx);
+        let mut pace = Pace::default();
+        let labels = match &self.source {
+            Source::Replace { template, .. } => template.len(),
+            Source::Join { labels, .. } => labels.len(),
+        };
+        for series in self.input.series() {
+            pace.pass(labels, ctx)?;
+            let mut series = series.clone();
+            if let Some(value) = self.value(&series, ctx)? {
+                series.labels = series.labels.with(&self.target, &value);
                 // A name that was just set stays.
-                drops_name: series.drops_name && self.target != METRIC,
+                series.drops_name &= self.target != METRIC;
+                ctx.release(value.len());
             }
-        });
-        self.series = relabeled.collect();
-        Ok(())
+            tally.add_series(&series)?;
+            self.series.push(series);
+        }
+        tally.settle()
     }
 
     fn series(&self) -> &[Series] {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,
@@ -118,21 +139,33 @@ impl Operator for Relabeled {
     }
 }
 
+/// A text of parts, which `parts` names twice: to count its bytes, and to make it.
+fn counted(ctx: &Context<'_>, parts: impl Fn(&mut dyn FnMut(&str))) -> Result<String, EvalError> {
+    let mut bytes = 0_usize;
+    parts(&mut |part| bytes = bytes.saturating_add(part.len()));
+    // Beside itself it becomes part of the bytes of labels, which may grow to twice of them.
+    let labels_bytes = bytes.saturating_mul(3);
+    ctx.hold(labels_bytes)?;
+    let mut text = String::with_capacity(bytes);
+    parts(&mut |part| text.push_str(part));
+    ctx.release(labels_bytes - bytes);
+    Ok(text)
+}
+
 /// A template with `$1`, `${1}`, `$name` and `${name}` replaced, as Go does it: the name is as long
 /// as it can be, a group that is not there is empty, what is no name stays as it is.
-fn expanded(template: &str, captures: &Captures<'_>) -> String {
-    let mut out = String::new();
+fn expand(template: &str, captures: &Captures<'_>, part: &mut dyn FnMut(&str)) {
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('$') {
-        out.push_str(before);
+        part(before);
         rest = after;
         if let Some(after) = rest.strip_prefix('$') {
-            out.push('$');
+            part("$");
             rest = after;
             continue;
         }
         let Some((name, after)) = reference(rest) else {
-            out.push('$');
+            part("$");
             continue;
         };
         rest = after;
@@ -142,10 +175,9 @@ fn expanded(template: &str, captures: &Captures<'_>) -> String {
             true => name.parse().ok().and_then(|group| captures.get(group)),
             false => captures.name(name),
         };
-        out.push_str(group.map_or("", |group| group.as_str()));
+        part(group.map_or("", |group| group.as_str()));
     }
-    out.push_str(rest);
-    out
+    part(rest);
 }
 
 /// The name behind a `$` and what follows it.
@@ -180,7 +212,9 @@ mod tests {
             ("$$1 $ ${ ${1 $", "$1 $ ${ ${1 $"),
             ("$01 ${0}", " aac\nd"),
         ] {
-            assert_eq!(expanded(template, &captures), value, "{template}");
+            let mut expanded = String::new();
+            expand(template, &captures, &mut |part| expanded.push_str(part));
+            assert_eq!(expanded, value, "{template}");
         }
     }
 

@@ -8,11 +8,15 @@ use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::Labels;
 
 /// Prepares a scalar and holds its values.
-pub(crate) fn held(scalar: &mut Node, ctx: &Context<'_>) -> Result<Column, EvalError> {
+pub(crate) fn held(
+    scalar: &mut Node,
+    steps: usize,
+    ctx: &Context<'_>,
+) -> Result<Column, EvalError> {
     scalar.prepare(ctx)?;
+    ctx.hold(Column::len_bytes(steps))?;
     let mut column = Column::default();
     ctx.with_scratch(|scratch| scalar.column(0, ctx, scratch, &mut column))?;
-    ctx.hold(Column::len_bytes(column.values.len()))?;
     Ok(column)
 }
 
@@ -56,7 +60,7 @@ impl Scalar {
         out: &mut Column,
     ) -> Result<(), EvalError> {
         self.inputs[0].column(0, ctx, scratch, out)?;
-        let mut right = scratch.take();
+        let mut right = scratch.take(self.grid.steps, ctx)?;
         self.inputs[1].column(0, ctx, scratch, &mut right)?;
         for (value, right) in out.values.iter_mut().zip(&right.values) {
             *value = function(*value, *right);
@@ -76,7 +80,7 @@ impl Operator for Scalar {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         _: usize,
         ctx: &Context<'_>,
@@ -127,7 +131,7 @@ impl Operator for Only {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         _: usize,
         ctx: &Context<'_>,
@@ -135,7 +139,7 @@ impl Operator for Only {
         out: &mut Column,
     ) -> Result<(), EvalError> {
         out.reset(self.steps);
-        let mut column = scratch.take();
+        let mut column = scratch.take(self.steps, ctx)?;
         for at in 0..self.input.series().len() {
             ctx.source.check()?;
             self.input.column(at, ctx, scratch, &mut column)?;

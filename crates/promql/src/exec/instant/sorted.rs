@@ -5,9 +5,11 @@
 
 use super::natural;
 use crate::column::{Column, Grid};
+use crate::exec::tally::Tally;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::span::Span;
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 /// What decides.
 pub(crate) enum By {
@@ -47,10 +49,12 @@ impl Sorted {
     fn by_value(&self, ctx: &Context<'_>) -> Result<Vec<usize>, EvalError> {
         let mut values = Vec::new();
         ctx.with_scratch(|scratch| {
-            let mut column = scratch.take();
+            let mut column = scratch.take(self.grid.steps, ctx)?;
             for at in 0..self.input.series().len() {
                 self.input.column(at, ctx, scratch, &mut column)?;
-                values.extend(column.get(0).map(|value| (value, at)));
+                if let Some(value) = column.get(0) {
+                    ctx.push(&mut values, (value, at))?;
+                }
             }
             scratch.give(column);
             Ok::<_, EvalError>(())
@@ -65,23 +69,56 @@ impl Sorted {
         Ok(values.into_iter().map(|(_, at)| at).collect())
     }
 
-    fn by_labels(&self, names: &[String]) -> Vec<usize> {
+    /// Series by the values of labels; a comparison takes no longer than there are labels in a
+    /// series, however many are named.
+    fn by_labels(&self, names: &[String], ctx: &Context<'_>) -> Result<Vec<usize>, EvalError> {
+        let mut tally = Tally::new(ctx);
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for (place, name) in names.iter().enumerate() {
+            places.entry(name).or_insert(place);
+        }
         let series = self.input.series();
+        let mut keys = Vec::with_capacity(series.len());
+        for one in series {
+            let labels = one.labels.iter();
+            let named = labels.filter_map(|(name, value)| Some((*places.get(name)?, value)));
+            let mut key: Vec<(usize, &str)> = named.collect();
+            tally.add(
+                size_of::<Vec<(usize, &str)>>() + key.capacity() * size_of::<(usize, &str)>(),
+            )?;
+            key.sort_unstable_by_key(|(place, _)| *place);
+            keys.push(key);
+        }
+        tally.settle()?;
         let mut order: Vec<usize> = (0..series.len()).collect();
         order.sort_by(|a, b| {
-            let (a, b) = (&series[*a].labels, &series[*b].labels);
-            let mut values = names.iter().map(|name| (a.get(name), b.get(name)));
-            let order = match values.find(|(a, b)| a != b) {
-                Some((a, b)) => natural::compare(a, b),
-                None => a.cmp(b),
-            };
+            let order = first_difference(&keys[*a], &keys[*b])
+                .then_with(|| series[*a].labels.cmp(&series[*b].labels));
             if self.descends {
                 order.reverse()
             } else {
                 order
             }
         });
-        order
+        Ok(order)
+    }
+}
+
+/// The order of the first label whose values differ; one that a series lacks is empty.
+fn first_difference(a: &[(usize, &str)], b: &[(usize, &str)]) -> Ordering {
+    let mut pairs = a.iter().zip(b);
+    // Labels before it are the same.
+    let differs = pairs.position(|(a, b)| a != b);
+    let at = differs.unwrap_or(a.len().min(b.len()));
+    match (a.get(at), b.get(at)) {
+        (Some((left, a)), Some((right, b))) => match left.cmp(right) {
+            Ordering::Equal => natural::compare(a, b),
+            Ordering::Less => natural::compare(a, ""),
+            Ordering::Greater => natural::compare("", b),
+        },
+        (Some((_, a)), None) => natural::compare(a, ""),
+        (None, Some((_, b))) => natural::compare("", b),
+        (None, None) => Ordering::Equal,
     }
 }
 
@@ -93,13 +130,14 @@ impl Operator for Sorted {
                 "sort is ineffective for range queries since results are always ordered by labels";
             ctx.annotate(|annotations| annotations.warn(text, self.span));
         }
+        ctx.hold(self.input.series().len() * size_of::<usize>())?;
         self.order = match &self.by {
             _ if self.grid.steps > 1 => (0..self.input.series().len()).collect(),
             By::Value => self.by_value(ctx)?,
-            By::Labels(names) => self.by_labels(names),
+            By::Labels(names) => self.by_labels(names, ctx)?,
         };
         let series = self.input.series();
-        self.series = self.order.iter().map(|at| series[*at].clone()).collect();
+        self.series = ctx.collect(self.order.iter().map(|at| series[*at].clone()))?;
         Ok(())
     }
 
@@ -107,7 +145,7 @@ impl Operator for Sorted {
         &self.series
     }
 
-    fn column(
+    fn compute(
         &self,
         at: usize,
         ctx: &Context<'_>,

@@ -5,10 +5,10 @@ use super::parameters::{Parameters, Span};
 use crate::acl::log::HTTP;
 use crate::acl::{Denied, User};
 use crate::http::answer::Answer;
-use crate::http::body::{Received, receive_in};
+use crate::http::body::{BODY_BYTES_MAX, Received, receive_in};
 use crate::http::context::Context;
 use crate::http::labelled::{self, Named};
-use crate::http::permits::Permits;
+use crate::http::permits::{Permits, shrink};
 use crate::observe::reads::add;
 use crate::observe::{Endpoint, ReadCounters};
 use crate::state::Shared;
@@ -20,6 +20,11 @@ use latewood_wire::selector::Matcher;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
+
+/// Bytes of a form, also uncompressed: all selectors as long as they may be.
+const FORM_BYTES_MAX: usize = 8 << 20;
+/// The same where there are no selectors beside a query in PromQL.
+const SHORT_FORM_BYTES_MAX: usize = 1 << 20;
 
 /// A request under way. Its place among the requests goes back with it.
 pub(super) struct Asked {
@@ -56,7 +61,7 @@ impl Asked {
         add(&context.shared.protocols.reads.of(endpoint).requests, 1);
         let user = Self::admit(context, endpoint, headers)?;
         let side = side(context, endpoint);
-        let received = receive_in(side, &user, headers, body).await?;
+        let received = receive_in(side, &user, headers, body, body_bytes_max(endpoint)).await?;
         Ok(Self {
             context: context.clone(),
             endpoint,
@@ -98,7 +103,13 @@ impl Asked {
     ) -> Result<(Self, Parameters), Answer> {
         let (head, body) = request.into_parts();
         let asked = Self::begin(context, endpoint, &head.headers, body).await?;
-        let parameters = Parameters::read(&head.uri, &head.headers, &asked.received)?;
+        let parameters = Parameters::read(
+            &head.uri,
+            &head.headers,
+            &asked.received,
+            body_bytes_max(endpoint),
+        )?;
+        asked.hold_bytes(parameters.memory_bytes())?;
         Ok((asked, parameters))
     }
 
@@ -199,6 +210,18 @@ impl Asked {
         Ok(())
     }
 
+    /// Gives back the memory that it took but for `bytes`.
+    ///
+    /// # Errors
+    /// 503 where it took less and other requests hold too much.
+    pub(super) fn hold_only(&self, bytes: usize) -> Result<(), Answer> {
+        self.hold_bytes(bytes)?;
+        if let Some(memory) = &mut *self.memory.lock() {
+            shrink(memory, bytes);
+        }
+        Ok(())
+    }
+
     /// Leaves those of `named` that have a sample in `span`. May block.
     ///
     /// # Errors
@@ -228,7 +251,19 @@ impl Asked {
 fn side(context: &Context, endpoint: Endpoint) -> &Permits {
     match endpoint {
         Endpoint::Query | Endpoint::QueryRange => &context.work.queries,
+        Endpoint::Queries | Endpoint::Cancel => &context.work.control,
         _ => &context.work.readers,
+    }
+}
+
+/// Bytes of a body that is sent to `endpoint`; of a form also uncompressed.
+fn body_bytes_max(endpoint: Endpoint) -> usize {
+    match endpoint {
+        Endpoint::RemoteRead => BODY_BYTES_MAX,
+        Endpoint::Series | Endpoint::Labels | Endpoint::LabelValues | Endpoint::Export => {
+            FORM_BYTES_MAX
+        }
+        _ => SHORT_FORM_BYTES_MAX,
     }
 }
 

@@ -2,15 +2,17 @@
 
 use super::asked::Asked;
 use super::parameters::Parameters;
+use super::stream::{self, JSON, PIECE_BYTES, Pieces};
 use crate::http::answer::{Answer, json_text};
 use crate::http::context::Context;
 use crate::observe::Endpoint;
 use crate::observe::reads::add;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// Answers a request with a value that is at hand: `{"data":...,"status":"success"}`.
 pub(super) async fn respond(
@@ -24,7 +26,7 @@ pub(super) async fn respond(
     answered(context, endpoint, result.map(success))
 }
 
-/// The same with a value whose making may block.
+/// The same with a value whose making may block, or that may be long.
 pub(super) async fn respond_in_thread(
     context: &Context,
     endpoint: Endpoint,
@@ -34,15 +36,51 @@ pub(super) async fn respond_in_thread(
     let result = async {
         let asked = Asked::with_parameters(context, endpoint, request).await;
         let (asked, parameters) = asked?;
-        let work = move || data(&asked, &parameters);
-        context.block_in(&context.work.readers, work).await?
+        let work = move || {
+            let data = data(&asked, &parameters)?;
+            drop(parameters);
+            let (_, text) = enveloped(data);
+            // What it was made of is gone.
+            asked.hold_only(text.len())?;
+            Ok::<_, Answer>((asked, Text::from(text)))
+        };
+        let (asked, text) = context.block_in(&context.work.readers, work).await??;
+        stream::respond(asked, JSON, text, ()).await
     };
-    let result: Result<Value, Answer> = result.await;
-    answered(context, endpoint, result.map(success))
+    answered(context, endpoint, result.await)
+}
+
+/// A text that is sent in pieces.
+struct Text {
+    text: String,
+    sent: usize,
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self { text, sent: 0 }
+    }
+}
+
+impl Pieces for Text {
+    fn more(&mut self, _: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
+        let end = self.text.len().min(self.sent + PIECE_BYTES);
+        out.extend_from_slice(&self.text.as_bytes()[self.sent..end]);
+        self.sent = end;
+        Ok(end < self.text.len())
+    }
 }
 
 fn success(data: Value) -> Response {
-    json_text(&json!({"status": "success", "data": data})).into_response()
+    enveloped(data).into_response()
+}
+
+fn enveloped(data: Value) -> ([(HeaderName, &'static str); 1], String) {
+    let mut envelope = Map::new();
+    // Moved: a copy of a long tree takes as much again.
+    envelope.insert("data".to_owned(), data);
+    envelope.insert("status".to_owned(), "success".into());
+    json_text(&envelope)
 }
 
 /// What a request came to, as its answer; a refusal is counted and put into

@@ -59,7 +59,7 @@ async fn answer(
     };
     let (asked, texts) = context.block_in(&context.work.readers, work).await??;
     let list = List::new(texts, limit, |text: &String, out| put_text(text, out));
-    stream::respond(asked, "application/json", list, ()).await
+    stream::respond(asked, stream::JSON, list, ()).await
 }
 
 /// Names, or the values of `label`, sorted, each once.

@@ -1,7 +1,7 @@
 //! Compression of answers, piece by piece, as the reader accepts it.
 //!
 //! Each piece is flushed, so that a reader gets it before the next one is made. Short answers are
-//! sent as they are. Tested by `tests/http/promql_limits.rs`.
+//! sent as they are. Tested by `tests/http/promql_answers.rs`.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use flate2::Compression;
@@ -40,8 +40,7 @@ impl Accepts {
         let words = words.flat_map(|line| line.split(','));
         let names = words.filter_map(|word| {
             let (name, weight) = word.split_once(';').unwrap_or((word, ""));
-            let is_refused = matches!(weight.replace(' ', "").as_str(), "q=0" | "q=0.0" | "q=0.00");
-            (!is_refused).then(|| name.trim())
+            (!is_zero(weight)).then(|| name.trim())
         });
         let names: Vec<&str> = names.collect();
         let has = |wanted: &str| names.iter().any(|name| name.eq_ignore_ascii_case(wanted));
@@ -51,6 +50,13 @@ impl Accepts {
             _ => Self::Plain,
         }
     }
+}
+
+/// Whether a weight such as `q=0.000` says that a coding is not acceptable.
+fn is_zero(weight: &str) -> bool {
+    let value = weight.trim().strip_prefix(['q', 'Q']);
+    let value = value.and_then(|value| value.trim_start().strip_prefix('='));
+    value.is_some_and(|value| value.trim().parse() == Ok(0.0))
 }
 
 impl Packing {

@@ -12,8 +12,6 @@ use url::form_urlencoded;
 /// Selectors of one request.
 const SELECTORS_MAX: usize = 128;
 
-/// Bytes of a form, uncompressed: all selectors as long as they may be.
-const FORM_BYTES_MAX: usize = 8 << 20;
 /// Parameters of one request.
 const PARAMETERS_MAX: usize = 1024;
 
@@ -31,12 +29,13 @@ impl Parameters {
     /// Those of the body, then those of the path, as Prometheus looks for them.
     ///
     /// # Errors
-    /// 400 if they are too many, 413 and 415 if the body is too long or not a form, and errors of
-    /// its compression.
+    /// 400 if they are too many, 413 and 415 if the body is longer than `form_bytes_max` or not a
+    /// form, and errors of its compression.
     pub(super) fn read(
         uri: &Uri,
         headers: &HeaderMap,
         received: &Received,
+        form_bytes_max: usize,
     ) -> Result<Self, Answer> {
         let owned =
             |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned());
@@ -49,7 +48,7 @@ impl Parameters {
                 let text = "parameters in a body must be application/x-www-form-urlencoded";
                 return Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
             }
-            let body = received.unpacked_within(FORM_BYTES_MAX)?;
+            let body = received.unpacked_within(form_bytes_max)?;
             parameters.extend(form_urlencoded::parse(&body).map(owned).take(most));
         }
         let path = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
@@ -60,6 +59,13 @@ impl Parameters {
                 "more than {PARAMETERS_MAX} parameters"
             ))),
         }
+    }
+
+    /// Bytes of memory they hold.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let texts = self.0.iter();
+        let texts = texts.map(|(name, value)| name.capacity() + value.capacity());
+        texts.sum::<usize>() + self.0.capacity() * size_of::<(String, String)>()
     }
 
     /// The value of a parameter that may be there once; an empty one counts as missing.

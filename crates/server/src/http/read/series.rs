@@ -33,7 +33,7 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
     let list = List::new(named, limit, |one: &Named, out| {
         put_labels(&one.labels, out)
     });
-    stream::respond(asked, "application/json", list, ()).await
+    stream::respond(asked, stream::JSON, list, ()).await
 }
 
 /// Appends `{"__name__":"up","job":"a"}`.

@@ -14,7 +14,9 @@ use crate::observe::reads::add;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::future::BoxFuture;
 use futures_util::stream;
+use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +31,9 @@ pub(super) const PIECE_TIME: Duration = Duration::from_millis(100);
 /// that is sent, and the rows that they are made of.
 const MEMORY_BYTES: usize = 4 << 20;
 
+/// The type of answers that are compressed.
+pub(super) const JSON: &str = "application/json";
+
 /// Makes an answer piece by piece.
 pub(super) trait Pieces: Send + 'static {
     /// Appends the next piece, of about [`PIECE_BYTES`], to `out`; false where
@@ -37,6 +42,12 @@ pub(super) trait Pieces: Send + 'static {
     /// # Errors
     /// What ends the answer.
     fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer>;
+
+    /// Comes with what ends the answer while it waits for a thread or for its reader, if anything
+    /// does.
+    fn ended(&self) -> BoxFuture<'static, Answer> {
+        Box::pin(pending())
+    }
 }
 
 /// A piece, and whether another follows.
@@ -57,7 +68,7 @@ pub(super) async fn respond(
     let memory = asked.permits().memory(MEMORY_BYTES)?;
     // What is no JSON has a compression of its own, or is made for files.
     let accepts = match content_type {
-        "application/json" => asked.accepts,
+        JSON => asked.accepts,
         _ => Accepts::Plain,
     };
     let maker = Maker {
@@ -69,9 +80,11 @@ pub(super) async fn respond(
     let (work, (first, follows)) = next(maker).await?;
     let mut head = HeaderMap::new();
     head.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if content_type == JSON {
+        head.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
     if let Some(name) = work.packing.as_ref().and_then(Packing::name) {
         head.insert(header::CONTENT_ENCODING, name);
-        head.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     }
     if !follows {
         return Ok((StatusCode::OK, head, first).into_response());
@@ -115,17 +128,22 @@ async fn make<P: Pieces>(mut work: Maker<P>, mut piece: Piece, sender: mpsc::Sen
     let counters = context.shared.protocols.reads.of(work.asked.endpoint);
     loop {
         let follows = piece.1;
-        let sent = tokio::time::timeout(STALL_MAX, sender.send(piece)).await;
-        if !matches!(sent, Ok(Ok(()))) {
-            add(&counters.cancelled, 1);
-            return;
-        }
-        if !follows {
-            // The last piece counts until it is taken, too.
-            let _ = tokio::time::timeout(STALL_MAX, sender.reserve()).await;
-            return;
-        }
-        match next(work).await {
+        let sent = tokio::time::timeout(STALL_MAX, sender.send(piece));
+        let made = match unless_ended(&work, sent).await {
+            Ok(Ok(Ok(()))) if !follows => {
+                // The last piece counts until it is taken, too.
+                let taken = tokio::time::timeout(STALL_MAX, sender.reserve());
+                let _ = unless_ended(&work, taken).await;
+                return;
+            }
+            Ok(Ok(Ok(()))) => next(work).await,
+            Ok(_) => {
+                add(&counters.cancelled, 1);
+                return;
+            }
+            Err(answer) => Err(answer),
+        };
+        match made {
             Ok((rest, made)) => (work, piece) = (rest, made),
             Err(answer) => {
                 add(&counters.failed, 1);
@@ -136,9 +154,26 @@ async fn make<P: Pieces>(mut work: Maker<P>, mut piece: Piece, sender: mpsc::Sen
     }
 }
 
+/// What comes of `waiting`, unless the answer ends before.
+fn unless_ended<P: Pieces, T, F: Future<Output = T>>(
+    work: &Maker<P>,
+    waiting: F,
+) -> impl Future<Output = Result<T, Answer>> + use<P, T, F> {
+    let ended = work.pieces.ended();
+    async move {
+        tokio::select! {
+            biased;
+            done = waiting => Ok(done),
+            answer = ended => Err(answer),
+        }
+    }
+}
+
 async fn next<P: Pieces>(mut work: Maker<P>) -> Result<(Maker<P>, Piece), Answer> {
     let asked = Arc::clone(&work.asked);
-    let made = asked.context.block_in(asked.permits(), move || {
+    let thread = unless_ended(&work, asked.permits().thread()).await?;
+    let made = asked.context.block(move || {
+        let _thread = thread;
         let mut out = Vec::with_capacity(PIECE_BYTES);
         let follows = work.pieces.more(&work.asked, &mut out)?;
         let failed = |error: io::Error| {

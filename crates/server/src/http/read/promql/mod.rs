@@ -3,20 +3,24 @@
 //! ```text
 //! wanted      parameters of a query, in the order and the words of Prometheus
 //!   views     the series that it reads, each at one moment
-//!   result    its answer, piece by piece
+//!   result    its answer, piece by piece (rows, json, refusal)
 //! registry    queries that run, and those that took most
 //! text        what is answered from the text of a query alone
 //! ```
 //!
 //! A query runs on a thread that may block, one of `--promql-max-concurrency`; its columns are
 //! computed by threads that all queries share. It ends when its time is over, its peer leaves, or
-//! somebody cancels it. Between two pieces of its answer it holds no thread.
+//! somebody cancels it, also while it waits for a thread. Between two pieces of its answer it holds
+//! no thread, and its time stands still: the reader has the time that it has for any answer.
 //!
-//! Tested by `tests/http/promql.rs` and `promql_limits.rs`, and beside Prometheus by `tests/promql`.
+//! Tested by `tests/http/promql*.rs`, and beside Prometheus by `tests/promql`.
 
+mod json;
 mod queries;
+mod refusal;
 mod registry;
 mod result;
+mod rows;
 mod text;
 mod views;
 mod wanted;
@@ -69,7 +73,7 @@ async fn answer(
     );
     let left = Left(Arc::clone(&listed.running));
     let answering = Answering::new(wanted, listed);
-    stream::respond(asked, "application/json", answering, left).await
+    stream::respond(asked, stream::JSON, answering, left).await
 }
 
 /// Cancels a query whose peer leaves.

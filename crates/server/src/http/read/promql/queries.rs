@@ -29,7 +29,7 @@ pub(crate) async fn cancel(
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
-    respond(&context, Endpoint::Query, request, |asked, _| {
+    respond(&context, Endpoint::Cancel, request, |asked, _| {
         let registry = &asked.context.work.registry;
         let missing = || {
             let text = format!("no query {id} is running");

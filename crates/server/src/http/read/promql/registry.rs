@@ -1,9 +1,10 @@
 //! The queries that run, and those that took most.
 //!
-//! A query is listed from its request until its answer was taken; whoever may may cancel it.
-//! What ended is kept by its text, a bounded number of texts.
+//! A query is listed from its request until its answer was taken; whoever may may cancel it. Its
+//! time runs while it waits and while it is evaluated, not while its reader takes a piece.
+//! What ended is kept by its text, a bounded number of texts; those that cannot be parsed are not.
 //!
-//! Tested by `tests/http/promql_limits.rs`.
+//! Tested by `tests/http/promql_running.rs`.
 
 use latewood_promql::Times;
 use latewood_promql::source::Interrupt;
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::Notify;
 
 /// Texts that are remembered.
 const TEXTS_MAX: usize = 1000;
@@ -35,8 +37,15 @@ pub(crate) struct Running {
     times: Times,
     began: Instant,
     began_ms: u64,
-    ends: Instant,
+    /// The time that it may take.
+    longest: Duration,
+    /// For how long its reader was waited for, in nanoseconds.
+    idle_ns: AtomicU64,
     is_cancelled: AtomicBool,
+    /// Told when it is cancelled.
+    cancelled: Notify,
+    /// Whether its text is a query.
+    is_parsed: AtomicBool,
 }
 
 /// What queries of one text took.
@@ -72,10 +81,11 @@ impl Registry {
             times,
             began,
             began_ms: since_epoch.map_or(0, |since| since.as_millis() as u64),
-            ends: began
-                .checked_add(longest)
-                .unwrap_or(began + Duration::from_secs(1 << 30)),
+            longest,
+            idle_ns: AtomicU64::new(0),
             is_cancelled: AtomicBool::new(false),
+            cancelled: Notify::new(),
+            is_parsed: AtomicBool::new(false),
         });
         self.running.lock().insert(running.id, Arc::clone(&running));
         Listed {
@@ -148,6 +158,9 @@ impl Registry {
     /// Takes a query out, and adds what it took.
     fn end(&self, query: &Running) {
         self.running.lock().remove(&query.id);
+        if !query.is_parsed.load(Ordering::Relaxed) {
+            return;
+        }
         let mut ended = self.ended.lock();
         if ended.len() >= TEXTS_MAX && !ended.contains_key(&query.text) {
             // Whoever ran longest ago gives way.
@@ -164,7 +177,7 @@ impl Registry {
             last: now,
         });
         one.count += 1;
-        one.total += now - query.began;
+        one.total += query.worked();
         one.range_ms = query.times.end_ms.saturating_sub(query.times.start_ms);
         one.last = now;
     }
@@ -180,9 +193,42 @@ impl Running {
     /// Ends it soon.
     pub(super) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
+        self.cancelled.notify_one();
     }
 
-    /// Whether somebody ended it; its time may be over all the same.
+    /// Says that its text is a query.
+    pub(super) fn parsed(&self) {
+        self.is_parsed.store(true, Ordering::Relaxed);
+    }
+
+    /// Says that its reader was waited for.
+    pub(super) fn idled(&self, idle: Duration) {
+        let idle_ns = u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX);
+        self.idle_ns.fetch_add(idle_ns, Ordering::Relaxed);
+    }
+
+    /// The time that it took till now, without that of its reader.
+    pub(super) fn worked(&self) -> Duration {
+        let idle = Duration::from_nanos(self.idle_ns.load(Ordering::Relaxed));
+        self.began.elapsed().saturating_sub(idle)
+    }
+
+    /// Comes when it must end while it waits: for a thread first, where its time runs, or later,
+    /// where it does not.
+    pub(super) async fn ended(self: Arc<Self>, has_begun: bool) -> Interrupt {
+        let time = async {
+            match has_begun {
+                true => std::future::pending().await,
+                false => tokio::time::sleep(self.longest.saturating_sub(self.worked())).await,
+            }
+        };
+        tokio::select! {
+            () = self.cancelled.notified() => Interrupt::Canceled,
+            () = time => Interrupt::Timeout,
+        }
+    }
+
+    /// Whether somebody ended it.
     pub(super) fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Relaxed)
     }
@@ -199,7 +245,7 @@ impl Running {
     pub(super) fn check(&self) -> Result<(), Interrupt> {
         match self.is_cancelled() {
             true => Err(Interrupt::Canceled),
-            false if Instant::now() >= self.ends => Err(Interrupt::Timeout),
+            false if self.worked() >= self.longest => Err(Interrupt::Timeout),
             false => Ok(()),
         }
     }
@@ -215,8 +261,8 @@ impl Drop for Listed {
 
 /// The text without what is too long to show.
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(TEXT_BYTES_MAX) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
+    match text.len() > TEXT_BYTES_MAX {
+        true => format!("{}...", &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]),
+        false => text.to_owned(),
     }
 }

@@ -3,33 +3,32 @@
 //! The first piece is large, so that an error that comes late still has its status; behind it an
 //! error breaks the answer off.
 
+use super::json::{Stamps, put_column, put_head, put_texts};
+use super::refusal::{before_evaluation, refusal};
 use super::registry::Listed;
+use super::rows::{Row, Rows};
+use super::text::{PLAN_BYTES, TREE_BYTES};
 use super::views::Views;
 use super::wanted::Wanted;
 use crate::http::answer::Answer;
 use crate::http::read::asked::Asked;
 use crate::http::read::list::put_text;
-use crate::http::read::series::put_labels;
 use crate::http::read::stream::{PIECE_BYTES, Pieces};
 use crate::observe::reads::add;
-use axum::http::StatusCode;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use latewood_promql::QUERY_BYTES_MAX;
 use latewood_promql::annotation::{Annotations, Level};
-use latewood_promql::column::{Column, Grid};
-use latewood_promql::engine::{Error, EvalError, Evaluation, Query, Stats, Value};
-use latewood_promql::labels::Labels;
-use latewood_promql::number::{push_json, push_plain, push_seconds, push_short_seconds};
+use latewood_promql::engine::{EvalError, Evaluation, Query, Stats, Value};
+use latewood_promql::number::{push_plain, push_short_seconds};
 use latewood_promql::source::Interrupt;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Bytes of the first piece.
 const FIRST_BYTES: usize = 1 << 20;
-/// Warnings, and information, that are told of.
-const ANNOTATIONS_MAX: usize = 10;
-/// The status of a query whose client left, as Prometheus has it.
-const CLIENT_CLOSED: u16 = 499;
-/// Bytes of a sample in a vector that is being answered, beside its labels.
+/// Bytes of a sample, the unit of `peakSamples`.
 const SAMPLE_BYTES: usize = 16;
 
 /// A query and its answer.
@@ -41,21 +40,17 @@ pub(super) struct Answering {
     /// Whether there are more than the limit.
     is_cut: bool,
     began: Option<Instant>,
-    /// What it reads, once it has begun.
-    views: Option<Arc<Views>>,
+    /// Since when its reader is waited for.
+    idle_since: Option<Instant>,
+    /// Late samples that were merged.
+    late: u64,
     listed: Listed,
 }
 
 enum State {
     New,
     Range(Box<Evaluation<'static>>, Stamps, Arc<Views>),
-    Rows(std::vec::IntoIter<Row>, Annotations, Stats),
-}
-
-/// A series of the result of an instant query.
-enum Row {
-    Sample(Labels, (i64, f64)),
-    Samples(Labels, Vec<(i64, f64)>),
+    Rows(Rows, Annotations, Stats),
 }
 
 impl Answering {
@@ -66,7 +61,8 @@ impl Answering {
             written: 0,
             is_cut: false,
             began: None,
-            views: None,
+            idle_since: None,
+            late: 0,
             listed,
         }
     }
@@ -76,22 +72,20 @@ impl Answering {
         self.began = Some(Instant::now());
         let wanted = &self.wanted;
         let running = Arc::clone(&self.listed.running);
-        running
-            .check()
-            .map_err(|error| refusal(EvalError::from(error).into(), None))?;
+        running.check().map_err(before_evaluation)?;
+        let text_bytes = wanted.text.len().min(QUERY_BYTES_MAX);
+        asked.hold_bytes(text_bytes * PLAN_BYTES)?;
+        let _tree_memory = asked.permits().memory(text_bytes * TREE_BYTES)?;
         let query = Query::new(&wanted.text).map_err(|error| refusal(error, None))?;
-        let samples_max = wanted
-            .settings
-            .samples_max
-            .min(wanted.settings.memory_bytes_max / 16);
-        let views = Arc::new(Views::new(Arc::clone(asked), running, samples_max));
-        self.views = Some(Arc::clone(&views));
+        running.parsed();
+        let views = Arc::new(Views::new(Arc::clone(asked), running));
         let refused = |error| refusal(error, Some(&views));
         if wanted.is_range {
             let source = Arc::clone(&views);
             let evaluation = query.begin(wanted.times, wanted.settings.clone(), source);
             let evaluation = evaluation.map_err(refused)?;
             put_head("matrix", out);
+            out.push(b'[');
             let stamps = Stamps::of(evaluation.grid());
             self.state = State::Range(Box::new(evaluation), stamps, views);
             return Ok(false);
@@ -100,6 +94,7 @@ impl Answering {
         let outcome = query
             .instant(at_ms, &wanted.settings, &*views)
             .map_err(refused)?;
+        self.late = views.late();
         let rows: Vec<Row> = match outcome.value {
             Value::Scalar(value) => {
                 put_head("scalar", out);
@@ -132,9 +127,9 @@ impl Answering {
                 matrix.into_iter().map(row).collect()
             }
         };
-        asked.hold_bytes(outcome.stats.samples * SAMPLE_BYTES)?;
+        asked.hold_bytes(rows.iter().map(Row::memory_bytes).sum())?;
         out.push(b'[');
-        self.state = State::Rows(rows.into_iter(), outcome.annotations, outcome.stats);
+        self.state = State::Rows(Rows::new(rows), outcome.annotations, outcome.stats);
         Ok(false)
     }
 
@@ -169,9 +164,12 @@ impl Answering {
     }
 
     fn stats(&self, stats: Stats) -> serde_json::Value {
-        let asked = self.listed.running.began();
-        let began = self.began.unwrap_or(asked);
-        let (queued_s, ran_s) = ((began - asked).as_secs_f64(), began.elapsed().as_secs_f64());
+        let running = &self.listed.running;
+        let queued = self
+            .began
+            .map_or(Duration::ZERO, |began| began - running.began());
+        let ran_s = running.worked().saturating_sub(queued).as_secs_f64();
+        let queued_s = queued.as_secs_f64();
         let mut shown = json!({
             "timings": {
                 "evalTotalTime": ran_s,
@@ -192,7 +190,7 @@ impl Answering {
             shown["latewood"] = json!({
                 "samplesDecoded": stats.samples_read,
                 "samplesFromStatistics": 0,
-                "lateSamplesMerged": self.views.as_ref().map_or(0, |views| views.late()),
+                "lateSamplesMerged": self.late,
                 "peakBytes": stats.peak_bytes,
             });
         }
@@ -200,17 +198,18 @@ impl Answering {
     }
 }
 
-impl Pieces for Answering {
-    fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
-        let is_first = matches!(self.state, State::New);
-        if is_first && self.begin(asked, out)? {
-            return Ok(false);
-        }
-        let bytes_max = if is_first { FIRST_BYTES } else { PIECE_BYTES };
+impl Answering {
+    /// Appends series to the result; true where there are no more.
+    fn put_series(
+        &mut self,
+        asked: &Asked,
+        out: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<bool, Answer> {
         let limit = self.wanted.limit.unwrap_or(usize::MAX);
         let (written_before, mut samples) = (self.written, 0);
         let (written, is_cut) = (&mut self.written, &mut self.is_cut);
-        let mut next = |out: &mut Vec<u8>| {
+        let mut begins = |out: &mut Vec<u8>| {
             *is_cut |= *written == limit;
             let takes = *written < limit;
             if takes && *written > 0 {
@@ -223,12 +222,9 @@ impl Pieces for Answering {
         match &mut self.state {
             State::New => {}
             State::Range(evaluation, stamps, views) => {
-                if is_first {
-                    out.push(b'[');
-                }
                 while !is_over && out.len() < bytes_max {
                     let more = evaluation.more(&mut |labels, column| {
-                        if next(out) {
+                        if begins(out) {
                             samples += column.len();
                             put_column(labels, column, stamps, out);
                         }
@@ -237,27 +233,39 @@ impl Pieces for Answering {
                     is_over = !more.map_err(|error| refusal(error, Some(views)))?;
                 }
             }
-            State::Rows(rows, ..) => {
-                while out.len() < bytes_max {
-                    let Some(row) = rows.next() else {
-                        is_over = true;
-                        break;
-                    };
-                    if next(out) {
-                        samples += row.put(out);
-                    }
-                }
-            }
+            State::Rows(rows, ..) => (is_over, samples) = rows.put(out, bytes_max, begins),
         }
         add(&asked.counters().items, self.written - written_before);
         add(&asked.counters().samples, samples);
-        if !is_over {
+        Ok(is_over)
+    }
+}
+
+impl Pieces for Answering {
+    fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
+        let running = Arc::clone(&self.listed.running);
+        if let Some(since) = self.idle_since.take() {
+            running.idled(since.elapsed());
+        }
+        let is_first = matches!(self.state, State::New);
+        if is_first && self.begin(asked, out)? {
+            return Ok(false);
+        }
+        // The time of what is evaluated already does not count.
+        if running.is_cancelled() {
+            return Err(refusal(EvalError::from(Interrupt::Canceled).into(), None));
+        }
+        let bytes_max = if is_first { FIRST_BYTES } else { PIECE_BYTES };
+        if !self.put_series(asked, out, bytes_max)? {
+            self.idle_since = Some(Instant::now());
             return Ok(true);
         }
         out.push(b']');
+        // What it read goes now, not when its reader has all.
         let (annotations, stats) = match std::mem::replace(&mut self.state, State::New) {
             State::New => (Annotations::default(), Stats::default()),
-            State::Range(evaluation, ..) => {
+            State::Range(evaluation, _, views) => {
+                self.late = views.late();
                 let outcome = evaluation.outcome();
                 (outcome.annotations, outcome.stats)
             }
@@ -266,139 +274,10 @@ impl Pieces for Answering {
         self.end(annotations, stats, out);
         Ok(false)
     }
-}
 
-impl Row {
-    /// Appends it; how many samples it has.
-    fn put(&self, out: &mut Vec<u8>) -> usize {
-        match self {
-            Self::Sample(labels, (time_ms, value)) => {
-                put_metric(labels, out);
-                out.extend_from_slice(b",\"value\":");
-                put_sample(*time_ms, *value, out);
-                out.push(b'}');
-                1
-            }
-            Self::Samples(labels, samples) => {
-                put_metric(labels, out);
-                put_values(samples.iter().copied(), out);
-                samples.len()
-            }
-        }
+    fn ended(&self) -> BoxFuture<'static, Answer> {
+        let running = Arc::clone(&self.listed.running);
+        let has_begun = self.began.is_some();
+        Box::pin(running.ended(has_begun).map(before_evaluation))
     }
-}
-
-/// The answer for an error of a query.
-fn refusal(error: Error, views: Option<&Arc<Views>>) -> Answer {
-    let (status, error_type) = match &error {
-        Error::Parse(_) | Error::Prepare(_) | Error::Type(_) => {
-            return Answer::parameter("query", error);
-        }
-        Error::Eval(EvalError::Source(_)) => {
-            if let Some(answer) = views.and_then(|views| views.take_refusal()) {
-                return answer;
-            }
-            (StatusCode::UNPROCESSABLE_ENTITY, "execution")
-        }
-        Error::Eval(EvalError::Interrupt(Interrupt::Timeout)) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "timeout")
-        }
-        Error::Eval(EvalError::Interrupt(Interrupt::Canceled)) => {
-            let status = StatusCode::from_u16(CLIENT_CLOSED);
-            (
-                status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE),
-                "canceled",
-            )
-        }
-        Error::Eval(EvalError::Crowded) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
-        Error::Eval(_) => (StatusCode::UNPROCESSABLE_ENTITY, "execution"),
-    };
-    let mut answer = Answer::new(status, error.to_string());
-    answer.error_type = Some(error_type);
-    answer
-}
-
-fn put_head(kind: &str, out: &mut Vec<u8>) {
-    let head = format!("{{\"status\":\"success\",\"data\":{{\"resultType\":\"{kind}\",\"result\":");
-    out.extend_from_slice(head.as_bytes());
-}
-
-/// Appends `,"warnings":[...]`, unless there are none.
-fn put_texts(name: &str, one: &str, mut texts: Vec<String>, out: &mut Vec<u8>) {
-    if texts.is_empty() {
-        return;
-    }
-    let omitted = texts.len().saturating_sub(ANNOTATIONS_MAX);
-    if omitted > 0 {
-        texts.truncate(ANNOTATIONS_MAX);
-        texts.push(format!("{omitted} more {one} annotations omitted"));
-    }
-    out.extend_from_slice(format!(",\"{name}\":").as_bytes());
-    out.extend_from_slice(json!(texts).to_string().as_bytes());
-}
-
-/// Appends `{"metric":{...}`.
-fn put_metric(labels: &Labels, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"metric\":");
-    put_labels(labels, out);
-}
-
-/// What stands before the value at each step: `[1700000000.123,"`, written once.
-struct Stamps {
-    text: Vec<u8>,
-    /// Where each one ends.
-    ends: Vec<usize>,
-}
-
-impl Stamps {
-    fn of(grid: Grid) -> Self {
-        let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(grid.steps));
-        for step in 0..grid.steps {
-            text.push(b'[');
-            push_seconds(&mut text, grid.time_ms(step));
-            text.extend_from_slice(b",\"");
-            ends.push(text.len());
-        }
-        Self { text, ends }
-    }
-
-    fn get(&self, step: usize) -> &[u8] {
-        let start = step.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.text[start..self.ends[step]]
-    }
-}
-
-fn put_column(labels: &Labels, column: &Column, stamps: &Stamps, out: &mut Vec<u8>) {
-    put_metric(labels, out);
-    out.extend_from_slice(b",\"values\":[");
-    for (at, step) in column.present().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(stamps.get(step));
-        push_json(out, column.values[step]);
-        out.extend_from_slice(b"\"]");
-    }
-    out.extend_from_slice(b"]}");
-}
-
-/// Appends `,"values":[...]}`.
-fn put_values(samples: impl Iterator<Item = (i64, f64)>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b",\"values\":[");
-    for (at, (time_ms, value)) in samples.enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        put_sample(time_ms, value, out);
-    }
-    out.extend_from_slice(b"]}");
-}
-
-/// Appends `[1700000000.123,"1.5"]`.
-fn put_sample(time_ms: i64, value: f64, out: &mut Vec<u8>) {
-    out.push(b'[');
-    push_seconds(out, time_ms);
-    out.extend_from_slice(b",\"");
-    push_json(out, value);
-    out.extend_from_slice(b"\"]");
 }

@@ -1,27 +1,30 @@
 //! The series of the database as a source of PromQL.
 //!
-//! Each series is read at the moment its selector is evaluated. A selector that stands in a query
-//! twice with the same span finds the same samples both times, so that `x / x` is 1.
+//! Each series is read at the moment its selector is evaluated. Those of a selector are taken in
+//! parts, between which an EXEC may run. A selector that stands in a query twice with the same span
+//! finds the same samples both times, so that `x / x` is 1.
 //!
 //! Tested by `tests/http/promql.rs` and `tests/promql`.
 
 use super::registry::Running;
 use crate::http::answer::Answer;
+use crate::http::labelled::Named;
 use crate::http::read::asked::{Asked, Unreadable, raw};
 use crate::http::read::parameters::Span;
-use latewood_engine::{SeriesRef, Sink, View};
-use latewood_promql::source::{Found, Interrupt, Matcher, Samples, Source, SourceError};
+use latewood_engine::{SeriesRef, SeriesView, Sink, View};
+use latewood_promql::source::{Found, Hold, Interrupt, Matcher, Source, SourceError, Take};
 use parking_lot::{Mutex, RwLock};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Series that are taken under one share of the exec lock.
+const PART_SERIES: usize = 2048;
+
 /// What a query reads.
 pub(super) struct Views {
     asked: Arc<Asked>,
     running: Arc<Running>,
-    /// Samples of a series that may be held at a time.
-    samples_max: usize,
     held: RwLock<Vec<Arc<Held>>>,
     selected: Mutex<Vec<Selected>>,
     /// Late samples of the series found.
@@ -36,6 +39,9 @@ struct Held {
     view: View,
 }
 
+/// Bytes of a series that is held beside those of its view.
+const EACH_BYTES: usize = size_of::<Held>() - size_of::<View>() + 64;
+
 /// What a selector found.
 struct Selected {
     matchers: Vec<Matcher>,
@@ -45,11 +51,10 @@ struct Selected {
 
 impl Views {
     /// Nothing yet.
-    pub(super) fn new(asked: Arc<Asked>, running: Arc<Running>, samples_max: usize) -> Self {
+    pub(super) fn new(asked: Arc<Asked>, running: Arc<Running>) -> Self {
         Self {
             asked,
             running,
-            samples_max,
             held: RwLock::default(),
             selected: Mutex::default(),
             late: AtomicU64::new(0),
@@ -73,20 +78,38 @@ impl Views {
         SourceError(text)
     }
 
-    fn find(&self, matchers: &[Matcher], span: Span) -> Result<Vec<Found>, Answer> {
-        let named = self.asked.find(&[matchers.to_vec()], Unreadable::Refuse)?;
-        let refs: Vec<SeriesRef> = named.iter().map(|one| one.series.clone()).collect();
-        let shared = self.asked.shared();
-        let views = {
-            let _shared_lock = shared.exec_lock.share_beside_loops();
-            shared.db.views(&refs, &raw(span), false)
-        };
-        self.asked.hold_bytes(views.len() * size_of::<Held>())?;
+    fn find(
+        &self,
+        matchers: &[Matcher],
+        span: Span,
+        hold: &mut Hold<'_>,
+    ) -> Result<Vec<Found>, SourceError> {
+        let named = self.asked.find(&[matchers.to_vec()], Unreadable::Refuse);
+        let named = named.map_err(|answer| self.refuse(answer))?;
+        let (shared, query) = (self.asked.shared(), raw(span));
+        let mut found = Vec::with_capacity(named.len());
+        for part in named.chunks(PART_SERIES) {
+            let refs: Vec<SeriesRef> = part.iter().map(|one| one.series.clone()).collect();
+            let views = {
+                let _shared_lock = shared.exec_lock.share_beside_loops();
+                shared.db.views(&refs, &query, false)
+            };
+            let each = |one: &SeriesView| EACH_BYTES + one.view.memory_bytes();
+            let held_bytes = views.iter().map(each).sum();
+            self.keep(views, part, &mut found);
+            if hold(held_bytes).is_break() || self.check().is_err() {
+                return Err(interrupted());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Keeps views of the series in `part`, and says so in `found`.
+    fn keep(&self, views: Vec<SeriesView>, part: &[Named], found: &mut Vec<Found>) {
         let late: usize = views.iter().map(|one| one.view.late()).sum();
         self.late.fetch_add(late as u64, Ordering::Relaxed);
         let mut held = self.held.write();
-        let mut found = Vec::with_capacity(views.len());
-        let mut named = named.into_iter();
+        let mut named = part.iter();
         for one in views {
             // A series that was removed meanwhile has no view.
             let Some(labels) = named.find(|named| named.series.key == one.key) else {
@@ -94,15 +117,19 @@ impl Views {
             };
             found.push(Found {
                 handle: held.len(),
-                labels: labels.labels,
+                labels: labels.labels.clone(),
             });
             held.push(Arc::new(Held {
                 key: one.key,
                 view: one.view,
             }));
         }
-        Ok(found)
     }
+}
+
+/// A source that ends early says anything.
+fn interrupted() -> SourceError {
+    SourceError("interrupted".to_owned())
 }
 
 impl Source for Views {
@@ -111,6 +138,7 @@ impl Source for Views {
         matchers: &[Matcher],
         from_ms: i64,
         to_ms: i64,
+        hold: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError> {
         let span = Span { from_ms, to_ms };
         let mut selected = self.selected.lock();
@@ -120,9 +148,7 @@ impl Source for Views {
         if let Some(known) = known {
             return Ok(known.found.clone());
         }
-        let found = self
-            .find(matchers, span)
-            .map_err(|answer| self.refuse(answer))?;
+        let found = self.find(matchers, span, hold)?;
         selected.push(Selected {
             matchers: matchers.to_vec(),
             span,
@@ -136,23 +162,20 @@ impl Source for Views {
         handle: usize,
         from_ms: i64,
         to_ms: i64,
-        into: &mut Samples,
+        take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
         let Some(held) = self.held.read().get(handle).cloned() else {
             return Ok(());
         };
         let query = raw(Span { from_ms, to_ms });
         let mut rows = Rows {
-            into,
+            take,
             running: &self.running,
-            samples_max: self.samples_max,
         };
         let read = held.view.narrow(from_ms, to_ms).run(&query, &mut rows);
         read.map_err(|error| self.refuse(Answer::of_series(&error, &held.key)))?;
-        match self.running.is_cancelled() {
-            true => Err(SourceError("interrupted".to_owned())),
-            false => Ok(()),
-        }
+        // One that ended early must not pass for a shorter series.
+        self.running.check().map_err(|_| interrupted())
     }
 
     fn check(&self) -> Result<(), Interrupt> {
@@ -160,25 +183,18 @@ impl Source for Views {
     }
 }
 
-/// Takes the samples of a series.
-struct Rows<'a> {
-    into: &'a mut Samples,
+/// Hands on the samples of a series.
+struct Rows<'a, 'b> {
+    take: &'a mut Take<'b>,
     running: &'a Running,
-    samples_max: usize,
 }
 
-impl Sink for Rows<'_> {
+impl Sink for Rows<'_, '_> {
     fn rows(&mut self, timestamps: &[i64], values: &[f64], _: usize) -> ControlFlow<()> {
-        self.into.timestamps.extend_from_slice(timestamps);
-        self.into.values.extend_from_slice(values);
-        // Whoever reads asks for the limit of samples and the memory then.
-        match self.into.timestamps.len() > self.samples_max {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        (self.take)(timestamps, values)
     }
 
     fn is_cancelled(&self) -> bool {
-        self.running.is_cancelled()
+        self.running.check().is_err()
     }
 }

@@ -5,12 +5,13 @@ use crate::http::context::Context;
 use crate::http::read::parameters::Parameters;
 use latewood_promql::Times;
 use latewood_promql::engine::Settings;
-use latewood_wire::prometheus::time::{parse_duration, parse_time};
+use latewood_wire::prometheus::time::{parse_duration_ns, parse_time};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Steps of a range query, beside the first.
-const STEPS_MAX: i64 = 11_000;
+const STEPS_MAX: i128 = 11_000;
+const NS_PER_MS: i64 = 1_000_000;
 
 /// A query that was asked for.
 pub(super) struct Wanted {
@@ -45,10 +46,7 @@ impl Wanted {
         let options = &context.shared.settings.promql;
         let longest = Duration::from_millis(options.timeout_ms);
         let longest = timeout(parameters)?.map_or(longest, |wanted| wanted.min(longest));
-        let lookback_ms = match lookback_ms(parameters)? {
-            0 => options.lookback_ms as i64,
-            lookback_ms => lookback_ms,
-        };
+        let lookback_ms = lookback_ms(parameters)?.unwrap_or(options.lookback_ms as i64);
         Ok(Self {
             text: parameters.first("query").to_owned(),
             times,
@@ -87,14 +85,17 @@ fn range(parameters: &Parameters) -> Result<Times, Answer> {
         let wrong = "end timestamp must not be before start time";
         return Err(Answer::parameter("end", wrong));
     }
-    let step_ms = parse_duration(parameters.first("step"));
-    let step_ms = step_ms.map_err(|error| Answer::parameter("step", error))?;
+    let step_ns = parse_duration_ns(parameters.first("step"));
+    let step_ns = step_ns.map_err(|error| Answer::parameter("step", error))?;
+    // Steps are whole milliseconds.
+    let step_ms = step_ns / NS_PER_MS;
     if step_ms <= 0 {
         let wrong = "zero or negative query resolution step widths are not accepted. Try a \
                      positive integer";
         return Err(Answer::parameter("step", wrong));
     }
-    if end_ms.saturating_sub(start_ms) / step_ms > STEPS_MAX {
+    let span_ns = (i128::from(end_ms) - i128::from(start_ms)) * i128::from(NS_PER_MS);
+    if span_ns / i128::from(step_ns) > STEPS_MAX {
         return Err(Answer::bad(
             "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the \
              query resolution (?step=XX)",
@@ -113,34 +114,50 @@ fn timeout(parameters: &Parameters) -> Result<Option<Duration>, Answer> {
     if text.is_empty() {
         return Ok(None);
     }
-    let timeout_ms = parse_duration(text).map_err(|error| Answer::parameter("timeout", error))?;
-    match u64::try_from(timeout_ms) {
-        Ok(timeout_ms) if timeout_ms > 0 => Ok(Some(Duration::from_millis(timeout_ms))),
+    let timeout_ns = parse_duration_ns(text);
+    let timeout_ns = timeout_ns.map_err(|error| Answer::parameter("timeout", error))?;
+    match u64::try_from(timeout_ns) {
+        Ok(timeout_ns) if timeout_ns > 0 => Ok(Some(Duration::from_nanos(timeout_ns))),
         _ => {
-            let wrong = format!("timeout must be positive, got {}", seconds(timeout_ms));
+            let wrong = format!("timeout must be positive, got {}", shown(timeout_ns));
             Err(Answer::parameter("timeout", wrong))
         }
     }
 }
 
-/// What `lookback_delta` says; 0 where it does not say anything.
-fn lookback_ms(parameters: &Parameters) -> Result<i64, Answer> {
+/// What `lookback_delta` says, if it says anything.
+fn lookback_ms(parameters: &Parameters) -> Result<Option<i64>, Answer> {
     let text = parameters.first("lookback_delta");
     if text.is_empty() {
-        return Ok(0);
+        return Ok(None);
     }
-    let lookback_ms = parse_duration(text)
+    let lookback_ns = parse_duration_ns(text)
         .map_err(|error| Answer::bad(format!("error parsing lookback delta duration: {error}")))?;
-    // As in Prometheus, one that is not positive is none.
-    Ok(lookback_ms.max(0))
+    // As in Prometheus, one that is not positive is none, and one below a millisecond finds nothing.
+    Ok((lookback_ns > 0).then_some(lookback_ns / NS_PER_MS))
 }
 
-/// A duration that is not positive, as Go prints it.
-fn seconds(duration_ms: i64) -> String {
-    match duration_ms {
-        0 => "0s".to_owned(),
-        ms => format!("{}s", ms as f64 / 1000.0),
-    }
+/// A duration as Go prints it: `-1m30s`, `1.5ms`.
+fn shown(duration_ns: i64) -> String {
+    let (sign, ns) = match duration_ns {
+        0 => return "0s".to_owned(),
+        ns => (if ns < 0 { "-" } else { "" }, ns.unsigned_abs()),
+    };
+    let (unit, digits) = match ns {
+        ..1_000 => ("ns", 0),
+        1_000..1_000_000 => ("µs", 3),
+        1_000_000..1_000_000_000 => ("ms", 6),
+        _ => ("s", 9),
+    };
+    let scale = 10_u64.pow(digits);
+    let whole = match (unit, ns / scale) {
+        ("s", s @ 3600..) => format!("{}h{}m{}", s / 3600, s / 60 % 60, s % 60),
+        ("s", s @ 60..) => format!("{}m{}", s / 60, s % 60),
+        (_, whole) => whole.to_string(),
+    };
+    let fraction = format!(".{:0width$}", ns % scale, width = digits as usize);
+    let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+    format!("{sign}{whole}{fraction}{unit}")
 }
 
 fn now_ms() -> i64 {
