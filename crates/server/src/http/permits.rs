@@ -7,6 +7,7 @@
 
 use super::answer::Answer;
 use super::uploads::Uploads;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -23,6 +24,8 @@ pub(crate) struct Permits {
     places: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     threads: Arc<Semaphore>,
+    /// Answers that wait for their readers.
+    long_answers: Arc<Mutex<Vec<Arc<LongAnswer>>>>,
     /// Bodies on their way to these requests.
     pub(super) uploads: Uploads,
 }
@@ -37,6 +40,7 @@ impl Permits {
             places: Arc::new(Semaphore::new(places)),
             memory: Arc::new(Semaphore::new(MEMORY_PIECES)),
             threads: Arc::new(Semaphore::new(threads)),
+            long_answers: Arc::default(),
             uploads: Uploads::default(),
         }
     }
@@ -85,6 +89,61 @@ impl Permits {
             Answer::busy(text)
         })
     }
+
+    /// Lets an answer of `user` that holds `bytes` of memory wait for its reader, until what is
+    /// returned is dropped. One user's take half of the memory and three quarters of the places
+    /// at most, those of all users three quarters of the memory, so that short answers find some.
+    ///
+    /// # Errors
+    /// 503 if those of the user, or all, hold too much.
+    pub(super) fn long_answer(&self, user: &[u8], bytes: usize) -> Result<Waiting, Answer> {
+        let mut answers = self.long_answers.lock();
+        let all = answers.iter().map(|answer| answer.bytes).sum::<usize>() + bytes;
+        let own = || answers.iter().filter(|answer| *answer.user == *user);
+        let own_bytes = own().map(|answer| answer.bytes).sum::<usize>() + bytes;
+        let verb = self.verb;
+        if own_bytes > Self::memory_bytes_max() / 2 || own().count() >= self.places_max / 4 * 3 {
+            let text = format!("this user's requests to {verb} take all that one user may");
+            return Err(Answer::busy(text));
+        }
+        if all > Self::memory_bytes_max() / 4 * 3 {
+            let text = format!("other requests to {verb} use all the memory for long answers");
+            return Err(Answer::busy(text));
+        }
+        let answer = Arc::new(LongAnswer {
+            user: user.into(),
+            bytes,
+        });
+        answers.push(Arc::clone(&answer));
+        Ok(Waiting {
+            answer,
+            all: Arc::clone(&self.long_answers),
+        })
+    }
+}
+
+/// An answer that waits for its reader.
+struct LongAnswer {
+    user: Box<[u8]>,
+    bytes: usize,
+}
+
+/// Counts an answer that waits for its reader.
+pub(super) struct Waiting {
+    answer: Arc<LongAnswer>,
+    all: Arc<Mutex<Vec<Arc<LongAnswer>>>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut all = self.all.lock();
+        all.retain(|answer| !Arc::ptr_eq(answer, &self.answer));
+    }
+}
+
+/// Bytes that `memory` holds.
+pub(super) fn bytes_of(memory: &OwnedSemaphorePermit) -> usize {
+    memory.num_permits() * PIECE_BYTES
 }
 
 /// Gives back what `memory` holds for more than `bytes`.

@@ -197,3 +197,31 @@ fn a_slow_reader_gets_all_though_the_time_of_the_query_is_over() {
     assert!(rest.len() > 100 * 11_001 * 17, "{} bytes", rest.len());
     assert!(rest.ends_with(b"\r\n0\r\n\r\n"));
 }
+
+#[test]
+fn unread_answers_of_one_user_keep_no_query_of_another_out() {
+    let server = filled(&[]);
+    server
+        .client()
+        .ask("ACL SETUSER hog on >pw %R~* +@read +ping");
+    let query = path("query", &[("query", MANY_SAMPLES), ("time", "1e9")]);
+    let ask = |head: &str| {
+        let mut asks = Http::to(server.http());
+        asks.send(format!("GET {query} HTTP/1.1\r\nHost: x\r\n{head}\r\n").as_bytes());
+        asks
+    };
+    let mut unread = Vec::new();
+    let refused = loop {
+        assert!(unread.len() < 300, "no answer was refused");
+        let mut asks = ask("Authorization: Token hog:pw\r\n");
+        let head = asks.head();
+        if head.status != 200 {
+            break head;
+        }
+        unread.push(asks);
+    };
+    assert_eq!(refused.status, 503);
+    let mut other = Http::to(server.http());
+    assert_eq!(other.get("/api/v1/query?query=1").status, 200);
+    assert_eq!(ask("").head().status, 200);
+}

@@ -8,7 +8,7 @@ use crate::http::answer::Answer;
 use crate::http::body::{BODY_BYTES_MAX, Received, receive_in};
 use crate::http::context::Context;
 use crate::http::labelled::{self, Named};
-use crate::http::permits::{Permits, shrink};
+use crate::http::permits::{Permits, Waiting, bytes_of, shrink};
 use crate::observe::reads::add;
 use crate::observe::{Endpoint, ReadCounters};
 use crate::state::Shared;
@@ -208,6 +208,15 @@ impl Asked {
             None => *memory = Some(permit),
         }
         Ok(())
+    }
+
+    /// Lets the answer wait for its reader until what is returned is dropped.
+    ///
+    /// # Errors
+    /// 503 where such answers of the user, or of all, hold too much.
+    pub(super) fn begin_waiting(&self) -> Result<Waiting, Answer> {
+        let bytes = self.memory.lock().as_ref().map_or(0, bytes_of);
+        self.permits().long_answer(self.user_name(), bytes)
     }
 
     /// Gives back the memory that it took but for `bytes`.

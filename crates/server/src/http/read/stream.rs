@@ -65,7 +65,7 @@ pub(super) async fn respond(
     left: impl Send + 'static,
 ) -> Result<Response, Answer> {
     let asked = asked.into();
-    let memory = asked.permits().memory(MEMORY_BYTES)?;
+    asked.hold_bytes(MEMORY_BYTES)?;
     // What is no JSON has a compression of its own, or is made for files.
     let accepts = match content_type {
         JSON => asked.accepts,
@@ -89,10 +89,11 @@ pub(super) async fn respond(
     if !follows {
         return Ok((StatusCode::OK, head, first).into_response());
     }
+    let waiting = work.asked.begin_waiting()?;
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         make(work, (first, follows), sender).await;
-        drop(memory);
+        drop(waiting);
     });
     let body = stream::unfold(
         (receiver, left, false),
