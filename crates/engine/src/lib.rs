@@ -91,6 +91,7 @@ pub use observe::stages::{Stage, StageFigures, Stages, Timed};
 pub use recovery::RecoverySummary;
 pub use series::Memory;
 pub use storage::files::LostBlock;
+pub use storage::metadata::MetadataStats;
 
 /// Reads any bytes as a block, with every reading function; for the fuzz target.
 ///

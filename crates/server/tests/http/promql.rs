@@ -389,6 +389,49 @@ fn texts_are_formatted_and_parsed() {
 }
 
 #[test]
+fn much_metadata_comes_in_pieces_and_a_limit_ends_it() {
+    let server = filled(&[]);
+    let mut http = Http::to(server.http());
+    let help = "\u{e9} \"x\" ".repeat(400);
+    let names: Vec<String> = (0..1000).map(|at| format!("m{at:04}")).collect();
+    for some in names.chunks(100) {
+        let lines = some.iter().map(|name| format!("# HELP {name} {help}\n"));
+        let text: String = lines.collect();
+        let written = http.post("/api/v1/import/prometheus", text.as_bytes());
+        assert_eq!(written.status, 204, "{}", written.text());
+    }
+    let answer = http.get("/api/v1/metadata");
+    assert_eq!(answer.field("transfer-encoding"), Some("chunked"));
+    let metrics = body(&answer);
+    let metrics = metrics["data"].as_object().unwrap();
+    assert!(metrics.keys().eq(&names));
+    let wanted = json!([{"type": "", "unit": "", "help": help.trim_end()}]);
+    assert!(metrics.values().all(|one| *one == wanted));
+    for limit in [0, 1, 63, 64, 65, 999] {
+        let (_, some) = ask(&mut http, "metadata", &[("limit", &limit.to_string())]);
+        let some = some["data"].as_object().unwrap();
+        assert!(some.keys().eq(&names[..limit]), "{limit}");
+    }
+    let (_, all) = ask(&mut http, "metadata", &[("limit", "-1")]);
+    assert_eq!(all["data"].as_object().unwrap().len(), names.len());
+    let mut redis = server.client();
+    assert_eq!(redis.info("metadata_metrics"), 1000);
+    assert_eq!(redis.info("metadata_left_out"), 0);
+    assert!(redis.info("memory_metadata_bytes") > 1000 * help.len() as u64);
+    let long = format!("# HELP long {}\n", "x".repeat(5000));
+    http.post("/api/v1/import/prometheus", long.as_bytes());
+    assert_eq!(redis.info("metadata_left_out"), 1);
+    let metrics = http.get("/metrics").text();
+    for line in [
+        "latewood_metadata_metrics 1000\n",
+        "latewood_metadata_left_out_total 1\n",
+        "latewood_memory_bytes{part=\"metadata\"} ",
+    ] {
+        assert!(metrics.contains(line), "{line}");
+    }
+}
+
+#[test]
 fn what_senders_say_of_metrics_is_kept() {
     let server = filled(&[]);
     let mut http = Http::to(server.http());
