@@ -89,7 +89,7 @@ pub use log::LogStats;
 pub use observe::observer::Work;
 pub use observe::stages::{Stage, StageFigures, Stages, Timed};
 pub use recovery::RecoverySummary;
-pub use series::Memory;
+pub use series::{Extent, Memory};
 pub use storage::files::LostBlock;
 pub use storage::metadata::MetadataStats;
 

@@ -73,6 +73,11 @@ pub(super) fn ingest(text: &mut Text, stats: &Stats) {
         "Pairs of label name and value.",
         stats.label_pairs,
     );
+    metadata(text, stats);
+}
+
+fn metadata(text: &mut Text, stats: &Stats) {
+    use Kind::{Counter, Gauge};
     text.single(
         "metadata_metrics",
         Gauge,

@@ -34,11 +34,12 @@ pub(super) async fn respond_in_thread(
     let result = async {
         let asked = Asked::with_parameters(context, endpoint, request).await;
         let (asked, parameters) = asked?;
-        let work = move || data(&asked, &parameters);
+        // As text, too: it may be long.
+        let work = move || data(&asked, &parameters).map(success);
         context.block_in(&context.work.readers, work).await?
     };
-    let result: Result<Value, Answer> = result.await;
-    answered(context, endpoint, result.map(success))
+    let result: Result<Response, Answer> = result.await;
+    answered(context, endpoint, result)
 }
 
 fn success(data: Value) -> Response {

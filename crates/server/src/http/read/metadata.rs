@@ -3,7 +3,7 @@
 //! A user who may not read every series sees only those of metrics whose name its rules let it
 //! read. The answer is made as it is taken, some metrics at a time.
 //!
-//! Tested by `tests/http/promql.rs`.
+//! Tested by `tests/http/metadata.rs`.
 
 use super::asked::Asked;
 use super::envelope::answered;
