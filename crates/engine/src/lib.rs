@@ -89,8 +89,9 @@ pub use log::LogStats;
 pub use observe::observer::Work;
 pub use observe::stages::{Stage, StageFigures, Stages, Timed};
 pub use recovery::RecoverySummary;
-pub use series::Memory;
+pub use series::{Extent, Memory};
 pub use storage::files::LostBlock;
+pub use storage::metadata::MetadataStats;
 
 /// Reads any bytes as a block, with every reading function; for the fuzz target.
 ///

@@ -5,9 +5,12 @@ mod db_support;
 
 use db_support::{append, open, sample};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Cancelled, Db, ErrorKind, Listed, SeriesRef, Values};
+use latewood_engine::{Cancelled, Db, ErrorKind, Listed, Values};
 use latewood_model::{Labels, Matcher, SeriesOptions, Test};
-use std::sync::atomic::AtomicBool;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use std::{hint, thread};
 
 fn labelled(pairs: &[(&str, &str)]) -> SeriesOptions {
     let pairs = pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
@@ -148,42 +151,77 @@ fn lists_of_names_and_values_are_no_longer_than_asked_for() {
     );
 }
 
-/// Sizes of what the reads of many series and of a whole one return.
-fn read_sizes(db: &Db, series: &[SeriesRef], cancelled: Cancelled<'_>) -> [usize; 7] {
-    let (all, one) = ([], [Matcher::new(b"one", Test::Present)]);
-    let values = |matchers: &[Matcher]| {
-        let values = db.label_values(b"one", matchers, None, usize::MAX, cancelled);
-        values.unwrap().len()
+/// A read and the size of what it returns.
+type Sized<'a> = (&'a str, &'a (dyn Fn(Cancelled<'_>) -> usize + Sync));
+
+/// Has `read` cancelled while it is under way, each time after another part of its
+/// time, until it returns more than where nobody wants it from the start, and less than the whole.
+fn end_within((name, read): Sized<'_>) {
+    let began = Instant::now();
+    let whole = read(None);
+    let took = began.elapsed();
+    assert_eq!(read(Some(&AtomicBool::new(false))), whole, "{name}");
+    let nothing = read(Some(&AtomicBool::new(true)));
+    assert!(nothing < whole, "{name}: {nothing} of {whole}");
+    let part = |round: u32| {
+        let (is_cancelled, start) = (AtomicBool::new(false), Barrier::new(2));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                start.wait();
+                let began = Instant::now();
+                while began.elapsed() < took * (round * 37 % 100) / 100 {
+                    hint::spin_loop();
+                }
+                is_cancelled.store(true, Ordering::Relaxed);
+            });
+            start.wait();
+            read(Some(&is_cancelled))
+        })
     };
-    let info = db.info_until(b"0", cancelled).unwrap();
-    [
-        db.select_until(&one, cancelled).len(),
-        db.latest(series.to_vec(), true, cancelled).unwrap().len(),
-        db.group_by(series.to_vec(), b"one", cancelled).len(),
-        db.label_names(&all, None, usize::MAX, cancelled)
-            .unwrap()
-            .len(),
-        values(&all) + values(&one),
-        db.dump_within(b"0", usize::MAX, cancelled).unwrap().len(),
-        info.total_samples as usize,
-    ]
+    let mut parts = (0..10_000).map(part);
+    let is_within = |size: &usize| nothing < *size && *size < whole;
+    assert!(parts.any(|size| is_within(&size)), "{name} has no middle");
 }
 
 #[test]
 fn a_long_read_ends_once_nobody_wants_it() {
     let db = open(&SimDisk::new()).unwrap();
-    for n in 0..10 {
+    for n in 0..5000 {
         let key = format!("{n}");
-        db.create(key.as_bytes(), &labelled(&[("one", &key)]))
+        db.create(key.as_bytes(), &labelled(&[("one", &key), (&key, "x")]))
             .unwrap();
         append(&db, &[sample(key.as_bytes(), 1, 1.0)]).unwrap();
     }
+    // Late ones have each chunk decoded to count the samples.
+    for at in (2..50_000).chain((2..50_000).step_by(60)) {
+        append(&db, &[sample(b"0", at, at as f64)]).unwrap();
+    }
     let series = db.select(&[]);
-    let whole = read_sizes(&db, &series, Some(&AtomicBool::new(false)));
-    assert_eq!(whole, read_sizes(&db, &series, None));
-    let [.., dump_bytes, samples] = whole;
-    assert_eq!((&whole[..5], samples), (&[10, 10, 10, 1, 20][..], 1));
-    let early = read_sizes(&db, &series, Some(&AtomicBool::new(true)));
-    assert!(early[5] < dump_bytes);
-    assert_eq!((&early[..5], early[6]), (&[0; 5][..], 0));
+    let (all, one) = ([], [Matcher::new(b"one", Test::Present)]);
+    let values = |matchers: &[Matcher], cancelled: Cancelled<'_>| {
+        let values = db.label_values(b"one", matchers, None, usize::MAX, cancelled);
+        values.unwrap().len()
+    };
+    let reads: [Sized<'_>; 8] = [
+        ("series", &|until| db.select_until(&one, until).len()),
+        ("newest samples", &|until| {
+            db.latest(series.clone(), true, until).unwrap().len()
+        }),
+        ("groups", &|until| {
+            db.group_by(series.clone(), b"one", until).len()
+        }),
+        ("names", &|until| {
+            let names = db.label_names(&all, None, usize::MAX, until);
+            names.unwrap().len()
+        }),
+        ("values", &|until| values(&all, until)),
+        ("values of some", &|until| values(&one, until)),
+        ("dump", &|until| {
+            db.dump_within(b"0", usize::MAX, until).unwrap().len()
+        }),
+        ("samples", &|until| {
+            db.info_until(b"0", until).unwrap().total_samples as usize
+        }),
+    ];
+    reads.into_iter().for_each(end_within);
 }

@@ -8,7 +8,7 @@ use db_support::{append, last_wins, options, sample};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::query::{Columns, join};
 use latewood_engine::{Aggregation, BucketStamp, Db, ErrorKind, Options, RangeQuery, SeriesRef};
-use latewood_model::Aggregator;
+use latewood_model::{Aggregator, SeriesOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -430,4 +430,29 @@ fn figures_of_a_series_take_as_much_work_as_late_samples_are_pending() {
         assert_eq!(db.samples_of_info(b"k"), Some(all), "{is_flushed}");
     }
     assert_eq!(db.samples_of_info(b"none"), None);
+}
+
+#[test]
+fn a_series_reaches_from_its_oldest_to_its_newest_sample() {
+    let db = open(1);
+    db.create(b"empty", &SeriesOptions::default()).unwrap();
+    for at in 5..2000 {
+        append(&db, &[sample(b"k", at * 10, at as f64)]).unwrap();
+    }
+    let extent = |key: &[u8]| db.extent(&db.resolve(key).unwrap()).unwrap();
+    assert_eq!((extent(b"empty").chunks, extent(b"empty").span), (0, None));
+    let in_order = extent(b"k");
+    assert!(in_order.chunks > 1);
+    assert_eq!(in_order.span, Some((50, 19_990)));
+    append(&db, &[sample(b"k", 7, 1.0)]).unwrap();
+    assert_eq!(extent(b"k").span, Some((7, 19_990)));
+    db.flush().unwrap();
+    let stored = extent(b"k");
+    assert_eq!((stored.chunks, stored.span), (0, Some((7, 19_990))));
+    append(&db, &[sample(b"k", 3, 1.0), sample(b"k", 20_000, 1.0)]).unwrap();
+    let both = extent(b"k");
+    assert_eq!((both.chunks, both.span), (1, Some((3, 20_000))));
+    let removed = db.resolve(b"k").unwrap();
+    db.remove(&[b"k"]).unwrap();
+    assert_eq!(db.extent(&removed), None);
 }

@@ -146,14 +146,15 @@ fn run_index(core: &Core) {
 /// it, which reports it to writers.
 fn run_expiry(core: &Core, rules: &Rules) {
     while core.observe.signals.sleep(EXPIRY_TICK) && rules.sweep_expired().is_ok() {
-        save_metadata(core);
+        keep_metadata(core);
     }
 }
 
-/// Writes the metadata of metrics, if it has changed. An error is told, and the next
-/// turn tries again.
-fn save_metadata(core: &Core) {
-    if let Err(error) = core.metadata.save(&core.env, core.store.dir()) {
+/// Makes room for metadata of metrics, and writes it if it has changed a while ago. An error is
+/// told, and a later turn tries again.
+fn keep_metadata(core: &Core) {
+    core.make_room_for_metadata();
+    if let Err(error) = core.metadata.save_if_due(&core.env, core.store.dir()) {
         core.observe.notices.tell(About::Metadata, error);
     }
 }

@@ -226,11 +226,12 @@ impl Db {
         log.map_or_else(Position::default, Log::durable)
     }
 
-    /// Removes all series. Log segments are reused and the files are deleted.
+    /// Removes all series, and the metadata of metrics. Log segments are reused and the files
+    /// are deleted.
     ///
     /// # Errors
-    /// Errors of the log. `Io` if the manifest cannot be written: the series are
-    /// removed, and the files are deleted later.
+    /// Errors of the log. `Io` if the manifest or the metadata cannot be written: the series
+    /// are removed, and the files are deleted later.
     pub fn flush_all(&self) -> Result<Position> {
         let core = &self.parts.core;
         core.check_writable()?;
@@ -282,6 +283,7 @@ impl Db {
         self.parts.core.look_at_memory();
         self.parts.core.index.apply();
         let core = &self.parts.core;
+        core.make_room_for_metadata();
         let saved = core.metadata.save(&core.env, core.store.dir());
         let settled = self.settle().and(self.parts.rules.sweep_expired());
         let kept_up = settled.and(self.parts.flusher.flush_if_due().map(drop));

@@ -9,6 +9,7 @@ use crate::query::{Columns, RangeQuery, Sink};
 use crate::read::listing::{Listed, MaySee, Values};
 use crate::read::many::{Latest, SeriesView, View};
 use crate::read::spread::Spread;
+use crate::series::Extent;
 use latewood_model::{Aggregator, Labels, Matcher, Sample};
 use std::sync::Arc;
 
@@ -135,6 +136,11 @@ impl Db {
     /// the index has not taken up yet do not count.
     pub fn series_about(&self, matchers: &[Matcher]) -> u64 {
         self.reader.series_about(matchers)
+    }
+
+    /// How far a series reaches, and how much of it is in memory; `None` if it was removed.
+    pub fn extent(&self, series: &SeriesRef) -> Option<Extent> {
+        self.reader.extent(series)
     }
 
     /// Views of `series`, in their order; removed series are skipped.

@@ -9,6 +9,7 @@ use crate::keyspace::memory_budget::BudgetStats;
 use crate::log::LogStats;
 use crate::series::merge::MergeSource;
 use crate::series::{Memory, Snapshot};
+use crate::storage::metadata::MetadataStats;
 use latewood_model::{SeriesOptions, Timestamp};
 use std::sync::atomic::Ordering;
 
@@ -57,6 +58,8 @@ pub struct Stats {
     pub reads_found: u64,
     /// Reads of one series whose key did not exist.
     pub reads_missed: u64,
+    /// Figures of the metadata of metrics.
+    pub metadata: MetadataStats,
     /// Figures of flushes.
     pub flush: FlushStats,
     /// Figures of the memory budget.
@@ -141,6 +144,7 @@ impl Db {
             rules_failed: self.parts.rules.failed.load(Ordering::Relaxed),
             reads_found: self.reader.found.load(Ordering::Relaxed),
             reads_missed: self.reader.missed.load(Ordering::Relaxed),
+            metadata: core.metadata.stats(),
             flush: self.parts.flusher.flush_stats(),
             budget: core.budget.stats(),
             halted: core.observe.halt.reason(),

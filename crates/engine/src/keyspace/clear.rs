@@ -1,7 +1,7 @@
 //! Removing all series, by FLUSHALL and when recovery replays it from the log.
 //!
-//! The log says it first and durably, then a manifest without files. The same
-//! manifest tells the log to begin behind that group: replayed once more, it
+//! The log says it first and durably, then the file of metadata, then a manifest without
+//! files. The same manifest tells the log to begin behind that group: replayed once more, it
 //! would take away a floor that came later. Tested by `tests/db_store` and
 //! `tests/merge`.
 
@@ -39,7 +39,7 @@ impl Core {
     /// manifest that no longer names them.
     ///
     /// # Errors
-    /// Those of the log and of [`Core::publish`].
+    /// Those of the log and of [`Core::publish`]; `Io` if the metadata cannot be written.
     pub(crate) fn clear(&self) -> Result<Position> {
         let mut published = self.store.published.lock();
         let mut states: Vec<ShardGuard<'_>> = self.shards.lock_all();
@@ -56,12 +56,13 @@ impl Core {
         drop(states);
         // Before the log may forget what it holds, it must not lose this.
         self.sync_to(position)?;
+        let saved = self.metadata.save(&self.env, self.store.dir());
         published.forget(self.store.dir(), position);
         // Where this fails, a restart finds the old manifest and that group.
         self.publish_locked(&mut published, &mut |_| Ok(()))?;
         if let Some(log) = self.log() {
             log.trim(position)?;
         }
-        Ok(position)
+        saved.map(|()| position)
     }
 }

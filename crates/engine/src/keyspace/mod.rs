@@ -14,6 +14,7 @@ pub(crate) mod labels;
 pub(crate) mod limits;
 pub(crate) mod log_group;
 pub(crate) mod memory_budget;
+pub(crate) mod metadata;
 pub(crate) mod pin;
 pub(crate) mod publish;
 pub(crate) mod removal;

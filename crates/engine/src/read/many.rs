@@ -15,7 +15,7 @@ use crate::read::Reader;
 use crate::series::merge::MergeSource;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
-use crate::series::{Series, Snapshot};
+use crate::series::{Extent, Series, Snapshot};
 use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{Labels, Sample, Timestamp};
 use std::ops::ControlFlow;
@@ -268,6 +268,12 @@ impl Reader {
             }));
         }
         found
+    }
+
+    /// See [`crate::Db::extent`].
+    pub(crate) fn extent(&self, series: &SeriesRef) -> Option<Extent> {
+        let floor = self.core.store.blocks.floor();
+        self.look(series, |held, _| held.extent(floor))
     }
 
     /// See [`crate::Db::latest`].

@@ -191,12 +191,14 @@ impl Replayer<'_> {
             .max(self.recovery.core.shards.place_of(id) + 1);
     }
 
-    /// Removes every series that was there at `position`.
+    /// Removes every series that was there at `position`, and the metadata: its file was not
+    /// written behind the group.
     fn flush_all(&self, position: Position) {
         let came_later = |state: &ShardState| {
             let mut restored = state.restored.iter();
             restored.any(|(_, at)| at.get() > position.0)
         };
+        self.recovery.core.metadata.clear();
         let mut shards = self.recovery.core.shards.iter();
         if shards.any(|shard| came_later(&shard.lock())) {
             self.remove_older(position);

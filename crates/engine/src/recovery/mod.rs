@@ -96,6 +96,8 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     let mut summary = RecoverySummary::default();
     let mut named = Vec::new();
     let quarantine = guard.quarantine_dir();
+    // A FLUSHALL in the log may be newer than the file.
+    load_metadata(core, &quarantine)?;
     if core.options.log {
         let log_options = LogOptions {
             segment_bytes: core.options.segment_bytes,
@@ -124,7 +126,6 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     } else {
         recovery.load(&directory, log_beside(&env, &guard.log_dir())?)?;
     }
-    load_metadata(core, &quarantine)?;
     summary.series_displaced = recovery.rebuild(&named);
     recovery.tidy(directory.manifest)?;
     summary.blocks_lost = core.store.lost.lock().clone();

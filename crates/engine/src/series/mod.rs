@@ -27,6 +27,7 @@ pub(crate) mod shards;
 
 mod ahead;
 mod delete;
+mod extent;
 mod facts;
 mod fate;
 mod freeze;
@@ -53,6 +54,7 @@ mod tests;
 pub(crate) mod units;
 
 pub(crate) use delete::Deleted;
+pub use extent::Extent;
 pub(crate) use facts::Facts;
 pub(crate) use fate::Fate;
 pub use memory::Memory;

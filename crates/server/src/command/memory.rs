@@ -144,6 +144,7 @@ fn stats(call: &mut Call<'_>) -> Outcome {
         ("series.late", Figure::Count(series.late_bytes as u64)),
         ("series.other", Figure::Count(series.other_bytes as u64)),
         ("index.labels", Figure::Count(memory.index_bytes as u64)),
+        ("metadata", Figure::Count(memory.metadata_bytes as u64)),
         ("process.resident", Figure::Count(resident.now_bytes)),
         (
             "fragmentation",

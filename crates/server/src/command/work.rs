@@ -97,8 +97,10 @@ mod tests {
     use crate::state::Shared;
     use latewood_engine::Durability;
     use latewood_wire::resp::Parser;
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Barrier};
+    use std::time::Instant;
+    use std::{hint, thread};
 
     /// The length of the reply to `line`.
     fn reply_bytes(shared: &Shared, line: &str, cancelled: Cancelled<'_>) -> usize {
@@ -118,32 +120,64 @@ mod tests {
         out.len()
     }
 
+    /// Has the read `line` cancelled while it is under way, each time after another part of
+    /// its time, until it replies with more than where nobody wants it from the start, and less
+    /// than the whole.
+    fn end_within(shared: &Shared, line: &str) {
+        let [wanted, unwanted] = [false, true].map(AtomicBool::new);
+        let began = Instant::now();
+        let whole = reply_bytes(shared, line, Some(&wanted));
+        let took = began.elapsed();
+        let nothing = reply_bytes(shared, line, Some(&unwanted));
+        assert!(nothing < whole, "{line}: {nothing} of {whole}");
+        let part = |round: u32| {
+            let (is_cancelled, start) = (AtomicBool::new(false), Barrier::new(2));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    start.wait();
+                    let began = Instant::now();
+                    while began.elapsed() < took * (round * 37 % 100) / 100 {
+                        hint::spin_loop();
+                    }
+                    is_cancelled.store(true, Ordering::Relaxed);
+                });
+                start.wait();
+                reply_bytes(shared, line, Some(&is_cancelled))
+            })
+        };
+        let mut parts = (0..10_000).map(part);
+        let is_within = |bytes: &usize| nothing < *bytes && *bytes < whole;
+        assert!(parts.any(|bytes| is_within(&bytes)), "{line} has no middle");
+    }
+
     #[test]
     fn a_read_that_nobody_wants_ends_early() {
         let shared = testing::shared();
-        for key in ["a", "b", "c"] {
-            for at in 1000..1100 {
-                let add = format!("TS.ADD {key} {at} {at} LABELS one {key}");
+        for key in 0..3000 {
+            for at in 1000..1003 {
+                let add = format!("TS.ADD {key} {at} {at} LABELS all x one {key} name{key} x");
                 assert_eq!(reply_bytes(&shared, &add, None), 7);
             }
         }
-        let [wanted, unwanted] = [false, true].map(AtomicBool::new);
+        // Late ones have each chunk decoded to count the samples.
+        let late = (100_000..220_000).step_by(60);
+        for at in (100_000..220_000).chain(late) {
+            let add = format!("TS.ADD 0 {at} {at} ON_DUPLICATE LAST");
+            assert_eq!(reply_bytes(&shared, &add, None), 9);
+        }
         for line in [
-            "DUMP a",
-            "TS.INFO a",
-            "TS.RANGE a - +",
-            "TS.MGET FILTER one=(a,b,c)",
-            "TS.QUERYINDEX one=(a,b,c)",
+            "DUMP 0",
+            "TS.INFO 0",
+            "TS.RANGE 0 - +",
+            "TS.MGET FILTER all=x",
+            "TS.QUERYINDEX all=x",
             "TS.QUERYLABELS LABELS",
-            "TS.QUERYLABELS VALUES one FILTER one=(a,b,c)",
-            "TS.MRANGE - + FILTER one=(a,b,c)",
-            "TS.MRANGE - + FILTER one=(a,b,c) GROUPBY one REDUCE sum",
-            "TS.NRANGE 2 a b - +",
+            "TS.QUERYLABELS VALUES one FILTER all=x",
+            "TS.MRANGE - + FILTER all=x",
+            "TS.MRANGE - + FILTER all=x GROUPBY one REDUCE sum",
+            "TS.NRANGE 2 0 1 - +",
         ] {
-            let whole = reply_bytes(&shared, line, None);
-            assert_eq!(reply_bytes(&shared, line, Some(&wanted)), whole, "{line}");
-            let part = reply_bytes(&shared, line, Some(&unwanted));
-            assert!(part < whole, "{line}: {part} of {whole}");
+            end_within(&shared, line);
         }
     }
 }

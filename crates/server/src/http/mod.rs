@@ -198,7 +198,7 @@ fn status_routes() -> Router<Context> {
         .route("/api/v1/status/flags", get(status::flags))
         .route("/api/v1/status/tsdb", get(read::cardinality))
         .route("/api/v1/features", get(status::features))
-        .route("/api/v1/metadata", get(status::metadata))
+        .route("/api/v1/metadata", get(read::metadata))
         .route("/api/v1/rules", get(status::rules))
         .route("/api/v1/alerts", get(status::alerts))
         .route("/api/v1/alertmanagers", get(status::alertmanagers))

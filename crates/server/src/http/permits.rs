@@ -96,7 +96,7 @@ impl Permits {
     ///
     /// # Errors
     /// 503 if those of the user, or all, hold too much.
-    pub(super) fn long_answer(&self, user: &[u8], bytes: usize) -> Result<Waiting, Answer> {
+    pub(super) fn long_answer(&self, user: &[u8], bytes: usize) -> Result<Unread, Answer> {
         let mut answers = self.long_answers.lock();
         let all = answers.iter().map(|answer| answer.bytes).sum::<usize>() + bytes;
         let own = || answers.iter().filter(|answer| *answer.user == *user);
@@ -115,7 +115,7 @@ impl Permits {
             bytes,
         });
         answers.push(Arc::clone(&answer));
-        Ok(Waiting {
+        Ok(Unread {
             answer,
             all: Arc::clone(&self.long_answers),
         })
@@ -129,12 +129,12 @@ struct LongAnswer {
 }
 
 /// Counts an answer that waits for its reader.
-pub(super) struct Waiting {
+pub(super) struct Unread {
     answer: Arc<LongAnswer>,
     all: Arc<Mutex<Vec<Arc<LongAnswer>>>>,
 }
 
-impl Drop for Waiting {
+impl Drop for Unread {
     fn drop(&mut self) {
         let mut all = self.all.lock();
         all.retain(|answer| !Arc::ptr_eq(answer, &self.answer));

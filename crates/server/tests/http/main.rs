@@ -13,6 +13,7 @@ mod influx;
 mod limits;
 mod meanwhile;
 mod memory;
+mod metadata;
 mod metrics;
 mod opentsdb;
 mod otlp;

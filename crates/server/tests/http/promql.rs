@@ -44,7 +44,7 @@ pub(crate) fn ask(http: &mut Http, endpoint: &str, parameters: &[(&str, &str)]) 
     (answer.status, body(&answer))
 }
 
-fn body(answer: &Answer) -> Value {
+pub(crate) fn body(answer: &Answer) -> Value {
     assert_eq!(answer.field("content-type"), Some("application/json"));
     serde_json::from_slice(&answer.body).unwrap()
 }
@@ -364,6 +364,23 @@ fn grafana_saves_and_tests() {
         "status/tsdb",
         &[("match[]", "{host=\"a\"}"), ("focusLabel", "host")],
     );
+    assert_eq!(
+        ask(&mut http, "status/tsdb", &[("limit", "1")]).1["data"],
+        json!({
+            "headStats": {
+                "numSeries": 3, "numLabelPairs": 5, "chunkCount": 3,
+                "minTime": 1000, "maxTime": 8000,
+            },
+            "totalSeries": 3,
+            "totalLabelValuePairs": 5,
+            "seriesCountByMetricName": [{"name": "req_total", "value": 1}],
+            "labelValueCountByLabelName": [{"name": "__name__", "value": 3}],
+            "seriesCountByLabelName": [{"name": "__name__", "value": 3}],
+            // The lengths of name and value and a byte for each of both, in each series.
+            "memoryInBytesByLabelName": [{"name": "__name__", "value": 3 * (8 + 2) + 6 + 6 + 9}],
+            "seriesCountByLabelValuePair": [{"name": "host=a", "value": 2}],
+        })
+    );
     assert_eq!(tsdb["data"]["headStats"]["numSeries"], 2);
     assert_eq!(
         tsdb["data"]["seriesCountByFocusLabelValue"],
@@ -386,65 +403,4 @@ fn texts_are_formatted_and_parsed() {
     let (_, tree) = ask(&mut http, "parse_query", &query);
     assert_eq!(tree["data"]["type"], "binaryExpr");
     assert_eq!(tree["data"]["lhs"]["grouping"], json!(["a"]));
-}
-
-#[test]
-fn what_senders_say_of_metrics_is_kept() {
-    let server = filled(&[]);
-    let mut http = Http::to(server.http());
-    let text = b"# TYPE up gauge\n# HELP up whether it is up\nup 1\n# UNIT wait_seconds seconds\n";
-    assert_eq!(http.post("/api/v1/import/prometheus", text).status, 204);
-    let all = json!({
-        "up": [{"type": "gauge", "unit": "", "help": "whether it is up"}],
-        "wait_seconds": [{"type": "", "unit": "seconds", "help": ""}],
-    });
-    assert_eq!(ask(&mut http, "metadata", &[]).1["data"], all);
-    let one = ask(
-        &mut http,
-        "metadata",
-        &[("metric", "up"), ("limit_per_metric", "1")],
-    )
-    .1;
-    assert_eq!(one["data"].as_object().unwrap().len(), 1);
-    let one = ask(&mut http, "metadata", &[("limit", "1")]).1;
-    assert_eq!(one["data"]["up"], all["up"]);
-    assert_eq!(
-        ask(&mut http, "metadata", &[("metric", "nothing")]).1["data"],
-        json!({})
-    );
-    for name in ["limit", "limit_per_metric"] {
-        let (status, body) = ask(&mut http, "metadata", &[(name, "x")]);
-        assert_eq!(
-            (status, &body["error"]),
-            (400, &json!(format!("{name} must be a number")))
-        );
-    }
-    // Of metrics that a user may not read or write it sees and says nothing.
-    server.client().ask("ACL SETUSER some on >pw ~up +@all");
-    let token = "Authorization: Token some:pw\r\n";
-    http.post_with(
-        "/api/v1/import/prometheus",
-        token,
-        b"# HELP wait_seconds mine\n# HELP up mine\n",
-    );
-    http.send(format!("GET /api/v1/metadata HTTP/1.1\r\nHost: x\r\n{token}\r\n").as_bytes());
-    let seen = body(&http.answer());
-    assert_eq!(
-        seen["data"],
-        json!({"up": [{"type": "gauge", "unit": "", "help": "mine"}]})
-    );
-    assert_eq!(
-        ask(&mut http, "metadata", &[]).1["data"]["wait_seconds"],
-        all["wait_seconds"]
-    );
-    let (_, dir) = server.terminate();
-    let server = Server::over(dir, &["--wal", "off", "--http", "127.0.0.1:0"]);
-    let mut http = Http::to(server.http());
-    assert_eq!(
-        ask(&mut http, "metadata", &[]).1["data"]
-            .as_object()
-            .unwrap()
-            .len(),
-        2
-    );
 }

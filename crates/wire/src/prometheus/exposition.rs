@@ -151,7 +151,7 @@ impl Decoder {
 }
 
 /// Delivers what a comment says of a metric: `TYPE name kind`, `HELP name text` or
-/// `UNIT name unit`. Any other comment says nothing.
+/// `UNIT name unit`, where a quoted name may be any text. Any other comment says nothing.
 #[cold]
 fn metadata(comment: &[u8], intake: &mut impl Intake) {
     let Ok(comment) = std::str::from_utf8(comment) else {
@@ -162,10 +162,19 @@ fn metadata(comment: &[u8], intake: &mut impl Intake) {
     let Some((what, rest)) = word(comment) else {
         return;
     };
-    let Some((metric, text)) = word(rest) else {
+    let mut name = Vec::new();
+    let rest = rest.trim_start_matches(is_blank).as_bytes();
+    let Ok(rest) = part(rest, &mut name, b" \t") else {
         return;
     };
-    let (metric, text) = (metric.trim_matches('"'), text.trim_matches(is_blank));
+    // Cut at ASCII alone, both are still texts.
+    let (Ok(metric), Ok(rest)) = (str::from_utf8(&name), str::from_utf8(rest)) else {
+        return;
+    };
+    if !rest.starts_with(is_blank) {
+        return;
+    }
+    let text = rest.trim_matches(is_blank);
     let help;
     let told = match what {
         "TYPE" => match text {
@@ -387,6 +396,24 @@ mod tests {
             "up unit=\"seconds\"",
             "x type=\"counter\"",
             "z type=\"unknown\"",
+        ];
+        assert_eq!(found.metadata, expected);
+        assert!(found.refused.is_empty());
+    }
+
+    #[test]
+    fn comments_about_quoted_names() {
+        let found = read(
+            "# TYPE \"my metric\" gauge\n# HELP \"my metric\" its \"help\"\n\
+             # UNIT \"a\\\"b\\\\\" seconds\n# HELP \"plain\"\ttext\n# HELP \"open text\n\
+             # HELP \"close\"text\n# HELP a\"b c\n",
+        );
+        let expected = [
+            "my metric type=\"gauge\"",
+            "my metric help=\"its \\\"help\\\"\"",
+            "a\"b\\ unit=\"seconds\"",
+            "plain help=\"text\"",
+            "a\"b help=\"c\"",
         ];
         assert_eq!(found.metadata, expected);
         assert!(found.refused.is_empty());

@@ -37,6 +37,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_other_bytes", memory.series.other_bytes);
     field(text, "memory_key_map_bytes", memory.key_map_bytes);
     field(text, "memory_index_bytes", memory.index_bytes);
+    field(text, "memory_metadata_bytes", memory.metadata_bytes);
     let remembered = shared.protocols.remembered.len_bytes();
     field(text, "memory_senders_bytes", remembered);
     let budget = &stats.budget;
@@ -56,6 +57,8 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "kept_from", shared.db.floor());
     field(text, "clock_jump_ms", shared.db.clock_jump_ms());
     field(text, "label_pairs", stats.label_pairs);
+    field(text, "metadata_metrics", stats.metadata.metrics);
+    field(text, "metadata_left_out", stats.metadata.left_out);
     flushes(text, stats);
     merges(text, shared);
     log(text, shared, stats);

@@ -89,6 +89,7 @@ pub(crate) fn named(db: &Db, series: Vec<SeriesRef>) -> Vec<Named> {
 /// twice, and asks the values that a label had before it asks for the series,
 /// which may have become more.
 pub(crate) fn retain_matching(named: &mut Vec<Named>, selectors: &[Vec<Matcher>]) {
+    let selectors: Vec<_> = selectors.iter().map(|one| on_shown(one)).collect();
     named.retain(|one| {
         let passes = |matcher: &Matcher| matcher.passes(one.labels.get_bytes(&matcher.name));
         selectors.iter().any(|matchers| matchers.iter().all(passes))
@@ -151,7 +152,7 @@ fn hex(digit: u8) -> Option<u8> {
 }
 
 /// The same conditions on what is shown: a value that is no UTF-8 stands for how it is shown.
-pub(crate) fn on_shown(matchers: &[Matcher]) -> Vec<Matcher> {
+fn on_shown(matchers: &[Matcher]) -> Vec<Matcher> {
     let shown = |value: &[u8]| text(value).into_owned().into_bytes().into();
     let one = |matcher: &Matcher| {
         let mut matcher = matcher.clone();

@@ -5,7 +5,7 @@
 //! The metric of a series without `__name__` is its key, which no index knows:
 //! an exact one is looked up, others are tried on the keys of those series.
 
-use super::{bytes_of, text};
+use super::{bytes_of, on_shown, text};
 use latewood_engine::{Db, SeriesRef, Values};
 use latewood_model::{Matcher as IndexMatcher, Test as IndexTest};
 use latewood_wire::selector::{Matcher, Test};
@@ -15,6 +15,7 @@ use latewood_wire::series_name::METRIC;
 /// order; a series whose labels change meanwhile may be there twice.
 pub(crate) fn select(db: &Db, matchers: &[Matcher]) -> Vec<SeriesRef> {
     let (mut on_metric, mut by_label) = (Vec::new(), Vec::new());
+    let matchers = on_shown(matchers);
     for matcher in matchers
         .iter()
         .filter(|matcher| *matcher.name != *super::KEY.as_bytes())

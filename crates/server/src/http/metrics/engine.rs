@@ -73,6 +73,23 @@ pub(super) fn ingest(text: &mut Text, stats: &Stats) {
         "Pairs of label name and value.",
         stats.label_pairs,
     );
+    metadata(text, stats);
+}
+
+fn metadata(text: &mut Text, stats: &Stats) {
+    use Kind::{Counter, Gauge};
+    text.single(
+        "metadata_metrics",
+        Gauge,
+        "Metrics with metadata.",
+        stats.metadata.metrics,
+    );
+    text.single(
+        "metadata_left_out_total",
+        Counter,
+        "Metadata left out: too long, or no room.",
+        stats.metadata.left_out,
+    );
 }
 
 pub(super) fn memory(text: &mut Text, shared: &Shared, stats: &Stats, memory: &DbMemory) {
@@ -91,6 +108,7 @@ pub(super) fn memory(text: &mut Text, shared: &Shared, stats: &Stats, memory: &D
         ("index", memory.index_bytes),
         ("log_buffers", memory.log_buffer_bytes),
         ("blocks", memory.block_bytes),
+        ("metadata", memory.metadata_bytes),
         ("senders", shared.protocols.remembered.len_bytes()),
     ] {
         text.labelled(&[("part", part)], bytes);

@@ -8,17 +8,18 @@ use crate::http::answer::Answer;
 use crate::http::body::{BODY_BYTES_MAX, Received, receive_in};
 use crate::http::context::Context;
 use crate::http::labelled::{self, Named};
-use crate::http::permits::{Permits, Waiting, bytes_of, shrink};
+use crate::http::permits::{Permits, Unread, bytes_of, shrink};
 use crate::observe::reads::add;
 use crate::observe::{Endpoint, ReadCounters};
 use crate::state::Shared;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode};
-use latewood_engine::RangeQuery;
+use latewood_engine::{RangeQuery, SeriesRef};
 use latewood_wire::selector::Matcher;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Bytes of a form, also uncompressed: all selectors as long as they may be.
@@ -36,7 +37,12 @@ pub(super) struct Asked {
     user: Arc<User>,
     /// For the names of the series that the answer is about.
     memory: Mutex<Option<OwnedSemaphorePermit>>,
+    /// Nobody waits for the answer any more.
+    unwanted: Arc<AtomicBool>,
 }
+
+/// Whoever waits for an answer; dropping it ends the work of who looks.
+pub(super) struct Waiting(Arc<AtomicBool>);
 
 /// What becomes of series that the user may not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +76,7 @@ impl Asked {
             // A body may take long to come: what counts is what holds at its end.
             user: Self::admit(context, endpoint, headers)?,
             memory: Mutex::default(),
+            unwanted: Arc::default(),
         })
     }
 
@@ -121,6 +128,25 @@ impl Asked {
         side(&self.context, self.endpoint)
     }
 
+    /// What stands for whoever waits for the answer.
+    pub(super) fn waiting(&self) -> Waiting {
+        Waiting(Arc::clone(&self.unwanted))
+    }
+
+    /// Refuses to go on where nobody waits for the answer any more.
+    ///
+    /// # Errors
+    /// Nobody sees it.
+    pub(super) fn check_wanted(&self) -> Result<(), Answer> {
+        match self.unwanted.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => {
+                add(&self.counters().cancelled, 1);
+                Err(Answer::busy("the client closed the connection"))
+            }
+        }
+    }
+
     /// The name of the user who asks.
     pub(super) fn user_name(&self) -> &[u8] {
         &self.user.name
@@ -156,14 +182,26 @@ impl Asked {
         selectors: &[Vec<Matcher>],
         unreadable: Unreadable,
     ) -> Result<Vec<Named>, Answer> {
+        let found = self.select(selectors, unreadable)?;
+        let mut named = labelled::named(&self.context.shared.db, found);
+        labelled::retain_matching(&mut named, selectors);
+        self.hold(&named)?;
+        Ok(named)
+    }
+
+    /// The same without their names, and with series that `__key__` would leave out.
+    ///
+    /// # Errors
+    /// 400 and 403 as [`Asked::find`].
+    pub(super) fn select(
+        &self,
+        selectors: &[Vec<Matcher>],
+        unreadable: Unreadable,
+    ) -> Result<Vec<SeriesRef>, Answer> {
         let db = &self.context.shared.db;
-        let selectors: Vec<_> = selectors
-            .iter()
-            .map(|one| labelled::on_shown(one))
-            .collect();
         let mut found = Vec::new();
         // Many selectors that find the same hold it once.
-        for matchers in &selectors {
+        for matchers in selectors {
             found.append(&mut labelled::select(db, matchers));
             if selectors.len() > 1 {
                 found.sort_unstable_by_key(|series| series.id);
@@ -184,10 +222,7 @@ impl Asked {
                 }
             }
         }
-        let mut named = labelled::named(db, found);
-        labelled::retain_matching(&mut named, &selectors);
-        self.hold(&named)?;
-        Ok(named)
+        Ok(found)
     }
 
     /// Takes memory for names until the answer has gone out.
@@ -214,7 +249,7 @@ impl Asked {
     ///
     /// # Errors
     /// 503 where such answers of the user, or of all, hold too much.
-    pub(super) fn begin_waiting(&self) -> Result<Waiting, Answer> {
+    pub(super) fn begin_waiting(&self) -> Result<Unread, Answer> {
         let bytes = self.memory.lock().as_ref().map_or(0, bytes_of);
         self.permits().long_answer(self.user_name(), bytes)
     }
@@ -253,6 +288,12 @@ impl Asked {
             }
         });
         failure.map_or(Ok(()), |error| Err(Answer::engine(&error)))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -1,42 +1,103 @@
 //! `GET /api/v1/status/tsdb`: how many series there are by metric, label and pair.
 //!
 //! With `match[]` of the series that match, with `focusLabel` also by the values of that label, as
-//! in VictoriaMetrics. Only what the user may read is counted. Linear in the labels of the series.
+//! in VictoriaMetrics. Only what the user may read is counted, `__key__` is not. Linear in the
+//! labels of the series. Without `match[]` it holds each pair once, not the labels of each series;
+//! what it holds counts as memory of requests while it grows.
 //!
-//! Tested by `tests/http/promql.rs`.
+//! Tested by [`counts`], `tests/http/metadata.rs` and `tests/http/promql.rs`.
 
-use super::asked::Unreadable;
-use super::envelope::respond_in_thread;
+mod counts;
+
+use super::asked::{Asked, Unreadable};
+use super::envelope::answered;
 use super::parameters::Parameters;
-use crate::http::answer::Answer;
+use super::stream::{self, PIECE_BYTES, Pieces};
+use crate::http::answer::{Answer, json_text};
 use crate::http::context::Context;
-use crate::http::labelled::Named;
+use crate::http::labelled::shown;
 use crate::observe::Endpoint;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use latewood_promql::labels::METRIC;
+use counts::{Counts, Lists};
+use latewood_engine::SeriesRef;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Entries of each list, unless `limit` or `topN` says otherwise.
 const TOP: usize = 10;
 /// The most that may be asked for.
 const TOP_MAX: usize = 10_000;
+/// Memory that is taken at a time.
+const HELD_BYTES: usize = 1 << 20;
+/// Memory of a shown entry for each byte of its name: as a value, as JSON, and in the answer.
+const SHOWN_COPIES: usize = 4;
 
 /// The handler.
 pub(crate) async fn cardinality(State(context): State<Context>, request: Request) -> Response {
-    respond_in_thread(&context, Endpoint::Labels, request, |asked, parameters| {
-        let top = top(parameters)?;
-        let mut selectors = parameters.selectors()?;
-        if selectors.is_empty() {
-            // No matcher lets all series pass.
-            selectors.push(Vec::new());
+    let result = answer(&context, request).await;
+    answered(&context, Endpoint::Labels, result)
+}
+
+async fn answer(context: &Context, request: Request) -> Result<Response, Answer> {
+    let (asked, parameters) = Asked::with_parameters(context, Endpoint::Labels, request).await?;
+    let _waiting = asked.waiting();
+    let work = move || {
+        let data = data(&asked, &parameters)?;
+        let text = json_text(&json!({"status": "success", "data": data})).1;
+        Ok((asked, text))
+    };
+    let (asked, text) = context.block_in(&context.work.readers, work).await??;
+    let made = Made { text, sent: 0 };
+    stream::respond(asked, "application/json", made, ()).await
+}
+
+fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
+    let top = top(parameters)?;
+    let selectors = parameters.selectors()?;
+    let db = &asked.shared().db;
+    let mut held_bytes = 0;
+    // Whether it may hold so many bytes and goes on.
+    let check = |bytes: usize| {
+        while held_bytes < bytes {
+            asked.hold_bytes(HELD_BYTES)?;
+            held_bytes += HELD_BYTES;
         }
-        let named = asked.find(&selectors, Unreadable::PassOver)?;
-        let focus = parameters.first("focusLabel");
-        Ok(Counts::of(&named).shown(named.len(), focus, top))
-    })
-    .await
+        asked.check_wanted()
+    };
+    let counts = if selectors.is_empty() {
+        // No matcher lets all series pass.
+        let found = asked.select(&[Vec::new()], Unreadable::PassOver)?;
+        asked.hold_bytes(found.len() * size_of::<SeriesRef>())?;
+        let looked_at = found.iter().filter_map(|series| {
+            let labels = shown(&db.labels(series)?, &series.key);
+            Some((labels, db.extent(series)?))
+        });
+        Counts::of(looked_at, check)?
+    } else {
+        let named = asked.find(&selectors, Unreadable::PassOver)?.into_iter();
+        let looked_at = named.filter_map(|one| Some((one.labels, db.extent(&one.series)?)));
+        Counts::of(looked_at, check)?
+    };
+    let lists = Lists::of(&counts, parameters.first("focusLabel"), top);
+    asked.hold_bytes(lists.len_bytes() * SHOWN_COPIES)?;
+    Ok(lists.shown(&counts))
+}
+
+/// An answer that is there as a whole, on its way.
+struct Made {
+    text: String,
+    sent: usize,
+}
+
+impl Pieces for Made {
+    fn more(&mut self, _: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
+        let rest = &self.text.as_bytes()[self.sent..];
+        let piece = &rest[..rest.len().min(PIECE_BYTES)];
+        out.extend_from_slice(piece);
+        self.sent += piece.len();
+        Ok(self.sent < self.text.len())
+    }
 }
 
 /// How long the lists may be.
@@ -51,67 +112,4 @@ fn top(parameters: &Parameters) -> Result<usize, Answer> {
         Ok(top) if top > TOP_MAX => Err(Answer::bad(format!("limit must not exceed {TOP_MAX}"))),
         _ => Err(Answer::bad("limit must be a positive number")),
     }
-}
-
-/// Series of each value of each label.
-#[derive(Default)]
-struct Counts<'a>(HashMap<&'a str, HashMap<&'a str, u64>>);
-
-impl<'a> Counts<'a> {
-    fn of(named: &'a [Named]) -> Self {
-        let mut counts = Self::default();
-        for (name, value) in named.iter().flat_map(|one| one.labels.iter()) {
-            *counts.0.entry(name).or_default().entry(value).or_default() += 1;
-        }
-        counts
-    }
-
-    fn shown(&self, series: usize, focus: &str, top: usize) -> Value {
-        let empty = HashMap::new();
-        let by_value = |label: &str| {
-            let values = self.0.get(label).unwrap_or(&empty).iter();
-            largest(
-                values.map(|(value, count)| ((*value).to_owned(), *count)),
-                top,
-            )
-        };
-        let by_label = |of: fn(&HashMap<&str, u64>) -> u64| {
-            let labels = self.0.iter();
-            largest(
-                labels.map(|(name, values)| ((*name).to_owned(), of(values))),
-                top,
-            )
-        };
-        let pairs = self.0.iter().flat_map(|(name, values)| {
-            let pair = move |(value, count): (&&str, &u64)| (format!("{name}={value}"), *count);
-            values.iter().map(pair)
-        });
-        let pair_count: usize = self.0.values().map(HashMap::len).sum();
-        let bytes = |values: &HashMap<&str, u64>| {
-            values.keys().map(|value| value.len() as u64).sum::<u64>()
-        };
-        let mut shown = json!({
-            "headStats": {"numSeries": series, "numLabelPairs": pair_count},
-            "totalSeries": series,
-            "totalLabelValuePairs": pair_count,
-            "seriesCountByMetricName": by_value(METRIC),
-            "labelValueCountByLabelName": by_label(|values| values.len() as u64),
-            "seriesCountByLabelName": by_label(|values| values.values().sum()),
-            "memoryInBytesByLabelName": by_label(bytes),
-            "seriesCountByLabelValuePair": largest(pairs, top),
-        });
-        if !focus.is_empty() {
-            shown["seriesCountByFocusLabelValue"] = by_value(focus);
-        }
-        shown
-    }
-}
-
-/// The `top` largest of counts.
-fn largest(counts: impl Iterator<Item = (String, u64)>, top: usize) -> Value {
-    let mut counts: Vec<_> = counts.collect();
-    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    counts.truncate(top);
-    let show = |(name, value): &(String, u64)| json!({"name": name, "value": value});
-    counts.iter().map(show).collect()
 }

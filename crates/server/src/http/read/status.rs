@@ -110,39 +110,6 @@ pub(crate) async fn features(State(context): State<Context>, request: Request) -
     .await
 }
 
-/// `GET /api/v1/metadata`: type, help and unit of metrics, by their names. A user who may not read
-/// every series sees only those of metrics whose name its rules let it read.
-pub(crate) async fn metadata(State(context): State<Context>, request: Request) -> Response {
-    respond(
-        &context,
-        Endpoint::Metadata,
-        request,
-        |asked, parameters| {
-            let number = |name: &'static str| match parameters.first(name) {
-                "" => Ok(None),
-                text => match text.parse::<i64>() {
-                    Ok(number) => Ok(usize::try_from(number).ok()),
-                    Err(_) => Err(Answer::bad(format!("{name} must be a number"))),
-                },
-            };
-            let limit = number("limit")?.unwrap_or(usize::MAX);
-            // A metric has one here.
-            number("limit_per_metric")?;
-            let metric = Some(parameters.first("metric")).filter(|metric| !metric.is_empty());
-            let held = asked.shared().db.metadata(metric);
-            let seen = held
-                .into_iter()
-                .filter(|(name, _)| asked.may_read(name.as_bytes()));
-            let metrics = seen.take(limit).map(|(name, one)| {
-                let one = json!([{"type": &*one.kind, "unit": &*one.unit, "help": &*one.help}]);
-                (String::from(name), one)
-            });
-            Ok(Value::Object(metrics.collect()))
-        },
-    )
-    .await
-}
-
 /// `GET /api/v1/rules`.
 pub(crate) async fn rules(State(context): State<Context>, request: Request) -> Response {
     respond(
