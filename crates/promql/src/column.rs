@@ -21,11 +21,11 @@ impl Grid {
         }
     }
 
-    /// Time of step `at`; the last time there is where the grid goes beyond it.
+    /// Time of step `at`, one of the grid.
     pub fn time_ms(&self, at: usize) -> i64 {
-        // Multiplied without a sign: a grid may be longer than half of all times.
-        let after_ms = self.step_ms.unsigned_abs().saturating_mul(at as u64);
-        self.start_ms.saturating_add_unsigned(after_ms)
+        // Exact where the time itself fits, even if the way from the start is longer than 63 bits.
+        self.start_ms
+            .wrapping_add(self.step_ms.wrapping_mul(at as i64))
     }
 
     /// Time of the last step.

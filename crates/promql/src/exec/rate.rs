@@ -71,11 +71,16 @@ impl Change {
                 next_reset += 1;
             }
             let mut change = of.values[window.end - 1] - of.values[window.first];
-            let inside = &resets[next_reset..];
-            let inside = &inside[..inside.partition_point(|at| *at < window.end)];
-            pass(inside.len())?;
-            for reset in inside {
+            let mut inside = 0;
+            for reset in &resets[next_reset..] {
+                if *reset >= window.end {
+                    break;
+                }
                 change += of.values[reset - 1];
+                inside += 1;
+            }
+            if inside > 0 {
+                pass(inside)?;
             }
             let value = self.extrapolated(span, of, window, change);
             out.set(window.step, value);
