@@ -1,9 +1,10 @@
 //! From matchers to series, by the label index.
 //!
 //! An expression is tried on each value that its label has, not on each
-//! series; the values that pass become lists that the index brings together.
+//! series; the values that pass become lists that the index brings together. Where all that it
+//! matches is known, that is the list.
 //! The metric of a series without `__name__` is its key, which no index knows:
-//! an exact one is looked up, others are tried on the keys of those series.
+//! exact ones are looked up, others are tried on the keys of those series.
 
 use latewood_engine::{Db, SeriesRef, Values};
 use latewood_model::{Matcher as IndexMatcher, Test as IndexTest};
@@ -43,37 +44,47 @@ fn by_their_keys(
     by_label.push(IndexMatcher::new(METRIC, IndexTest::Absent));
     let passes = |series: &SeriesRef| on_metric.iter().all(|m| m.passes(&series.key));
     let exact = on_metric.iter().find_map(|matcher| match &matcher.test {
-        Test::Equal(key) => Some(key),
-        _ => None,
+        Test::Equal(key) => Some(std::slice::from_ref(key)),
+        Test::Match(pattern) => pattern.literals(),
+        Test::NotEqual(_) | Test::NotMatch(_) => None,
     });
-    let Some(key) = exact else {
+    let Some(keys) = exact else {
         let mut found = db.select(&by_label);
         found.retain(passes);
         return found;
     };
-    let found = db.resolve(key).ok().filter(|series| {
+    let found = keys.iter().filter_map(|key| db.resolve(key).ok());
+    let found = found.filter(|series| {
         let labels = db.labels(series).unwrap_or_default();
         passes(series) && by_label.iter().all(|matcher| matcher.matches(&labels))
     });
-    found.into_iter().collect()
+    found.collect()
 }
 
 /// The same condition in the words of the index.
 fn to_index(db: &Db, matcher: &Matcher) -> IndexMatcher {
     let name = &matcher.name;
-    let test = match &matcher.test {
-        Test::Equal(value) if value.is_empty() => IndexTest::Absent,
-        Test::NotEqual(value) if value.is_empty() => IndexTest::Present,
-        Test::Equal(value) => IndexTest::AnyOf(vec![value.clone()]),
-        Test::NotEqual(value) => IndexTest::NoneOf(vec![value.clone()]),
+    let literals = match &matcher.test {
+        Test::Match(pattern) | Test::NotMatch(pattern) => pattern.literals(),
+        Test::Equal(_) | Test::NotEqual(_) => None,
+    };
+    // A series without the label has the empty value, which the index does not hold.
+    let literals = literals.filter(|all| all.iter().all(|value| !value.is_empty()));
+    let test = match (&matcher.test, literals) {
+        (Test::Equal(value), _) if value.is_empty() => IndexTest::Absent,
+        (Test::NotEqual(value), _) if value.is_empty() => IndexTest::Present,
+        (Test::Equal(value), _) => IndexTest::AnyOf(vec![value.clone()]),
+        (Test::NotEqual(value), _) => IndexTest::NoneOf(vec![value.clone()]),
+        (Test::Match(_), Some(values)) => IndexTest::AnyOf(values.to_vec()),
+        (Test::NotMatch(_), Some(values)) => IndexTest::NoneOf(values.to_vec()),
         // Without the label it passes: so do all but those that fail.
-        Test::Match(_) | Test::NotMatch(_) if matcher.passes(b"") => {
+        (Test::Match(_) | Test::NotMatch(_), None) if matcher.passes(b"") => {
             match db.label_values_where(name, |value| !matcher.passes(value)) {
                 Values::All => IndexTest::Absent,
                 Values::Some(values) => IndexTest::NoneOf(values),
             }
         }
-        Test::Match(_) | Test::NotMatch(_) => {
+        (Test::Match(_) | Test::NotMatch(_), None) => {
             match db.label_values_where(name, |value| matcher.passes(value)) {
                 Values::All => IndexTest::Present,
                 Values::Some(values) => IndexTest::AnyOf(values),
