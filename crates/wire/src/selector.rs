@@ -4,27 +4,36 @@
 //! line break, as in Prometheus 3. A missing label has the empty value. Remote read sends matchers
 //! one by one; the text of a selector is parsed by `latewood-promql`.
 //!
+//! An expression whose matches can be listed, such as an alternation of literals, is a list and not
+//! compiled. Within a request, the same expression is held once.
+//!
 //! Tested by `selector/tests.rs`.
 
+mod literals;
 #[cfg(test)]
 mod tests;
 
 use crate::series_name::METRIC;
 use regex::bytes::{Regex, RegexBuilder};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Bytes of a selector.
 pub const SELECTOR_BYTES_MAX: usize = 64 << 10;
 /// Matchers of a selector.
 pub const MATCHERS_MAX: usize = 128;
-/// Regular expressions of a selector, and of a request: a short pattern can take
+/// Compiled regular expressions of a selector, and of a request: a short pattern can take
 /// much memory.
 pub const PATTERNS_MAX: usize = 64;
+/// Bytes of the text of a regular expression: parsing takes a multiple.
+pub const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a compiled regular expression, in steps: a step is tried where the one before does
 /// not suffice.
 const COMPILED_BYTES: [usize; 4] = [16 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// Least and largest bytes of the search cache, between them four times the step.
 const CACHE_BYTES: (usize, usize) = (128 << 10, 1 << 20);
-/// Bytes of the regular expressions of a request, each at its step and with its cache.
+/// Bytes of the regular expressions of a request, each as a list of literals, or at its step and with
+/// its cache.
 pub const PATTERNS_BYTES_MAX: usize = 16 << 20;
 
 /// A condition on the value of one label.
@@ -52,14 +61,26 @@ pub enum Test {
 /// A regular expression that must match a whole value.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    regex: Regex,
-    text: Box<str>,
+    test: Tested,
+    text: Arc<str>,
+}
+
+/// How a value is tested. Clones share it, with the search cache.
+#[derive(Clone, Debug)]
+enum Tested {
+    /// It is one of these, which are in order.
+    Listed(Arc<[Box<[u8]>]>),
+    /// A program.
+    Compiled(Arc<Regex>),
 }
 
 /// Compiles the regular expressions of one request within its bounds.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
-    count: usize,
+    /// What was compiled, by its text.
+    known: HashMap<Arc<str>, Pattern>,
+    /// How many of them are programs.
+    compiled: usize,
     bytes: usize,
 }
 
@@ -69,7 +90,7 @@ pub enum SelectorError {
     /// More matchers than [`MATCHERS_MAX`].
     #[error("more than {MATCHERS_MAX} matchers")]
     TooMany,
-    /// More regular expressions than [`PATTERNS_MAX`].
+    /// More different regular expressions that are compiled than [`PATTERNS_MAX`].
     #[error("more than {PATTERNS_MAX} regular expressions")]
     TooManyPatterns,
     /// More bytes of them than [`PATTERNS_BYTES_MAX`].
@@ -106,54 +127,82 @@ impl Matcher {
 }
 
 impl Patterns {
-    /// Compiles a regular expression.
+    /// Compiles a regular expression, or finds it among those before.
     ///
     /// # Errors
     /// `BadPattern`, `TooManyPatterns` and `LargePatterns`.
     pub fn compile(&mut self, text: &str) -> Result<Pattern, SelectorError> {
-        if self.count == PATTERNS_MAX {
-            return Err(SelectorError::TooManyPatterns);
+        if let Some(pattern) = self.known.get(text) {
+            return Ok(pattern.clone());
         }
-        let bad = |error: regex::Error| {
-            let why = match error {
-                regex::Error::CompiledTooBig(_) => "too large".to_owned(),
-                // The last line is the message; those before it show the position.
-                error => error.to_string().lines().last().unwrap_or("").to_owned(),
-            };
-            let shown: String = text.chars().take(100).collect();
-            SelectorError::BadPattern(format!("the regular expression {shown:?}: {why}"))
-        };
-        let build = |text: &str, step: usize, cache: usize| {
-            let mut builder = RegexBuilder::new(text);
-            builder.size_limit(step).dfa_size_limit(cache);
-            builder.build()
-        };
-        let (mut result, mut took) = (Err(regex::Error::CompiledTooBig(0)), 0);
-        for step in COMPILED_BYTES {
-            let cache = (4 * step).clamp(CACHE_BYTES.0, CACHE_BYTES.1);
-            took = step + cache;
-            // On its own first: `a)(b` would be valid inside the parentheses below.
-            result = build(text, step, cache)
-                .and_then(|_| build(&format!("^(?s:{text})$"), step, cache));
-            if !matches!(result, Err(regex::Error::CompiledTooBig(_))) {
-                break;
+        if text.len() > PATTERN_BYTES_MAX {
+            return Err(bad(text, "too large"));
+        }
+        let (test, took) = match literals::literals(text) {
+            Some(listed) => {
+                let took = literals::bytes_of(&listed);
+                (Tested::Listed(listed.into()), took)
             }
-        }
-        let regex = result.map_err(bad)?;
+            None if self.compiled == PATTERNS_MAX => return Err(SelectorError::TooManyPatterns),
+            None => {
+                let (regex, took) = program(text)?;
+                (Tested::Compiled(regex.into()), took)
+            }
+        };
         if self.bytes + took > PATTERNS_BYTES_MAX {
             return Err(SelectorError::LargePatterns);
         }
-        self.count += 1;
+        self.compiled += usize::from(matches!(test, Tested::Compiled(_)));
         self.bytes += took;
-        let text = text.into();
-        Ok(Pattern { regex, text })
+        let text: Arc<str> = text.into();
+        let pattern = Pattern {
+            test,
+            text: Arc::clone(&text),
+        };
+        self.known.insert(text, pattern.clone());
+        Ok(pattern)
     }
 }
 
+/// Compiles a regular expression; with the bytes it may take.
+fn program(text: &str) -> Result<(Regex, usize), SelectorError> {
+    let build = |text: &str, step: usize, cache: usize| {
+        let mut builder = RegexBuilder::new(text);
+        builder.size_limit(step).dfa_size_limit(cache);
+        builder.build()
+    };
+    let (mut result, mut took) = (Err(regex::Error::CompiledTooBig(0)), 0);
+    for step in COMPILED_BYTES {
+        let cache = (4 * step).clamp(CACHE_BYTES.0, CACHE_BYTES.1);
+        took = step + cache;
+        // On its own first: `a)(b` would be valid inside the parentheses below.
+        result =
+            build(text, step, cache).and_then(|_| build(&format!("^(?s:{text})$"), step, cache));
+        if !matches!(result, Err(regex::Error::CompiledTooBig(_))) {
+            break;
+        }
+    }
+    match result {
+        Ok(regex) => Ok((regex, took)),
+        Err(regex::Error::CompiledTooBig(_)) => Err(bad(text, "too large")),
+        // The last line is the message; those before it show the position.
+        Err(error) => Err(bad(text, error.to_string().lines().last().unwrap_or(""))),
+    }
+}
+
+fn bad(text: &str, why: &str) -> SelectorError {
+    let shown: String = text.chars().take(100).collect();
+    SelectorError::BadPattern(format!("the regular expression {shown:?}: {why}"))
+}
+
 impl PartialEq for Pattern {
-    /// Whether they match the same, by their expressions.
+    /// Whether they match the same, by their literals or their expressions.
     fn eq(&self, other: &Self) -> bool {
-        self.regex.as_str() == other.regex.as_str()
+        match (&self.test, &other.test) {
+            (Tested::Listed(one), Tested::Listed(other)) => one == other,
+            (Tested::Compiled(one), Tested::Compiled(other)) => one.as_str() == other.as_str(),
+            _ => false,
+        }
     }
 }
 
@@ -173,8 +222,19 @@ impl Pattern {
         &self.text
     }
 
+    /// All that it matches, in order, where this can be listed: `a|b` matches `a` and `b`.
+    pub fn literals(&self) -> Option<&[Box<[u8]>]> {
+        match &self.test {
+            Tested::Listed(literals) => Some(literals),
+            Tested::Compiled(_) => None,
+        }
+    }
+
     /// Whether it matches all of `value`. Linear in its bytes.
     pub fn matches(&self, value: &[u8]) -> bool {
-        self.regex.is_match(value)
+        match &self.test {
+            Tested::Listed(literals) => literals.binary_search_by(|one| (**one).cmp(value)).is_ok(),
+            Tested::Compiled(regex) => regex.is_match(value),
+        }
     }
 }

@@ -113,7 +113,10 @@ fn long_texts_are_parsed() {
 
 #[test]
 fn regular_expressions_are_counted() {
-    let many = |count| format!("{{{}}}", "a=~\"b\",".repeat(count));
+    let many = |count: usize| -> String {
+        let matchers = (0..count).map(|at| format!("a=~\"b.*{at}\","));
+        format!("{{{}}}", matchers.collect::<String>())
+    };
     assert!(parse(&many(64)).is_ok());
     let error = parse(&many(65)).unwrap_err();
     assert_eq!(error.text, "more than 64 regular expressions");
@@ -129,4 +132,41 @@ fn longer_texts_are_refused() {
     let why = "1:1: parse error: more than 262144 bytes of text";
     assert_eq!(parse(&longer).unwrap_err().to_string(), why);
     assert_eq!(parse_selector(&longer).unwrap_err().to_string(), why);
+}
+
+#[test]
+fn the_same_regular_expression_counts_once() {
+    let terms = vec!["temp{job=~\"a.*\",zone!~\"a.*\"}"; 500];
+    assert!(parse(&terms.join(" + ")).is_ok());
+}
+
+#[test]
+fn variables_of_dashboards_hold_many_values() {
+    on_small_stack(|| {
+        // As Grafana writes them: escaped for the expression, and again for the text.
+        let host = |at| format!("web-frontend-{at:05}\\\\.eu-west-1\\\\.example\\\\.com:9100");
+        let hosts: Vec<String> = (0..4000).map(host).collect();
+        let wanted = "web-frontend-03999.eu-west-1.example.com:9100";
+        for pattern in [hosts.join("|"), format!("({})", hosts.join("|"))] {
+            let text = format!("{{instance=~\"{pattern}\"}}");
+            assert!(text.len() > 230 << 10);
+            let matchers = parse_selector(&text).expect("they are accepted");
+            assert!(matchers[0].passes(wanted.as_bytes()));
+            assert!(!matchers[0].passes(b"web-frontend-03999xeu-west-1.example.com:9100"));
+            assert!(!matchers[0].passes(wanted.replace("03999", "04000").as_bytes()));
+        }
+        let terms = vec!["sum(temp{instance=~\"a|b\",job=~\"c\"})"; 900];
+        assert!(parse(&terms.join(" + ")).is_ok());
+    });
+}
+
+#[test]
+fn nested_regular_expressions_fit_the_stack() {
+    on_small_stack(|| {
+        let pattern = nested("(", "a|b", "c)", 200);
+        let text = nested("(", &format!("{{a=~\"{pattern}\"}}"), ")", 200);
+        assert!(parse(&text).is_ok());
+        let error = parse(&format!("{{a=~\"{}\"}}", nested("(", "a|b", "c)", 10_000))).unwrap_err();
+        assert!(error.text.contains("error parsing regexp"), "{error}");
+    });
 }

@@ -1,5 +1,7 @@
 //! Regular expressions of matchers, and what they may take.
 
+mod literals;
+
 use super::*;
 
 #[test]
@@ -27,19 +29,35 @@ fn expressions_are_anchored_whatever_they_hold() {
 fn regular_expressions_of_a_request_share_what_they_may_take() {
     let mut patterns = Patterns::default();
     // The largest there may be, and the smallest.
-    let (large, small) = ("\\pL{12}", "a.*b");
-    let larges = std::iter::repeat_with(|| patterns.compile(large)).take_while(Result::is_ok);
+    let (large, small) = (
+        |at| format!("\\pL{{12}}{at}"),
+        |at: usize| format!("a.*b{at}"),
+    );
+    let larges = (0..).take_while(|at| patterns.compile(&large(*at)).is_ok());
     assert_eq!(larges.count(), 8);
     assert_eq!(
-        patterns.compile(small).unwrap_err(),
+        patterns.compile(&small(0)).unwrap_err(),
         SelectorError::LargePatterns
     );
     let mut patterns = Patterns::default();
-    assert!((0..PATTERNS_MAX).all(|_| patterns.compile(small).is_ok()));
+    assert!((0..PATTERNS_MAX).all(|at| patterns.compile(&small(at)).is_ok()));
     assert_eq!(
-        patterns.compile(small).unwrap_err(),
+        patterns.compile(&small(PATTERNS_MAX)).unwrap_err(),
         SelectorError::TooManyPatterns
     );
+    assert!(patterns.compile("a|b").is_ok());
+}
+
+#[test]
+fn the_same_expression_takes_its_place_once() {
+    let mut patterns = Patterns::default();
+    let first = patterns.compile("a.*").unwrap();
+    for _ in 0..10 * PATTERNS_MAX {
+        let again = patterns.compile("a.*").unwrap();
+        assert!(again == first && again.matches(b"ab") && !again.matches(b"b"));
+    }
+    let others = (0..).take_while(|at| patterns.compile(&format!("a.*{at}")).is_ok());
+    assert_eq!(others.count(), PATTERNS_MAX - 1);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! From matchers to series, by the label index.
 //!
 //! An expression is tried on each value that its label has, not on each
-//! series; the values that pass become lists that the index brings together.
+//! series; the values that pass become lists that the index brings together. Where all that it
+//! matches is known, that is the list.
 //! The metric of a series without `__name__` is its key, which no index knows:
-//! an exact one is looked up, others are tried on the keys of those series.
+//! exact ones are looked up, others are tried on the keys of those series.
 
 use super::{bytes_of, on_shown, text};
 use latewood_engine::{Db, SeriesRef, Values};
@@ -48,16 +49,17 @@ fn by_their_keys(
         on_metric.iter().all(|m| m.passes(shown.as_bytes()))
     };
     let exact = on_metric.iter().find_map(|matcher| match &matcher.test {
-        Test::Equal(key) => Some(key),
-        _ => None,
+        Test::Equal(key) => Some(std::slice::from_ref(key)),
+        Test::Match(pattern) => pattern.literals(),
+        Test::NotEqual(_) | Test::NotMatch(_) => None,
     });
-    let Some(key) = exact else {
+    let Some(keys) = exact else {
         let mut found = db.select(&by_label);
         found.retain(passes);
         return found;
     };
     let mut found = Vec::new();
-    for key in bytes_of(key) {
+    for key in keys.iter().flat_map(|key| bytes_of(key)) {
         found.extend(db.resolve(&key).ok());
     }
     found.retain(|series| {
@@ -70,24 +72,32 @@ fn by_their_keys(
 /// The same condition in the words of the index.
 fn to_index(db: &Db, matcher: &Matcher) -> IndexMatcher {
     let name = &matcher.name;
-    let test = match &matcher.test {
-        Test::Equal(value) if value.is_empty() => IndexTest::Absent,
-        Test::NotEqual(value) if value.is_empty() => IndexTest::Present,
-        Test::Equal(value) => IndexTest::AnyOf(bytes_of(value)),
-        Test::NotEqual(value) => IndexTest::NoneOf(bytes_of(value)),
+    let literals = match &matcher.test {
+        Test::Match(pattern) | Test::NotMatch(pattern) => pattern.literals(),
+        Test::Equal(_) | Test::NotEqual(_) => None,
+    };
+    // A series without the label has the empty value, which the index does not hold.
+    let literals = literals.filter(|all| all.iter().all(|value| !value.is_empty()));
+    let bytes = |all: &[Box<[u8]>]| all.iter().flat_map(|value| bytes_of(value)).collect();
+    let shows = |value: &[u8]| matcher.passes(text(value).as_bytes());
+    let test = match (&matcher.test, literals) {
+        (Test::Equal(value), _) if value.is_empty() => IndexTest::Absent,
+        (Test::NotEqual(value), _) if value.is_empty() => IndexTest::Present,
+        (Test::Equal(value), _) => IndexTest::AnyOf(bytes_of(value)),
+        (Test::NotEqual(value), _) => IndexTest::NoneOf(bytes_of(value)),
+        (Test::Match(_), Some(values)) => IndexTest::AnyOf(bytes(values)),
+        (Test::NotMatch(_), Some(values)) => IndexTest::NoneOf(bytes(values)),
         // Without the label it passes: so do all but those that fail.
-        Test::Match(_) | Test::NotMatch(_) if matcher.passes(b"") => {
-            match db.label_values_where(name, |value| !matcher.passes(text(value).as_bytes())) {
+        (Test::Match(_) | Test::NotMatch(_), None) if matcher.passes(b"") => {
+            match db.label_values_where(name, |value| !shows(value)) {
                 Values::All => IndexTest::Absent,
                 Values::Some(values) => IndexTest::NoneOf(values),
             }
         }
-        Test::Match(_) | Test::NotMatch(_) => {
-            match db.label_values_where(name, |value| matcher.passes(text(value).as_bytes())) {
-                Values::All => IndexTest::Present,
-                Values::Some(values) => IndexTest::AnyOf(values),
-            }
-        }
+        (Test::Match(_) | Test::NotMatch(_), None) => match db.label_values_where(name, shows) {
+            Values::All => IndexTest::Present,
+            Values::Some(values) => IndexTest::AnyOf(values),
+        },
     };
     IndexMatcher::new(name, test)
 }

@@ -75,9 +75,11 @@ fn what_is_no_request_is_told() {
     assert_eq!(Request::read(&many).unwrap_err(), ReadError::TooMany);
     let many = matcher_message(0, b"a", b"b").repeat(MATCHERS_MAX + 1);
     assert_eq!(read(&many), SelectorError::TooMany.into());
-    let few = field(1, &matcher_message(2, b"a", b"b").repeat(PATTERNS_MAX / 2));
-    assert!(Request::read(&few.repeat(2)).is_ok());
-    let many = Request::read(&few.repeat(3)).unwrap_err();
+    let pattern = |at| matcher_message(2, b"a", format!("b.*{at}").as_bytes());
+    let queries = |count| -> Vec<u8> { (0..count).flat_map(|at| field(1, &pattern(at))).collect() };
+    assert!(Request::read(&queries(PATTERNS_MAX)).is_ok());
+    assert!(Request::read(&field(1, &pattern(0)).repeat(2 * PATTERNS_MAX)).is_ok());
+    let many = Request::read(&queries(PATTERNS_MAX + 1)).unwrap_err();
     assert_eq!(many, SelectorError::TooManyPatterns.into());
 }
 
