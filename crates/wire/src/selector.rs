@@ -139,10 +139,7 @@ impl Patterns {
             return Err(bad(text, "too large"));
         }
         let (test, took) = match literals::literals(text) {
-            Some(listed) => {
-                let took = literals::bytes_of(&listed);
-                (Tested::Listed(listed.into()), took)
-            }
+            Some((listed, took)) => (Tested::Listed(listed.into()), took),
             None if self.compiled == PATTERNS_MAX => return Err(SelectorError::TooManyPatterns),
             None => {
                 let (regex, took) = program(text)?;

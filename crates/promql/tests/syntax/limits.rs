@@ -163,7 +163,7 @@ fn variables_of_dashboards_hold_many_values() {
 #[test]
 fn nested_regular_expressions_fit_the_stack() {
     on_small_stack(|| {
-        let pattern = nested("(", "a|b", "c)", 200);
+        let pattern = nested("(", "a|b", "c)", 100);
         let text = nested("(", &format!("{{a=~\"{pattern}\"}}"), ")", 200);
         assert!(parse(&text).is_ok());
         let error = parse(&format!("{{a=~\"{}\"}}", nested("(", "a|b", "c)", 10_000))).unwrap_err();

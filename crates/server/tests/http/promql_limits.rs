@@ -103,6 +103,26 @@ fn hostile_texts_are_refused_and_others_served() {
     assert_eq!(plain, 200);
 }
 
+/// As a dashboard asks whose variable has many values selected.
+#[test]
+fn a_selector_lists_twenty_thousand_hosts() {
+    let server = filled(&[]);
+    let mut http = Http::to(server.http());
+    let hosts: String = (0..20_000).map(|at| format!("h-{at}|")).collect();
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    for (list, wanted) in [
+        (format!("{hosts}b"), "\"room:2\""),
+        (format!("({hosts}a)"), "\"room:1\""),
+    ] {
+        let body = format!("time=8&query={{__name__=~\"room:.*\",host=~\"{list}\"}}");
+        let answer = http.post_with("/api/v1/query", form, body.as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let text = answer.text();
+        assert_eq!(text.matches("__name__").count(), 1, "{text}");
+        assert!(text.contains(wanted), "{text}");
+    }
+}
+
 fn server_answers(http: &mut Http) -> u16 {
     http.get("/-/ready").status
 }

@@ -125,6 +125,53 @@ fn names_and_values_are_listed() {
 }
 
 #[test]
+fn series_are_found_by_lists_of_values() {
+    let server = filled(&[]);
+    let mut http = Http::to(server.http());
+    for (selector, wanted) in [
+        ("{host=~%22b|c%22}", &["cpu_v"][..]),
+        (
+            "{host=~%22(a|b)%22,__name__=~%22cpu_v|mem_w%22}",
+            &["cpu_v", "cpu_v"],
+        ),
+        (
+            "{host!~%22b|c%22,__name__!=%22%22}",
+            &["cpu_v", "mem_v", "sensor:1", "sensor:2"],
+        ),
+        ("{host!~%22a|b%22,__name__!=%22%22}", &["sensor:2"]),
+        ("{host=~%22b|%22,__name__!=%22%22}", &["cpu_v", "sensor:2"]),
+        ("{host!~%22b|%22}", &["cpu_v", "mem_v", "sensor:1"]),
+        (
+            "{__name__=~%22sensor:(1|2|3)|mem_v%22}",
+            &["mem_v", "sensor:1", "sensor:2"],
+        ),
+        (
+            "{__name__=~%22sensor:1|sensor:2%22,host=~%22a?b?%22}",
+            &["sensor:1", "sensor:2"],
+        ),
+        (
+            "{__name__=~%22sensor:1|sensor:2%22,host!~%22a|b%22}",
+            &["sensor:2"],
+        ),
+        (
+            "{__name__!~%22sensor:1|cpu_v%22,host=~%22a|b%22}",
+            &["mem_v"],
+        ),
+        ("{host=~%22c|d%22}", &[]),
+    ] {
+        let path = format!("/api/v1/series?match[]={}", selector.replace('|', "%7C"));
+        let found = data(&mut http, &path);
+        let names: Vec<&str> = found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["__name__"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, wanted, "{selector}");
+    }
+}
+
+#[test]
 fn mistakes_are_told_in_the_envelope() {
     let server = filled(&["--max-query-series", "2"]);
     let mut http = Http::to(server.http());

@@ -17,8 +17,9 @@ const ALLOWANCE_BYTES: (usize, usize) = (64 << 10, 4 << 20);
 /// Bytes of a literal besides its own: where it is and how long, and what its allocation rounds up.
 const LITERAL_BYTES: usize = 32;
 
-/// All that an expression matches, in order, each once.
-pub(super) fn literals(expression: &str) -> Option<Vec<Box<[u8]>>> {
+/// All that an expression matches, in order, each once; with the bytes that this takes, those of
+/// the work included.
+pub(super) fn literals(expression: &str) -> Option<(Vec<Box<[u8]>>, usize)> {
     let mut parser = ParserBuilder::new()
         .utf8(false)
         .dot_matches_new_line(true)
@@ -30,16 +31,14 @@ pub(super) fn literals(expression: &str) -> Option<Vec<Box<[u8]>>> {
         start: true,
         end: true,
     };
-    let listed = Expansion { allowance }.list(&hir, whole)?;
+    let mut expansion = Expansion { allowance };
+    let listed = expansion.list(&hir, whole)?;
     let mut listed: Vec<Box<[u8]>> = listed.into_iter().map(Vec::into_boxed_slice).collect();
     listed.sort_unstable();
     listed.dedup();
-    Some(listed)
-}
-
-/// What they take in memory.
-pub(super) fn bytes_of(literals: &[Box<[u8]>]) -> usize {
-    literals.iter().map(|one| one.len() + LITERAL_BYTES).sum()
+    let bytes: usize = listed.iter().map(|one| one.len() + LITERAL_BYTES).sum();
+    let worked = allowance - expansion.allowance;
+    Some((listed, bytes + worked))
 }
 
 /// Which edges of the value a part of the expression is sure to touch.
