@@ -135,7 +135,7 @@ fn expressions() -> impl Strategy<Value = String> {
         .prop_recursive(4, 24, 4, |inner| {
             let some = prop::collection::vec(inner.clone(), 1..4);
             let group = select(&["(", "(?:", "(?i:", "(?s-i:", "(?m:"][..]);
-            let repeat = select(&["?", "??", "*", "{2}", "{0}", "{1,2}"][..]);
+            let repeat = select(&["?", "??", "*", "{2}", "{0,2}", "{1,2}"][..]);
             prop_oneof![
                 3 => some.clone().prop_map(|parts| parts.join("|")),
                 3 => some.prop_map(|parts| parts.concat()),
