@@ -263,6 +263,11 @@ impl Evaluation<'_> {
         self.grid
     }
 
+    /// Bytes of memory that it holds between two calls of [`Evaluation::more`].
+    pub fn held_bytes(&self) -> usize {
+        self.state.held_bytes()
+    }
+
     /// What it gave, once there is no more.
     pub fn outcome(&self) -> Outcome<Grid> {
         outcome(self.grid, &self.state, self.series, self.samples)

@@ -168,6 +168,11 @@ impl Pool {
         }
     }
 
+    /// The most that queries may hold, bytes.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// Bytes that queries hold now.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes.load(Ordering::Relaxed)
@@ -244,6 +249,11 @@ impl State {
     /// Samples read from the source.
     pub(crate) fn samples_read(&self) -> u64 {
         self.samples_read.load(Ordering::Relaxed)
+    }
+
+    /// What is held now, bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes.load(Ordering::Relaxed)
     }
 
     /// The most that was held at a time, bytes.
@@ -375,18 +385,27 @@ impl<'a> Context<'a> {
             pool,
             ..
         } = self.state;
-        let held = held_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        peak_bytes.fetch_max(held, Ordering::Relaxed);
+        // What is refused is given back at once: it must not keep other queries out.
+        let held = held_bytes
+            .fetch_add(bytes, Ordering::Relaxed)
+            .saturating_add(bytes);
+        if held > self.settings.memory_bytes_max {
+            held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(EvalError::Memory(self.settings.memory_bytes_max));
+        }
         if let Some(pool) = pool {
-            let all = pool.held_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            let all = pool
+                .held_bytes
+                .fetch_add(bytes, Ordering::Relaxed)
+                .saturating_add(bytes);
             if all > pool.bytes_max {
+                pool.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                held_bytes.fetch_sub(bytes, Ordering::Relaxed);
                 return Err(EvalError::Crowded);
             }
         }
-        match held > self.settings.memory_bytes_max {
-            true => Err(EvalError::Memory(self.settings.memory_bytes_max)),
-            false => Ok(()),
-        }
+        peak_bytes.fetch_max(held, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether `bytes` more stay far below what the query may hold.

@@ -2,8 +2,9 @@
 
 use crate::memory::{Memory, labels};
 use crate::table::{instant, range};
-use latewood_promql::engine::{Query, Settings, Value};
+use latewood_promql::engine::{Pool, Query, Settings, Value};
 use latewood_promql::source::Samples;
+use std::sync::Arc;
 
 /// Bytes that a query may hold.
 const LIMIT_BYTES: usize = 1 << 20;
@@ -58,6 +59,23 @@ fn samples_of_subqueries_and_columns_are_counted() {
         &limited()
     )));
     assert!(is_refused(&instant(&memory, "x[40s]", 40_000, &limited())));
+}
+
+#[test]
+fn a_query_over_its_limit_takes_nothing_from_others() {
+    let pool = Arc::new(Pool::new(4 * LIMIT_BYTES));
+    let settings = Settings {
+        pool: Some(Arc::clone(&pool)),
+        ..limited()
+    };
+    let query = "count_over_time(vector(1)[20000s:1ms])";
+    assert!(is_refused(&instant(
+        &Memory::default(),
+        query,
+        0,
+        &settings
+    )));
+    assert_eq!(pool.held_bytes(), 0);
 }
 
 #[test]

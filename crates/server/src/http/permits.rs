@@ -90,29 +90,42 @@ impl Permits {
         })
     }
 
-    /// Lets an answer of `user` that holds `bytes` of memory wait for its reader, until what is
-    /// returned is dropped. One user's take half of the memory and three quarters of the places
-    /// at most, those of all users three quarters of the memory, so that short answers find some.
+    /// Lets an answer of `user` wait for its reader, until what is returned is dropped. It holds
+    /// `held` bytes of `bytes_max`, which are those of requests and those of queries. One user's
+    /// take three quarters of either, and of the places, and those of all users seven eighths, so
+    /// that short answers find some. A user's only one may be longer.
     ///
     /// # Errors
     /// 503 if those of the user, or all, hold too much.
-    pub(super) fn long_answer(&self, user: &[u8], bytes: usize) -> Result<Unread, Answer> {
+    pub(super) fn long_answer(
+        &self,
+        user: &[u8],
+        held: (usize, usize),
+        bytes_max: (usize, usize),
+    ) -> Result<Unread, Answer> {
         let mut answers = self.long_answers.lock();
-        let all = answers.iter().map(|answer| answer.bytes).sum::<usize>() + bytes;
         let own = || answers.iter().filter(|answer| *answer.user == *user);
-        let own_bytes = own().map(|answer| answer.bytes).sum::<usize>() + bytes;
+        let is_over = |of: fn(&LongAnswer) -> usize, bytes: usize, max: usize| {
+            let own_bytes = own().map(|answer| of(answer)).sum::<usize>() + bytes;
+            let all_bytes = answers.iter().map(|answer| of(answer)).sum::<usize>() + bytes;
+            (own_bytes > max / 4 * 3, all_bytes > max / 8 * 7)
+        };
+        let requests = is_over(|answer| answer.bytes, held.0, bytes_max.0);
+        let queries = is_over(|answer| answer.query_bytes, held.1, bytes_max.1);
         let verb = self.verb;
-        if own_bytes > Self::memory_bytes_max() / 2 || own().count() >= self.places_max / 4 * 3 {
+        let is_only = own().next().is_none();
+        if !is_only && (requests.0 || queries.0 || own().count() >= self.places_max / 4 * 3) {
             let text = format!("this user's requests to {verb} take all that one user may");
             return Err(Answer::busy(text));
         }
-        if all > Self::memory_bytes_max() / 4 * 3 {
+        if !answers.is_empty() && (requests.1 || queries.1) {
             let text = format!("other requests to {verb} use all the memory for long answers");
             return Err(Answer::busy(text));
         }
         let answer = Arc::new(LongAnswer {
             user: user.into(),
-            bytes,
+            bytes: held.0,
+            query_bytes: held.1,
         });
         answers.push(Arc::clone(&answer));
         Ok(Unread {
@@ -126,6 +139,7 @@ impl Permits {
 struct LongAnswer {
     user: Box<[u8]>,
     bytes: usize,
+    query_bytes: usize,
 }
 
 /// Counts an answer that waits for its reader.

@@ -125,6 +125,21 @@ fn names_and_values_are_listed() {
 }
 
 #[test]
+fn bytes_that_are_no_text_are_listed_as_they_are_selected() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let written = http.post("/write", b"m,v=a\xff v=1 1\nm,v=a\xfe v=1 1\n");
+    assert_eq!(written.status, 204, "{}", written.text());
+    let values = json!(["a\\xfe", "a\\xff"]);
+    assert_eq!(data(&mut http, "/api/v1/label/v/values"), values);
+    let path = "/api/v1/label/v/values?match[]=m_v";
+    assert_eq!(data(&mut http, path), values);
+    let path = "/api/v1/series?match[]=%7Bv=%22a%5C%5Cxff%22%7D";
+    let found = json!([{"__name__": "m_v", "v": "a\\xff"}]);
+    assert_eq!(data(&mut http, path), found);
+}
+
+#[test]
 fn series_are_found_by_lists_of_values() {
     let server = filled(&[]);
     let mut http = Http::to(server.http());

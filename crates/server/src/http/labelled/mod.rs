@@ -105,7 +105,7 @@ fn sort(named: &mut [Named]) {
 }
 
 /// Bytes as they are shown.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
+pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.into();
     }
@@ -120,35 +120,9 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     shown.into()
 }
 
-/// What may be shown as `shown`: the same, and the bytes for which its escapes may stand.
-fn bytes_of(shown: &[u8]) -> Vec<Box<[u8]>> {
-    let mut bytes = Vec::with_capacity(shown.len());
-    let mut rest = shown;
-    while let Some((&first, after)) = rest.split_first() {
-        let escaped = match rest {
-            [b'\\', b'x', high, low, ..] => hex(*high).zip(hex(*low)),
-            _ => None,
-        };
-        let byte;
-        (byte, rest) = match escaped {
-            Some((high, low)) => (high << 4 | low, &rest[4..]),
-            None => (first, after),
-        };
-        bytes.push(byte);
-    }
-    match *bytes == *shown {
-        true => vec![shown.into()],
-        false => vec![shown.into(), bytes.into()],
-    }
-}
-
-/// The value of a digit as [`text`] writes it.
-fn hex(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    }
+/// Whether bytes that are no UTF-8 may be shown as `shown`, too.
+fn is_escaped(shown: &[u8]) -> bool {
+    shown.windows(2).any(|pair| pair == b"\\x")
 }
 
 /// The same conditions on what is shown: a value that is no UTF-8 stands for how it is shown.

@@ -6,7 +6,7 @@
 //! The metric of a series without `__name__` is its key, which no index knows:
 //! exact ones are looked up, others are tried on the keys of those series.
 
-use super::{bytes_of, on_shown, text};
+use super::{is_escaped, on_shown, text};
 use latewood_engine::{Db, SeriesRef, Values};
 use latewood_model::{Matcher as IndexMatcher, Test as IndexTest};
 use latewood_wire::selector::{Matcher, Test};
@@ -53,14 +53,15 @@ fn by_their_keys(
         Test::Match(pattern) => pattern.literals(),
         Test::NotEqual(_) | Test::NotMatch(_) => None,
     });
+    let exact = exact.filter(|keys| !keys.iter().any(|key| is_escaped(key)));
     let Some(keys) = exact else {
         let mut found = db.select(&by_label);
         found.retain(passes);
         return found;
     };
     let mut found = Vec::new();
-    for key in keys.iter().flat_map(|key| bytes_of(key)) {
-        found.extend(db.resolve(&key).ok());
+    for key in keys {
+        found.extend(db.resolve(key).ok());
     }
     found.retain(|series| {
         let labels = db.labels(series).unwrap_or_default();
@@ -72,29 +73,27 @@ fn by_their_keys(
 /// The same condition in the words of the index.
 fn to_index(db: &Db, matcher: &Matcher) -> IndexMatcher {
     let name = &matcher.name;
-    let literals = match &matcher.test {
+    let values = match &matcher.test {
         Test::Match(pattern) | Test::NotMatch(pattern) => pattern.literals(),
-        Test::Equal(_) | Test::NotEqual(_) => None,
+        Test::Equal(value) | Test::NotEqual(value) => Some(std::slice::from_ref(value)),
     };
-    // A series without the label has the empty value, which the index does not hold.
-    let literals = literals.filter(|all| all.iter().all(|value| !value.is_empty()));
-    let bytes = |all: &[Box<[u8]>]| all.iter().flat_map(|value| bytes_of(value)).collect();
+    // A series without the label has the empty value, which the index does not hold; which values
+    // are shown with escapes, only a look at all tells.
+    let values = values.filter(|all| !all.iter().any(|one| one.is_empty() || is_escaped(one)));
     let shows = |value: &[u8]| matcher.passes(text(value).as_bytes());
-    let test = match (&matcher.test, literals) {
-        (Test::Equal(value), _) if value.is_empty() => IndexTest::Absent,
-        (Test::NotEqual(value), _) if value.is_empty() => IndexTest::Present,
-        (Test::Equal(value), _) => IndexTest::AnyOf(bytes_of(value)),
-        (Test::NotEqual(value), _) => IndexTest::NoneOf(bytes_of(value)),
-        (Test::Match(_), Some(values)) => IndexTest::AnyOf(bytes(values)),
-        (Test::NotMatch(_), Some(values)) => IndexTest::NoneOf(bytes(values)),
+    let test = match (&matcher.test, values) {
+        (Test::Equal(_) | Test::Match(_), Some(values)) => IndexTest::AnyOf(values.to_vec()),
+        (Test::NotEqual(_) | Test::NotMatch(_), Some(values)) => IndexTest::NoneOf(values.to_vec()),
+        (Test::Equal(value), None) if value.is_empty() => IndexTest::Absent,
+        (Test::NotEqual(value), None) if value.is_empty() => IndexTest::Present,
         // Without the label it passes: so do all but those that fail.
-        (Test::Match(_) | Test::NotMatch(_), None) if matcher.passes(b"") => {
+        (_, None) if matcher.passes(b"") => {
             match db.label_values_where(name, |value| !shows(value)) {
                 Values::All => IndexTest::Absent,
                 Values::Some(values) => IndexTest::NoneOf(values),
             }
         }
-        (Test::Match(_) | Test::NotMatch(_), None) => match db.label_values_where(name, shows) {
+        (_, None) => match db.label_values_where(name, shows) {
             Values::All => IndexTest::Present,
             Values::Some(values) => IndexTest::AnyOf(values),
         },

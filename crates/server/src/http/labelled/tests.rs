@@ -150,6 +150,9 @@ fn bytes_that_are_no_text_are_found_as_they_are_shown() {
         (r#"{__name__="bin\\xff"}"#, vec![second]),
         (r#"{__name__=~"bin.*fe"}"#, vec![first]),
         (r#"{__name__!="bin\xff",v!=""}"#, vec![first]),
+        // What could be an escape is none of those two.
+        (r#"{v!="",v!="\\x61\\xff"}"#, vec![first, second]),
+        (r#"{v!="",v!~"\\\\x61.|b"}"#, vec![first, second]),
     ] {
         assert_eq!(found(&shared, selector), wanted, "{selector}");
     }

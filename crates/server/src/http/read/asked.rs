@@ -245,13 +245,17 @@ impl Asked {
         Ok(())
     }
 
-    /// Lets the answer wait for its reader until what is returned is dropped.
+    /// Lets the answer, and what its query holds, wait for its reader until what is returned is dropped.
     ///
     /// # Errors
     /// 503 where such answers of the user, or of all, hold too much.
-    pub(super) fn begin_waiting(&self) -> Result<Unread, Answer> {
+    pub(super) fn begin_waiting(&self, query_bytes: usize) -> Result<Unread, Answer> {
         let bytes = self.memory.lock().as_ref().map_or(0, bytes_of);
-        self.permits().long_answer(self.user_name(), bytes)
+        let query_bytes_max = self.context.work.query_memory.bytes_max();
+        let held = (bytes, query_bytes);
+        let bytes_max = (Permits::memory_bytes_max(), query_bytes_max);
+        self.permits()
+            .long_answer(self.user_name(), held, bytes_max)
     }
 
     /// Gives back the memory that it took but for `bytes`.
@@ -259,7 +263,8 @@ impl Asked {
     /// # Errors
     /// 503 where it took less and other requests hold too much.
     pub(super) fn hold_only(&self, bytes: usize) -> Result<(), Answer> {
-        self.hold_bytes(bytes)?;
+        let held = self.memory.lock().as_ref().map_or(0, bytes_of);
+        self.hold_bytes(bytes.saturating_sub(held))?;
         if let Some(memory) = &mut *self.memory.lock() {
             shrink(memory, bytes);
         }

@@ -10,9 +10,9 @@
 mod counts;
 
 use super::asked::{Asked, Unreadable};
-use super::envelope::answered;
+use super::envelope::{Text, answered};
 use super::parameters::Parameters;
-use super::stream::{self, PIECE_BYTES, Pieces};
+use super::stream;
 use crate::http::answer::{Answer, json_text};
 use crate::http::context::Context;
 use crate::http::labelled::shown;
@@ -22,7 +22,6 @@ use axum::response::Response;
 use counts::{Counts, Lists};
 use latewood_engine::SeriesRef;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// Entries of each list, unless `limit` or `topN` says otherwise.
 const TOP: usize = 10;
@@ -45,11 +44,12 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
     let work = move || {
         let data = data(&asked, &parameters)?;
         let text = json_text(&json!({"status": "success", "data": data})).1;
-        Ok((asked, text))
+        drop(parameters);
+        asked.hold_only(text.len())?;
+        Ok((asked, Text::from(text)))
     };
     let (asked, text) = context.block_in(&context.work.readers, work).await??;
-    let made = Made { text, sent: 0 };
-    stream::respond(asked, "application/json", made, ()).await
+    stream::respond(asked, stream::JSON, text, ()).await
 }
 
 fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
@@ -82,22 +82,6 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
     let lists = Lists::of(&counts, parameters.first("focusLabel"), top);
     asked.hold_bytes(lists.len_bytes() * SHOWN_COPIES)?;
     Ok(lists.shown(&counts))
-}
-
-/// An answer that is there as a whole, on its way.
-struct Made {
-    text: String,
-    sent: usize,
-}
-
-impl Pieces for Made {
-    fn more(&mut self, _: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
-        let rest = &self.text.as_bytes()[self.sent..];
-        let piece = &rest[..rest.len().min(PIECE_BYTES)];
-        out.extend_from_slice(piece);
-        self.sent += piece.len();
-        Ok(self.sent < self.text.len())
-    }
 }
 
 /// How long the lists may be.

@@ -51,7 +51,7 @@ pub(super) async fn respond_in_thread(
 }
 
 /// A text that is sent in pieces.
-struct Text {
+pub(super) struct Text {
     text: String,
     sent: usize,
 }

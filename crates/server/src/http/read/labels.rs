@@ -11,6 +11,7 @@ use super::parameters::Parameters;
 use super::stream;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
+use crate::http::labelled;
 use crate::observe::Endpoint;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
@@ -97,7 +98,7 @@ fn texts(
 
 /// The same of all series there are.
 fn of_all(db: &Db, label: Option<&str>) -> Result<BTreeSet<String>, Error> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let text = |bytes: &[u8]| labelled::text(bytes).into_owned();
     let metric = text(METRIC);
     let stored = match label {
         None => db.label_names(&[], None, db.reply_bytes_max(), None)?,

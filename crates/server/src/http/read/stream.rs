@@ -43,6 +43,11 @@ pub(super) trait Pieces: Send + 'static {
     /// What ends the answer.
     fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer>;
 
+    /// Bytes of memory that a query holds while its answer is read.
+    fn query_bytes(&self) -> usize {
+        0
+    }
+
     /// Comes with what ends the answer while it waits for a thread or for its reader, if anything
     /// does.
     fn ended(&self) -> BoxFuture<'static, Answer> {
@@ -89,7 +94,7 @@ pub(super) async fn respond(
     if !follows {
         return Ok((StatusCode::OK, head, first).into_response());
     }
-    let waiting = work.asked.begin_waiting()?;
+    let waiting = work.asked.begin_waiting(work.pieces.query_bytes())?;
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         make(work, (first, follows), sender).await;

@@ -207,10 +207,14 @@ impl Running {
         self.idle_ns.fetch_add(idle_ns, Ordering::Relaxed);
     }
 
+    /// For how long its reader was waited for.
+    pub(super) fn idle(&self) -> Duration {
+        Duration::from_nanos(self.idle_ns.load(Ordering::Relaxed))
+    }
+
     /// The time that it took till now, without that of its reader.
     pub(super) fn worked(&self) -> Duration {
-        let idle = Duration::from_nanos(self.idle_ns.load(Ordering::Relaxed));
-        self.began.elapsed().saturating_sub(idle)
+        self.began.elapsed().saturating_sub(self.idle())
     }
 
     /// Comes when it must end while it waits: for a thread first, where its time runs, or later,

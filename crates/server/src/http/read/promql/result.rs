@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the first piece.
 const FIRST_BYTES: usize = 1 << 20;
+/// How much longer than a query may take its reader may, all waits together.
+const IDLE_MAX: u32 = 10;
 /// Bytes of a sample, the unit of `peakSamples`.
 const SAMPLE_BYTES: usize = 16;
 
@@ -251,6 +253,10 @@ impl Pieces for Answering {
         if is_first && self.begin(asked, out)? {
             return Ok(false);
         }
+        // Readers have time, but not without end: what a query holds is missing to others.
+        if running.idle() > self.wanted.longest.saturating_mul(IDLE_MAX) {
+            return Err(refusal(EvalError::from(Interrupt::Timeout).into(), None));
+        }
         // The time of what is evaluated already does not count.
         if running.is_cancelled() {
             return Err(refusal(EvalError::from(Interrupt::Canceled).into(), None));
@@ -273,6 +279,13 @@ impl Pieces for Answering {
         };
         self.end(annotations, stats, out);
         Ok(false)
+    }
+
+    fn query_bytes(&self) -> usize {
+        match &self.state {
+            State::Range(evaluation, ..) => evaluation.held_bytes(),
+            State::New | State::Rows(..) => 0,
+        }
     }
 
     fn ended(&self) -> BoxFuture<'static, Answer> {

@@ -87,10 +87,10 @@ impl Rows {
 impl Row {
     /// Bytes of memory that it holds.
     pub(super) fn memory_bytes(&self) -> usize {
-        let samples = match self {
-            Self::Sample(..) => 0,
-            Self::Samples(_, samples) => samples.capacity() * size_of::<(i64, f64)>(),
+        let (labels, samples) = match self {
+            Self::Sample(labels, _) => (labels, 0),
+            Self::Samples(labels, samples) => (labels, samples.capacity()),
         };
-        size_of::<Self>() + samples
+        size_of::<Self>() + labels.len_bytes() + samples * size_of::<(i64, f64)>()
     }
 }

@@ -6,7 +6,6 @@
 
 use crate::http::answer::Answer;
 use crate::http::context::Context;
-use crate::http::permits::Permits;
 use crate::http::read::asked::Asked;
 use crate::http::read::envelope::respond_in_thread;
 use crate::http::read::parameters::Parameters;
@@ -24,12 +23,18 @@ pub(super) const PLAN_BYTES: usize = 128;
 /// The same of a tree as JSON.
 const JSON_BYTES: usize = 1536;
 
-/// The tree of the parameter `query`; takes `each_bytes` of memory for each byte of its text, but
-/// leaves some, so that one tree of any size is possible.
+/// Bytes of a text whose tree may be asked for: a query may be longer, but not for users who may do
+/// no more than PING.
+const SHOWN_BYTES_MAX: usize = 32 << 10;
+
+/// The tree of the parameter `query`; takes `each_bytes` of memory for each byte of its text.
 fn parsed(asked: &Asked, parameters: &Parameters, each_bytes: usize) -> Result<Expr, Answer> {
     let text = parameters.first("query");
-    let bytes = text.len().min(QUERY_BYTES_MAX) * each_bytes;
-    asked.hold_bytes(bytes.min(Permits::memory_bytes_max() / 4 * 3))?;
+    if text.len() > SHOWN_BYTES_MAX {
+        let wrong = format!("more than {SHOWN_BYTES_MAX} bytes of text");
+        return Err(Answer::parameter("query", wrong));
+    }
+    asked.hold_bytes(text.len() * each_bytes)?;
     parsed_text(text).map_err(|error| Answer::parameter("query", error))
 }
 
