@@ -47,7 +47,6 @@ impl Core {
         states.iter_mut().for_each(|state| state.clear_series());
         self.store.set_no_blocks();
         self.index.clear();
-        self.metadata.clear();
         self.shards.expiring.store(0, Ordering::Relaxed);
         if self.log().is_some() {
             states[0].group.flush_all();
@@ -56,13 +55,15 @@ impl Core {
         drop(states);
         // Before the log may forget what it holds, it must not lose this.
         self.sync_to(position)?;
-        let saved = self.metadata.save(&self.env, self.store.dir());
+        // Only now: the background may write it at any time.
+        self.metadata.clear();
         published.forget(self.store.dir(), position);
-        // Where this fails, a restart finds the old manifest and that group.
+        // Where one of these fails, a restart finds the old manifest and that group.
+        self.metadata.save(&self.env, self.store.dir())?;
         self.publish_locked(&mut published, &mut |_| Ok(()))?;
         if let Some(log) = self.log() {
             log.trim(position)?;
         }
-        saved.map(|()| position)
+        Ok(position)
     }
 }

@@ -64,8 +64,8 @@ fn a_long_answer_is_whole() {
     }
 }
 
-/// Of a tree whose text takes 128 KiB.
-const LEVELS: u32 = 15;
+/// Of a tree whose text takes 16 KiB.
+const LEVELS: u32 = 12;
 
 /// A sum of 2^`levels` selectors.
 fn tree(levels: u32) -> String {

@@ -128,14 +128,17 @@ fn names_and_values_are_listed() {
 fn bytes_that_are_no_text_are_listed_as_they_are_selected() {
     let server = server(&[]);
     let mut http = Http::to(server.http());
-    let written = http.post("/write", b"m,v=a\xff v=1 1\nm,v=a\xfe v=1 1\n");
-    assert_eq!(written.status, 204, "{}", written.text());
+    let mut client = server.client();
+    for (key, value) in [(&b"one"[..], &b"a\xff"[..]), (b"two", b"a\xfe")] {
+        let words = [b"TS.ADD", key, b"1", b"1", b"LABELS", b"v", value];
+        assert_eq!(client.ask_words(&words), ":1\r\n");
+    }
     let values = json!(["a\\xfe", "a\\xff"]);
     assert_eq!(data(&mut http, "/api/v1/label/v/values"), values);
-    let path = "/api/v1/label/v/values?match[]=m_v";
+    let path = "/api/v1/label/v/values?match[]=%7Bv!=%22%22%7D";
     assert_eq!(data(&mut http, path), values);
     let path = "/api/v1/series?match[]=%7Bv=%22a%5C%5Cxff%22%7D";
-    let found = json!([{"__name__": "m_v", "v": "a\\xff"}]);
+    let found = json!([{"__name__": "one", "v": "a\\xff"}]);
     assert_eq!(data(&mut http, path), found);
 }
 
