@@ -29,6 +29,11 @@ export function timeText(ms: number): string {
   return ms % 1000 === 0 ? text.slice(0, -5) : text.slice(0, -1);
 }
 
+/** The same in whole seconds. */
+export function secondText(ms: number): string {
+  return timeText(Math.floor(ms / 1000) * 1000);
+}
+
 /** `13:05:09`. */
 export function clockText(ms: number): string {
   const date = shifted(ms);

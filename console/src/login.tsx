@@ -8,7 +8,11 @@ export function Login() {
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState(loginNeeded.peek() ?? '');
   const [isBusy, setBusy] = useState(false);
-  useEffect(() => { dialog.current?.showModal(); }, []);
+  const password = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+    password.current?.focus();
+  }, []);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const fields = new FormData(event.target as HTMLFormElement);
@@ -26,7 +30,7 @@ export function Login() {
         <p>A user of this server's access control list. The password stays in this page's memory.</p>
         {text && <p class="error" role="alert">{text}</p>}
         <label>User<input name="user" autocomplete="username" value="default" required /></label>
-        <label>Password<input name="password" type="password" autocomplete="current-password" autofocus /></label>
+        <label>Password<input name="password" type="password" autocomplete="current-password" ref={password} /></label>
         <div class="row end">
           <button type="button" onClick={() => dialog.current?.close()}>Cancel</button>
           <button type="submit" class="primary" disabled={isBusy}>Log in</button>

@@ -46,10 +46,11 @@ interface Properties {
 /** What is drawn of the lines: sums where they are stacked; nothing where a logarithm has none. */
 function drawn({ times, lines, look }: Properties): uPlot.AlignedData {
   const sums = new Float64Array(times.length);
+  const isEmpty = times.map((_, at) => look.stacked && lines.every((line) => line.isHidden || line.values[at] == null));
   const columns = lines.map((line) => {
     if (look.stacked) {
       if (line.isHidden) return line.values;
-      return line.values.map((value, at) => (sums[at] = (sums[at] ?? 0) + (value !== null && Number.isFinite(value) ? value : 0)));
+      return line.values.map((value, at) => (isEmpty[at] ? null : (sums[at] = (sums[at] ?? 0) + (value !== null && Number.isFinite(value) ? value : 0))));
     }
     return line.values.map((value) => (value === null || !Number.isFinite(value) || (look.log && value <= 0) ? null : value));
   });

@@ -1,7 +1,8 @@
 // The choice of a time range: a length up to now, or two times in the zone that is shown.
 
 import { useState } from 'preact/hooks';
-import { durationText, parseDuration, parseTime, timeText, zone } from '../clock';
+import { durationText, parseDuration, parseTime, secondText, zone } from '../clock';
+import { Icon } from './icon';
 import { Menu } from './menu';
 import { range, setRange, spanOf } from './span';
 
@@ -9,13 +10,13 @@ const LENGTHS = ['5m', '15m', '1h', '3h', '6h', '12h', '1d', '2d', '1w', '30d', 
 
 function label(): string {
   const shown = range.value;
-  return 'from_ms' in shown ? `${timeText(shown.from_ms)} to ${timeText(shown.to_ms)}` : `Last ${durationText(shown.last_ms)}`;
+  return 'from_ms' in shown ? `${secondText(shown.from_ms)} to ${secondText(shown.to_ms)}` : `Last ${durationText(shown.last_ms)}`;
 }
 
 function Panel({ close }: { close: () => void }) {
   const span = spanOf(range.value);
-  const [from, setFrom] = useState(timeText(Math.round(span.from_ms / 1000) * 1000));
-  const [to, setTo] = useState(timeText(Math.round(span.to_ms / 1000) * 1000));
+  const [from, setFrom] = useState(secondText(span.from_ms));
+  const [to, setTo] = useState(secondText(span.to_ms));
   const [text, setText] = useState('');
   const fix = (event: SubmitEvent) => {
     event.preventDefault();
@@ -69,10 +70,10 @@ export function TimePicker() {
   };
   return (
     <div class="group">
-      <button type="button" title="Earlier" aria-label="Earlier" onClick={() => move(-0.5)}>‹</button>
+      <button type="button" title="Earlier" aria-label="Earlier" onClick={() => move(-0.5)}><Icon name="left" /></button>
       <Menu label={label()} title="Time range">{(close) => <Panel close={close} />}</Menu>
-      <button type="button" title="Later" aria-label="Later" onClick={() => move(0.5)}>›</button>
-      <button type="button" title="Twice as long" aria-label="Zoom out" onClick={widen}>−</button>
+      <button type="button" title="Later" aria-label="Later" onClick={() => move(0.5)}><Icon name="right" /></button>
+      <button type="button" title="Zoom out: twice as long" aria-label="Zoom out" onClick={widen}><Icon name="out" /></button>
     </div>
   );
 }

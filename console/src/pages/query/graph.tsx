@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Chart } from '../../components/chart';
 import { setRange, type Span } from '../../components/span';
-import { timeText } from '../../clock';
+import { timeText, secondText } from '../../clock';
 import { count, short } from '../../format';
 import { colour, dash, isDark } from '../../theme';
 import { lines, LINES_MAX, seriesTotal, times, type SeriesLine } from './lines';
@@ -85,7 +85,7 @@ export function Graph() {
   return (
     <div class="graph" ref={box}>
       {now && (
-        <Chart label={`${total} series from ${timeText(now.span.from_ms)} to ${timeText(now.span.to_ms)}`} times={times.value} lines={drawn} span={now.span}
+        <Chart label={`${total} series from ${secondText(now.span.from_ms)} to ${secondText(now.span.to_ms)}`} times={times.value} lines={drawn} span={now.span}
           look={look.value} height={HEIGHT_PX} focus={focus} onSpan={zoom} onBack={zoomBack} onCursor={(at) => { cursor.value = at; }} />
       )}
       {total > LINES_MAX && <p class="hint">The first {count(LINES_MAX)} of {count(total)} series are drawn. The table shows all; aggregate, or use topk, to draw what matters.</p>}

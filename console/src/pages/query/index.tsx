@@ -6,7 +6,7 @@ import { api, session } from '../../api';
 import { Busy, Empty } from '../../components/notice';
 import { setRange } from '../../components/span';
 import { TimePicker } from '../../components/timepicker';
-import { durationText, parseDuration, timeText } from '../../clock';
+import { durationText, parseDuration, secondText } from '../../clock';
 import type { Look } from '../../components/chart';
 import { page, params, setParams } from '../../route';
 import { Downloads } from './downloads';
@@ -94,7 +94,8 @@ function Nothing() {
   const now = run.value;
   return (
     <Empty title="No samples">
-      {now && <p>Nothing matches between {timeText(now.span.from_ms)} and {timeText(now.span.to_ms)}.</p>}
+      {now?.isRange && <p>Nothing matches between {secondText(now.span.from_ms)} and {secondText(now.span.to_ms)}.</p>}
+      {now && !now.isRange && <p>Nothing matches at {secondText(now.span.to_ms)}, the end of the range.</p>}
       <button type="button" onClick={() => void showStored()}>Show all the time that has samples</button>
     </Empty>
   );

@@ -1,7 +1,8 @@
 // The menus of queries that were run, and of those that were saved by name.
 
+import { Icon } from '../../components/icon';
 import { Menu } from '../../components/menu';
-import { timeText } from '../../clock';
+import { secondText } from '../../clock';
 import { params, page, go } from '../../route';
 import { useText } from './drafts';
 import { noted, saved } from './history';
@@ -13,7 +14,7 @@ function History({ close }: { close: () => void }) {
       <ul class="list">
         {noted.value.map((one) => (
           <li key={one.text}>
-            <button type="button" onClick={() => { useText(one.text); close(); }}><code>{one.text}</code><time>{timeText(Math.floor(one.at_ms / 1000) * 1000)}</time></button>
+            <button type="button" onClick={() => { useText(one.text); close(); }}><code>{one.text}</code><time>{secondText(one.at_ms)}</time></button>
           </li>
         ))}
       </ul>
@@ -41,7 +42,7 @@ function SavedOnes({ close }: { close: () => void }) {
         {saved.value.map((one) => (
           <li key={one.name} class="row">
             <button type="button" onClick={() => { go(page.peek() || 'query', new URLSearchParams(one.address)); close(); }}>{one.name}</button>
-            <button type="button" class="quiet" aria-label={`Remove ${one.name}`} onClick={() => { saved.value = saved.peek().filter((other) => other !== one); }}>✕</button>
+            <button type="button" class="quiet" aria-label={`Remove ${one.name}`} onClick={() => { saved.value = saved.peek().filter((other) => other !== one); }}><Icon name="close" /></button>
           </li>
         ))}
       </ul>

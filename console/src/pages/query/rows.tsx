@@ -2,6 +2,7 @@
 // it.
 
 import { Editor } from '../../components/editor';
+import { Icon, type IconName } from '../../components/icon';
 import { Remarks } from '../../components/notice';
 import { api } from '../../api';
 import { count, took } from '../../format';
@@ -38,8 +39,8 @@ function Row({ query, at }: { query: Asked; at: number }) {
   const answer = answers.value[at];
   const isAnswered = answer?.text === query.text && !query.isOff;
   const name = letter(at);
-  const act = (title: string, label: string, run: () => void, pressed?: boolean) => (
-    <button type="button" class="quiet" title={title} aria-label={`${title} (${name})`} aria-pressed={pressed} onClick={run}>{label}</button>
+  const act = (title: string, icon: IconName, run: () => void, pressed?: boolean) => (
+    <button type="button" class="quiet" title={title} aria-label={`${title} (${name})`} aria-pressed={pressed} onClick={run}><Icon name={icon} /></button>
   );
   return (
     <li class={`query ${query.isOff ? 'off' : ''}`} aria-label={`Query ${name}`}>
@@ -48,10 +49,10 @@ function Row({ query, at }: { query: Asked; at: number }) {
         <Editor label={`Query ${name}`} text={drafts.value.get(at) ?? query.text}
           onText={(text) => setDraft(at, text)} onRun={runDrafts} />
         <div class="actions">
-          {act('Format', '{ }', () => void format(at))}
-          {act('Duplicate', '⧉', () => change(at, (one) => [one, one]))}
-          {act(query.isOff ? 'Enable' : 'Disable', query.isOff ? '○' : '◉', () => change(at, (one) => [{ ...one, isOff: !one.isOff }]), query.isOff)}
-          {act('Remove', '✕', () => change(at, () => []))}
+          {act('Format', 'format', () => void format(at))}
+          {act('Duplicate', 'copy', () => change(at, (one) => [one, one]))}
+          {act(query.isOff ? 'Enable' : 'Disable', query.isOff ? 'hidden' : 'eye', () => change(at, (one) => [{ ...one, isOff: !one.isOff }]), query.isOff)}
+          {act('Remove', 'close', () => change(at, () => []))}
         </div>
       </div>
       {isAnswered && (

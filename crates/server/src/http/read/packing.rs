@@ -4,7 +4,7 @@
 //! sent as they are. Tested by `tests/http/promql_answers.rs`.
 
 use crate::http::encodings::Encodings;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
