@@ -10,7 +10,7 @@ interface Route {
 
 function read(): Route {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split(/\?(.*)/s);
-  return { page: path, params: new URLSearchParams(query) };
+  return { page: path || 'query', params: new URLSearchParams(query) };
 }
 
 const route = signal(read());

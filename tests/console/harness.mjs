@@ -3,6 +3,7 @@
 //
 //   LATEWOOD_BIN   the server; target/demo/latewood without it
 //   CHROMIUM       the browser; /usr/bin/chromium without it
+//   SOURCES        1: tests what console/ makes at the moment, not what the server contains
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -73,6 +74,19 @@ export class Server {
   }
 }
 
+/** Puts what console/ makes in the place of the assets; headers stay. */
+async function fromSources(context) {
+  const { bundle } = await import('../../console/build.mjs');
+  const assets = await bundle();
+  await context.route(/:\d+\/(console\/.*)?$/, async (route) => {
+    const response = await route.fetch();
+    const body = assets.get(new URL(route.request().url()).pathname.split('/').pop() || 'index.html');
+    const headers = { ...response.headers() };
+    delete headers['content-encoding'];
+    await route.fulfill({ response, headers, body });
+  });
+}
+
 export class Browser {
   static async begin() {
     const browser = new Browser();
@@ -91,6 +105,7 @@ export class Browser {
   }
 
   async openIn(context, address) {
+    if (process.env.SOURCES) await fromSources(context);
     const page = await context.newPage();
     page.setDefaultTimeout(30_000);
     page.on('pageerror', (error) => this.wrongs.push(error.stack ?? String(error)));

@@ -10,7 +10,7 @@ import { Compartment, EditorState, Prec, type Text } from '@codemirror/state';
 import { drawSelection, EditorView, keymap, placeholder } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import { PromQLExtension } from '@prometheus-io/codemirror-promql';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { api } from '../api';
 import { isDark } from '../theme';
 import { client } from './names';
@@ -18,8 +18,10 @@ import { editorTheme } from './editortheme';
 
 interface Properties {
   label: string;
-  /** The text; the editor takes it over when it changes. */
+  /** The text; the editor takes it over when it or `revision` changes, not while somebody types. */
   text: string;
+  /** Changes where the text is set anew, be it the same. */
+  revision: number;
   /** Called with each change. */
   onText: (text: string) => void;
   /** Called by Enter. */
@@ -66,13 +68,13 @@ async function check(view: EditorView): Promise<Diagnostic[]> {
   return outcome.ok || outcome.status !== 400 ? [] : [located(doc, outcome.text)];
 }
 
-export function Editor({ label, text, onText, onRun }: Properties) {
+export function Editor({ label, text, revision, onText, onRun }: Properties) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const latest = useRef({ onText, onRun });
   latest.current = { onText, onRun };
   const theme = useRef(new Compartment());
-  useEffect(() => {
+  useLayoutEffect(() => {
     const root = host.current!.shadowRoot ?? host.current!.attachShadow({ mode: 'open' });
     const run = { key: 'Enter', run: () => { latest.current.onRun(); return true; } };
     const state = EditorState.create({
@@ -94,12 +96,13 @@ export function Editor({ label, text, onText, onRun }: Properties) {
     view.current = made;
     return () => made.destroy();
   }, []);
-  useEffect(() => {
+  // Before the next key can arrive: what is typed is never overwritten by what it was.
+  useLayoutEffect(() => {
     const shown = view.current;
     if (shown && shown.state.doc.toString() !== text) {
       shown.dispatch({ changes: { from: 0, to: shown.state.doc.length, insert: text } });
     }
-  }, [text]);
+  }, [text, revision]);
   const dark = isDark.value;
   useEffect(() => { view.current?.dispatch({ effects: theme.current.reconfigure(editorTheme(dark)) }); }, [dark]);
   return <div class="editor" ref={host} />;

@@ -6,14 +6,31 @@ import { runAll } from './run';
 import { asked, setAsked, type Asked } from './state';
 
 /** Texts that are typed and not run yet, by place. */
-export const drafts = signal<Map<number, string>>(new Map());
+const drafts = new Map<number, string>();
+
+/** Counts how often texts were set by something else than typing. */
+export const revision = signal(0);
 
 // They end where the queries of the address change, by whatever.
-computed(() => JSON.stringify(asked.value)).subscribe(() => { drafts.value = new Map(); });
+computed(() => JSON.stringify(asked.value)).subscribe(() => {
+  drafts.clear();
+  revision.value++;
+});
 
 /** Notes what is typed. */
 export function setDraft(at: number, text: string): void {
-  if ((drafts.peek().get(at) ?? asked.peek()[at]?.text) !== text) drafts.value = new Map(drafts.peek()).set(at, text);
+  drafts.set(at, text);
+}
+
+/** The text of a query as it is typed. */
+export function draft(at: number): string | undefined {
+  return drafts.get(at);
+}
+
+/** Sets a text as if it were typed. */
+export function replaceDraft(at: number, text: string): void {
+  drafts.set(at, text);
+  revision.value++;
 }
 
 /** The letter of a query. */
@@ -23,12 +40,11 @@ export function letter(at: number): string {
 
 /** The queries with what is typed. */
 export function withDrafts(): Asked[] {
-  return asked.peek().map((query, at) => ({ ...query, text: drafts.peek().get(at) ?? query.text }));
+  return asked.peek().map((query, at) => ({ ...query, text: drafts.get(at) ?? query.text }));
 }
 
-/** Puts queries in the address, and forgets the drafts, which are among them. */
+/** Puts queries in the address; drafts are among them. */
 function put(queries: Asked[]): void {
-  drafts.value = new Map();
   setAsked(queries);
 }
 

@@ -35,7 +35,7 @@ function useRuns() {
     let last = '';
     const dispose = effect(() => {
       const next = `${session.value} ${request()}`;
-      if (next !== last && (page.value || 'query') === 'query') void runAll();
+      if (next !== last && page.value === 'query') void runAll();
       last = next;
     });
     return () => { dispose(); cancel(); };

@@ -3,7 +3,7 @@
 import { Icon } from '../../components/icon';
 import { Menu } from '../../components/menu';
 import { secondText } from '../../clock';
-import { params, page, go } from '../../route';
+import { params, go } from '../../route';
 import { useText } from './drafts';
 import { noted, saved } from './history';
 
@@ -41,7 +41,7 @@ function SavedOnes({ close }: { close: () => void }) {
       <ul class="list">
         {saved.value.map((one) => (
           <li key={one.name} class="row">
-            <button type="button" onClick={() => { go(page.peek() || 'query', new URLSearchParams(one.address)); close(); }}>{one.name}</button>
+            <button type="button" onClick={() => { go('query', new URLSearchParams(one.address)); close(); }}>{one.name}</button>
             <button type="button" class="quiet" aria-label={`Remove ${one.name}`} onClick={() => { saved.value = saved.peek().filter((other) => other !== one); }}><Icon name="close" /></button>
           </li>
         ))}

@@ -6,14 +6,14 @@ import { Icon, type IconName } from '../../components/icon';
 import { Remarks } from '../../components/notice';
 import { api } from '../../api';
 import { count, took } from '../../format';
-import { change, drafts, letter, runDrafts, setDraft, withDrafts } from './drafts';
+import { change, draft, letter, replaceDraft, revision, runDrafts, setDraft, withDrafts } from './drafts';
 import { answers, type Answered } from './run';
 import { asked, type Asked } from './state';
 
 async function format(at: number): Promise<void> {
   const text = withDrafts()[at]?.text ?? '';
   const outcome = await api<string>('format_query', { query: text }, { method: 'POST' });
-  if (outcome.ok && withDrafts()[at]?.text === text) setDraft(at, outcome.data);
+  if (outcome.ok && withDrafts()[at]?.text === text) replaceDraft(at, outcome.data);
 }
 
 function seriesCount({ data }: Answered): number {
@@ -46,7 +46,7 @@ function Row({ query, at }: { query: Asked; at: number }) {
     <li class={`query ${query.isOff ? 'off' : ''}`} aria-label={`Query ${name}`}>
       <div class="line">
         <span class="letter">{name}</span>
-        <Editor label={`Query ${name}`} text={drafts.value.get(at) ?? query.text}
+        <Editor label={`Query ${name}`} text={draft(at) ?? query.text} revision={revision.value}
           onText={(text) => setDraft(at, text)} onRun={runDrafts} />
         <div class="actions">
           {act('Format', 'format', () => void format(at))}
