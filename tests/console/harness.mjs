@@ -58,6 +58,7 @@ export class Server {
 
   async kill() {
     this.process.removeAllListeners('exit');
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
     this.process.kill('SIGKILL');
     await once(this.process, 'exit');
   }

@@ -46,13 +46,13 @@ test('a server that dies during refreshes and comes back', () =>
     await server.write([`up,more=1 v=1 ${Date.now() - 2000}`]);
     await becomes(async () => (await legend(page)).length, 2, page);
     await server.kill();
-    await page.getByText('The server does not answer').waitFor();
+    await page.locator('.banner', { hasText: 'The server does not answer' }).waitFor();
     await page.locator('.said .error', { hasText: 'network' }).waitFor();
     assert.equal((await legend(page)).length > 0, true, 'the last answer stays');
     await server.start();
     await server.write([`up,back=1 v=1 ${Date.now() - 2000}`]);
     await page.waitForFunction(() => [...document.querySelectorAll('.legend .name')].some((name) => name.textContent.includes('back')));
-    await becomes(() => page.getByText('The server does not answer').count(), 0, page);
+    await becomes(() => page.locator('.banner', { hasText: 'The server does not answer' }).count(), 0, page);
     assert.equal(await page.locator('.said .error').count(), 0);
   }));
 

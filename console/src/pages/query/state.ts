@@ -76,7 +76,7 @@ export const width_px = signal(1000);
 const STEPS_MS = [1, 5, 10, 50, 100, 250, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
   900_000, 1_800_000, 3_600_000, 7_200_000, 10_800_000, 21_600_000, 43_200_000, 86_400_000];
 /** Steps of an answer that the server allows. */
-const STEPS_MAX = 11_000;
+const STEPS_MAX = 10_900;
 
 /** A step for about one value every three pixels. */
 export function automaticStep(span: Span): number {
@@ -84,13 +84,17 @@ export function automaticStep(span: Span): number {
   return STEPS_MS.find((step) => step >= least) ?? Math.ceil(least / 86_400_000) * 86_400_000;
 }
 
-/** The step, and the span on whole steps, so that a chart that goes on does not tremble. */
+/**
+ * The step, and the span on whole steps, so that a chart that goes on does not tremble. Up to now
+ * means up to the step after it: the newest sample is in it.
+ */
 export function grid(): { step_ms: number; span: Span; start_ms: number; end_ms: number } {
   const span = spanOf(range.peek());
   const given = parseDuration(params.peek().get('step') ?? '');
   const least = Math.ceil((span.to_ms - span.from_ms) / STEPS_MAX);
   const step_ms = Math.max(given ?? automaticStep(span), least);
-  return { step_ms, span, start_ms: Math.ceil(span.from_ms / step_ms) * step_ms, end_ms: Math.floor(span.to_ms / step_ms) * step_ms };
+  const last = 'from_ms' in range.peek() ? Math.floor(span.to_ms / step_ms) : Math.ceil(span.to_ms / step_ms);
+  return { step_ms, span, start_ms: Math.ceil(span.from_ms / step_ms) * step_ms, end_ms: last * step_ms };
 }
 
 const spansBefore = signal<string[]>([]);
