@@ -56,6 +56,19 @@ test('typing completes names of this server, Enter draws', async () => {
   assert.match((await texts(page, '.figures'))[0], /2 series.*122 samples decoded.*0 late merged/);
 });
 
+test('on a slow machine no letter is lost', async () => {
+  const page = await browser.open(query(server, SPAN));
+  await page.getByLabel('Query A').locator('.cm-content').click();
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send('Emulation.setCPUThrottlingRate', { rate: 20 });
+  await page.keyboard.type('1 + 2 + 3 + 4 + 5 + 6');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Enter');
+  await devtools.send('Emulation.setCPUThrottlingRate', { rate: 1 });
+  await becomes(() => texts(page, '.cm-line'), ['1 + 2 + 3 + 4 + 5 + 6'], page);
+  await becomes(async () => parameters(page).get('q'), '1 + 2 + 3 + 4 + 5 + 6', page);
+});
+
 test('an error is shown at its place, a remark at its query', async () => {
   const page = await browser.open(query(server, { ...SPAN, q: 'sum(room_temp) + rate(room_temp)' }));
   const error = page.locator('.said .error');
