@@ -37,7 +37,7 @@ export LEFT_OUT
 # $(call with,TOOL,COMMAND): the command, unless the tool is left out.
 with = $(if $(filter $(1),$(LEFT_OUT)),@echo "Left out: $(1) is missing",$(2))
 
-.PHONY: demo test every check soak bench build quick clients differential fuzz deb static
+.PHONY: demo test every check soak bench build quick clients console differential fuzz deb static
 
 # needs-TOOL fails with how to get the tool.
 needs-%:
@@ -80,6 +80,7 @@ PEER_TESTS := live:: rules_go_on_where_the_source_left_them a_rule_to_a_series_l
 every: check
 	$(CARGO) test --locked --workspace $(if $(filter redistimeseries,$(LEFT_OUT)),-- $(PEER_TESTS:%=--skip %))
 	$(call with,python3,$(MAKE) clients)
+	$(call with,node,$(call with,chromium,$(MAKE) console))
 	$(call with,python3,$(call with,redistimeseries,$(MAKE) differential))
 	$(call with,c++,$(MAKE) fuzz)
 
@@ -87,6 +88,10 @@ every: check
 # netdata and others as senders; what lies in deploy/.
 clients: quick $(VENV)/ready $(if $(filter node,$(LEFT_OUT)),,tests/clients/node/node_modules)
 	$(VENV)/bin/python -m pytest -q -rs tests/clients
+
+# The console in a browser, and its assets built anew.
+console: quick tests/console/node_modules console/node_modules
+	node --test --test-concurrency=1 --test-timeout=300000 tests/console/*.test.mjs
 
 # The same random commands to Latewood and RedisTimeSeries; LATEWOOD_SEED replays.
 differential: quick $(VENV)/ready
@@ -97,8 +102,8 @@ $(VENV)/ready: tests/clients/requirements.txt | needs-python3
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-tests/clients/node/node_modules: tests/clients/node/package-lock.json | needs-node
-	npm ci --prefix tests/clients/node --silent
+tests/clients/node/node_modules tests/console/node_modules console/node_modules: %/node_modules: %/package-lock.json | needs-node
+	npm ci --prefix $* --silent
 	touch $@
 
 fuzz: needs-cargo needs-c++

@@ -26,7 +26,8 @@ openssl | openssl | https://openssl.org | the tests of TLS with clients
 redis-cli | redis-tools | https://redis.io | the test of redis-cli
 curl | curl | https://curl.se | the test of curl
 valgrind | valgrind | https://valgrind.org | instruction counts
-node | nodejs npm | Node.js 18 or later with npm, https://nodejs.org | the test of node-redis
+node | nodejs npm | Node.js 18 or later with npm, https://nodejs.org | the test of node-redis, the tests of the console
+chromium | chromium | Chromium, https://www.chromium.org | the tests of the console
 go | golang-go | Go 1.18 or later, https://go.dev | the test of go-redis
 prometheus | prometheus | prometheus and promtool, https://prometheus.io | the tests of Prometheus and of the alert rules
 collectd | collectd-core | https://collectd.org | the test of collectd

@@ -11,11 +11,13 @@ mod fleet;
 mod plan;
 mod story;
 
+use std::net::TcpListener;
+
 use clap::Args;
 
 use self::fleet::Fleet;
 use self::story::Story;
-use crate::base::address::Address;
+use crate::base::address::{Address, free_port};
 use crate::base::error::Result;
 use crate::measure::progress::during;
 use crate::measure::statistics::thousands;
@@ -23,6 +25,9 @@ use crate::server::Latewood;
 
 /// Devices that play one recording; with 18 recordings 3,600 devices.
 const COPIES: u16 = 200;
+
+/// The port of HTTP.
+const HTTP_PORT: u16 = 8086;
 
 /// Replay real weather from thousands of devices, many late, and survive a kill.
 #[derive(Debug, Args)]
@@ -52,7 +57,16 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         fleet.devices.len(),
         thousands(fleet.total() as f64)
     );
-    let start = || Latewood::default().start();
+    // HTTP is for who looks at the data afterwards.
+    let http = match args.keep {
+        true => Some(http_address()?),
+        false => None,
+    };
+    let latewood = match &http {
+        Some(address) => Latewood::default().with_http(address),
+        None => Latewood::default(),
+    };
+    let start = || latewood.start();
     let ours = match args.port {
         Some(_) => None,
         None => Some(during("   starting Latewood", start)?),
@@ -62,15 +76,23 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
             "Latewood listens on {}, its data is in {}, its settings are {}.",
             process.address(),
             process.data().display(),
-            Latewood::default().settings()
+            latewood.settings()
         );
     }
     let theirs = Address::loopback(args.port.unwrap_or_default());
     let address = ours.as_ref().map_or(theirs, |ours| ours.address().clone());
-    let mut story = Story::begin(&fleet, ours, address, args.seed)?;
+    let served = ours.map(|process| (latewood, process));
+    let mut story = Story::begin(&fleet, served, address, args.seed)?;
     story.on_time_and_late()?;
     story.kill_and_resume()?;
     story.check_all()?;
     story.sizes()?;
-    story.end(args.keep)
+    story.end(args.keep, http.as_ref())
+}
+
+/// The usual address of HTTP, or a free one where another program has it.
+fn http_address() -> Result<Address> {
+    let is_free = TcpListener::bind(("127.0.0.1", HTTP_PORT)).is_ok();
+    let port = if is_free { HTTP_PORT } else { free_port()? };
+    Ok(Address::loopback(port))
 }

@@ -23,12 +23,16 @@ const PIPELINE: usize = 100;
 /// A device to look at in the end, and milliseconds of 30 days.
 const EXAMPLE: &str = "weather:JFK:temp:0001";
 const MONTH_MS: &str = "2592000000";
+/// The mean temperature at each station over 2013, in the console.
+const YEAR: &str = "#/query?q=avg%20by%20(station)%20(avg_over_time(%7Bmeasure%3D%22temp%22%7D%5B1d%5D))\
+                    &from=1357016400000&to=1388552400000";
 
 /// The demo under way.
 pub(super) struct Story<'a> {
     fleet: &'a Fleet,
-    /// The server if it is ours, and where it listens.
-    ours: Option<Process>,
+    /// The server if it is ours, and how it is run.
+    ours: Option<(Latewood, Process)>,
+    /// Where it listens.
     address: Address,
     seed: u64,
     ledger: Ledger,
@@ -38,7 +42,7 @@ impl<'a> Story<'a> {
     /// Creates the series of all devices.
     pub(super) fn begin(
         fleet: &'a Fleet,
-        ours: Option<Process>,
+        ours: Option<(Latewood, Process)>,
         address: Address,
         seed: u64,
     ) -> Result<Self> {
@@ -93,8 +97,8 @@ impl<'a> Story<'a> {
             "   Killed. {} samples of this part were acknowledged, {in_flight} more were in flight.",
             thousands(acknowledged),
         );
-        if let Some(process) = &mut self.ours {
-            let again = || Latewood::default().start_again(process);
+        if let Some((latewood, process)) = &mut self.ours {
+            let again = || latewood.start_again(process);
             let took = during("   recovery: reading the log", again)?.took;
             let seconds = took.as_secs_f64();
             println!("   Started again: it answered after {seconds:.2} s.");
@@ -138,7 +142,7 @@ impl<'a> Story<'a> {
         let memory = memory.sum::<Result<u64>>()?;
         let samples = self.fleet.total() as f64;
         print!("   {:.2} bytes a sample in memory", memory as f64 / samples);
-        if let Some(process) = &self.ours {
+        if let Some((_, process)) = &self.ours {
             let found = footprint(&process.data());
             let bytes = (found.log_bytes + found.data_bytes) as f64;
             print!(", {:.2} in the log on disk", bytes / samples);
@@ -147,8 +151,9 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    /// Shows an answer and what to try; stops the server unless it is to be kept.
-    pub(super) fn end(mut self, keep: bool) -> Result<()> {
+    /// Shows an answer and what to try; stops the server unless it is to be kept, with the
+    /// console at `http`.
+    pub(super) fn end(mut self, keep: bool, http: Option<&Address>) -> Result<()> {
         let mut control = self.control()?;
         let means = format!("TS.RANGE {EXAMPLE} - + AGGREGATION avg {MONTH_MS}");
         let means = rows(&control.run(&means)?)?;
@@ -159,11 +164,15 @@ impl<'a> Story<'a> {
         match self.ours.take() {
             None if keep => {}
             None => drop(control.run_all(self.each("DEL"))?),
-            Some(process) if keep => {
+            Some((_, process)) if keep => {
                 let address = process.address().to_string();
                 let port = address.rsplit(':').next().unwrap_or_default();
                 let (dir, data) = (process.dir().to_owned(), process.data());
                 println!("The server keeps running. Try\n\n{}", tries(port));
+                if let Some(http) = http {
+                    println!("The console is at http://{http}/; the year of all devices:\n");
+                    println!("  http://{http}/{YEAR}\n");
+                }
                 let id = process.leave_running().unwrap_or_default();
                 println!(
                     "Stop it with `kill {id}`. Then `latewood check {}` verifies every byte; remove \
@@ -172,7 +181,7 @@ impl<'a> Story<'a> {
                     dir.display()
                 );
             }
-            Some(process) => {
+            Some((_, process)) => {
                 drop(process);
                 println!(
                     "The server is stopped and its data removed. `make demo KEEP=1` leaves it \
@@ -233,8 +242,10 @@ impl<'a> Story<'a> {
         let (mut killed, ours) = (Ok(()), &mut self.ours);
         let mut outcome = load.run(|done| {
             progress.show(done);
-            let ours = ours.as_mut().filter(|ours| kill && ours.id().is_some());
-            if let Some(process) = ours.filter(|_| done >= left / 2) {
+            let ours = ours
+                .as_mut()
+                .filter(|(_, ours)| kill && ours.id().is_some());
+            if let Some((_, process)) = ours.filter(|_| done >= left / 2) {
                 eprintln!("   kill: SIGKILL after {done} of {left} samples");
                 killed = process.kill();
             }

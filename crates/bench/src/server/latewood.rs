@@ -83,6 +83,14 @@ impl Latewood {
         Ok((self, address))
     }
 
+    /// Serving HTTP at `address`.
+    pub(crate) fn with_http(self, address: &Address) -> Self {
+        Latewood {
+            senders: Some((Protocol::Influx, address.clone())),
+            ..self
+        }
+    }
+
     /// Its settings as they stand on its command line, but for addresses.
     pub(crate) fn settings(&self) -> String {
         let value = self.durability.to_possible_value();

@@ -29,6 +29,10 @@ const PRIVATE: [&str; 5] = [
     "localdomain",
 ];
 
+/// Requests of the console have this header. It asks for a login itself: with a challenge,
+/// browsers would ask first.
+const CONSOLE: &str = "x-latewood-console";
+
 /// Serves a request unless a page of somebody else makes it.
 pub(super) async fn guard(
     State(context): State<Context>,
@@ -40,7 +44,14 @@ pub(super) async fn guard(
     let is_open = shared.runtime.users.is_open();
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     match check(request.headers(), is_read, hosts, is_open) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            let is_of_console = request.headers().contains_key(CONSOLE);
+            let mut response = next.run(request).await;
+            if is_of_console {
+                response.headers_mut().remove(header::WWW_AUTHENTICATE);
+            }
+            response
+        }
         Err(text) => {
             tell(request.uri().path(), &text);
             Answer::new(StatusCode::FORBIDDEN, text).into_response()

@@ -43,8 +43,8 @@ pub(super) async fn health(State(context): State<Context>) -> Response {
     (status, json_text(&body)).into_response()
 }
 
-/// `/`: what this server is.
-pub(super) async fn home() -> String {
+/// `/`: what this server is, for programs.
+pub(super) fn home() -> String {
     format!(
         "Latewood {VERSION}, a time-series database.\n\n\
          /health   whether it takes reads and writes\n\

@@ -25,7 +25,9 @@ mod answer;
 mod auth;
 mod body;
 mod browser;
+mod console;
 mod context;
+mod encodings;
 #[cfg(fuzzing)]
 pub(crate) mod fuzz;
 mod health;
@@ -134,7 +136,8 @@ pub(crate) fn run(
 /// All paths.
 pub(super) fn routes(context: Context) -> Router {
     Router::new()
-        .route("/", get(health::home))
+        .route("/", get(console::home))
+        .route("/console/{asset}", get(console::asset))
         .route("/write", post(influx::write_v1))
         .route("/api/v2/write", post(influx::write_v2))
         .route("/query", get(influx::query).post(influx::query))

@@ -34,6 +34,12 @@ pub(super) const ROWS: &[Row] = &[
          for registered names while there is no password",
     ),
     row(
+        "console on|off",
+        "on",
+        Kind::OnOff(|settings| &mut settings.senders.console),
+        "Serve the console to browsers, at the address of HTTP",
+    ),
+    row(
         "influx-db-label NAME",
         "",
         Kind::Optional(|settings| &mut settings.senders.influx_db_label),

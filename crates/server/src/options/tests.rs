@@ -116,6 +116,7 @@ const EVERY_OPTION: &str = r#"
             influx-precision = "ms"
             http = "off"
             http-hosts = ["db.example.org"]
+            console = false
             influx-db-label = "db"
             promql-lookback = "1m"
             promql-timeout = "30s"
@@ -199,6 +200,7 @@ fn every_option_can_stand_in_the_file() {
             http: Http::Off,
             https: Some("127.0.0.1:8443".into()),
             http_hosts: vec!["db.example.org".into()],
+            console: false,
             influx_db_label: Some("db".into()),
             duplicate_policy: DuplicatePolicy::Max,
             future_limit_ms: 60_000,

@@ -98,6 +98,8 @@ pub(crate) struct Senders {
     pub(crate) https: Option<String>,
     /// Names of this server that browsers may ask it by, and sites whose pages may.
     pub(crate) http_hosts: Vec<String>,
+    /// Browsers get the console.
+    pub(crate) console: bool,
     /// The label that the database or bucket of InfluxDB's senders becomes.
     pub(crate) influx_db_label: Option<String>,
     /// Policy of the series they create.
@@ -128,6 +130,7 @@ impl Default for Senders {
             http: Http::Default,
             https: None,
             http_hosts: Vec::new(),
+            console: true,
             influx_db_label: None,
             duplicate_policy: DuplicatePolicy::Last,
             future_limit_ms: 0,

@@ -8,6 +8,7 @@ mod harness;
 
 mod browser;
 mod client;
+mod console;
 mod export;
 mod influx;
 mod limits;

@@ -3,7 +3,8 @@
 //! Each piece is flushed, so that a reader gets it before the next one is made. Short answers are
 //! sent as they are. Tested by `tests/http/promql_answers.rs`.
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use crate::http::encodings::Encodings;
+use axum::http::{HeaderMap, HeaderValue};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
@@ -35,28 +36,13 @@ enum Packer {
 impl Accepts {
     /// What `Accept-Encoding` names: gzip, or else zstd.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
-        let words = lines.filter_map(|line| line.to_str().ok());
-        let words = words.flat_map(|line| line.split(','));
-        let names = words.filter_map(|word| {
-            let (name, weight) = word.split_once(';').unwrap_or((word, ""));
-            (!is_zero(weight)).then(|| name.trim())
-        });
-        let names: Vec<&str> = names.collect();
-        let has = |wanted: &str| names.iter().any(|name| name.eq_ignore_ascii_case(wanted));
-        match (has("gzip"), has("zstd")) {
+        let encodings = Encodings::of(headers);
+        match (encodings.has("gzip"), encodings.has("zstd")) {
             (true, _) => Self::Gzip,
             (_, true) => Self::Zstd,
             _ => Self::Plain,
         }
     }
-}
-
-/// Whether a weight such as `q=0.000` says that a coding is not acceptable.
-fn is_zero(weight: &str) -> bool {
-    let value = weight.trim().strip_prefix(['q', 'Q']);
-    let value = value.and_then(|value| value.trim_start().strip_prefix('='));
-    value.is_some_and(|value| value.trim().parse() == Ok(0.0))
 }
 
 impl Packing {

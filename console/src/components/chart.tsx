@@ -1,0 +1,195 @@
+// Lines over time, by uPlot. Dragging zooms, dragging with Shift pans, a double click goes back;
+// the page decides what these do. With the focus: + and - zoom, arrows pan, 0 goes back.
+
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+import { zone } from '../clock';
+import { short } from '../format';
+import { colour, dash, isDark } from '../theme';
+import { timeTicks } from './axis';
+import type { Span } from './span';
+
+/** One line. */
+export interface Line {
+  label: string;
+  /** Gives it its colour and dashes. */
+  index: number;
+  values: (number | null)[];
+  isHidden: boolean;
+}
+
+/** How lines are drawn. */
+export interface Look {
+  stacked: boolean;
+  zero: boolean;
+  log: boolean;
+  points: boolean;
+}
+
+interface Properties {
+  label: string;
+  /** Milliseconds. */
+  times: number[];
+  lines: Line[];
+  span: Span;
+  look: Look;
+  height: number;
+  /** The line that is shown by itself; -1 is none. */
+  focus: number;
+  onSpan: (span: Span) => void;
+  onBack: () => void;
+  /** The place in `times` at the cursor; null when it has left. */
+  onCursor: (at: number | null) => void;
+}
+
+/** What is drawn of the lines: sums where they are stacked; nothing where a logarithm has none. */
+function drawn({ times, lines, look }: Properties): uPlot.AlignedData {
+  const sums = new Float64Array(times.length);
+  const isEmpty = times.map((_, at) => look.stacked && lines.every((line) => line.isHidden || line.values[at] == null));
+  const columns = lines.map((line) => {
+    if (look.stacked) {
+      if (line.isHidden) return line.values;
+      return line.values.map((value, at) => (isEmpty[at] ? null : (sums[at] = (sums[at] ?? 0) + (value !== null && Number.isFinite(value) ? value : 0))));
+    }
+    return line.values.map((value) => (value === null || !Number.isFinite(value) || (look.log && value <= 0) ? null : value));
+  });
+  return [times, ...columns] as uPlot.AlignedData;
+}
+
+function seriesOf({ lines, look }: Properties, dark: boolean): uPlot.Series[] {
+  const made = lines.map((line): uPlot.Series => ({
+    label: line.label,
+    show: !line.isHidden,
+    stroke: colour(line.index, dark),
+    width: 1.5,
+    dash: dash(line.index),
+    fill: look.stacked ? `${colour(line.index, dark)}55` : undefined,
+    points: { show: look.points || undefined, size: 4 },
+  }));
+  return [{}, ...made];
+}
+
+/** Between two stacked lines the area belongs to the upper one. */
+function bandsOf({ lines, look }: Properties): uPlot.Band[] {
+  if (!look.stacked) return [];
+  const shown = lines.flatMap((line, at) => (line.isHidden ? [] : [at + 1]));
+  return shown.slice(1).map((at, below) => ({ series: [at, shown[below]!] }));
+}
+
+/** The range of the values' axis. */
+function rangeOf(look: Look): uPlot.Scale.Range {
+  return (_, min, max) => {
+    if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return look.log ? [1, 10] : [0, 1];
+    if (look.log) return uPlot.rangeLog(min, max, 10, false);
+    const from = look.zero || look.stacked ? Math.min(0, min) : min;
+    return uPlot.rangeNum(from, max, 0.08, look.zero || look.stacked);
+  };
+}
+
+/** Dragging with Shift moves the span. */
+function panning(latest: () => Properties): uPlot.Cursor.MouseListenerFactory {
+  return (plot, _, handler) => (event: MouseEvent) => {
+    if (!event.shiftKey) return handler(event);
+    const { span } = latest();
+    const ms = (span.to_ms - span.from_ms) / plot.over.clientWidth;
+    const moved = (now: MouseEvent) => (event.clientX - now.clientX) * ms;
+    const move = (now: MouseEvent) => plot.setScale('x', { min: span.from_ms + moved(now), max: span.to_ms + moved(now) });
+    const end = (now: MouseEvent) => {
+      removeEventListener('mousemove', move);
+      removeEventListener('mouseup', end);
+      if (Math.abs(now.clientX - event.clientX) > 3) latest().onSpan({ from_ms: span.from_ms + moved(now), to_ms: span.to_ms + moved(now) });
+    };
+    addEventListener('mousemove', move);
+    addEventListener('mouseup', end);
+    return null;
+  };
+}
+
+function options(given: Properties, latest: () => Properties, width: number, dark: boolean): uPlot.Options {
+  const grid = { stroke: dark ? '#ffffff14' : '#00000012', width: 1 };
+  const axis = { stroke: dark ? '#aab4bb' : '#55606a', grid, ticks: { ...grid, size: 4 }, font: '12px system-ui, sans-serif' };
+  return {
+    width,
+    height: given.height,
+    ms: 1,
+    tzDate: (ms) => (zone.value === 'utc' ? uPlot.tzDate(new Date(ms), 'Etc/UTC') : new Date(ms)),
+    series: seriesOf(given, dark),
+    bands: bandsOf(given),
+    scales: {
+      x: { time: true, range: () => [latest().span.from_ms, latest().span.to_ms] },
+      y: { distr: given.look.log ? 3 : 1, range: rangeOf(given.look) },
+    },
+    axes: [
+      { ...axis, space: 90, size: 44, values: (_, ticks, __, ___, step) => timeTicks(ticks, step) },
+      { ...axis, size: (_, values) => 16 + 7 * Math.max(4, ...(values ?? []).map((text) => text?.length ?? 0)), values: (_, ticks) => ticks.map((value) => (value === null ? '' : short(value))) },
+    ],
+    legend: { show: false },
+    focus: { alpha: 0.25 },
+    cursor: {
+      drag: { x: true, y: false, setScale: false },
+      points: { size: 6, show: given.lines.length <= 50 },
+      bind: { mousedown: panning(latest), dblclick: () => () => { latest().onBack(); return null; } },
+    },
+    hooks: {
+      setCursor: [(plot) => latest().onCursor(plot.cursor.idx ?? null)],
+      setSelect: [(plot) => {
+        if (plot.select.width < 4) return;
+        const at = (x: number) => plot.posToVal(x, 'x');
+        const span = { from_ms: at(plot.select.left), to_ms: at(plot.select.left + plot.select.width) };
+        plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        if (span.to_ms - span.from_ms >= 10) latest().onSpan(span);
+      }],
+    },
+  };
+}
+
+function key(event: KeyboardEvent, { span, onSpan, onBack }: Properties): void {
+  const part = (span.to_ms - span.from_ms) / 4;
+  const spans: Record<string, Span> = {
+    '+': { from_ms: span.from_ms + part, to_ms: span.to_ms - part },
+    '-': { from_ms: span.from_ms - 2 * part, to_ms: span.to_ms + 2 * part },
+    ArrowLeft: { from_ms: span.from_ms - part, to_ms: span.to_ms - part },
+    ArrowRight: { from_ms: span.from_ms + part, to_ms: span.to_ms + part },
+  };
+  const wanted = spans[event.key];
+  if (event.key === '0') onBack();
+  else if (wanted) onSpan(wanted);
+  else return;
+  event.preventDefault();
+}
+
+export function Chart(properties: Properties) {
+  const { times, lines, span, look, height, focus } = properties;
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const latest = useRef(properties);
+  latest.current = properties;
+  const dark = isDark.value;
+  const inUtc = zone.value;
+  // Anything but data and span changes the options, of which uPlot makes a new chart.
+  const shape = JSON.stringify([look, height, dark, inUtc, lines.map((line) => [line.index, line.isHidden])]);
+  useLayoutEffect(() => {
+    const element = box.current!;
+    const made = new uPlot(options(latest.current, () => latest.current, element.clientWidth, dark), drawn(latest.current), element);
+    plot.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [shape]);
+  const first = useRef(true);
+  useEffect(() => {
+    if (first.current) { first.current = false; return; }
+    plot.current?.setData(drawn(latest.current));
+  }, [times, lines, span.from_ms, span.to_ms]);
+  useEffect(() => { plot.current?.setSeries(focus < 0 ? null : focus + 1, { focus: true }); }, [focus]);
+  return (
+    <div class="chart" ref={box} tabIndex={0} role="img" aria-label={properties.label}
+      style={{ minHeight: `${height}px` }} onKeyDown={(event) => key(event, latest.current)}
+      onMouseLeave={() => properties.onCursor(null)} />
+  );
+}

@@ -1,0 +1,106 @@
+// A table of any number of rows: only those in sight are drawn. Rows have one height. Clicking
+// the head of a column sorts; the keys of the browser scroll, since the table takes the focus.
+
+import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+
+export interface Column<Row> {
+  /** Names the column, for sorting and the address. */
+  name: string;
+  title: string;
+  /** What a cell shows. */
+  cell: (row: Row) => ComponentChildren;
+  /** What is sorted by; without it the column is not sorted. */
+  by?: (row: Row) => number | string;
+  /** Numbers stand at the right. */
+  isNumber?: boolean;
+  /** A width of CSS; without it the column takes what is left. */
+  width?: string;
+}
+
+export interface Order {
+  name: string;
+  isDescending: boolean;
+}
+
+interface Properties<Row> {
+  label: string;
+  columns: Column<Row>[];
+  rows: Row[];
+  /** Identifies a row. */
+  id: (row: Row, index: number) => string | number;
+  order?: Order;
+  /** Called with the order that was clicked, if the page keeps it. */
+  onOrder?: (order: Order) => void;
+  onRow?: (row: Row) => void;
+}
+
+const ROW_PX = 30;
+const BEYOND = 12;
+
+function compare(a: number | string, b: number | string): number {
+  if (typeof a === 'number' && typeof b === 'number') {
+    // NaN last.
+    return Number.isNaN(a) || Number.isNaN(b) ? Number(Number.isNaN(a)) - Number(Number.isNaN(b)) : a - b;
+  }
+  return String(a).localeCompare(String(b), 'en', { numeric: true });
+}
+
+function sorted<Row>(rows: Row[], columns: Column<Row>[], order: Order | undefined): Row[] {
+  const by = columns.find((column) => column.name === order?.name)?.by;
+  if (!by) return rows;
+  const keyed = rows.map((row) => [by(row), row] as const);
+  const sign = order?.isDescending ? -1 : 1;
+  return keyed.sort(([a], [b]) => sign * compare(a, b)).map(([, row]) => row);
+}
+
+export function Table<Row>({ label, columns, rows, id, order: given, onOrder, onRow }: Properties<Row>) {
+  const box = useRef<HTMLDivElement>(null);
+  const [own, setOwn] = useState<Order | undefined>(given);
+  const order = onOrder ? given : own;
+  const [top, setTop] = useState(0);
+  const [height, setHeight] = useState(600);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(() => setHeight(box.current?.clientHeight ?? 600));
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  const shown = useMemo(() => sorted(rows, columns, order), [rows, columns, order?.name, order?.isDescending]);
+  const first = Math.max(0, Math.min(Math.floor(top / ROW_PX), shown.length) - BEYOND);
+  const last = Math.min(shown.length, first + Math.ceil(height / ROW_PX) + 2 * BEYOND);
+  const click = (column: Column<Row>) => {
+    const isDescending = order?.name === column.name ? !order.isDescending : column.isNumber === true;
+    (onOrder ?? setOwn)({ name: column.name, isDescending });
+  };
+  return (
+    <div class="table" ref={box} tabIndex={0} onScroll={(event) => setTop(event.currentTarget.scrollTop)} role="region" aria-label={label}>
+      <table aria-rowcount={rows.length + 1}>
+        <colgroup>{columns.map((column) => <col key={column.name} style={{ width: column.width }} />)}</colgroup>
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map((column) => {
+              const isBy = order?.name === column.name;
+              const direction = isBy ? (order?.isDescending ? 'descending' : 'ascending') : undefined;
+              return (
+                <th key={column.name} scope="col" class={column.isNumber ? 'number' : ''} aria-sort={direction}>
+                  {column.by
+                    ? <button type="button" onClick={() => click(column)}>{column.title}<span aria-hidden="true">{isBy ? (order?.isDescending ? ' ↓' : ' ↑') : ''}</span></button>
+                    : column.title}
+                </th>
+              );
+            })}
+          </tr>
+        </thead>
+        <tbody>
+          {first > 0 && <tr aria-hidden="true" style={{ height: `${first * ROW_PX}px` }} />}
+          {shown.slice(first, last).map((row, at) => (
+            <tr key={id(row, first + at)} aria-rowindex={first + at + 2} class={onRow ? 'link' : ''} onClick={onRow && (() => onRow(row))}>
+              {columns.map((column) => <td key={column.name} class={column.isNumber ? 'number' : ''}>{column.cell(row)}</td>)}
+            </tr>
+          ))}
+          {last < shown.length && <tr aria-hidden="true" style={{ height: `${(shown.length - last) * ROW_PX}px` }} />}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,65 @@
+// Numbers and labels as texts.
+
+/** Labels of a series; `__name__` is the metric. */
+export type Labels = Record<string, string>;
+
+const PLAIN_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
+const PLAIN_LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
+
+/** A text in quotes, as PromQL reads it. */
+export function quoted(text: string): string {
+  return `"${text.replace(/\\/g, '\\\\').replace(/"/g, '\\"').replace(/\n/g, '\\n')}"`;
+}
+
+/** Labels as a selector: `name{a="b"}`. */
+export function seriesText(labels: Labels): string {
+  const { __name__: name, ...rest } = labels;
+  const pairs = Object.entries(rest).map(([label, value]) => `${PLAIN_LABEL.test(label) ? label : quoted(label)}=${quoted(value)}`);
+  if (name !== undefined && !PLAIN_NAME.test(name)) pairs.unshift(quoted(name));
+  const plain = name !== undefined && PLAIN_NAME.test(name) ? name : '';
+  return pairs.length > 0 || plain === '' ? `${plain}{${pairs.join(', ')}}` : plain;
+}
+
+/** A count with thin gaps: `1 234 567`. */
+export function count(value: number): string {
+  return Math.round(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
+}
+
+const SIZES: [number, string][] = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']];
+
+/** Bytes: `1.5 MiB`. */
+export function bytes(value: number): string {
+  const [size, unit] = SIZES.find(([size]) => Math.abs(value) >= size) ?? [1, 'B'];
+  return `${unit === 'B' ? value : (value / size).toFixed(1)} ${unit}`;
+}
+
+const PREFIXES: [number, string][] = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
+
+/** A value for an axis or a legend, with six digits: `12.3k`, `0.00125`, `+Inf`. */
+export function short(value: number): string {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-5 || size >= 1e15)) return value.toExponential(3);
+  const [by, prefix] = PREFIXES.find(([by]) => size >= by && by > 1e3) ?? [1, ''];
+  return `${Number((value / by).toPrecision(6))}${prefix}`;
+}
+
+/** Milliseconds that something took: `0.8 ms`, `1.25 s`. */
+export function took(ms: number): string {
+  return ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(2)} s`;
+}
+
+/** Cells as a line of CSV. */
+export function csvLine(cells: string[]): string {
+  return cells.map((cell) => (/[",\r\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell)).join(',');
+}
+
+/** Lets the browser save `content` as a file. */
+export function download(name: string, content: BlobPart, type: string): void {
+  const url = URL.createObjectURL(new Blob([content], { type }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

@@ -1,0 +1,17 @@
+// The pages, in the order of the navigation. A page is a folder with a component; one row here
+// makes its route, its link and its key (`g`, then the letter).
+
+import type { ComponentType } from 'preact';
+import { QueryPage } from './query';
+
+export interface Page {
+  /** The name in the address. */
+  name: string;
+  title: string;
+  key: string;
+  view: ComponentType;
+}
+
+export const PAGES: Page[] = [
+  { name: 'query', title: 'Query', key: 'q', view: QueryPage },
+];

@@ -1,0 +1,76 @@
+// What is shown, as a file made here; and the samples behind it, as the server exports them.
+
+import { LanguageType, promQLLanguage } from '@prometheus-io/codemirror-promql';
+import { signal } from '@preact/signals';
+import { send, type Failure } from '../../api';
+import { Menu } from '../../components/menu';
+import { csvLine, download } from '../../format';
+import { letter } from './drafts';
+import { rows } from './lines';
+import { answers, run } from './run';
+import { asked } from './state';
+
+const failure = signal<Failure | null>(null);
+
+function csv(): string {
+  const shown = rows.peek();
+  const labels = [...new Set(shown.flatMap((row) => Object.keys(row.labels)))].sort();
+  const head = csvLine(['query', ...labels, 'timestamp', 'value']);
+  const lines = shown.map((row) => csvLine([letter(row.query), ...labels.map((label) => row.labels[label] ?? ''), String(row.time_s), row.value]));
+  return [head, ...lines, ''].join('\r\n');
+}
+
+function json(): string {
+  const found = answers.peek().filter((answer) => answer?.data);
+  return JSON.stringify(found.map((answer) => ({ query: answer!.text, data: answer!.data })), null, 1);
+}
+
+/** The selectors of the queries that are enabled. */
+function selectors(): string[] {
+  const { parser } = promQLLanguage(LanguageType.PromQL);
+  const found = new Set<string>();
+  for (const { text, isOff } of asked.peek()) {
+    if (isOff) continue;
+    parser.parse(text).iterate({ enter: (node) => { if (node.name === 'VectorSelector') found.add(text.slice(node.from, node.to)); } });
+  }
+  return [...found];
+}
+
+async function raw(format: 'csv' | 'arrow'): Promise<void> {
+  const now = run.peek();
+  const matched = selectors();
+  if (!now || matched.length === 0) {
+    failure.value = { status: 0, kind: 'download', text: 'the queries select no series' };
+    return;
+  }
+  const parameters = { 'match[]': matched, start: now.span.from_ms / 1000, end: now.span.to_ms / 1000, format };
+  const answer = await send('api/v1/export', parameters, { method: 'POST' });
+  failure.value = answer instanceof Response ? null : answer;
+  if (!(answer instanceof Response)) return;
+  try {
+    download(`latewood-samples.${format}`, await answer.blob(), answer.headers.get('Content-Type') ?? '');
+  } catch {
+    failure.value = { status: 0, kind: 'network', text: 'the export ended before it was complete' };
+  }
+}
+
+export function Downloads() {
+  const item = (label: string, hint: string, close: () => void, act: () => void) => (
+    <li><button type="button" onClick={() => { act(); close(); }}>{label}<small>{hint}</small></button></li>
+  );
+  return (
+    <>
+      <Menu label="Download" side="right">
+        {(close) => (
+          <ul class="list">
+            {item('CSV', 'what is shown', close, () => download('latewood.csv', csv(), 'text/csv'))}
+            {item('JSON', 'what is shown', close, () => download('latewood.json', json(), 'application/json'))}
+            {item('Samples as CSV', 'what is stored in this time', close, () => void raw('csv'))}
+            {item('Samples as Arrow', 'what is stored in this time', close, () => void raw('arrow'))}
+          </ul>
+        )}
+      </Menu>
+      {failure.value && <span class="error" role="alert">{failure.value.text}</span>}
+    </>
+  );
+}

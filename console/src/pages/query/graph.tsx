@@ -1,0 +1,95 @@
+// The chart with its legend: a click on a series shows it alone, with Ctrl or Shift switches it.
+
+import { signal } from '@preact/signals';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { Chart } from '../../components/chart';
+import { setRange, type Span } from '../../components/span';
+import { timeText, secondText } from '../../clock';
+import { count, short } from '../../format';
+import { colour, dash, isDark } from '../../theme';
+import { lines, LINES_MAX, seriesTotal, times, type SeriesLine } from './lines';
+import { run } from './run';
+import { hidden, look, noteRange, setHidden, width_px, zoomBack } from './state';
+
+const HEIGHT_PX = 380;
+
+/** The place of the cursor in `times`. */
+const cursor = signal<number | null>(null);
+
+function Swatch({ index }: { index: number }) {
+  return (
+    <svg class="swatch" viewBox="0 0 24 8" aria-hidden="true">
+      <line x1="0" y1="4" x2="24" y2="4" stroke={colour(index, isDark.value)} stroke-width="3" stroke-dasharray={dash(index).join(' ')} />
+    </svg>
+  );
+}
+
+/** The value at the cursor, or the last one. */
+function Value({ line }: { line: SeriesLine }) {
+  const at = cursor.value;
+  let shown = at !== null ? line.values[at] : undefined;
+  for (let back = line.values.length - 1; at === null && shown == null && back >= 0; back--) shown = line.values[back];
+  return <span class="value">{shown == null ? '' : short(shown)}</span>;
+}
+
+function toggle(line: SeriesLine, isSingle: boolean): void {
+  const names = lines.peek().map((one) => one.name);
+  const off = new Set(hidden.peek());
+  if (isSingle) {
+    if (!off.delete(line.name)) off.add(line.name);
+    return setHidden(off);
+  }
+  const isAlone = !off.has(line.name) && names.every((name) => name === line.name || off.has(name));
+  setHidden(new Set(isAlone ? [] : names.filter((name) => name !== line.name)));
+}
+
+function Legend({ onFocus }: { onFocus: (index: number) => void }) {
+  const at = cursor.value;
+  return (
+    <div class="legend">
+      <p class="at">{at !== null && times.value[at] !== undefined ? timeText(times.value[at]) : 'last values'}</p>
+      <ul onMouseLeave={() => onFocus(-1)}>
+        {lines.value.map((line, index) => (
+          <li key={line.name}>
+            <button type="button" aria-pressed={!hidden.value.has(line.name)} onMouseEnter={() => onFocus(index)}
+              title="Show alone; with Ctrl or Shift: switch on or off"
+              onClick={(event) => toggle(line, event.ctrlKey || event.metaKey || event.shiftKey)}>
+              <Swatch index={index} /><span class="name">{line.label}</span><Value line={line} />
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+export function Graph() {
+  const box = useRef<HTMLDivElement>(null);
+  const [focus, setFocus] = useState(-1);
+  useEffect(() => {
+    const observer = new ResizeObserver(() => { width_px.value = box.current?.clientWidth || 1000; });
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  const off = hidden.value;
+  const drawn = useMemo(
+    () => lines.value.map((line, index) => ({ label: line.label, index, values: line.values, isHidden: off.has(line.name) })),
+    [lines.value, off],
+  );
+  const now = run.value;
+  const zoom = (span: Span) => {
+    noteRange();
+    setRange(span);
+  };
+  const total = seriesTotal.value;
+  return (
+    <div class="graph" ref={box}>
+      {now && (
+        <Chart label={`${total} series from ${secondText(now.span.from_ms)} to ${secondText(now.span.to_ms)}`} times={times.value} lines={drawn} span={now.span}
+          look={look.value} height={HEIGHT_PX} focus={focus} onSpan={zoom} onBack={zoomBack} onCursor={(at) => { cursor.value = at; }} />
+      )}
+      {total > LINES_MAX && <p class="hint">The first {count(LINES_MAX)} of {count(total)} series are drawn. The table shows all; aggregate, or use topk, to draw what matters.</p>}
+      <Legend onFocus={setFocus} />
+    </div>
+  );
+}

@@ -1,0 +1,141 @@
+// The Query page: PromQL over a time range, as a chart, a table or JSON.
+
+import { effect } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { api, session } from '../../api';
+import { Busy, Empty } from '../../components/notice';
+import { setRange } from '../../components/span';
+import { TimePicker } from '../../components/timepicker';
+import { durationText, parseDuration, secondText } from '../../clock';
+import type { Look } from '../../components/chart';
+import { page, params, setParams } from '../../route';
+import { Downloads } from './downloads';
+import { addQuery, runDrafts } from './drafts';
+import { Graph } from './graph';
+import { KeptMenus } from './kept';
+import { rows } from './lines';
+import { Rows } from './rows';
+import { answers, cancel, isRunning, run, runAll } from './run';
+import { asked, look, refresh_ms, toggleLook, view, type View } from './state';
+import { Json, Samples } from './tables';
+import './query.css';
+
+const VIEWS: [View, string][] = [['graph', 'Graph'], ['table', 'Table'], ['json', 'JSON']];
+const LOOKS: [keyof Look, string][] = [['stacked', 'Stacked'], ['zero', 'From zero'], ['log', 'Logarithmic'], ['points', 'Points']];
+const REFRESHES = ['5s', '10s', '30s', '1m', '5m'];
+
+/** What an answer depends on. */
+function request(): string {
+  const { value } = params;
+  return JSON.stringify(['q', 'off', 'step', 'range', 'from', 'to'].map((name) => value.getAll(name)).concat([[String(view.value === 'table')]]));
+}
+
+function useRuns() {
+  useEffect(() => {
+    let last = '';
+    const dispose = effect(() => {
+      const next = `${session.value} ${request()}`;
+      if (next !== last && page.value === 'query') void runAll();
+      last = next;
+    });
+    return () => { dispose(); cancel(); };
+  }, []);
+  const every = refresh_ms.value;
+  useEffect(() => {
+    if (every === null) return;
+    const timer = setInterval(() => { if (!document.hidden && !isRunning.peek()) void runAll(); }, Math.max(1000, every));
+    return () => clearInterval(timer);
+  }, [every]);
+}
+
+function Bar() {
+  const step = params.value.get('step') ?? '';
+  const shown = run.value;
+  return (
+    <div class="bar">
+      <TimePicker />
+      <label class="inline">Step
+        <input class="step" value={step} placeholder={shown?.isRange ? durationText(shown.step_ms) : 'auto'} title="Such as 30s; empty: fits the range"
+          onChange={(event) => setParams({ step: parseDuration(event.currentTarget.value) ? event.currentTarget.value.trim() : null })} />
+      </label>
+      <label class="inline">Refresh
+        <select value={params.value.get('refresh') ?? ''} onChange={(event) => setParams({ refresh: event.currentTarget.value || null }, true)}>
+          <option value="">off</option>
+          {REFRESHES.map((one) => <option key={one} value={one}>{one}</option>)}
+        </select>
+      </label>
+      <span class="gap" />
+      <KeptMenus />
+      {isRunning.value
+        ? <button type="button" class="run" onClick={cancel}>Cancel</button>
+        : <button type="button" class="run primary" onClick={runDrafts} title="Enter in a query">Run</button>}
+    </div>
+  );
+}
+
+/** Shows the time in which there are samples. */
+async function showStored(): Promise<void> {
+  const outcome = await api<{ headStats: { minTime?: number; maxTime?: number } }>('status/tsdb', { limit: 1 });
+  if (!outcome.ok) return;
+  const { minTime = 0, maxTime = 0 } = outcome.data.headStats;
+  if (minTime < maxTime) setRange({ from_ms: minTime, to_ms: maxTime });
+}
+
+function Nothing() {
+  const isAsked = asked.value.some((query) => !query.isOff && query.text.trim() !== '');
+  if (!isAsked) {
+    return (
+      <Empty title="No query yet">
+        <p>Type the name of a metric above: names are completed from this server. Enter runs the query.</p>
+      </Empty>
+    );
+  }
+  if (answers.value.some((answer) => answer?.failure)) return <Empty title="No answer"><p>What is wrong stands beside the query.</p></Empty>;
+  const now = run.value;
+  return (
+    <Empty title="No samples">
+      {now?.isRange && <p>Nothing matches between {secondText(now.span.from_ms)} and {secondText(now.span.to_ms)}.</p>}
+      {now && !now.isRange && <p>Nothing matches at {secondText(now.span.to_ms)}, the end of the range.</p>}
+      <button type="button" onClick={() => void showStored()}>Show all the time that has samples</button>
+    </Empty>
+  );
+}
+
+function Answer() {
+  if (rows.value.length === 0) return run.value || !isRunning.value ? <Nothing /> : null;
+  return view.value === 'graph' ? <Graph /> : view.value === 'table' ? <Samples /> : <Json />;
+}
+
+function Tabs() {
+  return (
+    <div class="tabs">
+      <div role="tablist" aria-label="View">
+        {VIEWS.map(([name, title]) => (
+          <button key={name} type="button" role="tab" aria-selected={view.value === name} onClick={() => setParams({ view: name === 'graph' ? null : name })}>{title}</button>
+        ))}
+      </div>
+      <span class="gap" />
+      {view.value === 'graph' && LOOKS.map(([name, title]) => (
+        <button key={name} type="button" class="toggle" aria-pressed={look.value[name]} onClick={() => toggleLook(name)}>{title}</button>
+      ))}
+      <Downloads />
+    </div>
+  );
+}
+
+export function QueryPage() {
+  useRuns();
+  return (
+    <div class="page">
+      <h1 class="hidden">Query</h1>
+      <Bar />
+      <Rows />
+      <button type="button" class="quiet add" onClick={addQuery}>+ Add query</button>
+      <section class="card" aria-label="Answer">
+        <Busy on={isRunning.value} />
+        <Tabs />
+        <Answer />
+      </section>
+    </div>
+  );
+}

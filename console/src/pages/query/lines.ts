@@ -1,0 +1,88 @@
+// The answers as lines of a chart and as rows of a table.
+
+import { computed } from '@preact/signals';
+import { seriesText, type Labels } from '../../format';
+import { letter } from './drafts';
+import { answers, run, type Sample } from './run';
+import { hash } from './state';
+
+/** Lines that are drawn at most; tables show all. */
+export const LINES_MAX = 500;
+
+/** One series of one query. */
+export interface SeriesLine {
+  query: number;
+  labels: Labels;
+  label: string;
+  /** Its name in the address. */
+  name: string;
+  values: (number | null)[];
+}
+
+/** A value as the server writes it. */
+export function valueOf(text: string): number {
+  return text === '+Inf' ? Infinity : text === '-Inf' ? -Infinity : Number(text);
+}
+
+const severalAsked = computed(() => answers.value.filter((answer) => answer !== null).length > 1);
+
+/** The times of the chart. */
+export const times = computed<number[]>(() => {
+  const now = run.value;
+  if (!now?.isRange) return [];
+  const length = Math.max(0, Math.floor((now.end_ms - now.start_ms) / now.step_ms) + 1);
+  return Array.from({ length }, (_, at) => now.start_ms + at * now.step_ms);
+});
+
+function column(samples: Sample[], length: number, start_ms: number, step_ms: number): (number | null)[] {
+  const values = new Array<number | null>(length).fill(null);
+  for (const [seconds, text] of samples) values[Math.round((seconds * 1000 - start_ms) / step_ms)] = valueOf(text);
+  return values;
+}
+
+/** How many series there are, drawn or not. */
+export const seriesTotal = computed(() => answers.value.reduce((sum, answer) => sum + (answer?.data && answer.data.resultType === 'matrix' ? answer.data.result.length : 0), 0));
+
+/** What is drawn. */
+export const lines = computed<SeriesLine[]>(() => {
+  const now = run.value;
+  if (!now?.isRange) return [];
+  const length = times.value.length;
+  const made: SeriesLine[] = [];
+  answers.value.forEach((answer, query) => {
+    if (answer?.data?.resultType !== 'matrix') return;
+    for (const { metric, values } of answer.data.result.slice(0, LINES_MAX - made.length)) {
+      const label = seriesText(metric);
+      made.push({
+        query, labels: metric, name: hash(`${letter(query)} ${label}`),
+        label: severalAsked.value ? `${letter(query)} ${label}` : label,
+        values: column(values, length, now.start_ms, now.step_ms),
+      });
+    }
+  });
+  return made;
+});
+
+/** A row of the table. */
+export interface Row {
+  query: number;
+  labels: Labels;
+  time_s: number;
+  value: string;
+}
+
+/** All samples of the answers to instant queries, or of those to range queries. */
+export const rows = computed<Row[]>(() => answers.value.flatMap((answer, query): Row[] => {
+  const data = answer?.data;
+  switch (data?.resultType) {
+    case 'vector':
+      return data.result.map(({ metric, value }) => ({ query, labels: metric, time_s: value[0], value: value[1] }));
+    case 'matrix':
+      return data.result.flatMap(({ metric, values }) => values.map(([time_s, value]) => ({ query, labels: metric, time_s, value })));
+    case 'scalar':
+    case 'string':
+      return [{ query, labels: {}, time_s: data.result[0], value: data.result[1] }];
+    default:
+      return [];
+  }
+}));

@@ -1,0 +1,71 @@
+// The queries of the page: one editor each, what can be done with it, and what the server said of
+// it.
+
+import { Editor } from '../../components/editor';
+import { Icon, type IconName } from '../../components/icon';
+import { Remarks } from '../../components/notice';
+import { api } from '../../api';
+import { count, took } from '../../format';
+import { change, draft, letter, replaceDraft, revision, runDrafts, setDraft, withDrafts } from './drafts';
+import { answers, type Answered } from './run';
+import { asked, type Asked } from './state';
+
+async function format(at: number): Promise<void> {
+  const text = withDrafts()[at]?.text ?? '';
+  const outcome = await api<string>('format_query', { query: text }, { method: 'POST' });
+  if (outcome.ok && withDrafts()[at]?.text === text) replaceDraft(at, outcome.data);
+}
+
+function seriesCount({ data }: Answered): number {
+  return data?.resultType === 'matrix' || data?.resultType === 'vector' ? data.result.length : data ? 1 : 0;
+}
+
+/** The figures of `stats=all`. */
+function Figures({ answer }: { answer: Answered }) {
+  const stats = answer.data?.stats;
+  if (!stats) return null;
+  const parts = [
+    `${count(seriesCount(answer))} series`,
+    `${count(stats.samples.seriesTouched)} read`,
+    `${count(stats.latewood?.samplesDecoded ?? stats.samples.samplesRead)} samples decoded`,
+    `${count(stats.latewood?.samplesFromStatistics ?? 0)} from statistics`,
+    `${count(stats.latewood?.lateSamplesMerged ?? 0)} late merged`,
+    `${took(stats.timings.execTotalTime * 1000)} in the server, ${took(answer.took_ms)} in all`,
+  ];
+  return <p class="figures">{parts.map((part) => <span key={part}>{part}</span>)}</p>;
+}
+
+function Row({ query, at }: { query: Asked; at: number }) {
+  const answer = answers.value[at];
+  const isAnswered = answer?.text === query.text && !query.isOff;
+  const name = letter(at);
+  const act = (title: string, icon: IconName, run: () => void, pressed?: boolean) => (
+    <button type="button" class="quiet" title={title} aria-label={`${title} (${name})`} aria-pressed={pressed} onClick={run}><Icon name={icon} /></button>
+  );
+  return (
+    <li class={`query ${query.isOff ? 'off' : ''}`} aria-label={`Query ${name}`}>
+      <div class="line">
+        <span class="letter">{name}</span>
+        <Editor label={`Query ${name}`} text={draft(at) ?? query.text} revision={revision.value}
+          onText={(text) => setDraft(at, text)} onRun={runDrafts} />
+        <div class="actions">
+          {act('Format', 'format', () => void format(at))}
+          {act('Duplicate', 'copy', () => change(at, (one) => [one, one]))}
+          {act(query.isOff ? 'Enable' : 'Disable', query.isOff ? 'hidden' : 'eye', () => change(at, (one) => [{ ...one, isOff: !one.isOff }]), query.isOff)}
+          {act('Remove', 'close', () => change(at, () => []))}
+        </div>
+      </div>
+      {isAnswered && (
+        <div class="said">
+          {answer.failure && <p class="error" role="alert"><strong>{answer.failure.kind}</strong> {answer.failure.text}</p>}
+          <Figures answer={answer} />
+          <Remarks warnings={answer.warnings} infos={answer.infos} />
+        </div>
+      )}
+    </li>
+  );
+}
+
+export function Rows() {
+  return <ol class="queries">{asked.value.map((query, at) => <Row key={at} query={query} at={at} />)}</ol>;
+}

@@ -1,0 +1,115 @@
+// What the Query page is asked to show, all of it in the address:
+//   q      an expression; several times for several queries
+//   off    places of the queries that are disabled, from 0: `off=1,3`
+//   view   `graph`, `table` or `json`
+//   step   a duration; without it the step fits the span and the width
+//   refresh  a duration between automatic runs
+//   look   letters: s(tacked), z(ero), l(og), p(oints)
+//   hide   series that the legend has switched off, as hashes
+//   range, from, to  as in components/span.ts
+
+import { computed, signal } from '@preact/signals';
+import { parseDuration } from '../../clock';
+import { spanOf, range, type Span } from '../../components/span';
+import type { Look } from '../../components/chart';
+import { params, setParams } from '../../route';
+
+export interface Asked {
+  text: string;
+  isOff: boolean;
+}
+
+export type View = 'graph' | 'table' | 'json';
+
+/** The queries, at least one. */
+export const asked = computed<Asked[]>(() => {
+  const off = new Set((params.value.get('off') ?? '').split(','));
+  const texts = params.value.getAll('q');
+  return (texts.length > 0 ? texts : ['']).map((text, at) => ({ text, isOff: off.has(String(at)) }));
+});
+
+/** Puts queries in the address. */
+export function setAsked(queries: Asked[], replace = false): void {
+  const off = queries.flatMap((query, at) => (query.isOff ? [String(at)] : []));
+  setParams({ q: queries.map((query) => query.text), off: off.length > 0 ? off.join(',') : null }, replace);
+}
+
+export const view = computed<View>(() => {
+  const name = params.value.get('view');
+  return name === 'table' || name === 'json' ? name : 'graph';
+});
+
+export const refresh_ms = computed(() => parseDuration(params.value.get('refresh') ?? ''));
+
+const LETTERS: Record<keyof Look, string> = { stacked: 's', zero: 'z', log: 'l', points: 'p' };
+
+export const look = computed<Look>(() => {
+  const letters = params.value.get('look') ?? '';
+  return { stacked: letters.includes('s'), zero: letters.includes('z'), log: letters.includes('l'), points: letters.includes('p') };
+});
+
+/** Switches one way of drawing. A stack has no logarithm. */
+export function toggleLook(name: keyof Look): void {
+  const next = { ...look.peek(), [name]: !look.peek()[name] };
+  if (next.stacked && next.log) next[name === 'log' ? 'stacked' : 'log'] = false;
+  const letters = (Object.keys(LETTERS) as (keyof Look)[]).filter((key) => next[key]).map((key) => LETTERS[key]).join('');
+  setParams({ look: letters || null }, true);
+}
+
+/** A short name of a series for the address. */
+export function hash(text: string): string {
+  let value = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
+  return (value >>> 0).toString(36);
+}
+
+export const hidden = computed(() => new Set((params.value.get('hide') ?? '').split(',').filter(Boolean)));
+
+/** Shows these series, or hides them. */
+export function setHidden(names: Set<string>): void {
+  setParams({ hide: names.size > 0 ? [...names].join(',') : null }, true);
+}
+
+/** The width of the chart in pixels, for the automatic step. */
+export const width_px = signal(1000);
+
+const STEPS_MS = [1, 5, 10, 50, 100, 250, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
+  900_000, 1_800_000, 3_600_000, 7_200_000, 10_800_000, 21_600_000, 43_200_000, 86_400_000];
+/** Steps of an answer that the server allows. */
+const STEPS_MAX = 10_900;
+
+/** A step for about one value every three pixels. */
+export function automaticStep(span: Span): number {
+  const least = (span.to_ms - span.from_ms) / Math.max(100, width_px.peek() / 3);
+  return STEPS_MS.find((step) => step >= least) ?? Math.ceil(least / 86_400_000) * 86_400_000;
+}
+
+/**
+ * The step, and the span on whole steps, so that a chart that goes on does not tremble. Up to now
+ * means up to the step after it: the newest sample is in it.
+ */
+export function grid(): { step_ms: number; span: Span; start_ms: number; end_ms: number } {
+  const span = spanOf(range.peek());
+  const given = parseDuration(params.peek().get('step') ?? '');
+  const least = Math.ceil((span.to_ms - span.from_ms) / STEPS_MAX);
+  const step_ms = Math.max(given ?? automaticStep(span), least);
+  const last = 'from_ms' in range.peek() ? Math.floor(span.to_ms / step_ms) : Math.ceil(span.to_ms / step_ms);
+  return { step_ms, span, start_ms: Math.ceil(span.from_ms / step_ms) * step_ms, end_ms: last * step_ms };
+}
+
+const spansBefore = signal<string[]>([]);
+
+/** Notes the range of the address, which `zoomBack` returns to. */
+export function noteRange(): void {
+  const { range = '', from = '', to = '' } = Object.fromEntries(params.peek());
+  spansBefore.value = [...spansBefore.peek(), JSON.stringify({ range, from, to })].slice(-50);
+}
+
+/** The range before the last zoom. */
+export function zoomBack(): void {
+  const last = spansBefore.peek().at(-1);
+  if (last === undefined) return;
+  spansBefore.value = spansBefore.peek().slice(0, -1);
+  const { range, from, to } = JSON.parse(last) as Record<string, string>;
+  setParams({ range: range || null, from: from || null, to: to || null });
+}

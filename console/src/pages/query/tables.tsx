@@ -1,0 +1,59 @@
+// The answers as a table, and as JSON.
+
+import { useMemo } from 'preact/hooks';
+import { Table, type Column } from '../../components/table';
+import { count, seriesText } from '../../format';
+import { timeText } from '../../clock';
+import { letter } from './drafts';
+import { rows, valueOf, type Row } from './lines';
+import { answers } from './run';
+
+/** More labels than this stand in one column. */
+const LABELS_MAX = 8;
+
+function columnsOf(shown: Row[]): Column<Row>[] {
+  const labels = new Set<string>();
+  for (const row of shown) for (const label in row.labels) labels.add(label);
+  const columns: Column<Row>[] = [];
+  if (new Set(shown.map((row) => row.query)).size > 1) {
+    columns.push({ name: 'query', title: 'Query', cell: (row) => letter(row.query), by: (row) => row.query, width: '70px' });
+  }
+  if (labels.size > LABELS_MAX || labels.size === 0) {
+    columns.push({ name: 'series', title: 'Series', cell: (row) => seriesText(row.labels), by: (row) => seriesText(row.labels) });
+  } else {
+    for (const label of [...labels].sort((a, b) => Number(b === '__name__') - Number(a === '__name__') || a.localeCompare(b))) {
+      columns.push({ name: `label ${label}`, title: label === '__name__' ? 'metric' : label, cell: (row) => row.labels[label] ?? '', by: (row) => row.labels[label] ?? '' });
+    }
+  }
+  if (shown.some((row) => row.time_s !== shown[0]?.time_s)) {
+    columns.push({ name: 'time', title: 'Time', cell: (row) => timeText(Math.round(row.time_s * 1000)), by: (row) => row.time_s, width: '190px' });
+  }
+  columns.push({ name: 'value', title: 'Value', cell: (row) => row.value, by: (row) => valueOf(row.value), isNumber: true, width: '200px' });
+  return columns;
+}
+
+export function Samples() {
+  const shown = rows.value;
+  const columns = useMemo(() => columnsOf(shown), [shown]);
+  return (
+    <>
+      <p class="hint">{count(shown.length)} rows</p>
+      <Table label="Values" columns={columns} rows={shown} id={(_, index) => index} />
+    </>
+  );
+}
+
+const SHOWN_MAX = 300_000;
+
+export function Json() {
+  const text = useMemo(() => {
+    const found = answers.value.filter((answer) => answer?.data).map((answer) => ({ query: answer!.text, data: answer!.data }));
+    return JSON.stringify(found.length === 1 ? found[0]?.data : found, null, 2);
+  }, [answers.value]);
+  return (
+    <>
+      {text.length > SHOWN_MAX && <p class="hint">The first {count(SHOWN_MAX)} of {count(text.length)} characters; Download has all.</p>}
+      <pre class="json" tabIndex={0}>{text.slice(0, SHOWN_MAX)}</pre>
+    </>
+  );
+}

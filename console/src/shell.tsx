@@ -1,0 +1,83 @@
+// The frame of every page: navigation, who is logged in, the theme, and what holds everywhere
+// (the login, the server being away, keys).
+
+import { useEffect } from 'preact/hooks';
+import { loginNeeded, logout, reachable, user } from './api';
+import { zone } from './clock';
+import { Login } from './login';
+import { PAGES, type Page } from './pages';
+import { href, page } from './route';
+import { theme, type Theme } from './theme';
+
+const NEXT: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' };
+
+function Tools() {
+  return (
+    <div class="tools">
+      {user.value !== null && (
+        <button type="button" class="quiet" onClick={logout} title="Forget the password">Log out {user.value}</button>
+      )}
+      {user.value === null && (
+        <button type="button" class="quiet" onClick={() => { loginNeeded.value = ''; }}>Log in</button>
+      )}
+      <button type="button" class="quiet" onClick={() => { zone.value = zone.value === 'utc' ? 'local' : 'utc'; }}
+        title="The clock that times are shown in">Times: {zone.value === 'utc' ? 'UTC' : 'local'}</button>
+      <button type="button" class="quiet" onClick={() => { theme.value = NEXT[theme.value]; }}
+        title="Dark or light">Theme: {theme.value}</button>
+      <a class="quiet" href="console/notices.txt" target="_blank" rel="noreferrer">Licenses</a>
+    </div>
+  );
+}
+
+function current(): Page {
+  return PAGES.find((one) => one.name === page.value) ?? PAGES[0]!;
+}
+
+/** `g` and a letter go to a page, unless somebody is typing. */
+function useKeys() {
+  useEffect(() => {
+    let isPending = false;
+    const pressed = (event: KeyboardEvent) => {
+      const target = event.composedPath()[0];
+      const isTyping = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+      if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+      const to = isPending ? PAGES.find((one) => one.key === event.key) : undefined;
+      isPending = event.key === 'g';
+      if (to) location.hash = href(to.name);
+    };
+    addEventListener('keydown', pressed);
+    return () => removeEventListener('keydown', pressed);
+  }, []);
+}
+
+export function Shell() {
+  useKeys();
+  const shown = current();
+  useEffect(() => { document.title = `${shown.title} - Latewood`; }, [shown]);
+  const View = shown.view;
+  return (
+    <div class="shell">
+      <nav class="navigation" aria-label="Pages">
+        <a class="brand" href={href('query')}>
+          <svg viewBox="0 0 32 32" aria-hidden="true"><circle cx="16" cy="16" r="14" /><circle cx="16" cy="16" r="9" /><circle cx="16" cy="16" r="4" /></svg>
+          Latewood
+        </a>
+        <ul>
+          {PAGES.map((one) => (
+            <li key={one.name}>
+              <a href={href(one.name)} aria-current={one === shown ? 'page' : undefined} title={`Keys: g ${one.key}`}>{one.title}</a>
+            </li>
+          ))}
+        </ul>
+        <Tools />
+      </nav>
+      <main>
+        {!reachable.value && (
+          <p class="banner" role="status">The server does not answer. What is shown is the last that it said.</p>
+        )}
+        <View key={shown.name} />
+      </main>
+      {loginNeeded.value !== null && <Login />}
+    </div>
+  );
+}

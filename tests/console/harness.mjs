@@ -1,0 +1,162 @@
+// A server of one's own, and pages of a browser that report what must not happen: errors of the
+// script, and breaches of the content security policy.
+//
+//   LATEWOOD_BIN   the server; target/demo/latewood without it
+//   CHROMIUM       the browser; /usr/bin/chromium without it
+//   SOURCES        1: tests what console/ makes at the moment, not what the server contains
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const BINARY = process.env.LATEWOOD_BIN ?? join(ROOT, 'target/demo/latewood');
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  return port;
+}
+
+export class Server {
+  constructor(...options) {
+    this.options = options;
+    this.directory = mkdtempSync(join(tmpdir(), 'latewood-console-'));
+  }
+
+  static async begin(...options) {
+    const server = new Server(...options);
+    server.ports = [await freePort(), await freePort()];
+    await server.start();
+    return server;
+  }
+
+  get address() { return `http://127.0.0.1:${this.ports[1]}/`; }
+
+  async start() {
+    const [resp, http] = this.ports;
+    const places = ['--dir', this.directory, '--listen', `127.0.0.1:${resp}`, '--http', `127.0.0.1:${http}`];
+    this.process = spawn(BINARY, ['serve', ...places, ...this.options], { stdio: 'ignore' });
+    let died = null;
+    this.process.on('error', (error) => { died = error; });
+    this.process.on('exit', (code) => { died ??= new Error(`the server ended with ${code}`); });
+    for (;;) {
+      if (died) throw died;
+      const isReady = await fetch(`${this.address}-/ready`).then((answer) => answer.ok, () => false);
+      if (isReady) return;
+      await new Promise((resolve) => setTimeout(resolve, 30));
+    }
+  }
+
+  async kill() {
+    this.process.removeAllListeners('exit');
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    this.process.kill('SIGKILL');
+    await once(this.process, 'exit');
+  }
+
+  async end() {
+    await this.kill();
+    rmSync(this.directory, { recursive: true });
+  }
+
+  /** Writes lines of InfluxDB's protocol, in milliseconds. */
+  async write(lines, headers = {}) {
+    const answer = await fetch(`${this.address}write?precision=ms`, { method: 'POST', body: lines.join('\n'), headers });
+    assert.equal(answer.status, 204, await answer.text());
+  }
+}
+
+/** Puts what console/ makes in the place of the assets; headers stay. */
+async function fromSources(context) {
+  const { bundle } = await import('../../console/build.mjs');
+  const assets = await bundle();
+  await context.route(/:\d+\/(console\/.*)?$/, async (route) => {
+    const response = await route.fetch();
+    const body = assets.get(new URL(route.request().url()).pathname.split('/').pop() || 'index.html');
+    const headers = { ...response.headers() };
+    delete headers['content-encoding'];
+    await route.fulfill({ response, headers, body });
+  });
+}
+
+export class Browser {
+  static async begin() {
+    const browser = new Browser();
+    browser.chromium = await chromium.launch({
+      executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+      args: ['--no-sandbox'],
+    });
+    browser.wrongs = [];
+    return browser;
+  }
+
+  /** A page; `options` are those of a context of Playwright. */
+  async open(address, options = {}) {
+    const context = await this.chromium.newContext({ viewport: { width: 1200, height: 900 }, timezoneId: 'Europe/Berlin', ...options });
+    return this.openIn(context, address);
+  }
+
+  async openIn(context, address) {
+    if (process.env.SOURCES) await fromSources(context);
+    const page = await context.newPage();
+    page.setDefaultTimeout(30_000);
+    page.on('pageerror', (error) => this.wrongs.push(error.stack ?? String(error)));
+    page.on('console', (message) => {
+      if (/content security policy/i.test(message.text())) this.wrongs.push(message.text());
+    });
+    page.on('request', (request) => {
+      if (!request.url().startsWith(new URL(address).origin) && !/^(data|blob):/.test(request.url())) this.wrongs.push(`asked ${request.url()}`);
+    });
+    await page.goto(address);
+    return page;
+  }
+
+  /** Nothing went wrong that no page shows. */
+  check() {
+    assert.deepEqual(this.wrongs, []);
+  }
+
+  async end() {
+    await this.chromium.close();
+  }
+}
+
+/** The address of the Query page with these parameters. */
+export function query(server, parameters) {
+  return `${server.address}#/query?${new URLSearchParams(parameters)}`;
+}
+
+/** Waits until `look` gives `wanted`. */
+export async function becomes(look, wanted, page) {
+  let seen;
+  for (let turn = 0; turn < 600; turn++) {
+    seen = await look();
+    if (JSON.stringify(seen) === JSON.stringify(wanted)) return;
+    await page.waitForTimeout(50);
+  }
+  assert.deepEqual(seen, wanted);
+}
+
+/** Texts of what a selector finds. */
+export const texts = (page, selector) => page.locator(selector).allTextContents();
+
+/** Pixels of the chart that have this colour, about. */
+export function pixels(page, [red, green, blue]) {
+  return page.locator('.chart canvas').evaluate((canvas, wanted) => {
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    let count = 0;
+    for (let at = 0; at < data.length; at += 4) {
+      if (data[at + 3] > 200 && wanted.every((value, of) => Math.abs(data[at + of] - value) < 12)) count++;
+    }
+    return count;
+  }, [red, green, blue]);
+}

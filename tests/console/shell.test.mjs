@@ -1,0 +1,125 @@
+// What holds on every page: logins, a server that is away, many and hostile series, the theme.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { becomes, Browser, query, Server, texts } from './harness.mjs';
+
+let browser;
+
+before(async () => { browser = await Browser.begin(); });
+after(() => browser?.end());
+afterEach(() => browser.check());
+
+async function using(options, act) {
+  const server = await Server.begin(...options);
+  try {
+    await act(server);
+  } finally {
+    await server.end();
+  }
+}
+
+const legend = (page) => texts(page, '.legend .name');
+
+test('a password is asked for, a wrong one is refused, and a right one is forgotten with the page', () =>
+  using(['--wal', 'off', '--requirepass', 'sesame'], async (server) => {
+    await server.write([`up v=1 ${Date.now()}`], { Authorization: 'Bearer sesame' });
+    const page = await browser.open(query(server, { q: 'up_v' }));
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Password').fill('wrong');
+    await page.keyboard.press('Enter');
+    await dialog.getByText('wrong user name or password').waitFor();
+    await dialog.getByLabel('Password').fill('sesame');
+    await page.keyboard.press('Enter');
+    await becomes(() => legend(page), ['up_v'], page);
+    assert.equal(await dialog.count(), 0);
+    assert.ok(!JSON.stringify(await page.context().storageState()).includes('sesame'));
+    await page.reload();
+    await dialog.getByLabel('Password').waitFor();
+  }));
+
+test('a server that dies during refreshes and comes back', () =>
+  using([], async (server) => {
+    await server.write([`up v=1 ${Date.now() - 2000}`]);
+    const page = await browser.open(query(server, { q: 'up_v', refresh: '1s' }));
+    await becomes(() => legend(page), ['up_v'], page);
+    await server.write([`up,more=1 v=1 ${Date.now() - 2000}`]);
+    await becomes(async () => (await legend(page)).length, 2, page);
+    await server.kill();
+    await page.locator('.banner', { hasText: 'The server does not answer' }).waitFor();
+    await page.locator('.said .error', { hasText: 'network' }).waitFor();
+    assert.equal((await legend(page)).length > 0, true, 'the last answer stays');
+    await server.start();
+    await server.write([`up,back=1 v=1 ${Date.now() - 2000}`]);
+    await page.waitForFunction(() => [...document.querySelectorAll('.legend .name')].some((name) => name.textContent.includes('back')));
+    await becomes(() => page.locator('.banner', { hasText: 'The server does not answer' }).count(), 0, page);
+    assert.equal(await page.locator('.said .error').count(), 0);
+  }));
+
+test('10,000 series are one table, of which the rows in sight are drawn', () =>
+  using(['--wal', 'off'], async (server) => {
+    const now = Date.now();
+    await server.write(Array.from({ length: 10_000 }, (_, at) => `many,id=${at} v=${at} ${now}`));
+    const page = await browser.open(query(server, { q: 'many_v', from: String(now - 60_000), to: String(now + 1000), view: 'table' }));
+    await page.getByText(/10.000 rows/).waitFor();
+    assert.equal(await page.locator('table').getAttribute('aria-rowcount'), '10001');
+    assert.ok(await page.locator('.table tbody tr').count() < 100);
+    await page.getByRole('button', { name: 'Value' }).click();
+    await becomes(() => page.locator('.table tbody td.number').first().textContent(), '9999', page);
+    await page.locator('.table').focus();
+    await page.keyboard.press('End');
+    await becomes(() => page.locator('.table tbody td.number').last().textContent(), '0', page);
+    await page.getByRole('tab', { name: 'Graph' }).click();
+    await page.getByText(/The first 500 of 10.000 series are drawn/).waitFor();
+    assert.equal((await legend(page)).length, 500);
+  }));
+
+test('names that look like HTML are texts', () =>
+  using(['--wal', 'off'], async (server) => {
+    const hostile = '<img src=x onerror="window.hacked=1">';
+    const escaped = hostile.replace(/[ ,=]/g, '\\$&');
+    await server.write([`m,host=${escaped} v=1 ${Date.now() - 1000}`, `m,<b>x</b>=1 v=1 ${Date.now() - 1000}`]);
+    const page = await browser.open(query(server, { q: 'm_v' }));
+    await page.locator('.legend .name', { hasText: 'onerror' }).waitFor();
+    await page.getByRole('tab', { name: 'Table' }).click();
+    await page.locator('.table td', { hasText: hostile }).waitFor();
+    assert.deepEqual((await texts(page, '.table th')).map((text) => text.trim()), ['metric', '<b>x</b>', 'host', 'Value']);
+    await page.getByRole('tab', { name: 'JSON' }).click();
+    await page.locator('.json', { hasText: 'onerror' }).waitFor();
+    await page.getByLabel('Query A').locator('.cm-content').click();
+    await page.keyboard.press('End');
+    await page.keyboard.type('{host="', { delay: 30 });
+    await page.locator('.cm-tooltip-autocomplete li', { hasText: 'onerror' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.insertText(`${hostile})`);
+    await page.keyboard.press('Enter');
+    await page.locator('.said .error').waitFor();
+    assert.equal(await page.locator('img, b').count(), 0);
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+  }));
+
+test('dark and light follow the system, or the switch, which is kept', () =>
+  using(['--wal', 'off'], async (server) => {
+    const page = await browser.open(server.address, { colorScheme: 'dark' });
+    const ground = () => page.evaluate(() => Number(/\d+/.exec(getComputedStyle(document.body).backgroundColor)[0]));
+    await page.getByRole('button', { name: 'Theme: system' }).waitFor();
+    assert.ok(await ground() < 60);
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.waitForFunction(() => document.documentElement.dataset.theme === 'light');
+    assert.ok(await ground() > 200);
+    await page.getByRole('button', { name: 'Theme: system' }).click();
+    await page.getByRole('button', { name: 'Theme: light' }).click();
+    await page.getByRole('button', { name: 'Theme: dark' }).waitFor();
+    assert.ok(await ground() < 60);
+    await page.reload();
+    await page.getByRole('button', { name: 'Theme: dark' }).waitFor();
+    assert.ok(await ground() < 60);
+  }));
+
+test('a narrow screen has no sideways scrolling', () =>
+  using(['--wal', 'off'], async (server) => {
+    await server.write([`up v=1 ${Date.now() - 1000}`]);
+    const page = await browser.open(query(server, { q: 'up_v' }), { viewport: { width: 360, height: 700 } });
+    await page.locator('.legend .name').first().waitFor();
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  }));
