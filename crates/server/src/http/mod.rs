@@ -196,6 +196,7 @@ fn status_routes() -> Router<Context> {
         .route("/api/v1/status/buildinfo", get(status::build))
         .route("/api/v1/status/runtimeinfo", get(status::runtime))
         .route("/api/v1/status/flags", get(status::flags))
+        .route("/api/v1/status/server", get(status::server::server))
         .route("/api/v1/status/tsdb", get(read::cardinality))
         .route("/api/v1/features", get(status::features))
         .route("/api/v1/metadata", get(read::metadata))

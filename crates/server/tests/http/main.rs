@@ -25,6 +25,7 @@ mod promql_running;
 mod protobuf;
 mod reading;
 mod remote_read;
+mod status;
 mod uploads;
 mod users;
 mod watch;

@@ -6,6 +6,8 @@
 //!
 //! Tested by `tests/http/promql.rs`.
 
+pub(in crate::http) mod server;
+
 use super::envelope::respond;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
