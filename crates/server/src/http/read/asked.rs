@@ -136,6 +136,11 @@ impl Asked {
         Waiting(Arc::clone(&self.unwanted))
     }
 
+    /// True once nobody waits for the answer any more.
+    pub(super) fn unwanted(&self) -> &AtomicBool {
+        &self.unwanted
+    }
+
     /// Refuses to go on where nobody waits for the answer any more.
     ///
     /// # Errors

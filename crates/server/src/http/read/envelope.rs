@@ -36,6 +36,7 @@ pub(super) async fn respond_in_thread(
     let result = async {
         let asked = Asked::with_parameters(context, endpoint, request).await;
         let (asked, parameters) = asked?;
+        let _waiting = asked.waiting();
         let work = move || {
             let data = data(&asked, &parameters)?;
             drop(parameters);
