@@ -95,5 +95,7 @@ fn a_query_about_too_many_series_is_refused() {
         refused.to_string(),
         "the filter matches 11 series, more than the 10 that max-query-series allows"
     );
-    assert_eq!(db.refused().queries.count, 1);
+    let refused = db.refused().queries;
+    assert_eq!(refused.count, 1);
+    assert!(refused.last_ms.is_some() && db.refused().series.last_ms.is_none());
 }
