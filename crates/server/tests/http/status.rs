@@ -259,6 +259,12 @@ fn one_series_and_its_rules() {
     assert_documented("series", &destination);
     assert_eq!(destination["source"]["destination"], "sum");
     assert_eq!(destination["rules"], json!([]));
+}
+
+#[test]
+fn one_series_must_be_named() {
+    let server = ruled();
+    let mut http = Http::to(server.http());
     for (parameters, status, error) in [
         (&[("key", "none")][..], 404, "the key does not exist"),
         (&[("match[]", "none")], 404, "no series matches"),
