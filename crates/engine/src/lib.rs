@@ -56,6 +56,7 @@ pub use base::detail::Detail;
 pub use base::error::{Error, ErrorKind, Result};
 pub use base::options::{Defaults, Durability, Options};
 pub use base::options::{KeyHook, LoadProgress, NoticeHook, ProgressHook};
+pub use base::tally::{Tallied, Tally};
 pub use base::text::shown_key;
 pub use db::Db;
 
@@ -75,6 +76,7 @@ pub use write::scratch::Scratch;
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
 pub use read::listing::{Listed, MaySee, Values};
 pub use read::many::{Latest, SeriesView, View};
+pub use read::rule_states::RuleState;
 pub use read::spread::Spread;
 pub use storage::metadata::Metadata;
 

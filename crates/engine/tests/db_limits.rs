@@ -46,7 +46,7 @@ fn no_way_makes_more_series_than_there_may_be() {
     ];
     assert_eq!(refused, [ErrorKind::Limit; 3]);
     assert!(!db.contains(b"d"));
-    assert_eq!(db.refused().series, 4);
+    assert_eq!(db.refused().series.count, 4);
     // Existing series accept samples; removing one allows a new one.
     append(&db, &[sample(there[0], 2, 2.0)]).unwrap();
     assert_eq!(timestamps(&db, there[0]), [1, 2]);
@@ -79,7 +79,7 @@ fn keys_that_are_too_long_are_counted() {
     assert!(db.create(&long, &plain).is_err());
     assert!(db.copy(b"k", &long, false).is_err());
     assert!(db.rename(b"k", &long, false).is_err());
-    assert_eq!(db.refused().keys, 4);
+    assert_eq!(db.refused().keys.count, 4);
     assert_eq!(db.stats().series, 1);
 }
 
@@ -95,5 +95,7 @@ fn a_query_about_too_many_series_is_refused() {
         refused.to_string(),
         "the filter matches 11 series, more than the 10 that max-query-series allows"
     );
-    assert_eq!(db.refused().queries, 1);
+    let refused = db.refused().queries;
+    assert_eq!(refused.count, 1);
+    assert!(refused.last_ms.is_some() && db.refused().series.last_ms.is_none());
 }

@@ -4,14 +4,14 @@
 mod log_support;
 
 use latewood_engine::io::Env;
-use latewood_engine::io::sim::{Op, SimDisk};
+use latewood_engine::io::sim::{Op, SimClock, SimDisk};
 use latewood_engine::log::{GroupBuilder, Log, LogOptions, Position, Record, RecordIter, Replay};
 use latewood_engine::{ErrorKind, Result};
 use latewood_model::{DuplicatePolicy, SeriesId};
 use log_support::{DIR, append, fill, open, open_at, small};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 #[test]
@@ -32,6 +32,27 @@ fn positions_count_up_and_survive_a_restart() {
     assert_eq!(seen, [1, 2]);
     assert!(report.clean);
     assert!(append(&log, 3).unwrap() > Position(2));
+}
+
+#[test]
+fn the_age_of_what_is_not_synced_is_known() {
+    let clock = Arc::new(SimClock::default());
+    let mut env = SimDisk::new().env(1);
+    env.clock = clock.clone();
+    let (log, ..) = open(&env).unwrap();
+    let age = || log.stats().unsynced_ms;
+    clock.advance_ms(1000);
+    assert_eq!(age(), None);
+    append(&log, 1).unwrap();
+    clock.advance_ms(30);
+    append(&log, 2).unwrap();
+    clock.advance_ms(5);
+    assert_eq!(age(), Some(35), "that of the oldest");
+    log.sync_to(Position(1)).unwrap();
+    clock.advance_ms(500);
+    assert_eq!(age(), None);
+    append(&log, 3).unwrap();
+    assert_eq!(age(), Some(0));
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn at_the_budget_writes_are_refused_until_memory_is_free() {
 
     let stats = db.stats().budget;
     assert_eq!((stats.limit_bytes, stats.used_bytes), (BUDGET, BUDGET));
-    assert_eq!(stats.refused, 6);
+    assert_eq!(stats.refused.count, 6);
 
     world.hold(BUDGET / 2);
     assert!(!db.is_out_of_memory());
@@ -158,7 +158,7 @@ fn new_series_are_refused_before_samples_are() {
     ];
     assert_eq!(refused, [Some(ErrorKind::OutOfMemory); 2]);
     assert!(!db.contains(b"new") && !db.is_out_of_memory());
-    assert_eq!(db.stats().budget.refused, 3);
+    assert_eq!(db.stats().budget.refused.count, 3);
     world.hold(BUDGET / 2);
     assert_eq!(append(db, &[sample(b"new", 1, 1.0)]).unwrap(), [Ok(1)]);
 }

@@ -433,6 +433,31 @@ fn figures_of_a_series_take_as_much_work_as_late_samples_are_pending() {
 }
 
 #[test]
+fn late_samples_are_told_apart_while_they_wait() {
+    let db = open(1);
+    for at in 0..10_000 {
+        append(&db, &[sample(b"k", 2 * at, 1.0)]).unwrap();
+    }
+    let late = |from, to| db.late_timestamps(b"k", from, to).unwrap();
+    for (is_flushed, odd) in [(false, 1), (true, 3)] {
+        assert_eq!(late(0, i64::MAX), []);
+        assert_eq!(db.info(b"k").unwrap().late_pending, 0);
+        for at in [odd + 100, odd, odd + 100] {
+            append(&db, &[sample(b"k", at, 1.0)]).unwrap();
+        }
+        assert_eq!(late(0, i64::MAX), [odd, odd + 100]);
+        assert_eq!(late(odd, odd + 99), [odd]);
+        let info = db.info(b"k").unwrap();
+        assert_eq!(info.late_pending, 3);
+        assert_eq!(info.stored_chunks > 0, is_flushed);
+        assert_eq!(info.stored_bytes > 0, is_flushed);
+        db.flush().unwrap();
+    }
+    let missing = db.late_timestamps(b"none", 0, 1).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NoSuchKey);
+}
+
+#[test]
 fn a_series_reaches_from_its_oldest_to_its_newest_sample() {
     let db = open(1);
     db.create(b"empty", &SeriesOptions::default()).unwrap();

@@ -10,5 +10,6 @@ pub(crate) mod partition;
 pub(crate) mod refusal;
 pub(crate) mod slab;
 pub(crate) mod table;
+pub(crate) mod tally;
 pub(crate) mod text;
 pub(crate) mod window;

@@ -46,22 +46,16 @@ impl Db {
         if max == 0 || series as u64 <= max {
             return Ok(());
         }
-        let refused = &self.parts.core.limits.refused_queries;
-        refused.fetch_add(1, Ordering::Relaxed);
+        self.parts.core.limits.refuse_query();
         let text = format!(
             "the filter matches {series} series, more than the {max} that max-query-series allows"
         );
         Err(Error::new(ErrorKind::Limit, text))
     }
 
-    /// How often each limit refused a request.
+    /// How often each limit refused a request, and when last.
     pub fn refused(&self) -> LimitStats {
-        let limits = &self.parts.core.limits;
-        LimitStats {
-            series: limits.refused_series.load(Ordering::Relaxed),
-            keys: limits.refused_keys.load(Ordering::Relaxed),
-            queries: limits.refused_queries.load(Ordering::Relaxed),
-        }
+        self.parts.core.limits.stats()
     }
 
     /// Sets the disk budget; 0 means no limit. See
@@ -101,7 +95,7 @@ impl Db {
             used_bytes: self.parts.core.disk_usage().total(),
             stalls: load(&budget.stalls),
             stalled_ns: load(&budget.stalled_ns),
-            refused: load(&budget.refused),
+            refused: budget.refused.get(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::read::listing::{Listed, MaySee, Values};
 use crate::read::many::{Latest, SeriesView, View};
 use crate::read::spread::Spread;
 use crate::series::Extent;
-use latewood_model::{Aggregator, Labels, Matcher, Sample};
+use latewood_model::{Aggregator, Labels, Matcher, Sample, Timestamp};
 use std::sync::Arc;
 
 impl Db {
@@ -212,6 +212,20 @@ impl Db {
     /// regardless of the number of its series.
     pub fn label_values_where(&self, name: &[u8], test: impl Fn(&[u8]) -> bool) -> Values {
         self.reader.label_values_where(name, test)
+    }
+
+    /// The timestamps in `from..=to`, ascending, of late samples of the series under `key` that
+    /// are neither folded into chunks nor written into blocks. Logarithmic in those elsewhere.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn late_timestamps(
+        &self,
+        key: &[u8],
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<Timestamp>> {
+        self.reader.late_timestamps(key, from, to)
     }
 
     /// The rules of the series under `key`, in order of their creation.

@@ -4,6 +4,7 @@ use crate::base::error::Result;
 use crate::db::Db;
 use crate::format::rule::RuleSpec;
 use crate::log::Position;
+use crate::read::rule_states::RuleState;
 use latewood_model::Sample;
 
 impl Db {
@@ -31,6 +32,22 @@ impl Db {
         spec: RuleSpec,
     ) -> Result<Position> {
         self.parts.rules.create_rule(source, destination, spec)
+    }
+
+    /// The rules from the series under `key`, in order of their creation, or the one that
+    /// writes to it, with their state. Nothing is recomputed first.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn rule_states(&self, key: &[u8]) -> Result<Vec<RuleState>> {
+        self.reader.rule_states(key)
+    }
+
+    /// Calls `visit` with about `count` rules, starting at `cursor`: those of a source come
+    /// together. Returns the cursor for the next call, 0 at the end. A rule that exists during
+    /// the whole scan is visited. Linear in the series between two cursors.
+    pub fn scan_rules(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(RuleState)) -> u64 {
+        self.reader.scan_rules(cursor, count, visit)
     }
 
     /// Deletes a rule; the samples of the destination stay.

@@ -81,6 +81,12 @@ pub struct SeriesInfo {
     pub first_timestamp: Option<Timestamp>,
     /// Timestamp of the newest sample.
     pub last_timestamp: Option<Timestamp>,
+    /// Late operations that are not yet folded into chunks or written into blocks.
+    pub late_pending: u64,
+    /// Chunks in blocks, without late operations over them.
+    pub stored_chunks: u64,
+    /// Bytes of those chunks.
+    pub stored_bytes: u64,
     /// The options of the series.
     pub options: SeriesOptions,
     /// The chunks, oldest first; the last one is the unsealed raw tail.
@@ -120,6 +126,9 @@ impl Db {
             let info = SeriesInfo {
                 total_samples: 0,
                 memory: series.memory(),
+                late_pending: series.pending() as u64,
+                stored_chunks: 0,
+                stored_bytes: 0,
                 first_timestamp: None,
                 last_timestamp: series.newest().filter(|&newest| newest >= floor),
                 options: series.options(self.parts.core.labels_of(id)),
@@ -128,8 +137,9 @@ impl Db {
             (series.snapshot(floor, Timestamp::MAX), info)
         })?;
         info.chunks = chunks_of(&whole);
-        (info.total_samples, info.first_timestamp) =
-            MergeSource::new(whole, false)?.count(cancelled)?;
+        let source = MergeSource::new(whole, false)?;
+        (info.stored_chunks, info.stored_bytes) = source.stored_len();
+        (info.total_samples, info.first_timestamp) = source.count(cancelled)?;
         Ok(info)
     }
 

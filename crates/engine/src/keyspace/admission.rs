@@ -93,7 +93,7 @@ fn note_stall(core: &Core, waited_ns: u64) {
 }
 
 fn refuse_for_memory(core: &Core) -> Error {
-    core.budget.refused.fetch_add(1, Ordering::Relaxed);
+    core.budget.refused.note(core.env.clock.now_ms());
     core.budget.waited_in_vain.store(true, Ordering::Relaxed);
     let used = core.budget.used_bytes();
     let limit = core.budget.limit_bytes();
@@ -148,7 +148,7 @@ fn wait_for_place(core: &Core) -> std::result::Result<(), Refusal> {
 }
 
 fn refuse_series(core: &Core) -> Refusal {
-    core.budget.refused.fetch_add(1, Ordering::Relaxed);
+    core.budget.refused.note(core.env.clock.now_ms());
     core.budget.crowd.note_waited_in_vain();
     let limit = core.budget.limit_bytes();
     let text = format_args!(
@@ -203,10 +203,8 @@ fn wait_for_disk(core: &Core) -> Result<()> {
 }
 
 fn refuse_for_disk(core: &Core) -> Error {
-    core.store
-        .disk_budget
-        .refused
-        .fetch_add(1, Ordering::Relaxed);
+    let now_ms = core.env.clock.now_ms();
+    core.store.disk_budget.refused.note(now_ms);
     let budget = core.store.disk_budget.budget_bytes();
     let usage = core.disk_usage();
     let (blocks, log, others) = (usage.blocks, usage.log, usage.others);

@@ -91,7 +91,7 @@ impl Core {
             log: LogCell::default(),
             observe,
             budget,
-            limits: Limits::new(&options),
+            limits: Limits::new(&options, env.clock.clone()),
             metadata: MetadataStore::default(),
             options,
             env,

@@ -13,6 +13,7 @@
 //! Tested by `tests/disk_budget.rs` on a real directory, by `tests/merge` and below.
 
 use crate::base::options::Options;
+use crate::base::tally::{Tallied, Tally};
 use crate::keyspace::core::Core;
 use crate::storage::files::Manifest;
 use parking_lot::{Condvar, Mutex};
@@ -47,7 +48,7 @@ pub(crate) struct DiskBudget {
     pub(crate) waited_in_vain: AtomicBool,
     pub(crate) stalls: AtomicU64,
     pub(crate) stalled_ns: AtomicU64,
-    pub(crate) refused: AtomicU64,
+    pub(crate) refused: Tally,
     pub(crate) turn: Mutex<()>,
     pub(crate) eased: Condvar,
 }
@@ -64,7 +65,7 @@ pub struct DiskBudgetStats {
     /// Total time they waited.
     pub stalled_ns: u64,
     /// Writes refused because no space was freed.
-    pub refused: u64,
+    pub refused: Tallied,
 }
 
 /// Disk usage by kind of file.

@@ -7,51 +7,72 @@
 
 use crate::base::options::Options;
 use crate::base::refusal::{Excess, Refusal};
+use crate::base::tally::{Tallied, Tally};
+use crate::io::Clock;
 use crate::keyspace::core::Core;
 use latewood_model::limits::KEY_BYTES_MAX;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The limits and their counters.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Limits {
+    clock: Arc<dyn Clock>,
     pub(crate) series_max: AtomicU64,
     pub(crate) query_series_max: AtomicU64,
-    pub(crate) refused_series: AtomicU64,
-    pub(crate) refused_keys: AtomicU64,
-    pub(crate) refused_queries: AtomicU64,
+    refused_series: Tally,
+    refused_keys: Tally,
+    refused_queries: Tally,
 }
 
 /// Requests refused by limits since the database was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitStats {
     /// Series beyond the maximum number.
-    pub series: u64,
+    pub series: Tallied,
     /// Keys that are too long, alone or together with their labels for a log segment.
-    pub keys: u64,
+    pub keys: Tallied,
     /// Queries that select too many series.
-    pub queries: u64,
+    pub queries: Tallied,
 }
 
 impl Limits {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &Options, clock: Arc<dyn Clock>) -> Self {
         Self {
+            clock,
             series_max: options.series_max.into(),
             query_series_max: options.query_series_max.into(),
-            ..Self::default()
+            refused_series: Tally::default(),
+            refused_keys: Tally::default(),
+            refused_queries: Tally::default(),
         }
+    }
+
+    /// What they refused.
+    pub(crate) fn stats(&self) -> LimitStats {
+        LimitStats {
+            series: self.refused_series.get(),
+            keys: self.refused_keys.get(),
+            queries: self.refused_queries.get(),
+        }
+    }
+
+    /// Counts a query about too many series.
+    pub(crate) fn refuse_query(&self) {
+        self.refused_queries.note(self.clock.now_ms());
     }
 
     /// Counts a key or its labels that are too long, for this reason.
     #[cold]
     pub(crate) fn refuse_key(&self, why: Excess) -> Refusal {
-        self.refused_keys.fetch_add(1, Ordering::Relaxed);
+        self.refused_keys.note(self.clock.now_ms());
         Refusal::Limit(why)
     }
 
     /// Counts a series that was one too many, for this reason.
     #[cold]
     pub(crate) fn refuse_series(&self, why: Excess) -> Refusal {
-        self.refused_series.fetch_add(1, Ordering::Relaxed);
+        self.refused_series.note(self.clock.now_ms());
         Refusal::Limit(why)
     }
 }

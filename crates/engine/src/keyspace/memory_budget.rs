@@ -16,6 +16,7 @@
 //! with real memory.
 
 use crate::base::partition::PARTITION_BITS;
+use crate::base::tally::{Tallied, Tally};
 use crate::keyspace::core::Core;
 use crate::keyspace::crowd::Crowd;
 use crate::series::shard::ShardState;
@@ -119,7 +120,7 @@ pub(crate) struct Budget {
     peak_bytes: AtomicU64,
     pub(crate) stalls: AtomicU64,
     pub(crate) stalled_ns: AtomicU64,
-    pub(crate) refused: AtomicU64,
+    pub(crate) refused: Tally,
     pub(crate) turn: Mutex<()>,
     pub(crate) eased: Condvar,
 }
@@ -140,7 +141,7 @@ pub struct BudgetStats {
     /// How long they waited, all together.
     pub stalled_ns: u64,
     /// Writes refused because memory was out.
-    pub refused: u64,
+    pub refused: Tallied,
 }
 
 impl Budget {
@@ -282,7 +283,7 @@ impl Budget {
             head_bytes: self.head_bytes(),
             stalls: load(&self.stalls),
             stalled_ns: load(&self.stalled_ns),
-            refused: load(&self.refused),
+            refused: self.refused.get(),
         }
     }
 }

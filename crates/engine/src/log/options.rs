@@ -53,6 +53,8 @@ pub struct LogStats {
     pub syncs: u64,
     /// How long the last of them took, microseconds.
     pub last_sync_us: u64,
+    /// How long the oldest group that is not durable has waited, at most; `None` where all are.
+    pub unsynced_ms: Option<u64>,
     /// Segments that hold groups still needed.
     pub segments: u64,
     /// Segments begun since open because the one before was full or given up.

@@ -48,6 +48,8 @@ pub struct Log {
     halt: Halt,
     syncs: AtomicU64,
     last_sync_us: AtomicU64,
+    /// No group that is not durable is older, by the monotonic clock.
+    unsynced_since_ns: AtomicU64,
     observer: Observer,
 }
 
@@ -132,6 +134,7 @@ impl Log {
             halt: Halt::default(),
             syncs: AtomicU64::new(0),
             last_sync_us: AtomicU64::new(0),
+            unsynced_since_ns: AtomicU64::new(0),
             observer: Observer::default(),
         };
         Ok((log, recovered.report))
@@ -202,12 +205,16 @@ impl Log {
     /// What the log has done and holds.
     pub fn stats(&self) -> LogStats {
         let tail = self.tail.lock();
+        let is_synced = self.durable() >= self.written();
+        let since_ns = self.unsynced_since_ns.load(Ordering::Relaxed);
+        let unsynced_ns = self.env.clock.monotonic_ns().saturating_sub(since_ns);
         let started: u64 = tail.segments.iter().map(|segment| segment.len_bytes).sum();
         LogStats {
             bytes_written: tail.bytes_written,
             groups: tail.groups,
             syncs: self.syncs.load(Ordering::Relaxed),
             last_sync_us: self.last_sync_us.load(Ordering::Relaxed),
+            unsynced_ms: (!is_synced).then_some(unsynced_ns / 1_000_000),
             segments: tail.segments.len() as u64,
             rolls: tail.rolls,
             bytes_on_disk: started + self.store.len_bytes(),
@@ -222,6 +229,10 @@ impl Log {
             self.halt(Error::io("cannot write to the log", &path, error))
         })?;
         let sequence = tail.next_sequence;
+        if self.durable().0 + 1 == sequence {
+            let now_ns = self.env.clock.monotonic_ns();
+            self.unsynced_since_ns.store(now_ns, Ordering::Relaxed);
+        }
         tail.offset += bytes.len() as u64;
         tail.bytes_written += bytes.len() as u64;
         tail.groups += 1;

@@ -5,6 +5,7 @@ pub(crate) mod grouping;
 pub(crate) mod listing;
 pub(crate) mod many;
 pub(crate) mod random_key;
+pub(crate) mod rule_states;
 mod select;
 mod series;
 pub(crate) mod spread;

@@ -10,6 +10,7 @@ use crate::series::rules::Links;
 use crate::series::rules::failed::FailedBuckets;
 use latewood_model::Sample;
 use latewood_model::SeriesId;
+use latewood_model::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -102,6 +103,21 @@ impl Reader {
             place = 0;
         }
         0
+    }
+
+    /// See [`crate::Db::late_timestamps`].
+    pub(crate) fn late_timestamps(
+        &self,
+        key: &[u8],
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Vec<Timestamp>> {
+        let late = self.read(key, |series| series.late_in(from, to))?;
+        let ops = late.iter().flat_map(|late| late.collect(from, to));
+        let mut timestamps: Vec<Timestamp> = ops.map(|op| op.timestamp).collect();
+        timestamps.sort_unstable();
+        timestamps.dedup();
+        Ok(timestamps)
     }
 
     /// See [`crate::Db::rules_of`].

@@ -231,7 +231,8 @@ impl Rules {
         let floor = series.retention_floor().max(self.core.store.blocks.floor());
         if let Some(source) = series.source_mut() {
             source.done();
-            source.note_failed(&work.rules, damage, floor);
+            let now_ms = self.core.env.clock.now_ms();
+            source.note_failed(&work.rules, damage, (floor, now_ms));
             if self.core.log().is_some() {
                 state.group.rule_done(id);
                 source.log_failed(id, &mut state.group);

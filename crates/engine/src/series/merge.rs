@@ -85,6 +85,13 @@ impl MergeSource {
         })
     }
 
+    /// Chunks in blocks that it reads, and their bytes.
+    pub(crate) fn stored_len(&self) -> (u64, u64) {
+        let bytes = self.stored.iter();
+        let bytes = bytes.map(|chunk| u64::from(chunk.entry.len_bytes));
+        (self.stored.len() as u64, bytes.sum())
+    }
+
     /// Bounds of the next batch in a forward walk: all its samples lie inside.
     /// Decodes nothing.
     pub(crate) fn upcoming_span(&self) -> Option<(Timestamp, Timestamp)> {

@@ -183,6 +183,14 @@ impl Series {
         }
     }
 
+    /// The late operations of `from..=to` and perhaps others: those that wait for a settle, and
+    /// those that wait for a flush.
+    pub(crate) fn late_in(&self, from: Timestamp, to: Timestamp) -> Vec<SharedLate> {
+        let deep = self.stored.as_ref().and_then(|stored| stored.deep.as_ref());
+        let all = self.late.iter().chain(deep);
+        all.map(|late| late.share(from, to)).collect()
+    }
+
     /// The chunks that reach into `from..=to`. Looks into one of them at most, since each
     /// look fetches memory; into none where the span lies in the sorted tail.
     fn chunks_in(&self, from: Timestamp, to: Timestamp) -> &[Held] {

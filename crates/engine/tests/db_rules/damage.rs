@@ -138,6 +138,11 @@ fn other_buckets_are_computed_and_the_damaged_one_is_named() {
     let newest = db.last_sample(DESTINATION).unwrap().unwrap();
     assert_eq!(newest.timestamp, 4_010);
     assert_eq!(db.stats().rules_failed, 1, "each bucket is tried once");
+    let state = db.rule_states(SOURCE).unwrap().remove(0);
+    assert_eq!(
+        (state.dirty_buckets, &state.failed[..]),
+        (0, &[(50, 59)][..])
+    );
 }
 
 /// What lies behind a damaged index is not known; what is newer needs none.

@@ -13,5 +13,6 @@ mod nan;
 mod policy;
 mod random;
 mod replayed;
+mod states;
 mod support;
 mod twins;

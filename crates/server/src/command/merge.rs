@@ -47,8 +47,8 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// The figures of merging by name, as STATUS and INFO give them.
-pub(super) fn fields(stats: &MergeStats) -> Vec<(&'static str, u64)> {
+/// The figures of merging by name, as STATUS, INFO and `/api/v1/status/server` give them.
+pub(crate) fn fields(stats: &MergeStats) -> Vec<(&'static str, u64)> {
     vec![
         ("paused", u64::from(stats.paused)),
         ("busy", u64::from(stats.busy)),

@@ -77,5 +77,6 @@ pub(crate) use add::sample;
 pub(crate) use args::Args;
 pub(crate) use catalogue::CATALOGUE;
 pub(crate) use fault::{engine_text, refusal_text};
+pub(crate) use merge::fields as merge_fields;
 pub(crate) use registry::{all_commands, execute};
 pub(crate) use work::LOOP_SAMPLES_MAX;

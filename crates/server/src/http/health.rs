@@ -29,7 +29,7 @@ pub(super) async fn ping(Query(parameters): Query<PingParameters>) -> Response {
 
 /// `/health` of InfluxDB 2.
 pub(super) async fn health(State(context): State<Context>) -> Response {
-    let (status, word, message) = match unready(&context) {
+    let (status, word, message) = match context.shared.unready() {
         None => (
             StatusCode::OK,
             "pass",
@@ -60,27 +60,12 @@ pub(super) async fn healthy() -> &'static str {
 
 /// `/-/ready`: 503 while the database is loading or writes are refused.
 pub(super) async fn ready(State(context): State<Context>) -> Response {
-    match unready(&context) {
+    match context.shared.unready() {
         None => "Latewood is ready.\n".into_response(),
         Some(why) => (
             StatusCode::SERVICE_UNAVAILABLE,
             format!("Latewood: {why}.\n"),
         )
             .into_response(),
-    }
-}
-
-/// Why writes are not taken, if they are not.
-fn unready(context: &Context) -> Option<String> {
-    if context.shared.db.is_loading() {
-        return Some("the database is loading".to_owned());
-    }
-    let halted = context.shared.db.stats().halted;
-    match halted {
-        Some(reason) => Some(format!("writes have stopped: {reason}")),
-        None if context.shared.db.is_out_of_memory() => {
-            Some("writes are refused: the memory budget is exhausted".to_owned())
-        }
-        None => None,
     }
 }

@@ -199,6 +199,14 @@ fn status_routes() -> Router<Context> {
         .route("/api/v1/status/buildinfo", get(status::build))
         .route("/api/v1/status/runtimeinfo", get(status::runtime))
         .route("/api/v1/status/flags", get(status::flags))
+        .route("/api/v1/status/server", get(status::server::server))
+        .route("/api/v1/status/series", get(status::series::series))
+        .route(
+            "/api/v1/status/series/samples",
+            get(status::samples::samples),
+        )
+        .route("/api/v1/status/keys", get(status::keys::keys))
+        .route("/api/v1/status/rules", get(status::rules::rules))
         .route("/api/v1/status/tsdb", get(read::cardinality))
         .route("/api/v1/features", get(status::features))
         .route("/api/v1/metadata", get(read::metadata))

@@ -7,6 +7,8 @@
 
 use super::answer::Answer;
 use super::uploads::Uploads;
+use crate::base::clock::now_ms;
+use latewood_engine::Tally;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -26,6 +28,8 @@ pub(crate) struct Permits {
     threads: Arc<Semaphore>,
     /// Answers that wait for their readers.
     long_answers: Arc<Mutex<Vec<Arc<LongAnswer>>>>,
+    /// Requests that found no place or memory.
+    pub(super) refused: Tally,
     /// Bodies on their way to these requests.
     pub(super) uploads: Uploads,
 }
@@ -41,6 +45,7 @@ impl Permits {
             memory: Arc::new(Semaphore::new(MEMORY_PIECES)),
             threads: Arc::new(Semaphore::new(threads)),
             long_answers: Arc::default(),
+            refused: Tally::default(),
             uploads: Uploads::default(),
         }
     }
@@ -60,6 +65,24 @@ impl Permits {
         MEMORY_PIECES * PIECE_BYTES
     }
 
+    /// Requests that run or wait.
+    pub(super) fn places_used(&self) -> usize {
+        let free = self.places.available_permits();
+        self.places_max.saturating_sub(free)
+    }
+
+    /// Memory that requests hold.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let free = self.memory.available_permits();
+        MEMORY_PIECES.saturating_sub(free) * PIECE_BYTES
+    }
+
+    /// Counts a request that may be tried again.
+    fn refuse(&self, text: String) -> Answer {
+        self.refused.note(now_ms());
+        Answer::busy(text)
+    }
+
     /// One of the threads, once it is free; dropping the permit gives it back.
     pub(super) async fn thread(&self) -> impl Send + use<> {
         // Nobody closes the semaphore, so it is always there.
@@ -72,7 +95,7 @@ impl Permits {
     /// 503 if there are too many.
     pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Answer> {
         let permit = Arc::clone(&self.places).try_acquire_owned();
-        permit.map_err(|_| Answer::busy(format!("too many requests to {} at a time", self.verb)))
+        permit.map_err(|_| self.refuse(format!("too many requests to {} at a time", self.verb)))
     }
 
     /// Memory for `bytes` more of a body or an answer.
@@ -86,7 +109,7 @@ impl Permits {
                 "other requests to {} use all the memory for requests",
                 self.verb
             );
-            Answer::busy(text)
+            self.refuse(text)
         })
     }
 
@@ -116,11 +139,11 @@ impl Permits {
         let is_only = own().next().is_none();
         if !is_only && (requests.0 || queries.0 || own().count() >= self.places_max / 4 * 3) {
             let text = format!("this user's requests to {verb} take all that one user may");
-            return Err(Answer::busy(text));
+            return Err(self.refuse(text));
         }
         if !answers.is_empty() && (requests.1 || queries.1) {
             let text = format!("other requests to {verb} use all the memory for long answers");
-            return Err(Answer::busy(text));
+            return Err(self.refuse(text));
         }
         let answer = Arc::new(LongAnswer {
             user: user.into(),

@@ -4,6 +4,7 @@ use super::context::Context;
 use super::refusal::Explained;
 use super::stall::{STALL_MAX, Unstalled};
 use super::{Listeners, routes};
+use crate::base::clock::now_ms;
 use crate::state::{Runtime, Shared};
 use axum::Router;
 use hyper::server::conn::http1;
@@ -112,7 +113,7 @@ impl Server {
         let open = connections.open.load(Ordering::Relaxed);
         let is_full = shared.runtime.is_full(open as usize, &stream);
         if !may_come(&shared.runtime, is_full, peer) {
-            connections.rejected.fetch_add(1, Ordering::Relaxed);
+            connections.rejected.note(now_ms());
             tracing::debug!(%peer, "refused a connection over HTTP");
             return;
         }

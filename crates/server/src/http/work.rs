@@ -16,6 +16,8 @@ use std::sync::Arc;
 const WAITING_PER_THREAD: usize = 16;
 /// Requests at a time that list or end queries, which take no time.
 const CONTROL_PLACES: usize = 16;
+/// Threads for them.
+const CONTROL_THREADS: usize = 1;
 /// What all queries may hold, as multiples of what one may.
 const QUERY_MEMORY_SHARES: u64 = 4;
 /// Intakes that are kept for the next requests.
@@ -31,7 +33,7 @@ pub(crate) struct Work {
     pub(super) readers: Permits,
     /// For queries in PromQL.
     pub(super) queries: Permits,
-    /// For those who list or end queries: they find room when queries and readers have none.
+    /// For those who list or end queries, or look at the server: they find room when queries and readers have none.
     pub(super) control: Permits,
     /// What queries hold together while they are evaluated.
     pub(super) query_memory: Arc<Pool>,
@@ -62,7 +64,7 @@ impl Work {
             writers: Permits::new("write", threads * (1 + WAITING_PER_THREAD), threads),
             readers: Permits::new("read", threads * (1 + WAITING_PER_THREAD), threads),
             queries: Permits::new("query", queries * (1 + WAITING_PER_THREAD), queries),
-            control: Permits::new("control queries", CONTROL_PLACES, threads),
+            control: Permits::new("control queries", CONTROL_PLACES, CONTROL_THREADS),
             query_memory: Arc::new(Pool::new(memory_bytes as usize)),
             registry: Arc::default(),
             kept: Mutex::default(),
@@ -72,7 +74,7 @@ impl Work {
 
     /// Threads that work at a time: those of each side, and one for `/metrics`.
     pub(crate) fn threads(&self) -> usize {
-        2 * self.threads + self.query_threads + 1
+        2 * self.threads + self.query_threads + CONTROL_THREADS + 1
     }
 
     /// An intake for a request of `user`. Those who may write everywhere share

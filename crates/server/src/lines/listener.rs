@@ -7,6 +7,7 @@ use super::influx::Influx;
 use super::opentsdb::Telnet;
 use super::speaker::{CONNECTIONS_MAX, Speaker, is_barred};
 use super::{connection, datagrams};
+use crate::base::clock::now_ms;
 use crate::observe::Protocol;
 use crate::state::Settings;
 use crate::state::{Shared, Stop};
@@ -270,7 +271,7 @@ fn begin(
     };
     let has_login = tls.as_ref().is_some_and(|tls| tls.maps_users);
     if let Some(text) = refusal(shared, (&stream, has_login), peer, connected) {
-        counters.rejected.fetch_add(1, Ordering::Relaxed);
+        counters.rejected.note(now_ms());
         tracing::debug!(%peer, text, "refused a connection");
         if security == Security::Plain {
             // The peer may be gone already; there is nobody else to tell.

@@ -3,6 +3,7 @@
 //! It also turns away what must not be served: more connections than
 //! `maxclients` or than leave the database its descriptors, and in protected mode peers on other machines.
 
+use crate::base::clock::now_ms;
 use crate::clients::ClientInfo;
 use crate::messaging::{Mailbox, Message};
 use crate::net::listener::{Accepted, Listener};
@@ -113,9 +114,7 @@ impl Acceptor {
         let runtime = &shared.runtime;
         let is_full = runtime.is_full(shared.clients.count(), &accepted.socket);
         if let Some(text) = refusal(runtime, is_full, accepted.is_local) {
-            counters
-                .connections_rejected
-                .fetch_add(1, Ordering::Relaxed);
+            counters.connections_rejected.note(now_ms());
             tracing::debug!(peer = accepted.peer, "refused a connection");
             if !accepted.is_tls {
                 // The peer may be gone already; there is nobody else to tell.

@@ -1,6 +1,7 @@
 //! Connections of HTTP and of line protocols, counted by listener.
 
 use super::intake::Protocol;
+use latewood_engine::Tally;
 use std::sync::atomic::AtomicU64;
 
 /// Connections of one listener.
@@ -11,7 +12,7 @@ pub(crate) struct Connections {
     /// Since the start.
     pub(crate) accepted: AtomicU64,
     /// Refused by a limit or by protected mode.
-    pub(crate) rejected: AtomicU64,
+    pub(crate) rejected: Tally,
 }
 
 /// All that listen for lines.

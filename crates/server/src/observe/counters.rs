@@ -3,6 +3,7 @@
 //! Event loops add to them once a round. Tested by `tests/resp/observe.rs`.
 
 use super::rates::Reading;
+use latewood_engine::Tally;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters since the start or CONFIG RESETSTAT.
@@ -13,7 +14,7 @@ pub(crate) struct Counters {
     /// Connections accepted.
     pub(crate) connections: AtomicU64,
     /// Connections refused by a limit or by protected mode.
-    pub(crate) connections_rejected: AtomicU64,
+    pub(crate) connections_rejected: Tally,
     /// Bytes read from sockets.
     pub(crate) bytes_in: AtomicU64,
     /// Bytes written to sockets.
@@ -28,13 +29,13 @@ impl Counters {
         for counter in [
             &self.commands,
             &self.connections,
-            &self.connections_rejected,
             &self.bytes_in,
             &self.bytes_out,
             &self.timeouts,
         ] {
             counter.store(0, Ordering::Relaxed);
         }
+        self.connections_rejected.reset();
     }
 
     /// The counters that rates are made of, now.

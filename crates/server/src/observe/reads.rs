@@ -30,11 +30,21 @@ pub(crate) enum Endpoint {
     Flags,
     /// `/api/v1/metadata`.
     Metadata,
+    /// `/api/v1/status/server`.
+    Server,
+    /// `/api/v1/status/series`.
+    SeriesStatus,
+    /// `/api/v1/status/series/samples`.
+    Samples,
+    /// `/api/v1/status/keys`.
+    Keys,
+    /// `/api/v1/status/rules`.
+    Rules,
 }
 
 impl Endpoint {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Series,
         Self::Labels,
         Self::LabelValues,
@@ -47,6 +57,11 @@ impl Endpoint {
         Self::Cancel,
         Self::Flags,
         Self::Metadata,
+        Self::Server,
+        Self::SeriesStatus,
+        Self::Samples,
+        Self::Keys,
+        Self::Rules,
     ];
 
     /// The name by which it is counted.
@@ -64,6 +79,11 @@ impl Endpoint {
             Self::Cancel => "cancel",
             Self::Flags => "flags",
             Self::Metadata => "metadata",
+            Self::Server => "server",
+            Self::SeriesStatus => "series_status",
+            Self::Samples => "samples",
+            Self::Keys => "keys",
+            Self::Rules => "rules",
         }
     }
 
@@ -80,6 +100,10 @@ impl Endpoint {
             // Texts of queries are as confidential as the arguments in the slow log.
             Self::Queries => "slowlog|get",
             Self::Flags => "config|get",
+            Self::Server => "info",
+            Self::SeriesStatus | Self::Rules => "ts.info",
+            Self::Samples => "ts.range",
+            Self::Keys => "scan",
         }
     }
 }

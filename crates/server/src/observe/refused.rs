@@ -1,13 +1,14 @@
 //! Requests that were refused for a limit that the server keeps by itself.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::base::clock::now_ms;
+use latewood_engine::{Tallied, Tally};
 
 /// Counters, by limit.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
-    labels: AtomicU64,
-    replies: AtomicU64,
-    clients: AtomicU64,
+    labels: Tally,
+    replies: Tally,
+    clients: Tally,
 }
 
 /// A limit that was hit.
@@ -24,15 +25,15 @@ pub(crate) enum Limit {
 impl Refused {
     /// Counts one.
     pub(crate) fn note(&self, limit: Limit) {
-        self.of(limit).fetch_add(1, Ordering::Relaxed);
+        self.of(limit).note(now_ms());
     }
 
-    /// How many there were.
-    pub(crate) fn count(&self, limit: Limit) -> u64 {
-        self.of(limit).load(Ordering::Relaxed)
+    /// How many there were, and when the last was.
+    pub(crate) fn get(&self, limit: Limit) -> Tallied {
+        self.of(limit).get()
     }
 
-    fn of(&self, limit: Limit) -> &AtomicU64 {
+    fn of(&self, limit: Limit) -> &Tally {
         match limit {
             Limit::Labels => &self.labels,
             Limit::Reply => &self.replies,

@@ -9,6 +9,7 @@ use super::row::{Default, Row, variable};
 use crate::state::{Settings, cores};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use latewood_engine::io::Env;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -115,6 +116,30 @@ pub(crate) fn resolve(
         }
     }
     Ok(settings)
+}
+
+/// The options whose values are not the defaults, with both. Passwords are left out.
+pub(crate) fn changed(settings: &Settings) -> Vec<Changed> {
+    // Without a file and variables nothing can be wrong.
+    let Ok(mut defaults) = resolve(Given::default(), |_| None) else {
+        return Vec::new();
+    };
+    let mut settings = settings.clone();
+    let rows = all().filter(|row| row.is_shown() && row.name() != "requirepass");
+    let all = rows.map(|row| Changed {
+        name: row.name(),
+        value: row.kind.show(&mut settings),
+        default: row.kind.show(&mut defaults),
+    });
+    all.filter(|one| one.value != one.default).collect()
+}
+
+/// An option whose value is not the default.
+#[derive(Debug, Serialize)]
+pub(crate) struct Changed {
+    name: &'static str,
+    value: String,
+    default: String,
 }
 
 /// As many threads of a query as the option takes.

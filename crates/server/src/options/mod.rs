@@ -24,7 +24,7 @@ pub(crate) mod testing;
 mod tests;
 mod tls;
 
-pub(crate) use given::{Given, resolve};
+pub(crate) use given::{Given, changed, resolve};
 pub(crate) use kind::Kind;
 pub(crate) use row::{Apply, Row};
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod database;
 mod exec_lock;
+mod figures;
 mod jobs;
 mod lifetime;
 mod pause;
@@ -16,6 +17,7 @@ mod shared;
 
 pub(crate) use database::Database;
 pub(crate) use exec_lock::ExecShared;
+pub(crate) use figures::ListenerFigures;
 pub(crate) use jobs::{Job, Jobs, LastBackup};
 pub(crate) use lifetime::{Lifetime, Stop};
 pub(crate) use runtime::Runtime;

@@ -26,6 +26,7 @@ mod promql_running;
 mod protobuf;
 mod reading;
 mod remote_read;
+mod status;
 mod uploads;
 mod users;
 mod watch;

@@ -159,6 +159,8 @@ impl Log {
         let took_ns = self.env.clock.monotonic_ns() - started_ns;
         self.last_sync_us.store(took_ns / 1000, Ordering::Relaxed);
         self.observer.note(Work::LogSync, took_ns);
+        // Groups behind `newest` came while this sync ran, or have a time of their own from now on.
+        self.unsynced_since_ns.store(started_ns, Ordering::Relaxed);
         self.durable.store(newest, Ordering::Release);
         Ok(())
     }

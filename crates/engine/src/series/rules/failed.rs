@@ -153,13 +153,16 @@ impl Source {
         &mut self,
         work: &[(Rule, Vec<Bucket>)],
         damage: &[Option<Damage>],
-        floor: Timestamp,
+        (floor, now_ms): (Timestamp, i64),
     ) {
         for ((looked_at, dirty), damage) in work.iter().zip(damage) {
             let mut rules = self.rules.iter_mut();
             if let Some(rule) = rules.find(|rule| rule.number == looked_at.number) {
                 let failed = damage.as_ref().map_or(&[][..], |damage| &damage.spans);
                 rule.note_failed(dirty, failed, floor);
+                if !dirty.is_empty() {
+                    rule.recomputed_ms = Some(now_ms);
+                }
             }
         }
     }

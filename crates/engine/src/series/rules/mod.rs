@@ -29,6 +29,7 @@
 pub(crate) mod dirty;
 pub(crate) mod failed;
 mod links;
+mod report;
 mod stored;
 pub(crate) mod work;
 
@@ -95,6 +96,8 @@ pub(crate) struct Rule {
     pub(crate) expired: ExpiredBuckets,
     /// Failed buckets, as spans that ascend without meeting.
     pub(crate) failed: Vec<Bucket>,
+    /// When buckets were last recomputed since the start.
+    pub(crate) recomputed_ms: Option<i64>,
 }
 
 impl Rule {
@@ -133,6 +136,7 @@ impl Rule {
             own_in_flight: DirtyBuckets::default(),
             expired: ExpiredBuckets::default(),
             failed: Vec::new(),
+            recomputed_ms: None,
         }
     }
 }

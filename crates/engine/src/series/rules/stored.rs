@@ -74,6 +74,7 @@ impl Rule {
             own: DirtyBuckets::restore(row.own),
             own_in_flight: DirtyBuckets::restore(row.own_in_flight),
             failed: row.failed,
+            recomputed_ms: None,
         }
     }
 }

@@ -3,7 +3,6 @@
 use super::source::{Source, field};
 use crate::command::merge::fields;
 use crate::observe::Endpoint;
-use crate::observe::Limit;
 use crate::observe::Protocol;
 use crate::state::Shared;
 use latewood_engine::Stats;
@@ -47,13 +46,13 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_unflushed_bytes", budget.head_bytes);
     field(text, "memory_stalls", budget.stalls);
     field(text, "memory_stalled_ms", budget.stalled_ns / 1_000_000);
-    field(text, "memory_refused", budget.refused);
+    field(text, "memory_refused", budget.refused.count);
     let budget = shared.db.disk_budget_stats();
     field(text, "disk_budget_bytes", budget.budget_bytes);
     field(text, "disk_used_bytes", budget.used_bytes);
     field(text, "disk_stalls", budget.stalls);
     field(text, "disk_stalled_ms", budget.stalled_ns / 1_000_000);
-    field(text, "disk_refused", budget.refused);
+    field(text, "disk_refused", budget.refused.count);
     field(text, "kept_from", shared.db.floor());
     field(text, "clock_jump_ms", shared.db.clock_jump_ms());
     field(text, "label_pairs", stats.label_pairs);
@@ -133,13 +132,9 @@ fn readers(text: &mut String, shared: &Shared) {
 
 /// What was refused because it was over a limit.
 fn limits(text: &mut String, shared: &Shared) {
-    let (engine, server) = (shared.db.refused(), &shared.observe.refused);
-    field(text, "refused_series", engine.series);
-    field(text, "refused_keys", engine.keys);
-    field(text, "refused_labels", server.count(Limit::Labels));
-    field(text, "refused_queries", engine.queries);
-    field(text, "refused_replies", server.count(Limit::Reply));
-    field(text, "refused_clients", server.count(Limit::Clients));
+    for (limit, refused) in shared.refused_by_limit() {
+        field(text, &format!("refused_{limit}"), refused.count);
+    }
 }
 
 fn flushes(text: &mut String, stats: &Stats) {

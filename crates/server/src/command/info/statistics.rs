@@ -16,9 +16,10 @@ pub(super) fn statistics(text: &mut String, source: &Source<'_>) {
     count("total_commands_processed", &counters.commands);
     count("total_net_input_bytes", &counters.bytes_in);
     count("total_net_output_bytes", &counters.bytes_out);
-    count("rejected_connections", &counters.connections_rejected);
     count("timed_out_connections", &counters.timeouts);
     count("tls_handshakes_failed", &source.shared.tls.failed);
+    let rejected = counters.connections_rejected.get().count;
+    field(text, "rejected_connections", rejected);
     let commands = rates.commands.round();
     field(text, "instantaneous_ops_per_sec", commands);
     let (kib_in, kib_out) = (rates.kib_in, rates.kib_out);

@@ -99,18 +99,7 @@ pub(super) fn memory(text: &mut Text, shared: &Shared, stats: &Stats, memory: &D
         Gauge,
         "Memory by part, at most a minute old.",
     );
-    for (part, bytes) in [
-        ("tails", memory.series.tail_bytes),
-        ("chunks", memory.series.chunk_bytes),
-        ("late", memory.series.late_bytes),
-        ("series", memory.series.other_bytes),
-        ("key_map", memory.key_map_bytes),
-        ("index", memory.index_bytes),
-        ("log_buffers", memory.log_buffer_bytes),
-        ("blocks", memory.block_bytes),
-        ("metadata", memory.metadata_bytes),
-        ("senders", shared.protocols.remembered.len_bytes()),
-    ] {
+    for (part, bytes) in shared.memory_by_part(memory) {
         text.labelled(&[("part", part)], bytes);
     }
     let budget = &stats.budget;
@@ -146,7 +135,7 @@ pub(super) fn memory(text: &mut Text, shared: &Shared, stats: &Stats, memory: &D
             "memory_refused_total",
         ],
         "memory",
-        (budget.stalls, budget.stalled_ns, budget.refused),
+        (budget.stalls, budget.stalled_ns, budget.refused.count),
     );
 }
 
@@ -324,7 +313,7 @@ pub(super) fn disk(text: &mut Text, shared: &Shared) {
             "disk_refused_total",
         ],
         "disk",
-        (budget.stalls, budget.stalled_ns, budget.refused),
+        (budget.stalls, budget.stalled_ns, budget.refused.count),
     );
 }
 

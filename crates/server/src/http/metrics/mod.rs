@@ -6,13 +6,13 @@
 //! format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
 mod engine;
-mod senders;
+pub(super) mod senders;
 #[cfg(test)]
 mod tests;
 mod text;
 
 use crate::http::context::Context;
-use crate::observe::{Limit, process};
+use crate::observe::process;
 use crate::state::Shared;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -50,7 +50,8 @@ pub(super) async fn metrics(State(context): State<Context>, headers: HeaderMap) 
 }
 
 impl MemoryByPart {
-    fn look(&self, shared: &Shared) -> DbMemory {
+    /// The memory by part, at most a minute old.
+    pub(super) fn look(&self, shared: &Shared) -> DbMemory {
         let mut last = self.0.lock();
         match &*last {
             Some((when, memory)) if when.elapsed() < MEMORY_AGE_MAX => *memory,
@@ -123,27 +124,23 @@ fn process(text: &mut Text, shared: &Shared) {
 }
 
 fn connections(text: &mut Text, shared: &Shared) {
-    let (redis, http) = (&shared.counters, &shared.protocols.http);
-    let lines = shared.protocols.lines.all();
-    let others = || [("http", http)].into_iter().chain(lines);
+    let (redis, by_listener) = (&shared.counters, shared.connections_by_listener());
     text.family("connections", Kind::Gauge, "Open connections.");
-    text.labelled(&[("listener", "redis")], shared.clients.count());
-    for (name, listener) in others() {
-        text.labelled(&[("listener", name)], count(&listener.open));
+    for listener in &by_listener {
+        text.labelled(&[("listener", listener.name)], listener.open);
     }
     text.family("connections_total", Kind::Counter, "Connections accepted.");
-    text.labelled(&[("listener", "redis")], count(&redis.connections));
-    for (name, listener) in others() {
-        text.labelled(&[("listener", name)], count(&listener.accepted));
+    for listener in &by_listener {
+        text.labelled(&[("listener", listener.name)], listener.accepted);
     }
     text.family(
         "connections_rejected_total",
         Kind::Counter,
         "Connections refused by a limit or by protected mode.",
     );
-    text.labelled(&[("listener", "redis")], count(&redis.connections_rejected));
-    for (name, listener) in others() {
-        text.labelled(&[("listener", name)], count(&listener.rejected));
+    for listener in &by_listener {
+        let rejected = listener.rejected.count;
+        text.labelled(&[("listener", listener.name)], rejected);
     }
     text.single(
         "tls_handshakes_failed_total",
@@ -168,21 +165,13 @@ fn connections(text: &mut Text, shared: &Shared) {
 
 /// What was refused because it was over a limit.
 fn limits(text: &mut Text, shared: &Shared) {
-    let (engine, server) = (shared.db.refused(), &shared.observe.refused);
     text.family(
         "limit_refused_total",
         Kind::Counter,
         "Series, keys, labels, queries, replies and clients' memory refused by a limit.",
     );
-    for (limit, refused) in [
-        ("series", engine.series),
-        ("keys", engine.keys),
-        ("labels", server.count(Limit::Labels)),
-        ("queries", engine.queries),
-        ("replies", server.count(Limit::Reply)),
-        ("clients", server.count(Limit::Clients)),
-    ] {
-        text.labelled(&[("limit", limit)], refused);
+    for (limit, refused) in shared.refused_by_limit() {
+        text.labelled(&[("limit", limit)], refused.count);
     }
 }
 

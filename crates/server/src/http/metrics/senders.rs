@@ -8,10 +8,10 @@ use latewood_wire::intake::Reason;
 use std::sync::atomic::AtomicU64;
 
 /// A counter: its name, what it counts, and where it stands.
-type Row<C> = (&'static str, &'static str, fn(&C) -> &AtomicU64);
+pub(in crate::http) type Row<C> = (&'static str, &'static str, fn(&C) -> &AtomicU64);
 
 /// Of each protocol.
-const ROWS: &[Row<IntakeCounters>] = &[
+pub(in crate::http) const ROWS: &[Row<IntakeCounters>] = &[
     ("intake_samples_total", "Samples taken.", |of| &of.samples),
     (
         "intake_bytes_total",
@@ -36,7 +36,7 @@ const ROWS: &[Row<IntakeCounters>] = &[
 ];
 
 /// Of each path that reads.
-const READ_ROWS: &[Row<ReadCounters>] = &[
+pub(in crate::http) const READ_ROWS: &[Row<ReadCounters>] = &[
     ("read_requests_total", "Read requests over HTTP.", |of| {
         &of.requests
     }),

@@ -95,7 +95,10 @@ impl Asked {
             let text = format!("permission to run {command} is required");
             return Err(Answer::new(StatusCode::FORBIDDEN, text));
         }
-        context.ready(false)?;
+        // Who is on call looks at a server that is not ready, too.
+        if endpoint != Endpoint::Server {
+            context.ready(false)?;
+        }
         Ok(user)
     }
 
@@ -131,6 +134,11 @@ impl Asked {
     /// What stands for whoever waits for the answer.
     pub(super) fn waiting(&self) -> Waiting {
         Waiting(Arc::clone(&self.unwanted))
+    }
+
+    /// True once nobody waits for the answer any more.
+    pub(super) fn unwanted(&self) -> &AtomicBool {
+        &self.unwanted
     }
 
     /// Refuses to go on where nobody waits for the answer any more.
@@ -303,10 +311,10 @@ impl Drop for Waiting {
 }
 
 /// What requests to `endpoint` share with others.
-fn side(context: &Context, endpoint: Endpoint) -> &Permits {
+pub(super) fn side(context: &Context, endpoint: Endpoint) -> &Permits {
     match endpoint {
         Endpoint::Query | Endpoint::QueryRange => &context.work.queries,
-        Endpoint::Queries | Endpoint::Cancel => &context.work.control,
+        Endpoint::Queries | Endpoint::Cancel | Endpoint::Server => &context.work.control,
         _ => &context.work.readers,
     }
 }

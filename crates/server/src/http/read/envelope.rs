@@ -1,6 +1,6 @@
 //! Values and refusals in the envelope of Prometheus' HTTP API.
 
-use super::asked::Asked;
+use super::asked::{Asked, side};
 use super::parameters::Parameters;
 use super::stream::{self, JSON, PIECE_BYTES, Pieces};
 use crate::http::answer::{Answer, json_text};
@@ -36,6 +36,7 @@ pub(super) async fn respond_in_thread(
     let result = async {
         let asked = Asked::with_parameters(context, endpoint, request).await;
         let (asked, parameters) = asked?;
+        let _waiting = asked.waiting();
         let work = move || {
             let data = data(&asked, &parameters)?;
             drop(parameters);
@@ -44,7 +45,7 @@ pub(super) async fn respond_in_thread(
             asked.hold_only(text.len())?;
             Ok::<_, Answer>((asked, Text::from(text)))
         };
-        let (asked, text) = context.block_in(&context.work.readers, work).await??;
+        let (asked, text) = context.block_in(side(context, endpoint), work).await??;
         stream::respond(asked, JSON, text, ()).await
     };
     answered(context, endpoint, result.await)

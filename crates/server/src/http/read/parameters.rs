@@ -183,6 +183,27 @@ impl Parameters {
         Err(Answer::parameter("limit", wrong))
     }
 
+    /// How many a page has: `limit`, else `usual`.
+    ///
+    /// # Errors
+    /// 400 if it is not a number of 1 to `most`.
+    pub(super) fn limit_within(&self, usual: usize, most: usize) -> Result<usize, Answer> {
+        match self.one("limit")?.map(str::parse) {
+            None => Ok(usual),
+            Some(Ok(limit)) if (1..=most).contains(&limit) => Ok(limit),
+            Some(_) => Err(Answer::parameter("limit", format!("must be 1 to {most}"))),
+        }
+    }
+
+    /// Where a page begins; 0 is the beginning.
+    ///
+    /// # Errors
+    /// 400 if it is not what a page before gave.
+    pub(super) fn cursor(&self) -> Result<u64, Answer> {
+        let cursor = self.one("cursor")?.map_or(Ok(0), str::parse);
+        cursor.map_err(|_| Answer::parameter("cursor", "must be that of the page before"))
+    }
+
     /// A number of at least 1; 0 stands for none.
     ///
     /// # Errors

@@ -6,6 +6,12 @@
 //!
 //! Tested by `tests/http/promql.rs`.
 
+pub(in crate::http) mod keys;
+pub(in crate::http) mod rules;
+pub(in crate::http) mod samples;
+pub(in crate::http) mod series;
+pub(in crate::http) mod server;
+
 use super::envelope::respond;
 use crate::http::answer::Answer;
 use crate::http::context::Context;

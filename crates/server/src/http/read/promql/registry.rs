@@ -106,6 +106,11 @@ impl Registry {
         running.get(&id).map(|running| running.user.clone())
     }
 
+    /// The number of queries that run or wait.
+    pub(in crate::http) fn running(&self) -> usize {
+        self.running.lock().len()
+    }
+
     /// The queries that run, the oldest first.
     pub(super) fn active(&self) -> Value {
         let running: Vec<_> = self.running.lock().values().cloned().collect();

@@ -1,0 +1,154 @@
+//! The state of compaction rules, as it is: nothing is recomputed for the report.
+//!
+//! Tested by `tests/db_rules/states.rs`.
+
+use crate::base::error::Result;
+use crate::format::rule::RuleSpec;
+use crate::read::Reader;
+use crate::series::Series;
+use crate::series::rules::dirty::DirtyBuckets;
+use crate::series::rules::{Links, Rule};
+use latewood_model::{SeriesId, Timestamp};
+use std::sync::Arc;
+
+/// Series looked at under one hold of their shard's lock.
+const SERIES_PER_LOCK_MAX: usize = 4096;
+
+/// A compaction rule and its state at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleState {
+    /// The key of the source.
+    pub source: Arc<[u8]>,
+    /// The key of the destination.
+    pub destination: Arc<[u8]>,
+    /// The definition of the rule.
+    pub spec: RuleSpec,
+    /// Buckets that wait to be recomputed.
+    pub dirty_buckets: u64,
+    /// First and last timestamp of each span of failed buckets, ascending.
+    pub failed: Vec<(Timestamp, Timestamp)>,
+    /// First and last timestamp of the open bucket, if a sample arrived after the rule was created.
+    pub open: Option<(Timestamp, Timestamp)>,
+    /// When buckets were last recomputed since the start, in milliseconds since the Unix epoch.
+    pub recomputed_ms: Option<i64>,
+}
+
+/// The rules of a source, detached from it.
+struct Detached {
+    source: Arc<[u8]>,
+    rules: Vec<Rule>,
+    shared_dirty: DirtyBuckets,
+    floor: Timestamp,
+}
+
+impl Detached {
+    fn of(series: &Series, floor: Timestamp) -> Option<Self> {
+        let Some(Links::Source(links)) = series.links() else {
+            return None;
+        };
+        Some(Self {
+            source: series.key.clone(),
+            rules: links.rules().to_vec(),
+            shared_dirty: links.shared_dirty(),
+            floor: series.retention_floor().max(floor),
+        })
+    }
+
+    fn state_of(&self, rule: &Rule, destination: Arc<[u8]>) -> RuleState {
+        let failed = rule.whole_failed(self.floor);
+        RuleState {
+            source: self.source.clone(),
+            destination,
+            spec: rule.spec,
+            dirty_buckets: rule.dirty_buckets(&self.shared_dirty),
+            failed: failed.map(|span| (span.first, span.last)).collect(),
+            open: rule.open.map(|bucket| (bucket.first, bucket.last)),
+            recomputed_ms: rule.recomputed_ms,
+        }
+    }
+}
+
+impl Reader {
+    /// See [`crate::Db::rule_states`].
+    pub(crate) fn rule_states(&self, key: &[u8]) -> Result<Vec<RuleState>> {
+        let floor = self.core.store.blocks.floor();
+        let (state, id) = self.core.lock_series(key)?;
+        let series = state.slab.get(self.core.shards.place_of(id));
+        let own = series.and_then(|series| Detached::of(series, floor));
+        let source = series.and_then(Series::source);
+        drop(state);
+        let (detached, wanted) = match (own, source) {
+            (Some(own), _) => (Some(own), None),
+            (None, Some(source)) => (self.detached(source, floor), Some(id)),
+            (None, None) => (None, None),
+        };
+        let mut states = Vec::new();
+        if let Some(detached) = detached {
+            self.visit_rules(&detached, wanted, &mut |state| states.push(state));
+        }
+        Ok(states)
+    }
+
+    /// See [`crate::Db::scan_rules`].
+    pub(crate) fn scan_rules(
+        &self,
+        cursor: u64,
+        count: usize,
+        visit: &mut dyn FnMut(RuleState),
+    ) -> u64 {
+        let floor = self.core.store.blocks.floor();
+        let (mut shard, mut place) = ((cursor >> 32) as usize, (cursor & 0xffff_ffff) as usize);
+        let mut left = count.max(1);
+        while let Some(state) = self.core.shards.get(shard) {
+            let (mut found, mut next, mut rules) = (Vec::new(), None, 0);
+            {
+                let state = state.lock();
+                let series = state.slab.iter_from(place).take(SERIES_PER_LOCK_MAX);
+                for (place, series) in series {
+                    next = Some(place + 1);
+                    if !self.core.is_expired(&state, place) {
+                        let one = Detached::of(series, floor);
+                        rules += one.as_ref().map_or(0, |one| one.rules.len());
+                        found.extend(one);
+                    }
+                    if rules >= left {
+                        break;
+                    }
+                }
+            }
+            for one in &found {
+                left = left.saturating_sub(one.rules.len());
+                self.visit_rules(one, None, visit);
+            }
+            match next {
+                Some(next) => place = next,
+                None => (shard, place) = (shard + 1, 0),
+            }
+            if left == 0 && shard < self.core.shards.len() {
+                return (shard as u64) << 32 | place as u64;
+            }
+        }
+        0
+    }
+
+    fn detached(&self, source: SeriesId, floor: Timestamp) -> Option<Detached> {
+        let state = self.core.shards[self.core.shards.shard_of(source)].lock();
+        Detached::of(state.slab.get(self.core.shards.place_of(source))?, floor)
+    }
+
+    /// Visits those of a source, or the one to `wanted`.
+    fn visit_rules(
+        &self,
+        detached: &Detached,
+        wanted: Option<SeriesId>,
+        visit: &mut dyn FnMut(RuleState),
+    ) {
+        for rule in &detached.rules {
+            if wanted.is_none_or(|wanted| wanted == rule.destination)
+                && let Some(destination) = self.rules.key_of(rule.destination)
+            {
+                visit(detached.state_of(rule, destination));
+            }
+        }
+    }
+}

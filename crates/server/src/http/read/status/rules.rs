@@ -1,0 +1,81 @@
+//! `GET /api/v1/status/rules`: compaction rules and their state, a page at a time.
+//!
+//! In no order, those of a source together. A rule is shown to who may read its source: TS.INFO
+//! tells as much. Nothing is recomputed for it.
+//!
+//! Tested by `tests/http/status.rs`.
+
+use crate::http::answer::Answer;
+use crate::http::context::Context;
+use crate::http::labelled::text;
+use crate::http::read::asked::Asked;
+use crate::http::read::envelope::respond_in_thread;
+use crate::observe::Endpoint;
+use crate::observe::reads::add;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use latewood_engine::RuleState;
+use serde_json::{Value, json};
+
+/// Rules of a page, unless `limit` says otherwise, and at most.
+const RULES: usize = 100;
+const RULES_MAX: usize = 1_000;
+/// Bytes of keys at which a page ends.
+const BYTES_MAX: usize = 1 << 20;
+/// Spans of failed buckets that are shown of a rule.
+const FAILED_MAX: usize = 100;
+/// Memory of a rule: its keys as texts and twice in the answer, and the rest.
+const COPIES: usize = 3;
+const RULE_BYTES: usize = 2048;
+
+/// The handler.
+pub(crate) async fn rules(State(context): State<Context>, request: Request) -> Response {
+    respond_in_thread(&context, Endpoint::Rules, request, |asked, parameters| {
+        parameters.only(&["limit", "cursor"])?;
+        let limit = parameters.limit_within(RULES, RULES_MAX)?;
+        page(asked, parameters.cursor()?, limit)
+    })
+    .await
+}
+
+fn page(asked: &Asked, mut cursor: u64, limit: usize) -> Result<Value, Answer> {
+    let (mut rules, mut bytes) = (Vec::new(), 0);
+    loop {
+        let before = bytes;
+        // One source at a time: how many rules it has is not known before.
+        cursor = asked.shared().db.scan_rules(cursor, 1, &mut |rule| {
+            bytes += rule.source.len() + rule.destination.len();
+            if asked.may_read(&rule.source) {
+                rules.push(shown(&rule));
+            }
+        });
+        asked.hold_bytes((bytes - before) * COPIES + RULE_BYTES)?;
+        asked.check_wanted()?;
+        if cursor == 0 || rules.len() >= limit || bytes >= BYTES_MAX {
+            break;
+        }
+    }
+    add(&asked.counters().items, rules.len());
+    let cursor = (cursor != 0).then(|| cursor.to_string());
+    Ok(json!({"rules": rules, "cursor": cursor}))
+}
+
+/// A rule as JSON.
+pub(super) fn shown(rule: &RuleState) -> Value {
+    let bucket_ms = rule.spec.bucket_ms.unsigned_abs().max(1);
+    let buckets = |&(first, last): &(i64, i64)| last.abs_diff(first) / bucket_ms + 1;
+    let failed = rule.failed.iter().map(buckets);
+    let span = |&(first, last): &(i64, i64)| json!({"first_ms": first, "last_ms": last});
+    json!({
+        "source": text(&rule.source),
+        "destination": text(&rule.destination),
+        "aggregator": rule.spec.aggregator.name().to_uppercase(),
+        "bucket_ms": rule.spec.bucket_ms,
+        "align_ms": rule.spec.align,
+        "dirty_buckets": rule.dirty_buckets,
+        "failed_buckets": failed.fold(0, u64::saturating_add),
+        "failed": rule.failed.iter().take(FAILED_MAX).map(span).collect::<Value>(),
+        "open": rule.open.as_ref().map(span),
+        "recomputed_ms": rule.recomputed_ms,
+    })
+}

@@ -1,0 +1,84 @@
+//! Figures that several reports give: INFO, `/metrics`, `/health` and `/api/v1/status/server`.
+//!
+//! Tested through them.
+
+use super::shared::Shared;
+use crate::observe::Limit;
+use latewood_engine::{DbMemory, Tallied};
+use std::sync::atomic::Ordering;
+
+/// Connections of one listener.
+pub(crate) struct ListenerFigures {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Open at this moment.
+    pub(crate) open: u64,
+    /// Accepted since the start.
+    pub(crate) accepted: u64,
+    /// Refused by a limit or by protected mode.
+    pub(crate) rejected: Tallied,
+}
+
+impl Shared {
+    /// Requests refused for a limit of their own, by its name.
+    pub(crate) fn refused_by_limit(&self) -> [(&'static str, Tallied); 6] {
+        let (engine, server) = (self.db.refused(), &self.observe.refused);
+        [
+            ("series", engine.series),
+            ("keys", engine.keys),
+            ("labels", server.get(Limit::Labels)),
+            ("queries", engine.queries),
+            ("replies", server.get(Limit::Reply)),
+            ("clients", server.get(Limit::Clients)),
+        ]
+    }
+
+    /// Connections of each listener.
+    pub(crate) fn connections_by_listener(&self) -> Vec<ListenerFigures> {
+        let redis = ListenerFigures {
+            name: "redis",
+            open: self.clients.count() as u64,
+            accepted: self.counters.connections.load(Ordering::Relaxed),
+            rejected: self.counters.connections_rejected.get(),
+        };
+        let others = [("http", &self.protocols.http)].into_iter();
+        let others = others.chain(self.protocols.lines.all());
+        let others = others.map(|(name, listener)| ListenerFigures {
+            name,
+            open: listener.open.load(Ordering::Relaxed),
+            accepted: listener.accepted.load(Ordering::Relaxed),
+            rejected: listener.rejected.get(),
+        });
+        std::iter::once(redis).chain(others).collect()
+    }
+
+    /// Bytes of memory by what they hold.
+    pub(crate) fn memory_by_part(&self, memory: &DbMemory) -> [(&'static str, usize); 10] {
+        [
+            ("tails", memory.series.tail_bytes),
+            ("chunks", memory.series.chunk_bytes),
+            ("late", memory.series.late_bytes),
+            ("series", memory.series.other_bytes),
+            ("key_map", memory.key_map_bytes),
+            ("index", memory.index_bytes),
+            ("log_buffers", memory.log_buffer_bytes),
+            ("blocks", memory.block_bytes),
+            ("metadata", memory.metadata_bytes),
+            ("senders", self.protocols.remembered.len_bytes()),
+        ]
+    }
+
+    /// Why writes are not taken, if they are not.
+    pub(crate) fn unready(&self) -> Option<String> {
+        if self.db.is_loading() {
+            return Some("the database is loading".to_owned());
+        }
+        match self.db.stats().halted {
+            Some(reason) => Some(format!("writes have stopped: {reason}")),
+            None if self.db.is_out_of_memory() => {
+                Some("writes are refused: the memory budget is exhausted".to_owned())
+            }
+            None => None,
+        }
+    }
+}
