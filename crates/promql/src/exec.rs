@@ -46,6 +46,8 @@ mod quantiles;
 mod range_call;
 pub(crate) mod range_input;
 pub(crate) mod rate;
+pub(crate) mod record;
+pub(crate) mod recorded;
 mod reference;
 pub(crate) mod selector;
 mod set;
@@ -56,6 +58,7 @@ mod unname;
 use crate::annotation::Annotations;
 use crate::column::Column;
 use crate::exec::pace::Pace;
+use crate::exec::record::{Record, untimed};
 use crate::labels::Labels;
 use crate::source::{Found, Interrupt, Matcher, Samples, Source, SourceError};
 use crate::span::Span;
@@ -198,6 +201,10 @@ pub(crate) struct Context<'a> {
     pub(crate) source: &'a dyn Source,
     pub(crate) settings: &'a Settings,
     state: &'a State,
+    /// Of the node that is evaluated, if the query is explained.
+    record: Option<&'a Record>,
+    /// Somebody only looks which series have samples: nothing is counted, and nothing said.
+    is_probing: bool,
 }
 
 /// What an evaluation gathers, and what it holds.
@@ -268,6 +275,41 @@ impl<'a> Context<'a> {
             source,
             settings,
             state,
+            record: None,
+            is_probing: false,
+        }
+    }
+
+    /// The same for a node that is recorded.
+    pub(crate) fn within<'b>(&'b self, record: &'b Record) -> Context<'b> {
+        Context {
+            record: Some(record),
+            ..*self
+        }
+    }
+
+    /// The same for who only looks which series have samples.
+    pub(crate) fn probing(&self) -> Context<'_> {
+        Context {
+            record: None,
+            is_probing: true,
+            ..*self
+        }
+    }
+
+    /// Runs `work`, a part of the node that is evaluated, on any thread.
+    pub(crate) fn own<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self.record {
+            None => work(),
+            Some(record) => record.time(work),
+        }
+    }
+
+    /// Runs `work`, which is done by several threads; each part of it has a time of its own.
+    pub(crate) fn apart<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self.record {
+            None => work(),
+            Some(_) => untimed(work),
         }
     }
 
@@ -299,6 +341,10 @@ impl<'a> Context<'a> {
         let found = self.unless_ended(found, held)?;
         let series = found.len() as u64;
         self.state.series_read.fetch_add(series, Ordering::Relaxed);
+        if let Some(record) = self.record {
+            let late = found.iter().map(|found| self.source.late(found.handle));
+            record.selected(series, late.sum());
+        }
         Ok(found)
     }
 
@@ -321,7 +367,13 @@ impl<'a> Context<'a> {
                 self.unless_ended(read, kept)?;
             }
         }
+        if self.is_probing {
+            return Ok(());
+        }
         let samples = into.timestamps.len() as u64;
+        if let Some(record) = self.record {
+            record.read(samples);
+        }
         self.state
             .samples_read
             .fetch_add(samples, Ordering::Relaxed);
@@ -367,6 +419,9 @@ impl<'a> Context<'a> {
 
     /// Adds annotations under a lock: gather them first where there may be many.
     pub(crate) fn annotate(&self, add: impl FnOnce(&mut Annotations)) {
+        if self.is_probing {
+            return;
+        }
         add(&mut self
             .state
             .annotations
@@ -405,6 +460,9 @@ impl<'a> Context<'a> {
             }
         }
         peak_bytes.fetch_max(held, Ordering::Relaxed);
+        if let Some(record) = self.record {
+            record.held(bytes as i64);
+        }
         Ok(())
     }
 
@@ -417,6 +475,9 @@ impl<'a> Context<'a> {
     /// Gives back what was held.
     pub(crate) fn release(&self, bytes: usize) {
         self.state.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(record) = self.record {
+            record.held(-(bytes as i64));
+        }
         if let Some(pool) = &self.state.pool {
             pool.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }

@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod binary;
+mod explain;
 mod extremes;
 mod function;
 mod held;
