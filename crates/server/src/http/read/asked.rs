@@ -305,7 +305,7 @@ impl Drop for Waiting {
 /// What requests to `endpoint` share with others.
 fn side(context: &Context, endpoint: Endpoint) -> &Permits {
     match endpoint {
-        Endpoint::Query | Endpoint::QueryRange => &context.work.queries,
+        Endpoint::Query | Endpoint::QueryRange | Endpoint::Explain => &context.work.queries,
         Endpoint::Queries | Endpoint::Cancel => &context.work.control,
         _ => &context.work.readers,
     }
