@@ -22,6 +22,7 @@ pub(crate) mod chunks;
 mod constant;
 mod count_values;
 mod effects;
+mod error;
 mod extremes;
 mod fold;
 mod grouping;
@@ -57,11 +58,11 @@ mod unname;
 
 use crate::annotation::Annotations;
 use crate::column::Column;
+pub use crate::exec::error::EvalError;
 use crate::exec::pace::Pace;
-use crate::exec::record::{Record, untimed};
+use crate::exec::record::Record;
 use crate::labels::Labels;
-use crate::source::{Found, Interrupt, Matcher, Samples, Source, SourceError};
-use crate::span::Span;
+use crate::source::{Found, Matcher, Samples, Source, SourceError};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -280,39 +281,6 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The same for a node that is recorded.
-    pub(crate) fn within<'b>(&'b self, record: &'b Record) -> Context<'b> {
-        Context {
-            record: Some(record),
-            ..*self
-        }
-    }
-
-    /// The same for who only looks which series have samples.
-    pub(crate) fn probing(&self) -> Context<'_> {
-        Context {
-            record: None,
-            is_probing: true,
-            ..*self
-        }
-    }
-
-    /// Runs `work`, a part of the node that is evaluated, on any thread.
-    pub(crate) fn own<T>(&self, work: impl FnOnce() -> T) -> T {
-        match self.record {
-            None => work(),
-            Some(record) => record.time(work),
-        }
-    }
-
-    /// Runs `work`, which is done by several threads; each part of it has a time of its own.
-    pub(crate) fn apart<T>(&self, work: impl FnOnce() -> T) -> T {
-        match self.record {
-            None => work(),
-            Some(_) => untimed(work),
-        }
-    }
-
     /// Runs `work` with what a thread keeps between columns.
     pub(crate) fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
         let lock = || {
@@ -518,43 +486,5 @@ impl Scratch {
     /// Gives a column back.
     pub(crate) fn give(&mut self, column: Column) {
         self.columns.push(column);
-    }
-}
-
-/// Why an evaluation failed.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum EvalError {
-    /// An error of the query, in the words of Prometheus.
-    #[error("{0}")]
-    Query(String),
-    /// An error with the position of what it is about.
-    #[error("{text}")]
-    At {
-        /// The text.
-        text: String,
-        /// The position.
-        span: Span,
-    },
-    /// The source failed.
-    #[error("expanding series: {0}")]
-    Source(#[from] SourceError),
-    /// The query was ended.
-    #[error("{0}")]
-    Interrupt(#[from] Interrupt),
-    /// Too many samples at a time.
-    #[error("query processing would load too many samples into memory in query execution")]
-    Samples,
-    /// Too much memory at a time.
-    #[error("query needs more than {0} bytes of memory; narrow the selectors or the range")]
-    Memory(usize),
-    /// Too much memory of all queries together.
-    #[error("the queries under way hold all the memory for queries")]
-    Crowded,
-}
-
-impl EvalError {
-    /// Two series of a result would be the same.
-    pub(crate) fn same_labels() -> Self {
-        Self::Query("vector cannot contain metrics with the same labelset".to_owned())
     }
 }

@@ -5,7 +5,7 @@
 use crate::column::Column;
 use crate::exec::chunks::for_columns;
 use crate::exec::matching::Group;
-use crate::exec::record::{Matches, Record};
+use crate::exec::record::{Matches, Record, untimed};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::tree::Expr;
 use std::cell::RefCell;
@@ -99,6 +99,39 @@ impl Operator for Recorded {
 }
 
 impl Context<'_> {
+    /// The same for a node that is recorded.
+    pub(crate) fn within<'b>(&'b self, record: &'b Record) -> Context<'b> {
+        Context {
+            record: Some(record),
+            ..*self
+        }
+    }
+
+    /// The same for who only looks which series have samples.
+    pub(crate) fn probing(&self) -> Context<'_> {
+        Context {
+            record: None,
+            is_probing: true,
+            ..*self
+        }
+    }
+
+    /// Runs `work`, a part of the node that is evaluated, on any thread.
+    pub(crate) fn own<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self.record {
+            None => work(),
+            Some(record) => record.time(work),
+        }
+    }
+
+    /// Runs `work`, which is done by several threads; each part of it has a time of its own.
+    pub(crate) fn apart<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self.record {
+            None => work(),
+            Some(_) => untimed(work),
+        }
+    }
+
     /// Takes in how many series a node has.
     ///
     /// # Errors

@@ -234,7 +234,8 @@ fn notes(one: &Visited<'_>, figures: Option<Figures>) -> Vec<String> {
     let again = figures
         .columns
         .saturating_sub(figures.series_evaluated as u64);
-    if again > 0 {
+    // Numbers cost nothing.
+    if again > 0 && !matches!(one.expr, Expr::Number(_)) {
         notes.push(format!("series were evaluated again {again} times"));
     }
     notes

@@ -8,6 +8,7 @@
 mod aggregate;
 mod binary;
 mod explain;
+mod explain_limits;
 mod extremes;
 mod function;
 mod held;
