@@ -13,6 +13,7 @@ use crate::exec::chunks::{chunk_len, for_columns};
 use crate::exec::plan::Planner;
 use crate::exec::range_input::windows;
 use crate::exec::rate::borders;
+use crate::exec::recorded::Trace;
 use crate::exec::{Context, Node, State};
 pub use crate::exec::{EvalError, Pool, Settings};
 use crate::labels::Labels;
@@ -115,39 +116,8 @@ impl Query {
         settings: &Settings,
         source: &dyn Source,
     ) -> Result<Outcome<Value>, Error> {
-        let times = Times {
-            start_ms: at_ms,
-            end_ms: at_ms,
-            step_ms: 0,
-        };
-        let expr = prepare(self.expr.clone(), times)?;
-        let state = State::new(settings);
-        let ctx = Context::new(source, settings, &state);
-        let grid = Grid::instant(at_ms);
-        let planner = Planner { grid, settings };
-        let value = match (expr.ty(), expr.bare()) {
-            (Type::String, Expr::Text(text)) => Value::String(text.value.clone()),
-            (Type::Matrix, _) => Value::Matrix(matrix(&planner, &expr, &ctx)?),
-            (ty, _) => {
-                let mut vector = Vec::new();
-                let mut root = planner.root(&expr)?;
-                root.prepare(&ctx)?;
-                let all: Vec<usize> = (0..root.series().len()).collect();
-                hand_out(&root, &all, grid, &ctx, &mut |labels, column| {
-                    ctx.push(&mut vector, (labels.clone(), column.values[0]))
-                })?;
-                match ty {
-                    Type::Scalar => Value::Scalar(vector.first().map_or(f64::NAN, |one| one.1)),
-                    _ => Value::Vector(vector),
-                }
-            }
-        };
-        let (series, samples) = match &value {
-            Value::Scalar(_) | Value::String(_) => (0, 1),
-            Value::Vector(vector) => (vector.len(), vector.len()),
-            Value::Matrix(matrix) => (matrix.len(), matrix.iter().map(|one| one.1.len()).sum()),
-        };
-        Ok(outcome(value, &state, series, samples))
+        let expr = prepare(self.expr.clone(), Times::instant(at_ms))?;
+        instant(&expr, at_ms, settings, source, None)
     }
 
     /// Evaluates it at the steps of `times`. `sink` gets the labels of each series that has a
@@ -178,36 +148,21 @@ impl Query {
         settings: Settings,
         source: Arc<dyn Source + Send + 'a>,
     ) -> Result<Evaluation<'a>, Error> {
+        let expr = self.ranged(times)?;
+        Evaluation::begin(&expr, times, settings, source, None)
+    }
+
+    /// The expression, prepared for the steps of `times`.
+    ///
+    /// # Errors
+    /// Where it is none of numbers, or cannot be prepared.
+    pub(crate) fn ranged(&self, times: Times) -> Result<Expr, Error> {
         match self.expr.ty() {
             Type::Scalar | Type::Vector => {}
             Type::String => return Err(Error::Type("string")),
             Type::Matrix => return Err(Error::Type("range vector")),
         }
-        let expr = prepare(self.expr.clone(), times)?;
-        let grid = times.grid();
-        let state = State::new(&settings);
-        let planner = Planner {
-            grid,
-            settings: &settings,
-        };
-        let mut root = planner.root(&expr)?;
-        let ctx = Context::new(&*source, &settings, &state);
-        root.prepare(&ctx)?;
-        let series = root.series();
-        ctx.hold(series.len() * size_of::<usize>())?;
-        let mut order: Vec<usize> = (0..series.len()).collect();
-        order.sort_by(|a, b| series[*a].labels.cmp(&series[*b].labels));
-        Ok(Evaluation {
-            root,
-            order,
-            next: 0,
-            grid,
-            source,
-            settings,
-            state,
-            series: 0,
-            samples: 0,
-        })
+        Ok(prepare(self.expr.clone(), times)?)
     }
 }
 
@@ -227,7 +182,46 @@ pub struct Evaluation<'a> {
     samples: usize,
 }
 
-impl Evaluation<'_> {
+impl<'a> Evaluation<'a> {
+    /// Begins to evaluate a prepared expression.
+    ///
+    /// # Errors
+    /// Those of the evaluation.
+    pub(crate) fn begin(
+        expr: &Expr,
+        times: Times,
+        settings: Settings,
+        source: Arc<dyn Source + Send + 'a>,
+        trace: Option<&Trace>,
+    ) -> Result<Self, Error> {
+        let grid = times.grid();
+        let state = State::new(&settings);
+        let planner = Planner {
+            grid,
+            settings: &settings,
+            trace,
+        };
+        let mut root = planner.root(expr)?;
+        let ctx = Context::new(&*source, &settings, &state);
+        ctx.hold(trace.map_or(0, Trace::memory_bytes))?;
+        root.prepare(&ctx)?;
+        let series = root.series();
+        ctx.hold(series.len() * size_of::<usize>())?;
+        let mut order: Vec<usize> = (0..series.len()).collect();
+        order.sort_by(|a, b| series[*a].labels.cmp(&series[*b].labels));
+        Ok(Evaluation {
+            root,
+            order,
+            next: 0,
+            grid,
+            source,
+            settings,
+            state,
+            series: 0,
+            samples: 0,
+        })
+    }
+
     /// Hands the next series that have a sample to `sink`, some hundred thousand steps of them;
     /// false where there are no more.
     ///
@@ -274,6 +268,51 @@ impl Evaluation<'_> {
     }
 }
 
+/// Evaluates a prepared expression at one time.
+///
+/// # Errors
+/// Those of the evaluation.
+pub(crate) fn instant(
+    expr: &Expr,
+    at_ms: i64,
+    settings: &Settings,
+    source: &dyn Source,
+    trace: Option<&Trace>,
+) -> Result<Outcome<Value>, Error> {
+    let state = State::new(settings);
+    let ctx = Context::new(source, settings, &state);
+    let grid = Grid::instant(at_ms);
+    let planner = Planner {
+        grid,
+        settings,
+        trace,
+    };
+    let value = match (expr.ty(), expr.bare()) {
+        (Type::String, Expr::Text(text)) => Value::String(text.value.clone()),
+        (Type::Matrix, _) => Value::Matrix(matrix(&planner, expr, &ctx)?),
+        (ty, _) => {
+            let mut vector = Vec::new();
+            let mut root = planner.root(expr)?;
+            ctx.hold(trace.map_or(0, Trace::memory_bytes))?;
+            root.prepare(&ctx)?;
+            let all: Vec<usize> = (0..root.series().len()).collect();
+            hand_out(&root, &all, grid, &ctx, &mut |labels, column| {
+                ctx.push(&mut vector, (labels.clone(), column.values[0]))
+            })?;
+            match ty {
+                Type::Scalar => Value::Scalar(vector.first().map_or(f64::NAN, |one| one.1)),
+                _ => Value::Vector(vector),
+            }
+        }
+    };
+    let (series, samples) = match &value {
+        Value::Scalar(_) | Value::String(_) => (0, 1),
+        Value::Vector(vector) => (vector.len(), vector.len()),
+        Value::Matrix(matrix) => (matrix.len(), matrix.iter().map(|one| one.1.len()).sum()),
+    };
+    Ok(outcome(value, &state, series, samples))
+}
+
 fn outcome<V>(value: V, state: &State, series: usize, samples: usize) -> Outcome<V> {
     Outcome {
         value,
@@ -312,6 +351,7 @@ fn matrix(
     ctx: &Context<'_>,
 ) -> Result<Vec<(Labels, Pairs)>, EvalError> {
     let (mut input, span, smoothing) = planner.root_range(expr)?;
+    ctx.hold(planner.trace.map_or(0, Trace::memory_bytes))?;
     input.prepare(&span, ctx)?;
     let mut matrix = Vec::new();
     let mut held = 0;

@@ -22,6 +22,7 @@ pub(crate) mod chunks;
 mod constant;
 mod count_values;
 mod effects;
+mod error;
 mod extremes;
 mod fold;
 mod grouping;
@@ -46,6 +47,8 @@ mod quantiles;
 mod range_call;
 pub(crate) mod range_input;
 pub(crate) mod rate;
+pub(crate) mod record;
+pub(crate) mod recorded;
 mod reference;
 pub(crate) mod selector;
 mod set;
@@ -55,10 +58,11 @@ mod unname;
 
 use crate::annotation::Annotations;
 use crate::column::Column;
+pub use crate::exec::error::EvalError;
 use crate::exec::pace::Pace;
+use crate::exec::record::Record;
 use crate::labels::Labels;
-use crate::source::{Found, Interrupt, Matcher, Samples, Source, SourceError};
-use crate::span::Span;
+use crate::source::{Found, Matcher, Samples, Source, SourceError};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -198,6 +202,10 @@ pub(crate) struct Context<'a> {
     pub(crate) source: &'a dyn Source,
     pub(crate) settings: &'a Settings,
     state: &'a State,
+    /// Of the node that is evaluated, if the query is explained.
+    record: Option<&'a Record>,
+    /// Somebody only looks which series have samples: nothing is counted, and nothing said.
+    is_probing: bool,
 }
 
 /// What an evaluation gathers, and what it holds.
@@ -268,6 +276,8 @@ impl<'a> Context<'a> {
             source,
             settings,
             state,
+            record: None,
+            is_probing: false,
         }
     }
 
@@ -299,6 +309,10 @@ impl<'a> Context<'a> {
         let found = self.unless_ended(found, held)?;
         let series = found.len() as u64;
         self.state.series_read.fetch_add(series, Ordering::Relaxed);
+        if let Some(record) = self.record {
+            let late = found.iter().map(|found| self.source.late(found.handle));
+            record.selected(series, late.sum());
+        }
         Ok(found)
     }
 
@@ -321,7 +335,13 @@ impl<'a> Context<'a> {
                 self.unless_ended(read, kept)?;
             }
         }
+        if self.is_probing {
+            return Ok(());
+        }
         let samples = into.timestamps.len() as u64;
+        if let Some(record) = self.record {
+            record.read(samples);
+        }
         self.state
             .samples_read
             .fetch_add(samples, Ordering::Relaxed);
@@ -367,6 +387,9 @@ impl<'a> Context<'a> {
 
     /// Adds annotations under a lock: gather them first where there may be many.
     pub(crate) fn annotate(&self, add: impl FnOnce(&mut Annotations)) {
+        if self.is_probing {
+            return;
+        }
         add(&mut self
             .state
             .annotations
@@ -405,6 +428,9 @@ impl<'a> Context<'a> {
             }
         }
         peak_bytes.fetch_max(held, Ordering::Relaxed);
+        if let Some(record) = self.record {
+            record.held(bytes as i64);
+        }
         Ok(())
     }
 
@@ -417,6 +443,9 @@ impl<'a> Context<'a> {
     /// Gives back what was held.
     pub(crate) fn release(&self, bytes: usize) {
         self.state.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(record) = self.record {
+            record.held(-(bytes as i64));
+        }
         if let Some(pool) = &self.state.pool {
             pool.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
@@ -457,43 +486,5 @@ impl Scratch {
     /// Gives a column back.
     pub(crate) fn give(&mut self, column: Column) {
         self.columns.push(column);
-    }
-}
-
-/// Why an evaluation failed.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum EvalError {
-    /// An error of the query, in the words of Prometheus.
-    #[error("{0}")]
-    Query(String),
-    /// An error with the position of what it is about.
-    #[error("{text}")]
-    At {
-        /// The text.
-        text: String,
-        /// The position.
-        span: Span,
-    },
-    /// The source failed.
-    #[error("expanding series: {0}")]
-    Source(#[from] SourceError),
-    /// The query was ended.
-    #[error("{0}")]
-    Interrupt(#[from] Interrupt),
-    /// Too many samples at a time.
-    #[error("query processing would load too many samples into memory in query execution")]
-    Samples,
-    /// Too much memory at a time.
-    #[error("query needs more than {0} bytes of memory; narrow the selectors or the range")]
-    Memory(usize),
-    /// Too much memory of all queries together.
-    #[error("the queries under way hold all the memory for queries")]
-    Crowded,
-}
-
-impl EvalError {
-    /// Two series of a result would be the same.
-    pub(crate) fn same_labels() -> Self {
-        Self::Query("vector cannot contain metrics with the same labelset".to_owned())
     }
 }

@@ -16,6 +16,7 @@ pub mod column;
 pub mod engine;
 mod error;
 mod exec;
+pub mod explain;
 pub mod function;
 mod json;
 pub mod labels;

@@ -34,6 +34,15 @@ pub struct Times {
 pub struct PrepareError(pub(crate) String);
 
 impl Times {
+    /// Those of an instant query.
+    pub fn instant(at_ms: i64) -> Self {
+        Self {
+            start_ms: at_ms,
+            end_ms: at_ms,
+            step_ms: 0,
+        }
+    }
+
     /// The steps: up to the last one at or before the end.
     pub fn grid(&self) -> Grid {
         let step_ms = self.step_ms.max(1);

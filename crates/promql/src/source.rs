@@ -114,6 +114,12 @@ pub trait Source: Sync {
         take: &mut Take<'_>,
     ) -> Result<(), SourceError>;
 
+    /// Late samples that are merged into a series found before, where the source has such.
+    fn late(&self, handle: usize) -> u64 {
+        let _ = handle;
+        0
+    }
+
     /// Whether the query must end: its peer left, somebody cancelled it, or its time is over.
     /// Asked often; cheap.
     ///
@@ -143,6 +149,10 @@ impl<T: Source + ?Sized> Source for &T {
         take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
         (**self).read(handle, from_ms, to_ms, take)
+    }
+
+    fn late(&self, handle: usize) -> u64 {
+        (**self).late(handle)
     }
 
     fn check(&self) -> Result<(), Interrupt> {

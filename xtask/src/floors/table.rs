@@ -86,6 +86,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 11] = [
         "promql",
         &[
             "lib",
+            "explain",
             "engine",
             "exec",
             "json",

@@ -37,13 +37,15 @@ pub(crate) fn for_columns(
     let mut chunks = wanted.chunks(chunk.max(1));
     let result = chunks.try_for_each(|wanted| {
         let columns = &mut columns[..wanted.len()];
-        columns
-            .par_iter_mut()
-            .with_min_len((TASK_STEPS / steps).clamp(1, TASK_COLUMNS_MAX))
-            .zip(wanted)
-            .try_for_each(|(column, at)| {
-                ctx.with_scratch(|scratch| input.column(*at, ctx, scratch, column))
-            })?;
+        ctx.apart(|| {
+            columns
+                .par_iter_mut()
+                .with_min_len((TASK_STEPS / steps).clamp(1, TASK_COLUMNS_MAX))
+                .zip(wanted)
+                .try_for_each(|(column, at)| {
+                    ctx.with_scratch(|scratch| input.column(*at, ctx, scratch, column))
+                })
+        })?;
         ctx.source.check()?;
         take(wanted, columns)
     });

@@ -75,7 +75,7 @@ pub(crate) fn fold_all<F: Fold>(
         }
         fresh.sort_unstable();
         order.extend(fresh.into_iter().map(|(_, group)| group));
-        tasks.par_iter_mut().for_each(|task| task.run(fold));
+        ctx.apart(|| tasks.par_iter_mut().for_each(|task| task.run(fold, ctx)));
         for task in tasks {
             states[task.group] = task.states;
         }
@@ -92,13 +92,15 @@ struct Task<'a, S> {
 }
 
 impl<S: Clone + Send + Sync> Task<'_, S> {
-    fn run<F: Fold<State = S>>(&mut self, fold: &F) {
+    fn run<F: Fold<State = S>>(&mut self, fold: &F, ctx: &Context<'_>) {
         let columns = &self.columns;
         let parts = self.states.par_chunks_mut(STEPS).enumerate();
         parts.for_each(|(part, states)| {
-            for (series, column) in columns {
-                fold_column(fold, states, part * STEPS, *series, column);
-            }
+            ctx.own(|| {
+                for (series, column) in columns {
+                    fold_column(fold, states, part * STEPS, *series, column);
+                }
+            });
         });
     }
 }

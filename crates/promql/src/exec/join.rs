@@ -248,6 +248,25 @@ impl Join {
         of_one.hear(&*self.one, unneeded(one), self.steps, ctx)
     }
 
+    /// Records which series match, where the query is explained.
+    fn record(&self, mut groups: Vec<Group>, ctx: &Context<'_>) -> Result<(), EvalError> {
+        let (fill_many, fill_one) = self.fills();
+        let (of_many, of_one) = self.effects;
+        // Those that stand beside a fill or speak are computed anyway.
+        let mut sides = (&*self.many, &*self.one);
+        let mut probes = (
+            fill_one.is_none() && !of_many.0,
+            fill_many.is_none() && !of_one.0,
+        );
+        if self.is_swapped() {
+            (sides, probes) = ((sides.1, sides.0), (probes.1, probes.0));
+            for group in &mut groups {
+                std::mem::swap(&mut group.left, &mut group.right);
+            }
+        }
+        ctx.record_matches(groups, sides, probes, self.steps)
+    }
+
     /// Sets the steps of one pair.
     fn set(&self, term: &Term, many: &Column, one: &Column, out: &mut Column) {
         let (fill_many, fill_one) = self.fills();
@@ -347,7 +366,8 @@ impl Operator for Join {
             self.split(ctx)?;
         }
         self.share(ctx)?;
-        self.hear(ctx)
+        self.hear(ctx)?;
+        self.record(groups, ctx)
     }
 
     fn series(&self) -> &[Series] {

@@ -12,6 +12,7 @@ use crate::exec::merge::Merge;
 use crate::exec::negate::Negate;
 use crate::exec::range_call::{Parts, RangeCall};
 use crate::exec::range_input::{RangeInput, Span};
+use crate::exec::recorded::Trace;
 use crate::exec::reference::Reference;
 use crate::exec::selector::{Selector, Takes};
 use crate::exec::unname::Unname;
@@ -25,6 +26,8 @@ use crate::tree::{self, Call, Expr, Length, Smoothing, Type, Unary};
 pub(crate) struct Planner<'a> {
     pub(crate) grid: Grid,
     pub(crate) settings: &'a Settings,
+    /// What records each node, if the query is explained.
+    pub(crate) trace: Option<&'a Trace>,
 }
 
 impl Planner<'_> {
@@ -33,11 +36,11 @@ impl Planner<'_> {
     /// # Errors
     /// Where a function or a modifier is not supported.
     pub(crate) fn plan(&self, expr: &Expr) -> Result<Node, EvalError> {
-        Ok(match expr {
+        let node: Node = match expr {
             Expr::Number(number) => Box::new(Constant::new(number.value, self.grid)),
             Expr::Text(_) => Box::new(Nothing),
-            Expr::Paren(expr, _) => self.plan(expr)?,
-            Expr::Invariant(expr) => self.invariant(expr)?,
+            Expr::Paren(expr, _) => return self.plan(expr),
+            Expr::Invariant(expr) => return self.invariant(expr),
             Expr::Call(call) => self.call(call)?,
             Expr::Unary(unary) => self.unary(unary)?,
             Expr::Binary(node) => {
@@ -58,6 +61,10 @@ impl Planner<'_> {
             }
             Expr::Selector(selector) => self.selector(selector)?,
             Expr::Range(_) | Expr::Subquery(_) | Expr::Duration(_) => return Err(unprepared()),
+        };
+        Ok(match self.trace {
+            None => node,
+            Some(trace) => trace.node(expr, self.grid.steps, node),
         })
     }
 
@@ -77,7 +84,7 @@ impl Planner<'_> {
         &self,
         expr: &Expr,
     ) -> Result<(RangeInput, Span, Smoothing), EvalError> {
-        let (input, span, smoothing) = self.range(expr)?;
+        let (input, span, smoothing) = self.plain_range(expr)?;
         let input = match input {
             RangeInput::Subquery {
                 input,
@@ -88,7 +95,7 @@ impl Planner<'_> {
             },
             input => input,
         };
-        Ok((input, span, smoothing))
+        Ok((self.recorded_range(expr, input), span, smoothing))
     }
 
     /// Takes the names that an input has left to the end.
@@ -103,7 +110,23 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// As [`Planner::plan`].
-    pub(crate) fn range(&self, expr: &Expr) -> Result<(RangeInput, Span, Smoothing), EvalError> {
+    fn range(&self, expr: &Expr) -> Result<(RangeInput, Span, Smoothing), EvalError> {
+        let (input, span, smoothing) = self.plain_range(expr)?;
+        Ok((self.recorded_range(expr, input), span, smoothing))
+    }
+
+    fn recorded_range(&self, expr: &Expr, input: RangeInput) -> RangeInput {
+        let steps = match &input {
+            RangeInput::Subquery { grid, .. } => grid.map_or(0, |grid| grid.steps),
+            _ => self.grid.steps,
+        };
+        match self.trace {
+            None => input,
+            Some(trace) => RangeInput::Recorded(Box::new(input), trace.begin(expr, steps)),
+        }
+    }
+
+    fn plain_range(&self, expr: &Expr) -> Result<(RangeInput, Span, Smoothing), EvalError> {
         match expr.bare() {
             Expr::Range(range) => {
                 let selector = &range.selector;
@@ -200,6 +223,9 @@ impl Planner<'_> {
             1 => self.plan(expr),
             _ => {
                 let input = self.first_step().plan(expr)?;
+                if let Some(trace) = self.trace {
+                    trace.invariant(expr);
+                }
                 Ok(Box::new(Invariant::new(input, self.grid)))
             }
         }

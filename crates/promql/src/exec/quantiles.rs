@@ -68,7 +68,7 @@ impl Quantiles {
             });
             Some(made)
         });
-        made.collect()
+        ctx.apart(|| made.collect())
     }
 }
 
@@ -100,17 +100,20 @@ fn quantiles(
     let parts = out.values.par_chunks_mut(STEPS).enumerate();
     let words: Result<Vec<u64>, EvalError> = parts
         .map_init(Vec::new, |values, (part, results)| {
-            ctx.with_scratch(|scratch| {
-                let mut word = 0;
-                for (at, result) in results.iter_mut().enumerate() {
-                    scratch.pace.pass(columns.len(), ctx)?;
-                    if let Some(value) = of(values, part * STEPS + at) {
-                        *result = value;
-                        word |= 1 << at;
+            let mut word = 0;
+            let part = ctx.own(|| {
+                ctx.with_scratch(|scratch| {
+                    for (at, result) in results.iter_mut().enumerate() {
+                        scratch.pace.pass(columns.len(), ctx)?;
+                        if let Some(value) = of(values, part * STEPS + at) {
+                            *result = value;
+                            word |= 1 << at;
+                        }
                     }
-                }
-                Ok(word)
-            })
+                    Ok(())
+                })
+            });
+            part.map(|()| word)
         })
         .collect();
     out.words_mut().copy_from_slice(&words?);

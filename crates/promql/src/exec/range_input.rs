@@ -1,9 +1,11 @@
 //! The samples behind a range: of a selector, or of a subquery.
 
 use crate::column::{Column, Grid};
+use crate::exec::record::Record;
 use crate::exec::reference::Reference;
 use crate::exec::{Context, EvalError, Node, Scratch, Series};
 use crate::source::Matcher;
+use std::sync::Arc;
 
 /// Where the samples of a range come from.
 pub(crate) enum RangeInput {
@@ -15,6 +17,8 @@ pub(crate) enum RangeInput {
     },
     /// `expr[5m:1m]`, evaluated at the steps of `grid`; `None` where it has no step.
     Subquery { input: Node, grid: Option<Grid> },
+    /// Any of them, where the query is explained.
+    Recorded(Box<Self>, Arc<Record>),
 }
 
 /// The window of each step: `(time - range, time]`, wider where samples outside count too.
@@ -72,6 +76,10 @@ impl RangeInput {
                 ctx.release(bytes);
                 prepared
             }
+            Self::Recorded(input, record) => {
+                record.time(|| input.prepare(span, &ctx.within(record)))?;
+                ctx.found(record, input.series().len())
+            }
         }
     }
 
@@ -81,6 +89,7 @@ impl RangeInput {
             Self::Raw { series, .. } => series,
             Self::Subquery { grid: None, .. } => &[],
             Self::Subquery { input, .. } => input.series(),
+            Self::Recorded(input, _) => input.series(),
         }
     }
 
@@ -99,6 +108,9 @@ impl RangeInput {
                 ctx.read(handles[at], reads, &mut scratch.samples)?;
             }
             Self::Subquery { grid: None, .. } => scratch.samples.clear(),
+            Self::Recorded(input, record) => {
+                return recorded(input, record, at, span, (ctx, scratch));
+            }
             Self::Subquery {
                 input,
                 grid: Some(grid),
@@ -117,6 +129,22 @@ impl RangeInput {
         scratch.samples.drop_stale();
         Ok(())
     }
+}
+
+/// Reads the samples of a series as [`RangeInput::load`], and records that.
+fn recorded(
+    input: &RangeInput,
+    record: &Record,
+    at: usize,
+    span: &Span,
+    (ctx, scratch): (&Context<'_>, &mut Scratch),
+) -> Result<(), EvalError> {
+    if ctx.is_probing {
+        return input.load(at, span, ctx, scratch);
+    }
+    record.time(|| input.load(at, span, &ctx.within(record), scratch))?;
+    record.gave(at, scratch.samples.values.len());
+    Ok(())
 }
 
 /// The samples in the window of one step.

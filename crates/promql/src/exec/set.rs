@@ -100,6 +100,19 @@ impl Set {
         }
         Ok(())
     }
+
+    /// Hears what series of groups say that only one side has.
+    fn hear(&self, groups: &[Group], ctx: &Context<'_>) -> Result<(), EvalError> {
+        let single = |group: &&Group| !group.has_both();
+        let right = groups.iter().filter(single).flat_map(|group| &group.right);
+        let (of_left, of_right) = self.effects;
+        of_right.hear(&*self.right, right.copied(), self.steps, ctx)?;
+        if self.op == Op::Unless {
+            return Ok(());
+        }
+        let left = groups.iter().filter(single).flat_map(|group| &group.left);
+        of_left.hear(&*self.left, left.copied(), self.steps, ctx)
+    }
 }
 
 impl Operator for Set {
@@ -111,18 +124,15 @@ impl Operator for Set {
         let is_or = self.op == Op::Or;
         self.take(true, &groups, !is_or, self.op == Op::And, ctx)?;
         if is_or {
-            return self.take(false, &groups, true, false, ctx);
+            self.take(false, &groups, true, false, ctx)?;
+        } else {
+            self.hear(&groups, ctx)?;
         }
-        // Series of groups that only one side has.
-        let single = |group: &&Group| !group.has_both();
-        let right = groups.iter().filter(single).flat_map(|group| &group.right);
         let (of_left, of_right) = self.effects;
-        of_right.hear(&*self.right, right.copied(), self.steps, ctx)?;
-        if self.op == Op::Unless {
-            return Ok(());
-        }
-        let left = groups.iter().filter(single).flat_map(|group| &group.left);
-        of_left.hear(&*self.left, left.copied(), self.steps, ctx)
+        let sides = (&*self.left, &*self.right);
+        // The others are computed anyway.
+        let probes = (self.op == Op::And && !of_left.0, !is_or && !of_right.0);
+        ctx.record_matches(groups, sides, probes, self.steps)
     }
 
     fn series(&self) -> &[Series] {

@@ -7,6 +7,8 @@
 
 mod aggregate;
 mod binary;
+mod explain;
+mod explain_limits;
 mod extremes;
 mod function;
 mod held;

@@ -139,6 +139,10 @@ impl Source for Memory {
         Ok(())
     }
 
+    fn late(&self, handle: usize) -> u64 {
+        handle as u64
+    }
+
     fn check(&self) -> Result<(), Interrupt> {
         let checks = self.checks.fetch_add(1, Ordering::Relaxed) + 1;
         let is_over = |count: usize, max: usize| max > 0 && count >= max;

@@ -173,6 +173,10 @@ fn promql_routes() -> Router<Context> {
             get(promql::query_range).post(promql::query_range),
         )
         .route(
+            "/api/v1/explain",
+            get(promql::explain).post(promql::explain),
+        )
+        .route(
             "/api/v1/query_exemplars",
             get(promql::exemplars).post(promql::exemplars),
         )

@@ -20,6 +20,8 @@ pub(crate) enum Endpoint {
     Query,
     /// `/api/v1/query_range`.
     QueryRange,
+    /// `/api/v1/explain`.
+    Explain,
     /// What answers without reading series: `/api/v1/parse_query`, `/api/v1/status/...`.
     Status,
     /// `/api/v1/status/active_queries` and `top_queries`.
@@ -44,7 +46,7 @@ pub(crate) enum Endpoint {
 
 impl Endpoint {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Series,
         Self::Labels,
         Self::LabelValues,
@@ -52,6 +54,7 @@ impl Endpoint {
         Self::RemoteRead,
         Self::Query,
         Self::QueryRange,
+        Self::Explain,
         Self::Status,
         Self::Queries,
         Self::Cancel,
@@ -74,6 +77,7 @@ impl Endpoint {
             Self::RemoteRead => "remote_read",
             Self::Query => "query",
             Self::QueryRange => "query_range",
+            Self::Explain => "explain",
             Self::Status => "status",
             Self::Queries => "queries",
             Self::Cancel => "cancel",
@@ -93,9 +97,12 @@ impl Endpoint {
         match self {
             Self::Series => "ts.queryindex",
             Self::Labels | Self::LabelValues | Self::Metadata => "ts.querylabels",
-            Self::Export | Self::RemoteRead | Self::Query | Self::QueryRange | Self::Cancel => {
-                "ts.mrange"
-            }
+            Self::Export
+            | Self::RemoteRead
+            | Self::Query
+            | Self::QueryRange
+            | Self::Explain
+            | Self::Cancel => "ts.mrange",
             Self::Status => "ping",
             // Texts of queries are as confidential as the arguments in the slow log.
             Self::Queries => "slowlog|get",

@@ -21,6 +21,7 @@ mod otlp;
 mod prometheus;
 mod promql;
 mod promql_answers;
+mod promql_explain;
 mod promql_limits;
 mod promql_running;
 mod protobuf;

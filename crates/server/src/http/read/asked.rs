@@ -313,7 +313,7 @@ impl Drop for Waiting {
 /// What requests to `endpoint` share with others.
 pub(super) fn side(context: &Context, endpoint: Endpoint) -> &Permits {
     match endpoint {
-        Endpoint::Query | Endpoint::QueryRange => &context.work.queries,
+        Endpoint::Query | Endpoint::QueryRange | Endpoint::Explain => &context.work.queries,
         Endpoint::Queries | Endpoint::Cancel | Endpoint::Server => &context.work.control,
         _ => &context.work.readers,
     }

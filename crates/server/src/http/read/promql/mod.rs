@@ -4,6 +4,7 @@
 //! wanted      parameters of a query, in the order and the words of Prometheus
 //!   views     the series that it reads, each at one moment
 //!   result    its answer, piece by piece (rows, json, refusal)
+//!   explained what its parts did, instead of a result
 //! registry    queries that run, and those that took most
 //! text        what is answered from the text of a query alone
 //! ```
@@ -15,6 +16,7 @@
 //!
 //! Tested by `tests/http/promql*.rs`, and beside Prometheus by `tests/promql`.
 
+mod explained;
 mod json;
 mod queries;
 mod refusal;
@@ -31,7 +33,7 @@ pub(crate) mod handlers {
     //! The handlers.
     pub(crate) use super::queries::{active, cancel, top};
     pub(crate) use super::text::{exemplars, format, parse};
-    pub(crate) use super::{query, query_range};
+    pub(crate) use super::{explain, query, query_range};
 }
 
 use super::asked::Asked;
@@ -42,6 +44,7 @@ use crate::http::context::Context;
 use crate::observe::Endpoint;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use explained::Explained;
 use result::Answering;
 use std::sync::Arc;
 use wanted::Wanted;
@@ -58,13 +61,28 @@ pub(crate) async fn query_range(State(context): State<Context>, request: Request
     answered(&context, Endpoint::QueryRange, result)
 }
 
+/// `GET|POST /api/v1/explain`: what the parts of a query do; a range query where `start`, `end` or
+/// `step` is given.
+pub(crate) async fn explain(State(context): State<Context>, request: Request) -> Response {
+    let result = answer(&context, Endpoint::Explain, request).await;
+    answered(&context, Endpoint::Explain, result)
+}
+
 async fn answer(
     context: &Context,
     endpoint: Endpoint,
     request: Request,
 ) -> Result<Response, Answer> {
     let (asked, parameters) = Asked::with_parameters(context, endpoint, request).await?;
-    let wanted = Wanted::read(&parameters, context, endpoint == Endpoint::QueryRange)?;
+    let is_range = match endpoint {
+        Endpoint::QueryRange => true,
+        Endpoint::Explain => {
+            let mut names = ["start", "end", "step"].iter();
+            names.any(|name| !parameters.first(name).is_empty())
+        }
+        _ => false,
+    };
+    let wanted = Wanted::read(&parameters, context, is_range)?;
     let listed = context.work.registry.begin(
         asked.user_name(),
         &wanted.text,
@@ -72,8 +90,16 @@ async fn answer(
         wanted.longest,
     );
     let left = Left(Arc::clone(&listed.running));
-    let answering = Answering::new(wanted, listed);
-    stream::respond(asked, stream::JSON, answering, left).await
+    match endpoint {
+        Endpoint::Explain => {
+            let explained = Explained::new(wanted, listed);
+            stream::respond(asked, stream::JSON, explained, left).await
+        }
+        _ => {
+            let answering = Answering::new(wanted, listed);
+            stream::respond(asked, stream::JSON, answering, left).await
+        }
+    }
 }
 
 /// Cancels a query whose peer leaves.

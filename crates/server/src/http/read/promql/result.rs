@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 /// Bytes of the first piece.
 const FIRST_BYTES: usize = 1 << 20;
 /// How much longer than a query may take its reader may, all waits together.
-const IDLE_MAX: u32 = 10;
+pub(super) const IDLE_MAX: u32 = 10;
 /// Bytes of a sample, the unit of `peakSamples`.
 const SAMPLE_BYTES: usize = 16;
 

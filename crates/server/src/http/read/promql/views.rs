@@ -178,6 +178,11 @@ impl Source for Views {
         self.running.check().map_err(|_| interrupted())
     }
 
+    fn late(&self, handle: usize) -> u64 {
+        let held = self.held.read();
+        held.get(handle).map_or(0, |held| held.view.late() as u64)
+    }
+
     fn check(&self) -> Result<(), Interrupt> {
         self.running.check()
     }
