@@ -63,13 +63,13 @@ function List({ title, head, unit, rows, total, show = count, way }: ListPropert
     const isFiltered = at.has('match');
     const made: Column<Entry>[] = [
       { name: 'name', title: head, by: (row) => row.name, cell: (row) => <Name row={row} way={way(row)} isWhole={isFiltered && row.value === total} /> },
-      { name: 'value', title: unit, by: (row) => row.value, cell: (row) => show(row.value), isNumber: true, width: '104px' },
+      { name: 'value', title: unit, by: (row) => row.value, cell: (row) => show(row.value), isNumber: true, width: '88px' },
     ];
     if (total !== null) {
-      made.push({ name: 'share', title: 'Share', width: '104px', isNumber: true, cell: (row) => <meter min={0} max={total} value={row.value} title={`${(100 * row.value / total).toFixed(1)} %`} /> });
+      made.push({ name: 'share', title: 'Share', width: '76px', cell: (row) => <meter min={0} max={total} value={row.value} title={`${(100 * row.value / total).toFixed(1)} %`} /> });
     }
     made.push({
-      name: 'query', title: '', width: '44px',
+      name: 'query', title: '', width: '40px',
       cell: (row) => <a class="out" href={href('query', { q: way(row).query, view: 'table' })} title={way(row).query} aria-label={`Query ${row.name}`}><Icon name="right" /></a>,
     });
     return made;
