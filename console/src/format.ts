@@ -11,10 +11,15 @@ export function quoted(text: string): string {
   return `"${text.replace(/\\/g, '\\\\').replace(/"/g, '\\"').replace(/\n/g, '\\n')}"`;
 }
 
+/** The name of a label, as PromQL reads it. */
+export function labelText(label: string): string {
+  return PLAIN_LABEL.test(label) ? label : quoted(label);
+}
+
 /** Labels as a selector: `name{a="b"}`. */
 export function seriesText(labels: Labels): string {
   const { __name__: name, ...rest } = labels;
-  const pairs = Object.entries(rest).map(([label, value]) => `${PLAIN_LABEL.test(label) ? label : quoted(label)}=${quoted(value)}`);
+  const pairs = Object.entries(rest).map(([label, value]) => `${labelText(label)}=${quoted(value)}`);
   if (name !== undefined && !PLAIN_NAME.test(name)) pairs.unshift(quoted(name));
   const plain = name !== undefined && PLAIN_NAME.test(name) ? name : '';
   return pairs.length > 0 || plain === '' ? `${plain}{${pairs.join(', ')}}` : plain;

@@ -18,6 +18,8 @@ import { editorTheme } from './editortheme';
 
 interface Properties {
   label: string;
+  /** What stands there while it is empty. */
+  hint?: string;
   /** The text; the editor takes it over when it or `revision` changes, not while somebody types. */
   text: string;
   /** Changes where the text is set anew, be it the same. */
@@ -68,7 +70,7 @@ async function check(view: EditorView): Promise<Diagnostic[]> {
   return outcome.ok || outcome.status !== 400 ? [] : [located(doc, outcome.text)];
 }
 
-export function Editor({ label, text, revision, onText, onRun }: Properties) {
+export function Editor({ label, hint = 'PromQL, such as rate(http_requests_total[5m])', text, revision, onText, onRun }: Properties) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const latest = useRef({ onText, onRun });
@@ -81,7 +83,7 @@ export function Editor({ label, text, revision, onText, onRun }: Properties) {
       doc: text,
       extensions: [
         history(), drawSelection(), bracketMatching(), closeBrackets(), EditorView.lineWrapping,
-        placeholder('PromQL, such as rate(http_requests_total[5m])'),
+        placeholder(hint),
         autocompletion({ icons: false }), promql.asExtension(), syntaxHighlighting(highlighting),
         linter(check, { delay: 400 }),
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap]),

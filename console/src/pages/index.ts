@@ -2,6 +2,8 @@
 // makes its route, its link and its key (`g`, then the letter).
 
 import type { ComponentType } from 'preact';
+import { CardinalityPage } from './cardinality';
+import { QueriesPage } from './queries';
 import { QueryPage } from './query';
 
 export interface Page {
@@ -14,4 +16,6 @@ export interface Page {
 
 export const PAGES: Page[] = [
   { name: 'query', title: 'Query', key: 'q', view: QueryPage },
+  { name: 'cardinality', title: 'Cardinality', key: 'c', view: CardinalityPage },
+  { name: 'queries', title: 'Queries', key: 'u', view: QueriesPage },
 ];

@@ -1,0 +1,64 @@
+// The selector that the page counts, with what it would match while it is typed.
+
+import { useEffect, useState } from 'preact/hooks';
+import { api, session } from '../../api';
+import { Editor } from '../../components/editor';
+import { count } from '../../format';
+import { setParams } from '../../route';
+import type { Tsdb } from './lists';
+
+const WAIT_MS = 400;
+
+interface Said {
+  of: string;
+  text: string;
+  isError: boolean;
+}
+
+/** What `draft` would match; null until the server has said so. */
+function useMatches(draft: string, shown: string): Said | null {
+  const [said, setSaid] = useState<Said | null>(null);
+  const login = session.value;
+  useEffect(() => {
+    if (draft === '' || draft === shown) return;
+    const abort = new AbortController();
+    const timer = setTimeout(async () => {
+      const outcome = await api<Tsdb>('status/tsdb', { 'match[]': draft, limit: 1 }, { signal: abort.signal });
+      if (abort.signal.aborted) return;
+      const text = outcome.ok ? `Would match ${count(outcome.data.totalSeries)} series; Enter shows them.` : outcome.text;
+      setSaid({ of: draft, text, isError: !outcome.ok });
+    }, WAIT_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [draft, shown, login]);
+  return said?.of === draft && draft !== shown ? said : null;
+}
+
+export function Filter({ filter, total }: { filter: string; total: number | null }) {
+  const [draft, setDraft] = useState(filter);
+  const [revision, setRevision] = useState(0);
+  useEffect(() => setDraft(filter), [filter]);
+  const text = draft.trim();
+  const said = useMatches(text, filter);
+  const shown = filter === '' ? 'All series that you may read are counted.' : total === null ? '' : `Matches ${count(total)} series.`;
+  const show = () => setParams({ match: text || null });
+  const clear = () => {
+    setDraft('');
+    setRevision(revision + 1);
+    setParams({ match: null });
+  };
+  return (
+    <div class="filter">
+      <div class="query">
+        <div class="line">
+          <Editor label="Filter" hint='A selector, such as {job="api"}; empty: all series' text={filter} revision={revision} onText={setDraft} onRun={show} />
+          {(filter !== '' || text !== '') && <button type="button" class="quiet" onClick={clear}>Clear</button>}
+          <button type="button" class={text === filter ? '' : 'primary'} onClick={show}>Show</button>
+        </div>
+      </div>
+      <p class={said?.isError ? 'error' : 'hint'} role="status">{said?.text ?? (text === filter ? shown : text === '' ? 'Enter shows all series.' : 'Counting...')}</p>
+    </div>
+  );
+}

@@ -1,0 +1,91 @@
+// The Cardinality page: which metrics and labels the series come from. In the address:
+//   match  a selector: only series that match are counted
+//   focus  a label whose values are counted
+//   top    the length of each list
+
+import { useEffect, useState } from 'preact/hooks';
+import { useAnswer } from '../../ask';
+import { Busy, Empty, ErrorBox } from '../../components/notice';
+import { labelNames } from '../../components/names';
+import { timeText } from '../../clock';
+import { count } from '../../format';
+import { params, setParams } from '../../route';
+import { Filter } from './filter';
+import { Lists, type Tsdb } from './lists';
+import './cardinality.css';
+
+const LENGTHS = ['10', '20', '50', '100', '1000'];
+
+function Heads({ data }: { data: Tsdb | null }) {
+  const head = data?.headStats;
+  const isEmpty = !head || head.minTime > head.maxTime;
+  const figures: [string, string][] = [
+    ['Series', head ? count(head.numSeries) : ''],
+    ['Pairs of label and value', head ? count(head.numLabelPairs) : ''],
+    ['Chunks in memory', head ? count(head.chunkCount) : ''],
+    ['Oldest sample', isEmpty ? '' : timeText(head.minTime)],
+    ['Newest sample', isEmpty ? '' : timeText(head.maxTime)],
+  ];
+  return <dl class="heads">{figures.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value || '\u2013'}</dd></div>)}</dl>;
+}
+
+function Bar({ focus, top, again }: { focus: string; top: string; again: () => void }) {
+  const [labels, setLabels] = useState<string[]>([]);
+  const complete = () => void labelNames().then(setLabels);
+  const box = useState(() => ({ current: null as HTMLInputElement | null }))[0];
+  useEffect(() => { if (box.current) box.current.value = focus; }, [focus]);
+  return (
+    <div class="bar">
+      <label class="inline">Values of label
+        <input ref={box} list="labels" defaultValue={focus} placeholder="none" onFocus={complete} autocomplete="off"
+          onChange={(event) => setParams({ focus: event.currentTarget.value.trim() || null })} />
+        <datalist id="labels">{labels.map((one) => <option key={one} value={one} />)}</datalist>
+      </label>
+      <label class="inline">Rows
+        <select value={top} onChange={(event) => setParams({ top: event.currentTarget.value === '10' ? null : event.currentTarget.value })}>
+          {[...new Set([...LENGTHS, top])].map((one) => <option key={one} value={one}>{one}</option>)}
+        </select>
+      </label>
+      <span class="gap" />
+      <button type="button" onClick={again}>Count again</button>
+    </div>
+  );
+}
+
+function Nothing({ filter }: { filter: string }) {
+  if (filter !== '') {
+    return (
+      <Empty title="No series match">
+        <p>Nothing is named so, or you may not read it.</p>
+        <button type="button" onClick={() => setParams({ match: null })}>Count all series</button>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No series yet">
+      <p>Write a sample, then count again:</p>
+      <code>curl --data-binary 'room,site=north temp=20.5' {location.origin}/write</code>
+    </Empty>
+  );
+}
+
+export function CardinalityPage() {
+  const filter = params.value.get('match') ?? '';
+  const focus = params.value.get('focus') ?? '';
+  const top = params.value.get('top') ?? '10';
+  const { data, failure, isRunning, again } = useAnswer<Tsdb>('status/tsdb', { 'match[]': filter, focusLabel: focus, topN: top });
+  return (
+    <div class="page cardinality">
+      <h1 class="hidden">Cardinality</h1>
+      <Filter filter={filter} total={failure || isRunning ? null : data?.totalSeries ?? null} />
+      <Bar focus={focus} top={top} again={again} />
+      <section class="card" aria-label="Heads">
+        <Busy on={isRunning} />
+        <Heads data={failure ? null : data} />
+      </section>
+      {failure && <ErrorBox failure={failure} retry={again} />}
+      {!failure && data?.totalSeries === 0 && <Nothing filter={filter} />}
+      {!failure && data !== null && data.totalSeries > 0 && <Lists data={data} filter={filter} focus={focus} />}
+    </div>
+  );
+}

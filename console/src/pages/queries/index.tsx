@@ -1,0 +1,56 @@
+// The Queries page: what runs at the moment, and what took most. In the address:
+//   by   `count`, `average` or `sum`: what the list of ended queries is sorted by
+//   top  its length
+
+import { useAnswer } from '../../ask';
+import { ErrorBox } from '../../components/notice';
+import { params, setParams } from '../../route';
+import { Ended, type Ranking, type Top } from './ended';
+import { Running, type RunningQuery } from './running';
+import './queries.css';
+
+const EVERY_MS = 2000;
+const LENGTHS = ['10', '20', '50', '100', '1000'];
+const RANKINGS: [Ranking, string][] = [['average', 'Slowest'], ['count', 'Most often'], ['sum', 'Longest in all']];
+
+function ranking(): Ranking {
+  const by = params.value.get('by');
+  return by === 'count' || by === 'sum' ? by : 'average';
+}
+
+function EndedSection() {
+  const top = params.value.get('top') ?? '20';
+  const by = ranking();
+  const { data, failure, again } = useAnswer<Top>('status/top_queries', { topN: top }, EVERY_MS);
+  return (
+    <section class="card ended" aria-labelledby="ended">
+      <div class="tabs">
+        <h2 id="ended">Ended</h2>
+        <div role="tablist" aria-label="Order">
+          {RANKINGS.map(([name, title]) => (
+            <button key={name} type="button" role="tab" aria-selected={by === name} onClick={() => setParams({ by: name === 'average' ? null : name })}>{title}</button>
+          ))}
+        </div>
+        <span class="gap" />
+        <label class="inline">Show
+          <select value={top} onChange={(event) => setParams({ top: event.currentTarget.value === '20' ? null : event.currentTarget.value })}>
+            {[...new Set([...LENGTHS, top])].map((one) => <option key={one} value={one}>{one}</option>)}
+          </select>
+        </label>
+      </div>
+      {failure && <ErrorBox failure={failure} retry={again} />}
+      {data && <Ended top={data} by={by} />}
+    </section>
+  );
+}
+
+export function QueriesPage() {
+  const running = useAnswer<RunningQuery[]>('status/active_queries', {}, EVERY_MS);
+  return (
+    <div class="page queries-page">
+      <h1 class="hidden">Queries</h1>
+      <Running answered={running} />
+      <EndedSection />
+    </div>
+  );
+}
