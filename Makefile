@@ -91,7 +91,7 @@ clients: quick $(VENV)/ready $(if $(filter node,$(LEFT_OUT)),,tests/clients/node
 
 # The console in a browser, and its assets built anew.
 console: quick tests/console/node_modules console/node_modules
-	node --test --test-concurrency=1 --test-timeout=300000 tests/console/*.test.mjs
+	node --test --test-concurrency=1 tests/console/*.test.mjs
 
 # The same random commands to Latewood and RedisTimeSeries; LATEWOOD_SEED replays.
 differential: quick $(VENV)/ready
