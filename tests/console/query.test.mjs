@@ -93,8 +93,15 @@ test('dragging zooms, a double click goes back, Shift pans', async () => {
     await page.mouse.up();
   };
   const shown = () => ['from', 'to'].map((name) => Math.round((Number(parameters(page).get(name)) - START) / 30_000));
+  // The address changes first, what is drawn when the answer is there: only that can be dragged.
+  const drawn = async () => {
+    const times = await page.locator('.chart').evaluate((chart) => [chart.dataset.from, chart.dataset.to]);
+    return times.map((time) => Math.round((Number(time) - START) / 30_000));
+  };
+  await becomes(drawn, [0, 20], page);
   await drag(0.25, 0.75);
   await becomes(async () => shown(), [5, 15], page);
+  await becomes(drawn, [5, 15], page);
   await page.keyboard.down('Shift');
   await drag(0.8, 0.3);
   await page.keyboard.up('Shift');

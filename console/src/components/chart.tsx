@@ -189,6 +189,7 @@ export function Chart(properties: Properties) {
   useEffect(() => { plot.current?.setSeries(focus < 0 ? null : focus + 1, { focus: true }); }, [focus]);
   return (
     <div class="chart" ref={box} tabIndex={0} role="img" aria-label={properties.label}
+      data-from={span.from_ms} data-to={span.to_ms}
       style={{ minHeight: `${height}px` }} onKeyDown={(event) => key(event, latest.current)}
       onMouseLeave={() => properties.onCursor(null)} />
   );
