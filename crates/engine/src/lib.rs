@@ -69,7 +69,7 @@ pub use log::{LogHole, Position};
 pub use write::append::{Append, Outcome};
 pub use write::copy::{CopySource, Dump, DumpFault, Restored};
 pub use write::resolved::AppendTo;
-pub use write::scratch::Scratch;
+pub use write::scratch::{LateSample, Scratch};
 
 // Reads.
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};

@@ -22,7 +22,7 @@ use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
 use crate::write::Writer;
 use crate::write::find::SeriesLookup;
-use crate::write::scratch::Scratch;
+use crate::write::scratch::{LateNote, Scratch};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::ops::Range;
@@ -87,7 +87,9 @@ impl Writer {
                 let (append, hash) = (&batch[step.index], step.scratch.hashes[step.index]);
                 match self.find_in(step.state, step.shard, append, found, hash, laps) {
                     SeriesLookup::Here(id) => {
-                        Some(self.append_to(step.state, append, id, policy, laps))
+                        let (index, late) = (step.index, step.late);
+                        let note = LateNote { index, late };
+                        Some(self.append_to((step.state, note), append, id, policy, laps))
                     }
                     // A sample before it may create the series.
                     SeriesLookup::Refused(Refusal::NoSuchKey) if self.core.defaults.compacts() => {
@@ -99,7 +101,10 @@ impl Writer {
                     SeriesLookup::Elsewhere | SeriesLookup::Destination(_) => None,
                 }
             },
-            |index, scratch| self.append_moved(&batch[index], scratch.hashes[index], policy),
+            |note, scratch| {
+                let (append, hash) = (&batch[note.index], scratch.hashes[note.index]);
+                self.append_moved(append, hash, policy, note)
+            },
         )?;
         self.core.index.relieve();
         Ok(position)
@@ -115,7 +120,9 @@ impl Writer {
         append: &Append<'_>,
         hash: u64,
         policy: DuplicatePolicy,
+        note: LateNote<'_>,
     ) -> Result<(Outcome, Position)> {
+        let LateNote { index, late } = note;
         let target = Target {
             key: append.key,
             hash,
@@ -131,7 +138,9 @@ impl Writer {
                     Err(Refusal::Damaged)
                 }
                 SeriesLookup::Here(id) | SeriesLookup::Destination(id) => {
-                    self.append_to(state, append, id, policy, &mut Untimed)
+                    let late = &mut *late;
+                    let note = LateNote { index, late };
+                    self.append_to((state, note), append, id, policy, &mut Untimed)
                 }
                 SeriesLookup::Refused(refusal) => Err(refusal),
                 SeriesLookup::Elsewhere => return None,
@@ -199,7 +208,7 @@ impl Writer {
     #[inline]
     pub(crate) fn append_to(
         &self,
-        state: &mut ShardState,
+        (state, note): (&mut ShardState, LateNote<'_>),
         append: &Append<'_>,
         id: SeriesId,
         default_policy: DuplicatePolicy,
@@ -221,16 +230,18 @@ impl Writer {
             return Err(Refusal::OlderThanFloor);
         }
         let newest = series.newest_or_min();
-        let fate = match series.append(sample, policy, &mut state.sealer) {
-            Ok(fate) => fate,
-            Err(_) => return Err(Refusal::Damaged),
+        let Ok(fate) = series.append(sample, policy, &mut state.sealer) else {
+            return Err(Refusal::Damaged);
         };
         laps.end_around(fate.stage(), &mut state.sealer.inner);
         let linked = series.links().is_some();
         match fate {
             Fate::InOrder => counters.in_order += 1,
             Fate::Late | Fate::Staged | Fate::Duplicate => match append.timestamp.cmp(&newest) {
-                Less => counters.late += 1,
+                Less => {
+                    counters.late += 1;
+                    note.late_by(newest.abs_diff(append.timestamp));
+                }
                 Equal => counters.duplicate += 1,
                 Greater => counters.in_order += 1,
             },

@@ -14,13 +14,14 @@ use crate::observe::stages::{Laps, Stage};
 use crate::series::shard::ShardState;
 use crate::write::Writer;
 use crate::write::append::Outcome;
-use crate::write::scratch::Scratch;
+use crate::write::scratch::{LateNote, LateSample, Scratch};
 use std::ops::Range;
 
 /// One sample under the lock of its shard.
 pub(super) struct Step<'a> {
     pub(super) state: &'a mut ShardState,
     pub(super) scratch: &'a Scratch,
+    pub(super) late: &'a mut Vec<LateSample>,
     pub(super) shard: usize,
     /// The places of the shard's samples in [`Scratch::order`].
     pub(super) places: &'a Range<usize>,
@@ -45,9 +46,10 @@ impl Writer {
         laps: &mut L,
         begin: impl Fn(&mut ShardState, &mut Scratch, &Range<usize>) -> S,
         take: impl Fn(Step<'_>, &S, &mut L) -> Option<Outcome>,
-        alone: impl Fn(usize, &Scratch) -> Result<(Outcome, Position)>,
+        alone: impl Fn(LateNote<'_>, &Scratch) -> Result<(Outcome, Position)>,
     ) -> Result<Position> {
         let mut position = Position::default();
+        let mut late = std::mem::take(&mut scratch.late);
         for shard in 0..self.core.shards.len() {
             let places = scratch.of_shard(shard);
             if places.is_empty() {
@@ -62,6 +64,7 @@ impl Writer {
                 let step = Step {
                     state: &mut state,
                     scratch,
+                    late: &mut late,
                     shard,
                     places: &places,
                     place,
@@ -85,10 +88,12 @@ impl Writer {
         scratch.moved.sort_unstable();
         for moved in 0..scratch.moved.len() {
             let index = scratch.moved[moved] as usize;
-            let (outcome, end) = alone(index, scratch)?;
+            let late = &mut late;
+            let (outcome, end) = alone(LateNote { index, late }, scratch)?;
             scratch.outcomes[index] = outcome;
             position = position.max(end);
         }
+        scratch.late = late;
         Ok(position)
     }
 }

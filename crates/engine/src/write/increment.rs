@@ -18,6 +18,7 @@ use crate::series::shard::ShardState;
 use crate::write::Writer;
 use crate::write::append::{Append, Outcome, Target};
 use crate::write::find::SeriesLookup;
+use crate::write::scratch::LateNote;
 use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
 
 impl Writer {
@@ -81,6 +82,15 @@ impl Writer {
         if append.value.is_nan() {
             return Err(Refusal::SumIsNan);
         }
-        self.append_to(state, &append, id, DuplicatePolicy::Last, &mut Untimed)
+        // An increment is never late.
+        let (index, late) = (0, &mut Vec::new());
+        let note = LateNote { index, late };
+        self.append_to(
+            (state, note),
+            &append,
+            id,
+            DuplicatePolicy::Last,
+            &mut Untimed,
+        )
     }
 }

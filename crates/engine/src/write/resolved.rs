@@ -20,7 +20,7 @@ use crate::observe::stages::{Laps, Stage, Untimed};
 use crate::series::shard::ShardState;
 use crate::write::Writer;
 use crate::write::append::{Append, Outcome};
-use crate::write::scratch::Scratch;
+use crate::write::scratch::{LateNote, Scratch};
 use latewood_model::{DuplicatePolicy, Timestamp};
 use std::sync::Arc;
 
@@ -109,9 +109,11 @@ impl Writer {
                 if overdue_ms.is_some_and(is_due) || is_destination() {
                     return None;
                 }
-                Some(self.append_here(state, append, policy, laps))
+                let (index, late) = (step.index, step.late);
+                let note = LateNote { index, late };
+                Some(self.append_here((state, note), append, policy, laps))
             },
-            |index, _| self.append_with_rules(&batch[index], policy),
+            |note, _| self.append_with_rules(&batch[note.index], policy, note),
         )
     }
 
@@ -119,7 +121,7 @@ impl Writer {
     #[inline]
     fn append_here(
         &self,
-        state: &mut ShardState,
+        (state, note): (&mut ShardState, LateNote<'_>),
         append: &AppendTo<'_>,
         default_policy: DuplicatePolicy,
         laps: &mut impl Laps,
@@ -131,7 +133,7 @@ impl Writer {
             return Err(Refusal::InvalidTimestamp);
         }
         let (append, id) = (append.by_key(), append.series.id);
-        self.append_to(state, &append, id, default_policy, laps)
+        self.append_to((state, note), &append, id, default_policy, laps)
     }
 
     /// Whether the series exists and has the key it had when it was resolved.
@@ -148,6 +150,7 @@ impl Writer {
         &self,
         append: &AppendTo<'_>,
         default_policy: DuplicatePolicy,
+        note: LateNote<'_>,
     ) -> Result<(Outcome, Position)> {
         let SeriesRef { id, key } = append.series;
         loop {
@@ -164,7 +167,7 @@ impl Writer {
             let outcome = match is_current && failed.check(at, at).is_err() {
                 // The rule will write this row once it can.
                 true => Err(Refusal::Damaged),
-                false => self.append_here(&mut state, append, default_policy, &mut Untimed),
+                false => self.append_here((&mut state, note), append, default_policy, &mut Untimed),
             };
             return Ok((outcome, self.core.log_group(&mut state)?));
         }

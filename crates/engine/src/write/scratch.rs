@@ -6,7 +6,7 @@
 //!
 //! Invariants: `order` holds each index of the batch once; the places of a
 //! shard lie together, in the order of the batch. Once grown, nothing is
-//! allocated. Tested by the database's tests.
+//! allocated. Tested by the database's tests, what is late by `tests/db_late.rs`.
 
 use crate::base::refusal::Refusal;
 use crate::keyspace::keys::Keys;
@@ -14,6 +14,31 @@ use crate::observe::stages::{Laps, Stage};
 use crate::write::append::{Append, Outcome};
 use latewood_model::SeriesId;
 use std::ops::Range;
+
+/// A sample of a batch that was accepted and is older than the newest of its series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateSample {
+    /// Its index in the batch.
+    pub index: u32,
+    /// Milliseconds by which the newest sample of its series is newer.
+    pub age_ms: u64,
+}
+
+/// Where a sample that turns out to be late is noted.
+pub(crate) struct LateNote<'a> {
+    pub(crate) index: usize,
+    pub(crate) late: &'a mut Vec<LateSample>,
+}
+
+impl LateNote<'_> {
+    /// Notes that it is late by so much.
+    #[inline]
+    pub(crate) fn late_by(self, age_ms: u64) {
+        // Batches are counted in u32, as in `Scratch::order`.
+        let index = self.index as u32;
+        self.late.push(LateSample { index, age_ms });
+    }
+}
 
 /// Reusable memory of the write path; keep one per thread.
 #[derive(Default)]
@@ -27,6 +52,7 @@ pub struct Scratch {
     /// Batch indexes of samples that are taken alone at the end.
     pub(crate) moved: Vec<u32>,
     pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) late: Vec<LateSample>,
 }
 
 impl Scratch {
@@ -38,6 +64,12 @@ impl Scratch {
     /// The outcomes of the last batch, in its order.
     pub fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
+    }
+
+    /// The late ones among the accepted samples of the last batch, in the order in which they
+    /// were applied.
+    pub fn late(&self) -> &[LateSample] {
+        &self.late
     }
 
     /// Finds the shard of each sample of a batch.
@@ -80,6 +112,7 @@ impl Scratch {
     fn begin(&mut self, shard_count: usize) {
         self.group_by_shard(shard_count);
         self.moved.clear();
+        self.late.clear();
         self.outcomes.clear();
         self.outcomes
             .resize(self.shards.len(), Err(Refusal::NoSuchKey));

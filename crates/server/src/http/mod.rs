@@ -125,6 +125,7 @@ pub(crate) fn run(
         shared: Arc::clone(&shared),
         work,
         certified: None,
+        peer: Context::NOBODY,
     };
     let served = runtime.block_on(serve::serve(context, listeners, stop));
     runtime.shutdown_timeout(STOP_MAX);
@@ -197,6 +198,7 @@ fn status_routes() -> Router<Context> {
         .route("/api/v1/status/runtimeinfo", get(status::runtime))
         .route("/api/v1/status/flags", get(status::flags))
         .route("/api/v1/status/tsdb", get(read::cardinality))
+        .route("/api/v1/status/lateness", get(read::lateness))
         .route("/api/v1/features", get(status::features))
         .route("/api/v1/metadata", get(read::metadata))
         .route("/api/v1/rules", get(status::rules))

@@ -30,11 +30,13 @@ pub(crate) enum Endpoint {
     Flags,
     /// `/api/v1/metadata`.
     Metadata,
+    /// `/api/v1/status/lateness`.
+    Lateness,
 }
 
 impl Endpoint {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Series,
         Self::Labels,
         Self::LabelValues,
@@ -47,6 +49,7 @@ impl Endpoint {
         Self::Cancel,
         Self::Flags,
         Self::Metadata,
+        Self::Lateness,
     ];
 
     /// The name by which it is counted.
@@ -64,6 +67,7 @@ impl Endpoint {
             Self::Cancel => "cancel",
             Self::Flags => "flags",
             Self::Metadata => "metadata",
+            Self::Lateness => "lateness",
         }
     }
 
@@ -76,7 +80,8 @@ impl Endpoint {
             Self::Export | Self::RemoteRead | Self::Query | Self::QueryRange | Self::Cancel => {
                 "ts.mrange"
             }
-            Self::Status => "ping",
+            // Names of metrics and senders need more.
+            Self::Status | Self::Lateness => "ping",
             // Texts of queries are as confidential as the arguments in the slow log.
             Self::Queries => "slowlog|get",
             Self::Flags => "config|get",

@@ -10,6 +10,7 @@ mod browser;
 mod client;
 mod export;
 mod influx;
+mod lateness;
 mod limits;
 mod meanwhile;
 mod memory;

@@ -110,6 +110,7 @@ pub(super) fn memory(text: &mut Text, shared: &Shared, stats: &Stats, memory: &D
         ("blocks", memory.block_bytes),
         ("metadata", memory.metadata_bytes),
         ("senders", shared.protocols.remembered.len_bytes()),
+        ("lateness", shared.observe.lateness.len_bytes()),
     ] {
         text.labelled(&[("part", part)], bytes);
     }
