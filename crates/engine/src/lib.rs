@@ -67,6 +67,7 @@ pub use index::SeriesRef;
 pub use keyspace::creation::Create;
 pub use keyspace::expiry::{ExpireIf, Expiry};
 pub use log::{LogHole, Position};
+pub use series::shard::LateSample;
 pub use write::append::{Append, Outcome};
 pub use write::copy::{CopySource, Dump, DumpFault, Restored};
 pub use write::resolved::AppendTo;

@@ -89,13 +89,16 @@ impl<const SPLIT_BITS: u32> Counts<SPLIT_BITS> {
     }
 }
 
-const fn bucket_of(duration_ns: u64, split_bits: u32) -> usize {
+/// The bucket of a value, where every power of two has `2^split_bits` of them. Below that, each
+/// value has its own.
+pub const fn bucket_of(duration_ns: u64, split_bits: u32) -> usize {
     let exponent = (duration_ns | 1).ilog2();
     let shift = exponent.saturating_sub(split_bits);
     ((shift as usize) << split_bits) + (duration_ns >> shift) as usize
 }
 
-fn longest_in(bucket: usize, split_bits: u32) -> u64 {
+/// The largest value of a bucket.
+pub const fn longest_in(bucket: usize, split_bits: u32) -> u64 {
     let shift = (bucket >> split_bits).saturating_sub(1);
     let lead = (bucket - (shift << split_bits)) as u64;
     ((lead + 1) << shift) - 1

@@ -132,6 +132,8 @@ pub(crate) struct ShardState {
     /// empty.
     pub(crate) restored: Slab<NonZeroU64>,
     pub(crate) counters: Counters,
+    /// Those of the current batch.
+    pub(crate) late: LateSamples,
 }
 
 impl ShardState {
@@ -237,6 +239,52 @@ impl ShardState {
         self.restored.clear();
         self.sources.clear();
         self.destinations = 0;
+    }
+}
+
+/// A sample of a batch that was accepted and is older than the newest of its series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateSample {
+    /// Its index in the batch.
+    pub index: u32,
+    /// Milliseconds by which the newest sample of its series is newer.
+    pub age_ms: u64,
+}
+
+/// The late samples of a batch in a shard. Kept here, those that are not late cost one store.
+#[derive(Default)]
+pub(crate) struct LateSamples {
+    /// The index in the batch of the sample that is taken now.
+    index: u32,
+    noted: Vec<LateSample>,
+}
+
+impl LateSamples {
+    /// Forgets what a batch left that failed.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.noted.clear();
+    }
+
+    /// Begins the sample with this index in a batch, which is counted in u32.
+    #[inline]
+    pub(crate) fn begin(&mut self, index: usize) {
+        self.index = index as u32;
+    }
+
+    /// Notes that this sample is late.
+    #[inline]
+    pub(crate) fn note(&mut self, age_ms: u64) {
+        let index = self.index;
+        self.noted.push(LateSample { index, age_ms });
+    }
+
+    /// Hands over what was noted.
+    #[inline]
+    pub(crate) fn move_to(&mut self, all: &mut Vec<LateSample>) {
+        if !self.noted.is_empty() {
+            all.append(&mut self.noted);
+        }
     }
 }
 

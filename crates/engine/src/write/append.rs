@@ -99,7 +99,7 @@ impl Writer {
                     SeriesLookup::Elsewhere | SeriesLookup::Destination(_) => None,
                 }
             },
-            |index, scratch| self.append_moved(&batch[index], scratch.hashes[index], policy),
+            |index, scratch| self.append_moved(&batch[index], (index, scratch), policy),
         )?;
         self.core.index.relieve();
         Ok(position)
@@ -113,9 +113,10 @@ impl Writer {
     fn append_moved(
         &self,
         append: &Append<'_>,
-        hash: u64,
+        (index, scratch): (usize, &mut Scratch),
         policy: DuplicatePolicy,
     ) -> Result<(Outcome, Position)> {
+        let hash = scratch.hashes[index];
         let target = Target {
             key: append.key,
             hash,
@@ -123,6 +124,7 @@ impl Writer {
             create: append.create,
         };
         self.write_alone(&target, |state, shard, failed| {
+            state.late.begin(index);
             let outcome = match self.find_in(state, shard, append, None, hash, &mut Untimed) {
                 // The rule will write this row once it can.
                 SeriesLookup::Here(_) | SeriesLookup::Destination(_)
@@ -136,6 +138,7 @@ impl Writer {
                 SeriesLookup::Refused(refusal) => Err(refusal),
                 SeriesLookup::Elsewhere => return None,
             };
+            state.late.move_to(&mut scratch.late);
             Some(outcome)
         })
     }
@@ -230,7 +233,10 @@ impl Writer {
         match fate {
             Fate::InOrder => counters.in_order += 1,
             Fate::Late | Fate::Staged | Fate::Duplicate => match append.timestamp.cmp(&newest) {
-                Less => counters.late += 1,
+                Less => {
+                    counters.late += 1;
+                    state.late.note(newest.abs_diff(append.timestamp));
+                }
                 Equal => counters.duplicate += 1,
                 Greater => counters.in_order += 1,
             },

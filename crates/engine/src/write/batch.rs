@@ -45,7 +45,7 @@ impl Writer {
         laps: &mut L,
         begin: impl Fn(&mut ShardState, &mut Scratch, &Range<usize>) -> S,
         take: impl Fn(Step<'_>, &S, &mut L) -> Option<Outcome>,
-        alone: impl Fn(usize, &Scratch) -> Result<(Outcome, Position)>,
+        alone: impl Fn(usize, &mut Scratch) -> Result<(Outcome, Position)>,
     ) -> Result<Position> {
         let mut position = Position::default();
         for shard in 0..self.core.shards.len() {
@@ -56,9 +56,11 @@ impl Writer {
             let mut state = self.core.shards[shard].lock();
             laps.end(Stage::LockWait);
             laps.enter(&mut state.sealer.inner);
+            state.late.clear();
             let begun = begin(&mut state, scratch, &places);
             for place in places.clone() {
                 let index = scratch.order[place] as usize;
+                state.late.begin(index);
                 let step = Step {
                     state: &mut state,
                     scratch,
@@ -78,6 +80,7 @@ impl Writer {
                     position = position.max(self.core.log_group_timed(&mut state, laps)?);
                 }
             }
+            state.late.move_to(&mut scratch.late);
             position = position.max(self.core.log_group_timed(&mut state, laps)?);
             laps.leave(&mut state.sealer.inner);
         }

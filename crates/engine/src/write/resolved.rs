@@ -111,7 +111,7 @@ impl Writer {
                 }
                 Some(self.append_here(state, append, policy, laps))
             },
-            |index, _| self.append_with_rules(&batch[index], policy),
+            |index, scratch| self.append_with_rules(&batch[index], (index, scratch), policy),
         )
     }
 
@@ -147,6 +147,7 @@ impl Writer {
     fn append_with_rules(
         &self,
         append: &AppendTo<'_>,
+        (index, scratch): (usize, &mut Scratch),
         default_policy: DuplicatePolicy,
     ) -> Result<(Outcome, Position)> {
         let SeriesRef { id, key } = append.series;
@@ -160,12 +161,14 @@ impl Writer {
             {
                 continue;
             }
+            state.late.begin(index);
             let (at, is_current) = (append.timestamp, self.is_current(&state, append.series));
             let outcome = match is_current && failed.check(at, at).is_err() {
                 // The rule will write this row once it can.
                 true => Err(Refusal::Damaged),
                 false => self.append_here(&mut state, append, default_policy, &mut Untimed),
             };
+            state.late.move_to(&mut scratch.late);
             return Ok((outcome, self.core.log_group(&mut state)?));
         }
     }

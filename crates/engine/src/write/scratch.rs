@@ -6,11 +6,12 @@
 //!
 //! Invariants: `order` holds each index of the batch once; the places of a
 //! shard lie together, in the order of the batch. Once grown, nothing is
-//! allocated. Tested by the database's tests.
+//! allocated. Tested by the database's tests, what is late by `tests/db_late.rs`.
 
 use crate::base::refusal::Refusal;
 use crate::keyspace::keys::Keys;
 use crate::observe::stages::{Laps, Stage};
+use crate::series::shard::LateSample;
 use crate::write::append::{Append, Outcome};
 use latewood_model::SeriesId;
 use std::ops::Range;
@@ -27,6 +28,7 @@ pub struct Scratch {
     /// Batch indexes of samples that are taken alone at the end.
     pub(crate) moved: Vec<u32>,
     pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) late: Vec<LateSample>,
 }
 
 impl Scratch {
@@ -38,6 +40,12 @@ impl Scratch {
     /// The outcomes of the last batch, in its order.
     pub fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
+    }
+
+    /// The late ones among the accepted samples of the last batch, in the order in which they
+    /// were applied.
+    pub fn late(&self) -> &[LateSample] {
+        &self.late
     }
 
     /// Finds the shard of each sample of a batch.
@@ -80,6 +88,7 @@ impl Scratch {
     fn begin(&mut self, shard_count: usize) {
         self.group_by_shard(shard_count);
         self.moved.clear();
+        self.late.clear();
         self.outcomes.clear();
         self.outcomes
             .resize(self.shards.len(), Err(Refusal::NoSuchKey));

@@ -60,6 +60,14 @@ impl ClientInfo {
         }
     }
 
+    /// The peer's address without its port, or the path of the unix socket.
+    pub(crate) fn address(&self) -> &str {
+        let ends = self.peer.rsplit_once(':');
+        let address = ends.filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        let address = address.map_or(&*self.peer, |(address, _)| address);
+        address.trim_start_matches('[').trim_end_matches(']')
+    }
+
     /// Notes the number of its event loop, its socket's descriptor and whether
     /// that is a unix socket.
     pub(crate) fn served_by(mut self, event_loop: usize, descriptor: i32, is_unix: bool) -> Self {

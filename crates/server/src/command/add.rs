@@ -82,7 +82,12 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
         call.session.wrote(position);
         let has_gone = matches!(scratch.outcomes().first(), Some(Err(Refusal::NoSuchKey)));
         if is_new || !has_gone {
-            call.shared.observe.note_ages(&[append]);
+            let observe = &call.shared.observe;
+            let arrival = observe.note_ages(&[append]);
+            let accepted = scratch.outcomes().iter().filter(|outcome| outcome.is_ok());
+            observe.note_accepted(&arrival, accepted.count() as u64);
+            let sender = (&*call.session.info, &*call.session.permit.user().name);
+            observe.note_late(&arrival, &[append], &scratch, sender);
             break is_new;
         }
     };

@@ -82,10 +82,15 @@ fn answer(
     appends: &[Append<'_>],
     (scratch, timed): (&mut Scratch, Option<&mut Timed>),
 ) {
-    call.shared.observe.note_ages(appends);
+    let arrival = call.shared.observe.note_ages(appends);
     let failed = match call.shared.db.append_timed(appends, scratch, timed) {
         Ok(position) => {
             call.session.wrote(position);
+            let observe = &call.shared.observe;
+            let accepted = scratch.outcomes().iter().filter(|outcome| outcome.is_ok());
+            observe.note_accepted(&arrival, accepted.count() as u64);
+            let sender = (&*call.session.info, &*call.session.permit.user().name);
+            observe.note_late(&arrival, appends, scratch, sender);
             None
         }
         Err(error) => Some(engine_text(&error)),

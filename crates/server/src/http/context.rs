@@ -7,7 +7,11 @@ use super::work::Work;
 use crate::acl::User;
 use crate::intake::Failure;
 use crate::state::Shared;
+use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 /// What a handler has of the server.
@@ -19,9 +23,36 @@ pub(crate) struct Context {
     pub(crate) work: Arc<Work>,
     /// The user whom the certificate of the connection names, if it names one.
     pub(crate) certified: Option<Arc<str>>,
+    /// The address of the peer, in a [`Sending`] request.
+    pub(crate) peer: IpAddr,
+}
+
+/// The address of the peer of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// What a handler of samples has: it knows the peer.
+pub(crate) struct Sending(pub(crate) Context);
+
+impl FromRequestParts<Context> for Sending {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &Context,
+    ) -> Result<Self, Self::Rejection> {
+        let mut context = context.clone();
+        if let Some(Peer(peer)) = parts.extensions.get() {
+            context.peer = *peer;
+        }
+        Ok(Self(context))
+    }
 }
 
 impl Context {
+    /// Where nobody is at the other end.
+    pub(crate) const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
     /// The user that the headers, the parameters or else the certificate names.
     ///
     /// # Errors

@@ -44,6 +44,7 @@ impl Http {
             ),
             work: Arc::new(Work::new(&crate::state::Promql::default())),
             certified: None,
+            peer: Context::NOBODY,
         };
         let service = TowerToHyperService::new(routes(context));
         let mut answers = Vec::new();

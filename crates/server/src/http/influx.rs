@@ -2,14 +2,14 @@
 
 use super::answer::{Answer, json_text};
 use super::body::{BODY_TIME_MAX, Received, receive};
-use super::context::Context;
+use super::context::{Context, Sending};
 use super::short::receive_short;
 use crate::acl::User;
 use crate::intake::Report;
-use crate::observe::Protocol;
+use crate::observe::{Protocol, Route};
 use axum::body::Body;
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::influx::{Decoder, Precision};
@@ -47,7 +47,7 @@ struct Write {
 
 /// `POST /write`.
 pub(super) async fn write_v1(
-    State(context): State<Context>,
+    Sending(context): Sending,
     Query(parameters): Query<V1>,
     headers: HeaderMap,
     body: Body,
@@ -62,7 +62,7 @@ pub(super) async fn write_v1(
 
 /// `POST /api/v2/write`.
 pub(super) async fn write_v2(
-    State(context): State<Context>,
+    Sending(context): Sending,
     Query(parameters): Query<V2>,
     headers: HeaderMap,
     body: Body,
@@ -159,7 +159,8 @@ fn decode(
         scope = value.clone().into_bytes();
         decoder = decoder.with_label(name.as_bytes(), value.as_bytes());
     }
-    let mut intake = context.work.intake(shared, Protocol::Influx, &scope, user);
+    let route = (Protocol::Influx, Route::InfluxHttp);
+    let mut intake = context.work.intake(context, route, &scope, user);
     let inflated = received.pieces(|piece, is_end| decoder.decode(piece, is_end, &mut intake));
     let report = intake.finish();
     let bytes = &shared.protocols.intake.of(Protocol::Influx).bytes;

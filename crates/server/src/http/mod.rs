@@ -127,6 +127,7 @@ pub(crate) fn run(
         shared: Arc::clone(&shared),
         work,
         certified: None,
+        peer: Context::NOBODY,
     };
     let served = runtime.block_on(serve::serve(context, listeners, stop));
     runtime.shutdown_timeout(STOP_MAX);
@@ -212,6 +213,7 @@ fn status_routes() -> Router<Context> {
         .route("/api/v1/status/keys", get(status::keys::keys))
         .route("/api/v1/status/rules", get(status::rules::rules))
         .route("/api/v1/status/tsdb", get(read::cardinality))
+        .route("/api/v1/status/lateness", get(read::lateness))
         .route("/api/v1/features", get(status::features))
         .route("/api/v1/metadata", get(read::metadata))
         .route("/api/v1/rules", get(status::rules))

@@ -5,12 +5,12 @@
 
 use super::answer::{Answer, json_text};
 use super::body::{Received, decoded, receive};
-use super::context::Context;
+use super::context::{Context, Sending};
 use crate::acl::User;
 use crate::intake::Report;
-use crate::observe::Protocol;
+use crate::observe::{Protocol, Route};
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::Query;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::opentsdb::{Writer, json};
@@ -29,7 +29,7 @@ pub(super) struct Parameters {
 
 /// `POST /api/put`.
 pub(super) async fn put(
-    State(context): State<Context>,
+    Sending(context): Sending,
     Query(parameters): Query<Parameters>,
     headers: HeaderMap,
     body: Body,
@@ -66,7 +66,8 @@ fn decode(
             ));
         }
     };
-    let mut intake = context.work.intake(shared, Protocol::OpenTsdb, b"", user);
+    let route = (Protocol::OpenTsdb, Route::OpenTsdbHttp);
+    let mut intake = context.work.intake(context, route, b"", user);
     let mut writer = Writer::new();
     for (number, point) in (1..).zip(&points) {
         json::put(&mut writer, point, number, &mut intake);

@@ -6,12 +6,11 @@
 
 use super::answer::Answer;
 use super::body::{Received, decoded, receive};
-use super::context::Context;
+use super::context::{Context, Sending};
 use crate::acl::User;
 use crate::intake::Report;
-use crate::observe::Protocol;
+use crate::observe::{Protocol, Route};
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::otlp::{self, Decoder, Encoding};
@@ -29,11 +28,7 @@ const UNAVAILABLE: i32 = 14;
 const UNAUTHENTICATED: i32 = 16;
 
 /// `POST /v1/metrics`.
-pub(super) async fn metrics(
-    State(context): State<Context>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
+pub(super) async fn metrics(Sending(context): Sending, headers: HeaderMap, body: Body) -> Response {
     let Some(encoding) = encoding(&headers) else {
         let text = "Content-Type must be application/x-protobuf or application/json";
         return Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
@@ -93,7 +88,8 @@ fn decode(
         false => None,
     };
     let request = otlp::read(encoding, &body).map_err(Answer::bad)?;
-    let mut intake = context.work.intake(shared, Protocol::Otlp, b"", user);
+    let route = (Protocol::Otlp, Route::Otlp);
+    let mut intake = context.work.intake(context, route, b"", user);
     Decoder::new().decode(&request, &mut intake);
     let report = intake.finish();
     context.work.keep(Protocol::Otlp, Vec::new(), intake);

@@ -8,12 +8,11 @@
 
 use super::answer::Answer;
 use super::body::{Encoding, Received, receive};
-use super::context::Context;
+use super::context::{Context, Sending};
 use crate::acl::User;
 use crate::intake::Report;
-use crate::observe::Protocol;
+use crate::observe::{Protocol, Route};
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::prometheus::exposition;
@@ -25,11 +24,7 @@ use std::sync::atomic::Ordering;
 const TOLD_MAX: usize = 10;
 
 /// `POST /api/v1/write`.
-pub(super) async fn write(
-    State(context): State<Context>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
+pub(super) async fn write(Sending(context): Sending, headers: HeaderMap, body: Body) -> Response {
     let version = match version(&headers) {
         Ok(version) => version,
         Err(answer) => return answer.into_response(),
@@ -55,7 +50,7 @@ pub(super) async fn write(
 
 /// `POST /api/v1/import/prometheus`.
 pub(super) async fn import(
-    State(context): State<Context>,
+    Sending(context): Sending,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
@@ -101,9 +96,8 @@ fn read_message(
     let shared = &context.shared;
     let bytes = &shared.protocols.intake.of(Protocol::Prometheus).bytes;
     bytes.fetch_add(message.len() as u64, Ordering::Relaxed);
-    let mut intake = context
-        .work
-        .intake(shared, Protocol::Prometheus, WRITE, user);
+    let route = (Protocol::Prometheus, Route::RemoteWrite);
+    let mut intake = context.work.intake(context, route, WRITE, user);
     let decoded = Decoder::new().decode(version, &message, &mut intake);
     let report = intake.finish();
     context
@@ -123,9 +117,8 @@ fn read_text(
     received: &Received,
 ) -> (Report, Result<(), Answer>) {
     let shared = &context.shared;
-    let mut intake = context
-        .work
-        .intake(shared, Protocol::Prometheus, TEXT, user);
+    let route = (Protocol::Prometheus, Route::TextImport);
+    let mut intake = context.work.intake(context, route, TEXT, user);
     let mut decoder = exposition::Decoder::new();
     let inflated = received.pieces(|piece, is_end| decoder.decode(piece, is_end, &mut intake));
     let report = intake.finish();

@@ -1,12 +1,14 @@
 //! Connections: accepted within limits, served, ended.
 
-use super::context::Context;
+use super::context::{Context, Peer};
 use super::refusal::Explained;
 use super::stall::{STALL_MAX, Unstalled};
 use super::{Listeners, routes};
 use crate::base::clock::now_ms;
 use crate::state::{Runtime, Shared};
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -171,7 +173,8 @@ async fn run(
     let is_taken = Arc::new(AtomicBool::new(false));
     let stream = Explained::new(Unstalled::new(stream, STALL_MAX), Arc::clone(&is_taken));
     let router = TowerToHyperService::new(router);
-    let service = service_fn(move |request| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Peer(peer.ip()));
         is_taken.store(true, Ordering::Relaxed);
         router.call(request)
     });

@@ -1,13 +1,14 @@
 //! Threads, permits and intakes for requests, each bounded.
 
+use super::context::Context;
 use super::metrics::MemoryByPart;
 use super::permits::Permits;
 use super::read::promql::Registry;
 use crate::acl::User;
 use crate::acl::log::HTTP;
 use crate::intake::{EngineIntake, InPause};
-use crate::observe::Protocol;
-use crate::state::{Promql, Shared};
+use crate::observe::{Protocol, Route};
+use crate::state::Promql;
 use latewood_promql::engine::Pool;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -77,15 +78,27 @@ impl Work {
         2 * self.threads + self.query_threads + CONTROL_THREADS + 1
     }
 
-    /// An intake for a request of `user`. Those who may write everywhere share
+    /// An intake for a request of `user` by `route`. Those who may write everywhere share
     /// intakes, which know the series of earlier requests; `label` tells apart
     /// requests whose series differ though their lines are alike.
     pub(crate) fn intake(
         &self,
-        shared: &Arc<Shared>,
-        protocol: Protocol,
+        context: &Context,
+        (protocol, route): (Protocol, Route),
         label: &[u8],
         user: Arc<User>,
+    ) -> EngineIntake {
+        let mut intake = self.intake_of(context, (protocol, route), label, &user);
+        intake.sent_by(context.peer, &user.name);
+        intake
+    }
+
+    fn intake_of(
+        &self,
+        context: &Context,
+        (protocol, route): (Protocol, Route),
+        label: &[u8],
+        user: &Arc<User>,
     ) -> EngineIntake {
         if user.adds_anywhere {
             let mut kept = self.kept.lock();
@@ -97,10 +110,10 @@ impl Work {
             }
         }
         EngineIntake::new(
-            Arc::clone(shared),
-            protocol,
+            Arc::clone(&context.shared),
+            (protocol, route),
             HTTP,
-            Some(user),
+            Some(Arc::clone(user)),
             InPause::Refuse,
         )
     }

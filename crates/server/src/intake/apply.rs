@@ -2,11 +2,13 @@
 
 use super::pause::enter;
 use super::report::shown;
-use super::{EngineIntake, Failure, Pending, Place, ToCome};
+use super::senders::Waited;
+use super::{EngineIntake, Failure, Pending, Place, ToCome, key_of};
 use crate::messaging::ADD_EVENT;
 use crate::messaging::Class;
 use crate::observe::Limit;
 use latewood_engine::{Append, AppendTo, Create, Outcome, Position, Refusal, Scratch};
+use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_model::{Labels, SeriesOptions};
 use latewood_wire::intake::{Moment, Reason, Refused, Slot};
 use latewood_wire::series_name::SeriesName;
@@ -20,6 +22,7 @@ impl EngineIntake {
         if !self.fresh.is_empty() {
             self.apply_fresh();
         }
+        self.senders.applied();
     }
 
     /// Waits for the disk where the server promises that.
@@ -63,6 +66,7 @@ impl EngineIntake {
             Ok(position) => {
                 self.report.position = self.report.position.max(position);
                 let scratch = std::mem::take(&mut self.scratch);
+                self.count_late(Waited::Known, &waiting, &scratch);
                 self.note_outcomes(&waiting, &scratch);
                 self.scratch = scratch;
             }
@@ -105,12 +109,14 @@ impl EngineIntake {
     fn apply_fresh(&mut self) {
         let waiting = std::mem::take(&mut self.fresh);
         // What was found stale comes on top of what waited.
-        for part in waiting.chunks(latewood_model::limits::APPEND_BATCH_MAX) {
-            self.apply_fresh_part(part);
+        let parts = waiting.chunks(APPEND_BATCH_MAX);
+        for (number, part) in parts.enumerate() {
+            self.apply_fresh_part(part, number * APPEND_BATCH_MAX);
         }
     }
 
-    fn apply_fresh_part(&mut self, waiting: &[Pending]) {
+    /// Applies those of the fresh ones that begin with number `from`.
+    fn apply_fresh_part(&mut self, waiting: &[Pending], from: usize) {
         let batch = waiting.iter().map(|pending| {
             let (key, create) = match &self.series[pending.slot as usize].place {
                 Place::ToCome(new) => (&*new.key, Create::With(&new.options)),
@@ -151,6 +157,7 @@ impl EngineIntake {
         }
         drop(pass);
         drop(batch);
+        self.count_late(Waited::Fresh(from), waiting, &self.scratch);
         for (index, pending) in waiting.iter().enumerate() {
             let outcome = self.scratch.outcomes()[index];
             self.note(pending, outcome);
@@ -258,12 +265,5 @@ impl EngineIntake {
         };
         let key = name.key().into();
         Ok(Place::ToCome(Box::new(ToCome { key, options })))
-    }
-}
-
-fn key_of(place: &Place) -> &[u8] {
-    match place {
-        Place::There(series) => &series.key,
-        Place::ToCome(new) => &new.key,
     }
 }

@@ -18,6 +18,7 @@ mod apply;
 mod pause;
 mod remembered;
 mod report;
+mod senders;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +28,7 @@ pub(crate) use report::{Failure, Report};
 
 use crate::acl::{Denied, User};
 use crate::base::clock::now_ms;
-use crate::observe::Protocol;
+use crate::observe::{Protocol, Route};
 use crate::state::Shared;
 use latewood_engine::{Scratch, SeriesRef, prefetch};
 use latewood_model::SeriesOptions;
@@ -69,6 +70,7 @@ pub(crate) struct EngineIntake {
     known: Vec<Pending>,
     /// Samples of series that may have to be created.
     fresh: Vec<Pending>,
+    senders: senders::Senders,
     scratch: Scratch,
     report: Report,
     now_ms: i64,
@@ -108,6 +110,14 @@ impl Place {
     }
 }
 
+/// The key of a series that was met.
+fn key_of(place: &Place) -> &[u8] {
+    match place {
+        Place::There(series) => &series.key,
+        Place::ToCome(new) => &new.key,
+    }
+}
+
 /// A sample that waits for its batch.
 #[derive(Clone, Copy)]
 struct Pending {
@@ -119,10 +129,11 @@ struct Pending {
 
 impl EngineIntake {
     /// An intake for what `user` sends by `protocol`; without a user, all is
-    /// allowed. `sender` is how ACL LOG shows it, `in_pause` what it does then.
+    /// allowed. `sender` is how ACL LOG shows it, `in_pause` what it does then. Who sends is told by
+    /// [`EngineIntake::sent_by`].
     pub(crate) fn new(
         shared: Arc<Shared>,
-        protocol: Protocol,
+        (protocol, route): (Protocol, Route),
         sender: &'static str,
         user: Option<Arc<User>>,
         in_pause: InPause,
@@ -140,6 +151,7 @@ impl EngineIntake {
             is_full: false,
             known: Vec::new(),
             fresh: Vec::new(),
+            senders: senders::Senders::new(route),
             scratch: Scratch::new(),
             report: Report::default(),
             now_ms: 0,
@@ -173,6 +185,9 @@ impl EngineIntake {
         let counters = self.shared.protocols.intake.of(self.protocol);
         report.count(counters);
         report.warn(counters, self.protocol, self.now_ms);
+        let lateness = &self.shared.observe.lateness;
+        let route = self.senders.route();
+        lateness.arrived(route, report.samples, &report.ages, self.now_ms);
         report
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 fn intake(shared: &Arc<Shared>) -> EngineIntake {
     EngineIntake::new(
         Arc::clone(shared),
-        Protocol::Influx,
+        (Protocol::Influx, Route::InfluxTcp),
         "influx",
         None,
         InPause::Wait,
@@ -213,7 +213,7 @@ fn a_user_writes_only_where_it_may() {
     let (sender, user) = ("influx", Some(Arc::new(user)));
     let mut intake = EngineIntake::new(
         Arc::clone(&shared),
-        Protocol::Influx,
+        (Protocol::Influx, Route::InfluxTcp),
         sender,
         user,
         InPause::Wait,
@@ -375,4 +375,30 @@ fn what_all_senders_are_remembered_by_is_bounded_and_given_back() {
     }
     drop(intakes);
     assert_eq!(shared.protocols.remembered.len_bytes(), 0);
+}
+
+#[test]
+fn late_samples_of_one_batch_belong_to_who_sent_them() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    let mut newest = 0;
+    for round in 0..3 {
+        // The first round creates the series; each has the senders in turn.
+        for (sender, count) in [(1, 3), (2, 5), (1, 2), (3, 0), (2, 1)] {
+            intake.sent_by([10, 0, 0, sender].into(), b"me");
+            newest += 1_000;
+            bring(&mut intake, "m", at(newest), 1.0, 1);
+            for back in 1..=count {
+                bring(&mut intake, "m", at(newest - back), 1.0, 1);
+            }
+        }
+        assert_eq!(intake.finish().samples, 16, "round {round}");
+    }
+    let lateness = &shared.observe.lateness;
+    let (rows, others) = lateness.senders(now_ms(), 2);
+    let rows: Vec<_> = rows.iter().map(|row| (&*row.name, row.sum.late)).collect();
+    assert_eq!(rows, [(&b"me 10.0.0.2"[..], 18), (&b"me 10.0.0.1"[..], 15)]);
+    assert_eq!(others.late, 0);
+    let sum = lateness.sum(now_ms(), 2);
+    assert_eq!((sum.samples, sum.late, sum.max_ms), (48, 33, 5));
 }

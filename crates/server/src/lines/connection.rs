@@ -1,13 +1,13 @@
 //! One connection: what arrives is a batch, and the answers go back.
 
-use super::speaker::{Next, Speaker, intake_of};
+use super::speaker::{Next, Speaker, intake_from};
 use crate::acl::User;
 use crate::observe::Protocol;
 use crate::state::Shared;
 use latewood_tls::rustls::{ServerConnection, StreamOwned};
 use latewood_tls::{InForce, common_name};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -111,7 +111,7 @@ impl Sender {
 pub(super) fn serve_plain(
     mut stream: TcpStream,
     shared: &Arc<Shared>,
-    source: (Protocol, &LastRead),
+    source: (Protocol, IpAddr, &LastRead),
     speaker: Box<dyn Speaker>,
 ) -> io::Result<()> {
     set_timeouts(&stream, shared)?;
@@ -127,7 +127,7 @@ pub(super) fn serve_tls(
     mut stream: TcpStream,
     tls: InForce,
     shared: &Arc<Shared>,
-    (protocol, last_read): (Protocol, &LastRead),
+    (protocol, address, last_read): (Protocol, IpAddr, &LastRead),
     speaker: Box<dyn Speaker>,
 ) -> io::Result<()> {
     let mut config = (*tls.config).clone();
@@ -154,7 +154,8 @@ pub(super) fn serve_tls(
     };
     set_timeouts(&stream, shared)?;
     let mut stream = StreamOwned::new(session, stream);
-    let served = serve(&mut stream, shared, (protocol, last_read), &sender, speaker);
+    let source = (protocol, address, last_read);
+    let served = serve(&mut stream, shared, source, &sender, speaker);
     // So that the peer can tell an end from a cut; it may be gone already.
     stream.conn.send_close_notify();
     let _ = stream.conn.write_tls(&mut stream.sock);
@@ -199,7 +200,7 @@ fn is_http(bytes: &[u8]) -> bool {
 fn serve(
     stream: &mut (impl Read + Write),
     shared: &Arc<Shared>,
-    (protocol, last_read): (Protocol, &LastRead),
+    (protocol, address, last_read): (Protocol, IpAddr, &LastRead),
     sender: &Sender,
     mut speaker: Box<dyn Speaker>,
 ) -> io::Result<()> {
@@ -208,7 +209,7 @@ fn serve(
         let user = sender
             .user(shared)
             .ok_or_else(|| io::Error::other(NO_USER))?;
-        Ok::<_, io::Error>(intake_of(shared, protocol, user))
+        Ok::<_, io::Error>(intake_from(shared, protocol, user, address))
     };
     let (mut epoch, mut intake_now) = (users.epoch(), intake()?);
     // Pages that no sender fills are not taken from the system.
@@ -298,7 +299,7 @@ mod tests {
             let last_read = LastRead::ago(Duration::from_secs(3600));
             let mut stream = Sent(Cursor::new(sent.into()));
             let speaker = Box::new(ByLine::new(Telnet::default()));
-            let source = (Protocol::OpenTsdb, &last_read);
+            let source = (Protocol::OpenTsdb, IpAddr::from([127, 0, 0, 1]), &last_read);
             serve(&mut stream, &shared, source, &Sender::Anybody, speaker).unwrap();
             let silent = last_read.elapsed() > Duration::from_secs(3000);
             assert_eq!(silent, is_silent, "{sent}");
@@ -315,7 +316,7 @@ mod tests {
             let sender = threads.spawn(|| {
                 let mut stream = Sent(Cursor::new("put a".into()));
                 let speaker = Box::new(ByLine::new(Telnet::default()));
-                let source = (Protocol::OpenTsdb, &last_read);
+                let source = (Protocol::OpenTsdb, IpAddr::from([127, 0, 0, 1]), &last_read);
                 serve(&mut stream, &shared, source, &Sender::Anybody, speaker)
             });
             while last_read.after_ms.load(Ordering::Relaxed) != u64::MAX {

@@ -5,8 +5,9 @@
 //! it comes here; while a batch waits for memory or for the disk, that may be.
 
 use super::speaker::{intake_of, is_barred};
+use crate::acl::DEFAULT;
 use crate::intake::EngineIntake;
-use crate::observe::Protocol;
+use crate::observe::{Protocol, Route};
 use crate::state::Shared;
 use latewood_wire::influx::{Decoder, Precision};
 use latewood_wire::intake::{Intake, Reason};
@@ -41,7 +42,7 @@ pub(super) fn serve(
     let users = &shared.runtime.users;
     let intake = || {
         let user = shared.runtime.users.default_user();
-        intake_of(shared, Protocol::Influx, user)
+        intake_of(shared, (Protocol::Influx, Route::InfluxUdp), user)
     };
     let (mut epoch, mut intake_now) = (users.epoch(), intake());
     let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
@@ -101,6 +102,7 @@ fn batch(
             intake.refuse(1, Reason::Permission, text);
             continue;
         }
+        intake.sent_by(peer.ip(), DEFAULT);
         // Lines are counted in each datagram.
         Decoder::new(precision).decode(&buffer[..bytes], true, intake);
         let counters = shared.protocols.intake.of(Protocol::Influx);

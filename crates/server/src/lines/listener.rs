@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -293,6 +293,9 @@ fn spawn(
     let socket = SockRef::from(&stream);
     socket.set_tcp_nodelay(true)?;
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
+    // A peer that has gone already sends nothing.
+    let address = stream.peer_addr().map(|peer| peer.ip());
+    let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let number = open.numbers.fetch_add(1, Ordering::Relaxed);
     let last_read = LastRead::default();
     let connected = Connected {
@@ -311,7 +314,7 @@ fn spawn(
         let counters = shared.protocols.lines.of(protocol);
         counters.open.fetch_add(1, Ordering::Relaxed);
         guarded(&shared, || {
-            let source = (protocol, &last_read);
+            let source = (protocol, address, &last_read);
             let served = match tls {
                 None => connection::serve_plain(stream, &shared, source, speaker),
                 Some(tls) => connection::serve_tls(stream, tls, &shared, source, speaker),

@@ -3,10 +3,10 @@
 
 use crate::acl::User;
 use crate::intake::{EngineIntake, InPause, Report};
-use crate::observe::Protocol;
+use crate::observe::{Protocol, Route};
 use crate::state::Shared;
 use latewood_wire::intake::{Intake, Reason};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -47,9 +47,30 @@ pub(super) enum Next {
 
 /// An intake for what comes with the rights that `user` has now; during CLIENT
 /// PAUSE it waits.
-pub(super) fn intake_of(shared: &Arc<Shared>, protocol: Protocol, user: Arc<User>) -> EngineIntake {
-    let shared = Arc::clone(shared);
-    EngineIntake::new(shared, protocol, protocol.name(), Some(user), InPause::Wait)
+pub(super) fn intake_of(
+    shared: &Arc<Shared>,
+    (protocol, route): (Protocol, Route),
+    user: Arc<User>,
+) -> EngineIntake {
+    let (shared, name) = (Arc::clone(shared), protocol.name());
+    EngineIntake::new(shared, (protocol, route), name, Some(user), InPause::Wait)
+}
+
+/// The same for a connection from `address`.
+pub(super) fn intake_from(
+    shared: &Arc<Shared>,
+    protocol: Protocol,
+    user: Arc<User>,
+    address: IpAddr,
+) -> EngineIntake {
+    let route = match protocol {
+        Protocol::OpenTsdb => Route::OpenTsdbTcp,
+        Protocol::Akumuli => Route::Akumuli,
+        _ => Route::InfluxTcp,
+    };
+    let mut intake = intake_of(shared, (protocol, route), Arc::clone(&user));
+    intake.sent_by(address, &user.name);
+    intake
 }
 
 /// Refuses line `number`, of which only `rest` has come: the end of a value or

@@ -169,12 +169,15 @@ impl<'a> Group<'a> {
             reply: Reply::new(out, session.protocol),
             adds_failed: 0,
         };
-        let mut refused = 0;
-        shared.observe.note_ages(&self.appends);
+        let (mut applied, mut refused) = (0, 0);
+        let arrival = shared.observe.note_ages(&self.appends);
         for batch in self.appends.chunks(APPEND_BATCH_MAX) {
             match shared.db.append_timed(batch, scratch, timed.as_mut()) {
                 Ok(position) => {
                     session.wrote(position);
+                    applied += batch.len() as u64;
+                    let sender = (&*session.info, &*session.permit.user().name);
+                    shared.observe.note_late(&arrival, batch, scratch, sender);
                     if shared.events.is_listening() {
                         tell(shared, batch);
                     }
@@ -198,12 +201,10 @@ impl<'a> Group<'a> {
                 timed.end_for(Stage::Reply, batch.len());
             }
         }
+        shared.observe.note_accepted(&arrival, applied - refused);
         replies.skip_to_sample();
         let adds_failed = replies.adds_failed;
-        if refused > 0 {
-            // The texts of refusals all begin so.
-            shared.observe.errors.note("ERR", refused);
-        }
+        note_refused(shared, refused);
         self.count(shared, session, (begun, adds_failed));
         if let Some(mut timed) = timed {
             timed.end_for(Stage::Reply, 0);
@@ -245,6 +246,13 @@ impl<'a> Group<'a> {
             madds: 0,
             timed: None,
         }
+    }
+}
+
+/// Counts samples of whose refusals the texts all begin alike.
+fn note_refused(shared: &Shared, refused: u64) {
+    if refused > 0 {
+        shared.observe.errors.note("ERR", refused);
     }
 }
 

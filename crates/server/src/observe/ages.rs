@@ -85,6 +85,12 @@ impl AgeCounters {
         self.sum_ms.fetch_add(ages.sum_ms, Ordering::Relaxed);
     }
 
+    /// Forgets all.
+    pub(crate) fn reset(&self) {
+        let counts = self.counts.iter().chain([&self.sum_ms]);
+        counts.for_each(|counter| counter.store(0, Ordering::Relaxed));
+    }
+
     /// How many samples there were up to each bound and older than all, and
     /// the sum of their ages in milliseconds.
     pub(crate) fn read(&self) -> (impl Iterator<Item = u64> + '_, u64) {

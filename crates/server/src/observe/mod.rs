@@ -13,6 +13,7 @@ mod counters;
 mod errors;
 mod intake;
 mod latency;
+mod lateness;
 pub(crate) mod process;
 mod rates;
 pub(crate) mod reads;
@@ -28,6 +29,10 @@ pub(crate) use intake::{IntakeCounters, IntakeFigures, Protocol};
 #[cfg(test)]
 pub(crate) use latency::Delay;
 pub(crate) use latency::{Event, History, Latency};
+pub(crate) use lateness::{
+    BLOCK_MINUTES, LateSum, Lateness, MINUTE_MS, MINUTES, Origin, QUANTILE_ERROR, ROWS_MAX,
+    RankedRow, Route,
+};
 pub(crate) use rates::Rates;
 pub(crate) use reads::{Endpoint, ReadCounters, Reads};
 pub(crate) use refused::{Limit, Refused};
@@ -35,7 +40,7 @@ pub(crate) use slowlog::{SlowEntry, SlowLog, cut};
 
 use crate::base::clock::now_ms;
 use crate::clients::ClientInfo;
-use latewood_engine::Append;
+use latewood_engine::{Append, Scratch};
 use parking_lot::RwLock;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -53,6 +58,8 @@ pub(crate) struct Observe {
     pub(crate) errors: Errors,
     /// Ages of the samples of TS.ADD and TS.MADD.
     pub(crate) ages: AgeCounters,
+    /// How late samples come.
+    pub(crate) lateness: Lateness,
     /// Requests over a limit.
     pub(crate) refused: Refused,
     /// Slow commands.
@@ -65,6 +72,12 @@ pub(crate) struct Observe {
     pub(crate) tracks_durations: AtomicBool,
     /// The percentiles of INFO latencystats.
     pub(crate) percentiles: RwLock<Vec<f64>>,
+}
+
+/// When samples of the Redis port arrived, and how old they were.
+pub(crate) struct Arrival {
+    ages: Ages,
+    now_ms: i64,
 }
 
 /// Samples off the wire that were applied together.
@@ -90,6 +103,7 @@ impl Observe {
             commands: Commands::new(commands),
             errors: Errors::default(),
             ages: AgeCounters::default(),
+            lateness: Lateness::default(),
             refused: Refused::default(),
             slowlog: SlowLog::default(),
             latency: Arc::default(),
@@ -166,12 +180,42 @@ impl Observe {
 
     /// Counts samples by their age.
     #[inline]
-    pub(crate) fn note_ages(&self, batch: &[Append<'_>]) {
+    pub(crate) fn note_ages(&self, batch: &[Append<'_>]) -> Arrival {
         let (mut ages, now_ms) = (Ages::default(), now_ms());
         for append in batch {
             ages.note(now_ms.saturating_sub(append.timestamp));
         }
         self.ages.add(&ages);
+        Arrival { ages, now_ms }
+    }
+
+    /// Counts the late ones of a batch that `client` sent.
+    #[inline]
+    pub(crate) fn note_late(
+        &self,
+        arrival: &Arrival,
+        batch: &[Append<'_>],
+        scratch: &Scratch,
+        (client, user): (&ClientInfo, &[u8]),
+    ) {
+        if scratch.late().is_empty() {
+            return;
+        }
+        let origin = Origin {
+            route: Route::Resp,
+            address: client.address(),
+            user,
+        };
+        let late = scratch.late().iter();
+        let late = late.map(|one| (batch[one.index as usize].key, one.age_ms));
+        self.lateness.late(&origin, arrival.now_ms, late);
+    }
+
+    /// Counts how many of them were accepted.
+    #[inline]
+    pub(crate) fn note_accepted(&self, arrival: &Arrival, samples: u64) {
+        let Arrival { ages, now_ms } = arrival;
+        self.lateness.arrived(Route::Resp, samples, ages, *now_ms);
     }
 
     /// Sets all counters to zero. The slow log and the delays have resets of

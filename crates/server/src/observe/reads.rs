@@ -42,11 +42,13 @@ pub(crate) enum Endpoint {
     Keys,
     /// `/api/v1/status/rules`.
     Rules,
+    /// `/api/v1/status/lateness`.
+    Lateness,
 }
 
 impl Endpoint {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Series,
         Self::Labels,
         Self::LabelValues,
@@ -65,6 +67,7 @@ impl Endpoint {
         Self::Samples,
         Self::Keys,
         Self::Rules,
+        Self::Lateness,
     ];
 
     /// The name by which it is counted.
@@ -88,6 +91,7 @@ impl Endpoint {
             Self::Samples => "samples",
             Self::Keys => "keys",
             Self::Rules => "rules",
+            Self::Lateness => "lateness",
         }
     }
 
@@ -103,7 +107,8 @@ impl Endpoint {
             | Self::QueryRange
             | Self::Explain
             | Self::Cancel => "ts.mrange",
-            Self::Status => "ping",
+            // Names of metrics and senders need more.
+            Self::Status | Self::Lateness => "ping",
             // Texts of queries are as confidential as the arguments in the slow log.
             Self::Queries => "slowlog|get",
             Self::Flags => "config|get",

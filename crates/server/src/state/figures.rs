@@ -53,7 +53,7 @@ impl Shared {
     }
 
     /// Bytes of memory by what they hold.
-    pub(crate) fn memory_by_part(&self, memory: &DbMemory) -> [(&'static str, usize); 10] {
+    pub(crate) fn memory_by_part(&self, memory: &DbMemory) -> [(&'static str, usize); 11] {
         [
             ("tails", memory.series.tail_bytes),
             ("chunks", memory.series.chunk_bytes),
@@ -65,6 +65,7 @@ impl Shared {
             ("blocks", memory.block_bytes),
             ("metadata", memory.metadata_bytes),
             ("senders", self.protocols.remembered.len_bytes()),
+            ("lateness", self.observe.lateness.len_bytes()),
         ]
     }
 

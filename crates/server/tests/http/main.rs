@@ -11,6 +11,7 @@ mod client;
 mod console;
 mod export;
 mod influx;
+mod lateness;
 mod limits;
 mod meanwhile;
 mod memory;

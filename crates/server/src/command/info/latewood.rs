@@ -1,12 +1,25 @@
 //! The section `latewood` of INFO: ingest, settling, the log, recovery.
 
 use super::source::{Source, field};
+use crate::base::clock::now_ms;
 use crate::command::merge::fields;
 use crate::observe::Endpoint;
 use crate::observe::Protocol;
 use crate::state::Shared;
 use latewood_engine::Stats;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+const LATENESS_MINUTES: usize = 60;
+
+/// How late samples came in the last hour.
+fn lateness(text: &mut String, shared: &Shared) {
+    let sum = shared.observe.lateness.sum(now_ms(), LATENESS_MINUTES);
+    field(text, "late_1h_samples", sum.late);
+    field(text, "late_1h_age_p99_ms", sum.age_ms(0.99));
+    field(text, "late_1h_age_max_ms", sum.max_ms);
+    field(text, "late_1h_delay_p99_ms", sum.delay_ms(0.99));
+    field(text, "late_1h_delay_p999_ms", sum.delay_ms(0.999));
+}
 
 pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     let (shared, stats) = (source.shared, source.stats());
@@ -23,6 +36,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "samples_refused", stats.samples_refused);
     limits(text, shared);
     field(text, "late_samples_pending", stats.late_samples_pending);
+    lateness(text, shared);
     field(text, "settles", stats.settles);
     field(text, "settles_failed", stats.settles_failed);
     field(text, "samples_settled", stats.samples_settled);
@@ -39,6 +53,8 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_metadata_bytes", memory.metadata_bytes);
     let remembered = shared.protocols.remembered.len_bytes();
     field(text, "memory_senders_bytes", remembered);
+    let lateness_bytes = shared.observe.lateness.len_bytes();
+    field(text, "memory_lateness_bytes", lateness_bytes);
     let budget = &stats.budget;
     field(text, "memory_budget_bytes", budget.limit_bytes);
     field(text, "memory_anonymous_bytes", budget.used_bytes);

@@ -2,10 +2,14 @@
 
 use super::text::{Kind, Text};
 use super::{Shared, count};
+use crate::base::clock::now_ms;
 use crate::observe::{AGE_BOUNDS_MS, AgeCounters, IntakeCounters, Protocol};
-use crate::observe::{Endpoint, ReadCounters};
+use crate::observe::{Endpoint, ReadCounters, Route};
 use latewood_wire::intake::Reason;
 use std::sync::atomic::AtomicU64;
+
+/// Minutes that the gauges of late samples look back.
+const LATENESS_MINUTES: usize = 60;
 
 /// A counter: its name, what it counts, and where it stands.
 pub(in crate::http) type Row<C> = (&'static str, &'static str, fn(&C) -> &AtomicU64);
@@ -92,6 +96,7 @@ pub(super) fn report(text: &mut Text, shared: &Shared) {
         }
     }
     ages(text, shared);
+    late(text, shared);
 }
 
 /// A family for each row, with a figure of each of `all`, told apart by `label`.
@@ -102,6 +107,36 @@ fn families<C>(text: &mut Text, rows: &[Row<C>], label: &str, all: &[(&str, &C)]
             text.labelled(&[(label, of)], count(counter(counters)));
         }
     }
+}
+
+/// How many were late, and by how much in the last hour.
+fn late(text: &mut Text, shared: &Shared) {
+    let lateness = &shared.observe.lateness;
+    text.family(
+        "intake_late_total",
+        Kind::Counter,
+        "Samples older than the newest of their series.",
+    );
+    for route in Route::ALL {
+        text.labelled(&[("protocol", route.name())], lateness.total(route));
+    }
+    let sum = lateness.sum(now_ms(), LATENESS_MINUTES);
+    text.family(
+        "late_delay_seconds",
+        Kind::Gauge,
+        "Delay after which this share of the samples of the last hour had come.",
+    );
+    for (share, name) in [(0.99, "0.99"), (0.999, "0.999")] {
+        let delay_s = sum.delay_ms(share) as f64 / 1000.0;
+        text.labelled(&[("share", name)], delay_s);
+    }
+    let max_s = sum.max_ms as f64 / 1000.0;
+    text.single(
+        "late_age_max_seconds",
+        Kind::Gauge,
+        "Largest age of a late sample of the last hour.",
+        max_s,
+    );
 }
 
 /// How old samples were when they came.

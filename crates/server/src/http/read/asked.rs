@@ -165,6 +165,11 @@ impl Asked {
         self.user.may_read(self.endpoint.command(), key)
     }
 
+    /// The same with another command.
+    pub(super) fn may_read_by(&self, command: &str, key: &[u8]) -> bool {
+        self.user.may_read(command, key)
+    }
+
     /// Whether that user may run the command of this name.
     pub(super) fn may_run(&self, command: &str) -> bool {
         self.user.may_run(command)

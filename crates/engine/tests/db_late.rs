@@ -1,0 +1,102 @@
+//! Which samples of a batch are late, and by how much, beside a naive count.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod db_support;
+
+use db_support::open;
+use latewood_engine::io::sim::{SimDisk, SimRandom};
+use latewood_engine::{Append, AppendTo, Create, Db, LateSample, Outcome, Scratch, SeriesRef};
+use latewood_model::DuplicatePolicy;
+use std::collections::{BTreeSet, HashMap};
+
+/// The timestamps of each series.
+type Held = HashMap<usize, BTreeSet<i64>>;
+
+/// One sample: its series, timestamp and policy.
+type Sent = (usize, i64, Option<DuplicatePolicy>);
+
+/// What is late of a batch with these outcomes, which are checked against `held` too.
+fn expected(batch: &[Sent], outcomes: &[Outcome], held: &mut Held) -> Vec<LateSample> {
+    let mut late = Vec::new();
+    for (index, ((series, timestamp, policy), outcome)) in batch.iter().zip(outcomes).enumerate() {
+        let held = held.entry(*series).or_default();
+        let is_there = held.contains(timestamp);
+        let is_refused = is_there && *policy == Some(DuplicatePolicy::Block);
+        assert_eq!(outcome.is_err(), is_refused, "{index}");
+        let newest = held.last().copied().unwrap_or(i64::MIN);
+        if !is_refused && *timestamp < newest {
+            let (index, age_ms) = (index as u32, newest.abs_diff(*timestamp));
+            late.push(LateSample { index, age_ms });
+        }
+        held.insert(*timestamp);
+    }
+    late
+}
+
+fn late_of(scratch: &Scratch) -> Vec<LateSample> {
+    let mut late = scratch.late().to_vec();
+    late.sort_by_key(|one| one.index);
+    late
+}
+
+fn by_key(db: &Db, keys: &[Vec<u8>], batch: &[Sent], scratch: &mut Scratch) {
+    let one = |&(series, timestamp, on_duplicate): &Sent| Append {
+        key: &keys[series],
+        timestamp,
+        value: 1.0,
+        on_duplicate,
+        create: Create::Defaults,
+    };
+    let batch: Vec<_> = batch.iter().map(one).collect();
+    db.append(&batch, scratch).unwrap();
+}
+
+fn by_reference(db: &Db, series: &[SeriesRef], batch: &[Sent], scratch: &mut Scratch) {
+    let one = |&(at, timestamp, on_duplicate): &Sent| AppendTo {
+        series: &series[at],
+        timestamp,
+        value: 1.0,
+        on_duplicate,
+    };
+    let batch: Vec<_> = batch.iter().map(one).collect();
+    db.append_resolved(&batch, scratch).unwrap();
+}
+
+#[test]
+fn late_samples_are_told_with_their_age() {
+    let seed = 17;
+    println!("seed {seed}");
+    let random = SimRandom::new(seed);
+    let db = open(&SimDisk::new()).unwrap();
+    let keys: Vec<Vec<u8>> = (0..30).map(|n| format!("key-{n}").into_bytes()).collect();
+    let (mut held, mut scratch, mut all) = (Held::new(), Scratch::new(), 0);
+    for round in 0..300_i64 {
+        let newest = 1_000 + round * 40;
+        let batch: Vec<Sent> = (0..random.below(60))
+            .map(|_| {
+                let back = match random.below(3) {
+                    0 => random.below(1_000) as i64,
+                    _ => random.below(30) as i64,
+                };
+                let policy = match random.below(2) {
+                    0 => Some(DuplicatePolicy::Block),
+                    _ => Some(DuplicatePolicy::Last),
+                };
+                (random.below(30) as usize, newest - back, policy)
+            })
+            .collect();
+        // The first rounds create the series.
+        let is_known = keys.iter().all(|key| db.contains(key));
+        if is_known && random.below(2) == 0 {
+            let series: Vec<_> = keys.iter().map(|key| db.resolve(key).unwrap()).collect();
+            by_reference(&db, &series, &batch, &mut scratch);
+        } else {
+            by_key(&db, &keys, &batch, &mut scratch);
+        }
+        let expected = expected(&batch, scratch.outcomes(), &mut held);
+        assert_eq!(late_of(&scratch), expected, "round {round}");
+        all += expected.len() as u64;
+    }
+    assert!(all > 1_000, "{all}");
+    assert_eq!(db.stats().samples_late, all);
+}

@@ -1,0 +1,299 @@
+//! `GET /api/v1/status/lateness`: how late samples came, by protocol, metric or sender.
+//!
+//! The figures are those of [`crate::observe::Lateness`]. Whoever may run PING sees protocols;
+//! names of metrics need TS.QUERYLABELS, senders CLIENT LIST. Metrics that the user may not read
+//! are part of `others`. The answer is bounded: two hours of minutes, and 64 rows.
+//!
+//! Tested by `tests/http/lateness.rs`.
+
+use super::asked::Asked;
+use super::envelope::respond_in_thread;
+use super::parameters::Parameters;
+use crate::acl::Denied;
+use crate::acl::log::HTTP;
+use crate::base::clock::now_ms;
+use crate::http::answer::Answer;
+use crate::http::context::Context;
+use crate::observe::{
+    AGE_BOUNDS_MS, BLOCK_MINUTES, Endpoint, LateSum, Lateness, MINUTE_MS, MINUTES, Origin,
+    QUANTILE_ERROR, ROWS_MAX, RankedRow, Route,
+};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use latewood_wire::prometheus::time::parse_duration;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+const SPAN_MINUTES: usize = 60;
+const ROWS: usize = 20;
+/// The command for names of metrics, and that for senders.
+const METRIC_COMMAND: &str = "ts.querylabels";
+const SENDER_COMMAND: &str = "client|list";
+const PARAMETERS: [&str; 4] = ["by", "limit", "span", "protocol"];
+
+/// The handler.
+pub(crate) async fn lateness(State(context): State<Context>, request: Request) -> Response {
+    respond_in_thread(&context, Endpoint::Lateness, request, data).await
+}
+
+/// What the rows are about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Protocol,
+    Metric,
+    Sender,
+}
+
+impl By {
+    fn parse(parameters: &Parameters) -> Result<Self, Answer> {
+        match parameters.first("by") {
+            "" | "protocol" => Ok(Self::Protocol),
+            "metric" => Ok(Self::Metric),
+            "sender" => Ok(Self::Sender),
+            _ => Err(Answer::bad("by must be protocol, metric or sender")),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Protocol => "protocol",
+            Self::Metric => "metric",
+            Self::Sender => "sender",
+        }
+    }
+}
+
+fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
+    parameters.only(&PARAMETERS)?;
+    let by = By::parse(parameters)?;
+    let minutes = span_minutes(parameters)?;
+    let limit = limit(parameters)?;
+    let route = route(parameters, by)?;
+    match by {
+        By::Protocol => {}
+        By::Metric => may_run(asked, METRIC_COMMAND)?,
+        By::Sender => may_run(asked, SENDER_COMMAND)?,
+    }
+    let (shared, now_ms) = (asked.shared(), now_ms());
+    let lateness = &shared.observe.lateness;
+    let read = Read::of(lateness, now_ms, minutes, route);
+    let first = now_ms.div_euclid(MINUTE_MS) - minutes as i64 + 1;
+    let mut rows_start = first;
+    let (rows, others) = match by {
+        By::Protocol => (read.protocols(), None),
+        _ => {
+            rows_start = first.div_euclid(BLOCK_MINUTES) * BLOCK_MINUTES;
+            let (rows, others) = match by {
+                By::Sender => lateness.senders(now_ms, minutes),
+                _ => lateness.metrics(now_ms, minutes),
+            };
+            let may_see =
+                |row: &RankedRow| by == By::Sender || asked.may_read_by(METRIC_COMMAND, &row.name);
+            let (rows, others) = top(rows, others, limit, may_see);
+            let rows = rows.iter().map(|row| shown_row(by, row)).collect();
+            (rows, Some(figures(&others, false)))
+        }
+    };
+    let rows: Vec<_> = rows.into_iter().take(limit).collect();
+    Ok(json!({
+        "now": now_ms,
+        "start": first * MINUTE_MS,
+        "spanMs": minutes as i64 * MINUTE_MS,
+        "quantileError": QUANTILE_ERROR,
+        "total": figures(&read.total, true),
+        "by": by.name(),
+        "rowsStart": rows_start * MINUTE_MS,
+        "rows": rows,
+        "others": others,
+        "heatMap": read.heat_map(),
+    }))
+}
+
+fn may_run(asked: &Asked, command: &'static str) -> Result<(), Answer> {
+    if asked.may_run(command) {
+        return Ok(());
+    }
+    let log = &asked.shared().runtime.users.log;
+    let user = asked.user_name();
+    log.note_sender(HTTP, Some(Denied::Command), command.as_bytes(), user);
+    let command = command.to_ascii_uppercase().replace('|', " ");
+    let text = format!("permission to run {command} is required");
+    Err(Answer::new(StatusCode::FORBIDDEN, text))
+}
+
+fn span_minutes(parameters: &Parameters) -> Result<usize, Answer> {
+    let text = parameters.first("span");
+    if text.is_empty() {
+        return Ok(SPAN_MINUTES);
+    }
+    let span_ms = parse_duration(text).map_err(|error| Answer::parameter("span", error))?;
+    match usize::try_from(span_ms.div_euclid(MINUTE_MS)) {
+        Ok(minutes) if (1..=MINUTES).contains(&minutes) => Ok(minutes),
+        _ => Err(Answer::bad("span must be from 1m to 2h")),
+    }
+}
+
+fn limit(parameters: &Parameters) -> Result<usize, Answer> {
+    match parameters.first("limit").parse() {
+        Ok(limit) if (1..=ROWS_MAX).contains(&limit) => Ok(limit),
+        _ if parameters.first("limit").is_empty() => Ok(ROWS),
+        _ => Err(Answer::bad(format!("limit must be from 1 to {ROWS_MAX}"))),
+    }
+}
+
+/// The only protocol of the heat map and the total.
+fn route(parameters: &Parameters, by: By) -> Result<Option<Route>, Answer> {
+    let name = parameters.first("protocol");
+    if name.is_empty() {
+        return Ok(None);
+    }
+    if by != By::Protocol {
+        let text = "protocol is not supported with by=metric and by=sender";
+        return Err(Answer::bad(text));
+    }
+    match Route::ALL.iter().find(|route| route.name() == name) {
+        Some(route) => Ok(Some(*route)),
+        None => Err(Answer::bad(format!(
+            "protocol must be one of {}",
+            Route::ALL.map(Route::name).join(", ")
+        ))),
+    }
+}
+
+/// The first `limit` rows that may be seen; the others are added to `others`.
+fn top(
+    rows: Vec<RankedRow>,
+    mut others: LateSum,
+    limit: usize,
+    may_see: impl Fn(&RankedRow) -> bool,
+) -> (Vec<RankedRow>, LateSum) {
+    let mut seen = Vec::new();
+    for row in rows {
+        match seen.len() < limit && may_see(&row) {
+            true => seen.push(row),
+            false => others.merge(&row.sum),
+        }
+    }
+    (seen, others)
+}
+
+fn shown_row(by: By, row: &RankedRow) -> Value {
+    let mut shown = figures(&row.sum, false);
+    match by {
+        By::Sender => {
+            let (address, user) = Origin::parts(&row.name);
+            shown["sender"] = address.into();
+            shown["user"] = user.into();
+        }
+        _ => shown["metric"] = String::from_utf8_lossy(&row.name).into(),
+    }
+    shown
+}
+
+/// Late samples; with all samples also their share, and the delay after which all but a few have
+/// come.
+fn figures(sum: &LateSum, has_samples: bool) -> Value {
+    let mut shown = Map::new();
+    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+    put("lateSamples", sum.late.into());
+    let ages = json!({
+        "p50": sum.age_ms(0.5), "p90": sum.age_ms(0.9), "p99": sum.age_ms(0.99), "max": sum.max_ms,
+    });
+    put("lateAgeMs", ages);
+    if has_samples {
+        put("samples", sum.samples.into());
+        let delay = json!({"p99": sum.delay_ms(0.99), "p999": sum.delay_ms(0.999)});
+        put("delayMs", delay);
+    }
+    Value::Object(shown)
+}
+
+/// What is read of the minutes.
+#[derive(Default)]
+struct Read {
+    total: LateSum,
+    routes: Vec<(Route, LateSum)>,
+    minutes: BTreeMap<i64, Cells>,
+}
+
+/// One minute of the heat map.
+#[derive(Default)]
+struct Cells {
+    samples: u64,
+    late: u64,
+    late_ages: BTreeMap<u32, u64>,
+    arrival_ages: BTreeMap<usize, u64>,
+}
+
+impl Read {
+    fn of(lateness: &Lateness, now_ms: i64, minutes: usize, only: Option<Route>) -> Self {
+        let mut read = Self::default();
+        lateness.each(now_ms, minutes, |minute| {
+            if read
+                .routes
+                .last()
+                .is_none_or(|(route, _)| *route != minute.route)
+            {
+                read.routes.push((minute.route, LateSum::default()));
+            }
+            if let Some((_, sum)) = read.routes.last_mut() {
+                sum.samples += minute.samples;
+                minute.late.inspect(|late| sum.add(late));
+            }
+            if only.is_some_and(|only| only != minute.route) {
+                return;
+            }
+            let cells = read.minutes.entry(minute.number).or_default();
+            cells.samples += minute.samples;
+            for (power, count) in minute.late.into_iter().flat_map(|late| late.by_powers()) {
+                cells.late += count;
+                *cells.late_ages.entry(power).or_default() += count;
+            }
+            let arrival = minute.arrival.iter().enumerate();
+            for (band, &count) in arrival.filter(|(_, count)| **count > 0) {
+                *cells.arrival_ages.entry(band).or_default() += count;
+            }
+        });
+        let shown = read.routes.iter();
+        let shown = shown.filter(|(route, _)| only.is_none_or(|only| only == *route));
+        shown.for_each(|(_, sum)| read.total.merge(sum));
+        read
+    }
+
+    /// Most late samples first.
+    fn protocols(&self) -> Vec<Value> {
+        let mut routes: Vec<_> = self.routes.iter().collect();
+        routes.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.late, sum.samples)));
+        let row = |(route, sum): &&(Route, LateSum)| {
+            let mut shown = figures(sum, true);
+            shown["protocol"] = route.name().into();
+            shown
+        };
+        routes.iter().map(row).collect()
+    }
+
+    fn heat_map(&self) -> Value {
+        let pairs = |cells: &mut dyn Iterator<Item = (usize, u64)>| -> Vec<Value> {
+            cells.map(|(at, count)| json!([at, count])).collect()
+        };
+        let minutes = self.minutes.iter().map(|(number, cells)| {
+            let late = cells.late_ages.iter();
+            let mut late = late.map(|(power, count)| (*power as usize, *count));
+            let arrival = cells.arrival_ages.iter();
+            let mut arrival = arrival.map(|(band, count)| (*band, *count));
+            json!({
+                "start": number * MINUTE_MS,
+                "samples": cells.samples,
+                "lateSamples": cells.late,
+                "lateAges": pairs(&mut late),
+                "arrivalAges": pairs(&mut arrival),
+            })
+        });
+        json!({
+            "stepMs": MINUTE_MS,
+            "arrivalAgeBoundsMs": AGE_BOUNDS_MS,
+            "minutes": minutes.collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! How late samples come: by protocol, by metric and by sender, over the last two hours.
+//!
+//! A sample is late if it is older than the newest of its series when it arrives; its age is the
+//! difference. Samples in order cost one counter a batch. Late ones are counted by age, in
+//! buckets of one part in eight ([`ages`]), in a ring of minutes for each route and in a bounded
+//! table for metrics and one for senders ([`ranking`]).
+//!
+//! Invariants: [`Lateness::len_bytes`] never exceeds 4 MiB, whatever is sent. Every late sample is
+//! in one minute, in one row of metrics (or their others), and in one of senders. Deleting
+//! series does not change what came. Tested by `tests.rs` and `tests/http/lateness.rs`.
+
+mod ages;
+mod ranking;
+mod route;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use ages::{LateSum, QUANTILE_ERROR};
+pub(crate) use ranking::{BLOCK_MINUTES, ROWS_MAX, RankedRow};
+pub(crate) use route::{Origin, Route};
+
+use super::ages::{AgeCounters, Ages};
+use ages::LateAges;
+use latewood_wire::series_name::{METRIC, SeriesName};
+use parking_lot::Mutex;
+use ranking::Ranking;
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// Minutes that are kept.
+pub(crate) const MINUTES: usize = 120;
+/// Milliseconds of a minute.
+pub(crate) const MINUTE_MS: i64 = 60_000;
+
+/// All of it.
+#[derive(Debug)]
+pub(crate) struct Lateness {
+    minutes: Box<[Minute]>,
+    routes: [RouteLate; Route::ALL.len()],
+    metrics: Mutex<Ranking>,
+    senders: Mutex<Ranking>,
+}
+
+/// What arrived in one minute.
+#[derive(Debug, Default)]
+struct Minute {
+    /// Minutes from the Unix epoch.
+    number: AtomicI64,
+    /// Held by who begins the minute.
+    begin: Mutex<()>,
+    routes: [Arrived; Route::ALL.len()],
+}
+
+/// What arrived by one route.
+#[derive(Debug, Default)]
+struct Arrived {
+    samples: AtomicU64,
+    ages: AgeCounters,
+}
+
+/// Late samples of one route.
+#[derive(Debug, Default)]
+struct RouteLate {
+    /// Since the start.
+    total: AtomicU64,
+    /// A ring of minutes, empty until there are late samples.
+    minutes: Mutex<Vec<(i64, LateAges)>>,
+}
+
+/// One minute of one route.
+#[derive(Debug)]
+pub(crate) struct MinuteOf<'a> {
+    /// Minutes from the Unix epoch.
+    pub(crate) number: i64,
+    /// The route.
+    pub(crate) route: Route,
+    /// Samples accepted.
+    pub(crate) samples: u64,
+    /// Samples received, by the clock's time less theirs, as in [`super::AGE_BOUNDS_MS`].
+    pub(crate) arrival: Vec<u64>,
+    /// The late ones; `None` if there are none.
+    pub(crate) late: Option<&'a LateAges>,
+}
+
+impl Default for Lateness {
+    fn default() -> Self {
+        Self {
+            minutes: (0..MINUTES).map(|_| Minute::default()).collect(),
+            routes: std::array::from_fn(|_| RouteLate::default()),
+            metrics: Mutex::default(),
+            senders: Mutex::default(),
+        }
+    }
+}
+
+impl Lateness {
+    /// Counts a batch: so many samples were accepted, and these are the ages of all by the clock.
+    #[inline]
+    pub(crate) fn arrived(&self, route: Route, samples: u64, ages: &Ages, now_ms: i64) {
+        let number = minute_of(now_ms);
+        let minute = &self.minutes[place_of(number)];
+        if minute.number.load(Ordering::Acquire) != number {
+            minute.begin(number);
+        }
+        let arrived = &minute.routes[route as usize];
+        arrived.samples.fetch_add(samples, Ordering::Relaxed);
+        arrived.ages.add(ages);
+    }
+
+    /// Counts the late samples of a batch: the keys of their series and their ages in
+    /// milliseconds.
+    #[cold]
+    pub(crate) fn late<'a>(
+        &self,
+        origin: &Origin<'_>,
+        now_ms: i64,
+        late: impl Iterator<Item = (&'a [u8], u64)> + Clone,
+    ) {
+        let number = minute_of(now_ms);
+        self.routes[origin.route as usize].note(number, late.clone().map(|(_, age_ms)| age_ms));
+        let sender = origin.sender();
+        let mut senders = self.senders.lock();
+        for (_, age_ms) in late.clone() {
+            senders.note(&sender, age_ms, number);
+        }
+        drop(senders);
+        let mut metrics = self.metrics.lock();
+        for (key, age_ms) in late {
+            metrics.note(&metric_of(key), age_ms, number);
+        }
+    }
+
+    /// Late samples of a route since the start.
+    pub(crate) fn total(&self, route: Route) -> u64 {
+        self.routes[route as usize].total.load(Ordering::Relaxed)
+    }
+
+    /// Shows each of the last `minutes`, the current one included, of each route in which
+    /// something arrived; those of a route in ascending order.
+    pub(crate) fn each(&self, now_ms: i64, minutes: usize, mut show: impl FnMut(MinuteOf<'_>)) {
+        let last = minute_of(now_ms);
+        for route in Route::ALL {
+            let late = self.routes[route as usize].minutes.lock();
+            for number in last - minutes.min(MINUTES) as i64 + 1..=last {
+                let minute = &self.minutes[place_of(number)];
+                let is_there = minute.number.load(Ordering::Acquire) == number;
+                let arrived = Some(&minute.routes[route as usize]).filter(|_| is_there);
+                let late = late.get(place_of(number));
+                let late = late.filter(|(at, ages)| *at == number && ages.late() > 0);
+                let samples = arrived.map_or(0, |one| one.samples.load(Ordering::Relaxed));
+                let arrival = arrived.map(|one| one.ages.read().0.collect::<Vec<_>>());
+                let arrival = arrival.unwrap_or_default();
+                let has_arrived = samples > 0 || arrival.iter().any(|&count| count > 0);
+                if late.is_some() || has_arrived {
+                    show(MinuteOf {
+                        number,
+                        route,
+                        samples,
+                        arrival,
+                        late: late.map(|(_, ages)| ages),
+                    });
+                }
+            }
+        }
+    }
+
+    /// The late samples of the last `minutes`, and how many others there were.
+    pub(crate) fn sum(&self, now_ms: i64, minutes: usize) -> LateSum {
+        let mut sum = LateSum::default();
+        self.each(now_ms, minutes, |minute| {
+            sum.samples += minute.samples;
+            minute.late.inspect(|late| sum.add(late));
+        });
+        sum
+    }
+
+    /// The metrics with most late samples in the blocks that the last `minutes` touch, most
+    /// first, and the others together.
+    pub(crate) fn metrics(&self, now_ms: i64, minutes: usize) -> (Vec<RankedRow>, LateSum) {
+        self.metrics.lock().read(minute_of(now_ms), minutes)
+    }
+
+    /// The same of senders, by [`Origin::sender`].
+    pub(crate) fn senders(&self, now_ms: i64, minutes: usize) -> (Vec<RankedRow>, LateSum) {
+        self.senders.lock().read(minute_of(now_ms), minutes)
+    }
+
+    /// Bytes of memory it takes.
+    pub(crate) fn len_bytes(&self) -> usize {
+        let routes = self.routes.iter().map(|route| {
+            let minutes = route.minutes.lock();
+            let ages = minutes.iter().map(|(_, ages)| ages.len_bytes());
+            minutes.capacity() * size_of::<(i64, LateAges)>() + ages.sum::<usize>()
+        });
+        let rankings = [&self.metrics, &self.senders].map(|one| one.lock().len_bytes());
+        MINUTES * size_of::<Minute>() + routes.sum::<usize>() + rankings.iter().sum::<usize>()
+    }
+}
+
+impl Minute {
+    /// Makes the place that of another minute.
+    #[cold]
+    fn begin(&self, number: i64) {
+        let _begin = self.begin.lock();
+        if self.number.load(Ordering::Acquire) != number {
+            for arrived in &self.routes {
+                arrived.samples.store(0, Ordering::Relaxed);
+                arrived.ages.reset();
+            }
+            self.number.store(number, Ordering::Release);
+        }
+    }
+}
+
+impl RouteLate {
+    fn note(&self, number: i64, ages_ms: impl Iterator<Item = u64>) {
+        let mut minutes = self.minutes.lock();
+        if minutes.is_empty() {
+            minutes.resize_with(MINUTES, Default::default);
+        }
+        let (at, ages) = &mut minutes[place_of(number)];
+        if *at != number {
+            *at = number;
+            ages.clear();
+        }
+        let before = ages.late();
+        ages_ms.for_each(|age_ms| ages.note(age_ms));
+        self.total
+            .fetch_add(ages.late() - before, Ordering::Relaxed);
+    }
+}
+
+fn minute_of(now_ms: i64) -> i64 {
+    now_ms.div_euclid(MINUTE_MS)
+}
+
+fn place_of(number: i64) -> usize {
+    number.rem_euclid(MINUTES as i64) as usize
+}
+
+/// The part of a key that names the metric: what is in front of labels, else all of it.
+fn metric_of(key: &[u8]) -> Cow<'_, [u8]> {
+    if key.first() == Some(&b'{') {
+        return quoted_metric(key);
+    }
+    let is_labelled = key.last() == Some(&b'}');
+    let end = key.iter().position(|&byte| byte == b'{');
+    end.filter(|_| is_labelled)
+        .map_or(key, |end| &key[..end])
+        .into()
+}
+
+#[cold]
+fn quoted_metric(key: &[u8]) -> Cow<'_, [u8]> {
+    let mut name = SeriesName::new();
+    let is_name = name.read(key);
+    let mut labels = name.labels().filter(|_| is_name);
+    let metric = labels.find(|(label, _)| *label == METRIC);
+    metric.map_or(key.into(), |(_, metric)| metric.to_vec().into())
+}
