@@ -392,6 +392,43 @@ fn grafana_saves_and_tests() {
 }
 
 #[test]
+fn series_without_samples_since_a_time_are_counted() {
+    let server = filled(&[]);
+    let mut redis = server.client();
+    redis.ask("TS.CREATE never LABELS host b");
+    redis.ask("TS.ADD old{host=\"a\"} 7999 1 LABELS __name__ old host a");
+    redis.ask("TS.ADD old{host=\"b\"} 1000 1 LABELS __name__ old host b");
+    let mut http = Http::to(server.http());
+    let mut idle = |parameters: &[(&str, &str)]| {
+        let (status, body) = ask(&mut http, "status/tsdb", parameters);
+        assert_eq!(status, 200, "{body}");
+        let field = |name: &str| body["data"][name].clone();
+        let names = ["idleSince", "seriesIdle", "seriesIdleByMetricName"];
+        names.map(field)
+    };
+    let metric = |name: &str, value: u64| json!({"name": name, "value": value});
+    assert_eq!(idle(&[]), [Value::Null, Value::Null, Value::Null]);
+    let since = ("idleSince", "8");
+    let list = json!([metric("old", 2), metric("never", 1)]);
+    assert_eq!(idle(&[since]), [json!(8000), json!(3), list]);
+    let list = json!([metric("old", 2)]);
+    assert_eq!(
+        idle(&[since, ("limit", "1")]),
+        [json!(8000), json!(3), list]
+    );
+    let list = json!([metric("never", 1), metric("old", 1)]);
+    let of_b = ("match[]", "{host=\"b\"}");
+    assert_eq!(idle(&[since, of_b]), [json!(8000), json!(2), list]);
+    let before = ("idleSince", "1970-01-01T00:00:01Z");
+    let list = json!([metric("never", 1)]);
+    assert_eq!(idle(&[before]), [json!(1000), json!(1), list]);
+    let (status, body) = ask(&mut http, "status/tsdb", &[("idleSince", "today")]);
+    assert_eq!(status, 400, "{body}");
+    let text = "invalid parameter \"idleSince\"";
+    assert!(body["error"].as_str().unwrap().contains(text), "{body}");
+}
+
+#[test]
 fn texts_are_formatted_and_parsed() {
     let server = server(&[]);
     let mut http = Http::to(server.http());

@@ -1,7 +1,7 @@
 //! `GET /api/v1/status/tsdb`: how many series there are by metric, label and pair.
 //!
 //! With `match[]` of the series that match, with `focusLabel` also by the values of that label, as
-//! in VictoriaMetrics. Only what the user may read is counted, `__key__` is not. Linear in the
+//! in VictoriaMetrics, with `idleSince` also those without samples from that time on. Only what the user may read is counted, `__key__` is not. Linear in the
 //! labels of the series. Without `match[]` it holds each pair once, not the labels of each series;
 //! what it holds counts as memory of requests while it grows.
 //!
@@ -55,6 +55,7 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
 fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
     let top = top(parameters)?;
     let selectors = parameters.selectors()?;
+    let idle_since_ms = parameters.time("idleSince")?;
     let db = &asked.shared().db;
     let mut held_bytes = 0;
     // Whether it may hold so many bytes and goes on.
@@ -73,11 +74,11 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
             let labels = shown(&db.labels(series)?, &series.key);
             Some((labels, db.extent(series)?))
         });
-        Counts::of(looked_at, check)?
+        Counts::of(looked_at, idle_since_ms, check)?
     } else {
         let named = asked.find(&selectors, Unreadable::PassOver)?.into_iter();
         let looked_at = named.filter_map(|one| Some((one.labels, db.extent(&one.series)?)));
-        Counts::of(looked_at, check)?
+        Counts::of(looked_at, idle_since_ms, check)?
     };
     let lists = Lists::of(&counts, parameters.first("focusLabel"), top);
     asked.hold_bytes(lists.len_bytes() * SHOWN_COPIES)?;

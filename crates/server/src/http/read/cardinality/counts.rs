@@ -23,9 +23,18 @@ struct Label {
     bytes: u64,
 }
 
+/// Series whose last sample is older than a time, or that have none.
+struct Idle {
+    since_ms: i64,
+    series: u64,
+    by_metric: HashMap<Box<str>, u64>,
+}
+
 /// Series of each value of each label, and how far all reach.
 #[derive(Default)]
 pub(super) struct Counts {
+    /// `None` if nobody asks.
+    idle: Option<Idle>,
     labels: HashMap<Box<str>, Label>,
     series: u64,
     pairs: u64,
@@ -36,17 +45,30 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Counts `series`; `check` is asked after each of them, with the memory held by now.
+    /// Counts `series`, and those without samples at or after `idle_since_ms`; `check` is asked after each of them, with the memory held by now.
     ///
     /// # Errors
     /// The first one of `check`.
     pub(super) fn of(
         series: impl Iterator<Item = (Labels, Extent)>,
+        idle_since_ms: Option<i64>,
         mut check: impl FnMut(usize) -> Result<(), Answer>,
     ) -> Result<Self, Answer> {
-        let mut counts = Self::default();
+        let idle = idle_since_ms.map(|since_ms| Idle {
+            since_ms,
+            series: 0,
+            by_metric: HashMap::new(),
+        });
+        let mut counts = Self {
+            idle,
+            ..Self::default()
+        };
         for (labels, extent) in series {
             counts.add(&labels, extent);
+            counts.bytes += match &mut counts.idle {
+                Some(idle) => idle.add(&labels, extent),
+                None => 0,
+            };
             check(counts.bytes)?;
         }
         Ok(counts)
@@ -81,6 +103,28 @@ impl Counts {
     }
 }
 
+impl Idle {
+    /// The memory that it takes more.
+    fn add(&mut self, labels: &Labels, extent: Extent) -> usize {
+        if extent.span.is_some_and(|(_, last)| last >= self.since_ms) {
+            return 0;
+        }
+        self.series += 1;
+        let mut metrics = labels.iter().filter(|(name, _)| *name == METRIC);
+        let metric = metrics.next().map_or("", |(_, metric)| metric);
+        match self.by_metric.get_mut(metric) {
+            Some(count) => {
+                *count += 1;
+                0
+            }
+            None => {
+                self.by_metric.insert(metric.into(), 1);
+                metric.len() + ENTRY_BYTES
+            }
+        }
+    }
+}
+
 /// What a text of a label takes in a series of Prometheus: its length and itself.
 fn encoded_bytes(text: &str) -> u64 {
     let length = if text.len() < 255 { 1 } else { 4 };
@@ -98,6 +142,7 @@ pub(super) struct Lists<'a> {
     bytes: Greatest<&'a str>,
     pairs: Greatest<(&'a str, &'a str)>,
     by_focus: Option<Greatest<&'a str>>,
+    idle: Option<Greatest<&'a str>>,
 }
 
 impl<'a> Lists<'a> {
@@ -123,13 +168,18 @@ impl<'a> Lists<'a> {
             bytes: by_label(|label| label.bytes),
             pairs: greatest(pairs, top),
             by_focus: (!focus.is_empty()).then(|| by_value(focus)),
+            idle: counts.idle.as_ref().map(|idle| {
+                let metrics = idle.by_metric.iter();
+                greatest(metrics.map(|(name, count)| (*count, &**name)), top)
+            }),
         }
     }
 
     /// Bytes of all that is shown.
     pub(super) fn len_bytes(&self) -> usize {
         let lists = [&self.by_metric, &self.values, &self.series, &self.bytes];
-        let lists = lists.into_iter().chain(&self.by_focus).flatten();
+        let asked = self.by_focus.iter().chain(&self.idle);
+        let lists = lists.into_iter().chain(asked).flatten();
         let pairs = self
             .pairs
             .iter()
@@ -169,6 +219,11 @@ impl<'a> Lists<'a> {
         });
         if let Some(by_focus) = &self.by_focus {
             shown["seriesCountByFocusLabelValue"] = show(by_focus);
+        }
+        if let (Some(idle), Some(list)) = (&counts.idle, &self.idle) {
+            shown["idleSince"] = json!(idle.since_ms);
+            shown["seriesIdle"] = json!(idle.series);
+            shown["seriesIdleByMetricName"] = show(list);
         }
         shown
     }
@@ -214,7 +269,7 @@ mod tests {
             is_left.set(number == 99);
             numbered(number)
         });
-        let counts = Counts::of(series, |_| match is_left.get() {
+        let counts = Counts::of(series, None, |_| match is_left.get() {
             true => Err(Answer::busy("left")),
             false => Ok(()),
         });
@@ -226,14 +281,14 @@ mod tests {
             most.set(bytes);
             Ok(())
         };
-        assert!(Counts::of((0..1000).map(numbered), note).is_ok());
+        assert!(Counts::of((0..1000).map(numbered), None, note).is_ok());
         let once = most.get();
         assert!(once > 1000 * 64);
         let twice = (0..2000).map(|number| numbered(number % 1000));
-        assert!(Counts::of(twice, note).is_ok());
+        assert!(Counts::of(twice, None, note).is_ok());
         assert_eq!(most.get(), once);
         let series = (0..1_000_000).map(numbered);
-        let counts = Counts::of(series, |bytes| match bytes > once {
+        let counts = Counts::of(series, None, |bytes| match bytes > once {
             true => Err(Answer::busy("much")),
             false => Ok(()),
         });
