@@ -228,3 +228,12 @@ def test_the_redis_data_source_sends_a_stray_bucket(server):
     sent = "TS.MRANGE 0 2000 0 WITHLABELS FILTER site=north"
     wanted = [{"sensor:1": [{"site": "north"}, [(1000, 5.0)]]}]
     assert redis.execute_command(*sent.split()) == wanted
+
+
+@pytest.mark.parametrize("operator", ["+", "or", "and", "^", "* on () group_left ()"])
+@pytest.mark.parametrize("endpoint", ["query", "query_range", "explain"])
+def test_chains_of_operators_are_as_long_as_they_may_be(http, endpoint, operator):
+    """The server of `make demo` is not optimised: what it evaluates takes more of a stack."""
+    form = {"query": f" {operator} ".join(["vector(1)"] * 990), "start": START, "end": END, "step": 3600}
+    status, answer = ask(http, endpoint, form)
+    assert (status, answer["status"]) == (200, "success"), answer

@@ -107,6 +107,10 @@ fn bind_at(address: &str) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
+/// Stack of a thread: the deepest query that is taken fits several times, also where nothing was
+/// optimised. Only what is used takes memory.
+const STACK_BYTES: usize = 16 << 20;
+
 /// Serves until `stop` says so, on the thread of the caller and some more.
 ///
 /// # Errors
@@ -121,6 +125,7 @@ pub(crate) fn run(
         .worker_threads(1)
         .max_blocking_threads(work.threads())
         .thread_name("http")
+        .thread_stack_size(STACK_BYTES)
         .enable_all()
         .build()?;
     let context = Context {
