@@ -94,6 +94,20 @@ async function check(view: EditorView): Promise<Diagnostic[]> {
   return outcome.ok || outcome.status !== 400 ? [] : [located(doc, outcome.text)];
 }
 
+/** Scrolls a box that is smaller than its text, and nothing else, to a place in it. */
+function scrollTo(box: HTMLElement, view: EditorView, at: number, turns = 3): void {
+  view.requestMeasure({
+    key: scrollTo,
+    read: () => (view.coordsAtPos(at)?.top ?? view.documentTop + view.lineBlockAt(at).top) - box.getBoundingClientRect().top,
+    write: (top) => {
+      if (box.scrollHeight <= box.clientHeight || (top >= 0 && top <= box.clientHeight - 30)) return;
+      box.scrollTop += top - box.clientHeight / 3;
+      // Where lines are far away, their heights were a guess.
+      if (turns > 1) requestAnimationFrame(() => scrollTo(box, view, at, turns - 1));
+    },
+  });
+}
+
 export function Editor({ label, hint = 'PromQL, such as rate(http_requests_total[5m])', text, revision, onText, onRun, mark = null }: Properties) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
@@ -129,7 +143,10 @@ export function Editor({ label, hint = 'PromQL, such as rate(http_requests_total
       shown.dispatch({ changes: { from: 0, to: shown.state.doc.length, insert: text } });
     }
   }, [text, revision]);
-  useLayoutEffect(() => { view.current?.dispatch({ effects: setMark.of(mark) }); }, [mark?.from, mark?.to, text, revision]);
+  useLayoutEffect(() => {
+    view.current?.dispatch({ effects: setMark.of(mark) });
+    if (view.current && mark) scrollTo(host.current!, view.current, mark.from);
+  }, [mark?.from, mark?.to, text, revision]);
   const dark = isDark.value;
   useEffect(() => { view.current?.dispatch({ effects: theme.current.reconfigure(editorTheme(dark)) }); }, [dark]);
   return <div class="editor" ref={host} />;

@@ -2,7 +2,7 @@
 // nothing else is known of the series.
 
 import type { Labels } from '../../format';
-import type { Example, Matching } from './nodes';
+import type { Example, Matching, Side } from './nodes';
 
 export type Verdict = 'same' | 'only left' | 'only right' | 'different';
 
@@ -18,7 +18,7 @@ export interface Difference {
 
 /** How series would match. */
 export interface Suggestion {
-  /** Labels that are the same on series of both sides. */
+  /** Labels that are the same on series of both sides; none where one side is a total. */
   on: string[];
   /** The others. */
   ignoring: string[];
@@ -92,13 +92,18 @@ function hasSeveral(examples: Example[], labels: string[]): boolean {
   return keys.size < examples.length;
 }
 
+/** Whether it is one series without labels, as sum() gives it. */
+function isTotal({ series, examples }: Side): boolean {
+  return series === 1 && examples.length === 1 && names(examples).every((label) => label === METRIC);
+}
+
 /** What would let series match; null where no label has the same values on both sides. */
 export function suggestion(operator: string, matching: Matching): Suggestion | null {
   const [left, right] = [matching.left.examples, matching.right.examples];
   const same = common(left, right);
   const pair = same.length === 0 ? renamed(left, right) : null;
   const on = pair ? [pair[0]] : same;
-  if (on.length === 0) return null;
+  if (on.length === 0 && !isTotal(matching.left) && !isTotal(matching.right)) return null;
   const isSet = SET_OPERATORS.has(operator);
   const [leftHas, rightHas] = [hasSeveral(left, on), hasSeveral(right, pair ? [pair[1]] : on)];
   const ignoring = [...new Set([...names(left), ...names(right)])].filter((label) => label !== METRIC && !on.includes(label)).sort();

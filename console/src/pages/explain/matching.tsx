@@ -56,6 +56,7 @@ function Differences({ rows }: { rows: Difference[] }) {
 /** What the suggestion does, in words. */
 function inWords({ on, group, renamed, isAggregated }: Suggestion): string {
   const names = on.join(', ');
+  if (on.length === 0) return 'One side is a single series without labels: on () lets it match all of the other side.';
   const says = [renamed === null
     ? `Both sides have ${names} with the same values: compare only that.`
     : `The values of ${names} on the left are those of ${renamed} on the right: label_replace() gives the right side ${names} as well.`];
@@ -67,7 +68,7 @@ function inWords({ on, group, renamed, isAggregated }: Suggestion): string {
 /** Queries with which series would match. */
 function Suggestions({ query, node, matching, suggested }: { query: string; node: Node; matching: Matching; suggested: Suggestion }) {
   const { from, to } = spanIn(query, node);
-  const ways = suggested.renamed === null && suggested.ignoring.length > 0 && !suggested.isAggregated ? ['on', 'ignoring'] as const : ['on'] as const;
+  const ways = suggested.renamed === null && suggested.on.length > 0 && suggested.ignoring.length > 0 && !suggested.isAggregated ? ['on', 'ignoring'] as const : ['on'] as const;
   return (
     <div class="suggestions">
       <p>{inWords(suggested)}</p>
@@ -99,6 +100,7 @@ function Advice({ query, nodes, node, matching, sides }: { query: string; nodes:
       </p>
     );
   }
+  if (node.name === 'or') return <p>No series of the right side matches one of the left side, so all of both are in the result.</p>;
   const rows = differences(matching);
   const apart = rows.filter((row) => row.isCompared && row.verdict !== 'same');
   const suggested = suggestion(node.name, matching);

@@ -127,7 +127,7 @@ export function spanIn(query: string, node: Node): { from: number; to: number } 
 
 /** A time that may be less than a millisecond. */
 export function timeOf(ms: number): string {
-  return ms > 0 && ms < 1 ? `${Math.max(1, Math.round(ms * 1000))} \u00b5s` : took(ms);
+  return ms === 0 ? '0' : ms < 1 ? `${Math.max(1, Math.round(ms * 1000))} \u00b5s` : took(ms);
 }
 
 /** A count in at most seven digits. */

@@ -58,9 +58,9 @@ export function rewritten(text: string, from: number, to: number, suggested: Sug
   if (!operation) return null;
   const { operator, clause, right } = operation;
   const between = text.slice(clause?.to ?? operator.to, right.from);
-  return [
-    text.slice(0, operator.to), ' ', modifiers(suggested, matching, by),
-    between.trim() === '' ? ' ' : between,
-    rightSide(text.slice(right.from, right.to), suggested), text.slice(right.to),
-  ].join('');
+  const side = rightSide(text.slice(right.from, right.to), suggested);
+  const match = modifiers(suggested, matching, by);
+  // Parentheses behind group_left would be read as its labels.
+  const empty = side.startsWith('(') && /group_(left|right)$/.test(match) ? ' ()' : '';
+  return [text.slice(0, operator.to), ' ', match, empty, between.trim() === '' ? ' ' : between, side, text.slice(right.to)].join('');
 }

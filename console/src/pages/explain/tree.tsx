@@ -11,9 +11,8 @@ const ROW_PX = 30;
 const HEAD_PX = 32;
 const BEYOND = 10;
 const PAGE = 10;
-const INDENT_PX = 16;
 /** Deeper nodes are not indented further; they tell their depth instead. */
-const INDENTS_MAX = 12;
+const INDENTS_MAX = 8;
 
 interface Column {
   title: string;
@@ -44,7 +43,7 @@ const COLUMNS: Column[] = [
   { name: 'read', title: 'Read', hint: 'Samples that it read from storage', cell: (node) => figure(node.samplesRead, brief) },
   { name: 'late', title: 'Late', hint: 'Late samples that were merged', cell: (node) => figure(node.lateSamplesMerged, brief) },
   { name: 'memory', title: 'Memory', hint: 'The most that it held itself', cell: (node) => figure(node.peakBytes, bytes) },
-  { name: 'own-time', title: 'Own time', hint: 'Its own time, without its parts', cell: (node) => figure(node.ownMs, timeOf) },
+  { name: 'own-time', title: 'Own', hint: 'Its own time, without its parts', cell: (node) => figure(node.ownMs, timeOf) },
   { name: 'total-time', title: 'Total', hint: 'Its time with all its parts', cell: (node) => (node.evaluated ? timeOf(node.totalMs) : NONE) },
   { name: 'bar', title: 'Share', hint: 'Its share of the time of the whole: by itself dark, with its parts pale', cell: (node, nodes) => <Share node={node} nodes={nodes} /> },
 ];
@@ -65,7 +64,7 @@ function Row({ node, nodes, isChosen, isMarked, onChoose }: RowProperties) {
   return (
     <div role="row" id={`node-${node.id}`} class={`node ${isChosen ? 'chosen' : ''} ${node.evaluated ? '' : 'idle'}`} aria-level={node.depth + 1}
       aria-selected={isChosen} aria-expanded={hasParts ? isOpen(node) : undefined} {...place} onClick={() => onChoose(node.id)}>
-      <span role="gridcell" class="expression" style={{ paddingLeft: `${Math.min(node.depth, INDENTS_MAX) * INDENT_PX}px` }}>
+      <span role="gridcell" class="expression" style={{ paddingLeft: `calc(${Math.min(node.depth, INDENTS_MAX)} * var(--indent))` }}>
         <span class="twist" aria-hidden="true" onClick={(event) => { if (hasParts) { event.stopPropagation(); onChoose(node.id); toggle(node); } }}>
           {hasParts ? (isOpen(node) ? '\u25be' : '\u25b8') : ''}
         </span>
