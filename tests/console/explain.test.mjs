@@ -57,7 +57,7 @@ test('a query is a tree with figures, and a node is marked in the text', async (
   await becomes(() => cells(page, 'http_requests{code="500"}[5m]'), ['range selector', '3', '3', '183', '183', '0'], page);
   assert.deepEqual((await cells(page, 'rate(http_requests[5m])')).slice(0, 3), ['function', '6', '6']);
   assert.match((await texts(page, '.figures'))[0], /evaluated in .*61 steps.*3 series with.*9 series read.*549 samples read.*0 late merged.*peak memory/);
-  assert.match(await detail(page).textContent(), /Series match that have the same host, one-to-one/);
+  assert.match(await detail(page).textContent(), /Series match when they have the same host, one-to-one/);
   await page.getByText('3 pairs').waitFor();
   await page.locator('.tree .node', { hasText: 'http_requests[5m]' }).last().click();
   await becomes(() => marked(page), ['http_requests[5m]'], page);
@@ -119,7 +119,7 @@ test('where one side or a selector is empty, that is what is shown', async () =>
   await page.getByRole('button', { name: 'Show the right side' }).click();
   await becomes(() => chosen(page), 'rate(no_such_metric[5m])', page);
   await page.goto(address({ q: 'pool_size > 1', range: '5m' }));
-  await page.getByText('but none has samples at this time', { exact: false }).or(page.getByText('No series match this selector.')).waitFor();
+  await page.getByText('2 series match this selector, but none has samples at this time.').waitFor();
   await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
   await becomes(() => page.locator('.why').count(), 0, page);
   await page.goto(address({ ...SPAN, q: 'pool_size > 100' }));
@@ -232,4 +232,11 @@ test('a query that runs is cancelled here, by others and by its time', async () 
   } finally {
     await hurried.end();
   }
+});
+
+test('a narrow screen shows the tree without sideways scrolling', async () => {
+  const page = await browser.open(address({ ...SPAN, q: 'http_requests / node_memory' }), { viewport: { width: 400, height: 800 } });
+  await page.locator('.suggestions a').waitFor();
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 400);
+  assert.deepEqual(await page.locator('.tree .head span:visible').allTextContents(), ['Expression', 'Out', 'Total', 'Share']);
 });

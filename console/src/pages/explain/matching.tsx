@@ -20,8 +20,8 @@ function exampleText({ labels, labelsOmitted }: Example): string {
 function rule({ on, labels, card, include, fillLeft, fillRight }: Matching): string {
   const names = labels.map(labelText).join(', ');
   const compared = on
-    ? (labels.length > 0 ? `Series match that have the same ${names}` : 'All series match each other, as on() names no label')
-    : `Series match that have the same labels${labels.length > 0 ? ` but ${names}` : ''} and no others`;
+    ? (labels.length > 0 ? `Series match when they have the same ${names}` : 'All series match each other, as on() names no label')
+    : `Series match when all their labels${labels.length > 0 ? ` but ${names}` : ''} are the same`;
   const taken = include.length > 0 ? `; ${include.map(labelText).join(', ')} is taken from the other side` : '';
   const filled = fillLeft != null || fillRight != null ? '; what has no partner is filled' : '';
   return `${compared}, ${card}${taken}${filled}.`;
