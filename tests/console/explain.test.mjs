@@ -240,3 +240,23 @@ test('a narrow screen shows the tree without sideways scrolling', async () => {
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 400);
   assert.deepEqual(await page.locator('.tree .head span:visible').allTextContents(), ['Expression', 'Out', 'Total', 'Share']);
 });
+
+test('the last explanation stays while the server is away', async () => {
+  const own = await Server.begin();
+  try {
+    await own.write([`pool,host=a size=4 ${START}`]);
+    const page = await browser.open(`${own.address}#/explain?${new URLSearchParams({ ...SPAN, q: 'pool_size + 1', instant: '1' })}`);
+    await becomes(async () => (await rows(page)).length, 3, page);
+    await own.kill();
+    await page.getByRole('button', { name: 'Explain', exact: true }).click();
+    await page.locator('.said .error', { hasText: 'network' }).waitFor();
+    assert.equal((await rows(page)).length, 3);
+    assert.match((await texts(page, '.figures'))[0], /at 2026-01-01 01:10:00/);
+    await own.start();
+    await page.getByRole('button', { name: 'Explain', exact: true }).click();
+    await becomes(() => page.locator('.said .error').count(), 0, page);
+    await page.context().close();
+  } finally {
+    await own.end();
+  }
+});

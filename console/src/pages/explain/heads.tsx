@@ -1,20 +1,19 @@
 // What holds for the whole query: its figures, why it has no result, and remarks.
 
 import { showStored } from '../../components/span';
+import { secondText } from '../../clock';
 import { bytes, count, took } from '../../format';
-import type { Answered } from '../query/run';
 import { reveal, setDepth } from './chosen';
 import { isSelector } from './empty';
 import { slowest, type Explanation, type Node } from './nodes';
 
 /** The figures of the query in a line; it keeps its place while there are none. */
-export function Sum({ answer, when }: { answer: Answered<Explanation> | null; when: string | null }) {
-  const data = answer?.data;
+export function Sum({ data }: { data: Explanation | null }) {
   if (!data) return <p class="figures">{'\u00a0'}</p>;
   const { stats } = data;
   const parts = [
     `evaluated in ${took(data.evaluationMs)}`,
-    data.range ? `${count(data.steps)} steps` : `at ${when ?? 'one time'}`,
+    data.range ? `${count(data.steps)} steps` : `at ${secondText(data.start * 1000)}`,
     `${count(stats.series)} series with ${count(stats.samples)} samples`,
     `${count(stats.seriesRead)} series read`,
     `${count(stats.samplesRead)} samples read`,

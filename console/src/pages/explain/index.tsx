@@ -1,12 +1,11 @@
 // The Explain page: what the parts of a PromQL expression gave and took, and what matched what.
 
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import { useRuns } from '../../ask';
 import { Editor } from '../../components/editor';
 import { Busy, Empty, FailureLine } from '../../components/notice';
 import { StepInput } from '../../components/step';
 import { TimePicker } from '../../components/timepicker';
-import { secondText } from '../../clock';
 import { href, params, setParams } from '../../route';
 import { noteQuery } from '../query/history';
 import { sameTime } from '../query/state';
@@ -94,8 +93,7 @@ export function ExplainPage() {
   useRuns('explain', request, () => void explain(), leave);
   useEffect(() => forget, []);
   const [draft, setDraft] = useState(text.value);
-  const [revision, setRevision] = useState(0);
-  useEffect(() => { setDraft(text.value); setRevision((one) => one + 1); }, [text.value]);
+  useLayoutEffect(() => setDraft(text.value), [text.value]);
   const start = () => {
     noteQuery(draft);
     if (draft === text.peek()) void explain();
@@ -109,12 +107,12 @@ export function ExplainPage() {
       <Bar draft={draft} onRun={start} />
       <div class="query">
         <div class="line">
-          <Editor label="Expression" text={text.value} revision={revision} onText={setDraft} onRun={start} mark={markOf(draft)} />
+          <Editor label="Expression" text={text.value} revision={0} onText={setDraft} onRun={start} mark={markOf(draft)} />
         </div>
         <div class="said">
           {failure && <FailureLine failure={failure} />}
           {failure && hint(failure) && <p class="hint">{hint(failure)}</p>}
-          {!failure && <Sum answer={shown?.text === text.value ? shown : null} when={run.value && !run.value.isRange ? secondText(run.value.span.to_ms) : null} />}
+          {(!failure || shown?.data) && <Sum data={shown?.text === text.value ? shown.data : null} />}
         </div>
       </div>
       <section class="card explained" aria-label="Explanation">

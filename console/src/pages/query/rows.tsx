@@ -38,7 +38,7 @@ function Figures({ answer }: { answer: Answered }) {
 
 /** Leads to the Explain page, with what is typed. */
 function ExplainLink({ at, query }: { at: number; query: Asked }) {
-  const to = (text: string) => href('explain', sameTime({ q: text, instant: view.peek() === 'table' ? '1' : '' }));
+  const to = (text: string) => href('explain', sameTime({ q: text, instant: view.value === 'table' ? '1' : '' }));
   const name = `Explain (${letter(at)})`;
   return (
     <a class="quiet explain" href={to(draft(at) ?? query.text)} title={name} aria-label={name}
