@@ -2,8 +2,10 @@
 // and, where the page wants it, after some time, only while the page is in sight. The last answer
 // stays while a new one is under way or fails.
 
+import { effect } from '@preact/signals';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { api, session, type Failure, type Parameters } from './api';
+import { page } from './route';
 
 export interface Answered<T> {
   /** The last answer. */
@@ -62,4 +64,17 @@ export function useAnswer<T>(path: string, parameters: Parameters, every_ms?: nu
     };
   }, [login, path, JSON.stringify(parameters), every_ms]);
   return { ...state, again: useCallback(() => ask.current(), []) };
+}
+
+/** Runs what the address of the page `name` asks for: now, and when `request` or the login changes. */
+export function useRuns(name: string, request: () => string, run: () => void, cancel: () => void): void {
+  useEffect(() => {
+    let last = '';
+    const dispose = effect(() => {
+      const next = `${session.value} ${request()}`;
+      if (next !== last && page.value === name) run();
+      last = next;
+    });
+    return () => { dispose(); cancel(); };
+  }, []);
 }

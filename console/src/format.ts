@@ -68,3 +68,9 @@ export function download(name: string, content: BlobPart, type: string): void {
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
+
+/** How many UTF-16 units of a text its first `bytes` of UTF-8 are: the server counts bytes. */
+export function unitsOf(text: string, bytes: number): number {
+  const before = new TextEncoder().encode(text).slice(0, Math.max(0, bytes));
+  return Math.min(text.length, new TextDecoder('utf-8', { ignoreBOM: true }).decode(before).length);
+}

@@ -6,12 +6,13 @@ import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } 
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from '@codemirror/language';
 import { linter, type Diagnostic } from '@codemirror/lint';
-import { Compartment, EditorState, Prec, type Text } from '@codemirror/state';
-import { drawSelection, EditorView, keymap, placeholder } from '@codemirror/view';
+import { Compartment, EditorState, Prec, StateEffect, StateField, type Text } from '@codemirror/state';
+import { Decoration, drawSelection, EditorView, keymap, placeholder, type DecorationSet } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import { PromQLExtension } from '@prometheus-io/codemirror-promql';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { api } from '../api';
+import { unitsOf } from '../format';
 import { isDark } from '../theme';
 import { client } from './names';
 import { editorTheme } from './editortheme';
@@ -28,7 +29,32 @@ interface Properties {
   onText: (text: string) => void;
   /** Called by Enter. */
   onRun: () => void;
+  /** A part of the text that is marked; it goes with the letters while somebody types. */
+  mark?: Mark | null;
 }
+
+/** From where to where, in UTF-16 units. */
+export interface Mark {
+  from: number;
+  to: number;
+}
+
+const setMark = StateEffect.define<Mark | null>();
+
+const marked = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update(shown, transaction) {
+    let next = shown.map(transaction.changes);
+    for (const effect of transaction.effects) {
+      if (!effect.is(setMark)) continue;
+      const to = Math.min(effect.value?.to ?? 0, transaction.newDoc.length);
+      const from = effect.value?.from ?? 0;
+      next = from < to ? Decoration.set(Decoration.mark({ class: 'cm-marked' }).range(from, to)) : Decoration.none;
+    }
+    return next;
+  },
+  provide: (field) => EditorView.decorations.from(field),
+});
 
 const promql = new PromQLExtension().activateLinter(false).setComplete({ remote: client });
 
@@ -51,9 +77,7 @@ function located(doc: Text, text: string): Diagnostic {
   let from = 0;
   if (line) {
     const at = doc.line(Math.min(Math.max(1, Number(line)), doc.lines));
-    // The server counts bytes.
-    const before = new TextDecoder().decode(new TextEncoder().encode(at.text).slice(0, Math.max(0, Number(column) - 1)));
-    from = at.from + Math.min(before.length, at.length);
+    from = at.from + unitsOf(at.text, Number(column) - 1);
   }
   // At the end of the text there is no letter to mark but the last.
   if (from >= doc.length) from = Math.max(0, doc.length - 1);
@@ -70,7 +94,21 @@ async function check(view: EditorView): Promise<Diagnostic[]> {
   return outcome.ok || outcome.status !== 400 ? [] : [located(doc, outcome.text)];
 }
 
-export function Editor({ label, hint = 'PromQL, such as rate(http_requests_total[5m])', text, revision, onText, onRun }: Properties) {
+/** Scrolls a box that is smaller than its text, and nothing else, to a place in it. */
+function scrollTo(box: HTMLElement, view: EditorView, at: number, turns = 3): void {
+  view.requestMeasure({
+    key: scrollTo,
+    read: () => (view.coordsAtPos(at)?.top ?? view.documentTop + view.lineBlockAt(at).top) - box.getBoundingClientRect().top,
+    write: (top) => {
+      if (box.scrollHeight <= box.clientHeight || (top >= 0 && top <= box.clientHeight - 30)) return;
+      box.scrollTop += top - box.clientHeight / 3;
+      // Where lines are far away, their heights were a guess.
+      if (turns > 1) requestAnimationFrame(() => scrollTo(box, view, at, turns - 1));
+    },
+  });
+}
+
+export function Editor({ label, hint = 'PromQL, such as rate(http_requests_total[5m])', text, revision, onText, onRun, mark = null }: Properties) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const latest = useRef({ onText, onRun });
@@ -85,7 +123,7 @@ export function Editor({ label, hint = 'PromQL, such as rate(http_requests_total
         history(), drawSelection(), bracketMatching(), closeBrackets(), EditorView.lineWrapping,
         placeholder(hint),
         autocompletion({ icons: false }), promql.asExtension(), syntaxHighlighting(highlighting),
-        linter(check, { delay: 400 }),
+        linter(check, { delay: 400 }), marked,
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap]),
         // Completion's own Enter comes first, while its list is open.
         Prec.high(keymap.of([...completionKeymap, run, { key: 'Ctrl-Enter', mac: 'Cmd-Enter', run: run.run }])),
@@ -105,6 +143,10 @@ export function Editor({ label, hint = 'PromQL, such as rate(http_requests_total
       shown.dispatch({ changes: { from: 0, to: shown.state.doc.length, insert: text } });
     }
   }, [text, revision]);
+  useLayoutEffect(() => {
+    view.current?.dispatch({ effects: setMark.of(mark) });
+    if (view.current && mark) scrollTo(host.current!, view.current, mark.from);
+  }, [mark?.from, mark?.to, text, revision]);
   const dark = isDark.value;
   useEffect(() => { view.current?.dispatch({ effects: theme.current.reconfigure(editorTheme(dark)) }); }, [dark]);
   return <div class="editor" ref={host} />;

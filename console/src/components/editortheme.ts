@@ -22,6 +22,7 @@ const RULES = {
   '.cm-completionMatchedText': { textDecoration: 'none', fontWeight: '700' },
   '.cm-tooltip.cm-completionInfo': { padding: '6px 10px', maxWidth: '26em', fontFamily: 'system-ui, sans-serif', fontSize: '13px' },
   '.cm-diagnostic': { padding: '6px 10px', borderLeft: '3px solid var(--error)', fontFamily: 'system-ui, sans-serif', fontSize: '13px' },
+  '.cm-marked': { backgroundColor: 'var(--selection)', borderRadius: '3px' },
   '.cm-lintRange-error': { backgroundImage: 'none', textDecoration: 'underline wavy var(--error)', textUnderlineOffset: '3px' },
 };
 

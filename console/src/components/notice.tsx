@@ -14,6 +14,11 @@ export function ErrorBox({ failure, retry, children }: { failure: Failure; retry
   );
 }
 
+/** What went wrong with one query, in a line. */
+export function FailureLine({ failure }: { failure: Failure }) {
+  return <p class="error" role="alert"><strong>{failure.kind}</strong> {failure.text}</p>;
+}
+
 /** Nothing to show: why, and what to do next. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (

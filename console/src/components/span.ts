@@ -2,6 +2,7 @@
 // milliseconds.
 
 import { computed } from '@preact/signals';
+import { api } from '../api';
 import { durationText, parseDuration } from '../clock';
 import { params, setParams } from '../route';
 
@@ -37,4 +38,12 @@ export function setRange(range: Range, replace = false): void {
     from: isFixed ? String(Math.round(range.from_ms)) : null,
     to: isFixed ? String(Math.round(range.to_ms)) : null,
   }, replace);
+}
+
+/** Shows the time in which there are samples. */
+export async function showStored(): Promise<void> {
+  const outcome = await api<{ headStats: { minTime?: number; maxTime?: number } }>('status/tsdb', { limit: 1 });
+  if (!outcome.ok) return;
+  const { minTime = 0, maxTime = 0 } = outcome.data.headStats;
+  if (minTime < maxTime) setRange({ from_ms: minTime, to_ms: maxTime });
 }

@@ -1,14 +1,14 @@
 // The Query page: PromQL over a time range, as a chart, a table or JSON.
 
-import { effect } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { api, session } from '../../api';
+import { useRuns } from '../../ask';
 import { Busy, Empty } from '../../components/notice';
-import { setRange } from '../../components/span';
+import { showStored } from '../../components/span';
+import { StepInput } from '../../components/step';
 import { TimePicker } from '../../components/timepicker';
-import { durationText, parseDuration, secondText } from '../../clock';
+import { secondText } from '../../clock';
 import type { Look } from '../../components/chart';
-import { page, params, setParams } from '../../route';
+import { params, setParams } from '../../route';
 import { Downloads } from './downloads';
 import { addQuery, runDrafts } from './drafts';
 import { Graph } from './graph';
@@ -30,16 +30,7 @@ function request(): string {
   return JSON.stringify(['q', 'off', 'step', 'range', 'from', 'to'].map((name) => value.getAll(name)).concat([[String(view.value === 'table')]]));
 }
 
-function useRuns() {
-  useEffect(() => {
-    let last = '';
-    const dispose = effect(() => {
-      const next = `${session.value} ${request()}`;
-      if (next !== last && page.value === 'query') void runAll();
-      last = next;
-    });
-    return () => { dispose(); cancel(); };
-  }, []);
+function useRefresh() {
   const every = refresh_ms.value;
   useEffect(() => {
     if (every === null) return;
@@ -49,15 +40,10 @@ function useRuns() {
 }
 
 function Bar() {
-  const step = params.value.get('step') ?? '';
-  const shown = run.value;
   return (
     <div class="bar">
       <TimePicker />
-      <label class="inline">Step
-        <input class="step" value={step} placeholder={shown?.isRange ? durationText(shown.step_ms) : 'auto'} title="Such as 30s; empty: fits the range"
-          onChange={(event) => setParams({ step: parseDuration(event.currentTarget.value) ? event.currentTarget.value.trim() : null })} />
-      </label>
+      <StepInput used_ms={run.value?.isRange ? run.value.step_ms : null} />
       <label class="inline">Refresh
         <select value={params.value.get('refresh') ?? ''} onChange={(event) => setParams({ refresh: event.currentTarget.value || null }, true)}>
           <option value="">off</option>
@@ -71,14 +57,6 @@ function Bar() {
         : <button type="button" class="run primary" onClick={runDrafts} title="Enter in a query">Run</button>}
     </div>
   );
-}
-
-/** Shows the time in which there are samples. */
-async function showStored(): Promise<void> {
-  const outcome = await api<{ headStats: { minTime?: number; maxTime?: number } }>('status/tsdb', { limit: 1 });
-  if (!outcome.ok) return;
-  const { minTime = 0, maxTime = 0 } = outcome.data.headStats;
-  if (minTime < maxTime) setRange({ from_ms: minTime, to_ms: maxTime });
 }
 
 function Nothing() {
@@ -124,7 +102,8 @@ function Tabs() {
 }
 
 export function QueryPage() {
-  useRuns();
+  useRuns('query', request, () => void runAll(), cancel);
+  useRefresh();
   return (
     <div class="page">
       <h1 class="hidden">Query</h1>

@@ -3,12 +3,13 @@
 
 import { Editor } from '../../components/editor';
 import { Icon, type IconName } from '../../components/icon';
-import { Remarks } from '../../components/notice';
+import { FailureLine, Remarks } from '../../components/notice';
 import { api } from '../../api';
 import { count, took } from '../../format';
 import { change, draft, letter, replaceDraft, revision, runDrafts, setDraft, withDrafts } from './drafts';
 import { answers, type Answered } from './run';
-import { asked, type Asked } from './state';
+import { href } from '../../route';
+import { asked, sameTime, view, type Asked } from './state';
 
 async function format(at: number): Promise<void> {
   const text = withDrafts()[at]?.text ?? '';
@@ -35,6 +36,16 @@ function Figures({ answer }: { answer: Answered }) {
   return <p class="figures">{parts.map((part) => <span key={part}>{part}</span>)}</p>;
 }
 
+/** Leads to the Explain page, with what is typed. */
+function ExplainLink({ at, query }: { at: number; query: Asked }) {
+  const to = (text: string) => href('explain', sameTime({ q: text, instant: view.value === 'table' ? '1' : '' }));
+  const name = `Explain (${letter(at)})`;
+  return (
+    <a class="quiet explain" href={to(draft(at) ?? query.text)} title={name} aria-label={name}
+      onClick={(event) => { event.currentTarget.href = to(draft(at) ?? query.text); }}><Icon name="tree" /></a>
+  );
+}
+
 function Row({ query, at }: { query: Asked; at: number }) {
   const answer = answers.value[at];
   const isAnswered = answer?.text === query.text && !query.isOff;
@@ -49,6 +60,7 @@ function Row({ query, at }: { query: Asked; at: number }) {
         <Editor label={`Query ${name}`} text={draft(at) ?? query.text} revision={revision.value}
           onText={(text) => setDraft(at, text)} onRun={runDrafts} />
         <div class="actions">
+          <ExplainLink at={at} query={query} />
           {act('Format', 'format', () => void format(at))}
           {act('Duplicate', 'copy', () => change(at, (one) => [one, one]))}
           {act(query.isOff ? 'Enable' : 'Disable', query.isOff ? 'hidden' : 'eye', () => change(at, (one) => [{ ...one, isOff: !one.isOff }]), query.isOff)}
@@ -57,7 +69,7 @@ function Row({ query, at }: { query: Asked; at: number }) {
       </div>
       {isAnswered && (
         <div class="said">
-          {answer.failure && <p class="error" role="alert"><strong>{answer.failure.kind}</strong> {answer.failure.text}</p>}
+          {answer.failure && <FailureLine failure={answer.failure} />}
           <Figures answer={answer} />
           <Remarks warnings={answer.warnings} infos={answer.infos} />
         </div>

@@ -21,10 +21,10 @@ export interface Stats {
   latewood?: { samplesDecoded: number; samplesFromStatistics: number; lateSamplesMerged: number; peakBytes: number };
 }
 
-/** What is known of one query. */
-export interface Answered {
+/** What is known of one query; an explanation has data of its own. */
+export interface Answered<D = Data> {
   text: string;
-  data: Data | null;
+  data: D | null;
   failure: Failure | null;
   warnings: string[];
   infos: string[];
@@ -55,14 +55,19 @@ export function cancel(): void {
   isRunning.value = false;
 }
 
-const NOTHING = { data: null, failure: null, warnings: [], infos: [], took_ms: 0 };
+export const NOTHING = { data: null, failure: null, warnings: [], infos: [], took_ms: 0 };
 
-async function one(text: string, now: Run, before: Answered | null, signal: AbortSignal): Promise<Answered> {
+/** When a query is evaluated that is asked now: at each step of the range, or at its end. */
+export function runNow(isRange: boolean): Run {
+  return { isRange, ...grid() };
+}
+
+/** What a path answers about one query. */
+export async function ask<D>(path: string, text: string, now: Run, before: Answered<D> | null, signal: AbortSignal): Promise<Answered<D>> {
   const times: Parameters = now.isRange
     ? { start: now.start_ms / 1000, end: now.end_ms / 1000, step: now.step_ms / 1000 }
     : { time: now.span.to_ms / 1000 };
-  const path = now.isRange ? 'query_range' : 'query';
-  const outcome = await api<Data>(path, { query: text, ...times, stats: 'all' }, { method: 'POST', signal });
+  const outcome = await api<D>(path, { query: text, ...times, stats: 'all' }, { method: 'POST', signal });
   if (outcome.ok) return { ...NOTHING, text, data: outcome.data, warnings: outcome.warnings, infos: outcome.infos, took_ms: outcome.took_ms };
   // Where the server did not answer, what it said last is still the best there is.
   const isAway = outcome.kind === 'network' || outcome.status === 401;
@@ -76,13 +81,13 @@ export async function runAll(): Promise<void> {
   const mine = new AbortController();
   controller = mine;
   const queries = asked.peek();
-  const now: Run = { isRange: view.peek() !== 'table', ...grid() };
+  const now = runNow(view.peek() !== 'table');
   const isSameKind = run.peek()?.isRange === now.isRange;
   isRunning.value = true;
   const found = await Promise.all(queries.map(({ text, isOff }) => {
     if (isOff || text.trim() === '') return null;
     const before = isSameKind ? answers.peek().find((answer) => answer?.text === text) ?? null : null;
-    return one(text, now, before, mine.signal);
+    return ask<Data>(now.isRange ? 'query_range' : 'query', text, now, before, mine.signal);
   }));
   if (mine.signal.aborted) return;
   const isAway = found.some((answer) => answer?.failure && answer.data);

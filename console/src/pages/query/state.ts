@@ -113,3 +113,9 @@ export function zoomBack(): void {
   const { range, from, to } = JSON.parse(last) as Record<string, string>;
   setParams({ range: range || null, from: from || null, to: to || null });
 }
+
+/** Parameters for another page that shows the same time; empty values are left out. */
+export function sameTime(values: Record<string, string>): Record<string, string> {
+  const times = Object.fromEntries(['range', 'from', 'to', 'step'].map((name) => [name, params.value.get(name) ?? '']));
+  return Object.fromEntries(Object.entries({ ...values, ...times }).filter(([, value]) => value !== ''));
+}
