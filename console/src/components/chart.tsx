@@ -37,10 +37,13 @@ interface Properties {
   height: number;
   /** The line that is shown by itself; -1 is none. */
   focus: number;
-  onSpan: (span: Span) => void;
-  onBack: () => void;
+  /** What dragging and keys do; without it the span is fixed. */
+  onSpan?: (span: Span) => void;
+  onBack?: () => void;
   /** The place in `times` at the cursor; null when it has left. */
   onCursor: (at: number | null) => void;
+  /** A value of the axis as a text. */
+  format?: (value: number) => string;
 }
 
 /** What is drawn of the lines: sums where they are stacked; nothing where a logarithm has none. */
@@ -90,15 +93,15 @@ function rangeOf(look: Look): uPlot.Scale.Range {
 /** Dragging with Shift moves the span. */
 function panning(latest: () => Properties): uPlot.Cursor.MouseListenerFactory {
   return (plot, _, handler) => (event: MouseEvent) => {
-    if (!event.shiftKey) return handler(event);
-    const { span } = latest();
+    const { span, onSpan } = latest();
+    if (!event.shiftKey || !onSpan) return handler(event);
     const ms = (span.to_ms - span.from_ms) / plot.over.clientWidth;
     const moved = (now: MouseEvent) => (event.clientX - now.clientX) * ms;
     const move = (now: MouseEvent) => plot.setScale('x', { min: span.from_ms + moved(now), max: span.to_ms + moved(now) });
     const end = (now: MouseEvent) => {
       removeEventListener('mousemove', move);
       removeEventListener('mouseup', end);
-      if (Math.abs(now.clientX - event.clientX) > 3) latest().onSpan({ from_ms: span.from_ms + moved(now), to_ms: span.to_ms + moved(now) });
+      if (Math.abs(now.clientX - event.clientX) > 3) onSpan({ from_ms: span.from_ms + moved(now), to_ms: span.to_ms + moved(now) });
     };
     addEventListener('mousemove', move);
     addEventListener('mouseup', end);
@@ -122,14 +125,14 @@ function options(given: Properties, latest: () => Properties, width: number, dar
     },
     axes: [
       { ...axis, space: 90, size: 44, values: (_, ticks, __, ___, step) => timeTicks(ticks, step) },
-      { ...axis, size: (_, values) => 16 + 7 * Math.max(4, ...(values ?? []).map((text) => text?.length ?? 0)), values: (_, ticks) => ticks.map((value) => (value === null ? '' : short(value))) },
+      { ...axis, size: (_, values) => 16 + 7 * Math.max(4, ...(values ?? []).map((text) => text?.length ?? 0)), values: (_, ticks) => ticks.map((value) => (value === null ? '' : (given.format ?? short)(value))) },
     ],
     legend: { show: false },
     focus: { alpha: 0.25 },
     cursor: {
-      drag: { x: true, y: false, setScale: false },
+      drag: { x: given.onSpan !== undefined, y: false, setScale: false },
       points: { size: 6, show: given.lines.length <= 50 },
-      bind: { mousedown: panning(latest), dblclick: () => () => { latest().onBack(); return null; } },
+      bind: { mousedown: panning(latest), dblclick: () => () => { latest().onBack?.(); return null; } },
     },
     hooks: {
       setCursor: [(plot) => latest().onCursor(plot.cursor.idx ?? null)],
@@ -138,13 +141,14 @@ function options(given: Properties, latest: () => Properties, width: number, dar
         const at = (x: number) => plot.posToVal(x, 'x');
         const span = { from_ms: at(plot.select.left), to_ms: at(plot.select.left + plot.select.width) };
         plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-        if (span.to_ms - span.from_ms >= 10) latest().onSpan(span);
+        if (span.to_ms - span.from_ms >= 10) latest().onSpan?.(span);
       }],
     },
   };
 }
 
 function key(event: KeyboardEvent, { span, onSpan, onBack }: Properties): void {
+  if (!onSpan) return;
   const part = (span.to_ms - span.from_ms) / 4;
   const spans: Record<string, Span> = {
     '+': { from_ms: span.from_ms + part, to_ms: span.to_ms - part },
@@ -153,7 +157,7 @@ function key(event: KeyboardEvent, { span, onSpan, onBack }: Properties): void {
     ArrowRight: { from_ms: span.from_ms + part, to_ms: span.to_ms + part },
   };
   const wanted = spans[event.key];
-  if (event.key === '0') onBack();
+  if (event.key === '0') onBack?.();
   else if (wanted) onSpan(wanted);
   else return;
   event.preventDefault();

@@ -3,6 +3,7 @@
 
 import type { ComponentType } from 'preact';
 import { CardinalityPage } from './cardinality';
+import { LatePage } from './late';
 import { QueriesPage } from './queries';
 import { QueryPage } from './query';
 
@@ -16,6 +17,7 @@ export interface Page {
 
 export const PAGES: Page[] = [
   { name: 'query', title: 'Query', key: 'q', view: QueryPage },
+  { name: 'late', title: 'Late', key: 'l', view: LatePage },
   { name: 'cardinality', title: 'Cardinality', key: 'c', view: CardinalityPage },
   { name: 'queries', title: 'Queries', key: 'u', view: QueriesPage },
 ];
