@@ -34,13 +34,13 @@ function Name({ row }: { row: Row }) {
 }
 
 function columnsOf(what: By, lateInAll: number): Column<Row>[] {
-  const number = (name: string, title: string, value: (row: Row) => number, show: (value: number, row: Row) => string, width = '92px'): Column<Row> =>
+  const number = (name: string, title: string, value: (row: Row) => number, show: (value: number, row: Row) => string, width = '84px'): Column<Row> =>
     ({ name, title, by: value, cell: (row) => show(value(row), row), isNumber: true, width });
   const age = (name: 'p50' | 'p90' | 'p99' | 'max', title: string) =>
     number(name, title, (row) => row.lateAgeMs[name], (ms, row) => (row.lateSamples > 0 ? ageText(ms) : '–'));
   const name: Column<Row> = { name: 'name', title: what[0]!.toUpperCase() + what.slice(1), by: (row) => row.metric ?? row.protocol ?? row.sender ?? '\uffff', cell: (row) => <Name row={row} /> };
   const user: Column<Row> = { name: 'user', title: 'User', by: (row) => row.user ?? '', cell: (row) => row.user ?? '', width: '140px' };
-  const late = number('late', 'Late', (row) => row.lateSamples, count, '110px');
+  const late = number('late', 'Late', (row) => row.lateSamples, count, '92px');
   const quantiles = [age('p50', 'Age p50'), age('p90', 'p90'), age('p99', 'p99'), age('max', 'Oldest')];
   if (what !== 'protocol') {
     const share = number('share', 'Of all late', (row) => row.lateSamples / Math.max(1, lateInAll), (_, row) => shareText(row.lateSamples, lateInAll), '104px');
@@ -48,7 +48,7 @@ function columnsOf(what: By, lateInAll: number): Column<Row>[] {
   }
   return [
     name,
-    number('samples', 'Samples', (row) => row.samples ?? 0, count, '120px'),
+    number('samples', 'Samples', (row) => row.samples ?? 0, count, '100px'),
     late,
     number('share', 'Share', (row) => row.lateSamples / Math.max(1, row.samples ?? 0), (_, row) => shareText(row.lateSamples, row.samples ?? 0)),
     ...quantiles,
