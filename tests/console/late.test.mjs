@@ -90,7 +90,7 @@ test('a metric leads to its samples', async () => {
 
 /** Moves the pointer over the newest minutes of the map until the text below it is `wanted`. */
 async function hoverFor(page, wanted) {
-  const box = await page.locator('.map').boundingBox();
+  const box = await page.locator('.heatmap').boundingBox();
   for (let x = 2; x < 60; x += 2) {
     for (let y = 4; y < 300; y += 8) {
       await page.mouse.move(box.x + box.width - x, box.y + y);

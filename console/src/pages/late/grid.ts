@@ -1,27 +1,14 @@
 // What the heat map shows: counts by minute of arrival and by band of age, the youngest band first.
 
 import { computed } from '@preact/signals';
+import type { Band, HeatGrid } from '../../components/heatgrid';
 import { totals, type Minute } from './ask';
 import { minutes } from './minutes';
 import { ages } from './state';
 import { ageText } from './text';
 
-export interface Band {
-  /** Its lower bound, for the axis. */
-  edge: string;
-  /** `1.02s to 2.05s`. */
-  text: string;
-}
-
-export interface Grid {
-  starts: number[];
-  bands: Band[];
-  /** By minute, then by band. */
-  counts: number[][];
-  max: number;
-}
-
 const BANDS_MIN = 6;
+const MINUTE_MS = 60_000;
 
 function powerBands(low: number, high: number): Band[] {
   return Array.from({ length: high - low + 1 }, (_, at) => {
@@ -38,16 +25,17 @@ function clockBands(bounds: number[]): Band[] {
   return [...bands, { edge: names.at(-1) ?? '0s', text: `more than ${names.at(-1)} behind the clock` }];
 }
 
-function filled(bands: Band[], low: number, pairs: (minute: Minute) => [number, number][]): Grid {
-  const counts = minutes.value.map((minute) => {
-    const row = bands.map(() => 0);
-    for (const [at, samples] of pairs(minute)) row[at - low] = samples;
-    return row;
+function filled(bands: Band[], low: number, pairs: (minute: Minute) => [number, number][]): HeatGrid {
+  const cells = minutes.value.map((minute) => {
+    const column = bands.map((): number | null => null);
+    for (const [at, samples] of pairs(minute)) column[at - low] = samples;
+    return column;
   });
-  return { starts: minutes.value.map((minute) => minute.start), bands, counts, max: Math.max(0, ...counts.flat()) };
+  const step_ms = totals.value?.heatMap.stepMs ?? MINUTE_MS;
+  return { times: minutes.value.map((minute) => minute.start), step_ms, bands, cells };
 }
 
-export const grid = computed<Grid>(() => {
+export const grid = computed<HeatGrid>(() => {
   const bounds = totals.value?.heatMap.arrivalAgeBoundsMs ?? [];
   if (ages.value === 'clock') return filled(clockBands(bounds), 0, (minute) => minute.arrivalAges);
   const powers = minutes.value.flatMap((minute) => minute.lateAges.map(([power]) => power));
