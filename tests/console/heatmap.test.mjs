@@ -124,6 +124,13 @@ test('rates by le: rounding is no warning, dragging zooms, a double click goes b
   await page.mouse.up();
   const minutes = () => ['from', 'to'].map((name) => Math.round((Number(parameters(page).get(name)) - START) / 60_000));
   await becomes(async () => minutes(), [2, 6], page);
+  await map(page).focus();
+  // What is drawn is there after the address.
+  await becomes(async () => page.keyboard.press('Home').then(() => said(page)).then((text) => / 01:0[23]/.test(text)), true, page);
+  await page.keyboard.press('-');
+  await becomes(async () => minutes(), [0, 8], page);
+  await page.keyboard.press('0');
+  await becomes(async () => minutes(), [2, 6], page);
   await map(page).dblclick();
   await becomes(async () => minutes(), [0, 10], page);
 });

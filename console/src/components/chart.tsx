@@ -8,7 +8,7 @@ import { zone } from '../clock';
 import { short } from '../format';
 import { colour, dash, isDark } from '../theme';
 import { timeTicks } from './axis';
-import type { Span } from './span';
+import { spanOfKey, type Span } from './span';
 
 /** One line. */
 export interface Line {
@@ -149,14 +149,7 @@ function options(given: Properties, latest: () => Properties, width: number, dar
 
 function key(event: KeyboardEvent, { span, onSpan, onBack }: Properties): void {
   if (!onSpan) return;
-  const part = (span.to_ms - span.from_ms) / 4;
-  const spans: Record<string, Span> = {
-    '+': { from_ms: span.from_ms + part, to_ms: span.to_ms - part },
-    '-': { from_ms: span.from_ms - 2 * part, to_ms: span.to_ms + 2 * part },
-    ArrowLeft: { from_ms: span.from_ms - part, to_ms: span.to_ms - part },
-    ArrowRight: { from_ms: span.from_ms + part, to_ms: span.to_ms + part },
-  };
-  const wanted = spans[event.key];
+  const wanted = spanOfKey(event.key, span);
   if (event.key === '0') onBack?.();
   else if (wanted) onSpan(wanted);
   else return;

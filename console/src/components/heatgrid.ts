@@ -52,6 +52,15 @@ export class Places {
   /** The column at a place, whole or not. */
   column(x: number): number { return (x - LEFT_PX) / this.width; }
 
+  /** A cell as a box, with its width and height; null where it is not in the map. */
+  box({ time, band }: Cell): [x: number, y: number, width: number, height: number] | null {
+    const column = this.grid.times.indexOf(time ?? NaN);
+    if (column < 0) return null;
+    const isCell = band !== null && band < this.grid.bands.length;
+    return [this.left(column), isCell ? this.top(band) : 0, this.width, isCell ? this.height : this.map_px];
+  }
+
+  /** The cell at a place. */
   cell(x: number, y: number): Cell {
     const time = this.grid.times[Math.floor(this.column(x))];
     const band = Math.floor((this.map_px - y) / this.height);
@@ -61,7 +70,7 @@ export class Places {
 }
 
 /** Colours of the page. */
-interface Colours { text: string; faint: string; line: string; zero: string; dark: boolean }
+interface Colours { faint: string; line: string; zero: string; dark: boolean }
 
 function drawCells(context: CanvasRenderingContext2D, places: Places, colours: Colours): void {
   const { grid: { cells }, width, height } = places;
@@ -102,18 +111,8 @@ function drawAxes(context: CanvasRenderingContext2D, places: Places, { faint, li
   }
 }
 
-function drawCell(context: CanvasRenderingContext2D, places: Places, { time, band }: Cell, { text }: Colours): void {
-  const column = places.grid.times.indexOf(time ?? NaN);
-  if (column < 0) return;
-  const [x, width] = [places.left(column), Math.max(2, places.width)];
-  context.strokeStyle = text;
-  context.lineWidth = band === null ? 1 : 2;
-  if (band === null) context.strokeRect(x - 0.5, 0.5, width, places.map_px - 1);
-  else context.strokeRect(x - 1, places.top(band) - 1, width + 1, places.height + 1);
-}
-
 /** Draws the map into the canvas, as large as its box. */
-export function draw(canvas: HTMLCanvasElement, grid: HeatGrid, cell: Cell, dark: boolean): void {
+export function draw(canvas: HTMLCanvasElement, grid: HeatGrid, dark: boolean): void {
   const box = canvas.parentElement!;
   const ratio = devicePixelRatio || 1;
   canvas.width = Math.round(box.clientWidth * ratio);
@@ -122,9 +121,8 @@ export function draw(canvas: HTMLCanvasElement, grid: HeatGrid, cell: Cell, dark
   context.scale(ratio, ratio);
   const style = getComputedStyle(box);
   const colour = (name: string) => style.getPropertyValue(name);
-  const colours = { text: colour('--text'), faint: colour('--faint'), line: colour('--line'), zero: colour('--hover'), dark };
+  const colours = { faint: colour('--faint'), line: colour('--line'), zero: colour('--hover'), dark };
   const places = new Places(grid, box.clientWidth, box.clientHeight);
   drawCells(context, places, colours);
   drawAxes(context, places, colours);
-  drawCell(context, places, cell, colours);
 }

@@ -1,12 +1,13 @@
 // A heat map: amounts by time and band, as colours. The pointer or the arrow keys choose a cell, of
-// which the line below tells the value; the page says in which words.
+// which the line below tells the value; the page says in which words. Where the page lets the span
+// change, dragging zooms, and so do + and -; a double click and 0 go back.
 
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { zone } from '../clock';
 import { isDark } from '../theme';
 import { draw, NO_CELL, Places, type Cell, type HeatGrid } from './heatgrid';
 import { scaleOf, tone } from './palette';
-import type { Span } from './span';
+import { spanOfKey, type Span } from './span';
 
 interface Properties {
   label: string;
@@ -14,7 +15,8 @@ interface Properties {
   height: number;
   cell: Cell;
   onCell: (cell: Cell) => void;
-  /** What dragging does; without it the span is fixed. */
+  /** What keys change, and what they and dragging do; without it the span is fixed. */
+  span?: Span;
   onSpan?: (span: Span) => void;
   onBack?: () => void;
   /** What is said of the chosen cell; null where none is chosen. */
@@ -45,14 +47,19 @@ function moved({ key }: KeyboardEvent, { times, bands }: HeatGrid, cell: Cell): 
 type Drag = { from: number; to: number } | null;
 
 /** The times of what was dragged over; null where it was hardly anything. */
-function dragged(drag: Drag, { grid, column }: { grid: HeatGrid; column: (x: number) => number }): Span | null {
+function dragged(drag: Drag, places: Places): Span | null {
   if (!drag || Math.abs(drag.to - drag.from) < 4) return null;
-  const [left, right] = [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)].map((x) => Math.max(0, Math.min(grid.times.length, column(x))));
-  const at = (place: number) => grid.times[0]! + (place - 0.5) * grid.step_ms;
+  const { times, step_ms } = places.grid;
+  const [left, right] = [drag.from, drag.to].map((x) => Math.max(0, Math.min(times.length, places.column(x)))).sort((a, b) => a - b);
+  const at = (place: number) => times[0]! + (place - 0.5) * step_ms;
   return left! < right! ? { from_ms: at(left!), to_ms: at(right!) } : null;
 }
 
-function Plot({ label, grid, height, cell, onCell, onSpan, onBack }: Properties) {
+function boxStyle([x, y, width, height]: number[]) {
+  return { left: `${x}px`, top: `${y}px`, width: `${width}px`, height: `${height}px` };
+}
+
+function Plot({ label, grid, height, cell, onCell, span, onSpan, onBack }: Properties) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   const [drag, setDrag] = useState<Drag>(null);
@@ -63,27 +70,31 @@ function Plot({ label, grid, height, cell, onCell, onSpan, onBack }: Properties)
     return () => observer.disconnect();
   }, []);
   const [dark, clock] = [isDark.value, zone.value];
-  useLayoutEffect(() => draw(canvas.current!, grid, cell, dark), [grid, width, height, dark, clock, cell.time, cell.band]);
+  useLayoutEffect(() => draw(canvas.current!, grid, dark), [grid, width, height, dark, clock]);
+  const places = new Places(grid, width, height);
+  const box = places.box(cell);
   const point = (event: PointerEvent & { currentTarget: HTMLElement }) => {
     const { left, top } = event.currentTarget.getBoundingClientRect();
     const x = event.clientX - left;
-    onCell(new Places(grid, width, height).cell(x, event.clientY - top));
+    onCell(places.cell(x, event.clientY - top));
     if (event.type === 'pointerdown' && event.button === 0 && onSpan && event.pointerType === 'mouse') {
       event.currentTarget.setPointerCapture(event.pointerId);
       setDrag({ from: x, to: x });
     } else if (drag) setDrag({ ...drag, to: x });
   };
   const release = () => {
-    const places = new Places(grid, width, height);
-    const span = dragged(drag, { grid, column: (x) => places.column(x) });
+    const wanted = dragged(drag, places);
     setDrag(null);
-    if (span) onSpan?.(span);
+    if (wanted) onSpan?.(wanted);
   };
   const leave = () => onCell(NO_CELL);
   const key = (event: KeyboardEvent) => {
     const next = moved(event, grid, cell);
-    if (!next) return;
-    onCell(next);
+    const wanted = span && spanOfKey(event.key, span);
+    if (next) onCell(next);
+    else if (event.key === '0' && onBack) onBack();
+    else if (wanted) onSpan?.(wanted);
+    else return;
     event.preventDefault();
   };
   return (
@@ -91,15 +102,16 @@ function Plot({ label, grid, height, cell, onCell, onSpan, onBack }: Properties)
       onPointerMove={point} onPointerDown={point} onPointerUp={release} onPointerCancel={() => setDrag(null)} onPointerLeave={leave}
       onDblClick={onBack} onBlur={leave} onKeyDown={key}>
       <canvas ref={canvas} aria-hidden="true" />
-      {drag && <div class="dragged" style={{ left: `${Math.min(drag.from, drag.to)}px`, width: `${Math.abs(drag.to - drag.from)}px` }} />}
+      {box && <div class="chosen" style={boxStyle(box)} />}
+      {drag && <div class="dragged" style={boxStyle([Math.min(drag.from, drag.to), 0, Math.abs(drag.to - drag.from), places.map_px])} />}
     </div>
   );
 }
 
 function Legend({ grid, format, unit }: Properties) {
   const dark = isDark.value;
-  const scale = scaleOf(grid.cells);
-  const hasZeros = grid.cells.some((column) => column.includes(0));
+  const scale = useMemo(() => scaleOf(grid.cells), [grid]);
+  const hasZeros = useMemo(() => grid.cells.some((column) => column.includes(0)), [grid]);
   const tones = Array.from({ length: 9 }, (_, at) => tone(at / 8, dark)).join(', ');
   return (
     <p class="scale">
