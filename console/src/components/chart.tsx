@@ -44,6 +44,8 @@ interface Properties {
   onCursor: (at: number | null) => void;
   /** A value of the axis as a text. */
   format?: (value: number) => string;
+  /** Ticks of the axis of values, ascending, where round numbers are not the right ones. */
+  ticks?: number[];
 }
 
 /** What is drawn of the lines: sums where they are stacked; nothing where a logarithm has none. */
@@ -81,9 +83,10 @@ function bandsOf({ lines, look }: Properties): uPlot.Band[] {
 }
 
 /** The range of the values' axis. */
-function rangeOf(look: Look): uPlot.Scale.Range {
+function rangeOf({ look, ticks }: Properties): uPlot.Scale.Range {
   return (_, min, max) => {
     if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return look.log ? [1, 10] : [0, 1];
+    if (ticks) return [ticks.filter((tick) => tick < min).at(-1) ?? min, ticks.find((tick) => tick > max) ?? max * 1.1];
     if (look.log) return uPlot.rangeLog(min, max, 10, false);
     const from = look.zero || look.stacked ? Math.min(0, min) : min;
     return uPlot.rangeNum(from, max, 0.08, look.zero || look.stacked);
@@ -109,6 +112,20 @@ function panning(latest: () => Properties): uPlot.Cursor.MouseListenerFactory {
   };
 }
 
+/** Given ticks that are drawn at most. */
+const TICKS_MAX = 7;
+
+/** The ticks that the page wants, if it does. */
+function ticksOf({ ticks }: Properties): Partial<uPlot.Axis> {
+  if (!ticks) return {};
+  const splits = (_: uPlot, __: number, min: number, max: number) => {
+    const found = ticks.filter((tick) => tick >= min && tick <= max);
+    const every = Math.ceil(found.length / TICKS_MAX);
+    return found.filter((_, at) => at % every === 0);
+  };
+  return { splits, filter: (_, splits) => splits };
+}
+
 function options(given: Properties, latest: () => Properties, width: number, dark: boolean): uPlot.Options {
   const grid = { stroke: dark ? '#ffffff14' : '#00000012', width: 1 };
   const axis = { stroke: dark ? '#aab4bb' : '#55606a', grid, ticks: { ...grid, size: 4 }, font: '12px system-ui, sans-serif' };
@@ -121,11 +138,11 @@ function options(given: Properties, latest: () => Properties, width: number, dar
     bands: bandsOf(given),
     scales: {
       x: { time: true, range: () => [latest().span.from_ms, latest().span.to_ms] },
-      y: { distr: given.look.log ? 3 : 1, range: rangeOf(given.look) },
+      y: { distr: given.look.log ? 3 : 1, range: rangeOf(given) },
     },
     axes: [
       { ...axis, space: 90, size: 44, values: (_, ticks, __, ___, step) => timeTicks(ticks, step) },
-      { ...axis, size: (_, values) => 16 + 7 * Math.max(4, ...(values ?? []).map((text) => text?.length ?? 0)), values: (_, ticks) => ticks.map((value) => (value === null ? '' : (given.format ?? short)(value))) },
+      { ...axis, ...ticksOf(given), size: (_, values) => 16 + 7 * Math.max(4, ...(values ?? []).map((text) => text?.length ?? 0)), values: (_, ticks) => ticks.map((value) => (value === null ? '' : (given.format ?? short)(value))) },
     ],
     legend: { show: false },
     focus: { alpha: 0.25 },

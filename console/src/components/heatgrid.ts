@@ -97,8 +97,7 @@ function drawAxes(context: CanvasRenderingContext2D, places: Places, { faint, li
   context.textBaseline = 'middle';
   const every = Math.ceil(15 / height);
   bands.forEach(({ edge }, band) => {
-    const y = Math.min(map_px - 6, map_px - band * height);
-    if (band % every === 0) context.fillText(edge, LEFT_PX - 6, y, LEFT_PX - 8);
+    if (band % every === 0) context.fillText(edge, LEFT_PX - 6, map_px - band * height, LEFT_PX - 8);
   });
   context.textBaseline = 'top';
   context.textAlign = 'center';
@@ -107,7 +106,7 @@ function drawAxes(context: CanvasRenderingContext2D, places: Places, { faint, li
     const rows = text.split('\n');
     const half = Math.max(...rows.map((row) => context.measureText(row).width)) / 2;
     const x = Math.min(places.left((ms - first) / step_ms + 0.5), places.left(times.length) - half);
-    rows.forEach((row, below) => context.fillText(row, x, map_px + 5 + 14 * below));
+    rows.forEach((row, below) => context.fillText(row, x, map_px + 7 + 14 * below));
   }
 }
 
