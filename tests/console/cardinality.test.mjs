@@ -83,3 +83,85 @@ test('a hostile value is text, and its row leads to it alone', async () => {
   await becomes(() => rows(page, 'Series by value of job'), ['api 20', 'web 10'], page);
   await becomes(async () => (await heads(page))[0], '31', page);
 });
+
+/** A server of its own with these lines of Prometheus' text. */
+async function withLines(lines, look) {
+  const other = await Server.begin('--wal', 'off');
+  try {
+    const answer = await fetch(`${other.address}api/v1/import/prometheus`, { method: 'POST', body: `${lines.join('\n')}\n` });
+    assert.equal(answer.status, 204, await answer.text());
+    await look(other);
+  } finally {
+    await other.end();
+  }
+}
+
+test('labels and values that contain = lead to the right series', async () => {
+  const lines = ['{"up","a=b"="c"} 1', '{"up","a"="b=c"} 1', '{"up","a"="b=c","x"="2"} 1', '{"down","token"="cXE9PQ=="} 1'];
+  await withLines(lines, async (other) => {
+    const page = await browser.open(`${other.address}#/cardinality`);
+    const links = () => list(page, 'Series by pair').locator('td:first-child a').allTextContents();
+    await becomes(async () => (await links()).sort(), ['__name__=down', '__name__=up', 'a=b=c', 'a=b=c', 'token=cXE9PQ==', 'x=2'], page);
+    const narrowBy = async (name, at, match, series) => {
+      await list(page, 'Series by pair').getByRole('link', { name, exact: true }).nth(at).click();
+      await becomes(async () => parameters(page).get('match'), match, page);
+      await becomes(async () => (await heads(page))[0], series, page);
+      await page.goBack();
+      await becomes(async () => (await links()).length, 6, page);
+    };
+    // The more frequent pair stands first.
+    await narrowBy('a=b=c', 0, '{a="b=c"}', '2');
+    await narrowBy('a=b=c', 1, '{"a=b"="c"}', '1');
+    await narrowBy('token=cXE9PQ==', 0, '{token="cXE9PQ=="}', '1');
+    await list(page, 'Series by label').getByRole('link', { name: 'a=b', exact: true }).click();
+    await becomes(() => rows(page, 'Series by value of a=b'), ['c 1'], page);
+    await list(page, 'Series by label').getByRole('link', { name: 'Query a=b', exact: true }).click();
+    await becomes(() => texts(page, '.cm-line'), ['count by ("a=b") ({"a=b"!=""})'], page);
+    await page.locator('.table td', { hasText: 'c' }).first().waitFor();
+  });
+});
+
+const DAY_MS = 86_400_000;
+
+test('series without samples since some time are counted by metric', async () => {
+  const now = Date.now();
+  const lines = [`{"fresh","n"="1"} 1 ${now}`, `{"fresh","n"="2"} 1 ${now}`, `{"fresh","n"="3"} 1 ${now - 3 * DAY_MS}`];
+  for (const n of [1, 2]) lines.push(`{${JSON.stringify(HOSTILE)},"n"="${n}"} 1 ${now - 10 * DAY_MS}`);
+  lines.push(`gone 1 ${now - 40 * DAY_MS}`);
+  await withLines(lines, async (other) => {
+    const page = await browser.open(`${other.address}#/cardinality`);
+    const region = (one) => one.getByRole('region', { name: 'Without samples', exact: true }).first();
+    const note = async (one) => (await region(one).locator('.hint').textContent()).replace(/ since \d{4}.*/, '');
+    await becomes(() => rows(page, 'Without samples'), [`${HOSTILE} 2`, 'fresh 1', 'gone 1'], page);
+    assert.equal(await note(page), '4 of 6 series (66.7 %) have no sample');
+    assert.equal(await page.locator('.lists img').count(), 0);
+    const midnight = () => page.evaluate(() => new Date().setHours(0, 0, 0, 0)).then((ms) => new Date(ms + 3_600_000).toISOString().slice(0, 19).replace('T', ' '));
+    assert.ok((await region(page).locator('.hint').textContent()).includes(await midnight()));
+    const choice = region(page).getByRole('combobox');
+    await choice.selectOption('7d');
+    await becomes(() => rows(page, 'Without samples'), [`${HOSTILE} 2`, 'gone 1'], page);
+    assert.equal(parameters(page).get('idle'), '7d');
+    const link = await browser.open(page.url());
+    await becomes(() => note(link), '3 of 6 series (50 %) have no sample', link);
+    await choice.selectOption('30d');
+    await becomes(() => rows(page, 'Without samples'), ['gone 1'], page);
+    await choice.selectOption('1h');
+    await becomes(async () => (await rows(page, 'Without samples')).length, 3, page);
+    await list(page, 'Without samples').getByRole('link', { name: 'fresh', exact: true }).focus();
+    await page.keyboard.press('Enter');
+    await becomes(() => note(page), '1 of 3 series (33.3 %) have no sample', page);
+    assert.equal(parameters(page).get('match'), 'fresh');
+    await list(page, 'Without samples').getByRole('link', { name: 'Query fresh' }).click();
+    await becomes(() => texts(page, '.table td:nth-child(2)'), ['3'], page);
+    // A name in quotes is not given twice, either.
+    const named = await browser.open(`${other.address}#/cardinality?${new URLSearchParams({ match: `{${JSON.stringify(HOSTILE)}}` })}`);
+    await list(named, 'Without samples').getByRole('link', { name: `Query ${HOSTILE}` }).click();
+    await becomes(() => texts(named, '.table td:nth-child(2)'), ['1', '2'], named);
+    await named.goBack();
+    await list(named, 'Series by label').getByRole('link', { name: 'Query __name__' }).click();
+    await becomes(() => texts(named, '.cm-line'), [`count by (__name__) ({${JSON.stringify(HOSTILE)}})`], named);
+    await named.getByText('No samples').waitFor();
+    const fresh = await browser.open(`${other.address}#/cardinality?${new URLSearchParams({ match: 'fresh{n!="3"}' })}`);
+    await becomes(() => note(fresh), 'All 2 series have a sample', fresh);
+  });
+});

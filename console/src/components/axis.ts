@@ -1,6 +1,7 @@
 // Texts of a chart's axes: a clock of 24 hours, the day below it where it changes.
 
 import { clockText, shifted } from '../clock';
+import type { Span } from './span';
 
 const DAY_MS = 86_400_000;
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -30,4 +31,17 @@ export function timeTicks(ticks: number[], step_ms: number): string[] {
     last = day;
     return text;
   });
+}
+
+const TICKS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200].map((s) => s * 1000),
+  DAY_MS, 2 * DAY_MS, 7 * DAY_MS, 14 * DAY_MS];
+
+/** Round times of the chosen zone within a span, at least `least_ms` apart, with their texts. */
+export function timesIn({ from_ms, to_ms }: Span, least_ms: number): { ms: number; text: string }[] {
+  const step_ms = TICKS_MS.find((ms) => ms >= least_ms) ?? Math.ceil(least_ms / DAY_MS) * DAY_MS;
+  const zone_ms = shifted(from_ms).getTime() - from_ms;
+  const times: number[] = [];
+  for (let at = Math.ceil((from_ms + zone_ms) / step_ms) * step_ms - zone_ms; at <= to_ms; at += step_ms) times.push(at);
+  const texts = timeTicks(times, Math.min(step_ms, 14 * DAY_MS));
+  return times.map((ms, at) => ({ ms, text: texts[at]! }));
 }

@@ -8,7 +8,7 @@ import { zone } from '../clock';
 import { short } from '../format';
 import { colour, dash, isDark } from '../theme';
 import { timeTicks } from './axis';
-import type { Span } from './span';
+import { spanOfKey, type Span } from './span';
 
 /** One line. */
 export interface Line {
@@ -37,10 +37,15 @@ interface Properties {
   height: number;
   /** The line that is shown by itself; -1 is none. */
   focus: number;
-  onSpan: (span: Span) => void;
-  onBack: () => void;
+  /** What dragging and keys do; without it the span is fixed. */
+  onSpan?: (span: Span) => void;
+  onBack?: () => void;
   /** The place in `times` at the cursor; null when it has left. */
   onCursor: (at: number | null) => void;
+  /** A value of the axis as a text. */
+  format?: (value: number) => string;
+  /** Ticks of the axis of values, ascending, where round numbers are not the right ones. */
+  ticks?: number[];
 }
 
 /** What is drawn of the lines: sums where they are stacked; nothing where a logarithm has none. */
@@ -78,9 +83,10 @@ function bandsOf({ lines, look }: Properties): uPlot.Band[] {
 }
 
 /** The range of the values' axis. */
-function rangeOf(look: Look): uPlot.Scale.Range {
+function rangeOf({ look, ticks }: Properties): uPlot.Scale.Range {
   return (_, min, max) => {
     if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return look.log ? [1, 10] : [0, 1];
+    if (ticks) return [ticks.filter((tick) => tick < min).at(-1) ?? min, ticks.find((tick) => tick > max) ?? max * 1.1];
     if (look.log) return uPlot.rangeLog(min, max, 10, false);
     const from = look.zero || look.stacked ? Math.min(0, min) : min;
     return uPlot.rangeNum(from, max, 0.08, look.zero || look.stacked);
@@ -90,20 +96,34 @@ function rangeOf(look: Look): uPlot.Scale.Range {
 /** Dragging with Shift moves the span. */
 function panning(latest: () => Properties): uPlot.Cursor.MouseListenerFactory {
   return (plot, _, handler) => (event: MouseEvent) => {
-    if (!event.shiftKey) return handler(event);
-    const { span } = latest();
+    const { span, onSpan } = latest();
+    if (!event.shiftKey || !onSpan) return handler(event);
     const ms = (span.to_ms - span.from_ms) / plot.over.clientWidth;
     const moved = (now: MouseEvent) => (event.clientX - now.clientX) * ms;
     const move = (now: MouseEvent) => plot.setScale('x', { min: span.from_ms + moved(now), max: span.to_ms + moved(now) });
     const end = (now: MouseEvent) => {
       removeEventListener('mousemove', move);
       removeEventListener('mouseup', end);
-      if (Math.abs(now.clientX - event.clientX) > 3) latest().onSpan({ from_ms: span.from_ms + moved(now), to_ms: span.to_ms + moved(now) });
+      if (Math.abs(now.clientX - event.clientX) > 3) onSpan({ from_ms: span.from_ms + moved(now), to_ms: span.to_ms + moved(now) });
     };
     addEventListener('mousemove', move);
     addEventListener('mouseup', end);
     return null;
   };
+}
+
+/** Given ticks that are drawn at most. */
+const TICKS_MAX = 7;
+
+/** The ticks that the page wants, if it does. */
+function ticksOf({ ticks }: Properties): Partial<uPlot.Axis> {
+  if (!ticks) return {};
+  const splits = (_: uPlot, __: number, min: number, max: number) => {
+    const found = ticks.filter((tick) => tick >= min && tick <= max);
+    const every = Math.ceil(found.length / TICKS_MAX);
+    return found.filter((_, at) => at % every === 0);
+  };
+  return { splits, filter: (_, splits) => splits };
 }
 
 function options(given: Properties, latest: () => Properties, width: number, dark: boolean): uPlot.Options {
@@ -118,18 +138,18 @@ function options(given: Properties, latest: () => Properties, width: number, dar
     bands: bandsOf(given),
     scales: {
       x: { time: true, range: () => [latest().span.from_ms, latest().span.to_ms] },
-      y: { distr: given.look.log ? 3 : 1, range: rangeOf(given.look) },
+      y: { distr: given.look.log ? 3 : 1, range: rangeOf(given) },
     },
     axes: [
       { ...axis, space: 90, size: 44, values: (_, ticks, __, ___, step) => timeTicks(ticks, step) },
-      { ...axis, size: (_, values) => 16 + 7 * Math.max(4, ...(values ?? []).map((text) => text?.length ?? 0)), values: (_, ticks) => ticks.map((value) => (value === null ? '' : short(value))) },
+      { ...axis, ...ticksOf(given), size: (_, values) => 16 + 7 * Math.max(4, ...(values ?? []).map((text) => text?.length ?? 0)), values: (_, ticks) => ticks.map((value) => (value === null ? '' : (given.format ?? short)(value))) },
     ],
     legend: { show: false },
     focus: { alpha: 0.25 },
     cursor: {
-      drag: { x: true, y: false, setScale: false },
+      drag: { x: given.onSpan !== undefined, y: false, setScale: false },
       points: { size: 6, show: given.lines.length <= 50 },
-      bind: { mousedown: panning(latest), dblclick: () => () => { latest().onBack(); return null; } },
+      bind: { mousedown: panning(latest), dblclick: () => () => { latest().onBack?.(); return null; } },
     },
     hooks: {
       setCursor: [(plot) => latest().onCursor(plot.cursor.idx ?? null)],
@@ -138,22 +158,16 @@ function options(given: Properties, latest: () => Properties, width: number, dar
         const at = (x: number) => plot.posToVal(x, 'x');
         const span = { from_ms: at(plot.select.left), to_ms: at(plot.select.left + plot.select.width) };
         plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-        if (span.to_ms - span.from_ms >= 10) latest().onSpan(span);
+        if (span.to_ms - span.from_ms >= 10) latest().onSpan?.(span);
       }],
     },
   };
 }
 
 function key(event: KeyboardEvent, { span, onSpan, onBack }: Properties): void {
-  const part = (span.to_ms - span.from_ms) / 4;
-  const spans: Record<string, Span> = {
-    '+': { from_ms: span.from_ms + part, to_ms: span.to_ms - part },
-    '-': { from_ms: span.from_ms - 2 * part, to_ms: span.to_ms + 2 * part },
-    ArrowLeft: { from_ms: span.from_ms - part, to_ms: span.to_ms - part },
-    ArrowRight: { from_ms: span.from_ms + part, to_ms: span.to_ms + part },
-  };
-  const wanted = spans[event.key];
-  if (event.key === '0') onBack();
+  if (!onSpan) return;
+  const wanted = spanOfKey(event.key, span);
+  if (event.key === '0') onBack?.();
   else if (wanted) onSpan(wanted);
   else return;
   event.preventDefault();

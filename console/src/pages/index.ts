@@ -4,6 +4,7 @@
 import type { ComponentType } from 'preact';
 import { CardinalityPage } from './cardinality';
 import { ExplainPage } from './explain';
+import { LatePage } from './late';
 import { QueriesPage } from './queries';
 import { QueryPage } from './query';
 
@@ -18,6 +19,7 @@ export interface Page {
 export const PAGES: Page[] = [
   { name: 'query', title: 'Query', key: 'q', view: QueryPage },
   { name: 'explain', title: 'Explain', key: 'e', view: ExplainPage },
+  { name: 'late', title: 'Late', key: 'l', view: LatePage },
   { name: 'cardinality', title: 'Cardinality', key: 'c', view: CardinalityPage },
   { name: 'queries', title: 'Queries', key: 'u', view: QueriesPage },
 ];

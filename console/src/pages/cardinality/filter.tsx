@@ -5,7 +5,7 @@ import { api, session } from '../../api';
 import { Editor } from '../../components/editor';
 import { count } from '../../format';
 import { setParams } from '../../route';
-import type { Tsdb } from './lists';
+import type { Tsdb } from './list';
 
 const WAIT_MS = 400;
 

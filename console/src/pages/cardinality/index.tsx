@@ -2,16 +2,19 @@
 //   match  a selector: only series that match are counted
 //   focus  a label whose values are counted
 //   top    the length of each list
+//   idle   as in idle.tsx
 
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useAnswer } from '../../ask';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { labelNames } from '../../components/names';
-import { timeText } from '../../clock';
+import { timeText, zone } from '../../clock';
 import { count } from '../../format';
 import { params, setParams } from '../../route';
 import { Filter } from './filter';
-import { Lists, type Tsdb } from './lists';
+import { idleSince } from './idle';
+import type { Tsdb } from './list';
+import { Lists } from './lists';
 import './cardinality.css';
 
 const LENGTHS = ['10', '20', '50', '100', '1000'];
@@ -73,17 +76,22 @@ export function CardinalityPage() {
   const filter = params.value.get('match') ?? '';
   const focus = params.value.get('focus') ?? '';
   const top = params.value.get('top') ?? '10';
-  const { data, failure, isRunning, again } = useAnswer<Tsdb>('status/tsdb', { 'match[]': filter, focusLabel: focus, topN: top });
+  const idle = params.value.get('idle');
+  const [turn, setTurn] = useState(0);
+  // One moment for one question: a later one would ask again.
+  const since = useMemo(idleSince, [filter, focus, top, idle, zone.value, turn]);
+  const { data, failure, isRunning, again } = useAnswer<Tsdb>('status/tsdb', { 'match[]': filter, focusLabel: focus, topN: top, idleSince: since / 1000 });
+  const countAgain = () => (idleSince() === since ? again() : setTurn(turn + 1));
   return (
     <div class="page cardinality">
       <h1 class="hidden">Cardinality</h1>
       <Filter filter={filter} total={failure || isRunning ? null : data?.totalSeries ?? null} />
-      <Bar focus={focus} top={top} again={again} />
+      <Bar focus={focus} top={top} again={countAgain} />
       <section class="card" aria-label="Heads">
         <Busy on={isRunning} />
         <Heads data={failure ? null : data} />
       </section>
-      {failure && <ErrorBox failure={failure} retry={again} />}
+      {failure && <ErrorBox failure={failure} retry={countAgain} />}
       {!failure && data?.totalSeries === 0 && <Nothing filter={filter} />}
       {!failure && data !== null && data.totalSeries > 0 && <Lists data={data} filter={filter} focus={focus} />}
     </div>

@@ -1,11 +1,22 @@
 // Selectors that are made of others.
 
+import { LanguageType, promQLLanguage } from '@prometheus-io/codemirror-promql';
 import { labelText, quoted, seriesText } from '../../format';
+
+/** Whether a selector names its metric, as in `up{...}` and `{"up", ...}`: then it has no other. */
+function isNamed(selector: string): boolean {
+  let found = false;
+  promQLLanguage(LanguageType.PromQL).parser.parse(selector).iterate({
+    enter: ({ name, node }) => { found ||= name === 'QuotedLabelName' || (name === 'Identifier' && node.parent?.name === 'VectorSelector'); },
+  });
+  return found;
+}
 
 /** A selector with one matcher more. */
 export function narrowed(filter: string, label: string, operator: string, value: string): string {
   const text = filter.trim();
   if (text === '' && label === '__name__' && operator === '=') return seriesText({ __name__: value });
+  if (label === '__name__' && isNamed(text)) return text;
   const matcher = `${labelText(label)}${operator}${quoted(value)}`;
   if (!text.endsWith('}')) return `${text}{${matcher}}`;
   const inside = text.slice(0, -1).trimEnd();
@@ -15,10 +26,4 @@ export function narrowed(filter: string, label: string, operator: string, value:
 /** How many series there are of each value of a label. */
 export function counted(label: string, selector: string): string {
   return `count by (${labelText(label)}) (${selector})`;
-}
-
-/** The label and the value of a pair `label=value`. */
-export function pair(text: string): [label: string, value: string] {
-  const at = text.indexOf('=');
-  return [text.slice(0, at), text.slice(at + 1)];
 }

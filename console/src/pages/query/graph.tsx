@@ -7,9 +7,10 @@ import { setRange, type Span } from '../../components/span';
 import { timeText, secondText } from '../../clock';
 import { count, short } from '../../format';
 import { colour, dash, isDark } from '../../theme';
+import { Heat, isHeat } from './heat';
 import { lines, LINES_MAX, seriesTotal, times, type SeriesLine } from './lines';
 import { run } from './run';
-import { hidden, look, noteRange, setHidden, width_px, zoomBack } from './state';
+import { heat, hidden, look, noteRange, setHidden, width_px, zoomBack } from './state';
 
 const HEIGHT_PX = 380;
 
@@ -63,33 +64,39 @@ function Legend({ onFocus }: { onFocus: (index: number) => void }) {
   );
 }
 
-export function Graph() {
-  const box = useRef<HTMLDivElement>(null);
+function zoom(span: Span): void {
+  noteRange();
+  setRange(span);
+}
+
+function Lines() {
   const [focus, setFocus] = useState(-1);
-  useEffect(() => {
-    const observer = new ResizeObserver(() => { width_px.value = box.current?.clientWidth || 1000; });
-    if (box.current) observer.observe(box.current);
-    return () => observer.disconnect();
-  }, []);
   const off = hidden.value;
   const drawn = useMemo(
     () => lines.value.map((line, index) => ({ label: line.label, index, values: line.values, isHidden: off.has(line.name) })),
     [lines.value, off],
   );
   const now = run.value;
-  const zoom = (span: Span) => {
-    noteRange();
-    setRange(span);
-  };
   const total = seriesTotal.value;
   return (
-    <div class="graph" ref={box}>
+    <>
       {now && (
         <Chart label={`${total} series from ${secondText(now.span.from_ms)} to ${secondText(now.span.to_ms)}`} times={times.value} lines={drawn} span={now.span}
           look={look.value} height={HEIGHT_PX} focus={focus} onSpan={zoom} onBack={zoomBack} onCursor={(at) => { cursor.value = at; }} />
       )}
+      {heat.value !== null && <p class="hint">A heat map needs series with the label le, such as <code>sum by (le) (rate(NAME_bucket[5m]))</code>.</p>}
       {total > LINES_MAX && <p class="hint">The first {count(LINES_MAX)} of {count(total)} series are drawn. The table shows all; aggregate, or use topk, to draw what matters.</p>}
       <Legend onFocus={setFocus} />
-    </div>
+    </>
   );
+}
+
+export function Graph() {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const observer = new ResizeObserver(() => { width_px.value = box.current?.clientWidth || 1000; });
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  return <div class="graph" ref={box}>{isHeat.value ? <Heat onSpan={zoom} onBack={zoomBack} /> : <Lines />}</div>;
 }

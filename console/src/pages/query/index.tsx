@@ -12,6 +12,7 @@ import { params, setParams } from '../../route';
 import { Downloads } from './downloads';
 import { addQuery, runDrafts } from './drafts';
 import { Graph } from './graph';
+import { HeatToggle, isHeat } from './heat';
 import { KeptMenus } from './kept';
 import { rows } from './lines';
 import { Rows } from './rows';
@@ -93,7 +94,8 @@ function Tabs() {
         ))}
       </div>
       <span class="gap" />
-      {view.value === 'graph' && LOOKS.map(([name, title]) => (
+      {view.value === 'graph' && <HeatToggle />}
+      {view.value === 'graph' && !isHeat.value && LOOKS.map(([name, title]) => (
         <button key={name} type="button" class="toggle" aria-pressed={look.value[name]} onClick={() => toggleLook(name)}>{title}</button>
       ))}
       <Downloads />

@@ -3,7 +3,7 @@
 import { computed } from '@preact/signals';
 import { seriesText, type Labels } from '../../format';
 import { letter } from './drafts';
-import { answers, run, type Sample } from './run';
+import { answers, run, type Run, type Sample } from './run';
 import { hash } from './state';
 
 /** Lines that are drawn at most; tables show all. */
@@ -34,7 +34,8 @@ export const times = computed<number[]>(() => {
   return Array.from({ length }, (_, at) => now.start_ms + at * now.step_ms);
 });
 
-function column(samples: Sample[], length: number, start_ms: number, step_ms: number): (number | null)[] {
+/** Samples by step of the run; null where there is none. */
+export function columnOf(samples: Sample[], length: number, { start_ms, step_ms }: Run): (number | null)[] {
   const values = new Array<number | null>(length).fill(null);
   for (const [seconds, text] of samples) values[Math.round((seconds * 1000 - start_ms) / step_ms)] = valueOf(text);
   return values;
@@ -56,7 +57,7 @@ export const lines = computed<SeriesLine[]>(() => {
       made.push({
         query, labels: metric, name: hash(`${letter(query)} ${label}`),
         label: severalAsked.value ? `${letter(query)} ${label}` : label,
-        values: column(values, length, now.start_ms, now.step_ms),
+        values: columnOf(values, length, now),
       });
     }
   });

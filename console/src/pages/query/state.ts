@@ -5,6 +5,7 @@
 //   step   a duration; without it the step fits the span and the width
 //   refresh  a duration between automatic runs
 //   look   letters: s(tacked), z(ero), l(og), p(oints)
+//   heat   the histogram that is drawn as a heat map, as a hash; `on` is the first
 //   hide   series that the legend has switched off, as hashes
 //   range, from, to  as in components/span.ts
 
@@ -55,6 +56,9 @@ export function toggleLook(name: keyof Look): void {
   const letters = (Object.keys(LETTERS) as (keyof Look)[]).filter((key) => next[key]).map((key) => LETTERS[key]).join('');
   setParams({ look: letters || null }, true);
 }
+
+/** The name of the histogram that is drawn; null: lines are. */
+export const heat = computed(() => params.value.get('heat'));
 
 /** A short name of a series for the address. */
 export function hash(text: string): string {

@@ -1,0 +1,138 @@
+// The Late page: how late samples come, from where, and how long a rule has to wait for them.
+
+import { effect } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { session } from '../../api';
+import { clockText } from '../../clock';
+import { Busy, Empty, ErrorBox } from '../../components/notice';
+import { page, setParams } from '../../route';
+import { ask, cancel, failure, isAsking, totals } from './ask';
+import { Heat } from './heat';
+import { Delays } from './delays';
+import { Rows } from './rows';
+import { by, minute, protocol, refresh, refresh_ms, REFRESHES, span, SPANS } from './state';
+import { Summary } from './summary';
+import { Times } from './times';
+import './late.css';
+
+function useRequests() {
+  useEffect(() => {
+    let last = '';
+    const dispose = effect(() => {
+      const next = [session.value, span.value, protocol.value, by.value].join(' ');
+      if (next !== last && page.value === 'late') void ask();
+      last = next;
+    });
+    return () => {
+      dispose();
+      cancel();
+      minute.value = null;
+    };
+  }, []);
+  const every = refresh_ms.value;
+  useEffect(() => {
+    if (every === null) return;
+    const again = () => { if (!document.hidden && !isAsking.peek()) void ask(); };
+    const timer = setInterval(again, Math.max(1000, every));
+    document.addEventListener('visibilitychange', again);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', again);
+    };
+  }, [every]);
+}
+
+/** Values of a choice, with the one of the address even if it is none of them. */
+function Options({ values, chosen }: { values: string[]; chosen: string }) {
+  const shown = values.includes(chosen) || chosen === '' ? values : [...values, chosen];
+  return <>{shown.map((value) => <option key={value} value={value}>{value}</option>)}</>;
+}
+
+function Bar() {
+  const known = totals.value?.rows.flatMap((row) => row.protocol ?? []).sort() ?? [];
+  return (
+    <div class="bar">
+      <label class="inline">Last
+        <select value={span.value} onChange={(event) => setParams({ span: event.currentTarget.value })}>
+          <Options values={SPANS} chosen={span.value} />
+        </select>
+      </label>
+      <label class="inline">Protocol
+        <select value={protocol.value} onChange={(event) => setParams({ protocol: event.currentTarget.value || null })}>
+          <option value="">all</option>
+          <Options values={known} chosen={protocol.value} />
+        </select>
+      </label>
+      <label class="inline">Refresh
+        <select value={refresh.value} onChange={(event) => setParams({ refresh: event.currentTarget.value }, true)}>
+          <option value="off">off</option>
+          <Options values={REFRESHES} chosen={refresh.value === 'off' ? '' : refresh.value} />
+        </select>
+      </label>
+      <span class="gap" />
+      {totals.value && <span class="hint">As of {clockText(totals.value.now)}</span>}
+      <button type="button" onClick={() => void ask()}>Refresh</button>
+    </div>
+  );
+}
+
+function Meaning() {
+  return (
+    <p class="meaning">
+      A sample is late if it is older than the newest of its series when it arrives; its age is the difference. Latewood stores it like any other.
+    </p>
+  );
+}
+
+/** What is said where no sample, or none late, came. */
+function None({ samples }: { samples: number }) {
+  if (samples === 0) {
+    return (
+      <Empty title="No sample came">
+        <p>No sample arrived in the last {span.value}{protocol.value && ` by ${protocol.value}`}. Choose a longer time{protocol.value && ' or all protocols'}, or look whether the senders run.</p>
+        <Meaning />
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No sample came late">
+      <p>Every sample of the last {span.value} was newer than those of its series before it. Rules and alerts need no delay for such senders.</p>
+      <Meaning />
+    </Empty>
+  );
+}
+
+function Answer() {
+  const data = totals.value;
+  if (data === null) return failure.value ? null : <section class="card waiting" aria-busy="true"><Busy on /></section>;
+  const { lateSamples, samples } = data.total;
+  return (
+    <>
+      <section class="card" aria-label="In all">
+        <Busy on={isAsking.value} />
+        <Summary total={data.total} error={data.quantileError} />
+        {lateSamples > 0 && <Delays total={data.total} />}
+      </section>
+      {lateSamples > 0 ? <Times /> : <section class="card"><None samples={samples} /></section>}
+      {samples > 0 && <Heat />}
+    </>
+  );
+}
+
+export function LatePage() {
+  useRequests();
+  return (
+    <div class="page late">
+      <h1 class="hidden">Late samples</h1>
+      <Bar />
+      {failure.value && (
+        <ErrorBox failure={failure.value} retry={() => void ask()}>
+          {failure.value.status === 404 && <p>This server does not count late samples: a newer version does.</p>}
+          {failure.value.status === 400 && <button type="button" onClick={() => setParams({ span: null, protocol: null })}>Show all of the last hour</button>}
+        </ErrorBox>
+      )}
+      <Answer />
+      <Rows />
+    </div>
+  );
+}

@@ -1,0 +1,182 @@
+// The Late page: a server that has seen known late samples by two protocols, one that has seen none,
+// and one that refuses.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { becomes, Browser, Server, texts } from './harness.mjs';
+
+const HOSTILE = '<img src=x onerror="window.hacked=1">';
+const late = (server, parameters = {}) => `${server.address}#/late?${new URLSearchParams({ refresh: 'off', ...parameters })}`;
+const parameters = (page) => new URLSearchParams(page.url().split('?')[1] ?? '');
+/** Cells of the first table's rows. */
+const rows = async (page) => {
+  const found = await page.locator('.table tbody tr').all();
+  return Promise.all(found.map((row) => row.locator('td').allTextContents()));
+};
+/** Without thin spaces. */
+const plain = (text) => text.replace(/\u202f/g, ' ').trim();
+const figures = async (page) => (await texts(page, '.figure-list dd')).map(plain);
+
+let browser;
+let server;
+
+/** 96 samples in order and 4 late ones by InfluxDB lines; 99 in order and a late one by Prometheus' text. */
+async function fill(now) {
+  const influx = Array.from({ length: 96 }, (_, at) => `room,site=north temp=1 ${now - 100 + at}`);
+  for (const age of [1000, 2000, 4000, 60_000]) influx.push(`room,site=north temp=1 ${now - 5 - age}`);
+  await server.write(influx);
+  const escaped = JSON.stringify(HOSTILE);
+  const text = Array.from({ length: 99 }, (_, at) => `{${escaped},a="b"} 1 ${now - 99 + at}`);
+  text.push(`{${escaped},a="b"} 1 ${now - 1 - 30_000}`);
+  const answer = await fetch(`${server.address}api/v1/import/prometheus`, { method: 'POST', body: `${text.join('\n')}\n` });
+  assert.equal(answer.status, 204, await answer.text());
+}
+
+before(async () => {
+  browser = await Browser.begin();
+  server = await Server.begin('--wal', 'off');
+  await fill(Date.now());
+});
+
+after(async () => {
+  await browser?.end();
+  await server?.end();
+});
+
+afterEach(() => browser.check());
+
+test('share, ages and delays of all and of one protocol', async () => {
+  const page = await browser.open(late(server));
+  await becomes(() => figures(page).then((all) => all.slice(0, 1)), ['2.5 %5 of 200 samples'], page);
+  assert.equal((await figures(page))[4], '1mexact');
+  const delays = (await texts(page, '.delays li')).map(plain);
+  // 198 of 200 have come when the two oldest are missing: those of 30 s and of 60 s.
+  assert.match(delays[0], /^99 % of samples have come after 4\.\d*s: write offset 5s\.$/);
+  assert.match(delays[1], /^99.9 % of samples have come after 1m: write offset 1m\.$/);
+  await page.getByRole('link', { name: 'influx_http' }).click();
+  await becomes(() => figures(page).then((all) => all.slice(0, 1)), ['4 %4 of 100 samples'], page);
+  assert.equal(parameters(page).get('protocol'), 'influx_http');
+  await page.getByRole('combobox', { name: 'Protocol' }).selectOption('');
+  await becomes(() => figures(page).then((all) => all.slice(0, 1)), ['2.5 %5 of 200 samples'], page);
+});
+
+test('rows by protocol, metric and sender, sorted, and kept in the address', async () => {
+  const page = await browser.open(late(server));
+  const first = async () => (await rows(page)).map((cells) => cells.slice(0, 3).map(plain));
+  await becomes(first, [['influx_http', '100', '4'], ['prometheus_text', '100', '1']], page);
+  await page.getByRole('button', { name: 'Late' }).click();
+  await becomes(first, [['prometheus_text', '100', '1'], ['influx_http', '100', '4']], page);
+  await page.getByRole('tab', { name: 'By metric' }).click();
+  await becomes(first, [['room_temp', '4', '80 %'], [HOSTILE, '1', '20 %']], page);
+  await page.getByRole('button', { name: 'Oldest' }).click();
+  await page.getByRole('button', { name: 'Oldest' }).click();
+  await becomes(first, [[HOSTILE, '1', '20 %'], ['room_temp', '4', '80 %']], page);
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  const other = await browser.open(page.url());
+  await becomes(() => rows(other).then((all) => all.map(([name]) => name)), [HOSTILE, 'room_temp'], other);
+  await page.getByRole('tab', { name: 'By sender' }).click();
+  await becomes(first, [['127.0.0.1', 'default', '5']], page);
+});
+
+test('a metric leads to its samples', async () => {
+  const page = await browser.open(late(server, { by: 'metric' }));
+  await page.getByRole('link', { name: HOSTILE }).click();
+  await becomes(() => texts(page, '.legend .name'), [`{"<img src=x onerror=\\"window.hacked=1\\">", a="b"}`], page);
+  await page.goBack();
+  await page.getByRole('link', { name: 'room_temp' }).click();
+  await becomes(() => texts(page, '.legend .name'), ['room_temp{site="north"}'], page);
+  assert.equal(parameters(page).get('range'), '1h30m');
+});
+
+/** Moves the pointer over the newest minutes of the map until the text below it is `wanted`. */
+async function hoverFor(page, wanted) {
+  const box = await page.locator('.heatmap').boundingBox();
+  for (let x = 2; x < 60; x += 2) {
+    for (let y = 4; y < 300; y += 8) {
+      await page.mouse.move(box.x + box.width - x, box.y + y);
+      if (wanted.test(plain((await texts(page, '.heat .said'))[0]))) return;
+    }
+  }
+  assert.fail(`no cell says ${wanted}`);
+}
+
+test('the heat map tells values to the pointer and to the keyboard', async () => {
+  const page = await browser.open(late(server, { span: '5m' }));
+  const map = page.getByRole('application');
+  await map.waitFor();
+  await map.scrollIntoViewIfNeeded();
+  const said = async () => plain((await texts(page, '.heat .said'))[0]);
+  await hoverFor(page, /32\.8s to 1m5s behind the newest: 1 late samples$/);
+  await page.mouse.move(5, 5);
+  await map.focus();
+  // The newest minute may be one after that of the samples.
+  const values = [];
+  for (let turn = 0; turn < 2 && !values.some((text) => / [1-9] late/.test(text)); turn++) {
+    values.length = 0;
+    await page.keyboard.press('ArrowRight');
+    for (let down = 0; turn > 0 && down < 10; down++) await page.keyboard.press('ArrowDown');
+    if (turn > 0) await page.keyboard.press('ArrowLeft');
+    for (let up = 0; up < 8; up++) {
+      values.push(await said());
+      await page.keyboard.press('ArrowUp');
+    }
+  }
+  const counts = [...new Set(values)].map((text) => /, (.*) behind the newest: (\d)/.exec(text)?.slice(1).join(' = '));
+  assert.deepEqual(counts.filter((text) => !text?.endsWith('= 0')).sort(),
+    ['1.02s to 2.05s = 1', '16.4s to 32.8s = 1', '2.05s to 4.1s = 1', '32.8s to 1m5s = 1', '512ms to 1.02s = 1'].sort().filter(Boolean));
+  await page.keyboard.press('Escape');
+  assert.match(await said(), /The pointer, or the arrow keys/);
+  await page.getByRole('tab', { name: 'All samples' }).click();
+  await becomes(async () => parameters(page).get('ages'), 'clock', page);
+  await hoverFor(page, /10s to 1m behind the clock: \d samples$/);
+});
+
+test('where nothing came late, or nothing at all, the page says what that means', async () => {
+  const other = await Server.begin('--wal', 'off');
+  try {
+    const page = await browser.open(late(other, { span: '15m' }));
+    await page.getByText('No sample came', { exact: true }).waitFor();
+    assert.match((await texts(page, '.notice.empty'))[0], /No sample arrived in the last 15m.*older than the newest of its series/s);
+    await other.write([`up v=1 ${Date.now()}`]);
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.getByText('No sample came late').waitFor();
+    assert.deepEqual((await figures(page))[0], '0 %0 of 1 samples');
+  } finally {
+    await other.end();
+  }
+});
+
+test('errors: a wrong span, names that one may not see, a server that is away', async () => {
+  const other = await Server.begin();
+  try {
+    const page = await browser.open(late(other, { span: '3d' }));
+    await page.getByRole('alert').getByText('span must be from 1m to 2h').waitFor();
+    await page.getByRole('button', { name: 'Show all of the last hour' }).click();
+    await page.getByText('No sample came', { exact: true }).waitFor();
+    await other.kill();
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.getByRole('alert').getByText('the server does not answer').first().waitFor();
+    assert.equal(await page.getByText('No sample came', { exact: true }).count(), 1, 'the last answer stays');
+    other.options = ['--requirepass', 'sesame'];
+    await other.start();
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.getByRole('dialog').getByLabel('Password').fill('sesame');
+    await page.keyboard.press('Enter');
+    await becomes(() => page.getByRole('alert').count(), 0, page);
+  } finally {
+    await other.end();
+  }
+});
+
+test('refreshes go on by themselves', async () => {
+  const other = await Server.begin('--wal', 'off');
+  try {
+    const page = await browser.open(late(other, { refresh: '1s' }));
+    await page.getByText('No sample came', { exact: true }).waitFor();
+    const now = Date.now();
+    await other.write([`up v=1 ${now}`, `up v=1 ${now - 1000}`]);
+    await becomes(() => figures(page).then((all) => all[0]), '50 %1 of 2 samples', page);
+  } finally {
+    await other.end();
+  }
+});
