@@ -12,6 +12,12 @@ export interface Entry {
   value: number;
 }
 
+/** Its name is `label=value`, and either may contain `=`. */
+export interface PairEntry extends Entry {
+  label: string;
+  labelValue: string;
+}
+
 /** What `status/tsdb` answers. */
 export interface Tsdb {
   headStats: { numSeries: number; numLabelPairs: number; chunkCount: number; minTime: number; maxTime: number };
@@ -20,7 +26,7 @@ export interface Tsdb {
   labelValueCountByLabelName: Entry[];
   seriesCountByLabelName: Entry[];
   memoryInBytesByLabelName: Entry[];
-  seriesCountByLabelValuePair: Entry[];
+  seriesCountByLabelValuePair: PairEntry[];
   seriesCountByFocusLabelValue?: Entry[];
   /** Series without samples since `idleSince`. */
   seriesIdle?: number;
@@ -46,8 +52,7 @@ interface ListProperties<Row extends Entry> {
   /** What all rows are parts of; null where they are not. */
   total: number | null;
   show?: (value: number) => string;
-  /** Null where it leads nowhere. */
-  way: (row: Row) => Way | null;
+  way: (row: Row) => Way;
 }
 
 /** This page with a narrower filter or another label in focus. */
@@ -58,15 +63,14 @@ function narrower({ match, focus }: Way): string {
   return href('cardinality', next);
 }
 
-function Name({ row, way, isWhole }: { row: Entry; way: Way | null; isWhole: boolean }) {
+function Name({ row, way, isWhole }: { row: Entry; way: Way; isWhole: boolean }) {
   const text = row.name === '' ? '""' : row.name;
   // A filter that all series pass already is not narrower.
-  if (way === null || (isWhole && way.focus === undefined)) return <span title={text}>{text}</span>;
+  if (isWhole && way.focus === undefined) return <span title={text}>{text}</span>;
   return <a href={narrower(way)} title={text}>{text}</a>;
 }
 
-function Out({ row, way }: { row: Entry; way: Way | null }) {
-  if (way === null) return null;
+function Out({ row, way }: { row: Entry; way: Way }) {
   return <a class="out" href={href('query', { q: way.query, view: 'table' })} title={way.query} aria-label={`Query ${row.name}`}><Icon name="right" /></a>;
 }
 

@@ -3,7 +3,6 @@
 import { bytes } from '../../format';
 import { IdleList } from './idle';
 import { List, type Entry, type Tsdb, type Way } from './list';
-import { usePairs } from './pairs';
 import { counted, narrowed } from './selector';
 
 export function Lists({ data, filter, focus }: { data: Tsdb; filter: string; focus: string }) {
@@ -13,7 +12,6 @@ export function Lists({ data, filter, focus }: { data: Tsdb; filter: string; foc
     return { match, query: label === '__name__' ? match : counted('__name__', match) };
   };
   const total = data.totalSeries;
-  const pairs = usePairs(data.seriesCountByLabelValuePair, filter);
   return (
     <div class="lists">
       {focus !== '' && (
@@ -21,7 +19,8 @@ export function Lists({ data, filter, focus }: { data: Tsdb; filter: string; foc
           way={(row) => ofPair(focus, row.name)} />
       )}
       <List title="Series by metric" head="Metric" unit="Series" rows={data.seriesCountByMetricName} total={total} way={(row) => ofPair('__name__', row.name)} />
-      <List title="Series by pair" head="Label and value" unit="Series" rows={pairs} total={total} way={({ pair }) => pair && ofPair(...pair)} />
+      <List title="Series by pair" head="Label and value" unit="Series" rows={data.seriesCountByLabelValuePair} total={total}
+        way={({ label, labelValue }) => ofPair(label, labelValue)} />
       <IdleList data={data} filter={filter} />
       <List title="Series by label" head="Label" unit="Series" rows={data.seriesCountByLabelName} total={total} way={ofLabel} />
       <List title="Values by label" head="Label" unit="Values" rows={data.labelValueCountByLabelName} total={null} way={ofLabel} />

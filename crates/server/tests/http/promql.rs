@@ -378,7 +378,9 @@ fn grafana_saves_and_tests() {
             "seriesCountByLabelName": [{"name": "__name__", "value": 3}],
             // The lengths of name and value and a byte for each of both, in each series.
             "memoryInBytesByLabelName": [{"name": "__name__", "value": 3 * (8 + 2) + 6 + 6 + 9}],
-            "seriesCountByLabelValuePair": [{"name": "host=a", "value": 2}],
+            "seriesCountByLabelValuePair": [
+                {"name": "host=a", "label": "host", "labelValue": "a", "value": 2},
+            ],
         })
     );
     assert_eq!(tsdb["data"]["headStats"]["numSeries"], 2);

@@ -183,7 +183,7 @@ impl<'a> Lists<'a> {
         let pairs = self
             .pairs
             .iter()
-            .map(|(_, (name, value))| name.len() + value.len());
+            .map(|(_, (name, value))| 2 * (name.len() + value.len()));
         let lengths = lists.map(|(_, name)| name.len()).chain(pairs);
         lengths.map(|length| length + ENTRY_BYTES).sum()
     }
@@ -196,9 +196,11 @@ impl<'a> Lists<'a> {
                 .map(|(count, name)| json!({"name": name, "value": count}))
                 .collect()
         };
-        let pairs = self.pairs.iter().map(
-            |(count, (name, value))| json!({"name": format!("{name}={value}"), "value": count}),
-        );
+        // Either of a pair may contain `=`.
+        let pairs = self.pairs.iter().map(|(count, (name, value))| {
+            let text = format!("{name}={value}");
+            json!({"name": text, "label": name, "labelValue": value, "value": count})
+        });
         // As Prometheus has it where there is no sample.
         let (first, last) = counts.span.unwrap_or((i64::MAX, i64::MIN));
         let mut shown = json!({
