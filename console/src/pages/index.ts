@@ -5,6 +5,7 @@ import type { ComponentType } from 'preact';
 import { CardinalityPage } from './cardinality';
 import { QueriesPage } from './queries';
 import { QueryPage } from './query';
+import { SeriesPage } from './series';
 
 export interface Page {
   /** The name in the address. */
@@ -16,6 +17,7 @@ export interface Page {
 
 export const PAGES: Page[] = [
   { name: 'query', title: 'Query', key: 'q', view: QueryPage },
+  { name: 'series', title: 'Series', key: 's', view: SeriesPage },
   { name: 'cardinality', title: 'Cardinality', key: 'c', view: CardinalityPage },
   { name: 'queries', title: 'Queries', key: 'u', view: QueriesPage },
 ];
