@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { api, session } from '../../api';
 import { Editor } from '../../components/editor';
 import { count } from '../../format';
-import { setParams } from '../../route';
+import { href, setParams } from '../../route';
 import type { Tsdb } from './lists';
 
 const WAIT_MS = 400;
@@ -58,7 +58,9 @@ export function Filter({ filter, total }: { filter: string; total: number | null
           <button type="button" class={text === filter ? '' : 'primary'} onClick={show}>Show</button>
         </div>
       </div>
-      <p class={said?.isError ? 'error' : 'hint'} role="status">{said?.text ?? (text === filter ? shown : text === '' ? 'Enter shows all series.' : 'Counting...')}</p>
+      <p class={said?.isError ? 'error' : 'hint'} role="status">{said?.text ?? (text === filter ? shown : text === '' ? 'Enter shows all series.' : 'Counting...')}
+        {text === filter && total !== null && total > 0 && <a href={href('series', filter === '' ? {} : { select: filter })}>List them</a>}
+      </p>
     </div>
   );
 }

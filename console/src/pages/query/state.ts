@@ -97,6 +97,11 @@ export function grid(): { step_ms: number; span: Span; start_ms: number; end_ms:
   return { step_ms, span, start_ms: Math.ceil(span.from_ms / step_ms) * step_ms, end_ms: last * step_ms };
 }
 
+/** The range of the address, for links to pages that have one, too. */
+export function rangeParams(): Record<string, string> {
+  return Object.fromEntries([...params.value].filter(([name]) => name === 'range' || name === 'from' || name === 'to'));
+}
+
 const spansBefore = signal<string[]>([]);
 
 /** What zooms belong to: a page, and there what it is about. */

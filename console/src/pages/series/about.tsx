@@ -29,13 +29,17 @@ export function About({ series }: { series: Series }) {
     <section class="card about" aria-labelledby="about">
       <h2 id="about">Series</h2>
       <dl class="figures-of">{figures(series).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
-      <h3>Labels</h3>
-      {series.labels.length === 0 && <p class="hint">None.</p>}
-      <ul class="labels">
-        {series.labels.map(({ name, value }, at) => <li key={at}><code>{name}</code><code>{value}</code></li>)}
-      </ul>
-      <h3>In PromQL</h3>
-      <code class="metric">{seriesText(series.metric)}</code>
+      <div class="named">
+        <div>
+          <h3>Labels</h3>
+          {series.labels.length === 0 && <p class="hint">None.</p>}
+          <ul>{series.labels.map(({ name, value }, at) => <li key={at}><code>{name}</code><code>{value}</code></li>)}</ul>
+        </div>
+        <div>
+          <h3>In PromQL</h3>
+          <code>{seriesText(series.metric)}</code>
+        </div>
+      </div>
     </section>
   );
 }

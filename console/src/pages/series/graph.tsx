@@ -13,7 +13,7 @@ import { PAGE_SAMPLES, type Sample, type Summary } from './samples';
 
 const HEIGHT_PX = 300;
 const LOOK: Look = { stacked: false, zero: false, log: false, points: false };
-const [VALUE, LATE, NO_NUMBER] = [0, 1, 3];
+const [VALUE, LATE, MEAN, NO_NUMBER] = [0, 1, 2, 3];
 
 /** A mark as it is in the chart. */
 export function MarkSymbol({ mark, index }: { mark?: Mark; index: number }) {
@@ -58,7 +58,7 @@ function ofSamples(samples: Sample[]): Plotted {
 }
 
 function ofSummary({ times, least, mean, greatest }: Summary): Plotted {
-  return { times, lines: [line('greatest', VALUE, greatest), line('least', VALUE, least), line('mean', LATE, mean)], area: [0, 1] };
+  return { times, lines: [line('greatest', VALUE, greatest), line('least', VALUE, least), line('mean', MEAN, mean)], area: [0, 1] };
 }
 
 function SamplesLegend({ samples, at }: { samples: Sample[]; at: number | null }) {
@@ -83,7 +83,7 @@ function SummaryLegend({ summary, at }: { summary: Summary; at: number | null })
       <p class="keys">
         <span>{start_ms === null ? `Each ${durationText(summary.step_ms)}` : `${durationText(summary.step_ms)} from ${timeText(start_ms)}`}:</span>
         <span><MarkSymbol index={VALUE} /> least <strong>{value(summary.least)}</strong></span>
-        <span><MarkSymbol index={LATE} /> mean <strong>{value(summary.mean)}</strong></span>
+        <span><MarkSymbol index={MEAN} /> mean <strong>{value(summary.mean)}</strong></span>
         <span><MarkSymbol index={VALUE} /> greatest <strong>{value(summary.greatest)}</strong></span>
       </p>
       <p class="hint">

@@ -23,5 +23,5 @@ const COLUMNS: Column<Row>[] = [
 
 export function SeriesList({ found }: { found: Labels[] }) {
   const rows = useMemo(() => found.map(rowOf), [found]);
-  return <Table label="Series" columns={COLUMNS} rows={rows} id={(row) => row.address} />;
+  return <Table label="Series" columns={COLUMNS} rows={rows} id={(_, index) => index} />;
 }

@@ -10,6 +10,7 @@ import { range, setRange, spanOf, type Span } from '../../components/span';
 import { TimePicker } from '../../components/timepicker';
 import { parseDuration } from '../../clock';
 import { href, params, setParams } from '../../route';
+import { rangeParams } from '../query/state';
 import { About, Rules } from './about';
 import { Commands } from './commands';
 import { Graph, type Drawn } from './graph';
@@ -75,11 +76,6 @@ function Downloads({ selector, span }: { selector: string | null; span: Span }) 
   );
 }
 
-/** The range of the address, for links to pages that have one, too. */
-function time(): Record<string, string> {
-  return Object.fromEntries(['range', 'from', 'to'].flatMap((name) => (params.value.has(name) ? [[name, params.value.get(name)!]] : [])));
-}
-
 function Bar({ series, selector, span, again }: { series: Series; selector: string | null; span: Span; again: () => void }) {
   const all = whole(series);
   return (
@@ -94,7 +90,7 @@ function Bar({ series, selector, span, again }: { series: Series; selector: stri
       </label>
       <button type="button" onClick={again}>Refresh</button>
       <span class="gap" />
-      {selector !== null && <a class="button" href={href('query', { q: selector, ...time() })}>Query</a>}
+      {selector !== null && <a class="button" href={href('query', { q: selector, ...rangeParams() })}>Query</a>}
       <Downloads selector={selector} span={span} />
     </div>
   );
@@ -139,14 +135,10 @@ export function One({ answered }: { answered: Answered<Series> & { data: Series 
         {drawn.current && !isEmpty && <Graph {...drawn.current} />}
         {isLong && isKnown && selector === null && <p class="hint">The first {PAGE_SAMPLES} samples are drawn: no selector tells this series from others, so that it cannot be summarized.</p>}
       </section>
-      <div class="beside">
-        <About series={series} />
-        <div class="column">
-          <Rules series={series} />
-          <Commands name={series.key} span={span} />
-        </div>
-      </div>
+      <About series={series} />
+      <Rules series={series} />
       {samples.data && samples.data.samples.length > 0 && <SamplesTable name={series.key} span={span} first={samples.data} />}
+      <Commands name={series.key} span={span} />
     </>
   );
 }

@@ -12,10 +12,10 @@ import { LateSymbol } from './graph';
 import { useSamples, type Page, type Sample } from './samples';
 
 const COLUMNS: Column<Sample>[] = [
-  { name: 'time', title: 'Time', by: ([time]) => time, cell: ([time]) => timeText(time), width: '210px' },
-  { name: 'timestamp', title: 'Timestamp', by: ([time]) => time, cell: ([time]) => time, isNumber: true, width: '150px' },
+  { name: 'time', title: 'Time', by: ([time]) => time, cell: ([time]) => timeText(time), width: '206px' },
   { name: 'value', title: 'Value', by: ([, text]) => valueOf(text), cell: ([, text]) => text, isNumber: true },
   { name: 'late', title: 'Late', by: ([, , isLate]) => Number(!isLate), cell: ([, , isLate]) => (isLate ? <><LateSymbol /> late</> : ''), width: '84px' },
+  { name: 'timestamp', title: 'Timestamp', by: ([time]) => time, cell: ([time]) => time, isNumber: true, width: '140px' },
 ];
 
 function Shown({ page: { samples, next_start }, isFirst }: { page: Page; isFirst: boolean }) {
@@ -51,11 +51,12 @@ export function SamplesTable({ name, span, first }: { name: string; span: Span; 
   const at = params.value.get('at');
   const isLater = at !== null && Number(at) * 1000 > span.from_ms && Number(at) * 1000 <= span.to_ms;
   return (
-    <section class="card" aria-labelledby="samples">
+    <section class="card samples" aria-labelledby="samples">
       <h2 id="samples">Samples</h2>
       <p class="hint">
-        <LateSymbol /> late: the timestamp has a late operation in memory. Late samples are not marked if they came before their series had sealed a
-        frame behind them, or have been settled or written into a block.
+        <LateSymbol /> late: the timestamp has a late operation in memory. Such operations are folded into the chunks once the series gets no
+        more of them, and written into blocks; then they are not marked any more, nor are samples that came late before their series had
+        sealed a frame behind them.
       </p>
       {isLater ? <Further name={name} at={at} span={span} /> : <Shown page={first} isFirst />}
     </section>
