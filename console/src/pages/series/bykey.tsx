@@ -30,10 +30,14 @@ function useKeys(text: string, isPattern: boolean): [Found, () => void] {
   useEffect(() => {
     const abort = new AbortController();
     let [keys, cursor]: [string[], string | null] = [[], null];
+    let isAsking = false;
     more.current = async () => {
+      if (isAsking) return;
+      isAsking = true;
       setFound({ keys, cursor, failure: null, isRunning: true });
       const asked = { [isPattern ? 'pattern' : 'prefix']: text, cursor: cursor ?? undefined, limit: PAGE_KEYS };
       const outcome = await api<Page>('status/keys', asked, { signal: abort.signal });
+      isAsking = false;
       if (abort.signal.aborted) return;
       if (outcome.ok) {
         keys = [...keys, ...outcome.data.keys];
@@ -79,7 +83,7 @@ function State({ found, more }: { found: Found; more: () => void }) {
   return (
     <div class="bar found">
       <span class="hint" role="status">{said}</span>
-      {cursor !== null && <button type="button" onClick={more} disabled={isRunning}>More</button>}
+      {cursor !== null && <button type="button" onClick={more} aria-disabled={isRunning}>More</button>}
     </div>
   );
 }
