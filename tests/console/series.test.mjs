@@ -252,11 +252,11 @@ test('the stored samples of the series are downloaded', async () => {
 test('rows of Query lead to their series in the same time, Cardinality to a list', async () => {
   const span = { from: String(START), to: String(START + 490_000) };
   const page = await browser.open(query(server, { ...span, q: '{__name__="room:1"}', view: 'table' }));
-  await page.getByRole('link', { name: 'Series room:1' }).click();
+  await page.getByRole('link', { name: 'room:1', exact: true }).click();
   await becomes(async () => [parameters(page).get('key'), parameters(page).get('to')], ['room:1', span.to], page);
   await becomes(() => keys(page), ['50 samples', '0 late', '0 NaN, +Inf or -Inf'], page);
   await page.goto(`${server.address}#/cardinality?match=${encodeURIComponent('{site="north"}')}`);
-  await page.getByRole('link', { name: 'List them' }).click();
+  await page.getByRole('link', { name: 'List', exact: true }).click();
   await becomes(() => status(page), '2 series', page);
 });
 
@@ -278,6 +278,15 @@ test('a key that is not there, one without samples, and one that may not be read
   await page.evaluate((to) => { location.hash = to; }, '#/series?key=cpu');
   await page.locator('.notice.error', { hasText: 'limited may not read this series' }).waitFor();
   assert.match((await texts(page, '.notice.error code'))[0], /^ACL SETUSER limited \+ts\.info .* %R~cpu$/);
+});
+
+test('a narrow screen has no sideways scrolling', async () => {
+  const narrow = { viewport: { width: 400, height: 800 } };
+  for (const parameters of [{}, { by: 'key' }, { key: LONG }, { key: HOSTILE }, { key: 'room:1' }, { key: 'nothing '.repeat(60) }]) {
+    const page = await browser.open(address(parameters), narrow);
+    await page.locator('.samples, .table, .notice.empty').first().waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 400);
+  }
 });
 
 test('everything is reached with the keyboard', async () => {

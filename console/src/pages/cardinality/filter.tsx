@@ -56,11 +56,10 @@ export function Filter({ filter, total }: { filter: string; total: number | null
           <Editor label="Filter" hint='A selector, such as {job="api"}; empty: all series' text={filter} revision={revision} onText={setDraft} onRun={show} />
           {(filter !== '' || text !== '') && <button type="button" class="quiet" onClick={clear}>Clear</button>}
           <button type="button" class={text === filter ? '' : 'primary'} onClick={show}>Show</button>
+          <a class="button" href={href('series', filter === '' ? {} : { select: filter })} title="The series that are counted">List</a>
         </div>
       </div>
-      <p class={said?.isError ? 'error' : 'hint'} role="status">{said?.text ?? (text === filter ? shown : text === '' ? 'Enter shows all series.' : 'Counting...')}
-        {text === filter && total !== null && total > 0 && <a href={href('series', filter === '' ? {} : { select: filter })}>List them</a>}
-      </p>
+      <p class={said?.isError ? 'error' : 'hint'} role="status">{said?.text ?? (text === filter ? shown : text === '' ? 'Enter shows all series.' : 'Counting...')}</p>
     </div>
   );
 }

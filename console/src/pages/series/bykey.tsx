@@ -4,9 +4,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { api, session, type Failure } from '../../api';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { Table, type Column } from '../../components/table';
-import { count } from '../../format';
 import { params, setParams } from '../../route';
-import { keyHref } from './state';
+import { keyHref, several } from './state';
 
 const PAGE_KEYS = 1000;
 
@@ -79,7 +78,7 @@ function Search({ text, isPattern }: { text: string; isPattern: boolean }) {
 
 function State({ found, more }: { found: Found; more: () => void }) {
   const { keys, cursor, isRunning } = found;
-  const said = isRunning ? 'Searching...' : `${count(keys.length)} keys${cursor === null ? '' : ' so far'}`;
+  const said = isRunning ? 'Searching...' : `${several(keys.length, 'key')}${cursor === null ? '' : ' so far'}`;
   return (
     <div class="bar found">
       <span class="hint" role="status">{said}</span>

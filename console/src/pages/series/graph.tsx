@@ -10,6 +10,7 @@ import { colour, isDark } from '../../theme';
 import { valueOf } from '../query/lines';
 import { noteRange, zoomBack } from '../query/state';
 import { PAGE_SAMPLES, type Sample, type Summary } from './samples';
+import { several } from './state';
 
 const HEIGHT_PX = 300;
 const LOOK: Look = { stacked: false, zero: false, log: false, points: false };
@@ -63,12 +64,12 @@ function ofSummary({ times, least, mean, greatest }: Summary): Plotted {
 
 function SamplesLegend({ samples, at }: { samples: Sample[]; at: number | null }) {
   const shown = at === null ? undefined : samples[at];
+  if (shown) return <p class="keys"><span>{timeText(shown[0])}</span><strong>{shown[1]}</strong>{shown[2] && <span><LateSymbol /> late</span>}</p>;
   const late = samples.filter(([, , isLate]) => isLate).length;
   const others = samples.filter(([, text]) => !Number.isFinite(valueOf(text))).length;
-  if (shown) return <p class="keys"><span>{timeText(shown[0])}</span><strong>{shown[1]}</strong>{shown[2] && <span><LateSymbol /> late</span>}</p>;
   return (
     <p class="keys">
-      <span><MarkSymbol index={VALUE} /> {count(samples.length)} samples</span>
+      <span><MarkSymbol index={VALUE} /> {several(samples.length, 'sample')}</span>
       <span><LateSymbol /> {count(late)} late</span>
       <span><MarkSymbol mark="cross" index={NO_NUMBER} /> {count(others)} NaN, +Inf or -Inf</span>
     </p>
@@ -109,7 +110,7 @@ export function Graph({ span, samples, summary }: Drawn) {
     noteRange();
     setRange(next);
   };
-  const label = `${summary ? 'Summary of samples' : `${samples.length} samples`} from ${secondText(span.from_ms)} to ${secondText(span.to_ms)}`;
+  const label = `${summary ? 'Summary of samples' : several(samples.length, 'sample')} from ${secondText(span.from_ms)} to ${secondText(span.to_ms)}`;
   return (
     <>
       <Chart label={label} {...plotted} span={span} look={LOOK} height={HEIGHT_PX} focus={-1} onSpan={zoom} onBack={zoomBack} onCursor={setAt} />

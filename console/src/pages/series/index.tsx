@@ -73,7 +73,7 @@ function Named({ name, isKey }: { name: string; isKey: boolean }) {
   // One series, one address: that of its key.
   useEffect(() => { if (!isKey && key !== undefined) setParams({ match: null, key }, true); }, [isKey, key]);
   if (data && isKey) return <One answered={{ ...answered, data }} />;
-  if (!failure) return <section class="card graph-of"><Busy on /></section>;
+  if (!failure) return <><div class="bar coming" /><section class="card graph-of"><Busy on /></section></>;
   return !isKey && failure.status === 400 ? <Choice match={name} answered={answered} /> : <Missing name={name} answered={answered} />;
 }
 

@@ -9,6 +9,7 @@ import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { range, setRange, spanOf, type Span } from '../../components/span';
 import { TimePicker } from '../../components/timepicker';
 import { parseDuration } from '../../clock';
+import { count } from '../../format';
 import { href, params, setParams } from '../../route';
 import { rangeParams } from '../query/state';
 import { About, Rules } from './about';
@@ -133,12 +134,14 @@ export function One({ answered }: { answered: Answered<Series> & { data: Series 
         <Busy on={samples.isRunning || isWaiting} />
         {isEmpty && <NoSamples series={series} />}
         {drawn.current && !isEmpty && <Graph {...drawn.current} />}
-        {isLong && isKnown && selector === null && <p class="hint">The first {PAGE_SAMPLES} samples are drawn: no selector tells this series from others, so that it cannot be summarized.</p>}
+        {isLong && !isWaiting && !isSummarized && (
+          <p class="hint">Only the first {count(PAGE_SAMPLES)} samples are drawn: {selector === null ? 'no selector tells this series from others' : 'the server has not summarized them'}. Zoom in for others.</p>
+        )}
       </section>
       <About series={series} />
       <Rules series={series} />
-      {samples.data && samples.data.samples.length > 0 && <SamplesTable name={series.key} span={span} first={samples.data} />}
       <Commands name={series.key} span={span} />
+      {samples.data && samples.data.samples.length > 0 && <SamplesTable name={series.key} span={span} first={samples.data} />}
     </>
   );
 }

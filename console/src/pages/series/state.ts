@@ -11,7 +11,7 @@
 //   range, from, to  as in components/span.ts
 
 import type { Labels } from '../../format';
-import { seriesText } from '../../format';
+import { count, seriesText } from '../../format';
 import { href } from '../../route';
 
 /** A rule, as `status/series` reports it. */
@@ -50,6 +50,11 @@ export interface Series {
   memory_bytes: number;
   source: Rule | null;
   rules: Rule[];
+}
+
+/** `1 sample`, `2 samples`. */
+export function several(number: number, noun: string): string {
+  return `${count(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 /** The address of the series with this key. */

@@ -5,11 +5,11 @@ import { Table, type Column } from '../../components/table';
 import { Busy, ErrorBox } from '../../components/notice';
 import type { Span } from '../../components/span';
 import { timeText } from '../../clock';
-import { count } from '../../format';
 import { params, setParams } from '../../route';
 import { valueOf } from '../query/lines';
 import { LateSymbol } from './graph';
 import { useSamples, type Page, type Sample } from './samples';
+import { several } from './state';
 
 const COLUMNS: Column<Sample>[] = [
   { name: 'time', title: 'Time', by: ([time]) => time, cell: ([time]) => timeText(time), width: '206px' },
@@ -18,30 +18,30 @@ const COLUMNS: Column<Sample>[] = [
   { name: 'timestamp', title: 'Timestamp', by: ([time]) => time, cell: ([time]) => time, isNumber: true, width: '140px' },
 ];
 
-function Shown({ page: { samples, next_start }, isFirst }: { page: Page; isFirst: boolean }) {
+function Shown({ page: { samples, next_start }, at }: { page: Page; at: string | null }) {
   const last = samples.at(-1);
   return (
     <>
       <div class="bar">
         <span class="hint" role="status">
-          {count(samples.length)} samples{last && `, from ${timeText(samples[0]![0])} to ${timeText(last[0])}`}{next_start === null ? '' : ', and more'}
+          {several(samples.length, 'sample')}{last && `, from ${timeText(samples[0]![0])} to ${timeText(last[0])}`}{next_start === null ? '' : ', and more'}
         </span>
         <span class="gap" />
-        {!isFirst && <button type="button" onClick={() => setParams({ at: null })}>First page</button>}
+        {at !== null && <button type="button" onClick={() => setParams({ at: null })}>First page</button>}
         {next_start !== null && <button type="button" onClick={() => setParams({ at: next_start })}>Next page</button>}
       </div>
-      <Table label="Samples" columns={COLUMNS} rows={samples} id={([time]) => time} />
+      <Table key={at} label="Samples" columns={COLUMNS} rows={samples} id={([time]) => time} />
     </>
   );
 }
 
-function Further({ name, at, span }: { name: string; at: string; span: Span }) {
+function Further({ name, at, span, first }: { name: string; at: string; span: Span; first: Page }) {
   const { data, failure, isRunning, again } = useSamples(name, at, span);
   return (
     <>
       <Busy on={isRunning} />
       {failure && <ErrorBox failure={failure} retry={again} />}
-      {data && <Shown page={data} isFirst={false} />}
+      <Shown page={data ?? first} at={at} />
     </>
   );
 }
@@ -58,7 +58,7 @@ export function SamplesTable({ name, span, first }: { name: string; span: Span; 
         more of them, and written into blocks; then they are not marked any more, nor are samples that came late before their series had
         sealed a frame behind them.
       </p>
-      {isLater ? <Further name={name} at={at} span={span} /> : <Shown page={first} isFirst />}
+      {isLater ? <Further name={name} at={at} span={span} first={first} /> : <Shown page={first} at={null} />}
     </section>
   );
 }
