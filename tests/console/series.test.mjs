@@ -14,6 +14,8 @@ const VALUE = '<img src=x onerror=alert`1`>"\\';
 const BYTES = Buffer.from([0x62, 0xff, 0x20, 0x22, 0x0a, 0x01]);
 const LONG = 'flow_rate{site="a"}';
 const MANY = 12_000;
+const BLUE = [0, 114, 178];
+const VIOLET = [184, 88, 155];
 const ORANGE = [213, 94, 0];
 
 let server;
@@ -140,6 +142,8 @@ test('samples that are not finite are in the table and marked in the graph', asy
     `${time} | +Inf |  | ${START}`, `${time}.001 | -Inf |  | ${START + 1}`, `${time}.002 | NaN |  | ${START + 2}`, `${time}.003 | 5 |  | ${START + 3}`,
   ], page);
   assert.deepEqual(await keys(page), ['4 samples', '0 late', '3 NaN, +Inf or -Inf']);
+  // The sample without a neighbour is a point.
+  assert.ok(await pixels(page, BLUE) > 3 && await pixels(page, VIOLET) > 20);
   assert.equal(await line(page, 'TS.RANGE'), `TS.RANGE "odd{a=\\"b\\"}" ${START} ${START + 3}`);
 });
 

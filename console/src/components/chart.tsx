@@ -92,6 +92,18 @@ function marksOf(shape: Mark): uPlot.Series.Points.PathBuilder {
   };
 }
 
+/** Values without a neighbour, which no line reaches: they are points in any case. */
+const isolated: uPlot.Series.Points.Filter = (plot, at, isShown) => {
+  if (isShown) return null;
+  const values = plot.data[at]!;
+  const [first, last] = plot.series[0]!.idxs!;
+  const found: number[] = [];
+  for (let place = first; place <= last; place++) {
+    if (values[place] != null && values[place - 1] == null && values[place + 1] == null) found.push(place);
+  }
+  return found.length > 0 ? found : null;
+};
+
 function seriesOf({ lines, look }: Properties, dark: boolean): uPlot.Series[] {
   const made = lines.map((line): uPlot.Series => {
     const stroke = colour(line.index, dark);
@@ -102,7 +114,7 @@ function seriesOf({ lines, look }: Properties, dark: boolean): uPlot.Series[] {
       width: 1.5,
       dash: dash(line.index),
       fill: look.stacked ? `${stroke}55` : undefined,
-      points: { show: look.points || undefined, size: 4 },
+      points: { show: look.points, filter: isolated, fill: look.points ? undefined : stroke, size: 4 },
     };
   });
   return [{}, ...made];
