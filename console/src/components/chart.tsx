@@ -17,7 +17,11 @@ export interface Line {
   index: number;
   values: (number | null)[];
   isHidden: boolean;
+  /** Marks of this shape at each value instead of a line. */
+  marks?: Mark;
 }
+
+export type Mark = 'diamond' | 'cross';
 
 /** How lines are drawn. */
 export interface Look {
@@ -46,6 +50,8 @@ interface Properties {
   format?: (value: number) => string;
   /** Ticks of the axis of values, ascending, where round numbers are not the right ones. */
   ticks?: number[];
+  /** The places of two lines, the upper one first, between which the area is filled. */
+  area?: [number, number];
 }
 
 /** What is drawn of the lines: sums where they are stacked; nothing where a logarithm has none. */
@@ -62,21 +68,66 @@ function drawn({ times, lines, look }: Properties): uPlot.AlignedData {
   return [times, ...columns] as uPlot.AlignedData;
 }
 
+const MARK_PX = 4.5;
+
+/** Marks that are told apart without their colour. */
+function marksOf(shape: Mark): uPlot.Series.Points.PathBuilder {
+  return (plot, at, first, last) => {
+    const path = new Path2D();
+    const size = MARK_PX * uPlot.pxRatio;
+    const [times, values] = [plot.data[0], plot.data[at]!];
+    for (let place = first; place <= last; place++) {
+      const value = values[place];
+      if (value == null) continue;
+      const [x, y] = [plot.valToPos(times[place]!, 'x', true), plot.valToPos(value, 'y', true)];
+      if (shape === 'diamond') {
+        path.moveTo(x, y - size);
+        path.lineTo(x + size, y);
+        path.lineTo(x, y + size);
+        path.lineTo(x - size, y);
+        path.closePath();
+      } else {
+        path.moveTo(x - size, y - size);
+        path.lineTo(x + size, y + size);
+        path.moveTo(x + size, y - size);
+        path.lineTo(x - size, y + size);
+      }
+    }
+    return { stroke: path, fill: path };
+  };
+}
+
+/** Values without a neighbour, which no line reaches: they are points in any case. */
+const isolated: uPlot.Series.Points.Filter = (plot, at, isShown) => {
+  if (isShown) return null;
+  const values = plot.data[at]!;
+  const [first, last] = plot.series[0]!.idxs!;
+  const found: number[] = [];
+  for (let place = first; place <= last; place++) {
+    if (values[place] != null && values[place - 1] == null && values[place + 1] == null) found.push(place);
+  }
+  return found.length > 0 ? found : null;
+};
+
 function seriesOf({ lines, look }: Properties, dark: boolean): uPlot.Series[] {
-  const made = lines.map((line): uPlot.Series => ({
-    label: line.label,
-    show: !line.isHidden,
-    stroke: colour(line.index, dark),
-    width: 1.5,
-    dash: dash(line.index),
-    fill: look.stacked ? `${colour(line.index, dark)}55` : undefined,
-    points: { show: look.points || undefined, size: 4 },
-  }));
+  const made = lines.map((line): uPlot.Series => {
+    const stroke = colour(line.index, dark);
+    const shared = { label: line.label, show: !line.isHidden, stroke };
+    if (line.marks) return { ...shared, paths: () => null, points: { show: true, size: 2 * MARK_PX, width: 2, stroke, fill: `${stroke}66`, paths: marksOf(line.marks) } };
+    return {
+      ...shared,
+      width: 1.5,
+      dash: dash(line.index),
+      fill: look.stacked ? `${stroke}55` : undefined,
+      points: { show: look.points, filter: isolated, fill: look.points ? undefined : stroke, size: 4 },
+    };
+  });
   return [{}, ...made];
 }
 
 /** Between two stacked lines the area belongs to the upper one. */
-function bandsOf({ lines, look }: Properties): uPlot.Band[] {
+function bandsOf({ lines, look, area }: Properties, dark: boolean): uPlot.Band[] {
+  if (area) return [{ series: [area[0] + 1, area[1] + 1], fill: `${colour(lines[area[0]]!.index, dark)}2e` }];
   if (!look.stacked) return [];
   const shown = lines.flatMap((line, at) => (line.isHidden ? [] : [at + 1]));
   return shown.slice(1).map((at, below) => ({ series: [at, shown[below]!] }));
@@ -135,7 +186,7 @@ function options(given: Properties, latest: () => Properties, width: number, dar
     ms: 1,
     tzDate: (ms) => (zone.value === 'utc' ? uPlot.tzDate(new Date(ms), 'Etc/UTC') : new Date(ms)),
     series: seriesOf(given, dark),
-    bands: bandsOf(given),
+    bands: bandsOf(given, dark),
     scales: {
       x: { time: true, range: () => [latest().span.from_ms, latest().span.to_ms] },
       y: { distr: given.look.log ? 3 : 1, range: rangeOf(given) },
@@ -174,7 +225,7 @@ function key(event: KeyboardEvent, { span, onSpan, onBack }: Properties): void {
 }
 
 export function Chart(properties: Properties) {
-  const { times, lines, span, look, height, focus } = properties;
+  const { times, lines, span, look, height, focus, area } = properties;
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(properties);
@@ -182,7 +233,7 @@ export function Chart(properties: Properties) {
   const dark = isDark.value;
   const inUtc = zone.value;
   // Anything but data and span changes the options, of which uPlot makes a new chart.
-  const shape = JSON.stringify([look, height, dark, inUtc, lines.map((line) => [line.index, line.isHidden])]);
+  const shape = JSON.stringify([look, height, dark, inUtc, lines.map((line) => [line.index, line.isHidden, line.marks]), area]);
   useLayoutEffect(() => {
     const element = box.current!;
     const made = new uPlot(options(latest.current, () => latest.current, element.clientWidth, dark), drawn(latest.current), element);

@@ -7,6 +7,7 @@ import { ExplainPage } from './explain';
 import { LatePage } from './late';
 import { QueriesPage } from './queries';
 import { QueryPage } from './query';
+import { SeriesPage } from './series';
 
 export interface Page {
   /** The name in the address. */
@@ -19,6 +20,7 @@ export interface Page {
 export const PAGES: Page[] = [
   { name: 'query', title: 'Query', key: 'q', view: QueryPage },
   { name: 'explain', title: 'Explain', key: 'e', view: ExplainPage },
+  { name: 'series', title: 'Series', key: 's', view: SeriesPage },
   { name: 'late', title: 'Late', key: 'l', view: LatePage },
   { name: 'cardinality', title: 'Cardinality', key: 'c', view: CardinalityPage },
   { name: 'queries', title: 'Queries', key: 'u', view: QueriesPage },

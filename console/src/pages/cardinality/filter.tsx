@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { api, session } from '../../api';
 import { Editor } from '../../components/editor';
 import { count } from '../../format';
-import { setParams } from '../../route';
+import { href, setParams } from '../../route';
 import type { Tsdb } from './list';
 
 const WAIT_MS = 400;
@@ -56,6 +56,7 @@ export function Filter({ filter, total }: { filter: string; total: number | null
           <Editor label="Filter" hint='A selector, such as {job="api"}; empty: all series' text={filter} revision={revision} onText={setDraft} onRun={show} />
           {(filter !== '' || text !== '') && <button type="button" class="quiet" onClick={clear}>Clear</button>}
           <button type="button" class={text === filter ? '' : 'primary'} onClick={show}>Show</button>
+          <a class="button" href={href('series', filter === '' ? {} : { select: filter })} title="The series that are counted">List</a>
         </div>
       </div>
       <p class={said?.isError ? 'error' : 'hint'} role="status">{said?.text ?? (text === filter ? shown : text === '' ? 'Enter shows all series.' : 'Counting...')}</p>

@@ -2,7 +2,8 @@
 
 import { LanguageType, promQLLanguage } from '@prometheus-io/codemirror-promql';
 import { signal } from '@preact/signals';
-import { send, type Failure } from '../../api';
+import type { Failure } from '../../api';
+import { exportSamples, type Format } from '../../components/export';
 import { Menu } from '../../components/menu';
 import { csvLine, download } from '../../format';
 import { letter } from './drafts';
@@ -36,22 +37,12 @@ function selectors(): string[] {
   return [...found];
 }
 
-async function raw(format: 'csv' | 'arrow'): Promise<void> {
+async function raw(format: Format): Promise<void> {
   const now = run.peek();
   const matched = selectors();
-  if (!now || matched.length === 0) {
-    failure.value = { status: 0, kind: 'download', text: 'the queries select no series' };
-    return;
-  }
-  const parameters = { 'match[]': matched, start: now.span.from_ms / 1000, end: now.span.to_ms / 1000, format };
-  const answer = await send('api/v1/export', parameters, { method: 'POST' });
-  failure.value = answer instanceof Response ? null : answer;
-  if (!(answer instanceof Response)) return;
-  try {
-    download(`latewood-samples.${format}`, await answer.blob(), answer.headers.get('Content-Type') ?? '');
-  } catch {
-    failure.value = { status: 0, kind: 'network', text: 'the export ended before it was complete' };
-  }
+  failure.value = now && matched.length > 0
+    ? await exportSamples(matched, now.span, format)
+    : { status: 0, kind: 'download', text: 'the queries select no series' };
 }
 
 export function Downloads() {

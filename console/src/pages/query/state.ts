@@ -13,7 +13,7 @@ import { computed, signal } from '@preact/signals';
 import { parseDuration } from '../../clock';
 import { spanOf, range, type Span } from '../../components/span';
 import type { Look } from '../../components/chart';
-import { params, setParams } from '../../route';
+import { page, params, setParams } from '../../route';
 
 export interface Asked {
   text: string;
@@ -101,12 +101,22 @@ export function grid(): { step_ms: number; span: Span; start_ms: number; end_ms:
   return { step_ms, span, start_ms: Math.ceil(span.from_ms / step_ms) * step_ms, end_ms: last * step_ms };
 }
 
+/** The range of the address, for links to pages that have one, too. */
+export function rangeParams(): Record<string, string> {
+  return Object.fromEntries([...params.value].filter(([name]) => name === 'range' || name === 'from' || name === 'to'));
+}
+
 const spansBefore = signal<string[]>([]);
+
+/** What zooms belong to: a page, and there what it is about. */
+function place(): string {
+  return JSON.stringify([page.peek(), params.peek().get('key')]);
+}
 
 /** Notes the range of the address, which `zoomBack` returns to. */
 export function noteRange(): void {
   const { range = '', from = '', to = '' } = Object.fromEntries(params.peek());
-  spansBefore.value = [...spansBefore.peek(), JSON.stringify({ range, from, to })].slice(-50);
+  spansBefore.value = [...spansBefore.peek(), JSON.stringify({ range, from, to, of: place() })].slice(-50);
 }
 
 /** The range before the last zoom. */
@@ -114,7 +124,8 @@ export function zoomBack(): void {
   const last = spansBefore.peek().at(-1);
   if (last === undefined) return;
   spansBefore.value = spansBefore.peek().slice(0, -1);
-  const { range, from, to } = JSON.parse(last) as Record<string, string>;
+  const { range, from, to, of } = JSON.parse(last) as Record<string, string>;
+  if (of !== place()) return;
   setParams({ range: range || null, from: from || null, to: to || null });
 }
 

@@ -1,15 +1,24 @@
 // The answers as a table, and as JSON.
 
+import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { Table, type Column } from '../../components/table';
 import { count, seriesText } from '../../format';
 import { timeText } from '../../clock';
+import { labelsHref } from '../series/state';
 import { letter } from './drafts';
 import { rows, valueOf, type Row } from './lines';
 import { answers } from './run';
+import { rangeParams } from './state';
 
 /** More labels than this stand in one column. */
 const LABELS_MAX = 8;
+
+/** Leads to the series of the row. Results of functions and operators have no metric, and are no series. */
+function seriesLink({ labels }: Row, text: string): ComponentChildren {
+  if (!('__name__' in labels)) return text;
+  return <a class="series" href={labelsHref(labels, rangeParams())} title={`Series ${seriesText(labels)}`}>{text || '""'}</a>;
+}
 
 function columnsOf(shown: Row[]): Column<Row>[] {
   const labels = new Set<string>();
@@ -19,10 +28,12 @@ function columnsOf(shown: Row[]): Column<Row>[] {
     columns.push({ name: 'query', title: 'Query', cell: (row) => letter(row.query), by: (row) => row.query, width: '70px' });
   }
   if (labels.size > LABELS_MAX || labels.size === 0) {
-    columns.push({ name: 'series', title: 'Series', cell: (row) => seriesText(row.labels), by: (row) => seriesText(row.labels) });
+    columns.push({ name: 'labels', title: 'Series', cell: (row) => seriesLink(row, seriesText(row.labels)), by: (row) => seriesText(row.labels) });
   } else {
     for (const label of [...labels].sort((a, b) => Number(b === '__name__') - Number(a === '__name__') || a.localeCompare(b))) {
-      columns.push({ name: `label ${label}`, title: label === '__name__' ? 'metric' : label, cell: (row) => row.labels[label] ?? '', by: (row) => row.labels[label] ?? '' });
+      const isMetric = label === '__name__';
+      const text = (row: Row) => row.labels[label] ?? '';
+      columns.push({ name: `label ${label}`, title: isMetric ? 'metric' : label, cell: (row) => (isMetric ? seriesLink(row, text(row)) : text(row)), by: text });
     }
   }
   if (shown.some((row) => row.time_s !== shown[0]?.time_s)) {

@@ -121,12 +121,12 @@ impl Lateness {
         let sender = origin.sender();
         let mut senders = self.senders.lock();
         for (_, age_ms) in late.clone() {
-            senders.note(&sender, age_ms, number);
+            senders.of(&sender, number).note(age_ms);
         }
         drop(senders);
         let mut metrics = self.metrics.lock();
         for (key, age_ms) in late {
-            metrics.note(&metric_of(key), age_ms, number);
+            metrics.of(&metric_of(key), number).note(age_ms);
         }
     }
 
@@ -244,7 +244,7 @@ fn metric_of(key: &[u8]) -> Cow<'_, [u8]> {
         return quoted_metric(key);
     }
     let is_labelled = key.last() == Some(&b'}');
-    let end = key.iter().position(|&byte| byte == b'{');
+    let end = memchr::memchr(b'{', key);
     end.filter(|_| is_labelled)
         .map_or(key, |end| &key[..end])
         .into()

@@ -11,8 +11,9 @@
 
 use super::MINUTES;
 use super::ages::{LateAges, LateSum};
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 /// Rows of a table.
 pub(crate) const ROWS_MAX: usize = 64;
@@ -26,7 +27,7 @@ const NAME_BYTES_MAX: usize = 256;
 /// The table.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
-    places: HashMap<Box<[u8]>, usize>,
+    places: HashMap<Box<[u8]>, usize, RandomState>,
     rows: Vec<Row>,
     /// The row of the last sample.
     last: usize,
@@ -68,24 +69,19 @@ pub(crate) struct RankedRow {
 }
 
 impl Ranking {
-    /// Counts a late sample of `name` in a minute.
+    /// Where late samples of `name` are counted in a minute. One more sample of it is one more call.
     #[inline]
-    pub(super) fn note(&mut self, name: &[u8], age_ms: u64, minute: i64) {
+    pub(super) fn of(&mut self, name: &[u8], minute: i64) -> &mut LateAges {
         let block = block_of(minute);
-        let is_last = self
-            .rows
-            .get(self.last)
-            .is_some_and(|row| *row.name == *name);
-        if !is_last {
-            match self.places.get(name) {
-                Some(&place) => self.last = place,
-                None => match self.admit(name, block) {
-                    Some(place) => self.last = place,
-                    None => return self.others.of(block).note(age_ms),
-                },
+        let row = self.rows.get(self.last);
+        if row.is_none_or(|row| *row.name != *name) {
+            let place = self.places.get(name).copied();
+            match place.or_else(|| self.admit(name, block)) {
+                Some(place) => self.last = place,
+                None => return self.others.of(block),
             }
         }
-        self.rows[self.last].blocks.of(block).note(age_ms);
+        self.rows[self.last].blocks.of(block)
     }
 
     /// A row for a name that has none, if it may have one.

@@ -1,0 +1,73 @@
+// Finds series by a selector.
+
+import { useEffect, useState } from 'preact/hooks';
+import { useAnswer } from '../../ask';
+import { Editor } from '../../components/editor';
+import { Busy, Empty, ErrorBox } from '../../components/notice';
+import { count, type Labels } from '../../format';
+import { href, params, setParams } from '../../route';
+import { SeriesList } from './list';
+
+const ALL = '{__name__!=""}';
+const LISTED_MAX = 10_000;
+
+function Selector({ select }: { select: string }) {
+  const [draft, setDraft] = useState(select);
+  const [revision, setRevision] = useState(0);
+  useEffect(() => setDraft(select), [select]);
+  const show = () => setParams({ select: draft.trim() || null });
+  const clear = () => {
+    setDraft('');
+    setRevision(revision + 1);
+    setParams({ select: null });
+  };
+  return (
+    <div class="query">
+      <div class="line">
+        <Editor label="Selector" hint='A selector, such as {job="api"}; empty: all series' text={select} revision={revision} onText={setDraft} onRun={show} />
+        {draft !== '' && <button type="button" class="quiet" onClick={clear}>Clear</button>}
+        <button type="button" class="primary" onClick={show}>Find</button>
+      </div>
+    </div>
+  );
+}
+
+function Nothing({ select }: { select: string }) {
+  if (select !== '') {
+    return (
+      <Empty title="No series match">
+        <p>Nothing is named so. Regular expressions must match the whole value: <code>{'{job=~"api.*"}'}</code></p>
+        <button type="button" onClick={() => setParams({ select: null })}>List all series</button>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No series yet">
+      <p>Write a sample, then find it here:</p>
+      <code>curl --data-binary 'room,site=north temp=20.5' {location.origin}/write</code>
+    </Empty>
+  );
+}
+
+export function ByLabel() {
+  const select = params.value.get('select') ?? '';
+  const { data, failure, isRunning, again } = useAnswer<Labels[]>('series', { 'match[]': select || ALL, limit: LISTED_MAX });
+  const isCut = data?.length === LISTED_MAX;
+  return (
+    <>
+      <Selector select={select} />
+      <section class="card" aria-label="Found">
+        <Busy on={isRunning} />
+        {failure && (
+          <ErrorBox failure={failure} retry={again}>
+            {failure.status === 403 && <p>All series that match must be allowed. Narrow the selector, or <a href={href('series', { by: 'key' })}>find by key</a>: keys that you may not read are left out there.</p>}
+          </ErrorBox>
+        )}
+        <p class="hint found" role="status">
+          {!failure && data && data.length > 0 && (isCut ? `The first ${count(LISTED_MAX)} series are listed; narrow the selector to find others.` : `${count(data.length)} series`)}
+        </p>
+        {!failure && data && (data.length > 0 ? <SeriesList found={data} /> : <Nothing select={select} />)}
+      </section>
+    </>
+  );
+}

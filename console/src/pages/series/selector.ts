@@ -1,0 +1,51 @@
+// Selectors of exactly one series, checked by the server.
+
+import { api } from '../../api';
+import { seriesText, type Labels } from '../../format';
+import type { Series } from './state';
+
+/** Series that are looked at where a selector matches several. */
+const CHOICES_MAX = 10_000;
+
+async function isOf(key: string, match: string, signal: AbortSignal): Promise<boolean> {
+  const outcome = await api<Series>('status/series', { 'match[]': match }, { signal });
+  return outcome.ok && outcome.data.key === key;
+}
+
+/** Without the labels that only others have. */
+function without(labels: Labels, others: Iterable<string>): Labels {
+  const made = { ...labels };
+  for (const name of others) if (!(name in made) && name !== '__key__') made[name] = '';
+  return made;
+}
+
+/**
+ * A selector that matches this series and, as the server stands, no other. Labels that only others
+ * have must be empty; series with the same labels are told apart by `__key__`. Null where there is
+ * none, or the user may not ask.
+ */
+export async function exactSelector(key: string, metric: Labels, signal: AbortSignal): Promise<string | null> {
+  const equal = seriesText(metric);
+  if (await isOf(key, equal, signal)) return equal;
+  const names = await api<string[]>('labels', { 'match[]': equal }, { signal });
+  if (!names.ok) return null;
+  const alone = without(metric, names.data);
+  const tries = names.data.includes('__key__') ? [{ ...alone, __key__: key }, { ...alone, __key__: '' }] : [alone];
+  for (const labels of tries) {
+    const match = seriesText(labels);
+    if (await isOf(key, match, signal)) return match;
+  }
+  return null;
+}
+
+/** What a selector of several series can mean: the one with exactly its labels, or a choice. */
+export type Meaning = { match: string } | { choices: Labels[] };
+
+/** What `match` means, which is not a selector of one series. */
+export async function meaningOf(match: string, signal: AbortSignal): Promise<Meaning | null> {
+  const found = await api<Labels[]>('series', { 'match[]': match, limit: CHOICES_MAX }, { signal });
+  if (!found.ok || found.data.length === 0) return null;
+  const same = found.data.find((labels) => seriesText(labels) === match);
+  const exact = same && seriesText(without(same, found.data.flatMap((labels) => Object.keys(labels))));
+  return exact && exact !== match ? { match: exact } : { choices: found.data };
+}

@@ -1,0 +1,64 @@
+// The samples as a table, a page of at most 10,000 at a time. `at` in the address is where a page
+// begins.
+
+import { Table, type Column } from '../../components/table';
+import { Busy, ErrorBox } from '../../components/notice';
+import type { Span } from '../../components/span';
+import { timeText } from '../../clock';
+import { params, setParams } from '../../route';
+import { valueOf } from '../query/lines';
+import { LateSymbol } from './graph';
+import { useSamples, type Page, type Sample } from './samples';
+import { several } from './state';
+
+const COLUMNS: Column<Sample>[] = [
+  { name: 'time', title: 'Time', by: ([time]) => time, cell: ([time]) => timeText(time), width: '206px' },
+  { name: 'value', title: 'Value', by: ([, text]) => valueOf(text), cell: ([, text]) => text, isNumber: true },
+  { name: 'late', title: 'Late', by: ([, , isLate]) => Number(!isLate), cell: ([, , isLate]) => (isLate ? <><LateSymbol /> late</> : ''), width: '84px' },
+  { name: 'timestamp', title: 'Timestamp', by: ([time]) => time, cell: ([time]) => time, isNumber: true, width: '140px' },
+];
+
+function Shown({ page: { samples, next_start }, at }: { page: Page; at: string | null }) {
+  const last = samples.at(-1);
+  return (
+    <>
+      <div class="bar">
+        <span class="hint" role="status">
+          {several(samples.length, 'sample')}{last && `, from ${timeText(samples[0]![0])} to ${timeText(last[0])}`}{next_start === null ? '' : ', and more'}
+        </span>
+        <span class="gap" />
+        {at !== null && <button type="button" onClick={() => setParams({ at: null })}>First page</button>}
+        {next_start !== null && <button type="button" onClick={() => setParams({ at: next_start })}>Next page</button>}
+      </div>
+      <Table key={at} label="Samples" columns={COLUMNS} rows={samples} id={([time]) => time} />
+    </>
+  );
+}
+
+function Further({ name, at, span, first }: { name: string; at: string; span: Span; first: Page }) {
+  const { data, failure, isRunning, again } = useSamples(name, at, span);
+  return (
+    <>
+      <Busy on={isRunning} />
+      {failure && <ErrorBox failure={failure} retry={again} />}
+      <Shown page={data ?? first} at={at} />
+    </>
+  );
+}
+
+/** The table begins with the page that is known, unless the address names a later one. */
+export function SamplesTable({ name, span, first }: { name: string; span: Span; first: Page }) {
+  const at = params.value.get('at');
+  const isLater = at !== null && Number(at) * 1000 > span.from_ms && Number(at) * 1000 <= span.to_ms;
+  return (
+    <section class="card samples" aria-labelledby="samples">
+      <h2 id="samples">Samples</h2>
+      <p class="hint">
+        <LateSymbol /> late: the timestamp has a late operation in memory. Such operations are folded into the chunks once the series gets no
+        more of them, and written into blocks; then they are not marked any more, nor are samples that came late before their series had
+        sealed a frame behind them.
+      </p>
+      {isLater ? <Further name={name} at={at} span={span} first={first} /> : <Shown page={first} at={null} />}
+    </section>
+  );
+}
