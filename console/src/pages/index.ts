@@ -5,6 +5,7 @@ import type { ComponentType } from 'preact';
 import { CardinalityPage } from './cardinality';
 import { QueriesPage } from './queries';
 import { QueryPage } from './query';
+import { ServerPage } from './server';
 
 export interface Page {
   /** The name in the address. */
@@ -18,4 +19,5 @@ export const PAGES: Page[] = [
   { name: 'query', title: 'Query', key: 'q', view: QueryPage },
   { name: 'cardinality', title: 'Cardinality', key: 'c', view: CardinalityPage },
   { name: 'queries', title: 'Queries', key: 'u', view: QueriesPage },
+  { name: 'server', title: 'Server', key: 's', view: ServerPage },
 ];
