@@ -19,5 +19,5 @@ export const PAGES: Page[] = [
   { name: 'query', title: 'Query', key: 'q', view: QueryPage },
   { name: 'cardinality', title: 'Cardinality', key: 'c', view: CardinalityPage },
   { name: 'queries', title: 'Queries', key: 'u', view: QueriesPage },
-  { name: 'server', title: 'Server', key: 's', view: ServerPage },
+  { name: 'server', title: 'Server', key: 'v', view: ServerPage },
 ];
