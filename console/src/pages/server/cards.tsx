@@ -1,8 +1,8 @@
 // The figures of the server, by subject.
 
 import type { ComponentChildren } from 'preact';
-import { durationText, secondText, timeText } from '../../clock';
-import { bytes, count, took } from '../../format';
+import { durationText, secondText } from '../../clock';
+import { bytes, count, took, UNKNOWN } from '../../format';
 import { Table, type Column } from '../../components/table';
 import { colour, isDark } from '../../theme';
 import type { Status } from './status';
@@ -25,14 +25,15 @@ const limited = (used: number, budget: number) =>
   budget > 0 ? `${bytes(used)} of ${bytes(budget)} (${Math.round((used / budget) * 100)}%)` : `${bytes(used)}, no budget`;
 const us = (value: number) => took(value / 1000);
 /** Seconds are enough for a long duration. */
-const long = (ms: number) => durationText(Math.floor(ms / 1000) * 1000);
+const long = (ms: number) => (Number.isNaN(ms) ? UNKNOWN : durationText(Math.floor(ms / 1000) * 1000));
 
 /** Parts as a bar, whose whole is the budget. */
 function Memory({ status: { memory } }: { status: Status }) {
   const parts = Object.entries(memory.parts_bytes).filter(([, size]) => size > 0).sort(([, a], [, b]) => b - a);
   const known = parts.reduce((sum, [, size]) => sum + size, 0);
-  const whole = Math.max(memory.budget_bytes, memory.used_bytes, known, 1);
-  const rest = Math.max(0, memory.used_bytes - known);
+  const used = memory.used_bytes || 0;
+  const whole = Math.max(memory.budget_bytes || 0, used, known, 1);
+  const rest = Math.max(0, used - known);
   const all: [string, number][] = [...parts, ['other', rest]];
   return (
     <Facts title="Memory" facts={[
@@ -80,12 +81,12 @@ function Disk({ status: { disk, flushes, merges, log } }: { status: Status }) {
         ['last took', took(flushes.last_ms)],
       ]} />
       <Facts title="Merges" facts={[
-        ['state', merges.busy > 0 ? 'running' : 'idle'],
+        ['state', merges.paused > 0 ? 'paused' : merges.busy > 0 ? 'running' : 'idle'],
         ['merges, failed', `${count(merges.base_merges + merges.late_merges)}, ${count(merges.failures)}`, merges.failure !== null],
         ['blocks', `${count(merges.base_blocks)}, ${bytes(merges.base_bytes)}`],
         ['blocks of late samples', `${count(merges.late_blocks)}, ${bytes(merges.late_bytes)}`],
         ['written', bytes(merges.bytes_written)],
-        ['write amplification', merges.write_amplification.toFixed(2)],
+        ['write amplification', Number.isNaN(merges.write_amplification) ? UNKNOWN : merges.write_amplification.toFixed(2)],
       ]} />
     </>
   );
@@ -104,7 +105,7 @@ function Samples({ status: { samples } }: { status: Status }) {
   );
 }
 
-function Connections({ status: { connections, errors, requests, promql, long_reads } }: { status: Status }) {
+function Connections({ status: { connections, requests, promql, long_reads } }: { status: Status }) {
   return (
     <>
       <Facts title="Connections: open, accepted, rejected" facts={[
@@ -116,8 +117,6 @@ function Connections({ status: { connections, errors, requests, promql, long_rea
         ...requests.map((one): Fact => [one.side, `${count(one.places_used)} of ${count(one.places)}, ${bytes(one.memory_used_bytes)}`, one.places_used >= one.places]),
         ['PromQL', `${count(promql.running)}, ${bytes(promql.memory_used_bytes)}`],
         ['long reads', `${count(long_reads.running)} run, ${count(long_reads.waiting)} wait`],
-        ['error replies', count(errors.replies)],
-        ['denied logins', count(errors.denied_logins), errors.denied_logins > 0],
       ]} />
     </>
   );
@@ -134,15 +133,55 @@ function Limits({ status: { limits } }: { status: Status }) {
   );
 }
 
-function Process({ status: { server, clock, recovery } }: { status: Status }) {
+/** What was refused, by protocol and reason, and errors of the Redis protocol by code. */
+function Refused({ status: { intake, errors, samples } }: { status: Status }) {
+  const by = (of: string, counts: Record<string, number>): Fact[] =>
+    Object.entries(counts).filter(([, times]) => times > 0).map(([reason, times]) => [`${of}: ${reason.replace(/_/g, ' ')}`, count(times), true]);
+  const facts = [...intake.flatMap((one) => by(one.protocol, one.refused)), ...by('redis', errors.by_code)];
+  return (
+    <Facts title="Refused since the start" facts={[
+      ['samples, all protocols', count(samples.refused), samples.refused > 0],
+      ...facts,
+      ['denied: logins, commands, keys', `${count(errors.denied_logins)}, ${count(errors.denied_commands)}, ${count(errors.denied_keys)}`, errors.denied_logins > 0],
+    ]} />
+  );
+}
+
+function Recovery({ status: { recovery, backup } }: { status: Status }) {
+  const damage: Fact[] = [
+    ['holes in the log', count(recovery.log_holes), recovery.log_holes > 0],
+    ['lost: groups, blocks', `${count(recovery.lost_groups)}, ${count(recovery.lost_blocks)}`, recovery.lost_groups + recovery.lost_blocks > 0],
+    ['damaged blocks', count(recovery.damaged_blocks), recovery.damaged_blocks > 0],
+    ['files in quarantine', count(recovery.quarantined_files), recovery.quarantined_files > 0],
+  ];
+  const last = backup.last_status;
+  return (
+    <>
+      <Facts title="Recovery at the last start" facts={[
+        ['stop before', recovery.clean ? 'clean' : 'not clean, or none'],
+        ['took', took(recovery.duration_ms)],
+        ['replayed', `${count(recovery.samples)} samples, ${count(recovery.series)} series`],
+        ...damage,
+      ]} />
+      <Facts title="Backup" facts={[
+        ['state', backup.in_progress ? 'running' : 'idle'],
+        ['last', last === null ? 'none since the start' : last, last !== null && last !== 'ok'],
+        ...(backup.last_duration_ms === null ? [] : [['took', took(backup.last_duration_ms)] as Fact]),
+      ]} />
+    </>
+  );
+}
+
+function Process({ status: { server, clock, tls } }: { status: Status }) {
+  const expiry_s = tls.certificate_expiry_s;
   return (
     <Facts title="Process" facts={[
       ['version', server.version],
       ['up for', long(server.uptime_ms)],
-      ['process, threads', `${server.process_id}, ${server.threads}`],
+      ['process, threads', `${server.process_id || UNKNOWN}, ${count(server.threads)}`],
       ['directory', server.directory],
-      ['samples kept from', clock.kept_from_ms === 0 ? 'the first' : timeText(clock.kept_from_ms)],
-      ['last start', `${recovery.clean ? 'after a clean stop' : 'after no clean stop'}, ${took(recovery.duration_ms)}`],
+      ['samples kept from', clock.kept_from_ms > 0 ? secondText(clock.kept_from_ms) : 'the first'],
+      ['certificate', expiry_s === null ? 'none' : `until ${secondText(expiry_s * 1000)}`],
     ]} />
   );
 }
@@ -175,6 +214,8 @@ export function Cards({ status }: { status: Status }) {
         <Samples status={status} />
         <Connections status={status} />
         <Limits status={status} />
+        <Refused status={status} />
+        <Recovery status={status} />
         <Process status={status} />
       </div>
       <Settings status={status} />

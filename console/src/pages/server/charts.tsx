@@ -5,20 +5,22 @@ import { secondText } from '../../clock';
 import { Chart, type Look } from '../../components/chart';
 import { bytes, short } from '../../format';
 import { colour, dash, isDark } from '../../theme';
-import { past, PROTOCOLS, rate, sentBy, type Status } from './status';
+import { isSameRun, past, PROTOCOLS, rate, sentBy, type Status } from './status';
 
 interface Curve {
   name: string;
   value: (before: Status, now: Status) => number | null;
 }
 
-const HEIGHT_PX = 150;
+const HEIGHT_PX = 130;
 const LEAST_MS = 120_000;
 const LOOK: Look = { stacked: false, zero: true, log: false, points: false };
 const nothing = () => {};
 
 /** Three digits are enough for a rate. */
 const perSecond = (value: number) => `${short(Number(value.toPrecision(3)))}/s`;
+
+const bytesPerSecond = (value: number) => `${bytes(Math.round(value))}/s`;
 
 function Small({ title, curves, text }: { title: string; curves: Curve[]; text: (value: number) => string }) {
   const [cursor, setCursor] = useState<number | null>(null);
@@ -57,10 +59,25 @@ const BY_FATE = [
   counter('ignored', ({ samples }) => samples.ignored),
   counter('refused', ({ samples }) => samples.refused),
 ];
-const MEMORY: Curve[] = [
-  { name: 'used', value: (_, now) => now.memory.used_bytes },
-  { name: 'resident', value: (_, now) => now.memory.resident_bytes },
-  { name: 'unflushed', value: (_, now) => now.memory.unflushed_bytes },
+/** A gauge; without a value where another run begins, so that no line joins two. */
+const gauge = (name: string, read: (status: Status) => number): Curve => ({ name, value: (before, now) => (isSameRun(before, now) ? read(now) : null) });
+
+const MEMORY = [
+  gauge('used', ({ memory }) => memory.used_bytes),
+  gauge('resident', ({ memory }) => memory.resident_bytes),
+  gauge('in no block yet', ({ memory }) => memory.unflushed_bytes),
+];
+const sum = (values: number[]) => values.reduce((all, one) => all + one, 0);
+const ASKED = [
+  counter('Redis commands', ({ commands }) => commands.commands),
+  counter('HTTP reads', ({ reads }) => sum(reads.map((one) => one.requests))),
+  counter('failed reads', ({ reads }) => sum(reads.map((one) => one.failed))),
+  counter('error replies', ({ errors }) => errors.replies),
+];
+const STORAGE = [
+  counter('log', ({ log }) => log?.bytes_written ?? NaN),
+  counter('flushes', ({ flushes }) => flushes.bytes_written),
+  counter('merges', ({ merges }) => merges.bytes_written),
 ];
 const WORK = [
   counter('CPU', ({ server }) => (server.cpu_user_seconds + server.cpu_system_seconds) * 100),
@@ -71,7 +88,9 @@ export function Charts() {
     <div class="smalls">
       <Small title="Samples by protocol" curves={BY_PROTOCOL} text={perSecond} />
       <Small title="Samples by what became of them" curves={BY_FATE} text={perSecond} />
+      <Small title="Requests" curves={ASKED} text={perSecond} />
       <Small title="Memory" curves={MEMORY} text={bytes} />
+      <Small title="Written to disk" curves={STORAGE} text={bytesPerSecond} />
       <Small title="CPU, percent of one core" curves={WORK} text={(value) => `${value.toFixed(1)}%`} />
     </div>
   );

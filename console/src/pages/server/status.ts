@@ -1,86 +1,89 @@
-// What the server says of itself, and the last minutes of it. The past is that of one run of the
-// process: after a restart it begins anew.
+// What the server says of itself, and the last minutes of it. Rates are differences of two looks
+// at one run of the process: a restart is a gap.
 
-import { batch, computed, signal } from '@preact/signals';
-import { api, type Failure } from '../../api';
-import { noteRefusal } from '../../components/polling';
+import { signal } from '@preact/signals';
+import { session } from '../../api';
+import { Maybe, Named, shaped, type Shaped } from './shape';
+
+/** A number that the server does not give is no number: texts show it as a dash. */
+const NUMBER: number = NaN;
+const TEXT: string = '';
+const FLAG: boolean = false;
 
 /** The parts of `/api/v1/status/server` that are shown; docs/api-status.md describes them. */
-export interface Status {
-  server: { version: string; run_id: string; process_id: number; time_ms: number; uptime_ms: number; directory: string; threads: number; cpu_user_seconds: number; cpu_system_seconds: number };
+const SHAPE = {
+  server: { version: TEXT, run_id: TEXT, process_id: NUMBER, time_ms: NUMBER, uptime_ms: NUMBER, directory: TEXT, threads: NUMBER, cpu_user_seconds: NUMBER, cpu_system_seconds: NUMBER },
   state: {
-    role: string; ready: boolean; unready_reason: string | null;
-    loading: { bytes_done: number; bytes_total: number; percent: number; eta_seconds: number } | null;
-    writes_stopped: string | null; out_of_memory: boolean; writes_paused: boolean; reads_paused: boolean;
-  };
-  clock: { ahead_ms: number; kept_from_ms: number };
-  connections: { listeners: { listener: string; open: number; accepted: number; rejected: number }[]; maximum: number; blocked: number };
-  tls: { handshakes_failed: number; certificate_expiry_s: number | null };
-  commands: { commands: number; bytes_in: number; bytes_out: number };
+    ready: FLAG, unready_reason: new Maybe(TEXT), writes_stopped: new Maybe(TEXT), out_of_memory: FLAG,
+    loading: new Maybe({ bytes_done: NUMBER, bytes_total: NUMBER, percent: NUMBER, eta_seconds: NUMBER }),
+    writes_paused: FLAG, reads_paused: FLAG,
+  },
+  clock: { ahead_ms: NUMBER, kept_from_ms: NUMBER },
+  connections: { listeners: [{ listener: TEXT, open: NUMBER, accepted: NUMBER, rejected: NUMBER }], maximum: NUMBER, blocked: NUMBER },
+  tls: { handshakes_failed: NUMBER, certificate_expiry_s: new Maybe(NUMBER) },
+  commands: { commands: NUMBER, bytes_in: NUMBER, bytes_out: NUMBER, timeouts: NUMBER },
   samples: {
-    series: number; series_created: number; series_expired: number; in_order: number; late: number; duplicate: number; ignored: number; refused: number;
-    late_pending: number; settles: number; settles_failed: number; rules_failed: number; sent_by_redis: number;
-  };
-  intake: { protocol: string; samples: number; refused: Record<string, number> }[];
-  errors: { replies: number; by_code: Record<string, number>; denied_logins: number };
-  limits: { limit: string; of: string | null; refused: number; last_ms: number | null }[];
-  requests: { side: string; places: number; places_used: number; memory_max_bytes: number; memory_used_bytes: number }[];
-  long_reads: { threads: number; running: number; waiting: number };
-  promql: { running: number; memory_used_bytes: number };
+    series: NUMBER, series_created: NUMBER, series_expired: NUMBER, in_order: NUMBER, late: NUMBER, duplicate: NUMBER, ignored: NUMBER, refused: NUMBER,
+    late_pending: NUMBER, settles: NUMBER, settles_failed: NUMBER, rules_failed: NUMBER, sent_by_redis: NUMBER,
+  },
+  intake: [{ protocol: TEXT, samples: NUMBER, failed: NUMBER, refused: new Named(NUMBER) }],
+  reads: [{ endpoint: TEXT, requests: NUMBER, failed: NUMBER }],
+  errors: { replies: NUMBER, by_code: new Named(NUMBER), denied_logins: NUMBER, denied_commands: NUMBER, denied_keys: NUMBER },
+  limits: [{ limit: TEXT, of: new Maybe(TEXT), refused: NUMBER, last_ms: new Maybe(NUMBER) }],
+  requests: [{ side: TEXT, places: NUMBER, places_used: NUMBER, memory_max_bytes: NUMBER, memory_used_bytes: NUMBER }],
+  long_reads: { threads: NUMBER, running: NUMBER, waiting: NUMBER },
+  promql: { running: NUMBER, memory_used_bytes: NUMBER },
   memory: {
-    parts_bytes: Record<string, number>; budget_bytes: number; used_bytes: number; peak_bytes: number; unflushed_bytes: number;
-    resident_bytes: number; machine_bytes: number; stalls: number; stalled_ms: number; refused: number;
-  };
-  log: {
-    durability: string; sync_interval_ms: number; segments: number; bytes: number; bytes_written: number;
-    oldest_unsynced_ms: number | null; syncs: number; last_sync_us: number; sync_p50_us: number; sync_p99_us: number;
-  } | null;
-  flushes: { flushes: number; failed: number; last_error: string | null; in_progress: boolean; samples: number; bytes_written: number; last_ms: number };
+    parts_bytes: new Named(NUMBER), budget_bytes: NUMBER, used_bytes: NUMBER, peak_bytes: NUMBER, unflushed_bytes: NUMBER,
+    resident_bytes: NUMBER, machine_bytes: NUMBER, stalls: NUMBER, stalled_ms: NUMBER, refused: NUMBER,
+  },
+  log: new Maybe({
+    durability: TEXT, sync_interval_ms: NUMBER, segments: NUMBER, bytes: NUMBER, bytes_written: NUMBER,
+    oldest_unsynced_ms: new Maybe(NUMBER), syncs: NUMBER, last_sync_us: NUMBER, sync_p50_us: NUMBER, sync_p99_us: NUMBER,
+  }),
+  flushes: { flushes: NUMBER, failed: NUMBER, last_error: new Maybe(TEXT), in_progress: FLAG, samples: NUMBER, bytes_written: NUMBER, last_ms: NUMBER },
   merges: {
-    failure: string | null; failures: number; busy: number; base_blocks: number; base_bytes: number; late_blocks: number; late_bytes: number;
-    base_merges: number; late_merges: number; bytes_written: number; write_amplification: number;
-  };
-  disk: { budget_bytes: number; used_bytes: number; free_bytes: number | null; total_bytes: number | null; stalls: number; stalled_ms: number; refused: number };
-  recovery: { duration_ms: number; clean: boolean; samples: number; log_holes: number; lost_groups: number; lost_blocks: number; damaged_blocks: number; quarantined_files: number };
-  backup: { in_progress: boolean; last_status: string | null };
-  settings: { name: string; value: string; default: string }[] | null;
-}
+    failure: new Maybe(TEXT), failures: NUMBER, busy: NUMBER, paused: NUMBER, base_blocks: NUMBER, base_bytes: NUMBER, late_blocks: NUMBER, late_bytes: NUMBER,
+    base_merges: NUMBER, late_merges: NUMBER, bytes_written: NUMBER, write_amplification: NUMBER,
+  },
+  disk: { budget_bytes: NUMBER, used_bytes: NUMBER, free_bytes: new Maybe(NUMBER), total_bytes: new Maybe(NUMBER), stalls: NUMBER, stalled_ms: NUMBER, refused: NUMBER },
+  recovery: { duration_ms: NUMBER, clean: FLAG, samples: NUMBER, series: NUMBER, log_holes: NUMBER, lost_groups: NUMBER, lost_blocks: NUMBER, damaged_blocks: NUMBER, quarantined_files: NUMBER },
+  backup: { in_progress: FLAG, last_status: new Maybe(TEXT), last_duration_ms: new Maybe(NUMBER) },
+  settings: new Maybe([{ name: TEXT, value: TEXT, default: TEXT }]),
+};
+
+export type Status = Shaped<typeof SHAPE>;
 
 /** How long the past is kept. */
 export const PAST_MS = 600_000;
 
+/** What was seen, the oldest first; it outlives the page, so that coming back shows it. */
 export const past = signal<Status[]>([]);
-export const latest = computed<Status | null>(() => past.value.at(-1) ?? null);
-/** Why the last look failed; what was seen before stays. */
-export const failure = signal<Failure | null>(null);
+// What one user saw is not for the next.
+session.subscribe(() => { past.value = []; });
 
-/** Looks at the server. */
-export async function look(signal: AbortSignal): Promise<void> {
-  const outcome = await api<Status>('status/server', {}, { signal });
-  if (!outcome.ok) {
-    if (outcome.kind === 'aborted') return;
-    if (outcome.status === 401 || outcome.status === 403) noteRefusal();
-    failure.value = outcome;
-    return;
-  }
-  const now = outcome.data;
-  const isSameRun = latest.peek()?.server.run_id === now.server.run_id;
-  const kept = isSameRun ? past.peek().filter((one) => one.server.uptime_ms > now.server.uptime_ms - PAST_MS) : [];
-  batch(() => {
-    past.value = [...kept, now];
-    failure.value = null;
-  });
+/** Adds an answer to the past. */
+export function note(answer: unknown): void {
+  const now = shaped(answer, SHAPE);
+  if (Number.isNaN(now.server.time_ms)) now.server.time_ms = Date.now();
+  const { time_ms } = now.server;
+  // A clock that was set back would draw lines backwards.
+  const kept = past.peek().filter((one) => one.server.time_ms > time_ms - PAST_MS && one.server.time_ms < time_ms);
+  past.value = [...kept, now];
 }
 
-/** The rate per second of a counter between two looks. */
+export const isSameRun = (before: Status, after: Status) => before.server.run_id === after.server.run_id;
+
+/** By how much a counter grew per second between two looks; null where it began anew. */
 export function rate(before: Status, after: Status, counter: (status: Status) => number): number | null {
   const passed_s = (after.server.uptime_ms - before.server.uptime_ms) / 1000;
-  return passed_s > 0 ? (counter(after) - counter(before)) / passed_s : null;
+  const grown = counter(after) - counter(before);
+  return isSameRun(before, after) && passed_s > 0 && grown >= 0 ? grown / passed_s : null;
 }
 
 /** Samples that a protocol sent. */
 export function sentBy(status: Status, protocol: string): number {
-  return protocol === 'redis' ? status.samples.sent_by_redis : status.intake.find((one) => one.protocol === protocol)?.samples ?? 0;
+  return protocol === 'redis' ? status.samples.sent_by_redis : status.intake.find((one) => one.protocol === protocol)?.samples ?? NaN;
 }
 
 export const PROTOCOLS = ['redis', 'influx', 'prometheus', 'otlp', 'opentsdb', 'akumuli'];
