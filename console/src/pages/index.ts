@@ -5,6 +5,7 @@ import type { ComponentType } from 'preact';
 import { CardinalityPage } from './cardinality';
 import { QueriesPage } from './queries';
 import { QueryPage } from './query';
+import { RulesPage } from './rules';
 import { ServerPage } from './server';
 
 export interface Page {
@@ -19,5 +20,6 @@ export const PAGES: Page[] = [
   { name: 'query', title: 'Query', key: 'q', view: QueryPage },
   { name: 'cardinality', title: 'Cardinality', key: 'c', view: CardinalityPage },
   { name: 'queries', title: 'Queries', key: 'u', view: QueriesPage },
+  { name: 'rules', title: 'Rules', key: 'r', view: RulesPage },
   { name: 'server', title: 'Server', key: 'v', view: ServerPage },
 ];

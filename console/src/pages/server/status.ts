@@ -3,7 +3,7 @@
 
 import { signal } from '@preact/signals';
 import { session } from '../../api';
-import { Maybe, Named, shaped, type Shaped } from './shape';
+import { Maybe, Named, shaped, type Shaped } from '../../shape';
 
 /** A number that the server does not give is no number: texts show it as a dash. */
 const NUMBER: number = NaN;
