@@ -33,9 +33,12 @@ const figures = async (page, chart) => Object.fromEntries(await page.locator('.s
 async function changed(server, change, options) {
   const page = await browser.open(`${server.address}#/queries`, options);
   await page.route('**/api/v1/status/server', async (route) => {
-    const answer = await (await route.fetch()).json();
+    const response = await route.fetch().catch(() => null);
+    // The server has ended with the test.
+    if (!response) return route.abort().catch(() => {});
+    const answer = await response.json();
     answer.data = change(answer.data) ?? answer.data;
-    await route.fulfill({ json: answer });
+    return route.fulfill({ json: answer });
   });
   await page.goto(`${server.address}#/server?refresh=1s`);
   return page;

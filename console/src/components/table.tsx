@@ -8,6 +8,8 @@ export interface Column<Row> {
   /** Names the column, for sorting and the address. */
   name: string;
   title: string;
+  /** The title is for screen readers only. */
+  isTitleHidden?: boolean;
   /** What a cell shows. */
   cell: (row: Row) => ComponentChildren;
   /** What is sorted by; without it the column is not sorted. */
@@ -90,7 +92,7 @@ export function Table<Row>({ label, columns, rows, id, order: given, onOrder, on
                 <th key={column.name} scope="col" class={column.isNumber ? 'number' : ''} aria-sort={direction}>
                   {column.by
                     ? <button type="button" onClick={() => click(column)}>{column.title}<span aria-hidden="true">{isBy ? (order?.isDescending ? ' ↓' : ' ↑') : ''}</span></button>
-                    : column.title}
+                    : <span class={column.isTitleHidden ? 'hidden' : ''}>{column.title}</span>}
                 </th>
               );
             })}

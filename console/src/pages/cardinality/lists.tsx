@@ -69,13 +69,13 @@ function List({ title, head, unit, rows, total, show = count, way }: ListPropert
       made.push({ name: 'share', title: 'Share', width: '76px', cell: (row) => <meter min={0} max={total} value={row.value} title={`${(100 * row.value / total).toFixed(1)} %`} /> });
     }
     made.push({
-      name: 'query', title: '', width: '40px',
+      name: 'query', title: 'Query', isTitleHidden: true, width: '40px',
       cell: (row) => <a class="out" href={href('query', { q: way(row).query, view: 'table' })} title={way(row).query} aria-label={`Query ${row.name}`}><Icon name="right" /></a>,
     });
     return made;
   }, [at, rows, total]);
   return (
-    <section class="card" aria-label={title}>
+    <section class="card">
       <h2>{title}</h2>
       <Table label={title} columns={columns} rows={rows} id={(row) => row.name} />
     </section>
