@@ -38,25 +38,26 @@ after(async () => {
 
 afterEach(() => browser.check());
 
-/** What axe finds wrong. The script comes by the debugger, which the content security policy lets pass. */
-async function violations(page) {
+/** What axe finds wrong within what a selector finds. The script comes by the debugger, which the content security policy lets pass. */
+async function violations(page, within = 'html') {
   await page.evaluate(AXE);
-  const { passes, violations } = await page.evaluate((tags) => window.axe.run(document, { runOnly: tags, resultTypes: ['violations'] }), TAGS);
+  const { passes, violations } = await page.evaluate(({ within, runOnly }) =>
+    window.axe.run(within, { runOnly, resultTypes: ['violations'] }), { within, runOnly: TAGS });
   assert.ok(passes.length > 10, `axe looked at ${passes.length} rules only`);
   return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical').flatMap(({ id, nodes }) =>
     nodes.map((node) => `${id}: ${node.html.slice(0, 200)} (${node.any.concat(node.all, node.none).map(({ message }) => message).join('; ')})`));
 }
 
 /** What is wrong at an address, in light and dark. */
-async function look(where, address, act) {
-  return lookAt(where, await browser.open(address), act);
+async function look(where, address, act, within) {
+  return lookAt(where, await browser.open(address), act, within);
 }
 
-async function lookAt(where, page, act = async () => {}) {
+async function lookAt(where, page, act = async () => {}, within = undefined) {
   await act(page);
   await page.waitForLoadState('networkidle');
   const wrong = [];
-  const check = async (how) => wrong.push(...(await violations(page)).map((one) => `${where}, ${how}: ${one}`));
+  const check = async (how) => wrong.push(...(await violations(page, within)).map((one) => `${where}, ${how}: ${one}`));
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });
     await page.waitForFunction((theme) => document.documentElement.dataset.theme === theme, colorScheme);
@@ -93,12 +94,13 @@ test('the login, tables, open menus, and errors', async () => {
   wrong.push(...await look('login', server.address, (page) => page.getByRole('button', { name: 'Log in' }).click()));
   wrong.push(...await look('table', filled({ view: 'table' }), (page) => page.locator('.table').first().waitFor()));
   wrong.push(...await look('mistake', filled({ q: 'rate(' }), (page) => page.locator('.cm-lintRange-error').waitFor()));
-  const menus = (page) => page.locator('.menu > button');
   const opened = await browser.open(filled());
-  const count = await menus(opened).count();
+  const menus = opened.locator('.menu > button');
+  await menus.first().waitFor();
+  const count = await menus.count();
   await opened.context().close();
-  assert.ok(count > 0);
-  for (let at = 0; at < count; at++) wrong.push(...await look(`menu ${at}`, filled(), (page) => menus(page).nth(at).click()));
+  // An open menu hides a part of the page, which is as it should be.
+  for (let at = 0; at < count; at++) wrong.push(...await look(`menu ${at}`, filled(), (page) => page.locator('.menu > button').nth(at).click(), '.menu'));
   for (const link of await pages()) {
     const context = await browser.chromium.newContext();
     await context.route('**/api/v1/**', (route) => route.fulfill({ status: 503, json: { status: 'error', errorType: 'unavailable', error: 'too many requests' } }));
