@@ -101,7 +101,8 @@ test('rules that are behind are found, and failed buckets are told with their sp
   await row(page, 'room:1m').getByTitle('Show which').press('Enter');
   await becomes(() => texts(page, '.failed li'), ['1970-01-01 01:01:00 to 1970-01-01 01:01:59.999', '1970-01-01 01:04:00 to 1970-01-01 01:04:59.999'], page);
   assert.deepEqual(parameters(page), { refresh: 'off', only: 'behind', rule: 'room:1m' });
-  await page.getByRole('button', { name: 'Close' }).press('Escape');
+  await page.locator('.failed button:focus').waitFor();
+  await page.keyboard.press('Escape');
   await becomes(() => page.locator('.failed').count(), 0, page);
   assert.deepEqual(parameters(page), { refresh: 'off', only: 'behind' });
 });

@@ -1,5 +1,6 @@
 // The failed buckets of one rule, and how that ends.
 
+import { useEffect, useRef } from 'preact/hooks';
 import { timeText } from '../../clock';
 import { count } from '../../format';
 import { setParams } from '../../route';
@@ -9,13 +10,19 @@ import type { Rule } from './rule';
 const SPANS_MAX = 100;
 
 export function Failed({ rule }: { rule: Rule }) {
-  const close = () => setParams({ rule: null });
+  const button = useRef<HTMLButtonElement>(null);
+  // The keys go on here, and then in the table below.
+  useEffect(() => button.current?.focus(), [rule.destination]);
+  const close = () => {
+    setParams({ rule: null });
+    document.querySelector<HTMLElement>('.rules .table')?.focus();
+  };
   return (
     <section class="card failed" aria-labelledby="failed" onKeyDown={(event) => { if (event.key === 'Escape') close(); }}>
       <div class="row">
         <h2 id="failed">{count(rule.failed_buckets)} failed {rule.failed_buckets === 1 ? 'bucket' : 'buckets'}</h2>
         <span class="gap" />
-        <button type="button" onClick={close}>Close</button>
+        <button type="button" ref={button} onClick={close}>Close</button>
       </div>
       <p>of <Key name={rule.destination} />, from <Key name={rule.source} /></p>
       {rule.failed_buckets > 0 ? (
