@@ -90,6 +90,8 @@ test('a limit that was met is said at the top', () =>
     await page.locator('.matters', { hasText: 'The limit of series refused something' }).waitFor();
     assert.match(await fact(page, 'Limits met since the start', 'series'), /^1, last /);
     assert.equal(await fact(page, 'Refused since the start', 'influx: limit'), '1');
+    await page.getByRole('link', { name: 'Show cardinality' }).press('Enter');
+    await page.waitForURL(/#\/cardinality$/);
   }));
 
 test('a server that is away is said, what it said last stays, and a new run begins anew', () =>

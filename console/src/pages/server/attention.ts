@@ -7,6 +7,8 @@ import { isSameRun, type Status } from './status';
 export interface Matter {
   isError: boolean;
   text: string;
+  /** The page that tells more. */
+  page?: string;
 }
 
 /** A limit that refused something this long ago is not news. */
@@ -37,7 +39,7 @@ function ofStorage({ flushes, merges, disk, memory, samples, backup, log }: Stat
   add(flushes.last_error !== null, true, `The last flush failed: ${flushes.last_error}`);
   add(merges.failure !== null, true, `The last merge failed: ${merges.failure}`);
   add(samples.settles_failed > 0, true, `${count(samples.settles_failed)} settles of late samples failed since the start`);
-  add(samples.rules_failed > 0, true, `${count(samples.rules_failed)} failures of compaction rules since the start: see Rules`);
+  if (samples.rules_failed > 0) found.push({ isError: true, text: `${count(samples.rules_failed)} failures of compaction rules since the start`, page: 'rules' });
   add(backup.last_status !== null && backup.last_status !== 'ok', true, `The last backup failed: ${backup.last_status}`);
   const used = memory.used_bytes / memory.budget_bytes;
   add(memory.budget_bytes > 0 && used > NEARLY_FULL, false, `Memory: ${Math.round(used * 100)}% of the budget`);
@@ -54,10 +56,12 @@ function ofStorage({ flushes, merges, disk, memory, samples, backup, log }: Stat
 /** What the last start found. */
 function ofStart({ recovery, server }: Status): Matter[] {
   const found: Matter[] = [];
-  const { log_holes: holes, lost_groups: groups, lost_blocks: blocks, damaged_blocks: damaged, quarantined_files: files } = recovery;
-  if ([holes, groups, blocks, damaged, files].some((found) => found > 0)) {
-    found.push({ isError: true, text: `Damage was found at the last start: ${count(holes)} holes in the log, ${count(groups)} groups lost, ${count(blocks)} blocks lost, ${count(damaged)} blocks damaged, ${count(files)} files in quarantine` });
-  }
+  const damage: [number, string][] = [
+    [recovery.log_holes, 'holes in the log'], [recovery.lost_groups, 'groups lost'], [recovery.lost_blocks, 'blocks lost'],
+    [recovery.damaged_blocks, 'blocks damaged'], [recovery.quarantined_files, 'files in quarantine'],
+  ];
+  const seen = damage.filter(([times]) => times > 0).map(([times, what]) => `${count(times)} ${what}`);
+  if (seen.length > 0) found.push({ isError: true, text: `Damage was found at the last start: ${seen.join(', ')}` });
   if (server.uptime_ms < RECENT_MS && !recovery.clean && recovery.series > 0) {
     found.push({ isError: false, text: `Started ${durationText(Math.floor(server.uptime_ms / 1000) * 1000)} ago; the stop before was not clean` });
   }
@@ -80,12 +84,15 @@ function ofPast(seen: Status[]): Matter[] {
   ];
 }
 
+/** Pages that tell what a limit is met by. */
+const TOLD: Record<string, string> = { series: 'cardinality', labels: 'cardinality', queries: 'queries' };
+
 function ofLimits({ limits, requests, server }: Status): Matter[] {
   const name = (limit: string, of: string | null) => (of === null ? limit : `${limit} (${of})`);
   const met = limits.filter((one) => one.last_ms !== null && one.last_ms > server.time_ms - RECENT_MS);
   const full = requests.filter((one) => one.places > 0 && one.places_used >= one.places);
   return [
-    ...met.map(({ limit, of, last_ms }) => ({ isError: false, text: `The limit of ${name(limit, of)} refused something, last at ${secondText(last_ms ?? 0)}` })),
+    ...met.map(({ limit, of, last_ms }) => ({ isError: false, page: TOLD[limit], text: `The limit of ${name(limit, of)} refused something, last at ${secondText(last_ms ?? 0)}` })),
     ...full.map(({ side, places }) => ({ isError: false, text: `All ${count(places)} places for requests are taken: ${side}` })),
   ];
 }

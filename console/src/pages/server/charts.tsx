@@ -52,7 +52,7 @@ function Small({ title, curves, text }: { title: string; curves: Curve[]; text: 
 const counter = (name: string, read: (status: Status) => number): Curve => ({ name, value: (before, now) => rate(before, now, read) });
 
 const BY_PROTOCOL = PROTOCOLS.map((name) => counter(name, (status) => sentBy(status, name)));
-const BY_FATE = [
+const BY_OUTCOME = [
   counter('in order', ({ samples }) => samples.in_order),
   counter('late', ({ samples }) => samples.late),
   counter('duplicate', ({ samples }) => samples.duplicate),
@@ -87,7 +87,7 @@ export function Charts() {
   return (
     <div class="smalls">
       <Small title="Samples by protocol" curves={BY_PROTOCOL} text={perSecond} />
-      <Small title="Samples by what became of them" curves={BY_FATE} text={perSecond} />
+      <Small title="Samples by outcome" curves={BY_OUTCOME} text={perSecond} />
       <Small title="Requests" curves={ASKED} text={perSecond} />
       <Small title="Memory" curves={MEMORY} text={bytes} />
       <Small title="Written to disk" curves={STORAGE} text={bytesPerSecond} />

@@ -6,7 +6,7 @@ import { useAnswer } from '../../ask';
 import { Busy, ErrorBox } from '../../components/notice';
 import { parseDuration, secondText } from '../../clock';
 import { bytes, count } from '../../format';
-import { params, setParams } from '../../route';
+import { href, params, setParams } from '../../route';
 import { matters } from './attention';
 import { Cards } from './cards';
 import { Charts } from './charts';
@@ -40,7 +40,7 @@ function State({ seen }: { seen: Status[] }) {
       <div>
         {status.state.loading && <Loading loading={status.state.loading} />}
         {found.length === 0 && kind === 'good' && <p class="hint">Nothing needs attention.</p>}
-        <ul class="matters">{found.map((one) => <li key={one.text} class={one.isError ? 'bad' : 'warn'}>{one.text}</li>)}</ul>
+        <ul class="matters">{found.map((one) => <li key={one.text} class={one.isError ? 'bad' : 'warn'}>{one.text}{one.page && <> <a href={href(one.page)}>Show {one.page}</a></>}</li>)}</ul>
       </div>
     </section>
   );
