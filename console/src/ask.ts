@@ -4,7 +4,7 @@
 
 import { effect } from '@preact/signals';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { api, session, type Failure, type Parameters } from './api';
+import { api, session, type Failure, type Outcome, type Parameters } from './api';
 import { page } from './route';
 
 export interface Answered<T> {
@@ -25,6 +25,11 @@ const NOTHING = { data: null, at_ms: 0, failure: null, isRunning: true };
 
 /** Asks `path`; again `every_ms` after each answer, if given. */
 export function useAnswer<T>(path: string, parameters: Parameters, every_ms?: number): Answered<T> {
+  return useAsked((signal) => api<T>(path, parameters, { signal }), JSON.stringify([path, parameters]), every_ms);
+}
+
+/** The same with any way of asking, of which `about` says what it asks for. */
+export function useAsked<T>(question: (signal: AbortSignal) => Promise<Outcome<T>>, about: string, every_ms?: number): Answered<T> {
   const [state, setState] = useState<State<T>>(NOTHING);
   const ask = useRef(() => {});
   const login = session.value;
@@ -39,7 +44,7 @@ export function useAnswer<T>(path: string, parameters: Parameters, every_ms?: nu
       clearTimeout(timer);
       isAsking = true;
       setState((state) => ({ ...state, isRunning: true }));
-      const outcome = await api<T>(path, parameters, { signal: abort.signal });
+      const outcome = await question(abort.signal);
       isAsking = false;
       if (abort.signal.aborted) return;
       setState((state) => (outcome.ok
@@ -62,7 +67,7 @@ export function useAnswer<T>(path: string, parameters: Parameters, every_ms?: nu
       clearTimeout(timer);
       document.removeEventListener('visibilitychange', seen);
     };
-  }, [login, path, JSON.stringify(parameters), every_ms]);
+  }, [login, about, every_ms]);
   return { ...state, again: useCallback(() => ask.current(), []) };
 }
 

@@ -25,8 +25,12 @@ export function seriesText(labels: Labels): string {
   return pairs.length > 0 || plain === '' ? `${plain}{${pairs.join(', ')}}` : plain;
 }
 
+/** What stands where a figure is not known. */
+export const UNKNOWN = '\u2013';
+
 /** A count with thin gaps: `1 234 567`. */
 export function count(value: number): string {
+  if (Number.isNaN(value)) return UNKNOWN;
   return Math.round(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
 }
 
@@ -34,6 +38,7 @@ const SIZES: [number, string][] = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20,
 
 /** Bytes: `1.5 MiB`. */
 export function bytes(value: number): string {
+  if (Number.isNaN(value)) return UNKNOWN;
   const [size, unit] = SIZES.find(([size]) => Math.abs(value) >= size) ?? [1, 'B'];
   return `${unit === 'B' ? value : (value / size).toFixed(1)} ${unit}`;
 }
@@ -51,6 +56,7 @@ export function short(value: number): string {
 
 /** Milliseconds that something took: `0.8 ms`, `1.25 s`. */
 export function took(ms: number): string {
+  if (Number.isNaN(ms)) return UNKNOWN;
   return ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(2)} s`;
 }
 

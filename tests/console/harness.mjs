@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -66,6 +66,17 @@ export class Server {
   async end() {
     await this.kill();
     rmSync(this.directory, { recursive: true });
+  }
+
+  /** Sends commands of the Redis protocol; all answers as one text. */
+  async redis(...commands) {
+    const socket = createConnection(this.ports[0], '127.0.0.1');
+    const sent = [...commands, ['QUIT']].map((words) => `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`);
+    socket.end(sent.join(''));
+    let answer = '';
+    for await (const piece of socket) answer += piece;
+    assert.doesNotMatch(answer, /^-/m);
+    return answer;
   }
 
   /** Writes lines of InfluxDB's protocol, in milliseconds. */

@@ -8,6 +8,8 @@ export interface Column<Row> {
   /** Names the column, for sorting and the address. */
   name: string;
   title: string;
+  /** The title is for screen readers only. */
+  isTitleHidden?: boolean;
   /** What a cell shows. */
   cell: (row: Row) => ComponentChildren;
   /** What is sorted by; without it the column is not sorted. */
@@ -33,17 +35,22 @@ interface Properties<Row> {
   /** Called with the order that was clicked, if the page keeps it. */
   onOrder?: (order: Order) => void;
   onRow?: (row: Row) => void;
+  /** The height of a row, which the page's CSS gives its cells. */
+  rowPx?: number;
 }
 
 const ROW_PX = 30;
 const BEYOND = 12;
+
+// Made once: a table may have tens of thousands of names.
+const names = new Intl.Collator('en', { numeric: true });
 
 function compare(a: number | string, b: number | string): number {
   if (typeof a === 'number' && typeof b === 'number') {
     // NaN last.
     return Number.isNaN(a) || Number.isNaN(b) ? Number(Number.isNaN(a)) - Number(Number.isNaN(b)) : a - b;
   }
-  return String(a).localeCompare(String(b), 'en', { numeric: true });
+  return names.compare(String(a), String(b));
 }
 
 function sorted<Row>(rows: Row[], columns: Column<Row>[], order: Order | undefined): Row[] {
@@ -54,7 +61,7 @@ function sorted<Row>(rows: Row[], columns: Column<Row>[], order: Order | undefin
   return keyed.sort(([a], [b]) => sign * compare(a, b)).map(([, row]) => row);
 }
 
-export function Table<Row>({ label, columns, rows, id, order: given, onOrder, onRow }: Properties<Row>) {
+export function Table<Row>({ label, columns, rows, id, order: given, onOrder, onRow, rowPx = ROW_PX }: Properties<Row>) {
   const box = useRef<HTMLDivElement>(null);
   const [own, setOwn] = useState<Order | undefined>(given);
   const order = onOrder ? given : own;
@@ -66,8 +73,8 @@ export function Table<Row>({ label, columns, rows, id, order: given, onOrder, on
     return () => observer.disconnect();
   }, []);
   const shown = useMemo(() => sorted(rows, columns, order), [rows, columns, order?.name, order?.isDescending]);
-  const first = Math.max(0, Math.min(Math.floor(top / ROW_PX), shown.length) - BEYOND);
-  const last = Math.min(shown.length, first + Math.ceil(height / ROW_PX) + 2 * BEYOND);
+  const first = Math.max(0, Math.min(Math.floor(top / rowPx), shown.length) - BEYOND);
+  const last = Math.min(shown.length, first + Math.ceil(height / rowPx) + 2 * BEYOND);
   const click = (column: Column<Row>) => {
     const isDescending = order?.name === column.name ? !order.isDescending : column.isNumber === true;
     (onOrder ?? setOwn)({ name: column.name, isDescending });
@@ -85,20 +92,20 @@ export function Table<Row>({ label, columns, rows, id, order: given, onOrder, on
                 <th key={column.name} scope="col" class={column.isNumber ? 'number' : ''} aria-sort={direction}>
                   {column.by
                     ? <button type="button" onClick={() => click(column)}>{column.title}<span aria-hidden="true">{isBy ? (order?.isDescending ? ' ↓' : ' ↑') : ''}</span></button>
-                    : column.title}
+                    : <span class={column.isTitleHidden ? 'hidden' : ''}>{column.title}</span>}
                 </th>
               );
             })}
           </tr>
         </thead>
         <tbody>
-          {first > 0 && <tr aria-hidden="true" style={{ height: `${first * ROW_PX}px` }} />}
+          {first > 0 && <tr aria-hidden="true" style={{ height: `${first * rowPx}px` }} />}
           {shown.slice(first, last).map((row, at) => (
             <tr key={id(row, first + at)} aria-rowindex={first + at + 2} class={onRow ? 'link' : ''} onClick={onRow && (() => onRow(row))}>
               {columns.map((column) => <td key={column.name} class={column.isNumber ? 'number' : ''}>{column.cell(row)}</td>)}
             </tr>
           ))}
-          {last < shown.length && <tr aria-hidden="true" style={{ height: `${(shown.length - last) * ROW_PX}px` }} />}
+          {last < shown.length && <tr aria-hidden="true" style={{ height: `${(shown.length - last) * rowPx}px` }} />}
         </tbody>
       </table>
     </div>

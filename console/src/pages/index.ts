@@ -7,7 +7,9 @@ import { ExplainPage } from './explain';
 import { LatePage } from './late';
 import { QueriesPage } from './queries';
 import { QueryPage } from './query';
+import { RulesPage } from './rules';
 import { SeriesPage } from './series';
+import { ServerPage } from './server';
 
 export interface Page {
   /** The name in the address. */
@@ -24,4 +26,6 @@ export const PAGES: Page[] = [
   { name: 'late', title: 'Late', key: 'l', view: LatePage },
   { name: 'cardinality', title: 'Cardinality', key: 'c', view: CardinalityPage },
   { name: 'queries', title: 'Queries', key: 'u', view: QueriesPage },
+  { name: 'rules', title: 'Rules', key: 'r', view: RulesPage },
+  { name: 'server', title: 'Server', key: 'v', view: ServerPage },
 ];

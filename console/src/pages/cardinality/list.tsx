@@ -85,7 +85,7 @@ export function List<Row extends Entry>({ title, tool, note, head, unit, rows, t
     if (total !== null) {
       made.push({ name: 'share', title: 'Share', width: '76px', cell: (row) => <meter min={0} max={total} value={row.value} title={`${(100 * row.value / total).toFixed(1)} %`} /> });
     }
-    made.push({ name: 'query', title: '', width: '40px', cell: (row) => <Out row={row} way={way(row)} /> });
+    made.push({ name: 'query', title: 'Query', isTitleHidden: true, width: '40px', cell: (row) => <Out row={row} way={way(row)} /> });
     return made;
   }, [at, rows, total]);
   return (

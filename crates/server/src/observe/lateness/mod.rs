@@ -119,14 +119,11 @@ impl Lateness {
         let number = minute_of(now_ms);
         self.routes[origin.route as usize].note(number, late.clone().map(|(_, age_ms)| age_ms));
         let sender = origin.sender();
-        let mut senders = self.senders.lock();
-        for (_, age_ms) in late.clone() {
-            senders.of(&sender, number).note(age_ms);
-        }
-        drop(senders);
+        let ages_ms = late.clone().map(|(_, age_ms)| age_ms);
+        self.senders.lock().note(&sender, ages_ms, number);
         let mut metrics = self.metrics.lock();
         for (key, age_ms) in late {
-            metrics.of(&metric_of(key), number).note(age_ms);
+            metrics.note(&metric_of(key), std::iter::once(age_ms), number);
         }
     }
 
@@ -244,10 +241,8 @@ fn metric_of(key: &[u8]) -> Cow<'_, [u8]> {
         return quoted_metric(key);
     }
     let is_labelled = key.last() == Some(&b'}');
-    let end = memchr::memchr(b'{', key);
-    end.filter(|_| is_labelled)
-        .map_or(key, |end| &key[..end])
-        .into()
+    let end = is_labelled.then(|| memchr::memchr(b'{', key)).flatten();
+    end.map_or(key, |end| &key[..end]).into()
 }
 
 #[cold]

@@ -69,19 +69,31 @@ pub(crate) struct RankedRow {
 }
 
 impl Ranking {
-    /// Where late samples of `name` are counted in a minute. One more sample of it is one more call.
+    /// Counts late samples of `name` in a minute.
     #[inline]
-    pub(super) fn of(&mut self, name: &[u8], minute: i64) -> &mut LateAges {
+    pub(super) fn note(
+        &mut self,
+        name: &[u8],
+        mut ages_ms: impl Iterator<Item = u64>,
+        minute: i64,
+    ) {
         let block = block_of(minute);
-        let row = self.rows.get(self.last);
-        if row.is_none_or(|row| *row.name != *name) {
-            let place = self.places.get(name).copied();
-            match place.or_else(|| self.admit(name, block)) {
-                Some(place) => self.last = place,
-                None => return self.others.of(block),
+        while let Some(age_ms) = ages_ms.next() {
+            let row = self.rows.get(self.last);
+            if row.is_none_or(|row| *row.name != *name) {
+                let place = self.places.get(name).copied();
+                match place.or_else(|| self.admit(name, block)) {
+                    Some(place) => self.last = place,
+                    None => {
+                        self.others.of(block).note(age_ms);
+                        continue;
+                    }
+                }
             }
+            let ages = self.rows[self.last].blocks.of(block);
+            ages.note(age_ms);
+            ages_ms.by_ref().for_each(|age_ms| ages.note(age_ms));
         }
-        self.rows[self.last].blocks.of(block)
     }
 
     /// A row for a name that has none, if it may have one.

@@ -1,0 +1,45 @@
+// The columns of the rules' table.
+
+import { clockText, durationText, secondText, timeText } from '../../clock';
+import { count, UNKNOWN } from '../../format';
+import { href, params } from '../../route';
+import type { Column } from '../../components/table';
+import type { Rule } from './rule';
+
+const duration = (ms: number) => (Number.isNaN(ms) ? UNKNOWN : durationText(ms));
+
+/** The time on the clock today, the day of other days; the title has both. */
+function When({ ms, title }: { ms: number; title: string }) {
+  const [day, today] = [secondText(ms).slice(0, 10), secondText(Date.now()).slice(0, 10)];
+  return <time title={title}>{day === today ? clockText(ms) : day}</time>;
+}
+
+/** A key as a link to its series; two lines of it are shown. */
+export function Key({ name }: { name: string }) {
+  return <a class="key" href={href('series', { key: name })} title={name}>{name}</a>;
+}
+
+/** This page with this rule's failed buckets. */
+function FailedLink({ rule }: { rule: Rule }) {
+  const next = new URLSearchParams(params.value);
+  next.set('rule', rule.destination);
+  return <a class="bad" href={href('rules', next)} title="Show which">{count(rule.failed_buckets)}</a>;
+}
+
+export const COLUMNS: Column<Rule>[] = [
+  { name: 'source', title: 'Source', by: (row) => row.source, cell: (row) => <Key name={row.source} /> },
+  { name: 'destination', title: 'Destination', by: (row) => row.destination, cell: (row) => <Key name={row.destination} /> },
+  { name: 'aggregator', title: 'Aggregator', by: (row) => row.aggregator, cell: (row) => row.aggregator.toLowerCase(), width: '98px' },
+  { name: 'bucket', title: 'Bucket', by: (row) => row.bucket_ms, cell: (row) => duration(row.bucket_ms), isNumber: true, width: '76px' },
+  { name: 'align', title: 'Align', by: (row) => row.align_ms, cell: (row) => duration(row.align_ms), isNumber: true, width: '68px' },
+  { name: 'dirty', title: 'Dirty', by: (row) => row.dirty_buckets, cell: (row) => <span class={row.dirty_buckets > 0 ? 'warn' : ''}>{count(row.dirty_buckets)}</span>, isNumber: true, width: '72px' },
+  { name: 'failed', title: 'Failed', by: (row) => row.failed_buckets, cell: (row) => (row.failed_buckets > 0 ? <FailedLink rule={row} /> : count(row.failed_buckets)), isNumber: true, width: '72px' },
+  {
+    name: 'open', title: 'Open since', by: (row) => row.open?.first_ms ?? -Infinity, width: '96px',
+    cell: ({ open }) => (open === null ? UNKNOWN : <When ms={open.first_ms} title={`${timeText(open.first_ms)} to ${timeText(open.last_ms)}`} />),
+  },
+  {
+    name: 'recomputed', title: 'Recomputed', by: (row) => row.recomputed_ms ?? -Infinity, width: '106px',
+    cell: ({ recomputed_ms: ms }) => (ms === null ? <span title="Not since the start of the server">{UNKNOWN}</span> : <When ms={ms} title={timeText(ms)} />),
+  },
+];

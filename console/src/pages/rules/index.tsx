@@ -1,0 +1,117 @@
+// The Rules page: compaction rules, and how far they are behind their sources. In the address:
+//   filter   words that occur in the keys or the aggregator
+//   only     `behind`: only rules with dirty or failed buckets
+//   order    a column; with `-` before it the largest first
+//   rule     the destination of the rule whose failed buckets are shown
+//   refresh  a duration or `off`; without it every ten seconds
+
+import { useMemo } from 'preact/hooks';
+import { useAsked } from '../../ask';
+import { clockText, parseDuration } from '../../clock';
+import { Busy, Empty, ErrorBox } from '../../components/notice';
+import { Table, type Order } from '../../components/table';
+import { count } from '../../format';
+import { params, setParams } from '../../route';
+import { COLUMNS } from './columns';
+import { Failed } from './failed';
+import { allRules, isBehind, matching, RULES_MAX, soFar, type Found, type Rule } from './rule';
+import './rules.css';
+
+const REFRESHES = ['off', '5s', '10s', '30s', '1m'];
+const DEFAULT_REFRESH = '10s';
+const DEFAULT_ORDER = 'source';
+const LEAST_MS = 2000;
+/** Two lines of a key; rules.css has the same. */
+const ROW_PX = 44;
+
+function orderOf(): Order {
+  const text = params.value.get('order') ?? DEFAULT_ORDER;
+  return { name: text.replace(/^-/, ''), isDescending: text.startsWith('-') };
+}
+
+function setOrder({ name, isDescending }: Order): void {
+  const text = `${isDescending ? '-' : ''}${name}`;
+  setParams({ order: text === DEFAULT_ORDER ? null : text }, true);
+}
+
+function Bar({ rules, shown, at_ms, refresh, again }: { rules: Rule[]; shown: number; at_ms: number; refresh: string; again: () => void }) {
+  const behind = useMemo(() => rules.filter(isBehind).length, [rules]);
+  return (
+    <div class="bar">
+      <input type="search" aria-label="Filter" placeholder="Filter by key or aggregator" value={params.value.get('filter') ?? ''}
+        onInput={(event) => setParams({ filter: event.currentTarget.value || null }, true)} />
+      <label class="inline">
+        <input type="checkbox" checked={params.value.get('only') === 'behind'} onChange={(event) => setParams({ only: event.currentTarget.checked ? 'behind' : null })} />
+        Only dirty or failed ({count(behind)})
+      </label>
+      <span class="hint" role="status">{at_ms > 0 && `${count(shown)} of ${count(rules.length)} rules`}</span>
+      <span class="gap" />
+      <span class="hint at">{at_ms > 0 && `as of ${clockText(at_ms)}`}</span>
+      <label class="inline">Refresh
+        <select value={refresh} onChange={(event) => setParams({ refresh: event.currentTarget.value === DEFAULT_REFRESH ? null : event.currentTarget.value }, true)}>
+          {[...new Set([...REFRESHES, refresh])].map((one) => <option key={one} value={one}>{one}</option>)}
+        </select>
+      </label>
+      <button type="button" onClick={again}>Ask again</button>
+    </div>
+  );
+}
+
+function NoRules() {
+  return (
+    <Empty title="No compaction rules">
+      <p>A rule keeps aggregates of a series in another one, with redis-cli or any client of Redis:</p>
+      <pre>{'TS.CREATE room\nTS.CREATE room:1m\nTS.CREATERULE room room:1m AGGREGATION avg 60000'}</pre>
+      <p>The option <code>--ts-compaction-policy avg:1M:30d</code> makes rules with each new series.</p>
+      <p>Rules whose source this user may not read are not shown.</p>
+    </Empty>
+  );
+}
+
+function NoMatch() {
+  return (
+    <Empty title="No rule matches">
+      <button type="button" onClick={() => setParams({ filter: null, only: null })}>Show all rules</button>
+    </Empty>
+  );
+}
+
+function Rules({ found, shown }: { found: Found; shown: Rule[] }) {
+  if (found.rules.length === 0) return <NoRules />;
+  if (shown.length === 0) return <NoMatch />;
+  return (
+    <>
+      {found.isCut && <p class="hint">Only the first {count(RULES_MAX)} rules are asked for.</p>}
+      <Table label="Compaction rules" columns={COLUMNS} rows={shown} rowPx={ROW_PX} id={(row) => `${row.source}\n${row.destination}`} order={orderOf()} onOrder={setOrder} />
+    </>
+  );
+}
+
+export function RulesPage() {
+  const { value: at } = params;
+  const refresh = at.get('refresh') ?? DEFAULT_REFRESH;
+  const every_ms = refresh === 'off' ? undefined : Math.max(LEAST_MS, parseDuration(refresh) ?? 10_000);
+  const { data, at_ms, failure, isRunning, again } = useAsked<Found>(allRules, 'rules', every_ms);
+  const [filter, isBehindOnly, chosen] = [at.get('filter') ?? '', at.get('only') === 'behind', at.get('rule')];
+  const shown = useMemo(() => matching(data?.rules ?? [], filter, isBehindOnly), [data, filter, isBehindOnly]);
+  const rule = useMemo(() => data?.rules.find((one) => one.destination === chosen), [data, chosen]);
+  return (
+    <div class="page rules">
+      <h1 class="hidden">Rules</h1>
+      <Bar rules={data?.rules ?? []} shown={shown.length} at_ms={at_ms} refresh={refresh} again={again} />
+      {failure && (
+        <ErrorBox failure={failure} retry={again}>
+          {failure.status === 403 && <p>This page needs a user with permission for the command TS.INFO.</p>}
+          {failure.status === 0 && data && <p>Below is what was answered last.</p>}
+        </ErrorBox>
+      )}
+      {rule && <Failed rule={rule} />}
+      {data && chosen !== null && !rule && <p class="hint" role="status">No rule writes to {chosen} now.</p>}
+      <section class="card list" aria-label="Rules">
+        <Busy on={isRunning} />
+        {data && <Rules found={data} shown={shown} />}
+        {!data && isRunning && <p class="hint" role="status">{soFar.value > 0 && `${count(soFar.value)} rules so far`}</p>}
+      </section>
+    </div>
+  );
+}

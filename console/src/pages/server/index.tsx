@@ -1,0 +1,87 @@
+// The Server page: what somebody on call wants in one look. In the address: `refresh`, a duration
+// or `off`; without it every two seconds.
+
+import { useEffect } from 'preact/hooks';
+import { useAnswer } from '../../ask';
+import { Busy, ErrorBox } from '../../components/notice';
+import { parseDuration, secondText } from '../../clock';
+import { bytes, count } from '../../format';
+import { href, params, setParams } from '../../route';
+import { matters } from './attention';
+import { Cards } from './cards';
+import { Charts } from './charts';
+import { note, past, type Status } from './status';
+import './server.css';
+
+const REFRESHES = ['off', '2s', '5s', '10s', '30s'];
+const LEAST_MS = 1000;
+
+type Kind = 'good' | 'busy' | 'bad';
+const LAMPS: Record<Kind, string> = { good: '✓', busy: '…', bad: '!' };
+
+function word({ state }: Status): [text: string, kind: Kind] {
+  if (state.writes_stopped !== null) return ['Writes stopped', 'bad'];
+  if (state.loading !== null) return [`Loading: ${count(Math.floor(state.loading.percent))}%`, 'busy'];
+  if (!state.ready) return ['Not ready', 'bad'];
+  return state.out_of_memory ? ['Out of memory', 'bad'] : ['Ready', 'good'];
+}
+
+function Loading({ loading }: { loading: NonNullable<Status['state']['loading']> }) {
+  return <p>{bytes(loading.bytes_done)} of {bytes(loading.bytes_total)} are loaded; {count(loading.eta_seconds)} s to go.</p>;
+}
+
+function State({ seen }: { seen: Status[] }) {
+  const status = seen.at(-1)!;
+  const [text, kind] = word(status);
+  const found = matters(seen);
+  return (
+    <section class={`card state ${kind}`} aria-label="State">
+      <p class="word" role="status"><span class="lamp" aria-hidden="true">{LAMPS[kind]}</span>{text}</p>
+      <div>
+        {status.state.loading && <Loading loading={status.state.loading} />}
+        {found.length === 0 && kind === 'good' && <p class="hint">Nothing needs attention.</p>}
+        <ul class="matters">{found.map((one) => <li key={one.text} class={one.isError ? 'bad' : 'warn'}>{one.text}{one.page && <> <a href={href(one.page)}>Show {one.page}</a></>}</li>)}</ul>
+      </div>
+    </section>
+  );
+}
+
+function Refresh({ chosen }: { chosen: string }) {
+  return (
+    <label class="inline">Refresh
+      <select value={chosen} onChange={(event) => setParams({ refresh: event.currentTarget.value === '2s' ? null : event.currentTarget.value }, true)}>
+        {[...new Set([...REFRESHES, chosen])].map((one) => <option key={one} value={one}>{one}</option>)}
+      </select>
+    </label>
+  );
+}
+
+export function ServerPage() {
+  const chosen = params.value.get('refresh') ?? '2s';
+  const every_ms = chosen === 'off' ? undefined : Math.max(LEAST_MS, parseDuration(chosen) ?? 2000);
+  const { data, failure, isRunning, again } = useAnswer<unknown>('status/server', {}, every_ms);
+  useEffect(() => { if (data !== null) note(data); }, [data]);
+  const seen = past.value;
+  const status = seen.at(-1);
+  return (
+    <div class="page server">
+      <div class="bar">
+        <h1>Server</h1>
+        <span class="gap" />
+        <span class="hint">{status && `as of ${secondText(status.server.time_ms)}`}</span>
+        <Refresh chosen={chosen} />
+        {every_ms === undefined && <button type="button" onClick={again}>Look again</button>}
+      </div>
+      {failure && (
+        <ErrorBox failure={failure} retry={again}>
+          {failure.status === 403 && <p>This page needs a user with permission for the command INFO.</p>}
+          {failure.status === 0 && <p>{status ? 'Below is what it said last. ' : ''}Check that it runs; {every_ms === undefined ? 'then try again' : 'this page goes on by itself'}.</p>}
+        </ErrorBox>
+      )}
+      {!status && !failure && <section class="card state"><Busy on={isRunning} /></section>}
+      {status && <State seen={seen} />}
+      {status && <Charts />}
+      {status && <Cards status={status} />}
+    </div>
+  );
+}
