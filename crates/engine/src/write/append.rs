@@ -224,9 +224,8 @@ impl Writer {
             return Err(Refusal::OlderThanFloor);
         }
         let newest = series.newest_or_min();
-        let fate = match series.append(sample, policy, &mut state.sealer) {
-            Ok(fate) => fate,
-            Err(_) => return Err(Refusal::Damaged),
+        let Ok(fate) = series.append(sample, policy, &mut state.sealer) else {
+            return Err(Refusal::Damaged);
         };
         laps.end_around(fate.stage(), &mut state.sealer.inner);
         let linked = series.links().is_some();
