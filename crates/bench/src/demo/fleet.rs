@@ -3,6 +3,7 @@
 //!
 //! The data comes from a weather agency and may be redistributed; `data/README.md` says more.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use crate::base::error::{Doing, Error, Result};
@@ -29,6 +30,8 @@ pub(super) struct Fleet {
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) key: String,
+    /// One more than its place among those that play the same recording.
+    pub(super) copy: usize,
     recording: usize,
 }
 
@@ -47,6 +50,7 @@ impl Fleet {
             } = &recordings[recording];
             Device {
                 key: format!("weather:{station}:{measure}:{copy:04}"),
+                copy,
                 recording,
             }
         };
@@ -54,6 +58,12 @@ impl Fleet {
             devices: (0..copies * recordings.len()).map(device).collect(),
             recordings,
         })
+    }
+
+    /// How many stations there are.
+    pub(super) fn stations(&self) -> usize {
+        let stations = self.recordings.iter().map(|one| &one.station);
+        stations.collect::<BTreeSet<_>>().len()
     }
 
     /// What a device plays.

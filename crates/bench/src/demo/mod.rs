@@ -10,6 +10,7 @@ mod audit;
 mod fleet;
 mod plan;
 mod story;
+mod year;
 
 use std::net::TcpListener;
 
@@ -57,10 +58,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         fleet.devices.len(),
         thousands(fleet.total() as f64)
     );
-    // HTTP is for who looks at the data afterwards.
-    let http = match args.keep {
-        true => Some(http_address()?),
-        false => None,
+    let http = match args.port {
+        Some(_) => None,
+        None => Some(http_address()?),
     };
     let latewood = match &http {
         Some(address) => Latewood::default().with_http(address),

@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use super::audit::{Audit, Ledger, audit};
-use super::fleet::Fleet;
+use super::fleet::{Device, Fleet};
 use super::plan::{Plan, Uploader, plan};
+use super::year;
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
@@ -23,9 +24,6 @@ const PIPELINE: usize = 100;
 /// A device to look at in the end, and milliseconds of 30 days.
 const EXAMPLE: &str = "weather:JFK:temp:0001";
 const MONTH_MS: &str = "2592000000";
-/// The mean temperature at each station over 2013, in the console.
-const YEAR: &str = "#/query?q=avg%20by%20(station)%20(avg_over_time(%7Bmeasure%3D%22temp%22%7D%5B1d%5D))\
-                    &from=1357016400000&to=1388552400000";
 
 /// The demo under way.
 pub(super) struct Story<'a> {
@@ -54,9 +52,9 @@ impl<'a> Story<'a> {
             ledger: Ledger::new(fleet),
         };
         let create = |device: usize| {
-            let (of, key) = (fleet.recording(device), &fleet.devices[device].key);
+            let (of, Device { key, copy, .. }) = (fleet.recording(device), &fleet.devices[device]);
             let labels = format!("station {} measure {}", of.station, of.measure);
-            format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS {labels}")
+            format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS {labels} device {copy:04}")
         };
         let devices = 0..fleet.devices.len();
         story.control()?.run_all(devices.map(create))?;
@@ -160,6 +158,9 @@ impl<'a> Story<'a> {
         let means: Vec<String> = means.iter().map(|(_, mean)| format!("{mean:.1}")).collect();
         println!("\n5. The year of one device, means of 30 days, degrees Fahrenheit:");
         println!("   {}", means.join("  "));
+        if let Some(http) = http {
+            year::show(http, self.fleet.stations())?;
+        }
         println!("\nAll checks passed.");
         match self.ours.take() {
             None if keep => {}
@@ -171,7 +172,7 @@ impl<'a> Story<'a> {
                 println!("The server keeps running. Try\n\n{}", tries(port));
                 if let Some(http) = http {
                     println!("The console is at http://{http}/; the year of all devices:\n");
-                    println!("  http://{http}/{YEAR}\n");
+                    println!("  {}\n", year::address(http));
                 }
                 let id = process.leave_running().unwrap_or_default();
                 println!(
