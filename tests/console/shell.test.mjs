@@ -2,22 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, query, Server, texts } from './harness.mjs';
+import { becomes, Browser, query, texts, using } from './harness.mjs';
 
 let browser;
 
 before(async () => { browser = await Browser.begin(); });
 after(() => browser?.end());
 afterEach(() => browser.check());
-
-async function using(options, act) {
-  const server = await Server.begin(...options);
-  try {
-    await act(server);
-  } finally {
-    await server.end();
-  }
-}
 
 const legend = (page) => texts(page, '.legend .name');
 
