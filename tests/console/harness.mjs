@@ -18,7 +18,7 @@ import { chromium } from 'playwright-core';
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BINARY = process.env.LATEWOOD_BIN ?? join(ROOT, 'target/demo/latewood');
 
-async function freePort() {
+export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address();
