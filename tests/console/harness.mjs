@@ -186,8 +186,8 @@ export const START = 1_767_225_600_000;
 /** The parameters in the address of a page. */
 export const parameters = (page) => new URLSearchParams(page.url().split('?')[1] ?? '');
 
-/** A query that takes a minute and little memory, at any time. */
-export const LONG = 'max_over_time(quantile_over_time(0.5, vector(1)[6h:1s])[40d:10s])';
+/** A query that lasts until it is cancelled or its time is over, and takes little memory. */
+export const LONG = 'max_over_time(quantile_over_time(0.5, vector(1)[12h:1s])[40d:1s])';
 
 /** Waits until `look` gives `wanted`. */
 export async function becomes(look, wanted, page) {

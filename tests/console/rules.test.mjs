@@ -134,16 +134,14 @@ test('thousands of rules are filtered and sorted at once, and only those in sigh
     assert.match((await destinations(page))[0], /h2499.*_MAX_/);
     await page.getByRole('region', { name: 'Compaction rules' }).press('End');
     await row(page, '"h0"}_AVG_60000').waitFor();
-    // The time from a key to the page having drawn the answer.
-    const taken_ms = await page.getByLabel('Filter').evaluate(async (input) => {
-      const began = performance.now();
+    // What the page says once it has drawn the frame after a key.
+    const said = await page.getByLabel('Filter').evaluate(async (input) => {
       input.value = 'h24 avg';
       input.dispatchEvent(new Event('input', { bubbles: true }));
       await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
-      return performance.now() - began;
+      return document.querySelector('.rules .bar [role=status]').textContent;
     });
-    await becomes(() => texts(page, '.rules .bar [role=status]'), ['111 of 5\u202f000 rules'], page);
-    assert.ok(taken_ms < 1000, `${taken_ms} ms`);
+    assert.equal(said, '111 of 5\u202f000 rules');
   } finally {
     await many.end();
   }
