@@ -110,13 +110,10 @@ test('the login, tables, open menus, and errors', async () => {
 });
 
 test('rules that have failed', async () => {
-  const page = await browser.open(`${server.address}#/queries`);
-  await page.route('**/status/rules?*', async (route) => {
-    const answer = await (await route.fetch()).json();
-    Object.assign(answer.data.rules[0], { dirty_buckets: 3, failed_buckets: 1, failed: [{ first_ms: 0, last_ms: 59_999 }] });
-    await route.fulfill({ json: answer });
+  const address = `${server.address}#/rules?${new URLSearchParams({ rule: 'room:1m', refresh: 'off' })}`;
+  const page = await browser.openChanged(address, '**/status/rules?*', ({ rules }) => {
+    Object.assign(rules[0], { dirty_buckets: 3, failed_buckets: 1, failed: [{ first_ms: 0, last_ms: 59_999 }] });
   });
-  await page.goto(`${server.address}#/rules?${new URLSearchParams({ rule: 'room:1m', refresh: 'off' })}`);
   assert.deepEqual(await lookAt('failed', page, () => page.locator('.failed li').waitFor()), []);
 });
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, Server, texts } from './harness.mjs';
+import { becomes, Browser, parameters, Server, texts, using } from './harness.mjs';
 
 const HOSTILE = '<img src=x onerror=alert(1)>"\\x';
 
@@ -27,7 +27,6 @@ after(async () => {
 afterEach(() => browser.check());
 
 const address = (parameters = {}) => `${server.address}#/cardinality?${new URLSearchParams(parameters)}`;
-const parameters = (page) => new URLSearchParams(page.url().split('?')[1] ?? '');
 const list = (page, title) => page.getByRole('region', { name: title, exact: true }).locator('table');
 /** Names and figures of a list. */
 const rows = (page, title) => list(page, title).locator('tbody tr').evaluateAll((found) =>
@@ -85,16 +84,10 @@ test('a hostile value is text, and its row leads to it alone', async () => {
 });
 
 /** A server of its own with these lines of Prometheus' text. */
-async function withLines(lines, look) {
-  const other = await Server.begin('--wal', 'off');
-  try {
-    const answer = await fetch(`${other.address}api/v1/import/prometheus`, { method: 'POST', body: `${lines.join('\n')}\n` });
-    assert.equal(answer.status, 204, await answer.text());
-    await look(other);
-  } finally {
-    await other.end();
-  }
-}
+const withLines = (lines, look) => using(['--wal', 'off'], async (other) => {
+  await other.importText(lines);
+  await look(other);
+});
 
 test('labels and values that contain = lead to the right series', async () => {
   const lines = ['{"up","a=b"="c"} 1', '{"up","a"="b=c"} 1', '{"up","a"="b=c","x"="2"} 1', '{"down","token"="cXE9PQ=="} 1'];

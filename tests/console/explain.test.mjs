@@ -2,14 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, query, Server, texts } from './harness.mjs';
+import { becomes, Browser, LONG, parameters, query, Server, START, texts } from './harness.mjs';
 
-// 2026-01-01 00:00 UTC; ten minutes, a value every ten seconds.
-const START = 1_767_225_600_000;
+// Ten minutes, a value every ten seconds.
 const SPAN = { from: String(START), to: String(START + 600_000) };
 const HOSTILE = '<img src=x onerror=alert(1)>';
-// A query that takes a minute and little memory, at any time.
-const LONG = 'max_over_time(quantile_over_time(0.5, vector(1)[6h:1s])[40d:10s])';
 
 let server;
 let browser;
@@ -40,7 +37,6 @@ afterEach(() => browser.check());
 
 const address = (parameters) => `${server.address}#/explain?${new URLSearchParams(parameters)}`;
 const open = (parameters) => browser.open(address({ ...SPAN, ...parameters }));
-const parameters = (page) => new URLSearchParams(page.url().split('?')[1] ?? '');
 const rows = (page) => texts(page, '.tree .node:not(.head) .expression code');
 const chosen = (page) => page.locator('.tree [aria-selected=true] code').textContent();
 const marked = (page) => texts(page, '.cm-marked');

@@ -18,7 +18,7 @@ import { chromium } from 'playwright-core';
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BINARY = process.env.LATEWOOD_BIN ?? join(ROOT, 'target/demo/latewood');
 
-async function freePort() {
+export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address();
@@ -68,11 +68,14 @@ export class Server {
     rmSync(this.directory, { recursive: true });
   }
 
-  /** Sends commands of the Redis protocol; all answers as one text. */
+  /** Sends commands of the Redis protocol, lists of words or buffers; all answers as one text. */
   async redis(...commands) {
     const socket = createConnection(this.ports[0], '127.0.0.1');
-    const sent = [...commands, ['QUIT']].map((words) => `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`);
-    socket.end(sent.join(''));
+    const bulk = (word) => {
+      const bytes = Buffer.isBuffer(word) ? word : Buffer.from(String(word));
+      return [Buffer.from(`$${bytes.length}\r\n`), bytes, Buffer.from('\r\n')];
+    };
+    socket.end(Buffer.concat([...commands, ['QUIT']].flatMap((words) => [Buffer.from(`*${words.length}\r\n`), ...words.flatMap(bulk)])));
     let answer = '';
     for await (const piece of socket) answer += piece;
     assert.doesNotMatch(answer, /^-/m);
@@ -83,6 +86,22 @@ export class Server {
   async write(lines, headers = {}) {
     const answer = await fetch(`${this.address}write?precision=ms`, { method: 'POST', body: lines.join('\n'), headers });
     assert.equal(answer.status, 204, await answer.text());
+  }
+
+  /** Writes lines of Prometheus' text. */
+  async importText(lines) {
+    const answer = await fetch(`${this.address}api/v1/import/prometheus`, { method: 'POST', body: `${lines.join('\n')}\n` });
+    assert.equal(answer.status, 204, await answer.text());
+  }
+}
+
+/** Acts on a server that ends with it. */
+export async function using(options, act) {
+  const server = await Server.begin(...options);
+  try {
+    await act(server);
+  } finally {
+    await server.end();
   }
 }
 
@@ -131,6 +150,21 @@ export class Browser {
     return page;
   }
 
+  /** A page whose answers from `path` `change` has changed; what `change` returns takes the place of the data. */
+  async openChanged(address, path, change, options) {
+    const page = await this.open(new URL('#/queries', address).href, options);
+    await page.route(path, async (route) => {
+      const response = await route.fetch().catch(() => null);
+      // The server has ended with the test.
+      if (!response) return route.abort().catch(() => {});
+      const answer = await response.json();
+      answer.data = change(answer.data) ?? answer.data;
+      return route.fulfill({ json: answer });
+    });
+    await page.goto(address);
+    return page;
+  }
+
   /** Nothing went wrong that no page shows. */
   check() {
     assert.deepEqual(this.wrongs, []);
@@ -146,6 +180,15 @@ export function query(server, parameters) {
   return `${server.address}#/query?${new URLSearchParams(parameters)}`;
 }
 
+/** 2026-01-01 00:00 UTC. */
+export const START = 1_767_225_600_000;
+
+/** The parameters in the address of a page. */
+export const parameters = (page) => new URLSearchParams(page.url().split('?')[1] ?? '');
+
+/** A query that lasts until it is cancelled or its time is over, and takes little memory. */
+export const LONG = 'max_over_time(quantile_over_time(0.5, vector(1)[12h:1s])[40d:1s])';
+
 /** Waits until `look` gives `wanted`. */
 export async function becomes(look, wanted, page) {
   let seen;
@@ -159,6 +202,29 @@ export async function becomes(look, wanted, page) {
 
 /** Texts of what a selector finds. */
 export const texts = (page, selector) => page.locator(selector).allTextContents();
+
+/** A text without thin spaces. */
+export const plain = (text) => text.replace(/\u202f/g, ' ').trim();
+export const plainTexts = async (page, selector) => (await texts(page, selector)).map(plain);
+
+/** The name of what has the focus. */
+export const focused = (page) => page.evaluate(() => {
+  let element = document.activeElement;
+  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  return element?.getAttribute('aria-label') ?? element?.textContent ?? '';
+});
+
+/** Presses Tab until something has the focus whose name begins with this. */
+export async function tabTo(page, name) {
+  for (let turn = 0; turn < 60; turn++) {
+    if ((await focused(page)).startsWith(name)) return;
+    await page.keyboard.press('Tab');
+  }
+  assert.fail(`Tab does not reach ${name}`);
+}
+
+/** Colours of series in the light theme. */
+export const [BLUE, ORANGE, VIOLET] = [[0, 114, 178], [213, 94, 0], [184, 88, 155]];
 
 /** Pixels of the chart that have this colour, about. */
 export function pixels(page, [red, green, blue]) {

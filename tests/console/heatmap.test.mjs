@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, query, Server, texts } from './harness.mjs';
+import { becomes, Browser, parameters, query, Server, START, texts } from './harness.mjs';
 
-// 2026-01-01 00:00 UTC; ten minutes, a value every minute.
-const START = 1_767_225_600_000;
+// Ten minutes, a value every minute.
 const SPAN = { from: String(START), to: String(START + 600_000), step: '1m' };
 const HOSTILE = '<img src=x onerror=alert(1)>"\\';
 // In the order of their texts 10 comes before 2.5, and +Inf first.
@@ -31,8 +30,7 @@ async function fill() {
     lines.push(`other_bucket{inst="c",le="1"} 1 ${time}`, `other_bucket{inst="d",le="2"} 1 ${time}`);
     lines.push(`plain{le="no number"} 1 ${time}`);
   }
-  const answer = await fetch(`${server.address}api/v1/import/prometheus`, { method: 'POST', body: `${lines.join('\n')}\n` });
-  assert.equal(answer.status, 204, await answer.text());
+  await server.importText(lines);
 }
 
 before(async () => {
@@ -48,7 +46,6 @@ after(async () => {
 
 afterEach(() => browser.check());
 
-const parameters = (page) => new URLSearchParams(page.url().split('?')[1] ?? '');
 const said = async (page) => (await texts(page, '.heat .said'))[0];
 const map = (page) => page.getByRole('application');
 const toggle = (page) => page.getByRole('button', { name: 'Heat map' });

@@ -2,11 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, Server, texts } from './harness.mjs';
+import { becomes, Browser, LONG, Server, texts } from './harness.mjs';
 
 const HOSTILE = 'count({who="<img src=x onerror=alert(1)>"})';
-// A query that takes a minute and little memory, at any time.
-const LONG = 'max_over_time(quantile_over_time(0.5, vector(1)[6h:1s])[40d:10s])';
 
 let server;
 let browser;

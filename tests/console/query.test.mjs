@@ -3,13 +3,10 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, pixels, query, Server, texts } from './harness.mjs';
+import { becomes, BLUE, Browser, focused, ORANGE, parameters, pixels, query, Server, START, tabTo, texts } from './harness.mjs';
 
-// 2026-01-01 00:00 UTC; ten minutes of two rooms, a value every ten seconds.
-const START = 1_767_225_600_000;
+// Ten minutes of two rooms, a value every ten seconds.
 const SPAN = { from: String(START), to: String(START + 600_000) };
-const BLUE = [0, 114, 178];
-const ORANGE = [213, 94, 0];
 
 let server;
 let browser;
@@ -33,7 +30,6 @@ after(async () => {
 afterEach(() => browser.check());
 
 const legend = (page) => texts(page, '.legend .name');
-const parameters = (page) => new URLSearchParams(page.url().split('?')[1] ?? '');
 const LEGEND = ['room_temp{site="north"}', 'room_temp{site="south"}'];
 
 test('typing completes names of this server, Enter draws', async () => {
@@ -242,35 +238,23 @@ test('the history and saved queries come back', async () => {
 test('everything can be done with the keyboard', async () => {
   const page = await browser.open(query(server, SPAN));
   await page.getByText('No query yet').waitFor();
-  const focused = () => page.evaluate(() => {
-    let element = document.activeElement;
-    while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
-    return element?.getAttribute('aria-label') ?? element?.textContent ?? '';
-  });
-  const tabTo = async (name) => {
-    for (let turn = 0; turn < 60; turn++) {
-      if ((await focused()).startsWith(name)) return;
-      await page.keyboard.press('Tab');
-    }
-    assert.fail(`Tab does not reach ${name}`);
-  };
-  await tabTo('Query A');
+  await tabTo(page, 'Query A');
   await page.keyboard.insertText('room_temp');
   await page.keyboard.press('Escape');
   await page.keyboard.press('Enter');
   await becomes(() => legend(page), LEGEND, page);
-  await tabTo('2 series from');
+  await tabTo(page, '2 series from');
   await page.keyboard.press('+');
   await becomes(async () => parameters(page).get('from'), String(START + 150_000), page);
   await page.keyboard.press('0');
   await becomes(async () => parameters(page).get('from'), SPAN.from, page);
-  await tabTo('2026-01-01');
+  await tabTo(page, '2026-01-01');
   await page.keyboard.press('Enter');
-  await tabTo('12h');
+  await tabTo(page, '12h');
   await page.keyboard.press('Escape');
   assert.equal(await page.locator('.panel').count(), 0);
-  assert.ok((await focused()).startsWith('2026-01-01'));
-  await tabTo('Table');
-  await page.keyboard.press('Enter');
+  assert.ok((await focused(page)).startsWith('2026-01-01'));
+  await tabTo(page, 'Graph');
+  await page.keyboard.press('ArrowRight');
   await page.locator('.table td').first().waitFor();
 });

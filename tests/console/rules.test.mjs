@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, Server, texts } from './harness.mjs';
+import { becomes, Browser, parameters, Server, texts } from './harness.mjs';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
@@ -29,23 +29,12 @@ after(async () => {
 afterEach(() => browser.check());
 
 const address = (parameters = {}, of = server) => `${of.address}#/rules?${new URLSearchParams(parameters)}`;
-const parameters = (page) => Object.fromEntries(new URLSearchParams(page.url().split('?')[1] ?? ''));
 const destinations = (page) => texts(page, '.rules .table tbody td:nth-child(2)');
 const row = (page, destination) => page.locator('.rules .table tbody tr', { has: page.locator('td:nth-child(2)', { hasText: destination }) });
 const cells = (page, destination) => row(page, destination).locator('td').allTextContents();
 
 /** Opens the page with rules that `change` has changed. */
-async function changed(change, given) {
-  const page = await browser.open(`${server.address}#/queries`);
-  await page.route('**/api/v1/status/rules?*', async (route) => {
-    const response = await route.fetch();
-    const answer = await response.json();
-    change(answer.data.rules);
-    await route.fulfill({ json: answer });
-  });
-  await page.goto(address({ refresh: 'off', ...given }));
-  return page;
-}
+const changed = (change) => browser.openChanged(address({ refresh: 'off' }), '**/api/v1/status/rules?*', ({ rules }) => change(rules));
 
 test('rules are listed with what they do, and lead to their series', async () => {
   const page = await browser.open(address());
@@ -78,7 +67,7 @@ test('filter and order are in the address, and a link shows the same', async () 
   await becomes(() => texts(page, '.rules .bar [role=status]'), ['2 of 3 rules'], page);
   await page.getByRole('button', { name: 'Bucket' }).press('Enter');
   await becomes(() => destinations(page), ['room:1h', 'room:1m'], page);
-  assert.deepEqual(parameters(page), { filter: 'room', order: '-bucket' });
+  assert.deepEqual(Object.fromEntries(parameters(page)), { filter: 'room', order: '-bucket' });
   const other = await browser.open(page.url());
   await becomes(() => destinations(other), ['room:1h', 'room:1m'], other);
   assert.equal(await other.getByLabel('Filter').inputValue(), 'room');
@@ -100,11 +89,11 @@ test('rules that are behind are found, and failed buckets are told with their sp
   assert.equal((await cells(page, 'room:1h'))[5], '1\u202f234');
   await row(page, 'room:1m').getByTitle('Show which').press('Enter');
   await becomes(() => texts(page, '.failed li'), ['1970-01-01 01:01:00 to 1970-01-01 01:01:59.999', '1970-01-01 01:04:00 to 1970-01-01 01:04:59.999'], page);
-  assert.deepEqual(parameters(page), { refresh: 'off', only: 'behind', rule: 'room:1m' });
+  assert.deepEqual(Object.fromEntries(parameters(page)), { refresh: 'off', only: 'behind', rule: 'room:1m' });
   await page.locator('.failed button:focus').waitFor();
   await page.keyboard.press('Escape');
   await becomes(() => page.locator('.failed').count(), 0, page);
-  assert.deepEqual(parameters(page), { refresh: 'off', only: 'behind' });
+  assert.deepEqual(Object.fromEntries(parameters(page)), { refresh: 'off', only: 'behind' });
 });
 
 test('what is null or missing breaks nothing', async () => {
@@ -145,16 +134,14 @@ test('thousands of rules are filtered and sorted at once, and only those in sigh
     assert.match((await destinations(page))[0], /h2499.*_MAX_/);
     await page.getByRole('region', { name: 'Compaction rules' }).press('End');
     await row(page, '"h0"}_AVG_60000').waitFor();
-    // The time from a key to the page having drawn the answer.
-    const taken_ms = await page.getByLabel('Filter').evaluate(async (input) => {
-      const began = performance.now();
+    // What the page says once it has drawn the frame after a key.
+    const said = await page.getByLabel('Filter').evaluate(async (input) => {
       input.value = 'h24 avg';
       input.dispatchEvent(new Event('input', { bubbles: true }));
       await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
-      return performance.now() - began;
+      return document.querySelector('.rules .bar [role=status]').textContent;
     });
-    await becomes(() => texts(page, '.rules .bar [role=status]'), ['111 of 5\u202f000 rules'], page);
-    assert.ok(taken_ms < 1000, `${taken_ms} ms`);
+    assert.equal(said, '111 of 5\u202f000 rules');
   } finally {
     await many.end();
   }

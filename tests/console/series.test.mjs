@@ -3,20 +3,14 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, pixels, query, Server, texts } from './harness.mjs';
-import { commands } from './resp.mjs';
+import { becomes, BLUE, Browser, ORANGE, parameters, pixels, plainTexts, query, Server, START, tabTo, texts, VIOLET } from './harness.mjs';
 
-// 2026-01-01 00:00 UTC.
-const START = 1_767_225_600_000;
 const HOSTILE = '<img src=x onerror=alert(1)> "q" \\';
 // Parentheses are not allowed in values of labels.
 const VALUE = '<img src=x onerror=alert`1`>"\\';
 const BYTES = Buffer.from([0x62, 0xff, 0x20, 0x22, 0x0a, 0x01]);
 const LONG = 'flow_rate{site="a"}';
 const MANY = 12_000;
-const BLUE = [0, 114, 178];
-const VIOLET = [184, 88, 155];
-const ORANGE = [213, 94, 0];
 
 let server;
 let browser;
@@ -25,7 +19,7 @@ async function fill() {
   const long = Array.from({ length: 25_000 }, (_, at) => `flow,site=a rate=${at % 100} ${START + at * 1000}`);
   await server.write(long);
   await server.write(Array.from({ length: MANY }, (_, at) => `many,no=${at} v=${at} ${START}`));
-  await commands(server, [
+  await server.redis(
     ['TS.CREATE', 'room:1', 'RETENTION', 0, 'DUPLICATE_POLICY', 'LAST', 'IGNORE', 10, 0.5, 'LABELS', 'site', 'north', 'x', '1', 'x', '2'],
     ['TS.CREATE', 'room:1:avg', 'LABELS', 'site', 'north'],
     ['TS.CREATERULE', 'room:1', 'room:1:avg', 'AGGREGATION', 'avg', 60_000],
@@ -38,10 +32,8 @@ async function fill() {
     ['TS.ADD', 'twin:1', START, 1, 'LABELS', '__name__', 'twin', 'a', 'b'], ['TS.ADD', 'twin:2', START, 2, 'LABELS', '__name__', 'twin', 'a', 'b'],
     ['TS.CREATE', 'empty'],
     ['ACL', 'SETUSER', 'limited', 'on', '>secret', '+@all', '%RW~room*'],
-  ]);
-  const text = `odd{a="b"} +Inf ${START}\nodd{a="b"} -Inf ${START + 1}\nodd{a="b"} NaN ${START + 2}\nodd{a="b"} 5 ${START + 3}\n`;
-  const answer = await fetch(`${server.address}api/v1/import/prometheus`, { method: 'POST', body: text });
-  assert.equal(answer.status, 204);
+  );
+  await server.importText(['+Inf', '-Inf', 'NaN', '5'].map((value, at) => `odd{a="b"} ${value} ${START + at}`));
 }
 
 before(async () => {
@@ -50,22 +42,16 @@ before(async () => {
   await fill();
 });
 
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
+after(() => Promise.all([browser?.end(), server?.end()]));
 
 afterEach(() => browser.check());
 
 const address = (parameters = {}) => `${server.address}#/series?${new URLSearchParams(parameters)}`;
-const parameters = (page) => new URLSearchParams(page.url().split('?')[1] ?? '');
-/** Without thin spaces. */
-const plain = (found) => found.map((text) => text.replace(/\u202f/g, ' ').trim());
-const status = async (page) => plain(await texts(page, '.found[role=status], .found [role=status]'))[0];
+const status = async (page) => (await plainTexts(page, '.found[role=status], .found [role=status]'))[0];
 const table = (page, label) => page.getByRole('region', { name: label, exact: true });
 const rows = (page, label) => table(page, label).locator('tbody tr:not([aria-hidden])').evaluateAll((found) => found.map((row) => [...row.cells].map((cell) => cell.textContent.trim()).join(' | ')));
-const said = async (page) => plain(await texts(page, '.samples .bar [role=status]'))[0];
-const keys = async (page) => plain(await texts(page, '.graph-of .keys > span'));
+const said = async (page) => (await plainTexts(page, '.samples .bar [role=status]'))[0];
+const keys = (page) => plainTexts(page, '.graph-of .keys > span');
 const line = (page, name) => page.getByRole('group', { name, exact: true }).textContent();
 const figure = (page, name) => page.locator('.figures-of div', { has: page.getByText(name, { exact: true }) }).locator('dd').textContent();
 
@@ -180,10 +166,10 @@ test('many samples are drawn by spans and listed by pages, fewer one by one; a l
 test('late samples are marked in the graph and in the table while they are pending', async () => {
   const now = Date.now();
   const late = Array.from({ length: 10 }, (_, at) => now - 600_000 + at * 1000 + 500);
-  await commands(server, [['TS.CREATE', 'tide'], ...Array.from({ length: 1200 }, (_, at) => ['TS.ADD', 'tide', now - 1_200_000 + at * 1000, 1])]);
+  await server.redis(['TS.CREATE', 'tide'], ...Array.from({ length: 1200 }, (_, at) => ['TS.ADD', 'tide', now - 1_200_000 + at * 1000, 1]));
   // A series that gets more of them is not settled.
   let turn = 0;
-  const more = () => commands(server, [['TS.ADD', 'tide', late[turn++ % late.length], 2, 'ON_DUPLICATE', 'LAST']]);
+  const more = () => server.redis(['TS.ADD', 'tide', late[turn++ % late.length], 2, 'ON_DUPLICATE', 'LAST']);
   while (turn < late.length) await more();
   const timer = setInterval(() => void more(), 300);
   try {
@@ -304,16 +290,8 @@ test('everything is reached with the keyboard', async () => {
   await page.keyboard.type('room:1:');
   await page.keyboard.press('Enter');
   await becomes(() => rows(page, 'Keys'), ['room:1:avg'], page);
-  const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? '');
-  const tabTo = async (name) => {
-    for (let turn = 0; turn < 60; turn++) {
-      if ((await focused()).startsWith(name)) return;
-      await page.keyboard.press('Tab');
-    }
-    assert.fail(`Tab does not reach ${name}`);
-  };
-  await tabTo('room:1:avg');
+  await tabTo(page, 'room:1:avg');
   await page.keyboard.press('Enter');
   await becomes(() => keys(page), ['8 samples', '0 late', '0 NaN, +Inf or -Inf'], page);
-  for (const name of ['All samples', 'Download', '8 samples from', 'Rules', 'Samples', 'TS.RANGE', 'Copy TS.RANGE']) await tabTo(name);
+  for (const name of ['All samples', 'Download', '8 samples from', 'Rules', 'Samples', 'TS.RANGE', 'Copy TS.RANGE']) await tabTo(page, name);
 });

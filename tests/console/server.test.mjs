@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, Server, texts } from './harness.mjs';
+import { becomes, Browser, texts, using } from './harness.mjs';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
@@ -11,15 +11,6 @@ let browser;
 before(async () => { browser = await Browser.begin(); });
 after(() => browser?.end());
 afterEach(() => browser.check());
-
-async function using(options, act) {
-  const server = await Server.begin(...options);
-  try {
-    await act(server);
-  } finally {
-    await server.end();
-  }
-}
 
 /** The value beside a name, in the card with this title. */
 const fact = (page, title, name) => page.locator('.subject', { has: page.getByRole('heading', { name: title, exact: true }) })
@@ -30,19 +21,7 @@ const figures = async (page, chart) => Object.fromEntries(await page.locator('.s
   .evaluateAll((items) => items.map((item) => [item.children[1].textContent, item.children[2].textContent])));
 
 /** Opens the page with answers that `change` has changed; `change` may return others. */
-async function changed(server, change, options) {
-  const page = await browser.open(`${server.address}#/queries`, options);
-  await page.route('**/api/v1/status/server', async (route) => {
-    const response = await route.fetch().catch(() => null);
-    // The server has ended with the test.
-    if (!response) return route.abort().catch(() => {});
-    const answer = await response.json();
-    answer.data = change(answer.data) ?? answer.data;
-    return route.fulfill({ json: answer });
-  });
-  await page.goto(`${server.address}#/server?refresh=1s`);
-  return page;
-}
+const changed = (server, change, options) => browser.openChanged(`${server.address}#/server?refresh=1s`, '**/api/v1/status/server', change, options);
 
 test('state, settings and what was written are seen, and go on by themselves', () =>
   using(['--memory', '256mb'], async (server) => {

@@ -2,22 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, query, Server, texts } from './harness.mjs';
+import { becomes, Browser, query, texts, using } from './harness.mjs';
 
 let browser;
 
 before(async () => { browser = await Browser.begin(); });
 after(() => browser?.end());
 afterEach(() => browser.check());
-
-async function using(options, act) {
-  const server = await Server.begin(...options);
-  try {
-    await act(server);
-  } finally {
-    await server.end();
-  }
-}
 
 const legend = (page) => texts(page, '.legend .name');
 
@@ -122,4 +113,25 @@ test('a narrow screen has no sideways scrolling', () =>
     const page = await browser.open(query(server, { q: 'up_v' }), { viewport: { width: 360, height: 700 } });
     await page.locator('.legend .name').first().waitFor();
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  }));
+
+test('tabs are chosen with the arrow keys, and name what they show', () =>
+  using(['--wal', 'off'], async (server) => {
+    await server.write([`up v=1 ${Date.now() - 1000}`]);
+    const page = await browser.open(query(server, { q: 'up_v' }));
+    const chosen = () => page.evaluate(() => document.activeElement?.getAttribute('aria-selected') && document.activeElement.textContent);
+    const shown = () => page.getByRole('tabpanel').evaluate((panel) => document.getElementById(panel.getAttribute('aria-labelledby'))?.textContent);
+    await page.getByRole('tab', { name: 'Graph' }).focus();
+    for (const [key, name] of [['ArrowRight', 'Table'], ['End', 'JSON'], ['ArrowRight', 'Graph'], ['ArrowLeft', 'JSON'], ['Home', 'Graph']]) {
+      await page.keyboard.press(key);
+      assert.equal(await chosen(), name);
+      assert.equal(await shown(), name);
+    }
+    await page.keyboard.press('Tab');
+    assert.equal(await chosen(), null, 'one tab of a row is reached with Tab');
+    for (const [name, rows] of [['series', 1], ['queries', 1], ['late', 2]]) {
+      await page.evaluate((to) => { location.hash = to; }, `#/${name}`);
+      await becomes(() => page.getByRole('tabpanel').count(), rows, page);
+      assert.equal(await page.locator('[role=tab][tabindex="0"][aria-controls]').count(), rows);
+    }
   }));

@@ -5,8 +5,8 @@ import { clockText } from '../../clock';
 import type { Cell } from '../../components/heatgrid';
 import { HeatMap } from '../../components/heatmap';
 import { Empty } from '../../components/notice';
+import { TabPanel, Tabs } from '../../components/tabs';
 import { count } from '../../format';
-import { setParams } from '../../route';
 import { grid } from './grid';
 import { minuteText } from './minutes';
 import { ages, minute, type Ages } from './state';
@@ -15,6 +15,7 @@ const HEIGHT_PX = 336;
 
 /** The band of the chosen cell; its minute is that of the charts. */
 const band = signal<number | null>(null);
+ages.subscribe(() => { band.value = null; });
 
 const said = computed<string | null>(() => {
   const { times, bands, cells } = grid.value;
@@ -43,18 +44,13 @@ export function Heat() {
       <div class="tabs">
         <h2>Arrival against age</h2>
         <span class="gap" />
-        <div role="tablist" aria-label="Ages">
-          {AGES.map(([name, title, meaning]) => (
-            <button key={name} type="button" role="tab" aria-selected={ages.value === name} title={meaning}
-              onClick={() => { band.value = null; setParams({ ages: name === 'late' ? null : name }); }}>{title}</button>
-          ))}
-        </div>
+        <Tabs label="Ages" param="ages" tabs={AGES} chosen={ages.value} />
       </div>
-      {isEmpty ? <Empty title="No late samples to show"><p>All samples shows how far samples are behind the clock when they arrive.</p></Empty> : (
+      <TabPanel param="ages" chosen={ages.value}>{isEmpty ? <Empty title="No late samples to show"><p>All samples shows how far samples are behind the clock when they arrive.</p></Empty> : (
         <HeatMap label="Heat map of arrival against age" grid={grid.value} height={HEIGHT_PX} cell={{ time: minute.value, band: band.value }} onCell={choose}
           said={said.value} hint="The pointer, or the arrow keys in the map, show values. Right: arrived later. Up: older."
           format={count} unit="samples a minute, logarithmic; nothing where none came" />
-      )}
+      )}</TabPanel>
     </section>
   );
 }

@@ -4,6 +4,7 @@ import { useMemo } from 'preact/hooks';
 import { durationText, parseDuration, secondText } from '../../clock';
 import { ErrorBox } from '../../components/notice';
 import { Table, type Column } from '../../components/table';
+import { TabPanel, Tabs } from '../../components/tabs';
 import { count, seriesText } from '../../format';
 import { href, params, setParams } from '../../route';
 import { ask, rows, rowsFailure, type Row } from './ask';
@@ -84,20 +85,13 @@ function List() {
 export function Rows() {
   return (
     <section class="card list" aria-label="Where late samples come from">
-      <div class="tabs">
-        <div role="tablist" aria-label="Rows">
-          {TABS.map(([name, title]) => (
-            <button key={name} type="button" role="tab" aria-selected={by.value === name}
-              onClick={() => setParams({ by: name === 'protocol' ? null : name, order: null })}>{title}</button>
-          ))}
-        </div>
-      </div>
+      <div class="tabs"><Tabs label="Rows" param="by" tabs={TABS} chosen={by.value} also={{ order: null }} /></div>
       {by.value !== 'protocol' && rowsFailure.value && (
         <ErrorBox failure={rowsFailure.value} retry={() => void ask()}>
           {rowsFailure.value.status === 403 && <p>Log in as a user that may see them, or ask for the permission.</p>}
         </ErrorBox>
       )}
-      <List />
+      <TabPanel param="by" chosen={by.value}><List /></TabPanel>
     </section>
   );
 }

@@ -4,6 +4,7 @@
 
 import { useAnswer } from '../../ask';
 import { ErrorBox } from '../../components/notice';
+import { TabPanel, Tabs } from '../../components/tabs';
 import { params, setParams } from '../../route';
 import { Ended, type Ranking, type Top } from './ended';
 import { Running, type RunningQuery } from './running';
@@ -26,11 +27,7 @@ function EndedSection() {
     <section class="card ended" aria-labelledby="ended">
       <div class="tabs">
         <h2 id="ended">Ended</h2>
-        <div role="tablist" aria-label="Order">
-          {RANKINGS.map(([name, title]) => (
-            <button key={name} type="button" role="tab" aria-selected={by === name} onClick={() => setParams({ by: name === 'average' ? null : name })}>{title}</button>
-          ))}
-        </div>
+        <Tabs label="Order" param="by" tabs={RANKINGS} chosen={by} />
         <span class="gap" />
         <label class="inline">Show
           <select value={top} onChange={(event) => setParams({ top: event.currentTarget.value === '20' ? null : event.currentTarget.value })}>
@@ -39,7 +36,7 @@ function EndedSection() {
         </label>
       </div>
       {failure && <ErrorBox failure={failure} retry={again} />}
-      {data && <Ended top={data} by={by} />}
+      <TabPanel param="by" chosen={by}>{data && <Ended top={data} by={by} />}</TabPanel>
     </section>
   );
 }

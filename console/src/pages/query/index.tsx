@@ -5,6 +5,7 @@ import { useRuns } from '../../ask';
 import { Busy, Empty } from '../../components/notice';
 import { showStored } from '../../components/span';
 import { StepInput } from '../../components/step';
+import { TabPanel, Tabs } from '../../components/tabs';
 import { TimePicker } from '../../components/timepicker';
 import { secondText } from '../../clock';
 import type { Look } from '../../components/chart';
@@ -85,14 +86,10 @@ function Answer() {
   return view.value === 'graph' ? <Graph /> : view.value === 'table' ? <Samples /> : <Json />;
 }
 
-function Tabs() {
+function Head() {
   return (
     <div class="tabs">
-      <div role="tablist" aria-label="View">
-        {VIEWS.map(([name, title]) => (
-          <button key={name} type="button" role="tab" aria-selected={view.value === name} onClick={() => setParams({ view: name === 'graph' ? null : name })}>{title}</button>
-        ))}
-      </div>
+      <Tabs label="View" param="view" tabs={VIEWS} chosen={view.value} />
       <span class="gap" />
       {view.value === 'graph' && <HeatToggle />}
       {view.value === 'graph' && !isHeat.value && LOOKS.map(([name, title]) => (
@@ -114,8 +111,8 @@ export function QueryPage() {
       <button type="button" class="quiet add" onClick={addQuery}>+ Add query</button>
       <section class="card" aria-label="Answer">
         <Busy on={isRunning.value} />
-        <Tabs />
-        <Answer />
+        <Head />
+        <TabPanel param="view" chosen={view.value}><Answer /></TabPanel>
       </section>
     </div>
   );
