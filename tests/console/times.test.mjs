@@ -6,7 +6,9 @@ import { becomes, Browser, query, Server, texts } from './harness.mjs';
 
 // 2026-01-01 00:00 UTC.
 const START = 1_767_225_600_000;
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+// Midnight in Berlin, the day before its clocks go forward and back.
+const CHANGES = [Date.parse('2025-03-29T00:00+01:00'), Date.parse('2025-10-25T00:00+02:00')];
 
 let server;
 let browser;
@@ -14,6 +16,7 @@ let browser;
 before(async () => {
   server = await Server.begin('--wal', 'off');
   browser = await Browser.begin();
+  for (const from_ms of CHANGES) await server.write(Array.from({ length: 75 }, (_, at) => `hours_bucket,le=1 v=${at} ${from_ms + at * HOUR_MS}`));
   await server.write(Array.from({ length: 21 }, (_, at) => `ms v=${at} ${START + at * 100}`));
 });
 
@@ -42,4 +45,20 @@ test('a span of milliseconds is kept by the form of fixed times, in local time a
   await page.getByRole('button', { name: 'Times: local' }).click();
   await fix();
   assert.deepEqual(range(page), [250, 900]);
+});
+
+test('the axis of a heat map has round times on both sides of a change of the clocks', async () => {
+  const page = await browser.open(`${server.address}#/queries`);
+  await page.evaluate(() => {
+    const { scale, fillText } = CanvasRenderingContext2D.prototype;
+    Object.assign(CanvasRenderingContext2D.prototype, {
+      scale(...given) { window.drawn = []; return scale.apply(this, given); },
+      fillText(text, ...given) { window.drawn.push(text); return fillText.call(this, text, ...given); },
+    });
+  });
+  const drawn = () => page.evaluate(() => window.drawn?.filter((text) => /^\d\d:\d\d$/.test(text)));
+  for (const from of CHANGES) {
+    await page.evaluate((hash) => { location.hash = hash; }, new URL(query(server, { q: 'hours_bucket_v', heat: 'on', from, to: from + 74 * HOUR_MS, step: '1h' })).hash);
+    await becomes(drawn, ['00:00', '12:00', '00:00', '12:00', '00:00', '12:00', '00:00'], page);
+  }
 });
