@@ -18,7 +18,7 @@ export function shifted(ms: number): Date {
 function unshifted(ms: number): number {
   if (zone.peek() === 'utc') return ms;
   const date = new Date(ms);
-  return new Date(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate(), date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds()).getTime();
+  return new Date(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate(), date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds(), date.getUTCMilliseconds()).getTime();
 }
 
 /** `2026-11-24 13:05:09`, with milliseconds where there are some. */

@@ -3,6 +3,11 @@
 /** Labels of a series; `__name__` is the metric. */
 export type Labels = Record<string, string>;
 
+/** The value of a label, empty without one. Names are anybody's, also those that objects inherit. */
+export function labelOf(labels: Labels, name: string): string {
+  return Object.hasOwn(labels, name) ? labels[name]! : '';
+}
+
 const PLAIN_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const PLAIN_LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 

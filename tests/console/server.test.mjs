@@ -96,6 +96,22 @@ test('a server that is away is said, what it said last stays, and a new run begi
     assert.deepEqual(await page.evaluate(() => window.negative), []);
   }));
 
+test('while the server loads, the page says how far it is', () =>
+  using(['--wal', 'off'], async (server) => {
+    const page = await changed(server, (data) => {
+      data.state.loading = { bytes_done: 2 ** 20, bytes_total: 2 ** 22, percent: 25, eta_seconds: 7 };
+      data.state.ready = false;
+    });
+    await page.locator('.word', { hasText: 'Loading: 25%' }).waitFor();
+    const box = await page.getByLabel('State', { exact: true }).boundingBox();
+    for (const text of [page.locator('.word'), page.getByText('1.0 MiB of 4.0 MiB are loaded; 7 s to go.')]) {
+      const { x, y, width, height } = await text.boundingBox();
+      assert.ok(x > box.x && x + width < box.x + box.width, 'beside the box');
+      assert.ok(y > box.y && y + height < box.y + box.height, `below the box, which is ${box.height} px high`);
+    }
+    assert.ok((await page.locator('.smalls').boundingBox()).y >= box.y + box.height, 'the box lies over the charts');
+  }));
+
 test('counters that begin anew within a run give no rate', () =>
   using(['--wal', 'off'], async (server) => {
     let sent = 5000;

@@ -36,12 +36,19 @@ export function timeTicks(ticks: number[], step_ms: number): string[] {
 const TICKS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200].map((s) => s * 1000),
   DAY_MS, 2 * DAY_MS, 7 * DAY_MS, 14 * DAY_MS];
 
+/** The time near this one that is round by the chosen zone's clock, which may have changed since another. */
+function roundTime(ms: number, step_ms: number): number {
+  const past_ms = shifted(ms).getTime() % step_ms;
+  return 2 * past_ms < step_ms ? ms - past_ms : ms - past_ms + step_ms;
+}
+
 /** Round times of the chosen zone within a span, at least `least_ms` apart, with their texts. */
 export function timesIn({ from_ms, to_ms }: Span, least_ms: number): { ms: number; text: string }[] {
   const step_ms = TICKS_MS.find((ms) => ms >= least_ms) ?? Math.ceil(least_ms / DAY_MS) * DAY_MS;
-  const zone_ms = shifted(from_ms).getTime() - from_ms;
   const times: number[] = [];
-  for (let at = Math.ceil((from_ms + zone_ms) / step_ms) * step_ms - zone_ms; at <= to_ms; at += step_ms) times.push(at);
+  for (let at = roundTime(from_ms, step_ms); at <= to_ms; at = roundTime(at + step_ms, step_ms)) {
+    if (at >= from_ms) times.push(at);
+  }
   const texts = timeTicks(times, Math.min(step_ms, 14 * DAY_MS));
   return times.map((ms, at) => ({ ms, text: texts[at]! }));
 }

@@ -45,12 +45,10 @@ const BEYOND = 12;
 // Made once: a table may have tens of thousands of names.
 const names = new Intl.Collator('en', { numeric: true });
 
-function compare(a: number | string, b: number | string): number {
-  if (typeof a === 'number' && typeof b === 'number') {
-    // NaN last.
-    return Number.isNaN(a) || Number.isNaN(b) ? Number(Number.isNaN(a)) - Number(Number.isNaN(b)) : a - b;
-  }
-  return names.compare(String(a), String(b));
+/** NaN is last in either order. */
+function compare(a: number | string, b: number | string, sign: number): number {
+  if (typeof a !== 'number' || typeof b !== 'number') return sign * names.compare(String(a), String(b));
+  return Number(Number.isNaN(a)) - Number(Number.isNaN(b)) || (a === b ? 0 : sign * (a - b));
 }
 
 function sorted<Row>(rows: Row[], columns: Column<Row>[], order: Order | undefined): Row[] {
@@ -58,7 +56,7 @@ function sorted<Row>(rows: Row[], columns: Column<Row>[], order: Order | undefin
   if (!by) return rows;
   const keyed = rows.map((row) => [by(row), row] as const);
   const sign = order?.isDescending ? -1 : 1;
-  return keyed.sort(([a], [b]) => sign * compare(a, b)).map(([, row]) => row);
+  return keyed.sort(([a], [b]) => compare(a, b, sign)).map(([, row]) => row);
 }
 
 export function Table<Row>({ label, columns, rows, id, order: given, onOrder, onRow, rowPx = ROW_PX }: Properties<Row>) {

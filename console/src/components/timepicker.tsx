@@ -1,7 +1,7 @@
 // The choice of a time range: a length up to now, or two times in the zone that is shown.
 
 import { useState } from 'preact/hooks';
-import { durationText, parseDuration, parseTime, secondText, zone } from '../clock';
+import { durationText, parseDuration, parseTime, secondText, timeText, zone } from '../clock';
 import { Icon } from './icon';
 import { Menu } from './menu';
 import { range, setRange, spanOf } from './span';
@@ -15,8 +15,8 @@ function label(): string {
 
 function Panel({ close }: { close: () => void }) {
   const span = spanOf(range.value);
-  const [from, setFrom] = useState(secondText(span.from_ms));
-  const [to, setTo] = useState(secondText(span.to_ms));
+  const [from, setFrom] = useState(timeText(span.from_ms));
+  const [to, setTo] = useState(timeText(span.to_ms));
   const [text, setText] = useState('');
   const fix = (event: SubmitEvent) => {
     event.preventDefault();

@@ -1,7 +1,7 @@
 // Why no series of one side matches one of the other, and what would: judged by the examples, as
 // nothing else is known of the series.
 
-import type { Labels } from '../../format';
+import { labelOf, type Labels } from '../../format';
 import type { Example, Matching, Side } from './nodes';
 
 export type Verdict = 'same' | 'only left' | 'only right' | 'different';
@@ -34,7 +34,7 @@ const SET_OPERATORS = new Set(['and', 'or', 'unless']);
 const METRIC = '__name__';
 
 function values(examples: Example[], label: string): string[] {
-  return [...new Set(examples.map(({ labels }) => labels[label] ?? ''))].filter((value) => value !== '');
+  return [...new Set(examples.map(({ labels }) => labelOf(labels, label)))].filter((value) => value !== '');
 }
 
 function names(examples: Example[]): string[] {
@@ -73,7 +73,7 @@ function tally(left: Example[], right: Example[], found: (left: Labels, right: L
 
 /** The largest set of labels that a series of each side has in common; the most frequent of several. */
 function common(left: Example[], right: Example[]): string[] {
-  const counts = tally(left, right, (a, b) => [Object.keys(a).filter((label) => label !== METRIC && a[label] !== '' && a[label] === b[label]).sort()]);
+  const counts = tally(left, right, (a, b) => [Object.keys(a).filter((label) => label !== METRIC && a[label] !== '' && a[label] === labelOf(b, label)).sort()]);
   const ranked = [...counts].map(([key, count]) => ({ labels: JSON.parse(key) as string[], count }));
   ranked.sort((a, b) => b.labels.length - a.labels.length || b.count - a.count);
   return ranked[0]?.labels ?? [];
@@ -88,7 +88,7 @@ function renamed(left: Example[], right: Example[]): [left: string, right: strin
 }
 
 function hasSeveral(examples: Example[], labels: string[]): boolean {
-  const keys = new Set(examples.map((example) => JSON.stringify(labels.map((label) => example.labels[label] ?? ''))));
+  const keys = new Set(examples.map((example) => JSON.stringify(labels.map((label) => labelOf(example.labels, label)))));
   return keys.size < examples.length;
 }
 

@@ -5,7 +5,7 @@ import { signal } from '@preact/signals';
 import type { Failure } from '../../api';
 import { exportSamples, type Format } from '../../components/export';
 import { Menu } from '../../components/menu';
-import { csvLine, download } from '../../format';
+import { csvLine, download, labelOf } from '../../format';
 import { letter } from './drafts';
 import { rows } from './lines';
 import { answers, run } from './run';
@@ -17,7 +17,7 @@ function csv(): string {
   const shown = rows.peek();
   const labels = [...new Set(shown.flatMap((row) => Object.keys(row.labels)))].sort();
   const head = csvLine(['query', ...labels, 'timestamp', 'value']);
-  const lines = shown.map((row) => csvLine([letter(row.query), ...labels.map((label) => row.labels[label] ?? ''), String(row.time_s), row.value]));
+  const lines = shown.map((row) => csvLine([letter(row.query), ...labels.map((label) => labelOf(row.labels, label)), String(row.time_s), row.value]));
   return [head, ...lines, ''].join('\r\n');
 }
 

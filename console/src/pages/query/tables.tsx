@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { Table, type Column } from '../../components/table';
-import { count, seriesText } from '../../format';
+import { count, labelOf, seriesText } from '../../format';
 import { timeText } from '../../clock';
 import { labelsHref } from '../series/state';
 import { letter } from './drafts';
@@ -32,7 +32,7 @@ function columnsOf(shown: Row[]): Column<Row>[] {
   } else {
     for (const label of [...labels].sort((a, b) => Number(b === '__name__') - Number(a === '__name__') || a.localeCompare(b))) {
       const isMetric = label === '__name__';
-      const text = (row: Row) => row.labels[label] ?? '';
+      const text = (row: Row) => labelOf(row.labels, label);
       columns.push({ name: `label ${label}`, title: isMetric ? 'metric' : label, cell: (row) => (isMetric ? seriesLink(row, text(row)) : text(row)), by: text });
     }
   }

@@ -14,9 +14,8 @@ async function isOf(key: string, match: string, signal: AbortSignal): Promise<bo
 
 /** Without the labels that only others have. */
 function without(labels: Labels, others: Iterable<string>): Labels {
-  const made = { ...labels };
-  for (const name of others) if (!(name in made) && name !== '__key__') made[name] = '';
-  return made;
+  const absent = [...others].filter((name) => !Object.hasOwn(labels, name) && name !== '__key__');
+  return Object.fromEntries([...Object.entries(labels), ...absent.map((name) => [name, ''])]);
 }
 
 /**

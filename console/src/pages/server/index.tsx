@@ -16,12 +16,12 @@ import './server.css';
 const REFRESHES = ['off', '2s', '5s', '10s', '30s'];
 const LEAST_MS = 1000;
 
-type Kind = 'good' | 'busy' | 'bad';
-const LAMPS: Record<Kind, string> = { good: '✓', busy: '…', bad: '!' };
+type Kind = 'good' | 'loading' | 'bad';
+const LAMPS: Record<Kind, string> = { good: '✓', loading: '…', bad: '!' };
 
 function word({ state }: Status): [text: string, kind: Kind] {
   if (state.writes_stopped !== null) return ['Writes stopped', 'bad'];
-  if (state.loading !== null) return [`Loading: ${count(Math.floor(state.loading.percent))}%`, 'busy'];
+  if (state.loading !== null) return [`Loading: ${count(Math.floor(state.loading.percent))}%`, 'loading'];
   if (!state.ready) return ['Not ready', 'bad'];
   return state.out_of_memory ? ['Out of memory', 'bad'] : ['Ready', 'good'];
 }

@@ -1,0 +1,64 @@
+// Times: milliseconds in either zone, clocks that change, keys of charts.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { becomes, Browser, query, Server, texts } from './harness.mjs';
+
+// 2026-01-01 00:00 UTC.
+const START = 1_767_225_600_000;
+const HOUR_MS = 3_600_000;
+// Midnight in Berlin, the day before its clocks go forward and back.
+const CHANGES = [Date.parse('2025-03-29T00:00+01:00'), Date.parse('2025-10-25T00:00+02:00')];
+
+let server;
+let browser;
+
+before(async () => {
+  server = await Server.begin('--wal', 'off');
+  browser = await Browser.begin();
+  for (const from_ms of CHANGES) await server.write(Array.from({ length: 75 }, (_, at) => `hours_bucket,le=1 v=${at} ${from_ms + at * HOUR_MS}`));
+  await server.write(Array.from({ length: 21 }, (_, at) => `ms v=${at} ${START + at * 100}`));
+});
+
+after(async () => {
+  await browser?.end();
+  await server?.end();
+});
+
+afterEach(() => browser.check());
+
+const parameters = (page) => new URLSearchParams(page.url().split('?')[1] ?? '');
+const range = (page) => ['from', 'to'].map((name) => Number(parameters(page).get(name)) - START);
+
+test('a span of milliseconds is kept by the form of fixed times, in local time and UTC', async () => {
+  const page = await browser.open(query(server, { q: 'ms_v', from: START + 100, to: START + 900, step: '100ms' }));
+  const fix = async (from) => {
+    await page.getByTitle('Time range').click();
+    if (from) await page.locator('[name=from]').fill(from);
+    await page.getByRole('button', { name: 'Show' }).click();
+    await becomes(() => page.locator('.panel').count(), 0, page);
+  };
+  await fix();
+  assert.deepEqual(range(page), [100, 900]);
+  await fix('2026-01-01 01:00:00.250');
+  assert.deepEqual(range(page), [250, 900]);
+  await page.getByRole('button', { name: 'Times: local' }).click();
+  await fix();
+  assert.deepEqual(range(page), [250, 900]);
+});
+
+test('the axis of a heat map has round times on both sides of a change of the clocks', async () => {
+  const page = await browser.open(`${server.address}#/queries`);
+  await page.evaluate(() => {
+    const { scale, fillText } = CanvasRenderingContext2D.prototype;
+    Object.assign(CanvasRenderingContext2D.prototype, {
+      scale(...given) { window.drawn = []; return scale.apply(this, given); },
+      fillText(text, ...given) { window.drawn.push(text); return fillText.call(this, text, ...given); },
+    });
+  });
+  const drawn = () => page.evaluate(() => window.drawn?.filter((text) => /^\d\d:\d\d$/.test(text)));
+  for (const from of CHANGES) {
+    await page.evaluate((hash) => { location.hash = hash; }, new URL(query(server, { q: 'hours_bucket_v', heat: 'on', from, to: from + 74 * HOUR_MS, step: '1h' })).hash);
+    await becomes(drawn, ['00:00', '12:00', '00:00', '12:00', '00:00', '12:00', '00:00'], page);
+  }
+});
