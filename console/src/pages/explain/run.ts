@@ -6,9 +6,10 @@
 //   depth    levels of the tree that are open; all without it
 //   fold     nodes of which the opposite holds, as 3,17
 
-import { batch, computed, signal } from '@preact/signals';
+import { computed } from '@preact/signals';
 import { params, setParams } from '../../route';
-import { ask, NOTHING, runNow, type Answered, type Run } from '../query/run';
+import { runner } from '../../runner';
+import { ask, canceled, orLast, runNow, type Answered, type Run } from '../query/run';
 import { forget } from './chosen';
 import type { Explanation } from './nodes';
 
@@ -16,49 +17,34 @@ import type { Explanation } from './nodes';
 export const text = computed(() => (params.value.get('q') ?? '').replace(/\r\n?/g, '\n'));
 export const isInstant = computed(() => params.value.get('instant') === '1');
 
-/** What the server said of it. */
-export const answer = signal<Answered<Explanation> | null>(null);
-/** When it was evaluated. */
-export const run = signal<Run | null>(null);
-export const isRunning = signal(false);
-
-let controller: AbortController | null = null;
-
-/** Ends what runs, as if it had not been asked. */
-export function leave(): void {
-  controller?.abort();
-  controller = null;
-  isRunning.value = false;
+interface Shown {
+  answer: Answered<Explanation> | null;
+  run: Run | null;
 }
+
+const NONE: Shown = { answer: null, run: null };
+const shown = runner(NONE);
+export const { isRunning, leave } = shown;
+
+/** What the server said of it. */
+export const answer = computed(() => shown.answer.value.answer);
+/** When it was evaluated. */
+export const run = computed(() => shown.answer.value.run);
 
 /** Ends what runs, and says so. */
 export function cancel(): void {
-  if (!isRunning.peek()) return;
-  leave();
-  const failure = { status: 0, kind: 'canceled', text: 'you cancelled the query' };
-  const before = answer.peek()?.text === text.peek() ? answer.peek() : null;
-  answer.value = { ...(before ?? NOTHING), text: text.peek(), failure };
+  const before = shown.answer.peek();
+  if (isRunning.peek()) shown.set({ ...before, answer: orLast(canceled(text.peek()), before.answer) });
 }
 
 /** Asks for the explanation of what the address names. */
 export async function explain(): Promise<void> {
-  leave();
   const asked = text.peek();
-  if (asked.trim() === '') {
-    answer.value = null;
-    return;
-  }
-  const mine = new AbortController();
-  controller = mine;
-  isRunning.value = true;
+  if (asked.trim() === '') return shown.set(NONE);
   const now = runNow(!isInstant.peek());
-  const before = answer.peek()?.data?.range === now.isRange ? answer.peek() : null;
-  const found = await ask<Explanation>('explain', asked, now, before, mine.signal);
-  if (mine.signal.aborted) return;
-  batch(() => {
-    answer.value = found;
-    run.value = now;
-    isRunning.value = false;
+  await shown.run(async (signal, before) => {
+    const found = await ask<Explanation>('explain', asked, now, signal);
+    return { answer: before.run?.isRange === now.isRange ? orLast(found, before.answer) : found, run: now };
   });
 }
 

@@ -2,8 +2,9 @@
 // the rows, which are another request unless they are about protocols. The last answer stays until
 // the next one is there, also while the server is away.
 
-import { batch, signal } from '@preact/signals';
-import { api, type Failure } from '../../api';
+import { computed } from '@preact/signals';
+import { api, type Failure, type Outcome } from '../../api';
+import { runner } from '../../runner';
 import { by, protocol, span, type By } from './state';
 
 export interface AgesOf { p50: number; p90: number; p99: number; max: number }
@@ -48,48 +49,45 @@ interface Data {
   heatMap: { stepMs: number; arrivalAgeBoundsMs: number[]; minutes: Minute[] };
 }
 
+interface Shown {
+  totals: Data | null;
+  rows: Data | null;
+  failure: Failure | null;
+  rowsFailure: Failure | null;
+}
+
+const shown = runner<Shown>({ totals: null, rows: null, failure: null, rowsFailure: null });
+export const { leave } = shown;
+export const isAsking = shown.isRunning;
+
 /** Totals, minutes and protocols. */
-export const totals = signal<Data | null>(null);
+export const totals = computed(() => shown.answer.value.totals);
 /** The rows that were asked for; they say by themselves what they are about. */
-export const rows = signal<Data | null>(null);
-export const failure = signal<Failure | null>(null);
-export const rowsFailure = signal<Failure | null>(null);
-export const isAsking = signal(false);
+export const rows = computed(() => shown.answer.value.rows);
+export const failure = computed(() => shown.answer.value.failure);
+export const rowsFailure = computed(() => shown.answer.value.rowsFailure);
 
 const ROWS = 64;
 
-let controller: AbortController | null = null;
-
-/** Ends what is under way. */
-export function cancel(): void {
-  controller?.abort();
-  controller = null;
-  isAsking.value = false;
+/** What the server refuses leaves nothing; where it is away, its last words stand. */
+function orLast(found: Outcome<Data>, before: Data | null): Data | null {
+  return found.ok ? found.data : found.status >= 400 ? null : before;
 }
 
 /** Asks for what the address names. */
-export async function ask(): Promise<void> {
-  cancel();
-  const mine = new AbortController();
-  controller = mine;
+export function ask(): Promise<void> {
   const wanted = by.peek();
-  isAsking.value = true;
-  const get = (parameters: Record<string, string>) =>
-    api<Data>('status/lateness', { span: span.peek(), limit: ROWS, ...parameters }, { signal: mine.signal });
-  const [all, named] = await Promise.all([
-    get({ by: 'protocol', protocol: protocol.peek() }),
-    wanted === 'protocol' ? null : get({ by: wanted }),
-  ]);
-  if (mine.signal.aborted) return;
-  batch(() => {
+  return shown.run(async (signal, before) => {
+    const get = (parameters: Record<string, string>) =>
+      api<Data>('status/lateness', { span: span.peek(), limit: ROWS, ...parameters }, { signal });
+    const [all, named] = await Promise.all([
+      get({ by: 'protocol', protocol: protocol.peek() }),
+      wanted === 'protocol' ? null : get({ by: wanted }),
+    ]);
     const listed = named ?? all;
-    failure.value = all.ok ? null : all;
-    rowsFailure.value = listed.ok ? null : listed;
-    // What the server refuses leaves nothing; where it is away, its last words stand.
-    if (all.ok) totals.value = all.data;
-    else if (all.status >= 400) totals.value = null;
-    if (listed.ok) rows.value = listed.data;
-    else if (listed.status >= 400) rows.value = null;
-    isAsking.value = false;
+    return {
+      totals: orLast(all, before.totals), rows: orLast(listed, before.rows),
+      failure: all.ok ? null : all, rowsFailure: listed.ok ? null : listed,
+    };
   });
 }

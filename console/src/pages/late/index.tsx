@@ -1,12 +1,11 @@
 // The Late page: how late samples come, from where, and how long a rule has to wait for them.
 
-import { effect } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { session } from '../../api';
+import { useRuns } from '../../ask';
 import { clockText } from '../../clock';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
-import { page, setParams } from '../../route';
-import { ask, cancel, failure, isAsking, totals } from './ask';
+import { setParams } from '../../route';
+import { ask, failure, isAsking, leave, totals } from './ask';
 import { Heat } from './heat';
 import { Delays } from './delays';
 import { Rows } from './rows';
@@ -16,19 +15,8 @@ import { Times } from './times';
 import './late.css';
 
 function useRequests() {
-  useEffect(() => {
-    let last = '';
-    const dispose = effect(() => {
-      const next = [session.value, span.value, protocol.value, by.value].join(' ');
-      if (next !== last && page.value === 'late') void ask();
-      last = next;
-    });
-    return () => {
-      dispose();
-      cancel();
-      minute.value = null;
-    };
-  }, []);
+  useRuns('late', () => [span.value, protocol.value, by.value].join(' '), () => void ask(), leave);
+  useEffect(() => () => { minute.value = null; }, []);
   const every = refresh_ms.value;
   useEffect(() => {
     if (every === null) return;

@@ -17,7 +17,7 @@ import { HeatToggle, isHeat } from './heat';
 import { KeptMenus } from './kept';
 import { rows } from './lines';
 import { Rows } from './rows';
-import { answers, cancel, isRunning, run, runAll } from './run';
+import { answers, cancel, isRunning, leave, run, runAll } from './run';
 import { asked, look, refresh_ms, toggleLook, view, type View } from './state';
 import { Json, Samples } from './tables';
 import './query.css';
@@ -70,7 +70,9 @@ function Nothing() {
       </Empty>
     );
   }
-  if (answers.value.some((answer) => answer?.failure)) return <Empty title="No answer"><p>What is wrong stands beside the query.</p></Empty>;
+  const failures = answers.value.flatMap((answer) => answer?.failure ?? []);
+  if (failures.some(({ kind }) => kind === 'canceled')) return <Empty title="Cancelled"><button type="button" onClick={() => void runAll()}>Run again</button></Empty>;
+  if (failures.length > 0) return <Empty title="No answer"><p>What is wrong stands beside the query.</p></Empty>;
   const now = run.value;
   return (
     <Empty title="No samples">
@@ -101,7 +103,7 @@ function Head() {
 }
 
 export function QueryPage() {
-  useRuns('query', request, () => void runAll(), cancel);
+  useRuns('query', request, () => void runAll(), leave);
   useRefresh();
   return (
     <div class="page">

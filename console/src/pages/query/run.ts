@@ -1,10 +1,11 @@
 // Runs the queries of the page: whatever the address asks for, again with each refresh. The last
 // answer stays until the next one is there, also while the server is away.
 
-import { batch, signal } from '@preact/signals';
+import { computed } from '@preact/signals';
 import { api, type Failure, type Parameters } from '../../api';
 import type { Labels } from '../../format';
 import type { Span } from '../../components/span';
+import { runner } from '../../runner';
 import { asked, grid, view } from './state';
 
 export type Sample = [number, string];
@@ -40,20 +41,18 @@ export interface Run {
   end_ms: number;
 }
 
-/** Answers by place of the query. */
-export const answers = signal<(Answered | null)[]>([]);
-/** The run that they belong to. */
-export const run = signal<Run | null>(null);
-export const isRunning = signal(false);
-
-let controller: AbortController | null = null;
-
-/** Ends what runs. */
-export function cancel(): void {
-  controller?.abort();
-  controller = null;
-  isRunning.value = false;
+interface Shown {
+  answers: (Answered | null)[];
+  run: Run | null;
 }
+
+const shown = runner<Shown>({ answers: [], run: null });
+export const { isRunning, leave } = shown;
+
+/** Answers by place of the query. */
+export const answers = computed(() => shown.answer.value.answers);
+/** The run that they belong to. */
+export const run = computed(() => shown.answer.value.run);
 
 export const NOTHING = { data: null, failure: null, warnings: [], infos: [], took_ms: 0 };
 
@@ -63,38 +62,51 @@ export function runNow(isRange: boolean): Run {
 }
 
 /** What a path answers about one query. */
-export async function ask<D>(path: string, text: string, now: Run, before: Answered<D> | null, signal: AbortSignal): Promise<Answered<D>> {
+export async function ask<D>(path: string, text: string, now: Run, signal: AbortSignal): Promise<Answered<D>> {
   const times: Parameters = now.isRange
     ? { start: now.start_ms / 1000, end: now.end_ms / 1000, step: now.step_ms / 1000 }
     : { time: now.span.to_ms / 1000 };
   const outcome = await api<D>(path, { query: text, ...times, stats: 'all' }, { method: 'POST', signal });
-  if (outcome.ok) return { ...NOTHING, text, data: outcome.data, warnings: outcome.warnings, infos: outcome.infos, took_ms: outcome.took_ms };
-  // Where the server did not answer, what it said last is still the best there is.
-  const isAway = outcome.kind === 'network' || outcome.status === 401;
-  const kept = isAway && before?.text === text ? before : NOTHING;
-  return { ...kept, text, failure: outcome };
+  if (!outcome.ok) return { ...NOTHING, text, failure: outcome };
+  return { ...NOTHING, text, data: outcome.data, warnings: outcome.warnings, infos: outcome.infos, took_ms: outcome.took_ms };
 }
 
+/** What is said of a query that was cancelled here. */
+export function canceled(text: string): Answered<never> {
+  return { ...NOTHING, text, failure: { status: 0, kind: 'canceled', text: 'you cancelled the query' } };
+}
+
+/** Where the server did not answer, what it said last of the same query is still the best there is. */
+export function orLast<D>(found: Answered<D>, before: Answered<D> | null | undefined): Answered<D> {
+  const isUnanswered = found.failure?.kind === 'network' || found.failure?.kind === 'canceled';
+  return isUnanswered && before?.text === found.text ? { ...before, failure: found.failure } : found;
+}
+
+/** What is shown after a run. Its answers have the same times: the last ones stay together, or not at all. */
+function settled(found: (Answered | null)[], now: Run, before: Shown): Shown {
+  const isAnswered = found.some((one) => one && !one.failure);
+  if (isAnswered || before.run?.isRange !== now.isRange) return { answers: found, run: now };
+  const kept = found.map((one) => one && orLast(one, before.answers.find((last) => last?.text === one.text)));
+  return { answers: kept, run: kept.some((one) => one?.data) ? before.run : now };
+}
+
+/** Does something with each query that is enabled. */
+function each<R>(act: (text: string) => R): (R | null)[] {
+  return asked.peek().map(({ text, isOff }) => (isOff || text.trim() === '' ? null : act(text)));
+}
+
+const isRange = () => view.peek() !== 'table';
+
 /** Asks everything that is enabled. */
-export async function runAll(): Promise<void> {
-  cancel();
-  const mine = new AbortController();
-  controller = mine;
-  const queries = asked.peek();
-  const now = runNow(view.peek() !== 'table');
-  const isSameKind = run.peek()?.isRange === now.isRange;
-  isRunning.value = true;
-  const found = await Promise.all(queries.map(({ text, isOff }) => {
-    if (isOff || text.trim() === '') return null;
-    const before = isSameKind ? answers.peek().find((answer) => answer?.text === text) ?? null : null;
-    return ask<Data>(now.isRange ? 'query_range' : 'query', text, now, before, mine.signal);
-  }));
-  if (mine.signal.aborted) return;
-  const isAway = found.some((answer) => answer?.failure && answer.data);
-  batch(() => {
-    answers.value = found;
-    // An old answer keeps its own span.
-    if (!isAway || !run.peek()) run.value = now;
-    isRunning.value = false;
+export function runAll(): Promise<void> {
+  const now = runNow(isRange());
+  return shown.run(async (signal, before) => {
+    const found = await Promise.all(each((text) => ask<Data>(now.isRange ? 'query_range' : 'query', text, now, signal)));
+    return settled(found, now, before);
   });
+}
+
+/** Ends what runs, and says so. */
+export function cancel(): void {
+  if (isRunning.peek()) shown.set(settled(each(canceled), runNow(isRange()), shown.answer.peek()));
 }

@@ -1,0 +1,108 @@
+// What holds wherever a page asks the server: logins, cancelling, refreshes, answers that come late
+// or never.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { becomes, Browser, query, Server, texts } from './harness.mjs';
+
+// 2026-01-01 00:00 UTC; ten minutes, a value every ten seconds.
+const START = 1_767_225_600_000;
+const SPAN = { from: String(START), to: String(START + 600_000) };
+const PASSWORD = { Authorization: 'Bearer sesame' };
+
+let server;
+let locked;
+let browser;
+
+before(async () => {
+  browser = await Browser.begin();
+  [server, locked] = await Promise.all([Server.begin('--wal', 'off'), Server.begin('--wal', 'off', '--requirepass', 'sesame')]);
+  const lines = Array.from({ length: 61 }, (_, at) => `room temp=${at} ${START + at * 10_000}`);
+  await server.write(lines);
+  await locked.write(lines, PASSWORD);
+});
+
+after(async () => {
+  await browser?.end();
+  await server?.end();
+  await locked?.end();
+});
+
+afterEach(() => browser.check());
+
+const at = (of, name, parameters = {}) => `${of.address}#/${name}?${new URLSearchParams(parameters)}`;
+const legend = (page) => texts(page, '.legend .name');
+const nodes = (page) => page.locator('.tree .node:not(.head)').count();
+const said = (page) => texts(page, '.said .error');
+
+async function logIn(page, password = 'sesame') {
+  await page.getByRole('dialog').getByLabel('Password').fill(password);
+  await page.keyboard.press('Enter');
+}
+
+/** Holds requests of this path until they are let go. */
+async function hold(page, path) {
+  const routes = [];
+  await page.route(`**/api/v1/${path}*`, (route) => { routes.push(route); });
+  return {
+    count: () => routes.length,
+    async letGo() {
+      await page.unroute(`**/api/v1/${path}*`);
+      await Promise.all(routes.splice(0).map((route) => route.continue().catch(() => {})));
+    },
+  };
+}
+
+test('after logging out, nothing of the user is shown', async () => {
+  const page = await browser.open(query(locked, { ...SPAN, q: 'room_temp' }));
+  const leave = async () => {
+    await page.getByRole('button', { name: 'Log out default' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  };
+  await logIn(page);
+  await becomes(() => legend(page), ['room_temp'], page);
+  await leave();
+  await becomes(() => legend(page), [], page);
+  await page.goto(at(locked, 'explain', { ...SPAN, q: 'room_temp + 1' }));
+  await logIn(page);
+  await becomes(() => nodes(page), 3, page);
+  await leave();
+  await becomes(() => nodes(page), 0, page);
+});
+
+test('a query that is cancelled leaves no chart of another', async () => {
+  const page = await browser.open(query(server, { ...SPAN, q: 'room_temp' }));
+  await becomes(() => legend(page), ['room_temp'], page);
+  const held = await hold(page, 'query_range');
+  await page.evaluate((to) => { location.hash = to; }, `#/query?${new URLSearchParams({ ...SPAN, q: 'max(room_temp)' })}`);
+  await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+  await page.getByRole('heading', { name: 'Cancelled' }).waitFor();
+  assert.deepEqual([await legend(page), await said(page)], [[], ['canceled you cancelled the query']]);
+  await held.letGo();
+  await page.getByRole('button', { name: 'Run again' }).click();
+  await becomes(() => legend(page), ['{}'], page);
+  await hold(page, 'query_range');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+  await becomes(() => said(page), ['canceled you cancelled the query'], page);
+  assert.deepEqual(await legend(page), ['{}'], 'its own last answer stays');
+});
+
+test('a query without answer does not hold the others at its time', async () => {
+  const page = await browser.open(query(server, { ...SPAN, step: '10s' }));
+  const go = (parameters) => page.evaluate((to) => { location.hash = to; }, `#/query?${parameters}`);
+  const queries = [['q', 'room_temp'], ['q', 'max(room_temp)']];
+  const shorter = new URLSearchParams([...queries, ['from', SPAN.from], ['to', String(START + 300_000)]]);
+  const longer = new URLSearchParams([...queries, ...Object.entries(SPAN)]);
+  const times = () => page.locator('.chart').evaluate(({ dataset }) => [dataset.from, dataset.to]);
+  await go(shorter);
+  await becomes(async () => (await legend(page)).length, 2, page);
+  const fail = (route) => (route.request().postData().includes('max') ? route.abort() : route.continue());
+  await page.route('**/api/v1/query_range', fail);
+  await go(longer);
+  await becomes(times, Object.values(SPAN), page);
+  assert.deepEqual([await legend(page), (await said(page)).length], [['A room_temp'], 1]);
+  await page.unroute('**/api/v1/query_range', fail);
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await becomes(async () => (await legend(page)).length, 2, page);
+});
