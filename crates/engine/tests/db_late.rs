@@ -5,8 +5,10 @@ mod db_support;
 
 use db_support::open;
 use latewood_engine::io::sim::{SimDisk, SimRandom};
-use latewood_engine::{Append, AppendTo, Create, Db, LateSample, Outcome, Scratch, SeriesRef};
-use latewood_model::DuplicatePolicy;
+use latewood_engine::{
+    Append, AppendTo, Create, Db, LateSample, Outcome, RuleSpec, Scratch, SeriesRef,
+};
+use latewood_model::{Aggregator, DuplicatePolicy, SeriesOptions};
 use std::collections::{BTreeSet, HashMap};
 
 /// The timestamps of each series.
@@ -69,6 +71,18 @@ fn late_samples_are_told_with_their_age() {
     let random = SimRandom::new(seed);
     let db = open(&SimDisk::new()).unwrap();
     let keys: Vec<Vec<u8>> = (0..30).map(|n| format!("key-{n}").into_bytes()).collect();
+    // Samples for a destination are taken alone.
+    for key in [&b"source"[..], &keys[28], &keys[29]] {
+        db.create(key, &SeriesOptions::default()).unwrap();
+    }
+    for destination in &keys[28..] {
+        let spec = RuleSpec {
+            aggregator: Aggregator::Sum,
+            bucket_ms: 10,
+            align: 0,
+        };
+        db.create_rule(b"source", destination, spec).unwrap();
+    }
     let (mut held, mut scratch, mut all) = (Held::new(), Scratch::new(), 0);
     for round in 0..300_i64 {
         let newest = 1_000 + round * 40;

@@ -266,6 +266,12 @@ impl LateSamples {
         self.noted.clear();
     }
 
+    /// The same, and begins a sample that is taken alone.
+    pub(crate) fn begin_alone(&mut self, index: usize) {
+        self.clear();
+        self.begin(index);
+    }
+
     /// Begins the sample with this index in a batch, which is counted in u32.
     #[inline]
     pub(crate) fn begin(&mut self, index: usize) {

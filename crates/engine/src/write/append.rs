@@ -124,7 +124,7 @@ impl Writer {
             create: append.create,
         };
         self.write_alone(&target, |state, shard, failed| {
-            state.late.begin(index);
+            state.late.begin_alone(index);
             let outcome = match self.find_in(state, shard, append, None, hash, &mut Untimed) {
                 // The rule will write this row once it can.
                 SeriesLookup::Here(_) | SeriesLookup::Destination(_)

@@ -161,7 +161,7 @@ impl Writer {
             {
                 continue;
             }
-            state.late.begin(index);
+            state.late.begin_alone(index);
             let (at, is_current) = (append.timestamp, self.is_current(&state, append.series));
             let outcome = match is_current && failed.check(at, at).is_err() {
                 // The rule will write this row once it can.

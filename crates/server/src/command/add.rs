@@ -84,10 +84,8 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
         if is_new || !has_gone {
             let observe = &call.shared.observe;
             let arrival = observe.note_ages(&[append]);
-            let accepted = scratch.outcomes().iter().filter(|outcome| outcome.is_ok());
-            observe.note_accepted(&arrival, accepted.count() as u64);
             let sender = (&*call.session.info, &*call.session.permit.user().name);
-            observe.note_late(&arrival, &[append], &scratch, sender);
+            observe.note_batch(&arrival, &[append], &scratch, sender);
             break is_new;
         }
     };

@@ -87,10 +87,8 @@ fn answer(
         Ok(position) => {
             call.session.wrote(position);
             let observe = &call.shared.observe;
-            let accepted = scratch.outcomes().iter().filter(|outcome| outcome.is_ok());
-            observe.note_accepted(&arrival, accepted.count() as u64);
             let sender = (&*call.session.info, &*call.session.permit.user().name);
-            observe.note_late(&arrival, appends, scratch, sender);
+            observe.note_batch(&arrival, appends, scratch, sender);
             None
         }
         Err(error) => Some(engine_text(&error)),

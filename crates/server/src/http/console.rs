@@ -2,7 +2,7 @@
 //!
 //! They hold nothing of the database, so they need no login; what they ask of the server does.
 //! Each asset is there twice, compressed with brotli and with gzip; a reader that accepts
-//! neither gets the second one decompressed. A page may load and run only what is served here,
+//! neither gets the second one decompressed, once for all readers. A page may load and run only what is served here,
 //! and may not stand in a page of others.
 //!
 //! Tested by `tests/http/console.rs`, and by `tests/console` in a browser.
@@ -26,6 +26,7 @@ struct Asset {
     kind: &'static str,
     brotli: &'static [u8],
     gzip: &'static [u8],
+    plain: LazyLock<Bytes>,
 }
 
 macro_rules! asset {
@@ -35,6 +36,13 @@ macro_rules! asset {
             kind: concat!($kind, "; charset=utf-8"),
             brotli: include_bytes!(concat!("../../assets/console/", $name, ".br")),
             gzip: include_bytes!(concat!("../../assets/console/", $name, ".gz")),
+            plain: LazyLock::new(|| {
+                unpacked(include_bytes!(concat!(
+                    "../../assets/console/",
+                    $name,
+                    ".gz"
+                )))
+            }),
         }
     };
 }
@@ -50,8 +58,10 @@ static LOADED: [Asset; 3] = [
 /// Names this version of the assets.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let mut hash = Sha256::new();
-    LOADED.iter().for_each(|asset| hash.update(asset.brotli));
-    hash.update(PAGE.brotli);
+    for asset in LOADED.iter().chain([&PAGE]) {
+        hash.update(asset.brotli);
+        hash.update(asset.gzip);
+    }
     let bytes = hash.finalize();
     bytes[..8]
         .iter()
@@ -102,7 +112,7 @@ impl Asset {
         let (coding, body) = match (encodings.has("br"), encodings.has("gzip")) {
             (true, _) => ("br", Bytes::from_static(self.brotli)),
             (_, true) => ("gzip", Bytes::from_static(self.gzip)),
-            _ => ("identity", self.plain()),
+            _ => ("identity", self.plain.clone()),
         };
         let tag = format!("\"{}-{coding}\"", *VERSION);
         let known = headers.get_all(header::IF_NONE_MATCH).iter();
@@ -132,12 +142,12 @@ impl Asset {
         }
         response
     }
+}
 
-    fn plain(&self) -> Bytes {
-        let mut plain = Vec::new();
-        GzDecoder::new(self.gzip)
-            .read_to_end(&mut plain)
-            .expect("the program contains whole files, as tests/http/console.rs shows");
-        plain.into()
-    }
+fn unpacked(gzip: &[u8]) -> Bytes {
+    let mut plain = Vec::new();
+    GzDecoder::new(gzip)
+        .read_to_end(&mut plain)
+        .expect("the program contains whole files, as tests/http/console.rs shows");
+    plain.into()
 }

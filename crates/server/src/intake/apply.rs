@@ -77,18 +77,20 @@ impl EngineIntake {
     }
 
     fn note_outcomes(&mut self, waiting: &[Pending], scratch: &Scratch) {
-        for (pending, outcome) in waiting.iter().zip(scratch.outcomes()) {
+        let outcomes = waiting.iter().zip(scratch.outcomes());
+        for (index, (pending, outcome)) in outcomes.enumerate() {
             match outcome {
                 Ok(_) => self.report.samples += 1,
-                Err(Refusal::StaleSeries) => self.renew(*pending),
+                Err(Refusal::StaleSeries) => self.renew(*pending, index),
                 Err(_) => self.note(pending, *outcome),
             }
         }
     }
 
-    /// Creates again the series of a sample, which was removed.
+    /// Creates again the series of a sample, which was removed; `index` is that of the sample among
+    /// those that waited.
     #[cold]
-    fn renew(&mut self, pending: Pending) {
+    fn renew(&mut self, pending: Pending, index: usize) {
         let slot = pending.slot as usize;
         if let Place::There(series) = &self.series[slot].place {
             let mut name = SeriesName::new();
@@ -103,6 +105,7 @@ impl EngineIntake {
                 }
             }
         }
+        self.senders.renew(index, self.fresh.len());
         self.fresh.push(pending);
     }
 

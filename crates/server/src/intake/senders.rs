@@ -1,7 +1,9 @@
 //! Who sent the samples that wait, for the counts of late ones.
 //!
-//! A connection has one sender, a request has one, but datagrams of many are one batch. Invariant:
-//! the runs ascend, and the last one is that of what comes next. Tested by `tests.rs`.
+//! A connection has one sender, a request has one, but datagrams of many are one batch. Invariants:
+//! the runs ascend, only the last one may have no samples, and it is that of what comes next; the
+//! samples that go from the existing series to the others do so in the order of their runs. Tested by
+//! `tests.rs`.
 
 use super::{EngineIntake, Pending, key_of};
 use crate::observe::{Origin, Route};
@@ -22,6 +24,9 @@ pub(super) struct Senders {
     route: Route,
     runs: Vec<Run>,
     last: Option<IpAddr>,
+    /// Samples whose series had been removed: their places among those of other series, and the
+    /// places of their runs.
+    renewed: Vec<(usize, usize)>,
 }
 
 /// Which samples that waited are applied.
@@ -34,18 +39,47 @@ pub(super) enum Waited {
 }
 
 impl Senders {
-    /// Nobody yet.
+    /// No sender yet.
     pub(super) fn new(route: Route) -> Self {
-        let (runs, last) = (Vec::new(), None);
-        Self { route, runs, last }
+        Self {
+            route,
+            runs: Vec::new(),
+            last: None,
+            renewed: Vec::new(),
+        }
     }
 
     /// Nothing waits any more.
     pub(super) fn applied(&mut self) {
         let gone = self.runs.len().saturating_sub(1);
         self.runs.drain(..gone);
+        self.renewed.clear();
         for run in &mut self.runs {
             (run.known, run.fresh) = (0, 0);
+        }
+    }
+
+    /// Notes that sample `known` of an existing series becomes sample `fresh` of the others.
+    pub(super) fn renew(&mut self, known: usize, fresh: usize) {
+        let run = self.run_of(known, |run| run.known);
+        self.renewed.push((fresh, run));
+    }
+
+    /// The place of the run that a sample which waited is of.
+    fn run_of(&self, index: usize, begin: impl Fn(&Run) -> usize) -> usize {
+        let after = self.runs.partition_point(|run| begin(run) <= index);
+        after.saturating_sub(1)
+    }
+
+    /// The same of sample `index` of those that are applied.
+    fn run_of_waited(&self, waited: Waited, index: usize) -> usize {
+        let Waited::Fresh(from) = waited else {
+            return self.run_of(index, |run| run.known);
+        };
+        let fresh = from + index;
+        match self.renewed.binary_search_by_key(&fresh, |one| one.0) {
+            Ok(place) => self.renewed[place].1,
+            Err(_) => self.run_of(fresh, |run| run.fresh),
         }
     }
 
@@ -64,9 +98,8 @@ impl EngineIntake {
         }
         senders.last = Some(address);
         let (known, fresh) = (self.known.len(), self.fresh.len());
-        if (known, fresh) == (0, 0) {
-            senders.runs.clear();
-        }
+        let is_empty = |run: &mut Run| (run.known, run.fresh) == (known, fresh);
+        senders.runs.pop_if(is_empty);
         senders.runs.push(Run {
             known,
             fresh,
@@ -85,27 +118,28 @@ impl EngineIntake {
 
     #[cold]
     fn count_late_of_runs(&self, waited: Waited, waiting: &[Pending], scratch: &Scratch) {
-        let begin = |run: &Run| match waited {
-            Waited::Known => run.known,
-            Waited::Fresh(from) => run.fresh.saturating_sub(from),
-        };
-        let runs = &self.senders.runs;
-        for (at, run) in runs.iter().enumerate() {
-            let first = if at == 0 { 0 } else { begin(run) };
-            let span = first..runs.get(at + 1).map_or(usize::MAX, begin);
-            let late = scratch.late().iter();
-            let late = late.filter(|one| span.contains(&(one.index as usize)));
-            let late = late.map(|one| {
-                let slot = waiting[one.index as usize].slot as usize;
-                (key_of(&self.series[slot].place), one.age_ms)
-            });
+        let senders = &self.senders;
+        let late = scratch.late().iter();
+        let mut late: Vec<_> = late
+            .map(|one| (senders.run_of_waited(waited, one.index as usize), one))
+            .collect();
+        // A sort that keeps the order of what has one sender.
+        late.sort_by_key(|(run, _)| *run);
+        for of_one in late.chunk_by(|(one, _), (other, _)| one == other) {
+            let Some(run) = senders.runs.get(of_one[0].0) else {
+                continue;
+            };
             let origin = Origin {
-                route: self.senders.route,
+                route: senders.route,
                 address: &run.address,
                 user: &run.user,
             };
+            let of_one = of_one.iter().map(|(_, one)| {
+                let slot = waiting[one.index as usize].slot as usize;
+                (key_of(&self.series[slot].place), one.age_ms)
+            });
             let lateness = &self.shared.observe.lateness;
-            lateness.late(&origin, self.now_ms, late);
+            lateness.late(&origin, self.now_ms, of_one);
         }
     }
 }

@@ -402,3 +402,39 @@ fn late_samples_of_one_batch_belong_to_who_sent_them() {
     let sum = lateness.sum(now_ms(), 2);
     assert_eq!((sum.samples, sum.late, sum.max_ms), (48, 33, 5));
 }
+
+#[test]
+fn late_samples_of_removed_series_belong_to_who_sent_them() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    for (series, ms) in [("m", 5_000), ("n", 5_000)] {
+        bring(&mut intake, series, at(ms), 1.0, 1);
+    }
+    assert_eq!(intake.finish().samples, 2);
+    shared.db.remove(&[b"m"]).unwrap();
+    for (sender, series, ms) in [
+        (1, "n", 4_000),
+        (2, "m", 9_000),
+        (2, "m", 8_000),
+        (3, "new", 9_000),
+        (3, "new", 8_999),
+        (4, "n", 6_000),
+    ] {
+        intake.sent_by([10, 0, 0, sender].into(), b"me");
+        bring(&mut intake, series, at(ms), 1.0, 1);
+    }
+    assert_eq!(intake.finish().samples, 6);
+    let (rows, _) = shared.observe.lateness.senders(now_ms(), 2);
+    let mut rows: Vec<_> = rows
+        .iter()
+        .map(|row| (&*row.name, row.sum.late, row.sum.max_ms))
+        .collect();
+    rows.sort_unstable();
+    let of = |name| (name, 1, 1_000);
+    let wanted = [
+        of(&b"me 10.0.0.1"[..]),
+        of(b"me 10.0.0.2"),
+        (b"me 10.0.0.3", 1, 1),
+    ];
+    assert_eq!(rows, wanted);
+}

@@ -211,6 +211,20 @@ impl Observe {
         self.lateness.late(&origin, arrival.now_ms, late);
     }
 
+    /// Counts those that were accepted of all that arrived, and the late ones.
+    #[inline]
+    pub(crate) fn note_batch(
+        &self,
+        arrival: &Arrival,
+        batch: &[Append<'_>],
+        scratch: &Scratch,
+        sender: (&ClientInfo, &[u8]),
+    ) {
+        let accepted = scratch.outcomes().iter().filter(|outcome| outcome.is_ok());
+        self.note_accepted(arrival, accepted.count() as u64);
+        self.note_late(arrival, batch, scratch, sender);
+    }
+
     /// Counts how many of them were accepted.
     #[inline]
     pub(crate) fn note_accepted(&self, arrival: &Arrival, samples: u64) {

@@ -436,7 +436,7 @@ fn parameters_out_of_range_are_refused_and_rows_are_limited() {
     assert_eq!(told["total"]["delayMs"]["p99"], 3000);
     let metrics = http.get("/metrics").text();
     for line in [
-        "latewood_intake_late_total{protocol=\"resp\"} 3\n",
+        "latewood_late_samples_total{route=\"resp\"} 3\n",
         "latewood_late_delay_seconds{share=\"0.99\"} 3\n",
         "latewood_late_age_max_seconds 3\n",
     ] {

@@ -314,6 +314,21 @@ fn samples_of_a_series_come_in_pages() {
             &Value::Null
         )
     );
+    // Nanoseconds that were sent as milliseconds are pages that end, too.
+    let mut redis = server.client();
+    let times: Vec<i64> = (1..=5).map(|at| 1_700_000_000_000_000_000 + at).collect();
+    for at in &times {
+        redis.ask(&format!("TS.ADD far {at} 1"));
+    }
+    let (mut seen, mut start) = (Vec::new(), "0".to_owned());
+    for _ in 0..3 {
+        let parameters = [("key", "far"), ("start", &start), ("limit", "2")];
+        let page = data(&mut http, "status/series/samples", &parameters);
+        let samples = page["samples"].as_array().unwrap();
+        seen.extend(samples.iter().map(|sample| sample[0].as_i64().unwrap()));
+        start = page["next_start"].as_str().unwrap_or_default().to_owned();
+    }
+    assert_eq!((seen, &*start), (times, ""));
     let other = data(&mut http, "status/series/samples", &[("key", "other")]);
     assert_eq!(
         other["samples"],
@@ -427,6 +442,19 @@ fn whoever_may_not_read_a_key_is_told_nothing_of_it() {
     assert_eq!(keys, ["other", "sum"]);
     let (_, seen) = ask_as(&mut http, "some", "/api/v1/status/rules");
     assert_eq!(seen["data"]["rules"], json!([]));
+    // As in TS.INFO, the rule is named; its state would tell of the samples of the source.
+    let (_, seen) = ask_as(&mut http, "some", "/api/v1/status/series?key=sum");
+    let source = seen["data"]["source"].as_object().unwrap();
+    let names: Vec<_> = source.keys().map(String::as_str).collect();
+    let known = [
+        "source",
+        "destination",
+        "aggregator",
+        "bucket_ms",
+        "align_ms",
+    ];
+    assert!(names.iter().all(|name| known.contains(name)), "{names:?}");
+    assert_eq!(source["source"], "src");
     redis.ask("ACL SETUSER some -scan -ts.info -ts.range");
     for path in [
         "series?key=other",

@@ -40,6 +40,9 @@ pub enum TimeError {
 /// # Errors
 /// `NoTime`.
 pub fn parse_time(text: &str) -> Result<i64, TimeError> {
+    if let Some(time_ms) = exact(text) {
+        return Ok(time_ms);
+    }
     let time_ms = match text.parse::<f64>() {
         Ok(seconds) => (seconds.abs() <= SECONDS_MAX).then(|| {
             let fraction_ms = (seconds.fract() * 1000.0).round() as i64;
@@ -51,6 +54,23 @@ pub fn parse_time(text: &str) -> Result<i64, TimeError> {
         },
     };
     time_ms.ok_or_else(|| TimeError::NoTime(text.to_owned()))
+}
+
+/// Seconds with at most three decimals, as milliseconds: a number of 64 bits with a point has not
+/// all of them beyond the year 285,000.
+fn exact(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    let (seconds, decimals) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(seconds) || !is_number(decimals) || decimals.len() > 3 {
+        return None;
+    }
+    let seconds_ms = seconds.parse::<i64>().ok()?.checked_mul(1000)?;
+    let decimals_ms = format!("{decimals:0<3}").parse::<i64>().ok()?;
+    Some(sign * seconds_ms.checked_add(decimals_ms)?)
 }
 
 /// Parses a duration to milliseconds, which may be none or negative.
@@ -123,6 +143,10 @@ mod tests {
             ("2023-11-15T00:13:20+02:00", 1_700_000_000_000),
             ("-292273086-05-16T16:47:06Z", -9_223_309_901_257_974_000),
             ("-9223309901257974", -9_223_309_901_257_974_000),
+            ("1700000000000000.001", 1_700_000_000_000_000_001),
+            ("1700000000000000.02", 1_700_000_000_000_000_020),
+            ("9223372036854775.807", i64::MAX),
+            ("-0.5", -500),
         ] {
             assert_eq!(parse_time(text), Ok(ms), "{text}");
         }

@@ -113,12 +113,12 @@ fn families<C>(text: &mut Text, rows: &[Row<C>], label: &str, all: &[(&str, &C)]
 fn late(text: &mut Text, shared: &Shared) {
     let lateness = &shared.observe.lateness;
     text.family(
-        "intake_late_total",
+        "late_samples_total",
         Kind::Counter,
         "Samples older than the newest of their series.",
     );
     for route in Route::ALL {
-        text.labelled(&[("protocol", route.name())], lateness.total(route));
+        text.labelled(&[("route", route.name())], lateness.total(route));
     }
     let sum = lateness.sum(now_ms(), LATENESS_MINUTES);
     text.family(

@@ -3,8 +3,9 @@
 //! A name gets a row while there is room. After that it is a candidate: candidates are counted in
 //! a small table of places in which names that meet cancel each other out (Boyer and Moore, "MJRTY:
 //! A Fast Majority Vote Algorithm", 1981). One that comes more often than the row with the fewest
-//! late samples takes its place; that row joins the others. So a name that comes once costs a row
-//! nothing, and a frequent one is found whatever else comes.
+//! late samples in the last hour takes its place; that row joins the others. Counts of candidates
+//! are halved with each block. So a name that comes once costs a row nothing, and a frequent one is
+//! found whatever else comes or came.
 //!
 //! Invariant: each late sample is in a row or in the others. A row counts from when its name got
 //! it; what came before is in the others.
@@ -20,6 +21,7 @@ pub(crate) const ROWS_MAX: usize = 64;
 /// Minutes of a block of a row.
 pub(crate) const BLOCK_MINUTES: i64 = 10;
 const BLOCKS: usize = MINUTES / BLOCK_MINUTES as usize;
+const HOUR_BLOCKS: i64 = 60 / BLOCK_MINUTES;
 const CANDIDATES: usize = 1024;
 /// Longer names count as others: a row shows all of its name.
 const NAME_BYTES_MAX: usize = 256;
@@ -154,12 +156,13 @@ impl Ranking {
 }
 
 impl Row {
-    /// Its late samples that are kept, and those that came before it had a row.
+    /// Its late samples of the last hour, and those that came in it before it had a row. What was
+    /// counted while the clock was ahead is not of it.
     fn rank(&self, block: i64) -> u64 {
-        let oldest = block - BLOCKS as i64;
-        let blocks = self.blocks.0.iter().filter(|(at, _)| *at > oldest);
+        let hour = block - HOUR_BLOCKS + 1..=block;
+        let blocks = self.blocks.0.iter().filter(|(at, _)| hour.contains(at));
         let late: u64 = blocks.map(|(_, ages)| ages.late()).sum();
-        let credit = Some(self.credit.1).filter(|_| self.credit.0 > oldest);
+        let credit = Some(self.credit.1).filter(|_| hour.contains(&self.credit.0));
         late + credit.unwrap_or(0)
     }
 }
@@ -197,13 +200,16 @@ impl Blocks {
 }
 
 impl Candidates {
-    /// How often `name` came in this block, at least.
+    /// How often `name` came in this block, and half as often in the one before it, at least.
     fn count(&mut self, name: &[u8], block: i64) -> u64 {
-        if self.block != block || self.places.is_empty() {
+        if self.block != block {
+            let age = self.block.abs_diff(block).min(63);
             self.block = block;
-            // Rows lose what is too old.
+            // Rows lose what is too old, and so do candidates.
             self.least = 0;
-            self.places.clear();
+            self.places.iter_mut().for_each(|(_, count)| *count >>= age);
+        }
+        if self.places.is_empty() {
             self.places.resize(CANDIDATES, (0, 0));
         }
         let hash = self.hasher.hash_one(name);

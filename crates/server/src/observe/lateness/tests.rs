@@ -183,6 +183,54 @@ fn what_is_older_than_two_hours_is_forgotten() {
     assert_eq!(lateness.sum(now_ms, 1).late, 1);
 }
 
+/// 64 names that take all rows with `count` late samples each.
+fn crowd(lateness: &Lateness, now_ms: i64, count: u64) {
+    for name in 0..ROWS_MAX as u64 {
+        let name = metric(name);
+        let late = (0..count).map(|_| (name.as_bytes(), 5));
+        lateness.late(&origin_of(Route::Resp), now_ms, late);
+    }
+}
+
+/// Counts `count` late samples of one metric in each of the 10 minutes of `blocks`.
+fn steady(lateness: &Lateness, blocks: std::ops::Range<i64>, count: u64) {
+    for block in blocks {
+        let now_ms = NOW_MS + block * BLOCK_MINUTES * MINUTE_MS;
+        let late = (0..count).map(|_| (&b"steady"[..], 5));
+        lateness.late(&origin_of(Route::Resp), now_ms, late);
+    }
+}
+
+/// How many of them its row shows after `block`, if it has one.
+fn shown(lateness: &Lateness, block: i64) -> Option<u64> {
+    let now_ms = NOW_MS + block * BLOCK_MINUTES * MINUTE_MS;
+    let (rows, _) = lateness.metrics(now_ms, 60);
+    let mut rows = rows.iter();
+    rows.find(|row| *row.name == *b"steady")
+        .map(|row| row.sum.late)
+}
+
+#[test]
+fn a_burst_hides_what_comes_all_the_time_for_half_an_hour_at_most() {
+    let lateness = Lateness::default();
+    crowd(&lateness, NOW_MS, 200);
+    steady(&lateness, 0..4, 150);
+    assert!(shown(&lateness, 3) > Some(150), "{:?}", shown(&lateness, 3));
+    // An hour after it, the least that comes is more.
+    let lateness = Lateness::default();
+    crowd(&lateness, NOW_MS, 200);
+    steady(&lateness, 7..8, 3);
+    assert!(shown(&lateness, 7) >= Some(1), "{:?}", shown(&lateness, 7));
+}
+
+#[test]
+fn a_clock_that_was_ahead_hides_nothing() {
+    let lateness = Lateness::default();
+    crowd(&lateness, NOW_MS + 86_400_000, 100);
+    steady(&lateness, 0..6, 90);
+    assert!(shown(&lateness, 5) > Some(400), "{:?}", shown(&lateness, 5));
+}
+
 #[test]
 fn arrivals_are_counted_by_minute_and_age() {
     let (lateness, mut ages) = (Lateness::default(), Ages::default());

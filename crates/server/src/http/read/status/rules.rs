@@ -15,7 +15,7 @@ use crate::observe::reads::add;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use latewood_engine::RuleState;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Rules of a page, unless `limit` says otherwise, and at most.
 const RULES: usize = 100;
@@ -24,9 +24,10 @@ const RULES_MAX: usize = 1_000;
 const BYTES_MAX: usize = 1 << 20;
 /// Spans of failed buckets that are shown of a rule.
 const FAILED_MAX: usize = 100;
-/// Memory of a rule: its keys as texts and twice in the answer, and the rest.
+/// Memory of a rule: its keys as texts and twice in the answer, and the rest; of a span of it.
 const COPIES: usize = 3;
 const RULE_BYTES: usize = 2048;
+const SPAN_BYTES: usize = 512;
 
 /// The handler.
 pub(crate) async fn rules(State(context): State<Context>, request: Request) -> Response {
@@ -41,15 +42,16 @@ pub(crate) async fn rules(State(context): State<Context>, request: Request) -> R
 fn page(asked: &Asked, mut cursor: u64, limit: usize) -> Result<Value, Answer> {
     let (mut rules, mut bytes) = (Vec::new(), 0);
     loop {
-        let before = bytes;
+        let mut held = Ok(());
         // One source at a time: how many rules it has is not known before.
         cursor = asked.shared().db.scan_rules(cursor, 1, &mut |rule| {
             bytes += rule.source.len() + rule.destination.len();
-            if asked.may_read(&rule.source) {
+            if held.is_ok() && asked.may_read(&rule.source) {
+                held = hold(asked, &rule);
                 rules.push(shown(&rule));
             }
         });
-        asked.hold_bytes((bytes - before) * COPIES + RULE_BYTES)?;
+        held?;
         asked.check_wanted()?;
         if cursor == 0 || rules.len() >= limit || bytes >= BYTES_MAX {
             break;
@@ -60,22 +62,51 @@ fn page(asked: &Asked, mut cursor: u64, limit: usize) -> Result<Value, Answer> {
     Ok(json!({"rules": rules, "cursor": cursor}))
 }
 
+/// Takes the memory of a rule in an answer.
+///
+/// # Errors
+/// 503 where there is none.
+pub(super) fn hold(asked: &Asked, rule: &RuleState) -> Result<(), Answer> {
+    let keys = rule.source.len() + rule.destination.len();
+    let spans = rule.failed.len().min(FAILED_MAX);
+    asked.hold_bytes(keys * COPIES + RULE_BYTES + spans * SPAN_BYTES)
+}
+
+/// A rule without its state, as JSON.
+pub(super) fn definition(rule: &RuleState) -> Map<String, Value> {
+    let fields = [
+        ("source", json!(text(&rule.source))),
+        ("destination", json!(text(&rule.destination))),
+        (
+            "aggregator",
+            json!(rule.spec.aggregator.name().to_uppercase()),
+        ),
+        ("bucket_ms", json!(rule.spec.bucket_ms)),
+        ("align_ms", json!(rule.spec.align)),
+    ];
+    let fields = fields.into_iter();
+    fields
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
 /// A rule as JSON.
 pub(super) fn shown(rule: &RuleState) -> Value {
     let bucket_ms = rule.spec.bucket_ms.unsigned_abs().max(1);
     let buckets = |&(first, last): &(i64, i64)| last.abs_diff(first) / bucket_ms + 1;
-    let failed = rule.failed.iter().map(buckets);
+    let failed_buckets = rule.failed.iter().map(buckets);
+    let failed_buckets = failed_buckets.fold(0, u64::saturating_add);
     let span = |&(first, last): &(i64, i64)| json!({"first_ms": first, "last_ms": last});
-    json!({
-        "source": text(&rule.source),
-        "destination": text(&rule.destination),
-        "aggregator": rule.spec.aggregator.name().to_uppercase(),
-        "bucket_ms": rule.spec.bucket_ms,
-        "align_ms": rule.spec.align,
-        "dirty_buckets": rule.dirty_buckets,
-        "failed_buckets": failed.fold(0, u64::saturating_add),
-        "failed": rule.failed.iter().take(FAILED_MAX).map(span).collect::<Value>(),
-        "open": rule.open.as_ref().map(span),
-        "recomputed_ms": rule.recomputed_ms,
-    })
+    let failed: Value = rule.failed.iter().take(FAILED_MAX).map(span).collect();
+    let mut all = definition(rule);
+    for (name, value) in [
+        ("dirty_buckets", json!(rule.dirty_buckets)),
+        ("failed_buckets", json!(failed_buckets)),
+        ("failed", failed),
+        ("open", json!(rule.open.as_ref().map(span))),
+        ("recomputed_ms", json!(rule.recomputed_ms)),
+    ] {
+        all.insert(name.to_owned(), value);
+    }
+    Value::Object(all)
 }

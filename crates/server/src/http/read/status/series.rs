@@ -5,7 +5,7 @@
 //!
 //! Tested by `tests/http/status.rs`.
 
-use super::rules::shown as shown_rule;
+use super::rules::{definition, hold, shown as shown_rule};
 use crate::acl::Denied;
 use crate::acl::log::HTTP;
 use crate::http::answer::Answer;
@@ -42,6 +42,7 @@ fn report(asked: &Asked, key: &[u8]) -> Result<Value, Answer> {
     let failed = |error| Answer::of_series(&error, key);
     // Before the samples are counted, which brings a destination up to date.
     let rules = db.rule_states(key).map_err(failed)?;
+    rules.iter().try_for_each(|rule| hold(asked, rule))?;
     let info = db.info_until(key, Some(asked.unwanted())).map_err(failed)?;
     asked.check_wanted()?;
     add(&asked.counters().items, 1);
@@ -60,7 +61,12 @@ fn report(asked: &Asked, key: &[u8]) -> Result<Value, Answer> {
         ("memory_bytes", json!(info.memory.total_bytes())),
         (
             "source",
-            to.first().map_or(Value::Null, |rule| shown_rule(rule)),
+            to.first()
+                .map_or(Value::Null, |rule| match asked.may_read(&rule.source) {
+                    true => shown_rule(rule),
+                    // As TS.INFO: the state would tell of its samples.
+                    false => Value::Object(definition(rule)),
+                }),
         ),
         ("rules", from.into_iter().map(shown_rule).collect()),
     ] {
