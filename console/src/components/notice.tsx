@@ -42,5 +42,5 @@ export function Remarks({ warnings, infos }: { warnings: string[]; infos: string
 
 /** A line that moves while something is under way; it keeps its place when nothing is. */
 export function Busy({ on }: { on: boolean }) {
-  return <div class={`busy ${on ? 'on' : ''}`} role="progressbar" aria-hidden={!on} />;
+  return <div class={`busy ${on ? 'on' : ''}`} role="progressbar" aria-label="Loading" aria-hidden={!on} />;
 }
