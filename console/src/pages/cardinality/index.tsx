@@ -6,6 +6,7 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useAnswer } from '../../ask';
+import { Choice } from '../../components/choice';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { labelNames } from '../../components/names';
 import { timeText, zone } from '../../clock';
@@ -32,7 +33,7 @@ function Heads({ data }: { data: Tsdb | null }) {
   return <dl class="heads">{figures.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value || '\u2013'}</dd></div>)}</dl>;
 }
 
-function Bar({ focus, top, again }: { focus: string; top: string; again: () => void }) {
+function Bar({ focus, again }: { focus: string; again: () => void }) {
   const [labels, setLabels] = useState<string[]>([]);
   const complete = () => void labelNames().then(setLabels);
   const box = useState(() => ({ current: null as HTMLInputElement | null }))[0];
@@ -44,11 +45,7 @@ function Bar({ focus, top, again }: { focus: string; top: string; again: () => v
           onChange={(event) => setParams({ focus: event.currentTarget.value.trim() || null })} />
         <datalist id="labels">{labels.map((one) => <option key={one} value={one} />)}</datalist>
       </label>
-      <label class="inline">Rows
-        <select value={top} onChange={(event) => setParams({ top: event.currentTarget.value === '10' ? null : event.currentTarget.value })}>
-          {[...new Set([...LENGTHS, top])].map((one) => <option key={one} value={one}>{one}</option>)}
-        </select>
-      </label>
+      <Choice label="Rows" param="top" values={LENGTHS} initial="10" />
       <span class="gap" />
       <button type="button" onClick={again}>Count again</button>
     </div>
@@ -86,7 +83,7 @@ export function CardinalityPage() {
     <div class="page cardinality">
       <h1 class="hidden">Cardinality</h1>
       <Filter filter={filter} total={failure || isRunning ? null : data?.totalSeries ?? null} />
-      <Bar focus={focus} top={top} again={countAgain} />
+      <Bar focus={focus} again={countAgain} />
       <section class="card" aria-label="Heads">
         <Busy on={isRunning} />
         <Heads data={failure ? null : data} />
