@@ -8,7 +8,6 @@
 
 import { computed, signal } from '@preact/signals';
 import { parseDuration } from '../../clock';
-import type { Order } from '../../components/table';
 import { params } from '../../route';
 
 export type By = 'protocol' | 'metric' | 'sender';
@@ -29,11 +28,6 @@ export const by = computed<By>(() => {
 });
 export const ages = computed<Ages>(() => (text('ages') === 'clock' ? 'clock' : 'late'));
 export const refresh_ms = computed(() => parseDuration(text('refresh') || DEFAULT_REFRESH));
-
-export const order = computed<Order>(() => {
-  const given = text('order') || '-late';
-  return { name: given.replace(/^-/, ''), isDescending: given.startsWith('-') };
-});
 
 /** The start of the minute at the cursor, of the charts and the heat map. */
 export const minute = signal<number | null>(null);

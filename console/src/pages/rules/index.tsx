@@ -10,7 +10,7 @@ import { useAsked } from '../../ask';
 import { clockText, parseDuration } from '../../clock';
 import { RefreshChoice } from '../../components/choice';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
-import { Table, type Order } from '../../components/table';
+import { Table } from '../../components/table';
 import { count } from '../../format';
 import { params, setParams } from '../../route';
 import { COLUMNS } from './columns';
@@ -19,20 +19,9 @@ import { allRules, isBehind, matching, RULES_MAX, soFar, type Found, type Rule }
 import './rules.css';
 
 const DEFAULT_REFRESH = '10s';
-const DEFAULT_ORDER = 'source';
 const LEAST_MS = 2000;
 /** Two lines of a key; rules.css has the same. */
 const ROW_PX = 44;
-
-function orderOf(): Order {
-  const text = params.value.get('order') ?? DEFAULT_ORDER;
-  return { name: text.replace(/^-/, ''), isDescending: text.startsWith('-') };
-}
-
-function setOrder({ name, isDescending }: Order): void {
-  const text = `${isDescending ? '-' : ''}${name}`;
-  setParams({ order: text === DEFAULT_ORDER ? null : text }, true);
-}
 
 function Bar({ rules, shown, at_ms, again }: { rules: Rule[]; shown: number; at_ms: number; again: () => void }) {
   const behind = useMemo(() => rules.filter(isBehind).length, [rules]);
@@ -78,7 +67,7 @@ function Rules({ found, shown }: { found: Found; shown: Rule[] }) {
   return (
     <>
       {found.isCut && <p class="hint">Only the first {count(RULES_MAX)} rules are asked for.</p>}
-      <Table label="Compaction rules" columns={COLUMNS} rows={shown} rowPx={ROW_PX} id={(row) => `${row.source}\n${row.destination}`} order={orderOf()} onOrder={setOrder} />
+      <Table label="Compaction rules" columns={COLUMNS} rows={shown} rowPx={ROW_PX} id={(row) => `${row.source}\n${row.destination}`} order="source" />
     </>
   );
 }
