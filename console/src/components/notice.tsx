@@ -29,15 +29,18 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** Warnings and information beside what they are about. */
-export function Remarks({ warnings, infos }: { warnings: string[]; infos: string[] }) {
-  if (warnings.length + infos.length === 0) return null;
-  return (
-    <ul class="remarks">
-      {warnings.map((text) => <li class="warning" key={text}><span>warning</span>{text}</li>)}
-      {infos.map((text) => <li class="info" key={text}><span>info</span>{text}</li>)}
-    </ul>
-  );
+export interface Remark {
+  level: 'warning' | 'info';
+  text: string;
+}
+
+/** Remarks of one level. */
+export const remarks = (level: Remark['level'], texts: string[]): Remark[] => texts.map((text) => ({ level, text }));
+
+/** Warnings and information beside what they are about; `tool` stands behind the one at a place. */
+export function Remarks({ all, tool }: { all: Remark[]; tool?: (at: number) => ComponentChildren }) {
+  if (all.length === 0) return null;
+  return <ul class="remarks">{all.map(({ level, text }, at) => <li class={level} key={at}><span>{level}</span>{text}{tool && <> {tool(at)}</>}</li>)}</ul>;
 }
 
 /** A line that moves while something is under way; it keeps its place when nothing is. */

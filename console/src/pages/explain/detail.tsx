@@ -1,5 +1,6 @@
 // All that is known of one node.
 
+import { Remarks } from '../../components/notice';
 import { bytes, count } from '../../format';
 import { MatchingView } from './matching';
 import { kindText, seriesIn, share, spanIn, timeOf, type Annotation, type Node } from './nodes';
@@ -53,9 +54,7 @@ export function Detail({ query, nodes, node, annotations }: Properties) {
       <pre class="written" tabIndex={0}>{written}</pre>
       {!isAsWritten(written, node.text) && <p class="hint">Evaluated as <code>{node.text}</code></p>}
       {node.notes.length > 0 && <ul class="notes">{node.notes.map((note) => <li key={note}>{note}</li>)}</ul>}
-      {annotations.length > 0 && (
-        <ul class="remarks">{annotations.map((one) => <li class={one.level} key={one.text}><span>{one.level}</span>{one.text}</li>)}</ul>
-      )}
+      <Remarks all={annotations} />
       {node.childrenOmitted > 0 && <p class="hint">{count(node.childrenOmitted)} of its parts are left out: an explanation shows at most 2,000 nodes.</p>}
       {node.evaluated ? <Figures nodes={nodes} node={node} /> : <p class="hint">It was not evaluated by itself.</p>}
       {node.matching && <MatchingView query={query} nodes={nodes} node={node} matching={node.matching} left={left} right={right} />}
