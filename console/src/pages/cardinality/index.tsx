@@ -7,10 +7,11 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useAnswer } from '../../ask';
 import { Choice } from '../../components/choice';
+import { FigureList } from '../../components/figures';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { labelNames } from '../../components/names';
 import { timeText, zone } from '../../clock';
-import { count } from '../../format';
+import { count, UNKNOWN } from '../../format';
 import { params, setParams } from '../../route';
 import { Filter } from './filter';
 import { idleSince } from './idle';
@@ -23,14 +24,15 @@ const LENGTHS = ['10', '20', '50', '100', '1000'];
 function Heads({ data }: { data: Tsdb | null }) {
   const head = data?.headStats;
   const isEmpty = !head || head.minTime > head.maxTime;
-  const figures: [string, string][] = [
-    ['Series', head ? count(head.numSeries) : ''],
-    ['Pairs of label and value', head ? count(head.numLabelPairs) : ''],
-    ['Chunks in memory', head ? count(head.chunkCount) : ''],
-    ['Oldest sample', isEmpty ? '' : timeText(head.minTime)],
-    ['Newest sample', isEmpty ? '' : timeText(head.maxTime)],
-  ];
-  return <dl class="heads">{figures.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value || '\u2013'}</dd></div>)}</dl>;
+  return (
+    <FigureList kind="heads" all={[
+      ['Series', count(head?.numSeries ?? NaN)],
+      ['Pairs of label and value', count(head?.numLabelPairs ?? NaN)],
+      ['Chunks in memory', count(head?.chunkCount ?? NaN)],
+      ['Oldest sample', isEmpty ? UNKNOWN : timeText(head.minTime)],
+      ['Newest sample', isEmpty ? UNKNOWN : timeText(head.maxTime)],
+    ]} />
+  );
 }
 
 function Bar({ focus, again }: { focus: string; again: () => void }) {

@@ -1,5 +1,6 @@
 // All that is known of one node.
 
+import { FigureList, type Figure } from '../../components/figures';
 import { Remarks } from '../../components/notice';
 import { bytes, count } from '../../format';
 import { MatchingView } from './matching';
@@ -18,7 +19,7 @@ function percent(part: number): string {
 
 function Figures({ nodes, node }: { nodes: Node[]; node: Node }) {
   const of = (value: number | undefined) => count(value ?? 0);
-  const figures: [string, string][] = [
+  const all: Figure[] = [
     ['Type', node.type],
     ['Series in', of(seriesIn(nodes, node))],
     ['Series out', of(node.series)],
@@ -34,7 +35,7 @@ function Figures({ nodes, node }: { nodes: Node[]; node: Node }) {
     ['Total time', `${timeOf(node.totalMs)} (${percent(share(nodes, node.totalMs))})`],
     ['Peak memory', bytes(node.peakBytes ?? 0)],
   ];
-  return <dl class="node-figures">{figures.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>;
+  return <FigureList kind="node-figures" all={all} />;
 }
 
 interface Properties {
