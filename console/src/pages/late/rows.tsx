@@ -5,7 +5,7 @@ import { durationText, parseDuration, secondText } from '../../clock';
 import { ErrorBox } from '../../components/notice';
 import { Table, type Column } from '../../components/table';
 import { TabPanel, Tabs } from '../../components/tabs';
-import { count, seriesText } from '../../format';
+import { count, seriesText, UNKNOWN } from '../../format';
 import { href, params } from '../../route';
 import { ask, rows, rowsFailure, type Row } from './ask';
 import { by, protocol, span, type By } from './state';
@@ -38,7 +38,7 @@ function columnsOf(what: By, lateInAll: number): Column<Row>[] {
   const number = (name: string, title: string, value: (row: Row) => number, show: (value: number, row: Row) => string, width = '84px'): Column<Row> =>
     ({ name, title, by: value, cell: (row) => show(value(row), row), isNumber: true, width });
   const age = (name: 'p50' | 'p90' | 'p99' | 'max', title: string) =>
-    number(name, title, (row) => row.lateAgeMs[name], (ms, row) => (row.lateSamples > 0 ? ageText(ms) : '–'));
+    number(name, title, (row) => row.lateAgeMs[name], (ms, row) => (row.lateSamples > 0 ? ageText(ms) : UNKNOWN));
   const name: Column<Row> = { name: 'name', title: what[0]!.toUpperCase() + what.slice(1), by: (row) => row.metric ?? row.protocol ?? row.sender ?? '\uffff', cell: (row) => <Name row={row} /> };
   const user: Column<Row> = { name: 'user', title: 'User', by: (row) => row.user ?? '', cell: (row) => row.user ?? '', width: '140px' };
   const late = number('late', 'Late', (row) => row.lateSamples, count, '92px');
