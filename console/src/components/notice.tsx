@@ -43,6 +43,16 @@ export function Remarks({ all, tool }: { all: Remark[]; tool?: (at: number) => C
   return <ul class="remarks">{all.map(({ level, text }, at) => <li class={level} key={at}><span>{level}</span>{text}{tool && <> {tool(at)}</>}</li>)}</ul>;
 }
 
+/** A server without series: how to write a sample, and what to do `then`. */
+export function NoSeries({ then }: { then: string }) {
+  return (
+    <Empty title="No series yet">
+      <p>Write a sample, then {then}:</p>
+      <code>curl --data-binary 'room,site=north temp=20.5' {location.origin}/write</code>
+    </Empty>
+  );
+}
+
 /** A line that moves while something is under way; it keeps its place when nothing is. */
 export function Busy({ on }: { on: boolean }) {
   return <div class={`busy ${on ? 'on' : ''}`} role="progressbar" aria-label="Loading" aria-hidden={!on} />;

@@ -8,7 +8,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useAnswer } from '../../ask';
 import { Choice } from '../../components/choice';
 import { FigureList } from '../../components/figures';
-import { Busy, Empty, ErrorBox } from '../../components/notice';
+import { Busy, Empty, ErrorBox, NoSeries } from '../../components/notice';
 import { labelNames } from '../../components/names';
 import { timeText, zone } from '../../clock';
 import { count, UNKNOWN } from '../../format';
@@ -63,12 +63,7 @@ function Nothing({ filter }: { filter: string }) {
       </Empty>
     );
   }
-  return (
-    <Empty title="No series yet">
-      <p>Write a sample, then count again:</p>
-      <code>curl --data-binary 'room,site=north temp=20.5' {location.origin}/write</code>
-    </Empty>
-  );
+  return <NoSeries then="count again" />;
 }
 
 export function CardinalityPage() {
