@@ -34,7 +34,6 @@ interface Properties<Row> {
   id: (row: Row, index: number) => string | number;
   /** The order, `name` or `-name` if it is descending, of which the address keeps another; without it the table does. */
   order?: string;
-  onRow?: (row: Row) => void;
   /** The height of a row, which the page's CSS gives its cells. */
   rowPx?: number;
 }
@@ -65,7 +64,7 @@ function orderOf(text: string): Order {
   return { name: text.replace(/^-/, ''), isDescending: text.startsWith('-') };
 }
 
-export function Table<Row>({ label, columns, rows, id, order: initial, onRow, rowPx = ROW_PX }: Properties<Row>) {
+export function Table<Row>({ label, columns, rows, id, order: initial, rowPx = ROW_PX }: Properties<Row>) {
   const box = useRef<HTMLDivElement>(null);
   const [own, setOwn] = useState<Order>();
   const order = initial === undefined ? own : orderOf(params.value.get('order') || initial);
@@ -107,7 +106,7 @@ export function Table<Row>({ label, columns, rows, id, order: initial, onRow, ro
         <tbody>
           {first > 0 && <tr aria-hidden="true" style={{ height: `${first * rowPx}px` }} />}
           {shown.slice(first, last).map((row, at) => (
-            <tr key={id(row, first + at)} aria-rowindex={first + at + 2} class={onRow ? 'link' : ''} onClick={onRow && (() => onRow(row))}>
+            <tr key={id(row, first + at)} aria-rowindex={first + at + 2}>
               {columns.map((column) => <td key={column.name} class={column.isNumber ? 'number' : ''}>{column.cell(row)}</td>)}
             </tr>
           ))}
