@@ -1,4 +1,4 @@
-// The address and signals: `#/PAGE?NAME=VALUE&...`. Everything that a page shows is in it, so a
+// The address and signals: `#/PAGE?NAME=VALUE&...`. What a page is asked to show is in it, so a
 // link shows the same elsewhere. Pages read `params` and write with `setParams`.
 
 import { computed, signal } from '@preact/signals';

@@ -117,6 +117,15 @@ test('rules that have failed', async () => {
   assert.deepEqual(await lookAt('failed', page, () => page.locator('.failed li').waitFor()), []);
 });
 
+test('a page that waits for its answer', async () => {
+  const context = await browser.chromium.newContext();
+  await context.route('**/api/v1/**', () => {});
+  const page = await browser.openIn(context, `${server.address}#/query?q=up`);
+  await page.getByRole('progressbar', { name: 'Loading' }).waitFor();
+  assert.deepEqual(await violations(page), []);
+  await context.close();
+});
+
 test('what is wrong is found', async () => {
   const page = await browser.open(`${server.address}#/queries`);
   await page.evaluate(() => document.querySelector('main').append(document.createElement('button')));

@@ -258,3 +258,14 @@ test('everything can be done with the keyboard', async () => {
   await page.keyboard.press('ArrowRight');
   await page.locator('.table td').first().waitFor();
 });
+
+test('lengths read as they are chosen', async () => {
+  const page = await browser.open(query(server, {}));
+  const picker = page.getByTitle('Time range', { exact: true });
+  for (const length of ['30d', '90d', '365d', '1w', '12h']) {
+    await picker.click();
+    await page.locator('.lengths').getByRole('button', { name: length, exact: true }).click();
+    await becomes(() => picker.textContent(), `Last ${length}`, page);
+    assert.equal(parameters(page).get('range'), length);
+  }
+});

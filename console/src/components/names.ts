@@ -41,10 +41,6 @@ export const metricNames = () => ask<string[]>('label/__name__/values', {}, []);
 /** Names of labels, of the metric if one is given. */
 export const labelNames = (metric?: string) => ask<string[]>('labels', { 'match[]': selector(metric) }, []);
 
-/** The values of a label. */
-export const labelValues = (label: string, metric?: string) =>
-  ask<string[]>(`label/${encodeURIComponent(label)}/values`, { 'match[]': selector(metric) }, []);
-
 /** What codemirror-promql asks. */
 export const client: PrometheusClient = {
   metricNames,

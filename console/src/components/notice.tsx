@@ -29,18 +29,31 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** Warnings and information beside what they are about. */
-export function Remarks({ warnings, infos }: { warnings: string[]; infos: string[] }) {
-  if (warnings.length + infos.length === 0) return null;
+export interface Remark {
+  level: 'warning' | 'info';
+  text: string;
+}
+
+/** Remarks of one level. */
+export const remarks = (level: Remark['level'], texts: string[]): Remark[] => texts.map((text) => ({ level, text }));
+
+/** Warnings and information beside what they are about; `tool` stands behind the one at a place. */
+export function Remarks({ all, tool }: { all: Remark[]; tool?: (at: number) => ComponentChildren }) {
+  if (all.length === 0) return null;
+  return <ul class="remarks">{all.map(({ level, text }, at) => <li class={level} key={at}><span>{level}</span>{text}{tool && <> {tool(at)}</>}</li>)}</ul>;
+}
+
+/** A server without series: how to write a sample, and what to do `then`. */
+export function NoSeries({ then }: { then: string }) {
   return (
-    <ul class="remarks">
-      {warnings.map((text) => <li class="warning" key={text}><span>warning</span>{text}</li>)}
-      {infos.map((text) => <li class="info" key={text}><span>info</span>{text}</li>)}
-    </ul>
+    <Empty title="No series yet">
+      <p>Write a sample, then {then}:</p>
+      <code>curl --data-binary 'room,site=north temp=20.5' {location.origin}/write</code>
+    </Empty>
   );
 }
 
 /** A line that moves while something is under way; it keeps its place when nothing is. */
 export function Busy({ on }: { on: boolean }) {
-  return <div class={`busy ${on ? 'on' : ''}`} role="progressbar" aria-hidden={!on} />;
+  return <div class={`busy ${on ? 'on' : ''}`} role="progressbar" aria-label="Loading" aria-hidden={!on} />;
 }

@@ -3,6 +3,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { params, setParams } from '../route';
 
 export interface Column<Row> {
   /** Names the column, for sorting and the address. */
@@ -20,7 +21,7 @@ export interface Column<Row> {
   width?: string;
 }
 
-export interface Order {
+interface Order {
   name: string;
   isDescending: boolean;
 }
@@ -31,10 +32,8 @@ interface Properties<Row> {
   rows: Row[];
   /** Identifies a row. */
   id: (row: Row, index: number) => string | number;
-  order?: Order;
-  /** Called with the order that was clicked, if the page keeps it. */
-  onOrder?: (order: Order) => void;
-  onRow?: (row: Row) => void;
+  /** The order, `name` or `-name` if it is descending, of which the address keeps another; without it the table does. */
+  order?: string;
   /** The height of a row, which the page's CSS gives its cells. */
   rowPx?: number;
 }
@@ -59,10 +58,14 @@ function sorted<Row>(rows: Row[], columns: Column<Row>[], order: Order | undefin
   return keyed.sort(([a], [b]) => compare(a, b, sign)).map(([, row]) => row);
 }
 
-export function Table<Row>({ label, columns, rows, id, order: given, onOrder, onRow, rowPx = ROW_PX }: Properties<Row>) {
+function orderOf(text: string): Order {
+  return { name: text.replace(/^-/, ''), isDescending: text.startsWith('-') };
+}
+
+export function Table<Row>({ label, columns, rows, id, order: initial, rowPx = ROW_PX }: Properties<Row>) {
   const box = useRef<HTMLDivElement>(null);
-  const [own, setOwn] = useState<Order | undefined>(given);
-  const order = onOrder ? given : own;
+  const [own, setOwn] = useState<Order>();
+  const order = initial === undefined ? own : orderOf(params.value.get('order') || initial);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
   useLayoutEffect(() => {
@@ -75,7 +78,9 @@ export function Table<Row>({ label, columns, rows, id, order: given, onOrder, on
   const last = Math.min(shown.length, first + Math.ceil(height / rowPx) + 2 * BEYOND);
   const click = (column: Column<Row>) => {
     const isDescending = order?.name === column.name ? !order.isDescending : column.isNumber === true;
-    (onOrder ?? setOwn)({ name: column.name, isDescending });
+    if (initial === undefined) return setOwn({ name: column.name, isDescending });
+    const text = `${isDescending ? '-' : ''}${column.name}`;
+    setParams({ order: text === initial ? null : text }, true);
   };
   return (
     <div class="table" ref={box} tabIndex={0} onScroll={(event) => setTop(event.currentTarget.scrollTop)} role="region" aria-label={label}>
@@ -99,7 +104,7 @@ export function Table<Row>({ label, columns, rows, id, order: given, onOrder, on
         <tbody>
           {first > 0 && <tr aria-hidden="true" style={{ height: `${first * rowPx}px` }} />}
           {shown.slice(first, last).map((row, at) => (
-            <tr key={id(row, first + at)} aria-rowindex={first + at + 2} class={onRow ? 'link' : ''} onClick={onRow && (() => onRow(row))}>
+            <tr key={id(row, first + at)} aria-rowindex={first + at + 2}>
               {columns.map((column) => <td key={column.name} class={column.isNumber ? 'number' : ''}>{column.cell(row)}</td>)}
             </tr>
           ))}

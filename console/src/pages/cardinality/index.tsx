@@ -6,10 +6,12 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useAnswer } from '../../ask';
-import { Busy, Empty, ErrorBox } from '../../components/notice';
+import { Choice } from '../../components/choice';
+import { FigureList } from '../../components/figures';
+import { Busy, Empty, ErrorBox, NoSeries } from '../../components/notice';
 import { labelNames } from '../../components/names';
 import { timeText, zone } from '../../clock';
-import { count } from '../../format';
+import { count, UNKNOWN } from '../../format';
 import { params, setParams } from '../../route';
 import { Filter } from './filter';
 import { idleSince } from './idle';
@@ -22,17 +24,18 @@ const LENGTHS = ['10', '20', '50', '100', '1000'];
 function Heads({ data }: { data: Tsdb | null }) {
   const head = data?.headStats;
   const isEmpty = !head || head.minTime > head.maxTime;
-  const figures: [string, string][] = [
-    ['Series', head ? count(head.numSeries) : ''],
-    ['Pairs of label and value', head ? count(head.numLabelPairs) : ''],
-    ['Chunks in memory', head ? count(head.chunkCount) : ''],
-    ['Oldest sample', isEmpty ? '' : timeText(head.minTime)],
-    ['Newest sample', isEmpty ? '' : timeText(head.maxTime)],
-  ];
-  return <dl class="heads">{figures.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value || '\u2013'}</dd></div>)}</dl>;
+  return (
+    <FigureList kind="heads" all={[
+      ['Series', count(head?.numSeries ?? NaN)],
+      ['Pairs of label and value', count(head?.numLabelPairs ?? NaN)],
+      ['Chunks in memory', count(head?.chunkCount ?? NaN)],
+      ['Oldest sample', isEmpty ? UNKNOWN : timeText(head.minTime)],
+      ['Newest sample', isEmpty ? UNKNOWN : timeText(head.maxTime)],
+    ]} />
+  );
 }
 
-function Bar({ focus, top, again }: { focus: string; top: string; again: () => void }) {
+function Bar({ focus, again }: { focus: string; again: () => void }) {
   const [labels, setLabels] = useState<string[]>([]);
   const complete = () => void labelNames().then(setLabels);
   const box = useState(() => ({ current: null as HTMLInputElement | null }))[0];
@@ -44,11 +47,7 @@ function Bar({ focus, top, again }: { focus: string; top: string; again: () => v
           onChange={(event) => setParams({ focus: event.currentTarget.value.trim() || null })} />
         <datalist id="labels">{labels.map((one) => <option key={one} value={one} />)}</datalist>
       </label>
-      <label class="inline">Rows
-        <select value={top} onChange={(event) => setParams({ top: event.currentTarget.value === '10' ? null : event.currentTarget.value })}>
-          {[...new Set([...LENGTHS, top])].map((one) => <option key={one} value={one}>{one}</option>)}
-        </select>
-      </label>
+      <Choice label="Rows" param="top" values={LENGTHS} initial="10" />
       <span class="gap" />
       <button type="button" onClick={again}>Count again</button>
     </div>
@@ -64,12 +63,7 @@ function Nothing({ filter }: { filter: string }) {
       </Empty>
     );
   }
-  return (
-    <Empty title="No series yet">
-      <p>Write a sample, then count again:</p>
-      <code>curl --data-binary 'room,site=north temp=20.5' {location.origin}/write</code>
-    </Empty>
-  );
+  return <NoSeries then="count again" />;
 }
 
 export function CardinalityPage() {
@@ -86,7 +80,7 @@ export function CardinalityPage() {
     <div class="page cardinality">
       <h1 class="hidden">Cardinality</h1>
       <Filter filter={filter} total={failure || isRunning ? null : data?.totalSeries ?? null} />
-      <Bar focus={focus} top={top} again={countAgain} />
+      <Bar focus={focus} again={countAgain} />
       <section class="card" aria-label="Heads">
         <Busy on={isRunning} />
         <Heads data={failure ? null : data} />

@@ -1,5 +1,7 @@
 // All that is known of one node.
 
+import { FigureList, type Figure } from '../../components/figures';
+import { Remarks } from '../../components/notice';
 import { bytes, count } from '../../format';
 import { MatchingView } from './matching';
 import { kindText, seriesIn, share, spanIn, timeOf, type Annotation, type Node } from './nodes';
@@ -17,7 +19,7 @@ function percent(part: number): string {
 
 function Figures({ nodes, node }: { nodes: Node[]; node: Node }) {
   const of = (value: number | undefined) => count(value ?? 0);
-  const figures: [string, string][] = [
+  const all: Figure[] = [
     ['Type', node.type],
     ['Series in', of(seriesIn(nodes, node))],
     ['Series out', of(node.series)],
@@ -33,7 +35,7 @@ function Figures({ nodes, node }: { nodes: Node[]; node: Node }) {
     ['Total time', `${timeOf(node.totalMs)} (${percent(share(nodes, node.totalMs))})`],
     ['Peak memory', bytes(node.peakBytes ?? 0)],
   ];
-  return <dl class="node-figures">{figures.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>;
+  return <FigureList kind="node-figures" all={all} />;
 }
 
 interface Properties {
@@ -53,9 +55,7 @@ export function Detail({ query, nodes, node, annotations }: Properties) {
       <pre class="written" tabIndex={0}>{written}</pre>
       {!isAsWritten(written, node.text) && <p class="hint">Evaluated as <code>{node.text}</code></p>}
       {node.notes.length > 0 && <ul class="notes">{node.notes.map((note) => <li key={note}>{note}</li>)}</ul>}
-      {annotations.length > 0 && (
-        <ul class="remarks">{annotations.map((one) => <li class={one.level} key={one.text}><span>{one.level}</span>{one.text}</li>)}</ul>
-      )}
+      <Remarks all={annotations} />
       {node.childrenOmitted > 0 && <p class="hint">{count(node.childrenOmitted)} of its parts are left out: an explanation shows at most 2,000 nodes.</p>}
       {node.evaluated ? <Figures nodes={nodes} node={node} /> : <p class="hint">It was not evaluated by itself.</p>}
       {node.matching && <MatchingView query={query} nodes={nodes} node={node} matching={node.matching} left={left} right={right} />}

@@ -1,5 +1,6 @@
 // What holds for the whole query: its figures, why it has no result, and remarks.
 
+import { Remarks } from '../../components/notice';
 import { showStored } from '../../components/span';
 import { secondText } from '../../clock';
 import { bytes, count, took } from '../../format';
@@ -42,13 +43,7 @@ export function Heads({ data, empty, about }: Properties) {
           {isSelector(empty.node) && <button type="button" onClick={() => void showStored()}>Show all the time that has samples</button>}
         </p>
       )}
-      {data.annotations.length > 0 && (
-        <ul class="remarks">
-          {data.annotations.map((one, at) => (
-            <li class={one.level} key={at}><span>{one.level}</span>{one.text} <button type="button" class="quiet" onClick={() => reveal(nodes, about[at]!)}>Show</button></li>
-          ))}
-        </ul>
-      )}
+      <Remarks all={data.annotations} tool={(at) => <button type="button" class="quiet" onClick={() => reveal(nodes, about[at]!)}>Show</button>} />
       <div class="tabs">
         <h2>{count(nodes.length)} {nodes.length === 1 ? 'node' : 'nodes'}</h2>
         {nodesOmitted > 0 && <span class="hint">{count(nodesOmitted)} deeper ones are left out</span>}

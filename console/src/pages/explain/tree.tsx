@@ -3,7 +3,7 @@
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
-import { bytes, count } from '../../format';
+import { bytes, count, UNKNOWN } from '../../format';
 import { choose, isOpen, toggle, visible } from './chosen';
 import { brief, kindText, seriesIn, share, timeOf, type Node } from './nodes';
 
@@ -22,8 +22,7 @@ interface Column {
   cell: (node: Node, nodes: Node[]) => ComponentChildren;
 }
 
-const NONE = '\u2013';
-const figure = (value: number | undefined, text: (value: number) => string) => (value === undefined ? NONE : text(value));
+const figure = (value: number | undefined, text: (value: number) => string) => (value === undefined ? UNKNOWN : text(value));
 
 function Share({ node, nodes }: { node: Node; nodes: Node[] }) {
   const [own, total] = [share(nodes, node.ownMs), share(nodes, node.totalMs)];
@@ -44,7 +43,7 @@ const COLUMNS: Column[] = [
   { name: 'late', title: 'Late', hint: 'Late samples that were merged', cell: (node) => figure(node.lateSamplesMerged, brief) },
   { name: 'memory', title: 'Memory', hint: 'The most that it held itself', cell: (node) => figure(node.peakBytes, bytes) },
   { name: 'own-time', title: 'Own', hint: 'Its own time, without its parts', cell: (node) => figure(node.ownMs, timeOf) },
-  { name: 'total-time', title: 'Total', hint: 'Its time with all its parts', cell: (node) => (node.evaluated ? timeOf(node.totalMs) : NONE) },
+  { name: 'total-time', title: 'Total', hint: 'Its time with all its parts', cell: (node) => (node.evaluated ? timeOf(node.totalMs) : UNKNOWN) },
   { name: 'bar', title: 'Share', hint: 'Its share of the time of the whole: by itself dark, with its parts pale', cell: (node, nodes) => <Share node={node} nodes={nodes} /> },
 ];
 

@@ -3,13 +3,14 @@
 import { useEffect } from 'preact/hooks';
 import { useRuns } from '../../ask';
 import { clockText } from '../../clock';
+import { Choice, RefreshChoice } from '../../components/choice';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { setParams } from '../../route';
 import { ask, failure, isAsking, leave, totals } from './ask';
 import { Heat } from './heat';
 import { Delays } from './delays';
 import { Rows } from './rows';
-import { by, minute, protocol, refresh, refresh_ms, REFRESHES, span, SPANS } from './state';
+import { by, DEFAULT_REFRESH, DEFAULT_SPAN, minute, protocol, refresh_ms, span, SPANS } from './state';
 import { Summary } from './summary';
 import { Times } from './times';
 import './late.css';
@@ -30,33 +31,13 @@ function useRequests() {
   }, [every]);
 }
 
-/** Values of a choice, with the one of the address even if it is none of them. */
-function Options({ values, chosen }: { values: string[]; chosen: string }) {
-  const shown = values.includes(chosen) || chosen === '' ? values : [...values, chosen];
-  return <>{shown.map((value) => <option key={value} value={value}>{value}</option>)}</>;
-}
-
 function Bar() {
   const known = totals.value?.rows.flatMap((row) => row.protocol ?? []).sort() ?? [];
   return (
     <div class="bar">
-      <label class="inline">Last
-        <select value={span.value} onChange={(event) => setParams({ span: event.currentTarget.value })}>
-          <Options values={SPANS} chosen={span.value} />
-        </select>
-      </label>
-      <label class="inline">Protocol
-        <select value={protocol.value} onChange={(event) => setParams({ protocol: event.currentTarget.value || null })}>
-          <option value="">all</option>
-          <Options values={known} chosen={protocol.value} />
-        </select>
-      </label>
-      <label class="inline">Refresh
-        <select value={refresh.value} onChange={(event) => setParams({ refresh: event.currentTarget.value }, true)}>
-          <option value="off">off</option>
-          <Options values={REFRESHES} chosen={refresh.value === 'off' ? '' : refresh.value} />
-        </select>
-      </label>
+      <Choice label="Last" param="span" values={SPANS} initial={DEFAULT_SPAN} />
+      <Choice label="Protocol" param="protocol" values={['', ...known]} initial="" text={(one) => one || 'all'} />
+      <RefreshChoice initial={DEFAULT_REFRESH} />
       <span class="gap" />
       {totals.value && <span class="hint">As of {clockText(totals.value.now)}</span>}
       <button type="button" onClick={() => void ask()}>Refresh</button>

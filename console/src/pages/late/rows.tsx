@@ -5,10 +5,10 @@ import { durationText, parseDuration, secondText } from '../../clock';
 import { ErrorBox } from '../../components/notice';
 import { Table, type Column } from '../../components/table';
 import { TabPanel, Tabs } from '../../components/tabs';
-import { count, seriesText } from '../../format';
-import { href, params, setParams } from '../../route';
+import { count, seriesText, UNKNOWN } from '../../format';
+import { href, params } from '../../route';
 import { ask, rows, rowsFailure, type Row } from './ask';
-import { by, order, protocol, span, type By } from './state';
+import { by, protocol, span, type By } from './state';
 import { ageText, roundUp, shareText } from './text';
 
 const TABS: [By, string][] = [['protocol', 'By protocol'], ['metric', 'By metric'], ['sender', 'By sender']];
@@ -38,7 +38,7 @@ function columnsOf(what: By, lateInAll: number): Column<Row>[] {
   const number = (name: string, title: string, value: (row: Row) => number, show: (value: number, row: Row) => string, width = '84px'): Column<Row> =>
     ({ name, title, by: value, cell: (row) => show(value(row), row), isNumber: true, width });
   const age = (name: 'p50' | 'p90' | 'p99' | 'max', title: string) =>
-    number(name, title, (row) => row.lateAgeMs[name], (ms, row) => (row.lateSamples > 0 ? ageText(ms) : '–'));
+    number(name, title, (row) => row.lateAgeMs[name], (ms, row) => (row.lateSamples > 0 ? ageText(ms) : UNKNOWN));
   const name: Column<Row> = { name: 'name', title: what[0]!.toUpperCase() + what.slice(1), by: (row) => row.metric ?? row.protocol ?? row.sender ?? '\uffff', cell: (row) => <Name row={row} /> };
   const user: Column<Row> = { name: 'user', title: 'User', by: (row) => row.user ?? '', cell: (row) => row.user ?? '', width: '140px' };
   const late = number('late', 'Late', (row) => row.lateSamples, count, '92px');
@@ -71,9 +71,8 @@ function List() {
   if (shown.length === 0) return <p class="hint">None in this time.</p>;
   return (
     <>
-      <Table label={`Late samples by ${by.value}`} columns={columns} rows={shown} order={order.value}
-        id={(row) => (row.isOthers ? 'others' : JSON.stringify([row.protocol, row.metric, row.sender, row.user]))}
-        onOrder={({ name, isDescending }) => setParams({ order: `${isDescending ? '-' : ''}${name}` }, true)} />
+      <Table label={`Late samples by ${by.value}`} columns={columns} rows={shown} order="-late"
+        id={(row) => (row.isOthers ? 'others' : JSON.stringify([row.protocol, row.metric, row.sender, row.user]))} />
       <p class="hint">
         {by.value === 'protocol' ? 'Delays: after how long 99 % and 99.9 % of the samples have come, where those in order come at once.'
           : `Since ${secondText(data.rowsStart)}${protocol.value ? ', of all protocols' : ''}. Only those with most late samples have rows; samples in order are not counted by ${by.value}.`}

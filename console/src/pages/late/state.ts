@@ -8,32 +8,26 @@
 
 import { computed, signal } from '@preact/signals';
 import { parseDuration } from '../../clock';
-import type { Order } from '../../components/table';
 import { params } from '../../route';
 
 export type By = 'protocol' | 'metric' | 'sender';
 export type Ages = 'late' | 'clock';
 
 export const SPANS = ['5m', '15m', '30m', '1h', '2h'];
-export const REFRESHES = ['5s', '10s', '30s', '1m'];
+export const DEFAULT_SPAN = '1h';
+export const DEFAULT_REFRESH = '10s';
 
 const text = (name: string) => params.value.get(name) ?? '';
 
 /** As it is in the address, since the server says what is wrong with it. */
-export const span = computed(() => text('span') || '1h');
+export const span = computed(() => text('span') || DEFAULT_SPAN);
 export const protocol = computed(() => text('protocol'));
 export const by = computed<By>(() => {
   const name = text('by');
   return name === 'metric' || name === 'sender' ? name : 'protocol';
 });
 export const ages = computed<Ages>(() => (text('ages') === 'clock' ? 'clock' : 'late'));
-export const refresh = computed(() => text('refresh') || '10s');
-export const refresh_ms = computed(() => parseDuration(refresh.value));
-
-export const order = computed<Order>(() => {
-  const given = text('order') || '-late';
-  return { name: given.replace(/^-/, ''), isDescending: given.startsWith('-') };
-});
+export const refresh_ms = computed(() => parseDuration(text('refresh') || DEFAULT_REFRESH));
 
 /** The start of the minute at the cursor, of the charts and the heat map. */
 export const minute = signal<number | null>(null);

@@ -3,9 +3,10 @@
 //   top  its length
 
 import { useAnswer } from '../../ask';
+import { Choice } from '../../components/choice';
 import { ErrorBox } from '../../components/notice';
 import { TabPanel, Tabs } from '../../components/tabs';
-import { params, setParams } from '../../route';
+import { params } from '../../route';
 import { Ended, type Ranking, type Top } from './ended';
 import { Running, type RunningQuery } from './running';
 import './queries.css';
@@ -29,11 +30,7 @@ function EndedSection() {
         <h2 id="ended">Ended</h2>
         <Tabs label="Order" param="by" tabs={RANKINGS} chosen={by} />
         <span class="gap" />
-        <label class="inline">Show
-          <select value={top} onChange={(event) => setParams({ top: event.currentTarget.value === '20' ? null : event.currentTarget.value })}>
-            {[...new Set([...LENGTHS, top])].map((one) => <option key={one} value={one}>{one}</option>)}
-          </select>
-        </label>
+        <Choice label="Show" param="top" values={LENGTHS} initial="20" />
       </div>
       {failure && <ErrorBox failure={failure} retry={again} />}
       <TabPanel param="by" chosen={by}>{data && <Ended top={data} by={by} />}</TabPanel>

@@ -43,17 +43,12 @@ export function withDrafts(): Asked[] {
   return asked.peek().map((query, at) => ({ ...query, text: drafts.get(at) ?? query.text }));
 }
 
-/** Puts queries in the address; drafts are among them. */
-function put(queries: Asked[]): void {
-  setAsked(queries);
-}
-
 /** Runs what is typed. */
 export function runDrafts(): void {
   const queries = withDrafts();
   for (const query of queries) if (!query.isOff) noteQuery(query.text);
   const isSame = JSON.stringify(queries) === JSON.stringify(asked.peek());
-  put(queries);
+  setAsked(queries);
   // The address has not changed, so nothing else runs them.
   if (isSame) void runAll();
 }
@@ -64,16 +59,16 @@ export function useText(text: string): void {
   const empty = queries.findIndex((query) => query.text.trim() === '');
   if (empty >= 0) queries[empty] = { text, isOff: false };
   else queries.push({ text, isOff: false });
-  put(queries);
+  setAsked(queries);
 }
 
 /** A further query. */
 export function addQuery(): void {
-  put([...withDrafts(), { text: '', isOff: false }]);
+  setAsked([...withDrafts(), { text: '', isOff: false }]);
 }
 
 /** Puts queries in the place of the one at `at`. */
 export function change(at: number, to: (query: Asked) => Asked[]): void {
   const queries = withDrafts().flatMap((query, place) => (place === at ? to(query) : [query]));
-  put(queries.length > 0 ? queries : [{ text: '', isOff: false }]);
+  setAsked(queries.length > 0 ? queries : [{ text: '', isOff: false }]);
 }

@@ -4,9 +4,9 @@ import { signal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Chart } from '../../components/chart';
 import { setRange, type Span } from '../../components/span';
+import { Swatch } from '../../components/swatch';
 import { timeText, secondText } from '../../clock';
 import { count, short } from '../../format';
-import { colour, dash, isDark } from '../../theme';
 import { Heat, isHeat } from './heat';
 import { lines, LINES_MAX, seriesTotal, times, type SeriesLine } from './lines';
 import { run } from './run';
@@ -16,14 +16,6 @@ const HEIGHT_PX = 380;
 
 /** The place of the cursor in `times`. */
 const cursor = signal<number | null>(null);
-
-function Swatch({ index }: { index: number }) {
-  return (
-    <svg class="swatch" viewBox="0 0 24 8" aria-hidden="true">
-      <line x1="0" y1="4" x2="24" y2="4" stroke={colour(index, isDark.value)} stroke-width="3" stroke-dasharray={dash(index).join(' ')} />
-    </svg>
-  );
-}
 
 /** The value at the cursor, or the last one. */
 function Value({ line }: { line: SeriesLine }) {

@@ -4,7 +4,7 @@ import { computed, signal } from '@preact/signals';
 import { timeText } from '../../clock';
 import { NO_CELL, type Cell } from '../../components/heatgrid';
 import { HeatMap } from '../../components/heatmap';
-import { Remarks } from '../../components/notice';
+import { Remarks, remarks } from '../../components/notice';
 import type { Span } from '../../components/span';
 import { count, short } from '../../format';
 import { setParams } from '../../route';
@@ -76,7 +76,7 @@ export function Heat({ onSpan, onBack }: { onSpan: (span: Span) => void; onBack:
       <HeatMap label={`Heat map of ${chosen.value.label}`} grid={shown.value.grid} height={HEIGHT_PX} cell={cell.value} onCell={(next) => { cell.value = next; }}
         span={run.value?.span} onSpan={onSpan} onBack={onBack} said={said.value} hint="The pointer, or the arrow keys in the map, show values." format={short}
         unit="in each bucket, logarithmic; nothing where there is no value" />
-      <Remarks warnings={warnings()} infos={[]} />
+      <Remarks all={remarks('warning', warnings())} />
     </div>
   );
 }

@@ -2,6 +2,7 @@
 
 import { useEffect } from 'preact/hooks';
 import { useRuns } from '../../ask';
+import { RefreshChoice } from '../../components/choice';
 import { Busy, Empty } from '../../components/notice';
 import { showStored } from '../../components/span';
 import { StepInput } from '../../components/step';
@@ -9,7 +10,7 @@ import { TabPanel, Tabs } from '../../components/tabs';
 import { TimePicker } from '../../components/timepicker';
 import { secondText } from '../../clock';
 import type { Look } from '../../components/chart';
-import { params, setParams } from '../../route';
+import { params } from '../../route';
 import { Downloads } from './downloads';
 import { addQuery, runDrafts } from './drafts';
 import { Graph } from './graph';
@@ -24,7 +25,6 @@ import './query.css';
 
 const VIEWS: [View, string][] = [['graph', 'Graph'], ['table', 'Table'], ['json', 'JSON']];
 const LOOKS: [keyof Look, string][] = [['stacked', 'Stacked'], ['zero', 'From zero'], ['log', 'Logarithmic'], ['points', 'Points']];
-const REFRESHES = ['5s', '10s', '30s', '1m', '5m'];
 
 /** What an answer depends on. */
 function request(): string {
@@ -46,12 +46,7 @@ function Bar() {
     <div class="bar">
       <TimePicker />
       <StepInput used_ms={run.value?.isRange ? run.value.step_ms : null} />
-      <label class="inline">Refresh
-        <select value={params.value.get('refresh') ?? ''} onChange={(event) => setParams({ refresh: event.currentTarget.value || null }, true)}>
-          <option value="">off</option>
-          {REFRESHES.map((one) => <option key={one} value={one}>{one}</option>)}
-        </select>
-      </label>
+      <RefreshChoice />
       <span class="gap" />
       <KeptMenus />
       {isRunning.value

@@ -3,7 +3,7 @@
 
 import { Editor } from '../../components/editor';
 import { Icon, type IconName } from '../../components/icon';
-import { FailureLine, Remarks } from '../../components/notice';
+import { FailureLine, Remarks, remarks } from '../../components/notice';
 import { api } from '../../api';
 import { count, took } from '../../format';
 import { change, draft, letter, replaceDraft, revision, runDrafts, setDraft, withDrafts } from './drafts';
@@ -71,7 +71,7 @@ function Row({ query, at }: { query: Asked; at: number }) {
         <div class="said">
           {answer.failure && <FailureLine failure={answer.failure} />}
           <Figures answer={answer} />
-          <Remarks warnings={answer.warnings} infos={answer.infos} />
+          <Remarks all={[...remarks('warning', answer.warnings), ...remarks('info', answer.infos)]} />
         </div>
       )}
     </li>

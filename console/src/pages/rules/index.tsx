@@ -8,8 +8,9 @@
 import { useMemo } from 'preact/hooks';
 import { useAsked } from '../../ask';
 import { clockText, parseDuration } from '../../clock';
+import { RefreshChoice } from '../../components/choice';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
-import { Table, type Order } from '../../components/table';
+import { Table } from '../../components/table';
 import { count } from '../../format';
 import { params, setParams } from '../../route';
 import { COLUMNS } from './columns';
@@ -17,24 +18,12 @@ import { Failed } from './failed';
 import { allRules, isBehind, matching, RULES_MAX, soFar, type Found, type Rule } from './rule';
 import './rules.css';
 
-const REFRESHES = ['off', '5s', '10s', '30s', '1m'];
 const DEFAULT_REFRESH = '10s';
-const DEFAULT_ORDER = 'source';
 const LEAST_MS = 2000;
 /** Two lines of a key; rules.css has the same. */
 const ROW_PX = 44;
 
-function orderOf(): Order {
-  const text = params.value.get('order') ?? DEFAULT_ORDER;
-  return { name: text.replace(/^-/, ''), isDescending: text.startsWith('-') };
-}
-
-function setOrder({ name, isDescending }: Order): void {
-  const text = `${isDescending ? '-' : ''}${name}`;
-  setParams({ order: text === DEFAULT_ORDER ? null : text }, true);
-}
-
-function Bar({ rules, shown, at_ms, refresh, again }: { rules: Rule[]; shown: number; at_ms: number; refresh: string; again: () => void }) {
+function Bar({ rules, shown, at_ms, again }: { rules: Rule[]; shown: number; at_ms: number; again: () => void }) {
   const behind = useMemo(() => rules.filter(isBehind).length, [rules]);
   return (
     <div class="bar">
@@ -47,11 +36,7 @@ function Bar({ rules, shown, at_ms, refresh, again }: { rules: Rule[]; shown: nu
       <span class="hint" role="status">{at_ms > 0 && `${count(shown)} of ${count(rules.length)} rules`}</span>
       <span class="gap" />
       <span class="hint at">{at_ms > 0 && `as of ${clockText(at_ms)}`}</span>
-      <label class="inline">Refresh
-        <select value={refresh} onChange={(event) => setParams({ refresh: event.currentTarget.value === DEFAULT_REFRESH ? null : event.currentTarget.value }, true)}>
-          {[...new Set([...REFRESHES, refresh])].map((one) => <option key={one} value={one}>{one}</option>)}
-        </select>
-      </label>
+      <RefreshChoice initial={DEFAULT_REFRESH} />
       <button type="button" onClick={again}>Ask again</button>
     </div>
   );
@@ -82,7 +67,7 @@ function Rules({ found, shown }: { found: Found; shown: Rule[] }) {
   return (
     <>
       {found.isCut && <p class="hint">Only the first {count(RULES_MAX)} rules are asked for.</p>}
-      <Table label="Compaction rules" columns={COLUMNS} rows={shown} rowPx={ROW_PX} id={(row) => `${row.source}\n${row.destination}`} order={orderOf()} onOrder={setOrder} />
+      <Table label="Compaction rules" columns={COLUMNS} rows={shown} rowPx={ROW_PX} id={(row) => `${row.source}\n${row.destination}`} order="source" />
     </>
   );
 }
@@ -98,7 +83,7 @@ export function RulesPage() {
   return (
     <div class="page rules">
       <h1 class="hidden">Rules</h1>
-      <Bar rules={data?.rules ?? []} shown={shown.length} at_ms={at_ms} refresh={refresh} again={again} />
+      <Bar rules={data?.rules ?? []} shown={shown.length} at_ms={at_ms} again={again} />
       {failure && (
         <ErrorBox failure={failure} retry={again}>
           {failure.status === 403 && <p>This page needs a user with permission for the command TS.INFO.</p>}

@@ -1,12 +1,12 @@
 // What a series is made of: figures, labels, and the rules that write to it and read from it.
 
-import type { ComponentChildren } from 'preact';
+import { FigureList, type Figure } from '../../components/figures';
 import { Table, type Column } from '../../components/table';
 import { durationText, timeText } from '../../clock';
 import { bytes, count, seriesText } from '../../format';
 import { keyHref, type Rule, type Series } from './state';
 
-function figures(series: Series): [string, ComponentChildren][] {
+function figures(series: Series): Figure[] {
   const { retention_ms, ignore_max_time_diff_ms: time, ignore_max_value_diff: value } = series;
   return [
     ['Samples', count(series.samples)],
@@ -28,7 +28,7 @@ export function About({ series }: { series: Series }) {
   return (
     <section class="card about" aria-labelledby="about">
       <h2 id="about">Series</h2>
-      <dl class="figures-of">{figures(series).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
+      <FigureList kind="figures-of" all={figures(series)} />
       <div class="named">
         <div>
           <h3>Labels</h3>

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { useAnswer } from '../../ask';
 import { Editor } from '../../components/editor';
-import { Busy, Empty, ErrorBox } from '../../components/notice';
+import { Busy, Empty, ErrorBox, NoSeries } from '../../components/notice';
 import { count, type Labels } from '../../format';
 import { href, params, setParams } from '../../route';
 import { SeriesList } from './list';
@@ -41,12 +41,7 @@ function Nothing({ select }: { select: string }) {
       </Empty>
     );
   }
-  return (
-    <Empty title="No series yet">
-      <p>Write a sample, then find it here:</p>
-      <code>curl --data-binary 'room,site=north temp=20.5' {location.origin}/write</code>
-    </Empty>
-  );
+  return <NoSeries then="find it here" />;
 }
 
 export function ByLabel() {

@@ -4,6 +4,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { Chart, type Line, type Look, type Mark } from '../../components/chart';
 import { setRange, type Span } from '../../components/span';
+import { Swatch } from '../../components/swatch';
 import { durationText, secondText, timeText } from '../../clock';
 import { count, short } from '../../format';
 import { colour, isDark } from '../../theme';
@@ -17,12 +18,12 @@ const LOOK: Look = { stacked: false, zero: false, log: false, points: false };
 const [VALUE, LATE, MEAN, NO_NUMBER] = [0, 1, 2, 3];
 
 /** A mark as it is in the chart. */
-export function MarkSymbol({ mark, index }: { mark?: Mark; index: number }) {
+function MarkSymbol({ mark, index }: { mark: Mark; index: number }) {
   const paths = { diamond: 'M5 .5 9.5 5 5 9.5 .5 5Z', cross: 'M1 1l8 8M9 1 1 9' };
   const stroke = colour(index, isDark.value);
   return (
     <svg class="symbol" viewBox="0 0 10 10" aria-hidden="true">
-      <path d={mark ? paths[mark] : 'M0 5h10'} stroke={stroke} stroke-width="2" fill={mark === 'diamond' ? `${stroke}66` : 'none'} />
+      <path d={paths[mark]} stroke={stroke} stroke-width="2" fill={mark === 'diamond' ? `${stroke}66` : 'none'} />
     </svg>
   );
 }
@@ -69,7 +70,7 @@ function SamplesLegend({ samples, at }: { samples: Sample[]; at: number | null }
   const others = samples.filter(([, text]) => !Number.isFinite(valueOf(text))).length;
   return (
     <p class="keys">
-      <span><MarkSymbol index={VALUE} /> {several(samples.length, 'sample')}</span>
+      <span><Swatch index={VALUE} /> {several(samples.length, 'sample')}</span>
       <span><LateSymbol /> {count(late)} late</span>
       <span><MarkSymbol mark="cross" index={NO_NUMBER} /> {count(others)} NaN, +Inf or -Inf</span>
     </p>
@@ -83,9 +84,9 @@ function SummaryLegend({ summary, at }: { summary: Summary; at: number | null })
     <>
       <p class="keys">
         <span>{start_ms === null ? `Each ${durationText(summary.step_ms)}` : `${durationText(summary.step_ms)} from ${timeText(start_ms)}`}:</span>
-        <span><MarkSymbol index={VALUE} /> least <strong>{value(summary.least)}</strong></span>
-        <span><MarkSymbol index={MEAN} /> mean <strong>{value(summary.mean)}</strong></span>
-        <span><MarkSymbol index={VALUE} /> greatest <strong>{value(summary.greatest)}</strong></span>
+        <span><Swatch index={VALUE} /> least <strong>{value(summary.least)}</strong></span>
+        <span><Swatch index={MEAN} /> mean <strong>{value(summary.mean)}</strong></span>
+        <span><Swatch index={VALUE} /> greatest <strong>{value(summary.greatest)}</strong></span>
       </p>
       <p class="hint">
         More than {count(PAGE_SAMPLES)} samples in this time: each {durationText(summary.step_ms)} is drawn by its least, mean and greatest value

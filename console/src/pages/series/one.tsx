@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Answered } from '../../ask';
 import { session, type Failure } from '../../api';
+import { RefreshChoice } from '../../components/choice';
 import { exportSamples, type Format } from '../../components/export';
 import { Menu } from '../../components/menu';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
@@ -10,7 +11,7 @@ import { range, setRange, spanOf, type Span } from '../../components/span';
 import { TimePicker } from '../../components/timepicker';
 import { parseDuration } from '../../clock';
 import { count } from '../../format';
-import { href, params, setParams } from '../../route';
+import { href, params } from '../../route';
 import { rangeParams } from '../query/state';
 import { About, Rules } from './about';
 import { Commands } from './commands';
@@ -20,7 +21,6 @@ import { exactSelector } from './selector';
 import type { Series } from './state';
 import { SamplesTable } from './table';
 
-const REFRESHES = ['1s', '5s', '10s', '30s', '1m', '5m'];
 const HOUR_MS = 3_600_000;
 
 /** All samples, if there are some. */
@@ -83,12 +83,7 @@ function Bar({ series, selector, span, again }: { series: Series; selector: stri
     <div class="bar">
       <TimePicker />
       <button type="button" disabled={!all} onClick={() => setRange(all!)}>All samples</button>
-      <label class="inline">Refresh
-        <select value={params.value.get('refresh') ?? ''} onChange={(event) => setParams({ refresh: event.currentTarget.value || null }, true)}>
-          <option value="">off</option>
-          {REFRESHES.map((one) => <option key={one} value={one}>{one}</option>)}
-        </select>
-      </label>
+      <RefreshChoice />
       <button type="button" onClick={again}>Refresh</button>
       <span class="gap" />
       {selector !== null && <a class="button" href={href('query', { q: selector, ...rangeParams() })}>Query</a>}

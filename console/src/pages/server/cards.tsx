@@ -3,20 +3,17 @@
 import type { ComponentChildren } from 'preact';
 import { durationText, secondText } from '../../clock';
 import { bytes, count, took, UNKNOWN } from '../../format';
+import { FigureList, type Figure } from '../../components/figures';
 import { Table, type Column } from '../../components/table';
 import { colour, isDark } from '../../theme';
 import type { Status } from './status';
 
-type Fact = [name: string, value: ComponentChildren, isBad?: boolean];
-
-function Facts({ title, facts, children }: { title: string; facts: Fact[]; children?: ComponentChildren }) {
+function Facts({ title, facts, children }: { title: string; facts: Figure[]; children?: ComponentChildren }) {
   return (
     <section class="card subject">
       <h2>{title}</h2>
       {children}
-      <dl>
-        {facts.map(([name, value, isBad]) => <div key={name}><dt>{name}</dt><dd class={isBad ? 'bad' : ''}>{value}</dd></div>)}
-      </dl>
+      <FigureList kind="facts" all={facts} />
     </section>
   );
 }
@@ -109,12 +106,12 @@ function Connections({ status: { connections, requests, promql, long_reads } }: 
   return (
     <>
       <Facts title="Connections: open, accepted, rejected" facts={[
-        ...connections.listeners.map((one): Fact => [one.listener, `${count(one.open)}, ${count(one.accepted)}, ${count(one.rejected)}`, one.rejected > 0]),
+        ...connections.listeners.map((one): Figure => [one.listener, `${count(one.open)}, ${count(one.accepted)}, ${count(one.rejected)}`, one.rejected > 0]),
         ['maximum', count(connections.maximum)],
         ['blocked', count(connections.blocked)],
       ]} />
       <Facts title="Requests at a time" facts={[
-        ...requests.map((one): Fact => [one.side, `${count(one.places_used)} of ${count(one.places)}, ${bytes(one.memory_used_bytes)}`, one.places_used >= one.places]),
+        ...requests.map((one): Figure => [one.side, `${count(one.places_used)} of ${count(one.places)}, ${bytes(one.memory_used_bytes)}`, one.places_used >= one.places]),
         ['PromQL', `${count(promql.running)}, ${bytes(promql.memory_used_bytes)}`],
         ['long reads', `${count(long_reads.running)} run, ${count(long_reads.waiting)} wait`],
       ]} />
@@ -125,7 +122,7 @@ function Connections({ status: { connections, requests, promql, long_reads } }: 
 function Limits({ status: { limits } }: { status: Status }) {
   const met = limits.filter((one) => one.refused > 0);
   return (
-    <Facts title="Limits met since the start" facts={met.map((one): Fact => [
+    <Facts title="Limits met since the start" facts={met.map((one): Figure => [
       one.of ? `${one.limit} (${one.of})` : one.limit, `${count(one.refused)}, last ${one.last_ms === null ? '-' : secondText(one.last_ms)}`, true,
     ])}>
       {met.length === 0 && <p class="hint">None: no limit has refused anything.</p>}
@@ -135,7 +132,7 @@ function Limits({ status: { limits } }: { status: Status }) {
 
 /** What was refused, by protocol and reason, and errors of the Redis protocol by code. */
 function Refused({ status: { intake, errors, samples } }: { status: Status }) {
-  const by = (of: string, counts: Record<string, number>): Fact[] =>
+  const by = (of: string, counts: Record<string, number>): Figure[] =>
     Object.entries(counts).filter(([, times]) => times > 0).map(([reason, times]) => [`${of}: ${reason.replace(/_/g, ' ')}`, count(times), true]);
   const facts = [...intake.flatMap((one) => by(one.protocol, one.refused)), ...by('redis', errors.by_code)];
   return (
@@ -148,7 +145,7 @@ function Refused({ status: { intake, errors, samples } }: { status: Status }) {
 }
 
 function Recovery({ status: { recovery, backup } }: { status: Status }) {
-  const damage: Fact[] = [
+  const damage: Figure[] = [
     ['holes in the log', count(recovery.log_holes), recovery.log_holes > 0],
     ['lost: groups, blocks', `${count(recovery.lost_groups)}, ${count(recovery.lost_blocks)}`, recovery.lost_groups + recovery.lost_blocks > 0],
     ['damaged blocks', count(recovery.damaged_blocks), recovery.damaged_blocks > 0],
@@ -166,7 +163,7 @@ function Recovery({ status: { recovery, backup } }: { status: Status }) {
       <Facts title="Backup" facts={[
         ['state', backup.in_progress ? 'running' : 'idle'],
         ['last', last === null ? 'none since the start' : last, last !== null && last !== 'ok'],
-        ...(backup.last_duration_ms === null ? [] : [['took', took(backup.last_duration_ms)] as Fact]),
+        ...(backup.last_duration_ms === null ? [] : [['took', took(backup.last_duration_ms)] as Figure]),
       ]} />
     </>
   );

@@ -3,8 +3,8 @@
 import { useMemo, useState } from 'preact/hooks';
 import { secondText } from '../../clock';
 import { Chart, type Look } from '../../components/chart';
+import { Swatch } from '../../components/swatch';
 import { bytes, short } from '../../format';
-import { colour, dash, isDark } from '../../theme';
 import { isSameRun, past, PROTOCOLS, rate, sentBy, type Status } from './status';
 
 interface Curve {
@@ -40,8 +40,7 @@ function Small({ title, curves, text }: { title: string; curves: Curve[]; text: 
       <ul class="keys">
         {lines.map((line, index) => (
           <li key={line.label}>
-            <svg class="swatch" viewBox="0 0 16 8" aria-hidden="true"><line x1="0" y1="4" x2="16" y2="4" stroke={colour(index, isDark.value)} stroke-width="3" stroke-dasharray={dash(index).join(' ')} /></svg>
-            <span>{line.label}</span><b>{line.values[at] == null ? '-' : text(line.values[at])}</b>
+            <Swatch index={index} /><span>{line.label}</span><b>{line.values[at] == null ? '-' : text(line.values[at])}</b>
           </li>
         ))}
       </ul>

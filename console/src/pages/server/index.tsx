@@ -3,17 +3,17 @@
 
 import { useEffect } from 'preact/hooks';
 import { useAnswer } from '../../ask';
+import { RefreshChoice } from '../../components/choice';
 import { Busy, ErrorBox } from '../../components/notice';
 import { parseDuration, secondText } from '../../clock';
 import { bytes, count } from '../../format';
-import { href, params, setParams } from '../../route';
+import { href, params } from '../../route';
 import { matters } from './attention';
 import { Cards } from './cards';
 import { Charts } from './charts';
 import { note, past, type Status } from './status';
 import './server.css';
 
-const REFRESHES = ['off', '2s', '5s', '10s', '30s'];
 const LEAST_MS = 1000;
 
 type Kind = 'good' | 'loading' | 'bad';
@@ -46,16 +46,6 @@ function State({ seen }: { seen: Status[] }) {
   );
 }
 
-function Refresh({ chosen }: { chosen: string }) {
-  return (
-    <label class="inline">Refresh
-      <select value={chosen} onChange={(event) => setParams({ refresh: event.currentTarget.value === '2s' ? null : event.currentTarget.value }, true)}>
-        {[...new Set([...REFRESHES, chosen])].map((one) => <option key={one} value={one}>{one}</option>)}
-      </select>
-    </label>
-  );
-}
-
 export function ServerPage() {
   const chosen = params.value.get('refresh') ?? '2s';
   const every_ms = chosen === 'off' ? undefined : Math.max(LEAST_MS, parseDuration(chosen) ?? 2000);
@@ -69,7 +59,7 @@ export function ServerPage() {
         <h1>Server</h1>
         <span class="gap" />
         <span class="hint">{status && `as of ${secondText(status.server.time_ms)}`}</span>
-        <Refresh chosen={chosen} />
+        <RefreshChoice initial="2s" />
         {every_ms === undefined && <button type="button" onClick={again}>Look again</button>}
       </div>
       {failure && (
