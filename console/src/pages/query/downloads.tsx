@@ -7,18 +7,21 @@ import { exportSamples, type Format } from '../../components/export';
 import { Menu } from '../../components/menu';
 import { csvLine, download, labelOf } from '../../format';
 import { letter } from './drafts';
-import { rows } from './lines';
+import { found } from './lines';
 import { answers, run } from './run';
 import { asked } from './state';
 
 const failure = signal<Failure | null>(null);
 
-function csv(): string {
-  const shown = rows.peek();
-  const labels = [...new Set(shown.flatMap((row) => Object.keys(row.labels)))].sort();
-  const head = csvLine(['query', ...labels, 'timestamp', 'value']);
-  const lines = shown.map((row) => csvLine([letter(row.query), ...labels.map((label) => labelOf(row.labels, label)), String(row.time_s), row.value]));
-  return [head, ...lines, ''].join('\r\n');
+/** In parts, as one text cannot hold every answer. */
+function csv(): string[] {
+  const all = found.peek();
+  const names = [...new Set(all.flatMap(({ labels }) => Object.keys(labels)))].sort();
+  const parts = all.map(({ query, labels, samples }) => {
+    const of = csvLine([letter(query), ...names.map((name) => labelOf(labels, name))]);
+    return samples.map(([time_s, value]) => `${of},${csvLine([String(time_s), value])}\r\n`).join('');
+  });
+  return [`${csvLine(['query', ...names, 'timestamp', 'value'])}\r\n`, ...parts];
 }
 
 function json(): string {
