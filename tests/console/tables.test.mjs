@@ -69,3 +69,34 @@ test('a table has as many rows as browsers can scroll, and says so; the CSV has 
   assert.equal(lines.length, 1 + SERIES * SAMPLES);
   assert.equal(lines.at(-1), `A,m,59,${START / 1000 + SAMPLES - 1},10000`);
 });
+
+test('JSON of any size is shown up to a limit and downloaded whole', async () => {
+  const page = await manySamples('graph');
+  await page.locator('.legend .name').first().waitFor();
+  await page.evaluate(() => {
+    // As with answers of gigabytes, in small.
+    const { stringify } = JSON;
+    JSON.stringify = (...given) => {
+      const text = stringify(...given);
+      if (text?.length > 2_000_000) throw new RangeError('Invalid string length');
+      return text;
+    };
+  });
+  await page.getByRole('tab', { name: 'JSON' }).click();
+  await page.getByText(/The first 300.000 characters; Download has all/).waitFor();
+  assert.match(await page.locator('.json').textContent(), /^\{\s+"resultType": "matrix",\s+"result": \[/);
+  assert.equal((await page.locator('.json').textContent()).length, 300_000);
+  const [{ query: text, data }] = JSON.parse(await saved(page, 'JSON'));
+  assert.deepEqual([text, data.result.length, data.result.at(-1).values.at(-1)], ['m[3h]', SERIES, [START / 1000 + SAMPLES - 1, '10000']]);
+});
+
+test('an answer that cannot be drawn is an error of its page, and of no other', async () => {
+  const page = await browser.open(`${server.address}#/queries`);
+  const broken = { status: 'success', data: { resultType: 'matrix', result: null } };
+  await page.route('**/api/v1/query_range', (route) => route.fulfill({ json: broken }), { times: 1 });
+  await page.goto(query(server, { ...SPAN, q: 'odd' }));
+  await page.locator('.notice.error', { hasText: 'this page cannot be drawn' }).waitFor();
+  await page.getByRole('link', { name: 'Rules' }).click();
+  await page.getByText('No compaction rules').waitFor();
+  assert.equal(await page.locator('.notice.error').count(), 0);
+});

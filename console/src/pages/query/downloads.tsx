@@ -7,8 +7,9 @@ import { exportSamples, type Format } from '../../components/export';
 import { Menu } from '../../components/menu';
 import { csvLine, download, labelOf } from '../../format';
 import { letter } from './drafts';
+import { answered, jsonParts } from './json';
 import { found } from './lines';
-import { answers, run } from './run';
+import { run } from './run';
 import { asked } from './state';
 
 const failure = signal<Failure | null>(null);
@@ -22,11 +23,6 @@ function csv(): string[] {
     return samples.map(([time_s, value]) => `${of},${csvLine([String(time_s), value])}\r\n`).join('');
   });
   return [`${csvLine(['query', ...names, 'timestamp', 'value'])}\r\n`, ...parts];
-}
-
-function json(): string {
-  const found = answers.peek().filter((answer) => answer?.data);
-  return JSON.stringify(found.map((answer) => ({ query: answer!.text, data: answer!.data })), null, 1);
 }
 
 /** The selectors of the queries that are enabled. */
@@ -58,7 +54,7 @@ export function Downloads() {
         {(close) => (
           <ul class="list">
             {item('CSV', 'what is shown', close, () => download('latewood.csv', csv(), 'text/csv'))}
-            {item('JSON', 'what is shown', close, () => download('latewood.json', json(), 'application/json'))}
+            {item('JSON', 'what is shown', close, () => download('latewood.json', [...jsonParts(answered.peek())], 'application/json'))}
             {item('Samples as CSV', 'what is stored in this time', close, () => void raw('csv'))}
             {item('Samples as Arrow', 'what is stored in this time', close, () => void raw('arrow'))}
           </ul>

@@ -7,8 +7,8 @@ import { count, labelOf, seriesText, type Labels } from '../../format';
 import { timeText } from '../../clock';
 import { labelsHref } from '../series/state';
 import { letter } from './drafts';
+import { answered, jsonParts } from './json';
 import { found, samplesTotal, valueOf, type Found } from './lines';
-import { answers } from './run';
 import { rangeParams } from './state';
 
 /** More labels than this stand in one column. */
@@ -77,13 +77,18 @@ export function Samples() {
 const SHOWN_MAX = 300_000;
 
 export function Json() {
+  const all = answered.value;
   const text = useMemo(() => {
-    const found = answers.value.filter((answer) => answer?.data).map((answer) => ({ query: answer!.text, data: answer!.data }));
-    return JSON.stringify(found.length === 1 ? found[0]?.data : found, null, 2);
-  }, [answers.value]);
+    let made = '';
+    for (const part of jsonParts(all.length === 1 ? all[0]!.data : all)) {
+      made += part;
+      if (made.length > SHOWN_MAX) break;
+    }
+    return made;
+  }, [all]);
   return (
     <>
-      {text.length > SHOWN_MAX && <p class="hint">The first {count(SHOWN_MAX)} of {count(text.length)} characters; Download has all.</p>}
+      {text.length > SHOWN_MAX && <p class="hint">The first {count(SHOWN_MAX)} characters; Download has all.</p>}
       <pre class="json" tabIndex={0}>{text.slice(0, SHOWN_MAX)}</pre>
     </>
   );
