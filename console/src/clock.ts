@@ -42,11 +42,12 @@ export function clockText(ms: number): string {
 
 const UNITS: [string, number][] = [['w', 604_800_000], ['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1000], ['ms', 1]];
 
-/** A duration as PromQL writes it: `1h30m`. */
+/** A duration as PromQL writes it: `1h30m`. Weeks are whole: `30d`. */
 export function durationText(ms: number): string {
   let rest = Math.round(ms);
   let text = '';
   for (const [unit, size] of UNITS) {
+    if (unit === 'w' && rest % size !== 0) continue;
     const count = Math.floor(rest / size);
     if (count > 0) text += `${count}${unit}`;
     rest -= count * size;

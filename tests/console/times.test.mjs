@@ -119,3 +119,11 @@ test('keys that are pressed before an answer is there add up', async () => {
   assert.deepEqual(['from', 'to'].map((name) => (Number(parameters(page).get(name)) - from) / HOUR_MS), [24, 40]);
   again();
 });
+
+test('lengths read as they were chosen', async () => {
+  const page = await browser.open(query(server, { q: 'ms_v', range: '30d' }));
+  for (const length of ['30d', '365d', '90d', '1w', '36h']) {
+    await page.evaluate((range) => { location.hash = `#/query?q=ms_v&range=${range}`; }, length);
+    await becomes(async () => (await page.getByTitle('Time range').textContent()).trim(), `Last ${length === '36h' ? '1d12h' : length}`, page);
+  }
+});

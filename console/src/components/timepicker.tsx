@@ -65,8 +65,8 @@ export function TimePicker() {
   const widen = () => {
     const shown = range.peek();
     if (!('from_ms' in shown)) return setRange({ last_ms: shown.last_ms * 2 });
-    const quarter = (shown.to_ms - shown.from_ms) / 2;
-    setRange({ from_ms: shown.from_ms - quarter, to_ms: shown.to_ms + quarter });
+    const half = (shown.to_ms - shown.from_ms) / 2;
+    setRange({ from_ms: shown.from_ms - half, to_ms: shown.to_ms + half });
   };
   return (
     <div class="group">
