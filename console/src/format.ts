@@ -71,8 +71,8 @@ export function csvLine(cells: string[]): string {
 }
 
 /** Lets the browser save `content` as a file. */
-export function download(name: string, content: BlobPart, type: string): void {
-  const url = URL.createObjectURL(new Blob([content], { type }));
+export function download(name: string, content: BlobPart | BlobPart[], type: string): void {
+  const url = URL.createObjectURL(new Blob([content].flat(), { type }));
   const link = document.createElement('a');
   link.href = url;
   link.download = name;

@@ -4,6 +4,7 @@
 import { useEffect } from 'preact/hooks';
 import { loginNeeded, logout, reachable, user } from './api';
 import { zone } from './clock';
+import { Boundary } from './components/boundary';
 import { Login } from './login';
 import { PAGES, type Page } from './pages';
 import { href, page } from './route';
@@ -75,7 +76,7 @@ export function Shell() {
         {!reachable.value && (
           <p class="banner" role="status">The server does not answer. What is shown is the last that it said.</p>
         )}
-        <View key={shown.name} />
+        <Boundary key={shown.name}><View /></Boundary>
       </main>
       {loginNeeded.value !== null && <Login />}
     </div>

@@ -114,6 +114,16 @@ test('labels and values that contain = lead to the right series', async () => {
   });
 });
 
+test('a filter by a label in quotes is narrowed by a metric', async () => {
+  await withLines(['{"up","my.label"="x"} 1', '{"down","my.label"="x"} 1', '{"my.metric","my.label"="x"} 1'], async (other) => {
+    const page = await browser.open(`${other.address}#/cardinality?${new URLSearchParams({ match: '{"my.label"="x"}' })}`);
+    const metrics = list(page, 'Series by metric');
+    await metrics.getByRole('link', { name: 'up', exact: true }).click();
+    await becomes(async () => parameters(page).get('match'), '{"my.label"="x", __name__="up"}', page);
+    await becomes(async () => (await heads(page))[0], '1', page);
+  });
+});
+
 const DAY_MS = 86_400_000;
 
 test('series without samples since some time are counted by metric', async () => {

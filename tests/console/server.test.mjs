@@ -112,6 +112,22 @@ test('while the server loads, the page says how far it is', () =>
     assert.ok((await page.locator('.smalls').boundingBox()).y >= box.y + box.height, 'the box lies over the charts');
   }));
 
+test('small charts leave zoom keys and dragging alone', () =>
+  using(['--wal', 'off'], async (server) => {
+    const page = await browser.open(`${server.address}#/server?refresh=off`);
+    const chart = page.locator('.small .chart').first();
+    await chart.focus();
+    await page.evaluate(() => addEventListener('keydown', ({ defaultPrevented }) => { window.isTaken = defaultPrevented; }));
+    await page.keyboard.press('+');
+    assert.equal(await page.evaluate(() => window.isTaken), false);
+    const box = await chart.locator('.u-over').boundingBox();
+    await page.mouse.move(box.x + 20, box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 80, box.y + 20, { steps: 3 });
+    assert.equal(await chart.locator('.u-select').evaluate((one) => one.offsetWidth), 0);
+    await page.mouse.up();
+  }));
+
 test('counters that begin anew within a run give no rate', () =>
   using(['--wal', 'off'], async (server) => {
     let sent = 5000;

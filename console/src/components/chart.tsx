@@ -8,7 +8,8 @@ import { zone } from '../clock';
 import { short } from '../format';
 import { colour, dash, isDark } from '../theme';
 import { timeTicks } from './axis';
-import { spanOfKey, type Span } from './span';
+import { isShortcut, spanOfKey } from './keys';
+import type { Span } from './span';
 
 /** One line. */
 export interface Line {
@@ -215,9 +216,9 @@ function options(given: Properties, latest: () => Properties, width: number, dar
   };
 }
 
-function key(event: KeyboardEvent, { span, onSpan, onBack }: Properties): void {
-  if (!onSpan) return;
-  const wanted = spanOfKey(event.key, span);
+function key(event: KeyboardEvent, { onSpan, onBack }: Properties): void {
+  if (!onSpan || isShortcut(event)) return;
+  const wanted = spanOfKey(event.key);
   if (event.key === '0') onBack?.();
   else if (wanted) onSpan(wanted);
   else return;

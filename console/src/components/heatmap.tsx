@@ -6,8 +6,9 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { zone } from '../clock';
 import { isDark } from '../theme';
 import { draw, NO_CELL, Places, type Cell, type HeatGrid } from './heatgrid';
+import { isShortcut, spanOfKey } from './keys';
 import { scaleOf, tone } from './palette';
-import { spanOfKey, type Span } from './span';
+import type { Span } from './span';
 
 interface Properties {
   label: string;
@@ -15,8 +16,7 @@ interface Properties {
   height: number;
   cell: Cell;
   onCell: (cell: Cell) => void;
-  /** What keys change, and what they and dragging do; without it the span is fixed. */
-  span?: Span;
+  /** What dragging and keys do; without it the span is fixed. */
   onSpan?: (span: Span) => void;
   onBack?: () => void;
   /** What is said of the chosen cell; null where none is chosen. */
@@ -59,7 +59,7 @@ function boxStyle([x, y, width, height]: number[]) {
   return { left: `${x}px`, top: `${y}px`, width: `${width}px`, height: `${height}px` };
 }
 
-function Plot({ label, grid, height, cell, onCell, span, onSpan, onBack }: Properties) {
+function Plot({ label, grid, height, cell, onCell, onSpan, onBack }: Properties) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   const [drag, setDrag] = useState<Drag>(null);
@@ -89,11 +89,12 @@ function Plot({ label, grid, height, cell, onCell, span, onSpan, onBack }: Prope
   };
   const leave = () => onCell(NO_CELL);
   const key = (event: KeyboardEvent) => {
+    if (isShortcut(event)) return;
     const next = moved(event, grid, cell);
-    const wanted = span && spanOfKey(event.key, span);
+    const wanted = onSpan && spanOfKey(event.key);
     if (next) onCell(next);
     else if (event.key === '0' && onBack) onBack();
-    else if (wanted) onSpan?.(wanted);
+    else if (wanted) onSpan(wanted);
     else return;
     event.preventDefault();
   };

@@ -47,15 +47,3 @@ export async function showStored(): Promise<void> {
   const { minTime = 0, maxTime = 0 } = outcome.data.headStats;
   if (minTime < maxTime) setRange({ from_ms: minTime, to_ms: maxTime });
 }
-
-/** The span that a key of a chart leads to: + and - zoom, arrows pan; undefined for other keys. */
-export function spanOfKey(key: string, { from_ms, to_ms }: Span): Span | undefined {
-  const part = (to_ms - from_ms) / 4;
-  const spans: Record<string, Span> = {
-    '+': { from_ms: from_ms + part, to_ms: to_ms - part },
-    '-': { from_ms: from_ms - 2 * part, to_ms: to_ms + 2 * part },
-    ArrowLeft: { from_ms: from_ms - part, to_ms: to_ms - part },
-    ArrowRight: { from_ms: from_ms + part, to_ms: to_ms + part },
-  };
-  return spans[key];
-}

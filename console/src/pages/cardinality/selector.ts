@@ -7,7 +7,10 @@ import { labelText, quoted, seriesText } from '../../format';
 function isNamed(selector: string): boolean {
   let found = false;
   promQLLanguage(LanguageType.PromQL).parser.parse(selector).iterate({
-    enter: ({ name, node }) => { found ||= name === 'QuotedLabelName' || (name === 'Identifier' && node.parent?.name === 'VectorSelector'); },
+    enter: ({ name, node }) => {
+      const within = node.parent?.name;
+      found ||= (name === 'QuotedLabelName' && within === 'LabelMatchers') || (name === 'Identifier' && within === 'VectorSelector');
+    },
   });
   return found;
 }

@@ -2,6 +2,7 @@
 
 import { useMemo } from 'preact/hooks';
 import { Chart, type Look } from '../../components/chart';
+import { isShortcut } from '../../components/keys';
 import { minutes, minuteText, moveMinute, p99_ms } from './minutes';
 import { minute } from './state';
 import { ageText } from './text';
@@ -44,7 +45,7 @@ export function Times() {
   const ages = useMemo(() => all.map(p99_ms), [all]);
   const key = (event: KeyboardEvent) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (by === undefined) return;
+    if (by === undefined || isShortcut(event)) return;
     event.preventDefault();
     moveMinute(by);
   };

@@ -7,23 +7,22 @@ import { exportSamples, type Format } from '../../components/export';
 import { Menu } from '../../components/menu';
 import { csvLine, download, labelOf } from '../../format';
 import { letter } from './drafts';
-import { rows } from './lines';
-import { answers, run } from './run';
+import { answered, jsonParts } from './json';
+import { found } from './lines';
+import { run } from './run';
 import { asked } from './state';
 
 const failure = signal<Failure | null>(null);
 
-function csv(): string {
-  const shown = rows.peek();
-  const labels = [...new Set(shown.flatMap((row) => Object.keys(row.labels)))].sort();
-  const head = csvLine(['query', ...labels, 'timestamp', 'value']);
-  const lines = shown.map((row) => csvLine([letter(row.query), ...labels.map((label) => labelOf(row.labels, label)), String(row.time_s), row.value]));
-  return [head, ...lines, ''].join('\r\n');
-}
-
-function json(): string {
-  const found = answers.peek().filter((answer) => answer?.data);
-  return JSON.stringify(found.map((answer) => ({ query: answer!.text, data: answer!.data })), null, 1);
+/** In parts, as one text cannot hold every answer. */
+function csv(): string[] {
+  const all = found.peek();
+  const names = [...new Set(all.flatMap(({ labels }) => Object.keys(labels)))].sort();
+  const parts = all.map(({ query, labels, samples }) => {
+    const of = csvLine([letter(query), ...names.map((name) => labelOf(labels, name))]);
+    return samples.map(([time_s, value]) => `${of},${csvLine([String(time_s), value])}\r\n`).join('');
+  });
+  return [`${csvLine(['query', ...names, 'timestamp', 'value'])}\r\n`, ...parts];
 }
 
 /** The selectors of the queries that are enabled. */
@@ -55,7 +54,7 @@ export function Downloads() {
         {(close) => (
           <ul class="list">
             {item('CSV', 'what is shown', close, () => download('latewood.csv', csv(), 'text/csv'))}
-            {item('JSON', 'what is shown', close, () => download('latewood.json', json(), 'application/json'))}
+            {item('JSON', 'what is shown', close, () => download('latewood.json', [...jsonParts(answered.peek())], 'application/json'))}
             {item('Samples as CSV', 'what is stored in this time', close, () => void raw('csv'))}
             {item('Samples as Arrow', 'what is stored in this time', close, () => void raw('arrow'))}
           </ul>

@@ -74,7 +74,7 @@ export function Heat({ onSpan, onBack }: { onSpan: (span: Span) => void; onBack:
     <div class="heat">
       <Choice />
       <HeatMap label={`Heat map of ${chosen.value.label}`} grid={shown.value.grid} height={HEIGHT_PX} cell={cell.value} onCell={(next) => { cell.value = next; }}
-        span={run.value?.span} onSpan={onSpan} onBack={onBack} said={said.value} hint="The pointer, or the arrow keys in the map, show values." format={short}
+        onSpan={onSpan} onBack={onBack} said={said.value} hint="The pointer, or the arrow keys in the map, show values." format={short}
         unit="in each bucket, logarithmic; nothing where there is no value" />
       <Remarks all={remarks('warning', warnings())} />
     </div>

@@ -16,7 +16,7 @@ import { addQuery, runDrafts } from './drafts';
 import { Graph } from './graph';
 import { HeatToggle, isHeat } from './heat';
 import { KeptMenus } from './kept';
-import { rows } from './lines';
+import { isEmpty } from './lines';
 import { Rows } from './rows';
 import { answers, cancel, isRunning, leave, run, runAll } from './run';
 import { asked, look, refresh_ms, toggleLook, view, type View } from './state';
@@ -79,7 +79,7 @@ function Nothing() {
 }
 
 function Answer() {
-  if (rows.value.length === 0) return run.value || !isRunning.value ? <Nothing /> : null;
+  if (isEmpty.value) return run.value || !isRunning.value ? <Nothing /> : null;
   return view.value === 'graph' ? <Graph /> : view.value === 'table' ? <Samples /> : <Json />;
 }
 

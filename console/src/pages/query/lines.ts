@@ -1,4 +1,4 @@
-// The answers as lines of a chart and as rows of a table.
+// The answers as lines of a chart, and as samples for tables and files.
 
 import { computed } from '@preact/signals';
 import { seriesText, type Labels } from '../../format';
@@ -64,26 +64,28 @@ export const lines = computed<SeriesLine[]>(() => {
   return made;
 });
 
-/** A row of the table. */
-export interface Row {
+/** The samples of one series of one query, of whatever kind its answer is. */
+export interface Found {
   query: number;
   labels: Labels;
-  time_s: number;
-  value: string;
+  samples: Sample[];
 }
 
-/** All samples of the answers to instant queries, or of those to range queries. */
-export const rows = computed<Row[]>(() => answers.value.flatMap((answer, query): Row[] => {
+export const found = computed<Found[]>(() => answers.value.flatMap((answer, query): Found[] => {
   const data = answer?.data;
   switch (data?.resultType) {
     case 'vector':
-      return data.result.map(({ metric, value }) => ({ query, labels: metric, time_s: value[0], value: value[1] }));
+      return data.result.map(({ metric, value }) => ({ query, labels: metric, samples: [value] }));
     case 'matrix':
-      return data.result.flatMap(({ metric, values }) => values.map(([time_s, value]) => ({ query, labels: metric, time_s, value })));
+      return data.result.map(({ metric, values }) => ({ query, labels: metric, samples: values }));
     case 'scalar':
     case 'string':
-      return [{ query, labels: {}, time_s: data.result[0], value: data.result[1] }];
+      return [{ query, labels: {}, samples: [data.result] }];
     default:
       return [];
   }
 }));
+
+export const samplesTotal = computed(() => found.value.reduce((sum, { samples }) => sum + samples.length, 0));
+
+export const isEmpty = computed(() => samplesTotal.value === 0);

@@ -3,16 +3,34 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { Table, type Column } from '../../components/table';
-import { count, labelOf, seriesText } from '../../format';
+import { count, labelOf, seriesText, type Labels } from '../../format';
 import { timeText } from '../../clock';
 import { labelsHref } from '../series/state';
 import { letter } from './drafts';
-import { rows, valueOf, type Row } from './lines';
-import { answers } from './run';
+import { answered, jsonParts } from './json';
+import { found, samplesTotal, valueOf, type Found } from './lines';
 import { rangeParams } from './state';
 
 /** More labels than this stand in one column. */
 const LABELS_MAX = 8;
+
+/** Higher tables cannot be scrolled to their end: Firefox ends at 17.8 million pixels. */
+const ROWS_MAX = 500_000;
+
+interface Row {
+  query: number;
+  labels: Labels;
+  time_s: number;
+  value: string;
+}
+
+function rowsOf(all: Found[]): Row[] {
+  const rows: Row[] = [];
+  for (const { query, labels, samples } of all) {
+    for (const [time_s, value] of samples.slice(0, ROWS_MAX - rows.length)) rows.push({ query, labels, time_s, value });
+  }
+  return rows;
+}
 
 /** Leads to the series of the row. Results of functions and operators have no metric, and are no series. */
 function seriesLink({ labels }: Row, text: string): ComponentChildren {
@@ -20,11 +38,10 @@ function seriesLink({ labels }: Row, text: string): ComponentChildren {
   return <a class="series" href={labelsHref(labels, rangeParams())} title={`Series ${seriesText(labels)}`}>{text || '""'}</a>;
 }
 
-function columnsOf(shown: Row[]): Column<Row>[] {
-  const labels = new Set<string>();
-  for (const row of shown) for (const label in row.labels) labels.add(label);
+function columnsOf(all: Found[]): Column<Row>[] {
+  const labels = new Set(all.flatMap((one) => Object.keys(one.labels)));
   const columns: Column<Row>[] = [];
-  if (new Set(shown.map((row) => row.query)).size > 1) {
+  if (new Set(all.map((one) => one.query)).size > 1) {
     columns.push({ name: 'query', title: 'Query', cell: (row) => letter(row.query), by: (row) => row.query, width: '70px' });
   }
   if (labels.size > LABELS_MAX || labels.size === 0) {
@@ -36,7 +53,8 @@ function columnsOf(shown: Row[]): Column<Row>[] {
       columns.push({ name: `label ${label}`, title: isMetric ? 'metric' : label, cell: (row) => (isMetric ? seriesLink(row, text(row)) : text(row)), by: text });
     }
   }
-  if (shown.some((row) => row.time_s !== shown[0]?.time_s)) {
+  const first_s = all[0]?.samples[0]?.[0];
+  if (all.some(({ samples }) => samples.some(([time_s]) => time_s !== first_s))) {
     columns.push({ name: 'time', title: 'Time', cell: (row) => timeText(Math.round(row.time_s * 1000)), by: (row) => row.time_s, width: '190px' });
   }
   columns.push({ name: 'value', title: 'Value', cell: (row) => row.value, by: (row) => valueOf(row.value), isNumber: true, width: '200px' });
@@ -44,12 +62,14 @@ function columnsOf(shown: Row[]): Column<Row>[] {
 }
 
 export function Samples() {
-  const shown = rows.value;
-  const columns = useMemo(() => columnsOf(shown), [shown]);
+  const all = found.value;
+  const columns = useMemo(() => columnsOf(all), [all]);
+  const rows = useMemo(() => rowsOf(all), [all]);
+  const total = samplesTotal.value;
   return (
     <>
-      <p class="hint">{count(shown.length)} rows</p>
-      <Table label="Values" columns={columns} rows={shown} id={(_, index) => index} />
+      <p class="hint">{rows.length < total ? `The first ${count(rows.length)} of ${count(total)} rows; Download has all.` : `${count(total)} rows`}</p>
+      <Table label="Values" columns={columns} rows={rows} id={(_, index) => index} />
     </>
   );
 }
@@ -57,13 +77,18 @@ export function Samples() {
 const SHOWN_MAX = 300_000;
 
 export function Json() {
+  const all = answered.value;
   const text = useMemo(() => {
-    const found = answers.value.filter((answer) => answer?.data).map((answer) => ({ query: answer!.text, data: answer!.data }));
-    return JSON.stringify(found.length === 1 ? found[0]?.data : found, null, 2);
-  }, [answers.value]);
+    let made = '';
+    for (const part of jsonParts(all.length === 1 ? all[0]!.data : all)) {
+      made += part;
+      if (made.length > SHOWN_MAX) break;
+    }
+    return made;
+  }, [all]);
   return (
     <>
-      {text.length > SHOWN_MAX && <p class="hint">The first {count(SHOWN_MAX)} of {count(text.length)} characters; Download has all.</p>}
+      {text.length > SHOWN_MAX && <p class="hint">The first {count(SHOWN_MAX)} characters; Download has all.</p>}
       <pre class="json" tabIndex={0}>{text.slice(0, SHOWN_MAX)}</pre>
     </>
   );

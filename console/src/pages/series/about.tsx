@@ -64,7 +64,7 @@ export function Rules({ series }: { series: Series }) {
   const rules = series.source ? [series.source, ...series.rules] : series.rules;
   const failed = rules.filter((rule) => rule.failed_buckets > 0);
   return (
-    <section class="card rules" aria-labelledby="rules">
+    <section class="card rules-of" aria-labelledby="rules">
       <h2 id="rules">Compaction rules</h2>
       {rules.length === 0
         ? <p class="hint">No rule writes to this series or reads from it.</p>

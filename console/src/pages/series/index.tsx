@@ -58,7 +58,7 @@ function Missing({ name, answered }: { name: string; answered: Answered<Series> 
       {failure?.status === 403 && (
         <>
           <p>{user.value ?? 'This user'} may not read this series. Log in as another user, or have this granted:</p>
-          <p><code>ACL SETUSER {user.value ?? 'default'} +ts.info +ts.range +ts.mrange %R~{isKey ? redisKey(name) : 'KEY'}</code></p>
+          <p><code>ACL SETUSER {user.value ?? 'default'} +ts.info +ts.range +ts.mrange %R~{isKey ? redisKey(name, true) : 'KEY'}</code></p>
           <button type="button" onClick={() => { loginNeeded.value = ''; }}>Log in</button>{' '}
         </>
       )}

@@ -24,10 +24,11 @@ function escaped(letter: string): string {
 
 /**
  * The key as one word of a line. `\xff` stands for a byte, as the server shows one; a run of them
- * that would be UTF-8 can only be the letters themselves.
+ * that would be UTF-8 can only be the letters themselves. As a pattern it matches this key alone.
  */
-export function redisKey(key: string): string {
+export function redisKey(key: string, isPattern = false): string {
   if (PLAIN.test(key)) return key;
-  const parts = key.split(SHOWN).map((part, at) => (at % 2 === 1 && !isUtf8(part) ? part : Array.from(part, escaped).join('')));
+  const letters = (text: string) => Array.from(isPattern ? text.replace(/[*?[\]\\]/g, '\\$&') : text, escaped);
+  const parts = key.split(SHOWN).map((part, at) => (at % 2 === 1 && !isUtf8(part) ? part : letters(part).join('')));
   return `"${parts.join('')}"`;
 }

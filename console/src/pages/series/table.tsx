@@ -35,13 +35,13 @@ function Shown({ page: { samples, next_start }, at }: { page: Page; at: string |
   );
 }
 
-function Further({ name, at, span, first }: { name: string; at: string; span: Span; first: Page }) {
+function Further({ name, at, span }: { name: string; at: string; span: Span }) {
   const { data, failure, isRunning, again } = useSamples(name, at, span);
   return (
     <>
       <Busy on={isRunning} />
       {failure && <ErrorBox failure={failure} retry={again} />}
-      <Shown page={data ?? first} at={at} />
+      {data && <Shown page={data} at={at} />}
     </>
   );
 }
@@ -58,7 +58,7 @@ export function SamplesTable({ name, span, first }: { name: string; span: Span; 
         more of them, and written into blocks; then they are not marked any more, nor are samples that came late before their series had
         sealed a frame behind them.
       </p>
-      {isLater ? <Further name={name} at={at} span={span} first={first} /> : <Shown page={first} at={null} />}
+      {isLater ? <Further name={name} at={at} span={span} /> : <Shown page={first} at={null} />}
     </section>
   );
 }

@@ -15,7 +15,6 @@ interface Curve {
 const HEIGHT_PX = 130;
 const LEAST_MS = 120_000;
 const LOOK: Look = { stacked: false, zero: true, log: false, points: false };
-const nothing = () => {};
 
 /** Three digits are enough for a rate. */
 const perSecond = (value: number) => `${short(Number(value.toPrecision(3)))}/s`;
@@ -36,7 +35,7 @@ function Small({ title, curves, text }: { title: string; curves: Curve[]; text: 
     <section class="card small">
       <div class="row"><h2>{title}</h2><span class="gap" /><span class="hint">{cursor !== null && times[at] !== undefined ? secondText(times[at]) : 'now'}</span></div>
       <Chart label={`${title} from ${secondText(from_ms)} to ${secondText(to_ms)}`} times={times} lines={lines} span={{ from_ms, to_ms }}
-        look={LOOK} height={HEIGHT_PX} focus={-1} onSpan={nothing} onBack={nothing} onCursor={setCursor} />
+        look={LOOK} height={HEIGHT_PX} focus={-1} onCursor={setCursor} />
       <ul class="keys">
         {lines.map((line, index) => (
           <li key={line.label}>
