@@ -48,14 +48,14 @@ export function bytes(value: number): string {
   return `${unit === 'B' ? value : (value / size).toFixed(1)} ${unit}`;
 }
 
-const PREFIXES: [number, string][] = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
+const PREFIXES: [number, string][] = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M']];
 
-/** A value for an axis or a legend, with six digits: `12.3k`, `0.00125`, `+Inf`. */
+/** A value for an axis or a legend, with six digits: `12300`, `1.5M`, `0.00125`, `+Inf`. */
 export function short(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-5 || size >= 1e15)) return value.toExponential(3);
-  const [by, prefix] = PREFIXES.find(([by]) => size >= by && by > 1e3) ?? [1, ''];
+  const [by, prefix] = PREFIXES.find(([by]) => size >= by) ?? [1, ''];
   return `${Number((value / by).toPrecision(6))}${prefix}`;
 }
 

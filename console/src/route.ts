@@ -1,5 +1,5 @@
-// The address and signals: `#/PAGE?NAME=VALUE&...`. Everything that a page shows is in it, so a
-// link shows the same elsewhere. Pages read `params` and write with `setParams`.
+// The address and signals: `#/PAGE?NAME=VALUE&...`. What a page is asked for is in it, so a link
+// shows the same elsewhere. Pages read `params` and write with `setParams`.
 
 import { computed, signal } from '@preact/signals';
 

@@ -1,5 +1,4 @@
-// Dark or light: the system's, or the user's choice, which is kept. Also the clock that times are
-// shown in, and the colours of series.
+// Dark or light: the system's, or the user's choice, which is kept; and the colours of series.
 
 import { computed, effect, signal } from '@preact/signals';
 import { stored } from './stored';
