@@ -269,3 +269,14 @@ test('lengths read as they are chosen', async () => {
     assert.equal(parameters(page).get('range'), length);
   }
 });
+
+test('where steps are too far apart for the samples, the page says what to ask', async () => {
+  // An hour beside the steps of 12 h.
+  await server.write([`sparse v=1 ${START + 3_600_000}`]);
+  const [from, to] = [-45, 45].map((days) => START + days * 86_400_000);
+  const page = await browser.open(query(server, { q: 'sparse_v', from, to, step: '12h' }));
+  await page.getByText('The steps of 12h are farther apart than the 5m that a sample counts for').waitFor();
+  assert.equal(await page.locator('.notice code').textContent(), 'last_over_time(x[12h])');
+  await page.goto(query(server, { q: 'last_over_time(sparse_v[12h])', from, to, step: '12h' }));
+  await becomes(() => legend(page), ['sparse_v'], page);
+});

@@ -21,6 +21,7 @@ function ask<T>(path: string, parameters: Parameters, nothing: T): Promise<T> {
     if (!outcome.ok) kept.delete(key);
     return outcome.ok ? outcome.data : nothing;
   });
+  for (const [old, { until_ms }] of kept) if (until_ms <= Date.now()) kept.delete(old);
   kept.set(key, { until_ms: Date.now() + KEPT_MS, answer });
   return answer;
 }

@@ -19,6 +19,7 @@ import { KeptMenus } from './kept';
 import { isEmpty } from './lines';
 import { Rows } from './rows';
 import { answers, cancel, isRunning, leave, run, runAll } from './run';
+import { Sparse } from './sparse';
 import { asked, look, refresh_ms, toggleLook, view, type View } from './state';
 import { Json, Samples } from './tables';
 import './query.css';
@@ -73,6 +74,7 @@ function Nothing() {
     <Empty title="No samples">
       {now?.isRange && <p>Nothing matches between {secondText(now.span.from_ms)} and {secondText(now.span.to_ms)}.</p>}
       {now && !now.isRange && <p>Nothing matches at {secondText(now.span.to_ms)}, the end of the range.</p>}
+      <Sparse />
       <button type="button" onClick={() => void showStored()}>Show all the time that has samples</button>
     </Empty>
   );

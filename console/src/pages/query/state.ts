@@ -79,6 +79,8 @@ export const width_px = signal(1000);
 
 const STEPS_MS = [1, 5, 10, 50, 100, 250, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
   900_000, 1_800_000, 3_600_000, 7_200_000, 10_800_000, 21_600_000, 43_200_000, 86_400_000];
+/** How long a sample counts after its time, in PromQL. */
+export const LOOKBACK_MS = 300_000;
 /** Steps of an answer that the server allows. */
 const STEPS_MAX = 10_900;
 
@@ -90,7 +92,7 @@ export function automaticStep(span: Span): number {
 
 /**
  * The step, and the span on whole steps, so that a chart that goes on does not tremble. Up to now
- * means up to the step after it: the newest sample is in it.
+ * means up to the step after it, which has the newest sample if that is not older than LOOKBACK_MS there.
  */
 export function grid(): { step_ms: number; span: Span; start_ms: number; end_ms: number } {
   const span = spanOf(range.peek());
