@@ -106,3 +106,42 @@ test('a query without answer does not hold the others at its time', async () => 
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await becomes(async () => (await legend(page)).length, 2, page);
 });
+
+/** A page whose clock the test moves; what it asks is counted. */
+async function openTimed(address, path = '') {
+  const context = await browser.chromium.newContext();
+  await context.clock.install();
+  const held = path ? await hold(context, path) : null;
+  let asked = 0;
+  context.on('request', (request) => { if (/v1\/(query|status)/.test(request.url())) asked++; });
+  const page = await browser.openIn(context, address);
+  return {
+    page, held, asked: () => asked,
+    /** What timers of this time ask is sent when this returns. */
+    async pass(ms) {
+      await page.clock.runFor(ms);
+      await page.evaluate(() => fetch('-/ready').then((answer) => answer.text()));
+    },
+  };
+}
+
+test('a refresh waits for the answer', async () => {
+  for (const [path, address] of [
+    ['status/series/samples', at(server, 'series', { key: 'room_temp', range: '1h', refresh: '1s' })],
+    ['query', query(server, { q: 'vector(1)', view: 'table', refresh: '1s' })],
+    ['status/lateness', at(server, 'late', { refresh: '1s' })],
+    ['status/server', at(server, 'server', { refresh: '1s' })],
+  ]) {
+    const { page, held, asked, pass } = await openTimed(address, path);
+    await becomes(() => held.count(), 1, page);
+    for (let turn = 0; turn < 5; turn++) await pass(2000);
+    assert.equal(held.count(), 1, path);
+    const before = asked();
+    await held.letGo();
+    await becomes(async () => {
+      await pass(1000);
+      return asked() > before + 1;
+    }, true, page);
+    await page.context().close();
+  }
+});

@@ -1,7 +1,6 @@
 // The Query page: PromQL over a time range, as a chart, a table or JSON.
 
-import { useEffect } from 'preact/hooks';
-import { useRuns } from '../../ask';
+import { isRefused, useRefresh, useRuns } from '../../ask';
 import { Busy, Empty } from '../../components/notice';
 import { showStored } from '../../components/span';
 import { StepInput } from '../../components/step';
@@ -29,15 +28,6 @@ const REFRESHES = ['5s', '10s', '30s', '1m', '5m'];
 function request(): string {
   const { value } = params;
   return JSON.stringify(['q', 'off', 'step', 'range', 'from', 'to'].map((name) => value.getAll(name)).concat([[String(view.value === 'table')]]));
-}
-
-function useRefresh() {
-  const every = refresh_ms.value;
-  useEffect(() => {
-    if (every === null) return;
-    const timer = setInterval(() => { if (!document.hidden && !isRunning.peek()) void runAll(); }, Math.max(1000, every));
-    return () => clearInterval(timer);
-  }, [every]);
 }
 
 function Bar() {
@@ -107,7 +97,8 @@ function Tabs() {
 
 export function QueryPage() {
   useRuns('query', request, () => void runAll(), leave);
-  useRefresh();
+  const isFutile = answers.value.every((answer) => answer === null || isRefused(answer.failure));
+  useRefresh(isFutile ? null : refresh_ms.value, isRunning.value, () => void runAll());
   return (
     <div class="page">
       <h1 class="hidden">Query</h1>

@@ -1,7 +1,7 @@
 // One series.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Answered } from '../../ask';
+import { isRefused, useRefresh, type Answered } from '../../ask';
 import { session, type Failure } from '../../api';
 import { exportSamples, type Format } from '../../components/export';
 import { Menu } from '../../components/menu';
@@ -52,17 +52,6 @@ function useSelector({ key, metric }: Series): { selector: string | null; isKnow
   return state;
 }
 
-/** Counts turns, one after each `every_ms` in sight. */
-function useTurns(every_ms: number | null): [number, () => void] {
-  const [turn, setTurn] = useState(0);
-  useEffect(() => {
-    if (every_ms === null) return;
-    const timer = setInterval(() => { if (!document.hidden) setTurn((turn) => turn + 1); }, Math.max(1000, every_ms));
-    return () => clearInterval(timer);
-  }, [every_ms]);
-  return [turn, () => setTurn((turn) => turn + 1)];
-}
-
 function Downloads({ selector, span }: { selector: string | null; span: Span }) {
   const [failure, setFailure] = useState<Failure | null>(null);
   const item = (format: Format, label: string, close: () => void) => (
@@ -110,7 +99,8 @@ function NoSamples({ series }: { series: Series }) {
 export function One({ answered }: { answered: Answered<Series> & { data: Series } }) {
   const { data: series, failure, again } = answered;
   useFirstRange(series);
-  const [turn, next] = useTurns(parseDuration(params.value.get('refresh') ?? ''));
+  const [turn, setTurn] = useState(0);
+  const next = () => setTurn((turn) => turn + 1);
   const asked = useMemo(() => spanOf(range.value), [range.value, turn]);
   const samples = useSamples(series.key, asked.from_ms / 1000, asked);
   const { selector, isKnown } = useSelector(series);
@@ -122,6 +112,8 @@ export function One({ answered }: { answered: Answered<Series> & { data: Series 
   const summarized = useSummary(isLong ? selector : null, span, samples.data);
   const isSummarized = isLong && summarized.span === span;
   const isWaiting = isLong && !isSummarized && !summarized.failure && (selector !== null || !isKnown);
+  const isRunning = samples.isRunning || isWaiting;
+  useRefresh(isRefused(samples.failure) ? null : parseDuration(params.value.get('refresh') ?? ''), isRunning, next);
   // It stays while the next is under way.
   const drawn = useRef<Drawn | null>(null);
   if (samples.data && !isWaiting) drawn.current = { span, samples: samples.data.samples, summary: isSummarized ? summarized.summary : null };
@@ -131,7 +123,7 @@ export function One({ answered }: { answered: Answered<Series> & { data: Series 
       <Bar series={series} selector={selector} span={asked} again={next} />
       {[failure, samples.failure, isLong ? summarized.failure : null].map((one, at) => one && <ErrorBox key={at} failure={one} retry={next} />)}
       <section class="card graph-of" aria-label="Graph">
-        <Busy on={samples.isRunning || isWaiting} />
+        <Busy on={isRunning} />
         {isEmpty && <NoSamples series={series} />}
         {drawn.current && !isEmpty && <Graph {...drawn.current} />}
         {isLong && !isWaiting && !isSummarized && (
