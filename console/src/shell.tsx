@@ -14,12 +14,9 @@ const NEXT: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'syst
 function Tools() {
   return (
     <div class="tools">
-      {user.value !== null && (
-        <button type="button" class="quiet" onClick={logout} title="Forget the password">Log out {user.value}</button>
-      )}
-      {user.value === null && (
-        <button type="button" class="quiet" onClick={() => { loginNeeded.value = ''; }}>Log in</button>
-      )}
+      {user.value === null
+        ? <button type="button" class="quiet" onClick={() => { loginNeeded.value = ''; }}>Log in</button>
+        : <button type="button" class="quiet" onClick={logout} title="Forget the password">Log out {user.value}</button>}
       <button type="button" class="quiet" onClick={() => { zone.value = zone.value === 'utc' ? 'local' : 'utc'; }}
         title="The clock that times are shown in">Times: {zone.value === 'utc' ? 'UTC' : 'local'}</button>
       <button type="button" class="quiet" onClick={() => { theme.value = NEXT[theme.value]; }}

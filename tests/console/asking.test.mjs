@@ -145,3 +145,85 @@ test('a refresh waits for the answer', async () => {
     await page.context().close();
   }
 });
+
+test('who does not log in is not asked again by refreshes', async () => {
+  for (const address of [
+    query(locked, { ...SPAN, q: 'room_temp', refresh: '1s' }),
+    at(locked, 'late', { refresh: '1s' }),
+    at(locked, 'series', { key: 'room_temp', ...SPAN, refresh: '1s' }),
+    at(locked, 'server', { refresh: '1s' }),
+  ]) {
+    const { page, asked, pass } = await openTimed(address);
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await becomes(() => page.locator('.error[role=alert]').count().then((count) => count > 0), true, page);
+    await pass(5000); // a refresh at most
+    const before = asked();
+    for (let turn = 0; turn < 5; turn++) await pass(2000);
+    assert.deepEqual([asked(), await dialog.count()], [before, 0], address);
+    await page.getByRole('button', { name: 'Log in' }).first().click();
+    await logIn(page);
+    await page.getByRole('button', { name: 'Log out default' }).waitFor();
+    await becomes(() => page.locator('.error[role=alert]').count(), 0, page);
+    await becomes(async () => {
+      await pass(1000);
+      return asked() > before + 5;
+    }, true, page);
+    await page.context().close();
+  }
+});
+
+test('a refusal of before the login, or of before its Cancel, asks for no other', async () => {
+  const page = await browser.open(`${locked.address}#/query`);
+  const dialog = page.getByRole('dialog');
+  let held = await hold(page, 'label/__name__/values');
+  const type = async () => {
+    await page.getByLabel('Query A').locator('.cm-content').click();
+    await page.keyboard.type('room');
+    await becomes(() => held.count(), 1, page);
+    await page.getByRole('button', { name: 'Log in' }).click();
+  };
+  const refused = async () => {
+    const answer = page.waitForResponse((response) => response.url().includes('__name__'));
+    await held.letGo();
+    assert.equal((await answer).status(), 401);
+    await page.evaluate(() => fetch('-/ready').then((ready) => ready.text()));
+    assert.equal(await dialog.count(), 0);
+  };
+  await type();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await refused();
+  await page.reload();
+  held = await hold(page, 'label/__name__/values');
+  await type();
+  await logIn(page);
+  await page.getByRole('button', { name: 'Log out default' }).waitFor();
+  await refused();
+});
+
+test('only a password that the server accepts logs in', async () => {
+  const page = await browser.open(`${locked.address}#/late`);
+  const dialog = page.getByRole('dialog');
+  await dialog.waitFor();
+  await page.route('**/api/v1/labels*', (route) => route.abort());
+  await logIn(page, 'nonsense');
+  await dialog.getByText('the server does not answer').waitFor();
+  await page.unroute('**/api/v1/labels*');
+  const held = await hold(page, 'labels');
+  await logIn(page, 'sesame');
+  await becomes(() => held.count(), 1, page);
+  const ended = page.waitForEvent('requestfailed');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await ended;
+  await held.letGo();
+  assert.equal(await page.getByRole('button', { name: /^Log out/ }).count(), 0);
+  await becomes(() => dialog.count(), 0, page);
+});
+
+test('the focus is where it was before the login', async () => {
+  const page = await browser.open(query(server, SPAN));
+  const focused = () => page.evaluate(() => document.activeElement.textContent);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await logIn(page);
+  await becomes(focused, 'Log out default', page);
+});
