@@ -56,6 +56,9 @@ export function declineLogin(): void {
   loginNeeded.value = null;
 }
 
+/** A browser's own login must not outlive Log out. With TLS it stays: without it no client certificate is shown. */
+const OWN: RequestCredentials = location.protocol === 'http:' ? 'omit' : 'same-origin';
+
 function headers(credentials: Credentials | null): Headers {
   // The server sends no challenge to such requests, so that the browser shows no dialog of its own.
   const made = new Headers({ 'X-Latewood-Console': '1' });
@@ -93,7 +96,7 @@ export async function send(path: string, parameters: Parameters = {}, options: O
   const asked = session.peek();
   const url = method === 'GET' && query.size > 0 ? `${path}?${query}` : path;
   try {
-    const answer = await fetch(url, { method, headers: headers(as), body: method === 'POST' ? query : undefined, signal, cache: 'no-store' });
+    const answer = await fetch(url, { method, headers: headers(as), body: method === 'POST' ? query : undefined, signal, cache: 'no-store', credentials: OWN });
     reachable.value = true;
     const failure = answer.ok ? null : await refused(answer);
     // What was asked before a login, or is no longer wanted, needs none.

@@ -227,3 +227,44 @@ test('the focus is where it was before the login', async () => {
   await logIn(page);
   await becomes(focused, 'Log out default', page);
 });
+
+test('a login that the browser keeps by itself is not used', async () => {
+  const context = await browser.chromium.newContext({ httpCredentials: { username: 'default', password: 'sesame' } });
+  const page = await browser.openIn(context, `${locked.address}api/v1/labels`);
+  await page.getByText('"success"').waitFor();
+  await page.goto(query(locked, { ...SPAN, q: 'room_temp' }));
+  await page.getByRole('dialog').waitFor();
+});
+
+test('what cannot be done says why', async () => {
+  const page = await browser.open(query(server, { q: 'room_temp', range: '5m' }));
+  const refuse = (path) => page.route(`**/api/v1/${path}*`, (route) => route.fulfill({ status: 403, json: { status: 'error', errorType: 'forbidden', error: `no ${path} for you` } }));
+  await refuse('status/tsdb');
+  await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
+  await page.getByRole('alert').getByText('no status/tsdb for you').waitFor();
+  await refuse('format_query');
+  await page.getByRole('button', { name: 'Format (A)' }).click();
+  await page.getByRole('alert').getByText('no format_query for you').waitFor();
+  await page.unrouteAll();
+  await page.getByLabel('Query A').locator('.cm-content').click();
+  await page.keyboard.type(' ');
+  await becomes(() => said(page), [], page);
+  await page.goto(at(server, 'explain', { q: 'room_temp', range: '5m' }));
+  await refuse('status/tsdb');
+  await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
+  await page.getByRole('alert').getByText('no status/tsdb for you').waitFor();
+});
+
+test('the time of one sample alone is shown, and none where there is none', async () => {
+  const other = await Server.begin('--wal', 'off');
+  try {
+    const page = await browser.open(query(other, { q: 'room_temp', range: '5m' }));
+    await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
+    await page.getByRole('alert').getByText('the server has no samples').waitFor();
+    await other.write([`room temp=1 ${START}`]);
+    await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
+    await becomes(() => legend(page), ['room_temp'], page);
+  } finally {
+    await other.end();
+  }
+});

@@ -2,7 +2,7 @@
 
 import { isRefused, useRefresh, useRuns } from '../../ask';
 import { Busy, Empty } from '../../components/notice';
-import { showStored } from '../../components/span';
+import { ShowStored } from '../../components/showstored';
 import { StepInput } from '../../components/step';
 import { TimePicker } from '../../components/timepicker';
 import { secondText } from '../../clock';
@@ -67,7 +67,7 @@ function Nothing() {
     <Empty title="No samples">
       {now?.isRange && <p>Nothing matches between {secondText(now.span.from_ms)} and {secondText(now.span.to_ms)}.</p>}
       {now && !now.isRange && <p>Nothing matches at {secondText(now.span.to_ms)}, the end of the range.</p>}
-      <button type="button" onClick={() => void showStored()}>Show all the time that has samples</button>
+      <ShowStored />
     </Empty>
   );
 }
