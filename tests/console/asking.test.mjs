@@ -268,3 +268,45 @@ test('the time of one sample alone is shown, and none where there is none', asyn
     await other.end();
   }
 });
+
+test('a selector that the server does not check is not said to be missing', async () => {
+  const context = await browser.chromium.newContext();
+  await context.route('**/api/v1/status/series?match*', (route) => route.fulfill({ status: 503, json: { status: 'error', errorType: 'unavailable', error: 'too many requests' } }));
+  const page = await browser.openIn(context, at(server, 'series', { key: 'room_temp', ...SPAN }));
+  await page.getByRole('alert').getByText('too many requests').waitFor();
+  await page.getByText('Query and Download need one').waitFor();
+  await context.unrouteAll();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByRole('link', { name: 'Query', exact: true }).last().waitFor();
+  await becomes(() => page.getByRole('alert').count(), 0, page);
+});
+
+test('an export is cancelled by a button, and by leaving the page', async () => {
+  for (const address of [query(server, { ...SPAN, q: 'room_temp' }), at(server, 'series', { key: 'room_temp', ...SPAN })]) {
+    const page = await browser.open(address);
+    const held = await hold(page, 'export');
+    const running = page.locator('[role=status]', { hasText: 'Exporting' });
+    const begin = async () => {
+      await page.getByRole('button', { name: 'Download' }).click();
+      await page.locator('.panel button', { hasText: /^(Samples as )?Arrow/ }).click();
+      await running.waitFor();
+    };
+    const ended = async (act) => {
+      const failed = page.waitForEvent('requestfailed', (request) => request.url().includes('export'));
+      await act();
+      await failed;
+    };
+    await begin();
+    await ended(() => page.getByRole('button', { name: 'Cancel export' }).click());
+    await becomes(() => running.count(), 0, page);
+    assert.equal(await page.getByRole('alert').count(), 0);
+    await begin();
+    await ended(() => page.getByRole('link', { name: 'Late', exact: true }).click());
+    await page.goBack();
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await logIn(page);
+    await begin();
+    await ended(() => page.getByRole('button', { name: /^Log out/ }).click());
+    await held.letGo();
+  }
+});
