@@ -123,3 +123,25 @@ test('a narrow screen has no sideways scrolling', () =>
     await page.locator('.legend .name').first().waitFor();
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
   }));
+
+test('a second tab keeps what the first one saved, and nonsense that is kept is none', () =>
+  using(['--wal', 'off'], async (server) => {
+    const context = await browser.chromium.newContext();
+    await context.addInitScript(() => { if (!localStorage.getItem('latewood.history')) localStorage.setItem('latewood.history', '{"text":7}'); });
+    const address = query(server, { q: 'vector(1)', range: '5m' });
+    const tabs = [await browser.openIn(context, address), await browser.openIn(context, address)];
+    const save = async (page, name) => {
+      await page.getByRole('button', { name: 'Saved' }).click();
+      await page.getByPlaceholder('Name for what is shown').fill(name);
+      await page.keyboard.press('Enter');
+      await page.locator('.panel .list button', { hasText: name }).waitFor();
+    };
+    await save(tabs[0], 'first');
+    await save(tabs[1], 'second');
+    const names = () => tabs[1].evaluate(() => JSON.parse(localStorage.getItem('latewood.saved')).map(({ name }) => name));
+    await becomes(names, ['first', 'second'], tabs[1]);
+    await becomes(async () => (await texts(tabs[0], '.panel .list button')).filter(Boolean), ['first', 'second'], tabs[0]);
+    await tabs[1].getByRole('button', { name: 'Run', exact: true }).click();
+    await tabs[1].getByRole('button', { name: 'History' }).click();
+    await becomes(() => texts(tabs[1], '.panel code'), ['vector(1)'], tabs[1]);
+  }));
