@@ -145,3 +145,17 @@ test('a second tab keeps what the first one saved, and nonsense that is kept is 
     await tabs[1].getByRole('button', { name: 'History' }).click();
     await becomes(() => texts(tabs[1], '.panel code'), ['vector(1)'], tabs[1]);
   }));
+
+test('g waits a second for its letter', () =>
+  using(['--wal', 'off'], async (server) => {
+    const page = await browser.open(server.address);
+    await page.getByText('No query yet').waitFor();
+    await page.clock.install();
+    await page.keyboard.press('g');
+    await page.clock.runFor(1000);
+    await page.keyboard.press('l');
+    assert.equal(await page.evaluate(() => location.hash), '');
+    await page.keyboard.press('g');
+    await page.keyboard.press('l');
+    assert.equal(await page.evaluate(() => location.hash), '#/late');
+  }));
