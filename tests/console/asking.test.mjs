@@ -64,6 +64,7 @@ test('after logging out, nothing of the user is shown', async () => {
   await leave();
   await becomes(() => legend(page), [], page);
   await page.goto(at(locked, 'explain', { ...SPAN, q: 'room_temp + 1' }));
+  await page.getByRole('button', { name: 'Log in' }).click();
   await logIn(page);
   await becomes(() => nodes(page), 3, page);
   await leave();
