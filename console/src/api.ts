@@ -17,7 +17,7 @@ export type Outcome<T> =
   | { ok: true; data: T; warnings: string[]; infos: string[]; took_ms: number }
   | ({ ok: false } & Failure);
 
-interface Credentials {
+export interface Credentials {
   user: string;
   password: string;
 }
@@ -32,6 +32,8 @@ export const loginNeeded = signal<string | null>(null);
 export const reachable = signal(true);
 
 let credentials: Credentials | null = null;
+/** The session in which the user goes on without a login; the error says what is missing. */
+let declined = -1;
 
 /** Uses these from now on. */
 export function login(given: Credentials): void {
@@ -47,6 +49,15 @@ export function logout(): void {
   user.value = null;
   session.value++;
 }
+
+/** Goes on without a login. */
+export function declineLogin(): void {
+  declined = session.peek();
+  loginNeeded.value = null;
+}
+
+/** A browser's own login must not outlive Log out. With TLS it stays: without it no client certificate is shown. */
+const OWN: RequestCredentials = location.protocol === 'http:' ? 'omit' : 'same-origin';
 
 function headers(credentials: Credentials | null): Headers {
   // The server sends no challenge to such requests, so that the browser shows no dialog of its own.
@@ -82,12 +93,15 @@ export interface Options {
 export async function send(path: string, parameters: Parameters = {}, options: Options = {}): Promise<Response | Failure> {
   const { method = 'GET', signal, as = credentials } = options;
   const query = form(parameters);
+  const asked = session.peek();
   const url = method === 'GET' && query.size > 0 ? `${path}?${query}` : path;
   try {
-    const answer = await fetch(url, { method, headers: headers(as), body: method === 'POST' ? query : undefined, signal, cache: 'no-store' });
+    const answer = await fetch(url, { method, headers: headers(as), body: method === 'POST' ? query : undefined, signal, cache: 'no-store', credentials: OWN });
     reachable.value = true;
     const failure = answer.ok ? null : await refused(answer);
-    if (failure?.status === 401 && !options.as) loginNeeded.value = failure.text;
+    // What was asked before a login, or is no longer wanted, needs none.
+    const isCurrent = asked === session.peek() && asked !== declined && !signal?.aborted;
+    if (failure?.status === 401 && !options.as && isCurrent) loginNeeded.value = failure.text;
     return failure ?? answer;
   } catch (error) {
     if (signal?.aborted) return { status: 0, kind: 'aborted', text: 'cancelled' };

@@ -23,6 +23,32 @@ type State<T> = Omit<Answered<T>, 'again'>;
 
 const NOTHING = { data: null, at_ms: 0, failure: null, isRunning: true };
 
+/** Whether asking the same again is no help: the question is wrong, or who asks may not. */
+export function isRefused(failure: Failure | null | undefined): boolean {
+  return failure != null && [400, 401, 403, 404].includes(failure.status);
+}
+
+/** Asks again `every_ms` after each answer, null never; what fell into the time out of sight is made up for once. */
+export function useRefresh(every_ms: number | null, isRunning: boolean, again: () => void): void {
+  const latest = useRef(again);
+  latest.current = again;
+  useEffect(() => {
+    if (every_ms === null || isRunning) return;
+    let isDue = false;
+    const turn = () => {
+      isDue = document.hidden;
+      if (!isDue) latest.current();
+    };
+    const seen = () => { if (isDue) turn(); };
+    const timer = setInterval(turn, Math.max(1000, every_ms));
+    document.addEventListener('visibilitychange', seen);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', seen);
+    };
+  }, [every_ms, isRunning]);
+}
+
 /** Asks `path`; again `every_ms` after each answer, if given. */
 export function useAnswer<T>(path: string, parameters: Parameters, every_ms?: number): Answered<T> {
   return useAsked((signal) => api<T>(path, parameters, { signal }), JSON.stringify([path, parameters]), every_ms);
@@ -37,11 +63,9 @@ export function useAsked<T>(question: (signal: AbortSignal) => Promise<Outcome<T
   useEffect(() => () => setState(NOTHING), [login]);
   useEffect(() => {
     const abort = new AbortController();
-    let timer = 0;
     let isAsking = false;
     ask.current = async () => {
       if (isAsking) return;
-      clearTimeout(timer);
       isAsking = true;
       setState((state) => ({ ...state, isRunning: true }));
       const outcome = await question(abort.signal);
@@ -50,25 +74,13 @@ export function useAsked<T>(question: (signal: AbortSignal) => Promise<Outcome<T
       setState((state) => (outcome.ok
         ? { data: outcome.data, at_ms: Date.now(), failure: null, isRunning: false }
         : { ...state, failure: outcome, isRunning: false }));
-      // Who may not ask is not helped by asking again.
-      const isRefused = !outcome.ok && outcome.status >= 400 && outcome.status < 500;
-      if (every_ms !== undefined && !isRefused) timer = setTimeout(refresh, every_ms);
     };
-    const refresh = () => {
-      timer = 0;
-      if (!document.hidden) ask.current();
-    };
-    // A refresh that fell into the time out of sight is made up for.
-    const seen = () => { if (every_ms !== undefined && timer === 0) refresh(); };
-    document.addEventListener('visibilitychange', seen);
     ask.current();
-    return () => {
-      abort.abort();
-      clearTimeout(timer);
-      document.removeEventListener('visibilitychange', seen);
-    };
-  }, [login, about, every_ms]);
-  return { ...state, again: useCallback(() => ask.current(), []) };
+    return () => abort.abort();
+  }, [login, about]);
+  const again = useCallback(() => ask.current(), []);
+  useRefresh(isRefused(state.failure) ? null : every_ms ?? null, state.isRunning, again);
+  return { ...state, again };
 }
 
 /** Runs what the address of the page `name` asks for: now, and when `request` or the login changes. */

@@ -2,13 +2,15 @@
 // needs a login, and kept in memory only.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { login, loginNeeded, send } from './api';
+import { declineLogin, login, loginNeeded, send, type Credentials } from './api';
 
 export function Login() {
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState(loginNeeded.peek() ?? '');
   const [isBusy, setBusy] = useState(false);
   const password = useRef<HTMLInputElement>(null);
+  const check = useRef(new AbortController());
+  const accepted = useRef<Credentials | null>(null);
   useEffect(() => {
     dialog.current?.showModal();
     password.current?.focus();
@@ -18,13 +20,23 @@ export function Login() {
     const fields = new FormData(event.target as HTMLFormElement);
     setBusy(true);
     const checked = { user: String(fields.get('user')), password: String(fields.get('password')) };
-    const answer = await send('api/v1/labels', { limit: 1 }, { as: checked });
+    const { signal } = check.current;
+    const answer = await send('api/v1/labels', { limit: 1 }, { as: checked, signal });
+    if (signal.aborted) return;
     setBusy(false);
-    if (answer instanceof Response || answer.status !== 401) login(checked);
-    else setText(answer.text);
+    // Who may not ask for labels is known all the same.
+    if (!(answer instanceof Response) && answer.status !== 403) return setText(answer.text);
+    accepted.current = checked;
+    dialog.current?.close();
+  };
+  // The focus is back where it was before anything else changes.
+  const close = () => {
+    check.current.abort();
+    if (accepted.current) login(accepted.current);
+    else declineLogin();
   };
   return (
-    <dialog ref={dialog} class="login" aria-labelledby="login-title" onClose={() => { loginNeeded.value = null; }}>
+    <dialog ref={dialog} class="login" aria-labelledby="login-title" onClose={close}>
       <form onSubmit={submit}>
         <h2 id="login-title">Log in</h2>
         <p>A user of this server's access control list. The password stays in this page's memory.</p>

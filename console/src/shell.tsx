@@ -15,12 +15,9 @@ const NEXT: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'syst
 function Tools() {
   return (
     <div class="tools">
-      {user.value !== null && (
-        <button type="button" class="quiet" onClick={logout} title="Forget the password">Log out {user.value}</button>
-      )}
-      {user.value === null && (
-        <button type="button" class="quiet" onClick={() => { loginNeeded.value = ''; }}>Log in</button>
-      )}
+      {user.value === null
+        ? <button type="button" class="quiet" onClick={() => { loginNeeded.value = ''; }}>Log in</button>
+        : <button type="button" class="quiet" onClick={logout} title="Forget the password">Log out {user.value}</button>}
       <button type="button" class="quiet" onClick={() => { zone.value = zone.value === 'utc' ? 'local' : 'utc'; }}
         title="The clock that times are shown in">Times: {zone.value === 'utc' ? 'UTC' : 'local'}</button>
       <button type="button" class="quiet" onClick={() => { theme.value = NEXT[theme.value]; }}
@@ -34,16 +31,20 @@ function current(): Page {
   return PAGES.find((one) => one.name === page.value) ?? PAGES[0]!;
 }
 
+/** The longest time between `g` and a letter. */
+const PAIR_MS = 1000;
+
 /** `g` and a letter go to a page, unless somebody is typing. */
 function useKeys() {
   useEffect(() => {
-    let isPending = false;
+    let begun_ms = -Infinity;
     const pressed = (event: KeyboardEvent) => {
       const target = event.composedPath()[0];
       const isTyping = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
       if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-      const to = isPending ? PAGES.find((one) => one.key === event.key) : undefined;
-      isPending = event.key === 'g';
+      const now_ms = performance.now();
+      const to = now_ms - begun_ms < PAIR_MS ? PAGES.find((one) => one.key === event.key) : undefined;
+      begun_ms = event.key === 'g' ? now_ms : -Infinity;
       if (to) location.hash = href(to.name);
     };
     addEventListener('keydown', pressed);

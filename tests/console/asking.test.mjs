@@ -64,6 +64,7 @@ test('after logging out, nothing of the user is shown', async () => {
   await leave();
   await becomes(() => legend(page), [], page);
   await page.goto(at(locked, 'explain', { ...SPAN, q: 'room_temp + 1' }));
+  await page.getByRole('button', { name: 'Log in' }).click();
   await logIn(page);
   await becomes(() => nodes(page), 3, page);
   await leave();
@@ -105,4 +106,208 @@ test('a query without answer does not hold the others at its time', async () => 
   await page.unroute('**/api/v1/query_range', fail);
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await becomes(async () => (await legend(page)).length, 2, page);
+});
+
+/** A page whose clock the test moves; what it asks is counted. */
+async function openTimed(address, path = '') {
+  const context = await browser.chromium.newContext();
+  await context.clock.install();
+  const held = path ? await hold(context, path) : null;
+  let asked = 0;
+  context.on('request', (request) => { if (/v1\/(query|status)/.test(request.url())) asked++; });
+  const page = await browser.openIn(context, address);
+  return {
+    page, held, asked: () => asked,
+    /** What timers of this time ask is sent when this returns. */
+    async pass(ms) {
+      await page.clock.runFor(ms);
+      await page.evaluate(() => fetch('-/ready').then((answer) => answer.text()));
+    },
+  };
+}
+
+test('a refresh waits for the answer', async () => {
+  for (const [path, address] of [
+    ['status/series/samples', at(server, 'series', { key: 'room_temp', range: '1h', refresh: '1s' })],
+    ['query', query(server, { q: 'vector(1)', view: 'table', refresh: '1s' })],
+    ['status/lateness', at(server, 'late', { refresh: '1s' })],
+    ['status/server', at(server, 'server', { refresh: '1s' })],
+  ]) {
+    const { page, held, asked, pass } = await openTimed(address, path);
+    await becomes(() => held.count(), 1, page);
+    for (let turn = 0; turn < 5; turn++) await pass(2000);
+    assert.equal(held.count(), 1, path);
+    const before = asked();
+    await held.letGo();
+    await becomes(async () => {
+      await pass(1000);
+      return asked() > before + 1;
+    }, true, page);
+    await page.context().close();
+  }
+});
+
+test('who does not log in is not asked again by refreshes', async () => {
+  for (const address of [
+    query(locked, { ...SPAN, q: 'room_temp', refresh: '1s' }),
+    at(locked, 'late', { refresh: '1s' }),
+    at(locked, 'series', { key: 'room_temp', ...SPAN, refresh: '1s' }),
+    at(locked, 'server', { refresh: '1s' }),
+  ]) {
+    const { page, asked, pass } = await openTimed(address);
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await becomes(() => page.locator('.error[role=alert]').count().then((count) => count > 0), true, page);
+    await pass(5000); // a refresh at most
+    const before = asked();
+    for (let turn = 0; turn < 5; turn++) await pass(2000);
+    assert.deepEqual([asked(), await dialog.count()], [before, 0], address);
+    await page.getByRole('button', { name: 'Log in' }).first().click();
+    await logIn(page);
+    await page.getByRole('button', { name: 'Log out default' }).waitFor();
+    await becomes(() => page.locator('.error[role=alert]').count(), 0, page);
+    await becomes(async () => {
+      await pass(1000);
+      return asked() > before + 5;
+    }, true, page);
+    await page.context().close();
+  }
+});
+
+test('a refusal of before the login, or of before its Cancel, asks for no other', async () => {
+  const page = await browser.open(`${locked.address}#/query`);
+  const dialog = page.getByRole('dialog');
+  let held = await hold(page, 'label/__name__/values');
+  const type = async () => {
+    await page.getByLabel('Query A').locator('.cm-content').click();
+    await page.keyboard.type('room');
+    await becomes(() => held.count(), 1, page);
+    await page.getByRole('button', { name: 'Log in' }).click();
+  };
+  const refused = async () => {
+    const answer = page.waitForResponse((response) => response.url().includes('__name__'));
+    await held.letGo();
+    assert.equal((await answer).status(), 401);
+    await page.evaluate(() => fetch('-/ready').then((ready) => ready.text()));
+    assert.equal(await dialog.count(), 0);
+  };
+  await type();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await refused();
+  await page.reload();
+  held = await hold(page, 'label/__name__/values');
+  await type();
+  await logIn(page);
+  await page.getByRole('button', { name: 'Log out default' }).waitFor();
+  await refused();
+});
+
+test('only a password that the server accepts logs in', async () => {
+  const page = await browser.open(`${locked.address}#/late`);
+  const dialog = page.getByRole('dialog');
+  await dialog.waitFor();
+  await page.route('**/api/v1/labels*', (route) => route.abort());
+  await logIn(page, 'nonsense');
+  await dialog.getByText('the server does not answer').waitFor();
+  await page.unroute('**/api/v1/labels*');
+  const held = await hold(page, 'labels');
+  await logIn(page, 'sesame');
+  await becomes(() => held.count(), 1, page);
+  const ended = page.waitForEvent('requestfailed');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await ended;
+  await held.letGo();
+  assert.equal(await page.getByRole('button', { name: /^Log out/ }).count(), 0);
+  await becomes(() => dialog.count(), 0, page);
+});
+
+test('the focus is where it was before the login', async () => {
+  const page = await browser.open(query(server, SPAN));
+  const focused = () => page.evaluate(() => document.activeElement.textContent);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await logIn(page);
+  await becomes(focused, 'Log out default', page);
+});
+
+test('a login that the browser keeps by itself is not used', async () => {
+  const context = await browser.chromium.newContext({ httpCredentials: { username: 'default', password: 'sesame' } });
+  const page = await browser.openIn(context, `${locked.address}api/v1/labels`);
+  await page.getByText('"success"').waitFor();
+  await page.goto(query(locked, { ...SPAN, q: 'room_temp' }));
+  await page.getByRole('dialog').waitFor();
+});
+
+test('what cannot be done says why', async () => {
+  const page = await browser.open(query(server, { q: 'room_temp', range: '5m' }));
+  const refuse = (path) => page.route(`**/api/v1/${path}*`, (route) => route.fulfill({ status: 403, json: { status: 'error', errorType: 'forbidden', error: `no ${path} for you` } }));
+  await refuse('status/tsdb');
+  await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
+  await page.getByRole('alert').getByText('no status/tsdb for you').waitFor();
+  await refuse('format_query');
+  await page.getByRole('button', { name: 'Format (A)' }).click();
+  await page.getByRole('alert').getByText('no format_query for you').waitFor();
+  await page.unrouteAll();
+  await page.getByLabel('Query A').locator('.cm-content').click();
+  await page.keyboard.type(' ');
+  await becomes(() => said(page), [], page);
+  await page.goto(at(server, 'explain', { q: 'room_temp', range: '5m' }));
+  await refuse('status/tsdb');
+  await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
+  await page.getByRole('alert').getByText('no status/tsdb for you').waitFor();
+});
+
+test('the time of one sample alone is shown, and none where there is none', async () => {
+  const other = await Server.begin('--wal', 'off');
+  try {
+    const page = await browser.open(query(other, { q: 'room_temp', range: '5m' }));
+    await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
+    await page.getByRole('alert').getByText('the server has no samples').waitFor();
+    await other.write([`room temp=1 ${START}`]);
+    await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
+    await becomes(() => legend(page), ['room_temp'], page);
+  } finally {
+    await other.end();
+  }
+});
+
+test('a selector that the server does not check is not said to be missing', async () => {
+  const context = await browser.chromium.newContext();
+  await context.route('**/api/v1/status/series?match*', (route) => route.fulfill({ status: 503, json: { status: 'error', errorType: 'unavailable', error: 'too many requests' } }));
+  const page = await browser.openIn(context, at(server, 'series', { key: 'room_temp', ...SPAN }));
+  await page.getByRole('alert').getByText('too many requests').waitFor();
+  await page.getByText('Query and Download need one').waitFor();
+  await context.unrouteAll();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByRole('link', { name: 'Query', exact: true }).last().waitFor();
+  await becomes(() => page.getByRole('alert').count(), 0, page);
+});
+
+test('an export is cancelled by a button, and by leaving the page', async () => {
+  for (const address of [query(server, { ...SPAN, q: 'room_temp' }), at(server, 'series', { key: 'room_temp', ...SPAN })]) {
+    const page = await browser.open(address);
+    const held = await hold(page, 'export');
+    const running = page.locator('[role=status]', { hasText: 'Exporting' });
+    const begin = async () => {
+      await page.getByRole('button', { name: 'Download' }).click();
+      await page.locator('.panel button', { hasText: /^(Samples as )?Arrow/ }).click();
+      await running.waitFor();
+    };
+    const ended = async (act) => {
+      const failed = page.waitForEvent('requestfailed', (request) => request.url().includes('export'));
+      await act();
+      await failed;
+    };
+    await begin();
+    await ended(() => page.getByRole('button', { name: 'Cancel export' }).click());
+    await becomes(() => running.count(), 0, page);
+    assert.equal(await page.getByRole('alert').count(), 0);
+    await begin();
+    await ended(() => page.getByRole('link', { name: 'Late', exact: true }).click());
+    await page.goBack();
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await logIn(page);
+    await begin();
+    await ended(() => page.getByRole('button', { name: /^Log out/ }).click());
+    await held.letGo();
+  }
 });

@@ -135,3 +135,39 @@ test('tabs are chosen with the arrow keys, and name what they show', () =>
       assert.equal(await page.locator('[role=tab][tabindex="0"][aria-controls]').count(), rows);
     }
   }));
+
+test('a second tab keeps what the first one saved, and nonsense that is kept is none', () =>
+  using(['--wal', 'off'], async (server) => {
+    const context = await browser.chromium.newContext();
+    await context.addInitScript(() => { if (!localStorage.getItem('latewood.history')) localStorage.setItem('latewood.history', '{"text":7}'); });
+    const address = query(server, { q: 'vector(1)', range: '5m' });
+    const tabs = [await browser.openIn(context, address), await browser.openIn(context, address)];
+    const save = async (page, name) => {
+      await page.getByRole('button', { name: 'Saved' }).click();
+      await page.getByPlaceholder('Name for what is shown').fill(name);
+      await page.keyboard.press('Enter');
+      await page.locator('.panel .list button', { hasText: name }).waitFor();
+    };
+    await save(tabs[0], 'first');
+    await save(tabs[1], 'second');
+    const names = () => tabs[1].evaluate(() => JSON.parse(localStorage.getItem('latewood.saved')).map(({ name }) => name));
+    await becomes(names, ['first', 'second'], tabs[1]);
+    await becomes(async () => (await texts(tabs[0], '.panel .list button')).filter(Boolean), ['first', 'second'], tabs[0]);
+    await tabs[1].getByRole('button', { name: 'Run', exact: true }).click();
+    await tabs[1].getByRole('button', { name: 'History' }).click();
+    await becomes(() => texts(tabs[1], '.panel code'), ['vector(1)'], tabs[1]);
+  }));
+
+test('g waits a second for its letter', () =>
+  using(['--wal', 'off'], async (server) => {
+    const page = await browser.open(server.address);
+    await page.getByText('No query yet').waitFor();
+    await page.clock.install();
+    await page.keyboard.press('g');
+    await page.clock.runFor(1000);
+    await page.keyboard.press('l');
+    assert.equal(await page.evaluate(() => location.hash), '');
+    await page.keyboard.press('g');
+    await page.keyboard.press('l');
+    assert.equal(await page.evaluate(() => location.hash), '#/late');
+  }));

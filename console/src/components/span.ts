@@ -2,7 +2,7 @@
 // milliseconds.
 
 import { computed } from '@preact/signals';
-import { api } from '../api';
+import { api, type Failure } from '../api';
 import { durationText, parseDuration } from '../clock';
 import { params, setParams } from '../route';
 
@@ -40,10 +40,12 @@ export function setRange(range: Range, replace = false): void {
   }, replace);
 }
 
-/** Shows the time in which there are samples. */
-export async function showStored(): Promise<void> {
+/** Shows the time in which there are samples; what went wrong, or null. */
+export async function showStored(): Promise<Failure | null> {
   const outcome = await api<{ headStats: { minTime?: number; maxTime?: number } }>('status/tsdb', { limit: 1 });
-  if (!outcome.ok) return;
-  const { minTime = 0, maxTime = 0 } = outcome.data.headStats;
-  if (minTime < maxTime) setRange({ from_ms: minTime, to_ms: maxTime });
+  if (!outcome.ok) return outcome;
+  const { minTime = Infinity, maxTime = -Infinity } = outcome.data.headStats;
+  if (minTime > maxTime) return { status: 0, kind: 'empty', text: 'the server has no samples' };
+  setRange({ from_ms: minTime, to_ms: Math.max(maxTime, minTime + 1) });
+  return null;
 }

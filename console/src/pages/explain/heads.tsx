@@ -1,7 +1,7 @@
 // What holds for the whole query: its figures, why it has no result, and remarks.
 
 import { Remarks } from '../../components/notice';
-import { showStored } from '../../components/span';
+import { ShowStored } from '../../components/showstored';
 import { secondText } from '../../clock';
 import { bytes, count, took } from '../../format';
 import { reveal, setDepth } from './chosen';
@@ -40,7 +40,7 @@ export function Heads({ data, empty, about }: Properties) {
         <p class="why">
           <strong>No result.</strong> {empty.why}{' '}
           <button type="button" onClick={() => reveal(nodes, empty.node.id)}><code>{empty.node.text}</code></button>{' '}
-          {isSelector(empty.node) && <button type="button" onClick={() => void showStored()}>Show all the time that has samples</button>}
+          {isSelector(empty.node) && <ShowStored />}
         </p>
       )}
       <Remarks all={data.annotations} tool={(at) => <button type="button" class="quiet" onClick={() => reveal(nodes, about[at]!)}>Show</button>} />

@@ -1,7 +1,7 @@
 // The Late page: how late samples come, from where, and how long a rule has to wait for them.
 
 import { useEffect } from 'preact/hooks';
-import { useRuns } from '../../ask';
+import { isRefused, useRefresh, useRuns } from '../../ask';
 import { clockText } from '../../clock';
 import { Choice, RefreshChoice } from '../../components/choice';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
@@ -18,17 +18,7 @@ import './late.css';
 function useRequests() {
   useRuns('late', () => [span.value, protocol.value, by.value].join(' '), () => void ask(), leave);
   useEffect(() => () => { minute.value = null; }, []);
-  const every = refresh_ms.value;
-  useEffect(() => {
-    if (every === null) return;
-    const again = () => { if (!document.hidden && !isAsking.peek()) void ask(); };
-    const timer = setInterval(again, Math.max(1000, every));
-    document.addEventListener('visibilitychange', again);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener('visibilitychange', again);
-    };
-  }, [every]);
+  useRefresh(isRefused(failure.value) ? null : refresh_ms.value, isAsking.value, () => void ask());
 }
 
 function Bar() {

@@ -1,18 +1,16 @@
 // What is shown, as a file made here; and the samples behind it, as the server exports them.
 
 import { LanguageType, promQLLanguage } from '@prometheus-io/codemirror-promql';
-import { signal } from '@preact/signals';
-import type { Failure } from '../../api';
 import { exportSamples, type Format } from '../../components/export';
+import { Exporting } from '../../components/exporting';
 import { Menu } from '../../components/menu';
+import { range, spanOf } from '../../components/span';
 import { csvLine, download, labelOf } from '../../format';
 import { letter } from './drafts';
 import { answered, jsonParts } from './json';
 import { found } from './lines';
 import { run } from './run';
 import { asked } from './state';
-
-const failure = signal<Failure | null>(null);
 
 /** In parts, as one text cannot hold every answer. */
 function csv(): string[] {
@@ -36,12 +34,8 @@ function selectors(): string[] {
   return [...found];
 }
 
-async function raw(format: Format): Promise<void> {
-  const now = run.peek();
-  const matched = selectors();
-  failure.value = now && matched.length > 0
-    ? await exportSamples(matched, now.span, format)
-    : { status: 0, kind: 'download', text: 'the queries select no series' };
+function raw(format: Format): void {
+  void exportSamples(selectors(), run.peek()?.span ?? spanOf(range.peek()), format);
 }
 
 export function Downloads() {
@@ -55,12 +49,12 @@ export function Downloads() {
           <ul class="list">
             {item('CSV', 'what is shown', close, () => download('latewood.csv', csv(), 'text/csv'))}
             {item('JSON', 'what is shown', close, () => download('latewood.json', [...jsonParts(answered.peek())], 'application/json'))}
-            {item('Samples as CSV', 'what is stored in this time', close, () => void raw('csv'))}
-            {item('Samples as Arrow', 'what is stored in this time', close, () => void raw('arrow'))}
+            {item('Samples as CSV', 'what is stored in this time', close, () => raw('csv'))}
+            {item('Samples as Arrow', 'what is stored in this time', close, () => raw('arrow'))}
           </ul>
         )}
       </Menu>
-      {failure.value && <span class="error" role="alert">{failure.value.text}</span>}
+      <Exporting />
     </>
   );
 }

@@ -13,11 +13,15 @@ interface Saved {
   address: string;
 }
 
+/** Whether each of a list has a text of these names. */
+const lists = (...names: string[]) => (value: unknown): boolean =>
+  Array.isArray(value) && value.every((one: Record<string, unknown> | null) => names.every((name) => typeof one?.[name] === 'string'));
+
 const NOTED_MAX = 100;
 /** The newest first. */
-export const noted = stored<Noted[]>('history', []);
+export const noted = stored<Noted[]>('history', [], lists('text'));
 /** In the order of saving. */
-export const saved = stored<Saved[]>('saved', []);
+export const saved = stored<Saved[]>('saved', [], lists('name', 'address'));
 
 /** Notes that a query was run. */
 export function noteQuery(text: string): void {

@@ -1,10 +1,9 @@
 // The Query page: PromQL over a time range, as a chart, a table or JSON.
 
-import { useEffect } from 'preact/hooks';
-import { useRuns } from '../../ask';
+import { isRefused, useRefresh, useRuns } from '../../ask';
 import { RefreshChoice } from '../../components/choice';
 import { Busy, Empty } from '../../components/notice';
-import { showStored } from '../../components/span';
+import { ShowStored } from '../../components/showstored';
 import { StepInput } from '../../components/step';
 import { TabPanel, Tabs } from '../../components/tabs';
 import { TimePicker } from '../../components/timepicker';
@@ -31,15 +30,6 @@ const LOOKS: [keyof Look, string][] = [['stacked', 'Stacked'], ['zero', 'From ze
 function request(): string {
   const { value } = params;
   return JSON.stringify(['q', 'off', 'step', 'range', 'from', 'to'].map((name) => value.getAll(name)).concat([[String(view.value === 'table')]]));
-}
-
-function useRefresh() {
-  const every = refresh_ms.value;
-  useEffect(() => {
-    if (every === null) return;
-    const timer = setInterval(() => { if (!document.hidden && !isRunning.peek()) void runAll(); }, Math.max(1000, every));
-    return () => clearInterval(timer);
-  }, [every]);
 }
 
 function Bar() {
@@ -75,7 +65,7 @@ function Nothing() {
       {now?.isRange && <p>Nothing matches between {secondText(now.span.from_ms)} and {secondText(now.span.to_ms)}.</p>}
       {now && !now.isRange && <p>Nothing matches at {secondText(now.span.to_ms)}, the end of the range.</p>}
       <Sparse />
-      <button type="button" onClick={() => void showStored()}>Show all the time that has samples</button>
+      <ShowStored />
     </Empty>
   );
 }
@@ -101,7 +91,8 @@ function Head() {
 
 export function QueryPage() {
   useRuns('query', request, () => void runAll(), leave);
-  useRefresh();
+  const isFutile = answers.value.every((answer) => answer === null || isRefused(answer.failure));
+  useRefresh(isFutile ? null : refresh_ms.value, isRunning.value, () => void runAll());
   return (
     <div class="page">
       <h1 class="hidden">Query</h1>

@@ -1,19 +1,24 @@
 // The queries of the page: one editor each, what can be done with it, and what the server said of
 // it.
 
+import { signal } from '@preact/signals';
 import { Editor } from '../../components/editor';
 import { Icon, type IconName } from '../../components/icon';
 import { FailureLine, Remarks, remarks } from '../../components/notice';
-import { api } from '../../api';
+import { api, type Failure } from '../../api';
 import { count, took } from '../../format';
 import { change, draft, letter, replaceDraft, revision, runDrafts, setDraft, withDrafts } from './drafts';
 import { answers, type Answered } from './run';
 import { href } from '../../route';
 import { asked, sameTime, view, type Asked } from './state';
 
+/** A text that could not be formatted, and why. */
+const unformatted = signal<{ text: string; failure: Failure } | null>(null);
+
 async function format(at: number): Promise<void> {
   const text = withDrafts()[at]?.text ?? '';
   const outcome = await api<string>('format_query', { query: text }, { method: 'POST' });
+  unformatted.value = outcome.ok ? null : { text, failure: outcome };
   if (outcome.ok && withDrafts()[at]?.text === text) replaceDraft(at, outcome.data);
 }
 
@@ -49,6 +54,7 @@ function ExplainLink({ at, query }: { at: number; query: Asked }) {
 function Row({ query, at }: { query: Asked; at: number }) {
   const answer = answers.value[at];
   const isAnswered = answer?.text === query.text && !query.isOff;
+  const isUnformatted = unformatted.value?.text === (draft(at) ?? query.text);
   const name = letter(at);
   const act = (title: string, icon: IconName, run: () => void, pressed?: boolean) => (
     <button type="button" class="quiet" title={title} aria-label={`${title} (${name})`} aria-pressed={pressed} onClick={run}><Icon name={icon} /></button>
@@ -58,7 +64,7 @@ function Row({ query, at }: { query: Asked; at: number }) {
       <div class="line">
         <span class="letter">{name}</span>
         <Editor label={`Query ${name}`} text={draft(at) ?? query.text} revision={revision.value}
-          onText={(text) => setDraft(at, text)} onRun={runDrafts} />
+          onText={(text) => { setDraft(at, text); unformatted.value = null; }} onRun={runDrafts} />
         <div class="actions">
           <ExplainLink at={at} query={query} />
           {act('Format', 'format', () => void format(at))}
@@ -67,6 +73,7 @@ function Row({ query, at }: { query: Asked; at: number }) {
           {act('Remove', 'close', () => change(at, () => []))}
         </div>
       </div>
+      {isUnformatted && <div class="said"><FailureLine failure={unformatted.value!.failure} /></div>}
       {isAnswered && (
         <div class="said">
           {answer.failure && <FailureLine failure={answer.failure} />}

@@ -1,10 +1,10 @@
 // One series.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Answered } from '../../ask';
-import { session, type Failure } from '../../api';
+import { isRefused, useAsked, useRefresh, type Answered } from '../../ask';
 import { RefreshChoice } from '../../components/choice';
 import { exportSamples, type Format } from '../../components/export';
+import { Exporting } from '../../components/exporting';
 import { Menu } from '../../components/menu';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { range, setRange, spanOf, type Span } from '../../components/span';
@@ -39,40 +39,22 @@ function useFirstRange(series: Series): void {
 }
 
 /** The selector of this series; null until it is known, and where there is none. */
-function useSelector({ key, metric }: Series): { selector: string | null; isKnown: boolean } {
-  const [state, setState] = useState<{ selector: string | null; isKnown: boolean }>({ selector: null, isKnown: false });
-  const login = session.value;
-  useEffect(() => {
-    const abort = new AbortController();
-    void exactSelector(key, metric, abort.signal).then((selector) => {
-      if (!abort.signal.aborted) setState({ selector, isKnown: true });
-    });
-    return () => abort.abort();
-  }, [key, login]);
-  return state;
-}
-
-/** Counts turns, one after each `every_ms` in sight. */
-function useTurns(every_ms: number | null): [number, () => void] {
-  const [turn, setTurn] = useState(0);
-  useEffect(() => {
-    if (every_ms === null) return;
-    const timer = setInterval(() => { if (!document.hidden) setTurn((turn) => turn + 1); }, Math.max(1000, every_ms));
-    return () => clearInterval(timer);
-  }, [every_ms]);
-  return [turn, () => setTurn((turn) => turn + 1)];
+function useSelector({ key, metric }: Series): Answered<string | null> {
+  return useAsked(async (signal) => {
+    const found = await exactSelector(key, metric, signal);
+    return found === null || typeof found === 'string' ? { ok: true, data: found, warnings: [], infos: [], took_ms: 0 } : { ok: false, ...found };
+  }, key);
 }
 
 function Downloads({ selector, span }: { selector: string | null; span: Span }) {
-  const [failure, setFailure] = useState<Failure | null>(null);
   const item = (format: Format, label: string, close: () => void) => (
-    <li><button type="button" onClick={() => { close(); void exportSamples([selector!], span, format).then(setFailure); }}>{label}<small>samples in this time</small></button></li>
+    <li><button type="button" onClick={() => { close(); void exportSamples([selector!], span, format); }}>{label}<small>samples in this time</small></button></li>
   );
   if (selector === null) return <button type="button" disabled>Download</button>;
   return (
     <>
       <Menu label="Download" side="right">{(close) => <ul class="list">{item('csv', 'CSV', close)}{item('arrow', 'Arrow', close)}</ul>}</Menu>
-      {failure && <span class="error" role="alert">{failure.text}</span>}
+      <Exporting />
     </>
   );
 }
@@ -105,18 +87,27 @@ function NoSamples({ series }: { series: Series }) {
 export function One({ answered }: { answered: Answered<Series> & { data: Series } }) {
   const { data: series, failure, again } = answered;
   useFirstRange(series);
-  const [turn, next] = useTurns(parseDuration(params.value.get('refresh') ?? ''));
+  const [turn, setTurn] = useState(0);
+  const next = () => setTurn((turn) => turn + 1);
   const asked = useMemo(() => spanOf(range.value), [range.value, turn]);
   const samples = useSamples(series.key, asked.from_ms / 1000, asked);
-  const { selector, isKnown } = useSelector(series);
+  const selected = useSelector(series);
+  const selector = selected.data;
   // A time up to now has moved, and is asked for already.
-  useEffect(() => { if (turn > 0) { again(); if ('from_ms' in range.peek()) samples.again(); } }, [turn]);
+  useEffect(() => {
+    if (turn === 0) return;
+    again();
+    if ('from_ms' in range.peek()) samples.again();
+    if (selected.failure) selected.again();
+  }, [turn]);
   // What is drawn belongs to the last answer.
   const span = useMemo(() => asked, [samples.data]);
   const isLong = samples.data !== null && samples.data.next_start !== null;
   const summarized = useSummary(isLong ? selector : null, span, samples.data);
   const isSummarized = isLong && summarized.span === span;
-  const isWaiting = isLong && !isSummarized && !summarized.failure && (selector !== null || !isKnown);
+  const isWaiting = isLong && !isSummarized && !summarized.failure && (selector !== null || selected.isRunning);
+  const isRunning = samples.isRunning || isWaiting;
+  useRefresh(isRefused(samples.failure) ? null : parseDuration(params.value.get('refresh') ?? ''), isRunning, next);
   // It stays while the next is under way.
   const drawn = useRef<Drawn | null>(null);
   if (samples.data && !isWaiting) drawn.current = { span, samples: samples.data.samples, summary: isSummarized ? summarized.summary : null };
@@ -125,11 +116,12 @@ export function One({ answered }: { answered: Answered<Series> & { data: Series 
     <>
       <Bar series={series} selector={selector} span={asked} again={next} />
       {[failure, samples.failure, isLong ? summarized.failure : null].map((one, at) => one && <ErrorBox key={at} failure={one} retry={next} />)}
+      {selected.failure && <ErrorBox failure={selected.failure} retry={next}><p>Whether a selector matches this series alone is not known; Query and Download need one.</p></ErrorBox>}
       <section class="card graph-of" aria-label="Graph">
-        <Busy on={samples.isRunning || isWaiting} />
+        <Busy on={isRunning} />
         {isEmpty && <NoSamples series={series} />}
         {drawn.current && !isEmpty && <Graph {...drawn.current} />}
-        {isLong && !isWaiting && !isSummarized && (
+        {isLong && !isWaiting && !isSummarized && !selected.failure && (
           <p class="hint">Only the first {count(PAGE_SAMPLES)} samples are drawn: {selector === null ? 'no selector tells this series from others' : 'the server has not summarized them'}. Zoom in for others.</p>
         )}
       </section>

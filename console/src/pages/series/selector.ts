@@ -1,15 +1,21 @@
 // Selectors of exactly one series, checked by the server.
 
-import { api } from '../../api';
+import { api, type Failure } from '../../api';
 import { seriesText, type Labels } from '../../format';
 import type { Series } from './state';
 
 /** Series that are looked at where a selector matches several. */
 const CHOICES_MAX = 10_000;
 
-async function isOf(key: string, match: string, signal: AbortSignal): Promise<boolean> {
-  const outcome = await api<Series>('status/series', { 'match[]': match }, { signal });
-  return outcome.ok && outcome.data.key === key;
+/** The first of these that selects the series `key` alone; what went wrong where that is not known. */
+async function firstOf(key: string, matches: string[], signal: AbortSignal): Promise<string | null | Failure> {
+  for (const match of matches) {
+    const outcome = await api<Series>('status/series', { 'match[]': match }, { signal });
+    if (outcome.ok && outcome.data.key === key) return match;
+    // Where several series match, or none, others may do.
+    if (!outcome.ok && outcome.status !== 400 && outcome.status !== 404) return outcome;
+  }
+  return null;
 }
 
 /** Without the labels that only others have. */
@@ -21,20 +27,17 @@ function without(labels: Labels, others: Iterable<string>): Labels {
 /**
  * A selector that matches this series and, as the server stands, no other. Labels that only others
  * have must be empty; series with the same labels are told apart by `__key__`. Null where there is
- * none, or the user may not ask.
+ * none; what went wrong where the server does not say.
  */
-export async function exactSelector(key: string, metric: Labels, signal: AbortSignal): Promise<string | null> {
+export async function exactSelector(key: string, metric: Labels, signal: AbortSignal): Promise<string | null | Failure> {
   const equal = seriesText(metric);
-  if (await isOf(key, equal, signal)) return equal;
+  const found = await firstOf(key, [equal], signal);
+  if (found !== null) return found;
   const names = await api<string[]>('labels', { 'match[]': equal }, { signal });
-  if (!names.ok) return null;
+  if (!names.ok) return names;
   const alone = without(metric, names.data);
   const tries = names.data.includes('__key__') ? [{ ...alone, __key__: key }, { ...alone, __key__: '' }] : [alone];
-  for (const labels of tries) {
-    const match = seriesText(labels);
-    if (await isOf(key, match, signal)) return match;
-  }
-  return null;
+  return firstOf(key, tries.map(seriesText), signal);
 }
 
 /** What a selector of several series can mean: the one with exactly its labels, or a choice. */
