@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { becomes, Browser, Server, texts } from './harness.mjs';
-import { commands } from './resp.mjs';
 
 // 2026-01-01 00:00 UTC.
 const START = 1_767_225_600_000;
@@ -16,7 +15,7 @@ before(async () => {
   server = await Server.begin('--wal', 'off');
   browser = await Browser.begin();
   await server.write(Array.from({ length: 15_000 }, (_, at) => `long v=${at} ${START + at * 1000}`));
-  await commands(server, [['TS.CREATE', 'a'], ['TS.CREATE', 'b'], ['TS.CREATERULE', 'a', 'b', 'AGGREGATION', 'avg', 60_000]]);
+  await server.redis(['TS.CREATE', 'a'], ['TS.CREATE', 'b'], ['TS.CREATERULE', 'a', 'b', 'AGGREGATION', 'avg', 60_000]);
 });
 
 after(async () => {
