@@ -31,20 +31,24 @@ function current(): Page {
   return PAGES.find((one) => one.name === page.value) ?? PAGES[0]!;
 }
 
-/** The longest time between `g` and a letter. */
+/** The longest time between `g` and a letter, and the shortest between another key and `g`: who types
+ * `histogram` beside a field goes nowhere. */
 const PAIR_MS = 1000;
 
 /** `g` and a letter go to a page, unless somebody is typing. */
 function useKeys() {
   useEffect(() => {
     let begun_ms = -Infinity;
+    let other_ms = -Infinity;
     const pressed = (event: KeyboardEvent) => {
       const target = event.composedPath()[0];
       const isTyping = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
       if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
       const now_ms = performance.now();
       const to = now_ms - begun_ms < PAIR_MS ? PAGES.find((one) => one.key === event.key) : undefined;
-      begun_ms = event.key === 'g' ? now_ms : -Infinity;
+      const isBegin = event.key === 'g' && now_ms - other_ms >= PAIR_MS;
+      begun_ms = isBegin ? now_ms : -Infinity;
+      if (!isBegin && !to) other_ms = now_ms;
       if (to) location.hash = href(to.name);
     };
     addEventListener('keydown', pressed);

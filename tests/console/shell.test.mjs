@@ -167,6 +167,10 @@ test('g waits a second for its letter', () =>
     await page.clock.runFor(1000);
     await page.keyboard.press('l');
     assert.equal(await page.evaluate(() => location.hash), '');
+    await page.clock.runFor(1000);
+    await page.keyboard.type('histogram');
+    assert.equal(await page.evaluate(() => location.hash), '', 'in the middle of a word');
+    await page.clock.runFor(1000);
     await page.keyboard.press('g');
     await page.keyboard.press('l');
     assert.equal(await page.evaluate(() => location.hash), '#/late');
