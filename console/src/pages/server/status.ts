@@ -24,14 +24,14 @@ const SHAPE = {
   commands: { commands: NUMBER },
   samples: {
     series: NUMBER, series_created: NUMBER, series_expired: NUMBER, in_order: NUMBER, late: NUMBER, duplicate: NUMBER, ignored: NUMBER, refused: NUMBER,
-    late_pending: NUMBER, settles: NUMBER, settles_failed: NUMBER, rules_failed: NUMBER, sent_by_redis: NUMBER,
+    late_pending: NUMBER, settles_failed: NUMBER, rules_failed: NUMBER, sent_by_redis: NUMBER,
   },
-  intake: [{ protocol: TEXT, samples: NUMBER, failed: NUMBER, refused: new Named(NUMBER) }],
+  intake: [{ protocol: TEXT, samples: NUMBER, refused: new Named(NUMBER) }],
   reads: [{ requests: NUMBER, failed: NUMBER }],
   errors: { replies: NUMBER, by_code: new Named(NUMBER), denied_logins: NUMBER, denied_commands: NUMBER, denied_keys: NUMBER },
   limits: [{ limit: TEXT, of: new Maybe(TEXT), refused: NUMBER, last_ms: new Maybe(NUMBER) }],
   requests: [{ side: TEXT, places: NUMBER, places_used: NUMBER, memory_used_bytes: NUMBER }],
-  long_reads: { threads: NUMBER, running: NUMBER, waiting: NUMBER },
+  long_reads: { running: NUMBER, waiting: NUMBER },
   promql: { running: NUMBER, memory_used_bytes: NUMBER },
   memory: {
     parts_bytes: new Named(NUMBER), budget_bytes: NUMBER, used_bytes: NUMBER, peak_bytes: NUMBER, unflushed_bytes: NUMBER,
