@@ -279,6 +279,18 @@ test('a narrow screen has no sideways scrolling', async () => {
   }
 });
 
+test('what is typed as soon as a field is there stays', async () => {
+  const page = await browser.open(`${server.address}#/series`);
+  await page.getByRole('tab', { name: 'By key' }).waitFor();
+  // Nothing that waits for a frame or a timer is done.
+  await page.clock.install();
+  await page.clock.pauseAt(Date.now() + 60_000);
+  await page.getByRole('tab', { name: 'By key' }).click();
+  await page.getByLabel('Text').pressSequentially('room:1:');
+  await page.clock.runFor(10_000);
+  assert.equal(await page.getByLabel('Text').inputValue(), 'room:1:');
+});
+
 test('everything is reached with the keyboard', async () => {
   const page = await browser.open(query(server, {}));
   await page.getByText('No query yet').waitFor();

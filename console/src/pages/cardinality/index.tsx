@@ -4,7 +4,7 @@
 //   top    the length of each list
 //   idle   as in idle.tsx
 
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import { useAnswer } from '../../ask';
 import { Choice } from '../../components/choice';
 import { FigureList } from '../../components/figures';
@@ -39,7 +39,7 @@ function Bar({ focus, again }: { focus: string; again: () => void }) {
   const [labels, setLabels] = useState<string[]>([]);
   const complete = () => void labelNames().then(setLabels);
   const box = useState(() => ({ current: null as HTMLInputElement | null }))[0];
-  useEffect(() => { if (box.current) box.current.value = focus; }, [focus]);
+  useLayoutEffect(() => { if (box.current) box.current.value = focus; }, [focus]);
   return (
     <div class="bar">
       <label class="inline">Values of label

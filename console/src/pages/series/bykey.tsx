@@ -1,6 +1,6 @@
 // Finds series by their Redis keys, page by page.
 
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { api, session, type Failure } from '../../api';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { Table, type Column } from '../../components/table';
@@ -57,7 +57,8 @@ const COLUMNS: Column<string>[] = [
 function Search({ text, isPattern }: { text: string; isPattern: boolean }) {
   const box = useRef<HTMLInputElement>(null);
   const how = useRef<HTMLSelectElement>(null);
-  useEffect(() => { box.current!.value = text; }, [text]);
+  // At once: later it would take away what has been typed meanwhile.
+  useLayoutEffect(() => { box.current!.value = text; }, [text]);
   const find = (event: Event) => {
     event.preventDefault();
     setParams({ text: box.current!.value || null, how: how.current!.value === 'pattern' ? 'pattern' : null });
