@@ -5,6 +5,7 @@ import { useEffect } from 'preact/hooks';
 import { loginNeeded, logout, reachable, user } from './api';
 import { zone } from './clock';
 import { Boundary } from './components/boundary';
+import { Empty } from './components/notice';
 import { Login } from './login';
 import { PAGES, type Page } from './pages';
 import { href, page } from './route';
@@ -27,8 +28,14 @@ function Tools() {
   );
 }
 
-function current(): Page {
-  return PAGES.find((one) => one.name === page.value) ?? PAGES[0]!;
+function NoPage() {
+  return <Empty title="No such page"><p>The address names <code>{page.value}</code>. The pages are in the navigation.</p></Empty>;
+}
+
+function current(): Omit<Page, 'key'> {
+  const named = PAGES.find((one) => one.name === page.value);
+  if (named) return named;
+  return page.value === '' ? PAGES[0]! : { name: page.value, title: 'No such page', view: NoPage };
 }
 
 /** The longest time between `g` and a letter, and the shortest between another key and `g`: who types

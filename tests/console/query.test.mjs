@@ -107,6 +107,13 @@ test('dragging zooms, a double click goes back, Shift pans', async () => {
   await becomes(async () => shown(), [0, 20], page);
 });
 
+test('the legend rounds only what is long, and has all digits below the pointer', async () => {
+  await server.write([`digits,k=a v=100000.5 ${START}`, `digits,k=b v=123456789.123456 ${START}`]);
+  const page = await browser.open(query(server, { from: START - 60_000, to: START + 60_000, q: 'digits_v', step: '10s' }));
+  await becomes(() => texts(page, '.legend .value'), ['100000.5', '123.457M'], page);
+  await page.getByTitle('123456789.123456', { exact: true }).waitFor();
+});
+
 test('the legend shows values at the cursor and series alone', async () => {
   const page = await browser.open(query(server, { ...SPAN, q: 'room_temp', step: '10s' }));
   await page.locator('.legend .name').first().waitFor();

@@ -158,6 +158,14 @@ test('a second tab keeps what the first one saved, and nonsense that is kept is 
     await becomes(() => texts(tabs[1], '.panel code'), ['vector(1)'], tabs[1]);
   }));
 
+test('an address of no page says so', () =>
+  using(['--wal', 'off'], async (server) => {
+    const page = await browser.open(`${server.address}#/nopage?q=up`);
+    await page.getByRole('heading', { name: 'No such page' }).waitFor();
+    await page.getByRole('link', { name: 'Query' }).click();
+    await page.getByText('No query yet').waitFor();
+  }));
+
 test('g waits a second for its letter', () =>
   using(['--wal', 'off'], async (server) => {
     const page = await browser.open(server.address);

@@ -17,12 +17,14 @@ const HEIGHT_PX = 380;
 /** The place of the cursor in `times`. */
 const cursor = signal<number | null>(null);
 
-/** The value at the cursor, or the last one. */
+/** The value at the cursor, or the last one: rounded if it is long, with all digits below the pointer. */
 function Value({ line }: { line: SeriesLine }) {
   const at = cursor.value;
   let shown = at !== null ? line.values[at] : undefined;
   for (let back = line.values.length - 1; at === null && shown == null && back >= 0; back--) shown = line.values[back];
-  return <span class="value">{shown == null ? '' : short(shown)}</span>;
+  if (shown == null) return <span class="value" />;
+  const all = String(shown);
+  return <span class="value" title={all}>{Number.isFinite(shown) && all.length <= 10 ? all : short(shown)}</span>;
 }
 
 function toggle(line: SeriesLine, isSingle: boolean): void {
