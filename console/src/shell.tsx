@@ -38,7 +38,7 @@ function current(): Omit<Page, 'key'> {
   return page.value === '' ? PAGES[0]! : { name: page.value, title: 'No such page', view: NoPage };
 }
 
-/** The longest time between `g` and a letter, and the shortest between another key and `g`: who types
+/** The longest time between `g` and a letter, and the shortest between a letter and `g`: who types
  * `histogram` beside a field goes nowhere. */
 const PAIR_MS = 1000;
 
@@ -55,7 +55,7 @@ function useKeys() {
       const to = now_ms - begun_ms < PAIR_MS ? PAGES.find((one) => one.key === event.key) : undefined;
       const isBegin = event.key === 'g' && now_ms - other_ms >= PAIR_MS;
       begun_ms = isBegin ? now_ms : -Infinity;
-      if (!isBegin && !to) other_ms = now_ms;
+      if (!isBegin && !to && event.key.length === 1) other_ms = now_ms;
       if (to) location.hash = href(to.name);
     };
     addEventListener('keydown', pressed);
