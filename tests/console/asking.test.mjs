@@ -2,33 +2,18 @@
 // or never.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, query, Server, texts } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, query, Server, serving, START, texts } from './harness.mjs';
 
-// 2026-01-01 00:00 UTC; ten minutes, a value every ten seconds.
-const START = 1_767_225_600_000;
+// Ten minutes, a value every ten seconds.
 const SPAN = { from: String(START), to: String(START + 600_000) };
 const PASSWORD = { Authorization: 'Bearer sesame' };
 
-let server;
-let locked;
-let browser;
+const LINES = Array.from({ length: 61 }, (_, at) => `room temp=${at} ${START + at * 10_000}`);
 
-before(async () => {
-  browser = await Browser.begin();
-  [server, locked] = await Promise.all([Server.begin('--wal', 'off'), Server.begin('--wal', 'off', '--requirepass', 'sesame')]);
-  const lines = Array.from({ length: 61 }, (_, at) => `room temp=${at} ${START + at * 10_000}`);
-  await server.write(lines);
-  await locked.write(lines, PASSWORD);
-});
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-  await locked?.end();
-});
-
-afterEach(() => browser.check());
+const browser = browsing();
+const server = serving(() => server.write(LINES));
+const locked = serving(() => locked.write(LINES, PASSWORD), '--requirepass', 'sesame');
 
 const at = (of, name, parameters = {}) => `${of.address}#/${name}?${new URLSearchParams(parameters)}`;
 const legend = (page) => texts(page, '.legend .name');

@@ -3,20 +3,16 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { after, afterEach, before, test } from 'node:test';
-import { Browser, Server } from './harness.mjs';
+import { test } from 'node:test';
+import { browsing, serving } from './harness.mjs';
 
 const AXE = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 // Pages take what they know of these.
 const FILLED = { q: 'sum by (host) (cpu_usage)', key: 'room', focus: 'host', refresh: 'off' };
 
-let server;
-let browser;
-
-before(async () => {
-  server = await Server.begin('--wal', 'off', '--max-series', '40');
-  browser = await Browser.begin();
+const browser = browsing();
+const server = serving(async () => {
   const now = Date.now();
   await server.write(Array.from({ length: 200 }, (_, at) => `cpu,host=h${at % 20} usage=${at} ${now - at * 1000}`));
   await server.redis(
@@ -25,18 +21,11 @@ before(async () => {
     ['TS.ADD', 'room', String(now - 90_000), '1'], ['TS.ADD', 'room', String(now), '2'], ['TS.ADD', 'room', String(now - 1000), '3'],
   );
   // The limit of series is met.
-  await fetch(`${server.address}write?precision=ms`, { method: 'POST', body: Array.from({ length: 50 }, (_, at) => `cpu,host=more${at} usage=1 ${now}`).join('\n') });
+  await fetch(`${server.address}write?precision=ms`, { method: 'POST', body: Array.from({ length: 50 }, (_, at) => `cpu,host=more${at} usage=1 ${now}`).join('\n') }, '--max-series', '40');
   for (const query of ['cpu_usage', 'rate(cpu_usage[1m])', 'no such (']) {
     await fetch(`${server.address}api/v1/query`, { method: 'POST', body: new URLSearchParams({ query }) });
   }
 });
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
-
-afterEach(() => browser.check());
 
 /** What axe finds wrong within what a selector finds. The script comes by the debugger, which the content security policy lets pass. */
 async function violations(page, within = 'html') {

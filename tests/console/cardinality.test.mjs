@@ -1,30 +1,19 @@
 // The Cardinality page, as somebody sees it who uses it.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, parameters, Server, texts, using } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, parameters, serving, texts, using } from './harness.mjs';
 
 const HOSTILE = '<img src=x onerror=alert(1)>"\\x';
 
-let server;
-let browser;
-
-before(async () => {
-  server = await Server.begin('--wal', 'off');
-  browser = await Browser.begin();
+const browser = browsing();
+const server = serving(async () => {
   const now = Date.now();
   const lines = [];
   for (let at = 0; at < 30; at++) lines.push(`http,pod=p${at},job=${at < 20 ? 'api' : 'web'} requests=1 ${now}`);
   lines.push(`mem,who=${HOSTILE.replace(/[ =]/g, '\\$&')} bytes=1 ${now}`);
   await server.write(lines);
 });
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
-
-afterEach(() => browser.check());
 
 const address = (parameters = {}) => `${server.address}#/cardinality?${new URLSearchParams(parameters)}`;
 const list = (page, title) => page.getByRole('region', { name: title, exact: true }).locator('table');

@@ -1,19 +1,15 @@
 // The Explain page, as somebody sees it who wonders what a query does.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, LONG, parameters, query, Server, START, texts } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, LONG, parameters, query, Server, serving, START, texts } from './harness.mjs';
 
 // Ten minutes, a value every ten seconds.
 const SPAN = { from: String(START), to: String(START + 600_000) };
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
-let server;
-let browser;
-
-before(async () => {
-  server = await Server.begin('--wal', 'off');
-  browser = await Browser.begin();
+const browser = browsing();
+const server = serving(async () => {
   const lines = [];
   for (let at = 0; at <= 600; at += 10) {
     const time = START + at * 1000;
@@ -27,13 +23,6 @@ before(async () => {
   }
   await server.write(lines);
 });
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
-
-afterEach(() => browser.check());
 
 const address = (parameters) => `${server.address}#/explain?${new URLSearchParams(parameters)}`;
 const open = (parameters) => browser.open(address({ ...SPAN, ...parameters }));

@@ -12,6 +12,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after, afterEach, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 
@@ -34,7 +35,6 @@ export class Server {
 
   static async begin(...options) {
     const server = new Server(...options);
-    server.ports = [await freePort(), await freePort()];
     await server.start();
     return server;
   }
@@ -42,6 +42,7 @@ export class Server {
   get address() { return `http://127.0.0.1:${this.ports[1]}/`; }
 
   async start() {
+    this.ports ??= [await freePort(), await freePort()];
     const [resp, http] = this.ports;
     const places = ['--dir', this.directory, '--listen', `127.0.0.1:${resp}`, '--http', `127.0.0.1:${http}`];
     this.process = spawn(BINARY, ['serve', ...places, ...this.options], { stdio: 'ignore' });
@@ -57,6 +58,7 @@ export class Server {
   }
 
   async kill() {
+    if (!this.process) return;
     this.process.removeAllListeners('exit');
     if (this.process.exitCode !== null || this.process.signalCode !== null) return;
     this.process.kill('SIGKILL');
@@ -118,15 +120,14 @@ async function fromSources(context) {
   });
 }
 
-export class Browser {
-  static async begin() {
-    const browser = new Browser();
-    browser.chromium = await chromium.launch({
+class Browser {
+  wrongs = [];
+
+  async start() {
+    this.chromium = await chromium.launch({
       executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
       args: ['--no-sandbox'],
     });
-    browser.wrongs = [];
-    return browser;
   }
 
   /** A page; `options` are those of a context of Playwright. */
@@ -171,8 +172,28 @@ export class Browser {
   }
 
   async end() {
-    await this.chromium.close();
+    await this.chromium?.close();
   }
+}
+
+/** The browser of all tests of a file; each of them may do nothing wrong in it. */
+export function browsing() {
+  const browser = new Browser();
+  before(() => browser.start());
+  after(() => browser.end());
+  afterEach(() => browser.check());
+  return browser;
+}
+
+/** A server of all tests of a file, which `fill` fills. */
+export function serving(fill = () => {}, ...options) {
+  const server = new Server('--wal', 'off', ...options);
+  before(async () => {
+    await server.start();
+    await fill(server);
+  });
+  after(() => server.end());
+  return server;
 }
 
 /** The address of the Query page with these parameters. */

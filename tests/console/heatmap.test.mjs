@@ -1,8 +1,8 @@
 // Histograms of the Query page as a heat map.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, parameters, query, Server, START, texts } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, parameters, query, serving, START, texts } from './harness.mjs';
 
 // Ten minutes, a value every minute.
 const SPAN = { from: String(START), to: String(START + 600_000), step: '1m' };
@@ -11,9 +11,6 @@ const HOSTILE = '<img src=x onerror=alert(1)>"\\';
 const LES = ['+Inf', '0.1', '0.5', '10', '2.5'];
 const COUNTS = { 0.1: 1, 0.5: 4, 2.5: 4, 10: 6, '+Inf': 10 };
 const LEFT_PX = 64;
-
-let server;
-let browser;
 
 async function fill() {
   const lines = [];
@@ -33,18 +30,8 @@ async function fill() {
   await server.importText(lines);
 }
 
-before(async () => {
-  server = await Server.begin('--wal', 'off');
-  browser = await Browser.begin();
-  await fill();
-});
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
-
-afterEach(() => browser.check());
+const browser = browsing();
+const server = serving(fill);
 
 const said = async (page) => (await texts(page, '.heat .said'))[0];
 const map = (page) => page.getByRole('application');

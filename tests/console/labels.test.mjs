@@ -2,31 +2,16 @@
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, query, Server, texts } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, query, serving, START, texts } from './harness.mjs';
 
-// 2026-01-01 00:00 UTC.
-const START = 1_767_225_600_000;
 const SPAN = { from: String(START), to: String(START + 60_000) };
 
-let server;
-let browser;
-
-before(async () => {
-  server = await Server.begin('--wal', 'off');
-  browser = await Browser.begin();
+const browser = browsing();
+const server = serving(async () => {
   const lines = ['pp{__proto__="evil"} 1', 'pp{constructor="c"} 2', 'pp{a="b"} 3', 'alone{a="b"} 1', 'alone{a="b",constructor="c",__proto__="p"} 2'];
-  const body = lines.flatMap((line) => [START, START + 60_000].map((time) => `${line} ${time}\n`)).join('');
-  const answer = await fetch(`${server.address}api/v1/import/prometheus`, { method: 'POST', body });
-  assert.equal(answer.status, 204, await answer.text());
+  await server.importText(lines.flatMap((line) => [START, START + 60_000].map((time) => `${line} ${time}`)));
 });
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
-
-afterEach(() => browser.check());
 
 test('the table and the CSV have their values, and charts are drawn afterwards', async () => {
   const page = await browser.open(query(server, { ...SPAN, q: 'pp', view: 'table' }));

@@ -2,8 +2,8 @@
 // and one that refuses.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, parameters, plain, plainTexts, Server, texts } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, parameters, plain, plainTexts, Server, serving, texts } from './harness.mjs';
 
 const HOSTILE = '<img src=x onerror="window.hacked=1">';
 const late = (server, parameters = {}) => `${server.address}#/late?${new URLSearchParams({ refresh: 'off', ...parameters })}`;
@@ -13,9 +13,6 @@ const rows = async (page) => {
   return Promise.all(found.map((row) => row.locator('td').allTextContents()));
 };
 const figures = (page) => plainTexts(page, '.figure-list dd');
-
-let browser;
-let server;
 
 /** 96 samples in order and 4 late ones by InfluxDB lines; 99 in order and a late one by Prometheus' text. */
 async function fill(now) {
@@ -28,18 +25,8 @@ async function fill(now) {
   await server.importText(text);
 }
 
-before(async () => {
-  browser = await Browser.begin();
-  server = await Server.begin('--wal', 'off');
-  await fill(Date.now());
-});
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
-
-afterEach(() => browser.check());
+const browser = browsing();
+const server = serving(() => fill(Date.now()));
 
 test('share, ages and delays of all and of one protocol', async () => {
   const page = await browser.open(late(server));

@@ -1,29 +1,16 @@
 // One series: a page of samples that fails, hints for keys with signs of patterns, its rules.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, Server, texts } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, serving, START, texts } from './harness.mjs';
 
-// 2026-01-01 00:00 UTC.
-const START = 1_767_225_600_000;
 const LONG = 'long_v';
 
-let server;
-let browser;
-
-before(async () => {
-  server = await Server.begin('--wal', 'off');
-  browser = await Browser.begin();
+const browser = browsing();
+const server = serving(async () => {
   await server.write(Array.from({ length: 15_000 }, (_, at) => `long v=${at} ${START + at * 1000}`));
   await server.redis(['TS.CREATE', 'a'], ['TS.CREATE', 'b'], ['TS.CREATERULE', 'a', 'b', 'AGGREGATION', 'avg', 60_000]);
 });
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
-
-afterEach(() => browser.check());
 
 const address = (parameters) => `${server.address}#/series?${new URLSearchParams(parameters)}`;
 

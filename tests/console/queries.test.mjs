@@ -1,25 +1,13 @@
 // The Queries page, as somebody sees it who uses it.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, LONG, Server, texts } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, LONG, Server, serving, texts } from './harness.mjs';
 
 const HOSTILE = 'count({who="<img src=x onerror=alert(1)>"})';
 
-let server;
-let browser;
-
-before(async () => {
-  server = await Server.begin('--wal', 'off');
-  browser = await Browser.begin();
-});
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
-
-afterEach(() => browser.check());
+const browser = browsing();
+const server = serving();
 
 const ask = (parameters) => fetch(`${server.address}api/v1/query`, { method: 'POST', body: new URLSearchParams(parameters) });
 const active = async () => (await (await fetch(`${server.address}api/v1/status/active_queries`)).json()).data;

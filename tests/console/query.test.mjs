@@ -2,18 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, BLUE, Browser, focused, ORANGE, parameters, pixels, query, Server, START, tabTo, texts } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, BLUE, browsing, focused, ORANGE, parameters, pixels, query, serving, START, tabTo, texts } from './harness.mjs';
 
 // Ten minutes of two rooms, a value every ten seconds.
 const SPAN = { from: String(START), to: String(START + 600_000) };
 
-let server;
-let browser;
-
-before(async () => {
-  server = await Server.begin('--wal', 'off');
-  browser = await Browser.begin();
+const browser = browsing();
+const server = serving(async () => {
   const lines = [];
   for (let at = 0; at <= 600; at += 10) {
     lines.push(`room,site=north temp=${20 + at / 100} ${START + at * 1000}`);
@@ -21,13 +17,6 @@ before(async () => {
   }
   await server.write(lines);
 });
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
-
-afterEach(() => browser.check());
 
 const legend = (page) => texts(page, '.legend .name');
 const LEGEND = ['room_temp{site="north"}', 'room_temp{site="south"}'];

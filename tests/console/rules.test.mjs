@@ -1,17 +1,13 @@
 // The Rules page, as somebody sees it who uses it.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, parameters, Server, texts } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, parameters, Server, serving, texts } from './harness.mjs';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
-let server;
-let browser;
-
-before(async () => {
-  server = await Server.begin('--wal', 'off');
-  browser = await Browser.begin();
+const browser = browsing();
+const server = serving(async () => {
   await server.redis(
     ['TS.CREATE', 'room'], ['TS.CREATE', 'room:1m'], ['TS.CREATE', 'room:1h'], ['TS.CREATE', HOSTILE], ['TS.CREATE', 'hostile:1d'],
     ['TS.CREATERULE', 'room', 'room:1m', 'AGGREGATION', 'avg', '60000'],
@@ -20,13 +16,6 @@ before(async () => {
     ['TS.ADD', 'room', '600000', '2'],
   );
 });
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
-
-afterEach(() => browser.check());
 
 const address = (parameters = {}, of = server) => `${of.address}#/rules?${new URLSearchParams(parameters)}`;
 const destinations = (page) => texts(page, '.rules .table tbody td:nth-child(2)');

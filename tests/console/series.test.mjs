@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, BLUE, Browser, ORANGE, parameters, pixels, plainTexts, query, Server, START, tabTo, texts, VIOLET } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, BLUE, browsing, ORANGE, parameters, pixels, plainTexts, query, serving, START, tabTo, texts, VIOLET } from './harness.mjs';
 
 const HOSTILE = '<img src=x onerror=alert(1)> "q" \\';
 // Parentheses are not allowed in values of labels.
@@ -11,9 +11,6 @@ const VALUE = '<img src=x onerror=alert`1`>"\\';
 const BYTES = Buffer.from([0x62, 0xff, 0x20, 0x22, 0x0a, 0x01]);
 const LONG = 'flow_rate{site="a"}';
 const MANY = 12_000;
-
-let server;
-let browser;
 
 async function fill() {
   const long = Array.from({ length: 25_000 }, (_, at) => `flow,site=a rate=${at % 100} ${START + at * 1000}`);
@@ -36,15 +33,8 @@ async function fill() {
   await server.importText(['+Inf', '-Inf', 'NaN', '5'].map((value, at) => `odd{a="b"} ${value} ${START + at}`));
 }
 
-before(async () => {
-  server = await Server.begin('--wal', 'off');
-  browser = await Browser.begin();
-  await fill();
-});
-
-after(() => Promise.all([browser?.end(), server?.end()]));
-
-afterEach(() => browser.check());
+const browser = browsing();
+const server = serving(fill);
 
 const address = (parameters = {}) => `${server.address}#/series?${new URLSearchParams(parameters)}`;
 const status = async (page) => (await plainTexts(page, '.found[role=status], .found [role=status]'))[0];

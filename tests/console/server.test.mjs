@@ -1,16 +1,12 @@
 // The Server page: what somebody on call sees of a server.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, texts, using } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, texts, using } from './harness.mjs';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
-let browser;
-
-before(async () => { browser = await Browser.begin(); });
-after(() => browser?.end());
-afterEach(() => browser.check());
+const browser = browsing();
 
 /** The value beside a name, in the card with this title. */
 const fact = (page, title, name) => page.locator('.subject', { has: page.getByRole('heading', { name: title, exact: true }) })

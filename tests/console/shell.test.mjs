@@ -1,14 +1,10 @@
 // What holds on every page: logins, a server that is away, many and hostile series, the theme.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, query, texts, using } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, query, texts, using } from './harness.mjs';
 
-let browser;
-
-before(async () => { browser = await Browser.begin(); });
-after(() => browser?.end());
-afterEach(() => browser.check());
+const browser = browsing();
 
 const legend = (page) => texts(page, '.legend .name');
 

@@ -1,32 +1,19 @@
 // Times: milliseconds in either zone, clocks that change, keys of charts.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, test } from 'node:test';
-import { becomes, Browser, query, Server, texts } from './harness.mjs';
+import { test } from 'node:test';
+import { becomes, browsing, query, serving, START } from './harness.mjs';
 
-// 2026-01-01 00:00 UTC.
-const START = 1_767_225_600_000;
 const HOUR_MS = 3_600_000;
 // Midnight in Berlin, the day before its clocks go forward and back.
 const CHANGES = [Date.parse('2025-03-29T00:00+01:00'), Date.parse('2025-10-25T00:00+02:00')];
 
-let server;
-let browser;
-
-before(async () => {
-  server = await Server.begin('--wal', 'off');
-  browser = await Browser.begin();
+const browser = browsing();
+const server = serving(async () => {
   for (const from_ms of CHANGES) await server.write(Array.from({ length: 75 }, (_, at) => `hours_bucket,le=1 v=${at} ${from_ms + at * HOUR_MS}`));
   await server.write(Array.from({ length: 21 }, (_, at) => `ms v=${at} ${START + at * 100}`));
   for (const time of [2000, 1000]) await server.write([`late v=1 ${time}`]);
 });
-
-after(async () => {
-  await browser?.end();
-  await server?.end();
-});
-
-afterEach(() => browser.check());
 
 const parameters = (page) => new URLSearchParams(page.url().split('?')[1] ?? '');
 const range = (page) => ['from', 'to'].map((name) => Number(parameters(page).get(name)) - START);

@@ -2,8 +2,9 @@
 // the head of a column sorts; the keys of the browser scroll, since the table takes the focus.
 
 import type { ComponentChildren } from 'preact';
-import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { params, setParams } from '../route';
+import { useWindow } from './window';
 
 export interface Column<Row> {
   /** Names the column, for sorting and the address. */
@@ -39,7 +40,6 @@ interface Properties<Row> {
 }
 
 const ROW_PX = 30;
-const BEYOND = 12;
 
 // Made once: a table may have tens of thousands of names.
 const names = new Intl.Collator('en', { numeric: true });
@@ -63,19 +63,10 @@ function orderOf(text: string): Order {
 }
 
 export function Table<Row>({ label, columns, rows, id, order: initial, rowPx = ROW_PX }: Properties<Row>) {
-  const box = useRef<HTMLDivElement>(null);
   const [own, setOwn] = useState<Order>();
   const order = initial === undefined ? own : orderOf(params.value.get('order') || initial);
-  const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(600);
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(() => setHeight(box.current?.clientHeight ?? 600));
-    if (box.current) observer.observe(box.current);
-    return () => observer.disconnect();
-  }, []);
   const shown = useMemo(() => sorted(rows, columns, order), [rows, columns, order?.name, order?.isDescending]);
-  const first = Math.max(0, Math.min(Math.floor(top / rowPx), shown.length) - BEYOND);
-  const last = Math.min(shown.length, first + Math.ceil(height / rowPx) + 2 * BEYOND);
+  const { box, first, last, onScroll } = useWindow(shown.length, rowPx);
   const click = (column: Column<Row>) => {
     const isDescending = order?.name === column.name ? !order.isDescending : column.isNumber === true;
     if (initial === undefined) return setOwn({ name: column.name, isDescending });
@@ -83,7 +74,7 @@ export function Table<Row>({ label, columns, rows, id, order: initial, rowPx = R
     setParams({ order: text === initial ? null : text }, true);
   };
   return (
-    <div class="table" ref={box} tabIndex={0} onScroll={(event) => setTop(event.currentTarget.scrollTop)} role="region" aria-label={label}>
+    <div class="table" ref={box} tabIndex={0} onScroll={onScroll} role="region" aria-label={label}>
       <table aria-rowcount={rows.length + 1}>
         <colgroup>{columns.map((column) => <col key={column.name} style={{ width: column.width }} />)}</colgroup>
         <thead>

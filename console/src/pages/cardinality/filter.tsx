@@ -2,9 +2,10 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { api, session } from '../../api';
+import { useDraft } from '../../components/draft';
 import { Editor } from '../../components/editor';
 import { count } from '../../format';
-import { href, setParams } from '../../route';
+import { href } from '../../route';
 import type { Tsdb } from './list';
 
 const WAIT_MS = 400;
@@ -37,23 +38,14 @@ function useMatches(draft: string, shown: string): Said | null {
 }
 
 export function Filter({ filter, total }: { filter: string; total: number | null }) {
-  const [draft, setDraft] = useState(filter);
-  const [revision, setRevision] = useState(0);
-  useEffect(() => setDraft(filter), [filter]);
-  const text = draft.trim();
+  const { draft: text, show, clear, editing } = useDraft('match', filter);
   const said = useMatches(text, filter);
   const shown = filter === '' ? 'All series that you may read are counted.' : total === null ? '' : `Matches ${count(total)} series.`;
-  const show = () => setParams({ match: text || null });
-  const clear = () => {
-    setDraft('');
-    setRevision(revision + 1);
-    setParams({ match: null });
-  };
   return (
     <div class="filter">
       <div class="query">
         <div class="line">
-          <Editor label="Filter" hint='A selector, such as {job="api"}; empty: all series' text={filter} revision={revision} onText={setDraft} onRun={show} />
+          <Editor label="Filter" {...editing} onRun={show} />
           {(filter !== '' || text !== '') && <button type="button" class="quiet" onClick={clear}>Clear</button>}
           <button type="button" class={text === filter ? '' : 'primary'} onClick={show}>Show</button>
           <a class="button" href={href('series', filter === '' ? {} : { select: filter })} title="The series that are counted">List</a>

@@ -1,15 +1,15 @@
 // The nodes as a tree with columns. Only rows in sight are drawn; the tree itself has the focus and
 // names the row that is chosen, so that a row may leave the page.
 
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
+import { useWindow } from '../../components/window';
 import { bytes, count, UNKNOWN } from '../../format';
 import { choose, isOpen, toggle, visible } from './chosen';
 import { brief, kindText, seriesIn, share, timeOf, type Node } from './nodes';
 
 const ROW_PX = 30;
 const HEAD_PX = 32;
-const BEYOND = 10;
 const PAGE = 10;
 /** Deeper nodes are not indented further; they tell their depth instead. */
 const INDENTS_MAX = 8;
@@ -108,34 +108,25 @@ function press(key: string, shown: Node[], at: number, onChoose: (id: number) =>
   return true;
 }
 
-/** The part of the box that is in sight. */
-function useWindow(at: number, length: number) {
-  const box = useRef<HTMLDivElement>(null);
-  const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(400);
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(() => setHeight(box.current?.clientHeight ?? 400));
-    if (box.current) observer.observe(box.current);
-    return () => observer.disconnect();
-  }, []);
-  // The row that is chosen comes into sight, however it was chosen.
+/** The rows in sight, to which the one that is chosen comes, however it was chosen. */
+function useShown(at: number, length: number) {
+  const sight = useWindow(length, ROW_PX);
+  const { box, onScroll } = sight;
   useLayoutEffect(() => {
     const shown = box.current;
     if (!shown || at < 0) return;
     const [above, below] = [at * ROW_PX, (at + 1) * ROW_PX + HEAD_PX - shown.clientHeight];
     if (shown.scrollTop > above) shown.scrollTop = above;
     else if (shown.scrollTop < below) shown.scrollTop = below;
-    setTop(shown.scrollTop);
+    onScroll();
   }, [at]);
-  const first = Math.max(0, Math.min(Math.floor(top / ROW_PX), length) - BEYOND);
-  const last = Math.min(length, first + Math.ceil(height / ROW_PX) + 2 * BEYOND);
-  return { box, first, last, onScroll: () => setTop(box.current?.scrollTop ?? 0) };
+  return sight;
 }
 
 export function Tree({ nodes, chosen, marked }: { nodes: Node[]; chosen: number; marked: Set<number> }) {
   const shown = visible(nodes);
   const at = shown.findIndex((node) => node.id === chosen);
-  const { box, first, last, onScroll } = useWindow(at, shown.length);
+  const { box, first, last, onScroll } = useShown(at, shown.length);
   const pressed = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !press(event.key, shown, at, choose)) return;
     event.preventDefault();

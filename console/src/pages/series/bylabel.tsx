@@ -1,7 +1,7 @@
 // Finds series by a selector.
 
-import { useEffect, useState } from 'preact/hooks';
 import { useAnswer } from '../../ask';
+import { useDraft } from '../../components/draft';
 import { Editor } from '../../components/editor';
 import { Busy, Empty, ErrorBox, NoSeries } from '../../components/notice';
 import { count, type Labels } from '../../format';
@@ -12,19 +12,11 @@ const ALL = '{__name__!=""}';
 const LISTED_MAX = 10_000;
 
 function Selector({ select }: { select: string }) {
-  const [draft, setDraft] = useState(select);
-  const [revision, setRevision] = useState(0);
-  useEffect(() => setDraft(select), [select]);
-  const show = () => setParams({ select: draft.trim() || null });
-  const clear = () => {
-    setDraft('');
-    setRevision(revision + 1);
-    setParams({ select: null });
-  };
+  const { draft, show, clear, editing } = useDraft('select', select);
   return (
     <div class="query">
       <div class="line">
-        <Editor label="Selector" hint='A selector, such as {job="api"}; empty: all series' text={select} revision={revision} onText={setDraft} onRun={show} />
+        <Editor label="Selector" {...editing} onRun={show} />
         {draft !== '' && <button type="button" class="quiet" onClick={clear}>Clear</button>}
         <button type="button" class="primary" onClick={show}>Find</button>
       </div>

@@ -2,8 +2,8 @@
 //!
 //! They hold nothing of the database, so they need no login; what they ask of the server does.
 //! Each asset is there twice, compressed with brotli and with gzip; a reader that accepts
-//! neither gets the second one decompressed, once for all readers. A page may load and run only what is served here,
-//! and may not stand in a page of others.
+//! neither gets the second one decompressed, once for all readers. A page may load and run only
+//! what is served here, and may not stand in a page of others.
 //!
 //! Tested by `tests/http/console.rs`, and by `tests/console` in a browser.
 

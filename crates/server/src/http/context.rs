@@ -50,7 +50,7 @@ impl FromRequestParts<Context> for Sending {
 }
 
 impl Context {
-    /// Where nobody is at the other end.
+    /// The peer of a request that came by no connection.
     pub(crate) const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
     /// The user that the headers, the parameters or else the certificate names.

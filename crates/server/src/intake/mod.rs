@@ -128,8 +128,8 @@ struct Pending {
 }
 
 impl EngineIntake {
-    /// An intake for what `user` sends by `protocol`; without a user, all is
-    /// allowed. `sender` is how ACL LOG shows it, `in_pause` what it does then. Who sends is told by
+    /// An intake for what `user` sends by `protocol`; without a user, all is allowed. `sender`
+    /// is how ACL LOG shows it, `in_pause` what it does then. Who sends is told by
     /// [`EngineIntake::sent_by`].
     pub(crate) fn new(
         shared: Arc<Shared>,

@@ -30,8 +30,8 @@ pub(crate) use intake::{IntakeCounters, IntakeFigures, Protocol};
 pub(crate) use latency::Delay;
 pub(crate) use latency::{Event, History, Latency};
 pub(crate) use lateness::{
-    BLOCK_MINUTES, LateSum, Lateness, MINUTE_MS, MINUTES, Origin, QUANTILE_ERROR, ROWS_MAX,
-    RankedRow, Route,
+    BLOCK_MINUTES, HOUR_MINUTES, LateSum, Lateness, MINUTE_MS, MINUTES, Origin, QUANTILE_ERROR,
+    ROWS_MAX, RankedRow, Route,
 };
 pub(crate) use rates::Rates;
 pub(crate) use reads::{Endpoint, ReadCounters, Reads};

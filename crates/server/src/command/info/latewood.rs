@@ -9,11 +9,9 @@ use crate::state::Shared;
 use latewood_engine::Stats;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const LATENESS_MINUTES: usize = 60;
-
 /// How late samples came in the last hour.
 fn lateness(text: &mut String, shared: &Shared) {
-    let sum = shared.observe.lateness.sum(now_ms(), LATENESS_MINUTES);
+    let sum = shared.observe.lateness.last_hour(now_ms());
     field(text, "late_1h_samples", sum.late);
     field(text, "late_1h_age_p99_ms", sum.age_ms(0.99));
     field(text, "late_1h_age_max_ms", sum.max_ms);

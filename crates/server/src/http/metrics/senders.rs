@@ -8,9 +8,6 @@ use crate::observe::{Endpoint, ReadCounters, Route};
 use latewood_wire::intake::Reason;
 use std::sync::atomic::AtomicU64;
 
-/// Minutes that the gauges of late samples look back.
-const LATENESS_MINUTES: usize = 60;
-
 /// A counter: its name, what it counts, and where it stands.
 pub(in crate::http) type Row<C> = (&'static str, &'static str, fn(&C) -> &AtomicU64);
 
@@ -120,7 +117,7 @@ fn late(text: &mut Text, shared: &Shared) {
     for route in Route::ALL {
         text.labelled(&[("route", route.name())], lateness.total(route));
     }
-    let sum = lateness.sum(now_ms(), LATENESS_MINUTES);
+    let sum = lateness.last_hour(now_ms());
     text.family(
         "late_delay_seconds",
         Kind::Gauge,

@@ -53,6 +53,17 @@ pub(super) enum Unreadable {
     PassOver,
 }
 
+fn demand(context: &Context, user: &User, command: &str) -> Result<(), Answer> {
+    if user.may_run(command) {
+        return Ok(());
+    }
+    let log = &context.shared.runtime.users.log;
+    log.note_sender(HTTP, Some(Denied::Command), command.as_bytes(), &user.name);
+    let command = command.to_ascii_uppercase().replace('|', " ");
+    let text = format!("permission to run {command} is required");
+    Err(Answer::new(StatusCode::FORBIDDEN, text))
+}
+
 impl Asked {
     /// Takes in a request.
     ///
@@ -87,14 +98,7 @@ impl Asked {
         headers: &HeaderMap,
     ) -> Result<Arc<User>, Answer> {
         let user = context.user(headers, (None, None))?;
-        if !user.may_run(endpoint.command()) {
-            let log = &context.shared.runtime.users.log;
-            let command = endpoint.command();
-            log.note_sender(HTTP, Some(Denied::Command), command.as_bytes(), &user.name);
-            let command = command.to_ascii_uppercase();
-            let text = format!("permission to run {command} is required");
-            return Err(Answer::new(StatusCode::FORBIDDEN, text));
-        }
+        demand(context, &user, endpoint.command())?;
         // Who is on call looks at a server that is not ready, too.
         if endpoint != Endpoint::Server {
             context.ready(false)?;
@@ -168,6 +172,14 @@ impl Asked {
     /// The same with another command.
     pub(super) fn may_read_by(&self, command: &str, key: &[u8]) -> bool {
         self.user.may_read(command, key)
+    }
+
+    /// Refuses where that user may not run the command of this name.
+    ///
+    /// # Errors
+    /// 403, which ACL LOG has too.
+    pub(super) fn demand(&self, command: &str) -> Result<(), Answer> {
+        demand(&self.context, &self.user, command)
     }
 
     /// Whether that user may run the command of this name.

@@ -1,9 +1,10 @@
 //! `GET /api/v1/status/tsdb`: how many series there are by metric, label and pair.
 //!
-//! With `match[]` of the series that match, with `focusLabel` also by the values of that label, as
-//! in VictoriaMetrics, with `idleSince` also those without samples from that time on. Only what the user may read is counted, `__key__` is not. Linear in the
-//! labels of the series. Without `match[]` it holds each pair once, not the labels of each series;
-//! what it holds counts as memory of requests while it grows.
+//! With `match[]` of the series that match, with `focusLabel` also by the values of that label,
+//! as in VictoriaMetrics, with `idleSince` also those without samples from that time on. Only
+//! what the user may read is counted, `__key__` is not. Linear in the labels of the series.
+//! Without `match[]` it holds each pair once, not the labels of each series; what it holds
+//! counts as memory of requests while it grows.
 //!
 //! Tested by [`counts`], `tests/http/metadata.rs` and `tests/http/promql.rs`.
 

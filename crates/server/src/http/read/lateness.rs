@@ -9,23 +9,19 @@
 use super::asked::Asked;
 use super::envelope::respond_in_thread;
 use super::parameters::Parameters;
-use crate::acl::Denied;
-use crate::acl::log::HTTP;
 use crate::base::clock::now_ms;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
 use crate::observe::{
-    AGE_BOUNDS_MS, BLOCK_MINUTES, Endpoint, LateSum, Lateness, MINUTE_MS, MINUTES, Origin,
-    QUANTILE_ERROR, ROWS_MAX, RankedRow, Route,
+    AGE_BOUNDS_MS, BLOCK_MINUTES, Endpoint, HOUR_MINUTES, LateSum, Lateness, MINUTE_MS, MINUTES,
+    Origin, QUANTILE_ERROR, ROWS_MAX, RankedRow, Route,
 };
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::response::Response;
 use latewood_wire::prometheus::time::parse_duration;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-const SPAN_MINUTES: usize = 60;
 const ROWS: usize = 20;
 /// The command for names of metrics, and that for senders.
 const METRIC_COMMAND: &str = "ts.querylabels";
@@ -72,8 +68,8 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
     let route = route(parameters, by)?;
     match by {
         By::Protocol => {}
-        By::Metric => may_run(asked, METRIC_COMMAND)?,
-        By::Sender => may_run(asked, SENDER_COMMAND)?,
+        By::Metric => asked.demand(METRIC_COMMAND)?,
+        By::Sender => asked.demand(SENDER_COMMAND)?,
     }
     let (shared, now_ms) = (asked.shared(), now_ms());
     let lateness = &shared.observe.lateness;
@@ -110,22 +106,10 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
     }))
 }
 
-fn may_run(asked: &Asked, command: &'static str) -> Result<(), Answer> {
-    if asked.may_run(command) {
-        return Ok(());
-    }
-    let log = &asked.shared().runtime.users.log;
-    let user = asked.user_name();
-    log.note_sender(HTTP, Some(Denied::Command), command.as_bytes(), user);
-    let command = command.to_ascii_uppercase().replace('|', " ");
-    let text = format!("permission to run {command} is required");
-    Err(Answer::new(StatusCode::FORBIDDEN, text))
-}
-
 fn span_minutes(parameters: &Parameters) -> Result<usize, Answer> {
     let text = parameters.first("span");
     if text.is_empty() {
-        return Ok(SPAN_MINUTES);
+        return Ok(HOUR_MINUTES);
     }
     let span_ms = parse_duration(text).map_err(|error| Answer::parameter("span", error))?;
     match usize::try_from(span_ms.div_euclid(MINUTE_MS)) {

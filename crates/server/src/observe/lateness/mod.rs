@@ -29,10 +29,12 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// Minutes that are kept.
 pub(crate) const MINUTES: usize = 120;
+/// Those of an hour.
+pub(crate) const HOUR_MINUTES: usize = 60;
 /// Milliseconds of a minute.
 pub(crate) const MINUTE_MS: i64 = 60_000;
 
-/// All of it.
+/// The counts of all routes.
 #[derive(Debug)]
 pub(crate) struct Lateness {
     minutes: Box<[Minute]>,
@@ -159,6 +161,11 @@ impl Lateness {
                 }
             }
         }
+    }
+
+    /// What INFO and `/metrics` tell of.
+    pub(crate) fn last_hour(&self, now_ms: i64) -> LateSum {
+        self.sum(now_ms, HOUR_MINUTES)
     }
 
     /// The late samples of the last `minutes`, and how many others there were.

@@ -10,8 +10,8 @@
 //! Invariant: each late sample is in a row or in the others. A row counts from when its name got
 //! it; what came before is in the others.
 
-use super::MINUTES;
 use super::ages::{LateAges, LateSum};
+use super::{HOUR_MINUTES, MINUTES};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -21,7 +21,7 @@ pub(crate) const ROWS_MAX: usize = 64;
 /// Minutes of a block of a row.
 pub(crate) const BLOCK_MINUTES: i64 = 10;
 const BLOCKS: usize = MINUTES / BLOCK_MINUTES as usize;
-const HOUR_BLOCKS: i64 = 60 / BLOCK_MINUTES;
+const HOUR_BLOCKS: i64 = HOUR_MINUTES as i64 / BLOCK_MINUTES;
 const CANDIDATES: usize = 1024;
 /// Longer names count as others: a row shows all of its name.
 const NAME_BYTES_MAX: usize = 256;

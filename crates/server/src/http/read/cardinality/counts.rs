@@ -45,7 +45,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Counts `series`, and those without samples at or after `idle_since_ms`; `check` is asked after each of them, with the memory held by now.
+    /// Counts `series`, and those without samples at or after `idle_since_ms`; `check` is asked
+    /// after each of them, with the memory held by now.
     ///
     /// # Errors
     /// The first one of `check`.
