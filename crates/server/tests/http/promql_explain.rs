@@ -2,6 +2,7 @@
 
 use crate::client::Http;
 use crate::promql::{ask, body, filled, path};
+use crate::promql_running::LONG;
 use serde_json::{Value, json};
 
 /// What the parts of a query at second 8 do.
@@ -267,8 +268,7 @@ fn hostile_queries_are_explained_or_refused() {
 fn an_explanation_is_listed_cancelled_and_counted() {
     let server = filled(&[]);
     let (mut asks, mut other) = (Http::to(server.http()), Http::to(server.http()));
-    let long = ["max_over_time(vector(1)[100d:1s])"; 24].join(" + ");
-    let explain = path("explain", &[("query", &long), ("time", "1e9")]);
+    let explain = path("explain", &[("query", LONG), ("time", "1e9")]);
     asks.send(format!("GET {explain} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
     let id = loop {
         let (_, body) = ask(&mut other, "status/active_queries", &[]);
