@@ -2,7 +2,7 @@
 
 /// Crates from top to bottom, and the entries of each from top to bottom.
 /// A crate without entries is not laid out yet.
-pub(crate) const FLOORS: [(&str, &[&str]); 11] = [
+pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
     (
         "bench",
         &[
@@ -52,6 +52,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 11] = [
             "error",
         ],
     ),
+    ("cluster", &["lib", "kafka"]),
     (
         "offsite",
         &[

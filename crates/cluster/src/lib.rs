@@ -1,0 +1,6 @@
+//! A database whose log is in Kafka and whose files are in an object store.
+//!
+//! The Kafka partition is the only arbiter of who may write: whoever reads it decides in the
+//! same way which of its records count.
+
+pub mod kafka;
