@@ -26,6 +26,8 @@ pub enum ErrorKind {
     OutOfMemory,
     /// The disk budget is used up: writes are refused until old samples are removed.
     DiskBudget,
+    /// A remote log takes no more for now: writes are refused until it does.
+    LogFull,
     /// Another process holds the directory.
     Locked,
     /// No series exists under the key.

@@ -23,7 +23,7 @@ use crate::base::options::{Defaults, Durability, Options};
 use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, open_directory};
 use crate::keyspace::core::Core;
-use crate::log::{Log, Position};
+use crate::log::{Log, Position, RemoteLog};
 use crate::observe::notices::About;
 use crate::observe::stages::{Stage, Timed, Untimed};
 use crate::read::Reader;
@@ -58,8 +58,35 @@ impl Db {
     /// that no crash explains (damage of the log only with [`Options::strict`]);
     /// `Io`.
     pub fn open(env: &Env, dir: &Path, options: Options, defaults: Defaults) -> Result<Self> {
+        Self::open_with(env, dir, options, defaults, None)
+    }
+
+    /// As [`Db::open`], with a log that is kept in `log`. The directory is a cache of files then,
+    /// which must be those of a checkpoint of the same log, or empty: all that was acknowledged is
+    /// in the log and in the checkpoints that [`Db::checkpoint`] makes.
+    ///
+    /// # Errors
+    /// Those of [`Db::open`] and of the log; `Invalid` if the directory has a log of its own;
+    /// `Corrupt` if the log does not continue the files.
+    pub fn open_remote(
+        env: &Env,
+        dir: &Path,
+        options: Options,
+        defaults: Defaults,
+        log: Arc<dyn RemoteLog>,
+    ) -> Result<Self> {
+        Self::open_with(env, dir, options, defaults, Some(log))
+    }
+
+    fn open_with(
+        env: &Env,
+        dir: &Path,
+        options: Options,
+        defaults: Defaults,
+        remote: Option<Arc<dyn RemoteLog>>,
+    ) -> Result<Self> {
         let guard = open_directory(env, dir)?;
-        let parts = Parts::new(Core::new(env.clone(), dir, options, defaults)?);
+        let parts = Parts::new(Core::new(env.clone(), dir, options, defaults, remote)?);
         let recovery = recover(&parts, &guard)?;
         let core = &parts.core;
         // Retention and budget hold from the first write, before any thread runs.
@@ -96,7 +123,7 @@ impl Db {
             query_threads: 1,
             ..Options::default()
         };
-        let core = Core::new(Env::without_files(), Path::new(""), options, defaults)?;
+        let core = Core::new(Env::without_files(), Path::new(""), options, defaults, None)?;
         let recovery = RecoverySummary::default();
         let nowhere = DirectoryGuard::nowhere();
         Ok(Self::assemble(Parts::new(core), recovery, nowhere))
@@ -292,6 +319,7 @@ impl Db {
                 log.sync_to(log.written())?;
             }
             log.background_tick()?;
+            core.look_at_disk();
         }
         kept_up.and(saved)
     }
@@ -304,16 +332,29 @@ impl Db {
     /// kept until it returns. The copy is durable when the call returns.
     ///
     /// # Errors
-    /// `Invalid` if `to` is not empty or the database has no log; `Corrupt` if
+    /// `Invalid` if `to` is not empty or the database has no log or a remote one; `Corrupt` if
     /// both copies of the manifest are damaged; `Io`. An unfinished copy is not
     /// deleted and cannot be opened as a database.
     pub fn backup(&self, to: &Path) -> Result<Backup> {
+        self.copy_to(to, false)
+    }
+
+    /// As [`Db::backup`], of a database whose log is remote: the files alone. With the groups of
+    /// the log from [`Backup::log_start`] on, they are the database.
+    ///
+    /// # Errors
+    /// Those of [`Db::backup`]; `Invalid` if the log is local.
+    pub fn checkpoint(&self, to: &Path) -> Result<Backup> {
+        self.copy_to(to, true)
+    }
+
+    fn copy_to(&self, to: &Path, is_remote: bool) -> Result<Backup> {
         let core = &self.parts.core;
         // Samples do not wait for it; the copy has what was written last.
         if let Err(error) = core.metadata.save(&core.env, core.store.dir()) {
             core.observe.notices.tell(About::Metadata, error);
         }
-        tools::backup::backup(&self.parts.core, self.directory(), to)
+        tools::backup::backup(core, self.directory(), to, is_remote)
     }
 
     /// Stops the background jobs and syncs the log. A database without a log

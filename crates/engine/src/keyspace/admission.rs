@@ -7,6 +7,7 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::refusal::Refusal;
 use crate::keyspace::core::Core;
 use crate::keyspace::memory_budget::Level;
+use crate::log::Log;
 use crate::observe::notices::About;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const TURN: Duration = Duration::from_millis(5);
 /// Admits a write that needs memory, possibly after a wait.
 ///
 /// # Errors
-/// `OutOfMemory` at the budget; `DiskBudget` if the files may not grow;
+/// `OutOfMemory` at the budget; `DiskBudget` if the files may not grow; `LogFull`;
 /// `Halted` once the log has failed. The caller holds no lock.
 #[inline]
 pub(crate) fn admit_write(core: &Core) -> Result<()> {
@@ -158,10 +159,10 @@ fn refuse_series(core: &Core) -> Refusal {
     Refusal::OutOfMemory
 }
 
-/// Admits a write that takes disk space, possibly after a wait.
+/// Admits a write that takes disk space, possibly after a wait; or space in a remote log, without.
 ///
 /// # Errors
-/// `DiskBudget`. The caller holds no lock.
+/// `DiskBudget`, `LogFull`. The caller holds no lock.
 #[inline]
 pub(crate) fn check_disk_budget(core: &Core) -> Result<()> {
     match core.store.disk_budget.is_spent() {
@@ -172,6 +173,9 @@ pub(crate) fn check_disk_budget(core: &Core) -> Result<()> {
 
 #[cold]
 fn wait_for_disk(core: &Core) -> Result<()> {
+    if let Some(why) = core.log().and_then(Log::why_full) {
+        return Err(refuse_for_log(core, why));
+    }
     if !core.options.background {
         // Without threads, the caller of `maintain` frees disk space.
         return Ok(());
@@ -200,6 +204,13 @@ fn wait_for_disk(core: &Core) -> Result<()> {
         disk.stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
     }
     outcome
+}
+
+fn refuse_for_log(core: &Core, why: String) -> Error {
+    core.store.disk_budget.refused.note(core.env.clock.now_ms());
+    let text = format_args!("writes are refused: {why}");
+    core.observe.notices.tell(About::Log, text);
+    Error::new(ErrorKind::LogFull, why)
 }
 
 fn refuse_for_disk(core: &Core) -> Error {

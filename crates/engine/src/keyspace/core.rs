@@ -16,7 +16,7 @@ use crate::keyspace::keys::Keys;
 use crate::keyspace::limits::Limits;
 use crate::keyspace::memory_budget::Budget;
 use crate::keyspace::store::Store;
-use crate::log::{Log, Position};
+use crate::log::{Log, Position, RemoteLog};
 use crate::observe::Observe;
 use crate::series::shard::ShardGuard;
 use crate::series::shards::Shards;
@@ -24,8 +24,8 @@ use crate::storage::block::Cache;
 use crate::storage::metadata::MetadataStore;
 use latewood_model::SeriesId;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 /// What the threads of a database share: a list of parts, each with its own
 /// state.
@@ -49,6 +49,8 @@ pub(crate) struct Core {
 #[derive(Default)]
 pub(crate) struct LogCell {
     cell: OnceLock<Log>,
+    /// Where it is kept instead of in the directory.
+    pub(crate) remote: Option<Arc<dyn RemoteLog>>,
     /// Until then: the last group that the replay has applied.
     pub(crate) replayed: AtomicU64,
 }
@@ -68,6 +70,7 @@ impl Core {
         dir: &Path,
         mut options: Options,
         defaults: Defaults,
+        remote: Option<Arc<dyn RemoteLog>>,
     ) -> Result<Self> {
         if options.shards == 0 {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -88,7 +91,10 @@ impl Core {
                 observe.stages.clone(),
             ),
             store: Store::new(&env, dir, cache, &options),
-            log: LogCell::default(),
+            log: LogCell {
+                remote,
+                ..LogCell::default()
+            },
             observe,
             budget,
             limits: Limits::new(&options, env.clock.clone()),

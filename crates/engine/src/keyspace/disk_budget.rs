@@ -217,7 +217,8 @@ impl Core {
             self.store.disk_budget.budget_bytes(),
         );
         disk.grown_bytes.store(0, Ordering::Relaxed);
-        let is_spent = budget > 0 && self.disk_usage().is_over(budget);
+        let is_spent = (budget > 0 && self.disk_usage().is_over(budget))
+            || self.log().is_some_and(|log| log.why_full().is_some());
         if disk.is_spent.swap(is_spent, Ordering::Relaxed) && !is_spent {
             disk.waited_in_vain.store(false, Ordering::Relaxed);
             disk.eased.notify_all();

@@ -10,7 +10,7 @@
 //! [`Log::sync_to`] makes everything up to a position durable; all who wait
 //! share one sync. [`Log::trim`] gives up what is no longer needed, and
 //! [`Log::open`] reads the rest back. Nothing in that contract is about files:
-//! a log kept elsewhere would have the same four verbs.
+//! a log kept elsewhere ([`RemoteLog`]) has the same four verbs.
 //!
 //! Invariants: sequences have no gaps; a segment is written front to back
 //! once and never appended to after a restart; whatever `sync_to` answered Ok
@@ -21,6 +21,7 @@
 //! Tested by `tests/log_*.rs`, mostly on the simulated disk.
 
 mod created;
+mod form;
 mod found;
 pub(crate) mod group;
 mod holes;
@@ -30,6 +31,7 @@ mod pin;
 mod reader;
 pub(crate) mod record;
 mod recover;
+mod remote;
 mod replay;
 mod report;
 mod segment;
@@ -44,14 +46,15 @@ use crate::io::Env;
 use report::OnDamage;
 use std::path::Path;
 
+pub use form::Log;
 pub use group::GroupBuilder;
 pub(crate) use inspect::segment_facts;
 pub use options::{LogOptions, LogStats, Position};
 pub(crate) use pin::LogPin;
 pub use record::{Record, RecordIter};
+pub use remote::RemoteLog;
 pub use replay::{LogStart, Replay};
 pub use report::{LogHole, RecoveryReport};
-pub use writer::Log;
 
 /// Reads the log in `dir` into `sink` as [`Log::open`] would, and changes
 /// nothing: damage is reported and passed over, a torn end stays. Groups up to

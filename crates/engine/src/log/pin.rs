@@ -6,17 +6,17 @@
 //! moment: the headers of later segments may say that groups in it are needed
 //! no more.
 
-use crate::log::writer::Log;
+use crate::log::writer::LocalLog;
 use std::path::PathBuf;
 
 /// While it lives, no segment is used again or removed.
 #[derive(Debug)]
 pub(crate) struct LogPin<'a> {
-    log: &'a Log,
+    log: &'a LocalLog,
     segments: Vec<(PathBuf, u64)>,
 }
 
-impl Log {
+impl LocalLog {
     /// Pins the log as it is now.
     pub(crate) fn pin(&self) -> LogPin<'_> {
         let mut tail = self.tail.lock();
@@ -53,11 +53,10 @@ impl Drop for LogPin<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::base::error::Result;
     use crate::io::sim::SimDisk;
     use crate::log::record::RecordIter;
-    use crate::log::{GroupBuilder, LogOptions, Position, Replay};
+    use crate::log::{GroupBuilder, Log, LogOptions, Position, Replay};
     use latewood_model::{DuplicatePolicy, SeriesId};
     use std::path::Path;
 

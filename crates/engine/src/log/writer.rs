@@ -1,4 +1,4 @@
-//! The running log: its state, its appends, and the fail-stop latch.
+//! The running local log: its state, its appends, and the fail-stop latch.
 //!
 //! What follows an append is in [`commit`]: syncs, trimming, and the end. Lock
 //! order: `commit` (who syncs), then `tail` (where the next group goes), then
@@ -24,16 +24,16 @@ use crate::log::store::{Store, new_header};
 use crate::log::tail::Tail;
 use crate::observe::halt::Halt;
 use crate::observe::observer::Observer;
-use crate::observe::stages::{Laps, Stage, Untimed};
+use crate::observe::stages::{Laps, Stage};
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A log, open for appending. Dropping it makes nothing durable: see
-/// [`Log::close`].
+/// A log in segment files, open for appending. Dropping it makes nothing durable: see
+/// [`LocalLog::close`].
 #[derive(Debug)]
-pub struct Log {
+pub(crate) struct LocalLog {
     env: Env,
     pub(crate) store: Store,
     payload_bytes_max: usize,
@@ -53,7 +53,7 @@ pub struct Log {
     observer: Observer,
 }
 
-impl Log {
+impl LocalLog {
     /// Opens the log in `dir`, making the directory if needed, and replays
     /// everything it holds into `sink` before it returns. What was replayed is
     /// durable at return. The caller holds the directory's lock.
@@ -63,7 +63,7 @@ impl Log {
     /// naming file and offset;
     /// `Unsupported` for a later format version; `Invalid` for options out of
     /// range; `Io`; and whatever `sink` answers.
-    pub fn open(
+    pub(crate) fn open(
         env: &Env,
         dir: &Path,
         options: &LogOptions,
@@ -148,23 +148,14 @@ impl Log {
     }
 
     /// The longest group this log takes, in bytes of records.
-    pub fn group_bytes_max(&self) -> usize {
+    pub(crate) fn group_bytes_max(&self) -> usize {
         self.payload_bytes_max
     }
 
-    /// Appends a group and returns its position; the group is in the kernel
-    /// then and survives a killed process. The builder keeps its records:
-    /// `begin` or `clear` it before the next batch. An empty group is no group
-    /// and answers [`Log::written`].
+    /// Appends a group, which is in the kernel at return.
     ///
     /// # Errors
-    /// `Limit` for a group longer than [`Log::group_bytes_max`]; `Halted`
-    /// after an earlier failure; `Io` for the failure itself.
-    pub fn append(&self, group: &mut GroupBuilder) -> Result<Position> {
-        self.append_timed(group, &mut Untimed)
-    }
-
-    /// The same for a batch that may be timed.
+    /// Those of [`crate::log::Log::append`].
     pub(crate) fn append_timed(
         &self,
         group: &mut GroupBuilder,
@@ -193,17 +184,17 @@ impl Log {
     }
 
     /// The newest group in the kernel.
-    pub fn written(&self) -> Position {
+    pub(crate) fn written(&self) -> Position {
         Position(self.written.load(Ordering::Acquire))
     }
 
     /// The newest group on disk.
-    pub fn durable(&self) -> Position {
+    pub(crate) fn durable(&self) -> Position {
         Position(self.durable.load(Ordering::Acquire))
     }
 
     /// What the log has done and holds.
-    pub fn stats(&self) -> LogStats {
+    pub(crate) fn stats(&self) -> LogStats {
         let tail = self.tail.lock();
         let is_synced = self.durable() >= self.written();
         let since_ns = self.unsynced_since_ns.load(Ordering::Relaxed);

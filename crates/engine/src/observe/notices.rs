@@ -30,6 +30,8 @@ pub(crate) enum About {
     Memory,
     /// Writes are refused for the disk budget.
     Disk,
+    /// Writes are refused since a remote log takes no more.
+    Log,
     /// The metadata of metrics cannot be written.
     Metadata,
     /// A block that is being read is damaged.

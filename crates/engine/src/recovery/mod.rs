@@ -23,7 +23,7 @@ pub(crate) mod rules;
 mod apply;
 
 use crate::background::{Flusher, Parts};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
 use crate::base::options::{Durability, LoadProgress};
 use crate::io::Env;
@@ -115,7 +115,13 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
             damage: Mutex::default(),
             retry_ns: AtomicU64::new(0),
         };
-        let (log, report) = Log::open(&env, &guard.log_dir(), &log_options, &replayer)?;
+        let (log, report) = match &core.log.remote {
+            None => Log::open(&env, &guard.log_dir(), &log_options, &replayer)?,
+            Some(link) => {
+                refuse_local_log(&env, guard)?;
+                Log::open_remote(&env, link.clone(), log_options.known_durable, &replayer)?
+            }
+        };
         summary.samples = replayer.samples.into_inner();
         summary.samples_orphaned = replayer.orphaned.into_inner();
         named = replayer.named.into_inner();
@@ -137,6 +143,17 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
         .note_quarantine(quarantine.len_bytes()?);
     summary.duration_ns = env.clock.monotonic_ns() - begun_ns;
     Ok(summary)
+}
+
+/// Refuses a directory with a log of its own: its records would be missing in the remote one.
+fn refuse_local_log(env: &Env, guard: &DirectoryGuard) -> Result<()> {
+    match log_beside(env, &guard.log_dir())? {
+        LogFound::Unwanted => {
+            let text = "the directory has a log; a start with a remote log would hide its data";
+            Err(Error::new(ErrorKind::Invalid, text).at(&guard.log_dir()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether the directory has a log although the database is opened without one.

@@ -13,7 +13,7 @@ use crate::base::names;
 use crate::io::Env;
 use crate::keyspace::core::Core;
 use crate::keyspace::pin::FilesPin;
-use crate::log::LogPin;
+use crate::log::{LogPin, Position};
 use crate::storage::files::Manifest;
 use std::path::Path;
 
@@ -29,21 +29,35 @@ pub struct Backup {
     pub copied_bytes: u64,
     /// Segments of the log.
     pub segments: u64,
+    /// The oldest group of the log that the files do not hold.
+    pub log_start: Position,
 }
 
-/// As [`crate::Db::backup`], of the database in `dir`.
-pub(crate) fn backup(core: &Core, dir: &Path, to: &Path) -> Result<Backup> {
+/// As [`crate::Db::backup`] or [`crate::Db::checkpoint`], of the database in `dir`, whose log must
+/// be remote or not.
+pub(crate) fn backup(core: &Core, dir: &Path, to: &Path, is_remote: bool) -> Result<Backup> {
     let env = &core.env;
+    let refused = |message| Err(Error::new(ErrorKind::Invalid, message));
     let Some(log) = core.log() else {
-        let message = "a database without a log cannot be backed up";
-        return Err(Error::new(ErrorKind::Invalid, message));
+        return refused("a database without a log cannot be backed up");
     };
+    match (is_remote, core.log.remote.is_some()) {
+        (true, false) => return refused("a database with a local log has no checkpoints"),
+        (false, true) => {
+            return refused("a database with a remote log has checkpoints instead of backups");
+        }
+        _ => {}
+    }
     empty_folder(env, to, &FOLDERS)?;
     let (files, log) = core.store.pin(log)?;
-    let mut backup = Backup::default();
+    let mut backup = Backup {
+        log_start: Position(files.manifest.as_ref().map_or(1, |m| m.log_start)),
+        ..Backup::default()
+    };
     // The log first and by itself: it goes on growing while it is pinned.
-    copy_log(env, &log, to, &mut backup)?;
-    drop(log);
+    if let Some(log) = log {
+        copy_log(env, &log, to, &mut backup)?;
+    }
     copy_files(env, dir, &files, to, &mut backup)?;
     let manifest = files.manifest.as_ref().map(Manifest::encode);
     drop(files);

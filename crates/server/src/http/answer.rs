@@ -49,9 +49,11 @@ impl Answer {
     /// What the engine could not do.
     pub(crate) fn engine(error: &Error) -> Self {
         let status = match error.kind() {
-            ErrorKind::OutOfMemory | ErrorKind::DiskBudget | ErrorKind::Halted | ErrorKind::Io => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            ErrorKind::OutOfMemory
+            | ErrorKind::DiskBudget
+            | ErrorKind::LogFull
+            | ErrorKind::Halted
+            | ErrorKind::Io => StatusCode::SERVICE_UNAVAILABLE,
             ErrorKind::Invalid | ErrorKind::Limit => StatusCode::BAD_REQUEST,
             ErrorKind::NoSuchKey => StatusCode::NOT_FOUND,
             _ => StatusCode::INTERNAL_SERVER_ERROR,

@@ -12,14 +12,14 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::log::group::{GroupHeader, HEADER_BYTES};
 use crate::log::options::Position;
-use crate::log::writer::Log;
+use crate::log::writer::LocalLog;
 use crate::observe::observer::Work;
 use parking_lot::MutexGuard;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Log {
+impl LocalLog {
     /// Returns once every group up to `position` is durable. All who wait at
     /// a time share one sync: the first one leads, and groups appended while
     /// it works wait for the next.
@@ -27,7 +27,7 @@ impl Log {
     /// # Errors
     /// `Halted` after an earlier failure, also for those who waited for the
     /// sync that failed; `Io` for its leader.
-    pub fn sync_to(&self, position: Position) -> Result<()> {
+    pub(crate) fn sync_to(&self, position: Position) -> Result<()> {
         // A position from before a restart may lie ahead; all there is will do.
         let position = position.min(self.written());
         if self.durable() >= position {
@@ -57,12 +57,12 @@ impl Log {
     }
 
     /// Says that no group before `position` is needed any more. Segments
-    /// wholly before it are recycled by [`Log::background_tick`], once a
+    /// wholly before it are recycled by [`LocalLog::background_tick`], once a
     /// durable segment header says the same; until then they are replayed.
     ///
     /// # Errors
     /// `Halted` after an earlier failure.
-    pub fn trim(&self, position: Position) -> Result<()> {
+    pub(crate) fn trim(&self, position: Position) -> Result<()> {
         let mut tail = self.tail.lock();
         self.check_halted()?;
         tail.start = tail.start.max(position.0.min(tail.next_sequence));
@@ -79,7 +79,7 @@ impl Log {
     ///
     /// # Errors
     /// `Halted` after an earlier failure; `Io` for the failure itself.
-    pub fn background_tick(&self) -> Result<()> {
+    pub(crate) fn background_tick(&self) -> Result<()> {
         self.check_halted()?;
         let halt = |error| self.halt(error);
         self.store.prepare_ahead().map_err(halt)?;
@@ -123,7 +123,7 @@ impl Log {
     ///
     /// # Errors
     /// `Halted` after an earlier failure; `Io` for the failure itself.
-    pub fn close(&self) -> Result<()> {
+    pub(crate) fn close(&self) -> Result<()> {
         self.check_halted()?;
         self.sync_to(self.written())?;
         let mut tail = self.tail.lock();

@@ -1,0 +1,184 @@
+//! The log as the rest of the engine sees it: in segment files of the database, or remote.
+//!
+//! Nothing above knows which form it is, but for backups, which copy segments. Tested by the
+//! tests of both forms.
+
+use crate::base::error::{Error, Result};
+use crate::io::Env;
+use crate::log::group::GroupBuilder;
+use crate::log::options::{LogOptions, LogStats, Position};
+use crate::log::pin::LogPin;
+use crate::log::remote::{Remote, RemoteLog};
+use crate::log::replay::Replay;
+use crate::log::report::RecoveryReport;
+use crate::log::writer::LocalLog;
+use crate::observe::halt::Halt;
+use crate::observe::observer::Observer;
+use crate::observe::stages::{Laps, Untimed};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A log, open for appending. Dropping it makes nothing durable: see [`Log::close`].
+#[derive(Debug)]
+pub struct Log(Form);
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one log for a database")]
+enum Form {
+    Local(LocalLog),
+    Remote(Remote),
+}
+
+/// Calls a method of the form.
+macro_rules! of_form {
+    ($log:expr, $form:ident => $call:expr) => {
+        match &$log.0 {
+            Form::Local($form) => $call,
+            Form::Remote($form) => $call,
+        }
+    };
+}
+
+impl Log {
+    /// Opens the log in `dir`, making the directory if needed, and replays
+    /// everything it holds into `sink` before it returns. What was replayed is
+    /// durable at return. The caller holds the directory's lock.
+    ///
+    /// # Errors
+    /// `Corrupt` for damage that no crash explains where there is no quarantine,
+    /// naming file and offset;
+    /// `Unsupported` for a later format version; `Invalid` for options out of
+    /// range; `Io`; and whatever `sink` answers.
+    pub fn open(
+        env: &Env,
+        dir: &Path,
+        options: &LogOptions,
+        sink: &dyn Replay,
+    ) -> Result<(Self, RecoveryReport)> {
+        let (log, report) = LocalLog::open(env, dir, options, sink)?;
+        Ok((Self(Form::Local(log)), report))
+    }
+
+    /// Replays a remote log into `sink` and goes on with it. Groups up to `durable` were durable
+    /// once, as the manifest knows.
+    ///
+    /// # Errors
+    /// `Corrupt` for a log that ends before `durable` or whose groups are damaged; those of
+    /// [`RemoteLog`] and of `sink`.
+    pub fn open_remote(
+        env: &Env,
+        link: Arc<dyn RemoteLog>,
+        durable: Position,
+        sink: &dyn Replay,
+    ) -> Result<(Self, RecoveryReport)> {
+        let (log, report) = Remote::open(env, link, durable, sink)?;
+        Ok((Self(Form::Remote(log)), report))
+    }
+
+    /// Tells `observer` how long syncs take; its failure stops all writes with `halt`.
+    pub(crate) fn observed_by(self, observer: Observer, halt: Halt) -> Self {
+        Self(match self.0 {
+            Form::Local(log) => Form::Local(log.observed_by(observer, halt)),
+            Form::Remote(log) => Form::Remote(log.observed_by(halt)),
+        })
+    }
+
+    /// The longest group this log takes, in bytes of records.
+    pub fn group_bytes_max(&self) -> usize {
+        of_form!(self, log => log.group_bytes_max())
+    }
+
+    /// Appends a group and returns its position; the group survives a killed process then, if the
+    /// log is local. The builder keeps its records:
+    /// `begin` or `clear` it before the next batch. An empty group is no group
+    /// and answers [`Log::written`].
+    ///
+    /// # Errors
+    /// `Limit` for a group longer than [`Log::group_bytes_max`]; `Halted`
+    /// after an earlier failure; `Io` for the failure itself.
+    pub fn append(&self, group: &mut GroupBuilder) -> Result<Position> {
+        self.append_timed(group, &mut Untimed)
+    }
+
+    /// The same for a batch that may be timed.
+    pub(crate) fn append_timed(
+        &self,
+        group: &mut GroupBuilder,
+        laps: &mut impl Laps,
+    ) -> Result<Position> {
+        of_form!(self, log => log.append_timed(group, laps))
+    }
+
+    /// The newest group appended.
+    pub fn written(&self) -> Position {
+        of_form!(self, log => log.written())
+    }
+
+    /// The newest group that is durable, with all before it.
+    pub fn durable(&self) -> Position {
+        of_form!(self, log => log.durable())
+    }
+
+    /// What the log has done and holds.
+    pub fn stats(&self) -> LogStats {
+        of_form!(self, log => log.stats())
+    }
+
+    /// Returns once every group up to `position` is durable.
+    ///
+    /// # Errors
+    /// `Halted` after an earlier failure, also for those who waited for the
+    /// sync that failed; `Io` for who led it.
+    pub fn sync_to(&self, position: Position) -> Result<()> {
+        of_form!(self, log => log.sync_to(position))
+    }
+
+    /// Says that no group before `position` is needed by the files of this machine. A remote log
+    /// keeps it until a checkpoint elsewhere needs it no more.
+    ///
+    /// # Errors
+    /// `Halted` after an earlier failure.
+    pub fn trim(&self, position: Position) -> Result<()> {
+        match &self.0 {
+            Form::Local(log) => log.trim(position),
+            Form::Remote(log) => log.check_halted(),
+        }
+    }
+
+    /// One step of the work that should not wait for a writer. Cheap when there is nothing to do.
+    ///
+    /// # Errors
+    /// `Halted` after an earlier failure; `Io` for the failure itself.
+    pub fn background_tick(&self) -> Result<()> {
+        of_form!(self, log => log.background_tick())
+    }
+
+    /// Makes everything durable. No append may follow.
+    ///
+    /// # Errors
+    /// `Halted` after an earlier failure; `Io` for the failure itself.
+    pub fn close(&self) -> Result<()> {
+        of_form!(self, log => log.close())
+    }
+
+    /// Pins the segments as they are now; there are none of a remote log.
+    pub(crate) fn pin(&self) -> Option<LogPin<'_>> {
+        match &self.0 {
+            Form::Local(log) => Some(log.pin()),
+            Form::Remote(_) => None,
+        }
+    }
+
+    /// Why no more may be appended for now, if so.
+    pub(crate) fn why_full(&self) -> Option<String> {
+        match &self.0 {
+            Form::Local(_) => None,
+            Form::Remote(log) => log.why_full(),
+        }
+    }
+
+    /// Remembers that `what` failed, if it is the first failure, and passes `error` on.
+    pub(crate) fn halt_since(&self, what: &'static str, error: Error) -> Error {
+        of_form!(self, log => log.halt_since(what, error))
+    }
+}

@@ -1,0 +1,320 @@
+//! A log that is kept elsewhere than in files of this database, such as in a partition of Kafka.
+//!
+//! The engine numbers and seals groups; [`RemoteLog`] brings them to where they are kept and
+//! says up to which one they are there. A group has the bytes of a segment's, under a salt of 0:
+//! whoever keeps them guards against mixing logs by other means.
+//!
+//! Invariants: groups are handed over in the order of their numbers, each once; `durable` is
+//! what the remote end says. The first error of the remote end stops all writes.
+//!
+//! Tested by `tests/log_remote.rs` with a log in memory.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::io::Env;
+use crate::log::group::{GroupBuilder, GroupHeader, HEADER_BYTES};
+use crate::log::options::{LogStats, Position};
+use crate::log::replay::{Dispatcher, LogStart, Replay, with_workers};
+use crate::log::report::RecoveryReport;
+use crate::observe::halt::Halt;
+use crate::observe::stages::{Laps, Stage};
+use parking_lot::Mutex;
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Bytes of records between two questions to the sink.
+const ASK_BYTES: usize = 32 * 1024;
+/// Under which groups are sealed.
+const SALT: u32 = 0;
+
+/// Where the groups of a remote log are kept. Methods are called on any thread; an error is for
+/// good.
+pub trait RemoteLog: Send + Sync + Debug {
+    /// The longest group that is taken, in bytes with its header.
+    fn group_bytes_max(&self) -> usize;
+
+    /// The oldest group that is held, or the one to come where none is; `None` for a log that
+    /// never held any.
+    ///
+    /// # Errors
+    /// Ends the open.
+    fn first(&self) -> Result<Option<Position>>;
+
+    /// Gives all groups that are held, oldest first, some at a time, to `each`. Called once,
+    /// before the first [`RemoteLog::append`]. Answers the group to come: 1 for a new log.
+    ///
+    /// # Errors
+    /// Ends the open; those of `each` are passed on.
+    fn replay(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Position>;
+
+    /// Takes the group at `position`, one behind the one before, without waiting. It is durable
+    /// later, if nothing fails.
+    ///
+    /// # Errors
+    /// `Halted`, with the reason, once the log can no longer be written.
+    fn append(&self, position: Position, group: &[u8]) -> Result<()>;
+
+    /// The newest group that is durable, with all before it.
+    fn durable(&self) -> Position;
+
+    /// Returns once every group up to `position`, which was appended, is durable.
+    ///
+    /// # Errors
+    /// `Halted` once that is known to be impossible.
+    fn sync_to(&self, position: Position) -> Result<()>;
+
+    /// Why nothing more may be appended for now, if so. What is appended nevertheless is taken.
+    fn why_full(&self) -> Option<String>;
+
+    /// Refuses once the log can no longer be written.
+    ///
+    /// # Errors
+    /// `Halted`, with the reason.
+    fn check(&self) -> Result<()>;
+
+    /// Makes everything durable. Nothing is appended any more.
+    ///
+    /// # Errors
+    /// `Halted` where it cannot be known to be durable.
+    fn close(&self) -> Result<()>;
+
+    /// Figures since it was opened: `syncs`, `last_sync_us`, `unsynced_ms`.
+    fn stats(&self) -> LogStats;
+}
+
+/// A remote log, open for appending.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    link: Arc<dyn RemoteLog>,
+    tail: Mutex<Tail>,
+    written: AtomicU64,
+    /// Why it can no longer be trusted, if so.
+    failed: OnceLock<String>,
+    halt: Halt,
+}
+
+#[derive(Debug, Default)]
+struct Tail {
+    next_sequence: u64,
+    bytes_written: u64,
+    groups: u64,
+}
+
+impl Remote {
+    /// As [`crate::log::Log::open_remote`].
+    pub(crate) fn open(
+        env: &Env,
+        link: Arc<dyn RemoteLog>,
+        durable: Position,
+        sink: &dyn Replay,
+    ) -> Result<(Self, RecoveryReport)> {
+        let begun_ns = env.clock.monotonic_ns();
+        let first = link.first()?;
+        sink.begins(first.map_or(LogStart::None, LogStart::At))?;
+        let segment_of = |_| PathBuf::new();
+        let mut report = with_workers(sink, &segment_of, |dispatcher| {
+            let mut reading = Reading {
+                dispatcher,
+                next: first.map_or(1, |first| first.0),
+                unasked_bytes: 0,
+                report: RecoveryReport::default(),
+            };
+            let end = link.replay(&mut |groups| reading.groups(groups))?;
+            reading.end(end, durable)
+        })?;
+        report.elapsed_ns = env.clock.monotonic_ns() - begun_ns;
+        let next_sequence = report.next.0;
+        let log = Self {
+            link,
+            tail: Mutex::new(Tail {
+                next_sequence,
+                ..Tail::default()
+            }),
+            written: AtomicU64::new(next_sequence - 1),
+            failed: OnceLock::new(),
+            halt: Halt::default(),
+        };
+        Ok((log, report))
+    }
+
+    pub(crate) fn observed_by(mut self, halt: Halt) -> Self {
+        self.halt = halt;
+        self
+    }
+
+    pub(crate) fn group_bytes_max(&self) -> usize {
+        self.link.group_bytes_max() - HEADER_BYTES
+    }
+
+    pub(crate) fn append_timed(
+        &self,
+        group: &mut GroupBuilder,
+        laps: &mut impl Laps,
+    ) -> Result<Position> {
+        if group.is_empty() {
+            return Ok(self.written());
+        }
+        let (len, most) = (group.len_bytes(), self.group_bytes_max());
+        if len > most {
+            let message = format!("a log group of {len} bytes is longer than {most}");
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
+        let checksum = group.payload_checksum();
+        laps.end_for(Stage::LogEncode, 0);
+        let mut tail = self.tail.lock();
+        laps.end(Stage::LockWait);
+        self.check_halted()?;
+        let sequence = tail.next_sequence;
+        let bytes = group.seal(sequence, 0, SALT, checksum);
+        let appended = self.link.append(Position(sequence), bytes);
+        appended.map_err(|error| self.halt(error))?;
+        tail.bytes_written += bytes.len() as u64;
+        tail.groups += 1;
+        tail.next_sequence += 1;
+        self.written.store(sequence, Ordering::Release);
+        laps.end(Stage::LogWrite);
+        Ok(Position(sequence))
+    }
+
+    pub(crate) fn written(&self) -> Position {
+        Position(self.written.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn durable(&self) -> Position {
+        self.link.durable()
+    }
+
+    pub(crate) fn stats(&self) -> LogStats {
+        let tail = self.tail.lock();
+        LogStats {
+            bytes_written: tail.bytes_written,
+            groups: tail.groups,
+            halted: self.failed.get().cloned(),
+            ..self.link.stats()
+        }
+    }
+
+    pub(crate) fn sync_to(&self, position: Position) -> Result<()> {
+        // A position from before a restart may lie ahead; all there is will do.
+        let position = position.min(self.written());
+        if self.durable() >= position {
+            return Ok(());
+        }
+        self.check_halted()?;
+        self.link
+            .sync_to(position)
+            .map_err(|error| self.halt(error))
+    }
+
+    pub(crate) fn background_tick(&self) -> Result<()> {
+        self.check_halted()?;
+        self.link.check().map_err(|error| self.halt(error))
+    }
+
+    pub(crate) fn close(&self) -> Result<()> {
+        self.check_halted()?;
+        self.link.close().map_err(|error| self.halt(error))
+    }
+
+    pub(crate) fn why_full(&self) -> Option<String> {
+        self.link.why_full()
+    }
+
+    fn halt(&self, error: Error) -> Error {
+        self.halt_since("the log failed", error)
+    }
+
+    /// Remembers that `what` failed, if it is the first failure, and passes `error` on.
+    pub(crate) fn halt_since(&self, what: &'static str, error: Error) -> Error {
+        self.failed.get_or_init(|| error.to_string());
+        self.halt.stop(what, &error);
+        error
+    }
+
+    /// Refuses once the log has failed.
+    pub(crate) fn check_halted(&self) -> Result<()> {
+        match self.failed.get() {
+            None => Ok(()),
+            Some(reason) => Err(Error::new(
+                ErrorKind::Halted,
+                format!("writes are stopped since the log failed: {reason}"),
+            )),
+        }
+    }
+}
+
+/// A replay under way.
+struct Reading<'a, 'b> {
+    dispatcher: &'a mut Dispatcher<'b>,
+    /// The number of the next group.
+    next: u64,
+    /// Bytes of records since the sink was asked whether it needs memory.
+    unasked_bytes: usize,
+    report: RecoveryReport,
+}
+
+impl Reading<'_, '_> {
+    /// Hands on whole groups.
+    fn groups(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let (header, payload, rest) = self.split(bytes)?;
+            self.dispatcher.group(&header, payload)?;
+            self.report.groups += 1;
+            self.report.bytes += (bytes.len() - rest.len()) as u64;
+            self.next += 1;
+            self.unasked_bytes += payload.len();
+            if self.unasked_bytes >= ASK_BYTES {
+                self.unasked_bytes = 0;
+                if self.dispatcher.wants_memory() {
+                    self.dispatcher.free_memory(Position(self.next - 1))?;
+                }
+            }
+            bytes = rest;
+        }
+        self.dispatcher
+            .progress(self.report.bytes, self.report.bytes);
+        Ok(())
+    }
+
+    /// The first group, which must be the next of the log, and what is behind it.
+    fn split<'c>(&self, bytes: &'c [u8]) -> Result<(GroupHeader, &'c [u8], &'c [u8])> {
+        let whole = bytes.split_first_chunk().and_then(|(first, rest)| {
+            let header = GroupHeader::peek(first)?;
+            let (payload, rest) = rest.split_at_checked(header.payload_bytes as usize)?;
+            header
+                .verify(first, payload, SALT)
+                .then_some((header, payload, rest))
+        });
+        let Some(group) = whole else {
+            let message = format!("group {} of the remote log is damaged", self.next);
+            return Err(Error::new(ErrorKind::Corrupt, message));
+        };
+        if group.0.sequence != self.next {
+            let (found, next) = (group.0.sequence, self.next);
+            let message = format!("group {next} of the remote log is missing before {found}");
+            return Err(Error::new(ErrorKind::Corrupt, message));
+        }
+        Ok(group)
+    }
+
+    /// The report of a replay up to before `end`, as the remote end says.
+    fn end(mut self, end: Position, durable: Position) -> Result<RecoveryReport> {
+        let refused = |message| Err(Error::new(ErrorKind::Corrupt, message));
+        if end.0 != self.next {
+            let (end, next) = (end.0, self.next);
+            return refused(format!(
+                "the remote log ends before group {end}, not {next}"
+            ));
+        }
+        if durable.0 >= end.0 {
+            let (end, durable) = (end.0, durable.0);
+            return refused(format!(
+                "the remote log ends before group {end}, but the files hold groups up to {durable}"
+            ));
+        }
+        self.report.next = end;
+        self.report.clean = true;
+        Ok(self.report)
+    }
+}

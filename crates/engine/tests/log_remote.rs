@@ -1,0 +1,270 @@
+//! A database whose log is elsewhere: all that was durable comes back from log and checkpoint,
+//! whatever became of its directory.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod db_support;
+
+use db_support::{append, last_wins, options, read, sample};
+use latewood_engine::io::sim::SimDisk;
+use latewood_engine::{Create, Db, Error, ErrorKind, LogStats, Position, RemoteLog, Result};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+const DIR: &str = "/cache";
+const CHECKPOINT: &str = "/checkpoint";
+
+/// A log in memory, which becomes durable when the test says so.
+#[derive(Debug, Default)]
+struct MemoryLog(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// The first of `groups`.
+    first: u64,
+    groups: Vec<Vec<u8>>,
+    is_full: bool,
+    is_cut_off: bool,
+}
+
+impl MemoryLog {
+    /// With the first groups of another one, as if the rest had never come.
+    fn up_to(other: &Self, last: Position) -> Arc<Self> {
+        let state = other.0.lock().unwrap();
+        let groups = (state.first.max(1)..).zip(&state.groups);
+        let kept = groups.filter(|(number, _)| *number <= last.0);
+        Arc::new(Self(Mutex::new(State {
+            first: state.first,
+            groups: kept.map(|(_, group)| group.clone()).collect(),
+            ..State::default()
+        })))
+    }
+
+    fn trim(&self, start: Position) {
+        let mut state = self.0.lock().unwrap();
+        let gone = (start.0 - state.first.max(1)) as usize;
+        state.groups.drain(..gone);
+        state.first = start.0;
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.lock().unwrap());
+    }
+}
+
+impl State {
+    fn next(&self) -> u64 {
+        self.first.max(1) + self.groups.len() as u64
+    }
+}
+
+impl RemoteLog for MemoryLog {
+    fn group_bytes_max(&self) -> usize {
+        64 * 1024
+    }
+
+    fn first(&self) -> Result<Option<Position>> {
+        let state = self.0.lock().unwrap();
+        Ok((state.next() > 1).then_some(Position(state.first.max(1))))
+    }
+
+    fn replay(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Position> {
+        let state = self.0.lock().unwrap();
+        for groups in state.groups.chunks(3) {
+            each(&groups.concat())?;
+        }
+        Ok(Position(state.next()))
+    }
+
+    fn append(&self, position: Position, group: &[u8]) -> Result<()> {
+        self.check()?;
+        let mut state = self.0.lock().unwrap();
+        assert_eq!(position.0, state.next());
+        state.groups.push(group.to_vec());
+        Ok(())
+    }
+
+    fn durable(&self) -> Position {
+        Position(self.0.lock().unwrap().next() - 1)
+    }
+
+    fn sync_to(&self, _position: Position) -> Result<()> {
+        self.check()
+    }
+
+    fn why_full(&self) -> Option<String> {
+        let is_full = self.0.lock().unwrap().is_full;
+        is_full.then(|| "the log takes no more".to_owned())
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.0.lock().unwrap().is_cut_off {
+            true => Err(Error::new(ErrorKind::Halted, "node 7 owns the log")),
+            false => Ok(()),
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        self.check()
+    }
+
+    fn stats(&self) -> LogStats {
+        LogStats::default()
+    }
+}
+
+fn open(disk: &SimDisk, log: &Arc<MemoryLog>) -> Result<Db> {
+    open_at(disk, DIR, log)
+}
+
+fn open_at(disk: &SimDisk, dir: &str, log: &Arc<MemoryLog>) -> Result<Db> {
+    let env = disk.env(1);
+    Db::open_remote(&env, Path::new(dir), options(2), last_wins(), log.clone())
+}
+
+fn increment(db: &Db, key: &[u8], delta: f64, at: i64) -> Result<()> {
+    let (outcome, _) = db.increment(key, delta, Some(at), Create::Defaults)?;
+    outcome.unwrap();
+    Ok(())
+}
+
+fn values(db: &Db, key: &[u8]) -> Vec<f64> {
+    let samples = read(db, key).unwrap();
+    samples.iter().map(|sample| sample.value).collect()
+}
+
+#[test]
+fn a_log_alone_brings_everything_back() {
+    let log = Arc::new(MemoryLog::default());
+    let db = open(&SimDisk::new(), &log).unwrap();
+    for at in 0..1_000 {
+        append(&db, &[sample(b"a", at, at as f64), sample(b"b", at, 0.5)]).unwrap();
+    }
+    increment(&db, b"counter", 5.0, 1).unwrap();
+    let position = db.position();
+    drop(db);
+    // Another machine, with nothing on its disk.
+    let back = open(&SimDisk::new(), &log).unwrap();
+    assert_eq!(values(&back, b"a").len(), 1_000);
+    assert_eq!(values(&back, b"b"), [0.5; 1_000]);
+    assert_eq!(values(&back, b"counter"), [5.0]);
+    assert_eq!(back.position(), position, "no number is given twice");
+    assert_eq!(back.recovery().samples, 2_001);
+    append(&back, &[sample(b"a", 2_000, 1.0)]).unwrap();
+    drop(back);
+    let again = open(&SimDisk::new(), &log).unwrap();
+    assert_eq!(values(&again, b"a").len(), 1_001);
+}
+
+#[test]
+fn a_checkpoint_and_the_log_behind_it_are_the_database() {
+    let (disk, log) = (SimDisk::new(), Arc::new(MemoryLog::default()));
+    let db = open(&disk, &log).unwrap();
+    for at in 0..500 {
+        increment(&db, b"sum", 1.0, at).unwrap();
+    }
+    db.flush().unwrap();
+    let checkpoint = db.checkpoint(Path::new(CHECKPOINT)).unwrap();
+    assert!(checkpoint.log_start > Position(1));
+    for at in 500..700 {
+        increment(&db, b"sum", 1.0, at).unwrap();
+    }
+    let untrimmed = MemoryLog::up_to(&log, Position(u64::MAX));
+    log.trim(checkpoint.log_start);
+    drop(db);
+    for log in [log, untrimmed] {
+        let back = open_at(&disk.kill(), CHECKPOINT, &log).unwrap();
+        let sums = values(&back, b"sum");
+        assert_eq!(sums.last(), Some(&700.0), "each increment counts once");
+        assert_eq!(sums.len(), 700);
+    }
+}
+
+#[test]
+fn what_does_not_fit_the_files_is_refused() {
+    let (disk, log) = (SimDisk::new(), Arc::new(MemoryLog::default()));
+    let db = open(&disk, &log).unwrap();
+    for at in 0..100 {
+        append(&db, &[sample(b"a", at, 1.0)]).unwrap();
+    }
+    db.flush().unwrap();
+    drop(db);
+    let shorter = MemoryLog::up_to(&log, Position(50));
+    let trimmed = MemoryLog::up_to(&log, Position(u64::MAX));
+    append(&open(&disk, &trimmed).unwrap(), &[sample(b"a", 100, 1.0)]).unwrap();
+    trimmed.trim(Position(102));
+    let damaged = MemoryLog::up_to(&log, Position(u64::MAX));
+    damaged.change(|state| *state.groups[70].last_mut().unwrap() ^= 1);
+    let holed = MemoryLog::up_to(&log, Position(u64::MAX));
+    holed.change(|state| drop(state.groups.remove(70)));
+    for (log, wanted) in [
+        (Arc::new(MemoryLog::default()), "the log is missing"),
+        (
+            shorter,
+            "ends before group 51, but the files hold groups up to 100",
+        ),
+        (trimmed, "the log begins after the end of the blocks"),
+        (damaged, "group 71 of the remote log is damaged"),
+        (holed, "group 71 of the remote log is missing before 72"),
+    ] {
+        let refused = open(&disk.kill(), &log).err().unwrap();
+        assert_eq!(refused.kind(), ErrorKind::Corrupt);
+        assert!(refused.to_string().contains(wanted), "{refused}");
+    }
+}
+
+#[test]
+fn a_directory_has_one_log_only() {
+    let disk = SimDisk::new();
+    let local = db_support::open(&disk).unwrap();
+    append(&local, &[sample(b"a", 1, 1.0)]).unwrap();
+    let refused = local.checkpoint(Path::new(CHECKPOINT)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    drop(local);
+    let log = Arc::new(MemoryLog::default());
+    let refused = open_at(&disk.kill(), db_support::DIR, &log).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    let db = open(&disk, &log).unwrap();
+    append(&db, &[sample(b"a", 1, 1.0)]).unwrap();
+    let refused = db.backup(Path::new(CHECKPOINT)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    db.flush().unwrap();
+    drop(db);
+    let refused = Db::open(&disk.env(1), Path::new(DIR), options(2), last_wins());
+    let refused = refused.err().unwrap().to_string();
+    assert!(refused.contains("the log is missing"), "{refused}");
+}
+
+#[test]
+fn a_full_log_refuses_before_anything_changes() {
+    let log = Arc::new(MemoryLog::default());
+    let db = open(&SimDisk::new(), &log).unwrap();
+    increment(&db, b"sum", 1.0, 1).unwrap();
+    log.change(|state| state.is_full = true);
+    // The look of the background, which writers rely on.
+    db.maintain().unwrap();
+    let refused = increment(&db, b"sum", 1.0, 1).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::LogFull);
+    assert_eq!(refused.to_string(), "the log takes no more");
+    assert_eq!(values(&db, b"sum"), [1.0]);
+    log.change(|state| state.is_full = false);
+    db.maintain().unwrap();
+    increment(&db, b"sum", 1.0, 1).unwrap();
+    assert_eq!(values(&db, b"sum"), [2.0]);
+}
+
+#[test]
+fn a_log_that_others_own_stops_all_writes() {
+    let log = Arc::new(MemoryLog::default());
+    let db = open(&SimDisk::new(), &log).unwrap();
+    append(&db, &[sample(b"a", 1, 1.0)]).unwrap();
+    log.change(|state| state.is_cut_off = true);
+    let heard = db.maintain().unwrap_err();
+    assert!(heard.to_string().contains("node 7 owns the log"), "{heard}");
+    let refused = append(&db, &[sample(b"a", 2, 1.0)]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Halted);
+    assert!(
+        refused.to_string().contains("node 7 owns the log"),
+        "{refused}"
+    );
+    assert_eq!(values(&db, b"a"), [1.0], "reads go on");
+}
