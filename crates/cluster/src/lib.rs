@@ -5,3 +5,4 @@
 
 pub mod envelope;
 pub mod kafka;
+pub mod scan;
