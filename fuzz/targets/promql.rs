@@ -37,6 +37,8 @@ fuzz_target!(|text: &str| {
 /// durations under a millisecond are 0, times are rounded to three digits, and an offset behind two
 /// signs goes on where one behind one sign ends.
 fn is_odd(text: &str, printed: &str) -> bool {
-    ["info(", "[0s", ":0s", " @ "].iter().any(|odd| printed.contains(odd))
+    ["info(", "[0s", ":0s", " @ "]
+        .iter()
+        .any(|odd| printed.contains(odd))
         || text.to_ascii_lowercase().contains("offset")
 }

@@ -3,4 +3,6 @@
 //! The Kafka partition is the only arbiter of who may write: whoever reads it decides in the
 //! same way which of its records count.
 
+pub mod envelope;
 pub mod kafka;
+pub mod scan;

@@ -1,0 +1,289 @@
+//! The value of a record in a tablet's log. `docs/format/envelope.md`.
+//!
+//! ```text
+//! magic, version, kind | epoch, n, first sequence, groups | payload | crc32c of all before
+//! ```
+//! Every envelope but EPOCH carries the state of the scan that it belongs to ([`State`]); it
+//! counts where that is the state ([`crate::scan`]). EPOCH carries the epoch that it deposes.
+//!
+//! Invariants: an envelope has one encoding, and only that is decoded: what [`Envelope::encode`]
+//! answers is decoded to the same, and the other way round. Decoding allocates no more than the
+//! names in the value. Numbers are at most 2^63 - 1, so that they can be added to.
+//!
+//! Tested by `tests/envelope.rs` and the fuzz target `envelope`.
+
+use crate::kafka::Offset;
+use crc_fast::crc32_iscsi;
+
+/// Bytes of the longest value: a record of it with what Kafka adds is at most 1 MiB, the
+/// default of `max.message.bytes`.
+pub const VALUE_BYTES_MAX: usize = 1024 * 1024 - 1024;
+/// Bytes of the longest payload.
+pub const PAYLOAD_BYTES_MAX: usize = VALUE_BYTES_MAX - HEADER_BYTES - CHECKSUM_BYTES;
+/// Bytes of the longest address of a node and of the longest name of an object.
+pub const NAME_BYTES_MAX: usize = 1024;
+
+const MAGIC: &[u8; 4] = b"LWEN";
+const VERSION: u8 = 1;
+const HEADER_BYTES: usize = 36;
+const CHECKSUM_BYTES: usize = 4;
+/// In the place of an epoch: none.
+const NO_EPOCH: u64 = u64::MAX;
+const NUMBER_MAX: u64 = u64::MAX >> 1;
+
+mod kind {
+    pub(super) const DATA: u8 = 1;
+    pub(super) const EPOCH: u8 = 2;
+    pub(super) const CHECKPOINT: u8 = 3;
+    pub(super) const TICK: u8 = 4;
+    pub(super) const FAREWELL: u8 = 5;
+}
+
+/// The state of the scan of a log, between two records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// The offset of the newest EPOCH that counts; `None` before the first.
+    pub epoch: Option<Offset>,
+    /// The number of the next envelope, counted over all epochs.
+    pub n: u64,
+    /// The sequence of the next group, counted over all epochs.
+    pub sequence: u64,
+}
+
+impl State {
+    /// The state before the first record of a log: groups count from 1.
+    pub const START: Self = Self {
+        epoch: None,
+        n: 0,
+        sequence: 1,
+    };
+}
+
+/// Who claims a tablet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Claimant {
+    /// Random; the same in all copies of one claim, in no other claim.
+    pub nonce: [u8; 16],
+    /// The number of its node.
+    pub node: u32,
+    /// Where clients reach the node, at most [`NAME_BYTES_MAX`].
+    pub address: String,
+}
+
+/// A manifest in the object store, and where the log behind it begins.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Checkpoint {
+    /// The object, 1 to [`NAME_BYTES_MAX`] bytes.
+    pub manifest: String,
+    /// Its SHA-256.
+    pub sha256: [u8; 32],
+    /// Its length.
+    pub bytes: u64,
+    /// The first record that is needed beside the manifest.
+    pub begin: Offset,
+    /// The state before that record.
+    pub state: State,
+}
+
+/// What an envelope other than EPOCH says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Body<'a> {
+    /// Groups of the log, with consecutive sequences from that of the state.
+    Data {
+        /// How many, at least one.
+        groups: u32,
+        /// The groups as they stand in a segment, 1 to [`PAYLOAD_BYTES_MAX`] bytes.
+        payload: &'a [u8],
+    },
+    /// A manifest is complete.
+    Checkpoint(Checkpoint),
+    /// The owner is alive.
+    Tick,
+    /// The owner gives the tablet up and appends nothing more.
+    Farewell,
+}
+
+/// The value of a record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Envelope<'a> {
+    /// A claim: its offset becomes the epoch if `after` is the epoch before it.
+    Epoch {
+        /// The epoch that is deposed, `None` in a log without one.
+        after: Option<Offset>,
+        /// Who claims.
+        claimant: Claimant,
+    },
+    /// All that an owner appends.
+    Record {
+        /// The state before the record. Its epoch is that of the owner.
+        at: State,
+        /// What it says.
+        body: Body<'a>,
+    },
+}
+
+/// Why a value is no envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Not what [`Envelope::encode`] writes.
+    #[error("malformed")]
+    Malformed,
+    /// Intact and of a later version.
+    #[error("version {0} is not supported, the newest supported is {VERSION}")]
+    Newer(u8),
+}
+
+impl<'a> Envelope<'a> {
+    /// The value as stored, or `None` if a name, the payload or a number exceeds its bounds.
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        let (kind, at, groups, payload) = match self {
+            Self::Epoch { after, claimant } => {
+                let at = State {
+                    epoch: *after,
+                    n: 0,
+                    sequence: 0,
+                };
+                (kind::EPOCH, at, 0, claimant.encode())
+            }
+            Self::Record { at, body } => match body {
+                Body::Data { groups, payload } => (kind::DATA, *at, *groups, payload.to_vec()),
+                Body::Checkpoint(named) => (kind::CHECKPOINT, *at, 0, named.encode()),
+                Body::Tick => (kind::TICK, *at, 0, Vec::new()),
+                Body::Farewell => (kind::FAREWELL, *at, 0, Vec::new()),
+            },
+        };
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len() + CHECKSUM_BYTES);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&[VERSION, kind, 0, 0]);
+        put_state(&mut bytes, at);
+        bytes.extend_from_slice(&groups.to_le_bytes());
+        bytes.extend_from_slice(&payload);
+        let checksum = crc32_iscsi(&bytes);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
+        let same = Envelope::decode(&bytes).is_ok_and(|read| read == *self);
+        same.then_some(bytes)
+    }
+
+    /// The envelope in `bytes`.
+    ///
+    /// # Errors
+    /// [`Fault`]
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Fault> {
+        let (head, payload) = intact(bytes).ok_or(Fault::Malformed)?;
+        if head[4] > VERSION {
+            return Err(Fault::Newer(head[4]));
+        }
+        version_1(head, payload).ok_or(Fault::Malformed)
+    }
+}
+
+/// Header and payload, if all bytes are as they were written. The same in all versions.
+fn intact(bytes: &[u8]) -> Option<(&[u8; HEADER_BYTES], &[u8])> {
+    let (checked, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>()?;
+    let whole = bytes.len() <= VALUE_BYTES_MAX
+        && checked.starts_with(MAGIC)
+        && crc32_iscsi(checked).to_le_bytes() == *checksum;
+    checked.split_first_chunk().filter(|_| whole)
+}
+
+fn version_1<'a>(head: &[u8; HEADER_BYTES], payload: &'a [u8]) -> Option<Envelope<'a>> {
+    let (fixed, rest) = head.split_first_chunk::<8>()?;
+    let (at, rest) = take_state(rest)?;
+    let groups = u32::from_le_bytes(*rest.first_chunk()?);
+    let &[_, _, _, _, VERSION, kind, 0, 0] = fixed else {
+        return None;
+    };
+    if kind == kind::EPOCH {
+        let plain = (at.n, at.sequence, groups) == (0, 0, 0);
+        let claimant = Claimant::decode(payload)?;
+        let after = at.epoch;
+        return plain.then_some(Envelope::Epoch { after, claimant });
+    }
+    at.epoch?;
+    let body = match kind {
+        kind::DATA => {
+            let whole = groups > 0 && !payload.is_empty();
+            whole.then_some(Body::Data { groups, payload })?
+        }
+        _ if groups > 0 => return None,
+        kind::CHECKPOINT => Body::Checkpoint(Checkpoint::decode(payload)?),
+        _ if !payload.is_empty() => return None,
+        kind::TICK => Body::Tick,
+        kind::FAREWELL => Body::Farewell,
+        _ => return None,
+    };
+    Some(Envelope::Record { at, body })
+}
+
+impl Claimant {
+    fn encode(&self) -> Vec<u8> {
+        let node = self.node.to_le_bytes();
+        [&self.nonce[..], &node, self.address.as_bytes()].concat()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (nonce, rest) = bytes.split_first_chunk()?;
+        let (node, address) = rest.split_first_chunk()?;
+        Some(Self {
+            nonce: *nonce,
+            node: u32::from_le_bytes(*node),
+            address: name(address)?,
+        })
+    }
+}
+
+impl Checkpoint {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.begin.to_le_bytes().to_vec();
+        put_state(&mut bytes, self.state);
+        bytes.extend_from_slice(&self.bytes.to_le_bytes());
+        bytes.extend_from_slice(&self.sha256);
+        bytes.extend_from_slice(self.manifest.as_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (begin, rest) = take_number(bytes)?;
+        let (state, rest) = take_state(rest)?;
+        let (bytes, rest) = take_number(rest)?;
+        let (sha256, manifest) = rest.split_first_chunk()?;
+        let named = Self {
+            manifest: name(manifest)?,
+            sha256: *sha256,
+            bytes,
+            begin,
+            state,
+        };
+        (!manifest.is_empty()).then_some(named)
+    }
+}
+
+fn put_state(bytes: &mut Vec<u8>, state: State) {
+    let epoch = state.epoch.unwrap_or(NO_EPOCH);
+    for number in [epoch, state.n, state.sequence] {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+fn take_state(bytes: &[u8]) -> Option<(State, &[u8])> {
+    let (epoch, rest) = bytes.split_first_chunk()?;
+    let epoch = match u64::from_le_bytes(*epoch) {
+        NO_EPOCH => None,
+        epoch => Some(epoch),
+    };
+    let (n, rest) = take_number(rest)?;
+    let (sequence, rest) = take_number(rest)?;
+    let valid = epoch.is_none_or(|epoch| epoch <= NUMBER_MAX);
+    valid.then_some((State { epoch, n, sequence }, rest))
+}
+
+fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    let number = u64::from_le_bytes(*number);
+    (number <= NUMBER_MAX).then_some((number, rest))
+}
+
+fn name(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    (bytes.len() <= NAME_BYTES_MAX).then(|| text.to_owned())
+}
