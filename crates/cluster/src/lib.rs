@@ -5,4 +5,6 @@
 
 pub mod envelope;
 pub mod kafka;
+pub mod owner;
+pub mod retry;
 pub mod scan;

@@ -52,7 +52,10 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "error",
         ],
     ),
-    ("cluster", &["lib", "scan", "envelope", "kafka"]),
+    (
+        "cluster",
+        &["lib", "owner", "retry", "scan", "envelope", "kafka"],
+    ),
     (
         "offsite",
         &[

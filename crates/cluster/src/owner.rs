@@ -1,0 +1,230 @@
+//! The owner of a tablet: who may append to its log, and what is known to be in it.
+//!
+//! ```text
+//! Owner::claim   read the log, append EPOCH, read on until it counts
+//! history        the groups that count, for a recovery
+//! append, tick,  append an envelope with acks=all, then
+//! checkpoint,      the answer is the offset behind the newest record known: it counts
+//! farewell         anything else: audit, that is read on and judge each record:
+//!                    the own record counts             it is proven
+//!                    an EPOCH counts before it         Deposed: it can never count
+//!                    neither, up to the shown end      append the same bytes again
+//! trim           to where the newest checkpoint that counts says
+//! ```
+//! Calls block, one at a time; there are no threads in here. Calls that Kafka does not answer are
+//! repeated for as long as it takes, until they are cancelled.
+//!
+//! Invariants: nothing is taken for proven or impossible because of time or absence, as both a
+//! request in flight and an old high watermark may last. Until an envelope is proven, no other is
+//! appended. After the first error every further call that appends answers the same.
+//!
+//! Tested by `tests/owner.rs` and, with many owners and all faults of the in-memory Kafka, by
+//! `tests/ledger/`; the protocol by `tests/model/`.
+
+mod claim;
+mod error;
+mod history;
+mod link;
+mod marks;
+mod reader;
+
+use crate::envelope::{Body, Checkpoint, Claimant, Envelope, State};
+use crate::kafka::{Kafka, KafkaError, Offset, Partition};
+use crate::retry::Retry;
+use crate::scan::{Counters, Verdict};
+pub use claim::{Claimed, Deposed};
+pub use error::{Error, Result, Stop};
+pub use history::{Data, History};
+use link::Link;
+use marks::Marks;
+use reader::Reader;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The owner of a tablet, from its EPOCH on.
+pub struct Owner {
+    link: Arc<Link>,
+    /// Behind the newest record that was judged; its state is that of the next envelope.
+    reader: Reader,
+    epoch: Offset,
+    begin: (Offset, State),
+    marks: Marks,
+    ended: Option<Error>,
+}
+
+impl std::fmt::Debug for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let partition = &self.link.partition;
+        write!(f, "Owner({partition:?}, {:?})", self.reader)
+    }
+}
+
+impl Owner {
+    /// Claims the tablet whose log `partition` is, as `claimant`, whose nonce must be new.
+    /// Answers once the EPOCH counts: whoever owned the tablet before can append nothing that
+    /// counts from there on. A claim that lost is repeated, as its rival may have died long ago.
+    /// `topic_id`: that of the topic, where it is known from before.
+    ///
+    /// Reads the whole log; keeps none of it.
+    ///
+    /// # Errors
+    /// `Stopped`, `Cancelled`.
+    pub fn claim(
+        kafka: Arc<dyn Kafka>,
+        partition: Partition,
+        topic_id: Option<[u8; 16]>,
+        claimant: &Claimant,
+        retry: Retry,
+    ) -> Result<Claimed> {
+        claim::claim(kafka, partition, topic_id, claimant, retry)
+    }
+
+    /// The groups that count and are needed beside the newest checkpoint, up to the EPOCH.
+    pub fn history(&self) -> History {
+        History::new(Arc::clone(&self.link), self.begin, self.epoch)
+    }
+
+    /// The offset of the EPOCH.
+    pub fn epoch(&self) -> Offset {
+        self.epoch
+    }
+
+    /// The state behind all that is proven: its sequence is that of the next group.
+    pub fn state(&self) -> State {
+        self.reader.scan.state()
+    }
+
+    /// The first record that is needed beside the newest checkpoint, and the state before it.
+    pub fn begin(&self) -> (Offset, State) {
+        self.begin
+    }
+
+    /// The verdicts on the records that were read since the claim began.
+    pub fn counters(&self) -> Counters {
+        self.reader.scan.counters()
+    }
+
+    /// Appends `groups` groups, the first of which has the number `sequence`, as one envelope,
+    /// and answers its offset once it is proven to count. At least one group; at most
+    /// [`crate::envelope::PAYLOAD_BYTES_MAX`] bytes.
+    ///
+    /// # Errors
+    /// `Deposed`: the groups do not count and never will. `Stopped`, `Cancelled`: they may.
+    pub fn append(&mut self, sequence: u64, groups: u32, payload: &[u8]) -> Result<Offset> {
+        let expected = self.state().sequence;
+        if sequence != expected && self.ended.is_none() {
+            let given = sequence;
+            self.ended = Some(Stop::Sequence { given, expected }.into());
+        }
+        self.prove(Body::Data { groups, payload })
+    }
+
+    /// Appends that the object `manifest` of `bytes` bytes is complete, and that the groups from
+    /// `sequence` on are needed beside it. Answers once that is proven to count, with where the
+    /// log begins from now on.
+    ///
+    /// # Errors
+    /// As [`Owner::append`].
+    pub fn checkpoint(
+        &mut self,
+        manifest: &str,
+        sha256: [u8; 32],
+        bytes: u64,
+        sequence: u64,
+    ) -> Result<Checkpoint> {
+        let (begin, state) = self.marks.before(sequence).unwrap_or(self.begin);
+        let checkpoint = Checkpoint {
+            manifest: manifest.to_owned(),
+            sha256,
+            bytes,
+            begin,
+            state,
+        };
+        self.prove(Body::Checkpoint(checkpoint.clone()))?;
+        self.begin = (begin, state);
+        self.marks.drop_before(begin);
+        Ok(checkpoint)
+    }
+
+    /// Proves that this is the owner still.
+    ///
+    /// # Errors
+    /// As [`Owner::append`].
+    pub fn tick(&mut self) -> Result<Offset> {
+        self.prove(Body::Tick)
+    }
+
+    /// Gives the tablet up.
+    ///
+    /// # Errors
+    /// As [`Owner::append`].
+    pub fn farewell(mut self) -> Result<Offset> {
+        self.prove(Body::Farewell)
+    }
+
+    /// Gives up the records before the first that is needed beside the newest checkpoint. Asks
+    /// Kafka once: what it cannot do now is left to the next checkpoint.
+    ///
+    /// # Errors
+    /// `NotTrimmed`; `Stopped` if the topic is another.
+    pub fn trim(&self) -> Result<()> {
+        let link = &self.link;
+        match link.kafka.describe(&link.partition.topic) {
+            Ok(topic) => link.compare(&topic)?,
+            Err(error) => return Err(Error::NotTrimmed(error)),
+        }
+        let trimmed = link.kafka.trim(&link.partition, self.begin.0);
+        trimmed.map_err(Error::NotTrimmed)
+    }
+
+    fn prove(&mut self, body: Body<'_>) -> Result<Offset> {
+        if let Some(error) = &self.ended {
+            return Err(error.clone());
+        }
+        let proven = self.try_prove(body);
+        self.ended = proven.as_ref().err().cloned();
+        proven
+    }
+
+    fn try_prove(&mut self, body: Body<'_>) -> Result<Offset> {
+        let at = self.state();
+        let value = Envelope::Record { at, body }.encode();
+        let value = value.ok_or(Stop::TooLong)?;
+        let link = Arc::clone(&self.link);
+        let mut pauses = link.retry.pauses();
+        let offset = loop {
+            match link.kafka.append(&link.partition, &value) {
+                Ok(offset) if offset == self.reader.next => {
+                    self.reader.scan.next(offset, &value);
+                    self.reader.next = offset + 1;
+                    break offset;
+                }
+                Err(KafkaError::Refused(why)) => return Err(Stop::Refused(why).into()),
+                Ok(_) | Err(_) => {}
+            }
+            if let Some(offset) = self.audit(&value)? {
+                break offset;
+            }
+            pauses.pause()?;
+        };
+        self.marks.add(offset, at);
+        Ok(offset)
+    }
+
+    /// Reads on until the record `value` counts; `None` where it is not among what is shown.
+    fn audit(&mut self, value: &[u8]) -> Result<Option<Offset>> {
+        self.link.check_topic()?;
+        let audited = self
+            .reader
+            .read_on(&self.link, |offset, found, verdict| match verdict {
+                Verdict::Counts { .. } if found == value => ControlFlow::Break(Ok(offset)),
+                Verdict::Counts { .. } => ControlFlow::Break(Err(Stop::Copied(offset).into())),
+                Verdict::Epoch(by) => {
+                    let epoch = offset;
+                    ControlFlow::Break(Err(Error::Deposed { by, epoch }))
+                }
+                _ => ControlFlow::Continue(()),
+            })?;
+        audited.transpose()
+    }
+}

@@ -1,0 +1,72 @@
+//! Reading a log on from one place, record by record.
+
+use super::error::{Result, Stop};
+use super::link::Link;
+use crate::envelope::State;
+use crate::kafka::Offset;
+use crate::scan::{Scan, Verdict, first_state};
+use std::ops::ControlFlow;
+
+/// A place in a log, and the state there.
+#[derive(Clone, Debug)]
+pub(super) struct Reader {
+    /// The offset of the next record to be judged, or one that was not used before it.
+    pub(super) next: Offset,
+    pub(super) scan: Scan,
+}
+
+impl Reader {
+    pub(super) fn new(next: Offset, state: State) -> Self {
+        let scan = Scan::new(state);
+        Self { next, scan }
+    }
+
+    /// At the first record that is held, or at the start of a log that never held any. Where
+    /// none is shown, only a record can prove that none is held: `probe` is appended, a claim
+    /// that cannot count.
+    pub(super) fn at_begin(link: &Link, probe: &[u8]) -> Result<Self> {
+        let mut pauses = link.retry.pauses();
+        loop {
+            let begin = link.begin()?;
+            if begin == 0 {
+                return Ok(Self::new(0, State::START));
+            }
+            if let Some((offset, value)) = link.read(begin)?.records.first() {
+                let state = first_state(*offset, value).ok_or(Stop::Beginning { begin })?;
+                return Ok(Self::new(*offset, state));
+            }
+            match link.kafka.append(&link.partition, probe) {
+                Ok(_) => pauses.pause()?,
+                Err(error) => link.again(error, &mut pauses)?,
+            }
+        }
+    }
+
+    /// Judges the records that are shown now, until `each` breaks. `None`: it did not, up to the
+    /// end that the broker shows, which need not be the end.
+    pub(super) fn read_on<R>(
+        &mut self,
+        link: &Link,
+        mut each: impl FnMut(Offset, &[u8], Verdict<'_>) -> ControlFlow<R>,
+    ) -> Result<Option<R>> {
+        loop {
+            let from = self.next;
+            let read = link.read(from)?;
+            for (offset, value) in &read.records {
+                let verdict = self.scan.next(*offset, value);
+                if let Verdict::Newer(version) = verdict {
+                    let offset = *offset;
+                    return Err(Stop::Newer { version, offset }.into());
+                }
+                self.next = offset + 1;
+                if let ControlFlow::Break(found) = each(*offset, value, verdict) {
+                    return Ok(Some(found));
+                }
+            }
+            self.next = read.next.max(self.next);
+            if self.next >= read.end || self.next == from {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Owners of one tablet, one situation at a time.
+
+use latewood_cluster::envelope::{Body, Checkpoint, Claimant, Envelope, PAYLOAD_BYTES_MAX, State};
+use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
+use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
+use latewood_cluster::owner::{Claimed, Error, Owner, Stop};
+use latewood_cluster::retry::{Cancel, Retry};
+use std::sync::Arc;
+use std::time::Duration;
+
+struct World {
+    kafka: Arc<MemoryKafka>,
+    partition: Partition,
+}
+
+fn claimant(node: u32) -> Claimant {
+    Claimant {
+        nonce: [node as u8; 16],
+        node,
+        address: format!("n{node}:6379"),
+    }
+}
+
+fn retry() -> Retry {
+    Retry {
+        first: Duration::ZERO,
+        longest: Duration::ZERO,
+        cancel: Arc::default(),
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let kafka = MemoryKafka::new(1, Faults::default());
+        let partition = Partition {
+            topic: "t".to_owned(),
+            number: 0,
+        };
+        let topic = NewTopic {
+            name: partition.topic.clone(),
+            partitions: 1,
+            replicas: 3,
+            settings: Vec::new(),
+        };
+        kafka.create(&topic).expect("no such topic yet");
+        let kafka = Arc::new(kafka);
+        Self { kafka, partition }
+    }
+
+    fn try_claim(&self, node: u32, retry: Retry) -> Result<Claimed, Error> {
+        let (kafka, partition) = (self.kafka.clone(), self.partition.clone());
+        Owner::claim(kafka, partition, None, &claimant(node), retry)
+    }
+
+    fn claim(&self, node: u32) -> Claimed {
+        self.try_claim(node, retry())
+            .expect("nothing is in the way")
+    }
+
+    fn stopped(&self, node: u32) -> Stop {
+        match self.try_claim(node, retry()) {
+            Err(Error::Stopped(stop)) => stop,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Appends what arrives only at [`MemoryKafka::land`], or by and by.
+    fn set_late(&self, late: bool) {
+        let late = if late { 1000 } else { 0 };
+        self.kafka.set_faults(Faults {
+            late,
+            ..Faults::default()
+        });
+    }
+}
+
+fn add(owner: &mut Owner, payload: &[u8]) -> Result<u64, Error> {
+    owner.append(owner.state().sequence, 1, payload)
+}
+
+fn history(owner: &Owner) -> Vec<String> {
+    let data = owner.history().map(|data| data.expect("readable").payload);
+    data.map(|payload| String::from_utf8(payload).expect("text"))
+        .collect()
+}
+
+fn deposed(by: u32, epoch: u64) -> Error {
+    let by = claimant(by);
+    Error::Deposed { by, epoch }
+}
+
+#[test]
+fn an_owner_finds_what_those_before_appended() {
+    let world = World::new();
+    let mut first = world.claim(1);
+    assert_eq!((first.deposed, first.checkpoint), (None, None));
+    assert_eq!(first.owner.state().sequence, 1);
+    assert_eq!(first.owner.append(1, 3, b"abc"), Ok(1));
+    assert_eq!(first.owner.tick(), Ok(2));
+    assert_eq!(add(&mut first.owner, b"d"), Ok(3));
+    assert_eq!(first.owner.farewell(), Ok(4));
+
+    let second = world.claim(2);
+    let before = second.deposed.expect("there was one");
+    assert_eq!((before.epoch, before.farewell), (0, true));
+    assert_eq!(before.by, Some(claimant(1)));
+    assert_eq!(
+        (second.owner.epoch(), second.owner.state().sequence),
+        (5, 5)
+    );
+    assert_eq!(history(&second.owner), ["abc", "d"]);
+    let data = second.owner.history().next().expect("some").expect("read");
+    assert_eq!((data.offset, data.sequence, data.groups), (1, 1, 3));
+}
+
+#[test]
+fn a_deposed_owner_appends_nothing_that_counts() {
+    let world = World::new();
+    let mut first = world.claim(1).owner;
+    add(&mut first, b"a").unwrap();
+    let mut second = world.claim(2);
+    assert!(!second.deposed.expect("there was one").farewell);
+    assert_eq!(add(&mut first, b"denied"), Err(deposed(2, 2)));
+    assert_eq!(add(&mut first, b"denied"), Err(deposed(2, 2)));
+    assert_eq!(first.tick(), Err(deposed(2, 2)));
+    add(&mut second.owner, b"b").unwrap();
+    let third = world.claim(3);
+    assert_eq!(history(&third.owner), ["a", "b"]);
+    assert_eq!(third.counters.foreign, 1);
+}
+
+#[test]
+fn what_arrives_late_counts_once_or_never() {
+    let world = World::new();
+    let mut first = world.claim(1).owner;
+    world.set_late(true);
+    // Each attempt is on its way for some calls: several arrive.
+    add(&mut first, b"a").unwrap();
+    world.set_late(false);
+    world.kafka.land();
+    assert!(world.kafka.records(&world.partition).len() > 2);
+    add(&mut first, b"b").unwrap();
+    let mut second = world.claim(2).owner;
+    assert_eq!(history(&second), ["a", "b"]);
+    add(&mut second, b"c").unwrap();
+    let third = world.claim(3);
+    assert_eq!(history(&third.owner), ["a", "b", "c"]);
+    assert!(third.counters.repeated + third.counters.foreign > 0);
+}
+
+#[test]
+fn records_of_others_are_passed_over() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    world.kafka.insert(&world.partition, b"not an envelope");
+    world.kafka.leave_out(&world.partition, 3);
+    add(&mut owner, b"a").unwrap();
+    assert_eq!(owner.counters().malformed, 1);
+    world.kafka.leave_out(&world.partition, 1);
+    let next = world.claim(2);
+    assert_eq!((next.counters.malformed, next.counters.counted), (1, 1));
+    assert_eq!(history(&next.owner), ["a"]);
+}
+
+#[test]
+fn a_checkpoint_says_where_the_log_begins() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    let nothing = owner.checkpoint("m0", [0; 32], 5, 1).unwrap();
+    assert_eq!((nothing.begin, nothing.state), (0, State::START));
+    owner.append(1, 2, b"ab").unwrap();
+    owner.append(3, 3, b"cde").unwrap();
+    owner.append(6, 1, b"f").unwrap();
+    // From the second group of a record on.
+    let checkpoint = owner.checkpoint("m1", [7; 32], 100, 4).unwrap();
+    assert_eq!((checkpoint.begin, checkpoint.state.sequence), (3, 3));
+    owner.trim().unwrap();
+    assert_eq!(world.kafka.bounds(&world.partition), Ok((3, 6)));
+
+    let mut next = world.claim(2);
+    assert_eq!(next.checkpoint, Some(checkpoint.clone()));
+    assert_eq!(history(&next.owner), ["cde", "f"]);
+    assert_eq!(next.owner.begin(), (3, checkpoint.state));
+    // Nothing is needed any more; what is asked for is not before what was given up.
+    let all = next.owner.checkpoint("m2", [8; 32], 100, 7).unwrap();
+    next.owner.trim().unwrap();
+    assert_eq!(next.owner.checkpoint("m3", [8; 32], 1, 1).unwrap().begin, 5);
+    assert_eq!(all.begin, 5);
+    let last = world.claim(3);
+    let deposed = last.deposed.expect("there was one");
+    assert_eq!((deposed.epoch, deposed.by), (6, Some(claimant(2))));
+    assert_eq!(last.checkpoint.expect("three").manifest, "m3");
+    assert_eq!(history(&last.owner), Vec::<String>::new());
+}
+
+#[test]
+fn a_log_whose_records_were_deleted_by_hand_is_refused() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    for payload in [b"a", b"b", b"c"] {
+        add(&mut owner, payload).unwrap();
+    }
+    world.kafka.trim(&world.partition, 2).unwrap();
+    assert_eq!(world.stopped(2), Stop::Beginning { begin: 2 });
+
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    add(&mut owner, b"a").unwrap();
+    add(&mut owner, b"b").unwrap();
+    owner.checkpoint("m", [0; 32], 1, 2).unwrap();
+    let claimed = world.claim(2);
+    world.kafka.trim(&world.partition, 3).unwrap();
+    let (needed, begin) = (2, 3);
+    assert_eq!(world.stopped(3), Stop::Missing { needed, begin });
+    let read: Result<Vec<_>, _> = claimed.owner.history().collect();
+    assert_eq!(read, Err(Stop::Trimmed { needed, begin }.into()));
+
+    // Everything: the claim itself shows that.
+    let end = world.kafka.bounds(&world.partition).unwrap().1;
+    world.kafka.trim(&world.partition, end).unwrap();
+    assert_eq!(world.stopped(3), Stop::Beginning { begin: end });
+}
+
+#[test]
+fn an_owner_that_slept_while_the_log_was_trimmed_does_not_guess() {
+    let world = World::new();
+    let mut slept = world.claim(1).owner;
+    let mut owner = world.claim(2).owner;
+    add(&mut owner, b"a").unwrap();
+    add(&mut owner, b"b").unwrap();
+    owner.checkpoint("m", [0; 32], 1, 3).unwrap();
+    owner.trim().unwrap();
+    let (needed, begin) = (1, 3);
+    let gone = Error::Stopped(Stop::Trimmed { needed, begin });
+    assert_eq!(add(&mut slept, b"c"), Err(gone));
+}
+
+#[test]
+fn another_topic_of_the_same_name_is_refused() {
+    let world = World::new();
+    let recreated = Error::Stopped(Stop::Recreated);
+    let id = world.kafka.describe("t").unwrap().id;
+    let mut owner = world.claim(1).owner;
+    add(&mut owner, b"a").unwrap();
+    world.kafka.recreate("t");
+    assert_eq!(owner.trim(), Err(recreated.clone()));
+    assert_eq!(add(&mut owner, b"b"), Err(recreated.clone()));
+    let (kafka, partition) = (world.kafka.clone(), world.partition.clone());
+    let claimed = Owner::claim(kafka, partition, Some(id), &claimant(2), retry());
+    assert_eq!(claimed.err(), Some(recreated));
+    world.kafka.delete("t");
+    assert_eq!(world.stopped(2), Stop::NoSuchTopic);
+}
+
+#[test]
+fn a_later_version_stops_an_owner() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    let mut later = world.kafka.records(&world.partition)[0].1.clone();
+    later[4] = 9;
+    later.truncate(later.len() - 4);
+    let sum = crc_fast::crc32_iscsi(&later);
+    later.extend_from_slice(&sum.to_le_bytes());
+    world.kafka.insert(&world.partition, &later);
+    let (version, offset) = (9, 1);
+    let newer = Stop::Newer { version, offset };
+    assert_eq!(add(&mut owner, b"a"), Err(newer.clone().into()));
+    assert_eq!(world.stopped(2), newer);
+}
+
+#[test]
+fn a_copy_of_an_owner_is_noticed() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    let copied = Envelope::Record {
+        at: owner.state(),
+        body: Body::Tick,
+    };
+    let copied = copied.encode().expect("small");
+    world.kafka.insert(&world.partition, &copied);
+    assert_eq!(add(&mut owner, b"a"), Err(Stop::Copied(1).into()));
+}
+
+#[test]
+fn groups_that_cannot_be_appended_end_an_owner() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    let longest = vec![1; PAYLOAD_BYTES_MAX + 1];
+    add(&mut owner, &longest[1..]).unwrap();
+    assert_eq!(add(&mut owner, &longest), Err(Stop::TooLong.into()));
+    let mut owner = world.claim(2).owner;
+    let (given, expected) = (3, 2);
+    let refused = Stop::Sequence { given, expected };
+    assert_eq!(owner.append(3, 1, b"b"), Err(refused.clone().into()));
+    assert_eq!(owner.append(2, 1, b"b"), Err(refused.into()));
+}
+
+#[test]
+fn waiting_for_brokers_ends_when_the_node_stops() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    let cancel = Arc::new(Cancel::default());
+    let retry = Retry::new(cancel.clone());
+    world.kafka.set_away(true);
+    std::thread::scope(|scope| {
+        let claim = scope.spawn(|| world.try_claim(2, retry));
+        cancel.cancel();
+        let claimed = claim.join().expect("no panic");
+        assert_eq!(claimed.err(), Some(Error::Cancelled));
+    });
+    assert!(matches!(owner.trim(), Err(Error::NotTrimmed(_))));
+    // Back after a while: the same append goes on.
+    std::thread::scope(|scope| {
+        let appended = scope.spawn(|| add(&mut owner, b"a"));
+        world.kafka.set_away(false);
+        assert_eq!(appended.join().expect("no panic"), Ok(1));
+    });
+}
+
+#[test]
+fn a_checkpoint_keeps_the_names_it_was_given() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    let (manifest, sha256, bytes) = ("p/m".to_owned(), [9; 32], 77);
+    owner.checkpoint(&manifest, sha256, bytes, 1).unwrap();
+    let (begin, state) = (0, State::START);
+    let wanted = Checkpoint {
+        manifest,
+        sha256,
+        bytes,
+        begin,
+        state,
+    };
+    assert_eq!(world.claim(2).checkpoint, Some(wanted));
+}
