@@ -56,8 +56,8 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
     (
         "offsite",
         &[
-            "lib", "upload", "download", "listing", "place", "transfer", "digest", "crypto",
-            "error",
+            "lib", "upload", "download", "send", "fetch", "object", "listing", "place", "transfer",
+            "digest", "crypto", "error", "faulty",
         ],
     ),
     (
