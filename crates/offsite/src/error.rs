@@ -1,4 +1,4 @@
-//! Errors of uploading and downloading a backup.
+//! Errors of uploading and downloading, and which of them time may cure.
 
 use std::path::PathBuf;
 
@@ -55,15 +55,17 @@ pub enum Error {
         url: String,
     },
     /// An object does not match the listing.
-    #[error("the backup is damaged: {what}")]
+    #[error("the stored data is damaged: {what}")]
     Damaged {
         /// The object and the mismatch.
         what: String,
     },
-    /// The backup was made by a later version.
-    #[error("backup format version {found} is not supported (this build reads version {known})")]
+    /// It was made by a later version.
+    #[error("format version {found} of {what} is not supported (this build reads version {known})")]
     Version {
-        /// Version of the backup.
+        /// The listing.
+        what: &'static str,
+        /// Its version.
         found: u64,
         /// Version that this build reads.
         known: u64,
@@ -74,7 +76,25 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn damaged(what: impl Into<String>) -> Self {
+    /// Whether the same call may succeed later: the store did not answer, was
+    /// overloaded (503, SlowDown), or the connection failed. Not for missing rights,
+    /// missing objects and wrong bytes, nor for local files.
+    pub fn is_temporary(&self) -> bool {
+        use object_store::Error as Store;
+        match self {
+            // Stores that answer "conflict" to an unconditional request mean another
+            // request under way.
+            Self::Store { source, .. } => matches!(
+                source,
+                Store::Generic { .. } | Store::JoinError { .. } | Store::AlreadyExists { .. }
+            ),
+            Self::Threads { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// An object that does not match what is known of it.
+    pub fn damaged(what: impl Into<String>) -> Self {
         Self::Damaged { what: what.into() }
     }
 

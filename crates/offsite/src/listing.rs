@@ -3,12 +3,11 @@
 //! Objects may have been altered: the list is accepted only if its own checksum
 //! matches and every path is that of a database file.
 
-use crate::digest::Digest;
+use crate::digest::{Content, Digest};
 use crate::error::{Error, Result};
 use latewood_engine::tools::place_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::Path;
 
 /// The name of the listing; present in every finished backup.
@@ -21,10 +20,17 @@ const FORMAT: u64 = 1;
 pub struct Entry {
     /// Its path in the database and in the backup.
     pub path: String,
-    /// Its length.
-    pub bytes: u64,
-    /// Its SHA-256, 64 lower-case hexadecimal digits.
-    pub sha256: String,
+    /// Its length and SHA-256.
+    #[serde(flatten)]
+    pub content: Content,
+}
+
+impl Entry {
+    /// Its line in the checksum of a list, without the end: `SHA-256 BYTES PATH`.
+    pub fn line(&self) -> String {
+        let Content { bytes, sha256 } = &self.content;
+        format!("{sha256} {bytes} {}", self.path)
+    }
 }
 
 /// All files of a backup.
@@ -77,6 +83,7 @@ impl Listing {
         let version: Version = serde_json::from_slice(bytes).map_err(unreadable)?;
         if version.format != FORMAT {
             return Err(Error::Version {
+                what: LISTING,
                 found: version.format,
                 known: FORMAT,
             });
@@ -103,13 +110,11 @@ impl Listing {
 /// The checksum of a list: over one line `SHA-256 BYTES PATH` per file.
 fn sum(files: &[Entry]) -> String {
     let mut digest = Digest::default();
-    let mut line = String::new();
     for file in files {
-        line.clear();
-        let _ = writeln!(line, "{} {} {}", file.sha256, file.bytes, file.path);
-        digest.add(line.as_bytes());
+        digest.add(file.line().as_bytes());
+        digest.add(b"\n");
     }
-    digest.hex()
+    digest.content().sha256
 }
 
 #[cfg(test)]
@@ -119,8 +124,10 @@ mod tests {
     fn entry(path: &str) -> Entry {
         Entry {
             path: path.to_owned(),
-            bytes: 27,
-            sha256: "00".repeat(32),
+            content: Content {
+                bytes: 27,
+                sha256: "00".repeat(32),
+            },
         }
     }
 

@@ -78,6 +78,31 @@ impl Place {
         }
     }
 
+    /// The folder `name` of this place; it may contain `/`.
+    #[must_use]
+    pub fn below(&self, name: &str) -> Self {
+        Self {
+            store: self.store.clone(),
+            prefix: self.object(name),
+            url: self.call(name),
+            is_web: self.is_web,
+        }
+    }
+
+    /// Refuses a place that can only be read.
+    ///
+    /// # Errors
+    /// `Url`
+    pub fn require_writable(&self) -> Result<()> {
+        match self.is_web {
+            false => Ok(()),
+            true => Err(Error::Url {
+                url: self.url.clone(),
+                reason: "http:// and https:// are supported for restore only".to_owned(),
+            }),
+        }
+    }
+
     /// The URL as given.
     pub fn url(&self) -> &str {
         &self.url
@@ -95,7 +120,7 @@ impl Place {
     }
 
     /// The name of an object in messages.
-    pub(crate) fn call(&self, name: &str) -> String {
+    pub fn call(&self, name: &str) -> String {
         format!("{}/{name}", self.url)
     }
 }

@@ -1,6 +1,6 @@
 //! Shared by upload and download: limits of concurrency, and the runtime.
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 
 /// The size of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,15 +12,21 @@ pub struct Moved {
 }
 
 /// Files transferred concurrently.
-pub(crate) const FILES_AT_ONCE: usize = 4;
+pub const FILES_AT_ONCE: usize = 4;
 /// Bytes read from or written to a file at a time.
 pub(crate) const STEP_BYTES: usize = 1 << 20;
 
-/// Runs a transfer to its end, on this thread.
-pub(crate) fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+/// Runs a transfer to its end, on this thread, which must not be one of a tokio
+/// runtime.
+///
+/// # Errors
+/// `Threads`, and those of the transfer.
+pub fn run<T, E: From<Error>>(
+    work: impl Future<Output = std::result::Result<T, E>>,
+) -> std::result::Result<T, E> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| Error::Threads { source })?;
+        .map_err(|source| E::from(Error::Threads { source }))?;
     runtime.block_on(work)
 }

@@ -54,13 +54,13 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
     ),
     (
         "cluster",
-        &["lib", "owner", "retry", "scan", "envelope", "kafka"],
+        &["lib", "remote", "owner", "retry", "scan", "envelope", "checkpoint", "kafka"],
     ),
     (
         "offsite",
         &[
-            "lib", "upload", "download", "listing", "place", "transfer", "digest", "crypto",
-            "error",
+            "lib", "upload", "download", "send", "fetch", "object", "listing", "place", "transfer",
+            "digest", "crypto", "error", "faulty",
         ],
     ),
     (

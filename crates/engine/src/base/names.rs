@@ -20,13 +20,13 @@
 use std::path::{Path, PathBuf};
 
 /// The lock file.
-pub(crate) const LOCK: &str = "LOCK";
+pub const LOCK: &str = "LOCK";
 /// The file that names the directory's format version.
 pub(crate) const FORMAT: &str = "FORMAT";
 /// The name of FORMAT until it is complete.
 pub(crate) const FORMAT_NEW: &str = "FORMAT.new";
 /// The folder of the log.
-pub(crate) const LOG: &str = "wal";
+pub const LOG: &str = "wal";
 
 /// The file that lists the blocks and series files.
 pub(crate) const MANIFEST: &str = "MANIFEST";
@@ -37,9 +37,9 @@ pub(crate) const METADATA: &str = "METADATA";
 /// The name of METADATA until it is complete.
 pub(crate) const METADATA_NEW: &str = "METADATA.new";
 /// The folder of the blocks.
-pub(crate) const BLOCKS: &str = "blocks";
+pub const BLOCKS: &str = "blocks";
 /// The folder of the series files.
-pub(crate) const SERIES: &str = "series";
+pub const SERIES: &str = "series";
 /// The folder of damaged files.
 pub(crate) const QUARANTINE: &str = "quarantine";
 /// The folder of the copy that is being uploaded.

@@ -1,20 +1,16 @@
 //! A database goes to a store and comes back as it was, or not at all.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod fragile;
-
-use fragile::Fragile;
 use latewood_engine::io::Env;
 use latewood_engine::tools::check;
 use latewood_engine::{Append, Create, Db, Defaults, Options, Scratch};
+use latewood_offsite::faulty::FaultyStore;
 use latewood_offsite::{Error, LISTING, Place, UNFINISHED, download, upload};
-use object_store::memory::InMemory;
 use object_store::path::Path as Object;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tempfile::TempDir;
 
 /// Longer than a part, so that the log is uploaded in several.
@@ -143,18 +139,18 @@ fn nothing_that_was_changed_in_the_store_comes_back() {
 #[test]
 fn an_upload_that_stops_anywhere_is_no_backup() {
     let source = filled();
-    let whole = Fragile::new(Arc::default(), u64::MAX);
-    let place = |store: &Fragile| Place::of(Arc::new(store.clone()), Object::from("b"), "x://b");
+    let whole = FaultyStore::good();
+    let place =
+        |store: &FaultyStore| Place::of(Arc::new(store.clone()), Object::from("b"), "x://b");
     upload(source.path(), &place(&whole)).unwrap();
-    let requests = whole.asked.load(Ordering::Relaxed);
+    let requests = whole.asked();
     assert!(requests > 10, "{requests}");
     let home = tempfile::tempdir().unwrap();
     for answers in 0..requests {
-        let inner = Arc::new(InMemory::new());
-        let store = Fragile::new(inner.clone(), answers);
+        let later = FaultyStore::good();
+        let store = later.with_answers(answers);
         let cut = upload(source.path(), &place(&store)).unwrap_err();
         assert!(cut.to_string().contains("connection is gone"), "{cut}");
-        let later = Fragile::new(inner, u64::MAX);
         let target = home.path().join(answers.to_string());
         match download(&place(&later), &target, &mut |_| {}) {
             // Everything but the removal of the marker was done.
@@ -176,18 +172,14 @@ fn an_upload_that_stops_anywhere_is_no_backup() {
 #[test]
 fn a_download_that_stops_anywhere_is_no_database() {
     let source = filled();
-    let inner = Arc::new(InMemory::new());
-    let place = |store: &Fragile| Place::of(Arc::new(store.clone()), Object::default(), "x://");
-    upload(
-        source.path(),
-        &place(&Fragile::new(inner.clone(), u64::MAX)),
-    )
-    .unwrap();
+    let whole = FaultyStore::good();
+    let place = |store: &FaultyStore| Place::of(Arc::new(store.clone()), Object::default(), "x://");
+    upload(source.path(), &place(&whole)).unwrap();
     let home = tempfile::tempdir().unwrap();
     let mut answers = 0;
     loop {
         let target = home.path().join(answers.to_string());
-        let store = Fragile::new(inner.clone(), answers);
+        let store = whole.with_answers(answers);
         match download(&place(&store), &target, &mut |_| {}) {
             Ok(_) => break,
             Err(error) => {
@@ -203,10 +195,10 @@ fn a_download_that_stops_anywhere_is_no_database() {
 #[test]
 fn two_uploads_to_one_place_cannot_both_end_well() {
     let source = filled();
-    let inner = Arc::new(InMemory::new());
+    let store = FaultyStore::good();
     let outcomes: Vec<bool> = std::thread::scope(|scope| {
         let upload = || {
-            let place = Place::of(inner.clone(), Object::from("b"), "x://b");
+            let place = Place::of(Arc::new(store.clone()), Object::from("b"), "x://b");
             upload(source.path(), &place).is_ok()
         };
         let both = [scope.spawn(upload), scope.spawn(upload)];

@@ -1,0 +1,238 @@
+//! The listing of a checkpoint: which objects are the files of the database.
+//!
+//! It is accepted only if its own checksum matches, its names are those of database
+//! files and of objects of no later epoch, and it lists no log.
+
+use super::names;
+use latewood_engine::tools::{FORMAT as DATABASE_FORMAT, place_of};
+use latewood_offsite::{Content, Entry, Error};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The format version, the only one supported.
+const FORMAT: u64 = 1;
+
+/// An object of a checkpoint, as the tablet's log names its listing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListingRef {
+    /// Its name below the folder of the tablet.
+    pub object: String,
+    /// Its length and SHA-256.
+    #[serde(flatten)]
+    pub content: Content,
+}
+
+/// One file of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// Its path in the database, its length and SHA-256.
+    #[serde(flatten)]
+    pub file: Entry,
+    /// The object that has its bytes, below the folder of the tablet.
+    pub object: String,
+}
+
+/// All files of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    format: u64,
+    /// The version of the program that wrote it.
+    pub made_by: String,
+    /// When it was written, milliseconds since 1970.
+    pub made_at_ms: i64,
+    /// The cluster.
+    pub cluster: String,
+    /// The tablet.
+    pub tablet: u32,
+    /// The epoch of its writer.
+    pub epoch: u64,
+    /// Its number: one more than that of the checkpoint before it.
+    pub number: u64,
+    /// The files, by path.
+    pub files: Vec<Row>,
+    sha256: String,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    format: u64,
+}
+
+impl Listing {
+    /// The listing of these files.
+    pub(super) fn new(
+        (cluster, tablet): (&str, u32),
+        (epoch, number): (u64, u64),
+        mut files: Vec<Row>,
+        made_at_ms: i64,
+    ) -> Self {
+        files.sort_by(|one, other| one.file.path.cmp(&other.file.path));
+        let mut listing = Self {
+            format: FORMAT,
+            made_by: format!("latewood {}", env!("CARGO_PKG_VERSION")),
+            made_at_ms,
+            cluster: cluster.to_owned(),
+            tablet,
+            epoch,
+            number,
+            files,
+            sha256: String::new(),
+        };
+        listing.sha256 = listing.sum();
+        listing
+    }
+
+    /// The row of a file.
+    pub fn row(&self, path: &str) -> Option<&Row> {
+        let by_path = |row: &Row| row.file.path.as_str().cmp(path);
+        let at = self.files.binary_search_by(by_path).ok()?;
+        self.files.get(at)
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|row| row.file.content.bytes).sum()
+    }
+
+    /// The bytes of the object.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes =
+            serde_json::to_vec_pretty(self).expect("text and numbers can be written as JSON");
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// The listing in the bytes of the object `called`.
+    ///
+    /// # Errors
+    /// `Version` for another version, `Damaged` for bytes that [`Listing::encode`]
+    /// does not write.
+    pub(super) fn decode(bytes: &[u8], called: &str) -> Result<Self, Error> {
+        let unreadable = |error| Error::damaged(format!("{called}: {error}"));
+        let version: Version = serde_json::from_slice(bytes).map_err(unreadable)?;
+        if version.format != FORMAT {
+            return Err(Error::Version {
+                what: "the listing of a checkpoint",
+                found: version.format,
+                known: FORMAT,
+            });
+        }
+        let listing: Self = serde_json::from_slice(bytes).map_err(unreadable)?;
+        if listing.sum() != listing.sha256 {
+            let what = format!("{called}: the list does not match its checksum");
+            return Err(Error::damaged(what));
+        }
+        match listing.fault() {
+            None => Ok(listing),
+            Some(fault) => Err(Error::damaged(format!("{called}: {fault}"))),
+        }
+    }
+
+    /// What no checkpoint has.
+    fn fault(&self) -> Option<String> {
+        let mut seen = BTreeSet::new();
+        for Row { file, object } in &self.files {
+            let path = &file.path;
+            let is_file = place_of(Path::new(""), path).is_some();
+            let is_log = path.split('/').next() == Some(latewood_engine::names::LOG);
+            if !is_file || is_log || !seen.insert(path) {
+                return Some(format!("invalid or duplicate file {path:?}"));
+            }
+            if names::epoch(object).is_none_or(|epoch| epoch > self.epoch) {
+                return Some(format!("invalid object {object:?}"));
+            }
+        }
+        let is_sorted = self.files.is_sorted_by_key(|row| &row.file.path);
+        (!is_sorted || self.row(DATABASE_FORMAT).is_none())
+            .then(|| format!("the files are not in order, or {DATABASE_FORMAT} is missing"))
+    }
+
+    /// Its checksum: over a line `CLUSTER TABLET EPOCH NUMBER` and one line
+    /// `SHA-256 BYTES PATH OBJECT` for each file.
+    fn sum(&self) -> String {
+        let (cluster, tablet) = (&self.cluster, self.tablet);
+        let mut lines = format!("{cluster} {tablet} {} {}\n", self.epoch, self.number);
+        for Row { file, object } in &self.files {
+            let _ = writeln!(lines, "{} {object}", file.line());
+        }
+        Content::of(lines.as_bytes()).sha256
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(path: &str, object: &str) -> Row {
+        Row {
+            file: Entry {
+                path: path.to_owned(),
+                content: Content::of(path.as_bytes()),
+            },
+            object: object.to_owned(),
+        }
+    }
+
+    fn format_row() -> Row {
+        row("FORMAT", "0000000000000007/FORMAT-0000000000000001.00")
+    }
+
+    fn listing(files: Vec<Row>) -> Listing {
+        Listing::new(("main", 3), (7, 1), files, 5)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let block = "blocks/block-0000000000000001.blk";
+        let object = format!("0000000000000002/{block}.00");
+        let written = listing(vec![row(block, &object), format_row()]);
+        assert_eq!(Listing::decode(&written.encode(), "x").unwrap(), written);
+        assert_eq!(written.row(block), Some(&row(block, &object)));
+        assert_eq!(written.row("MANIFEST"), None);
+    }
+
+    #[test]
+    fn nothing_altered_is_taken() {
+        let good = String::from_utf8(listing(vec![format_row()]).encode()).unwrap();
+        for (from, to, wanted) in [
+            ("\"main\"", "\"mean\"", "checksum"),
+            ("\"tablet\": 3", "\"tablet\": 4", "checksum"),
+            ("\"epoch\": 7", "\"epoch\": 8", "checksum"),
+            ("\"number\": 1", "\"number\": 2", "checksum"),
+            ("\"bytes\": 6", "\"bytes\": 7", "checksum"),
+            ("0001.00", "0002.00", "checksum"),
+            ("\"format\": 1", "\"format\": 2", "format version 2"),
+            ("{", "", "x: "),
+        ] {
+            let text = good.replacen(from, to, 1);
+            assert_ne!(text, good);
+            let refused = Listing::decode(text.as_bytes(), "x").unwrap_err();
+            assert!(refused.to_string().contains(wanted), "{refused}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_listed_that_no_checkpoint_has() {
+        let log = "wal/segment-0000000000000001.wal";
+        for (files, wanted) in [
+            (vec![], "FORMAT is missing"),
+            (vec![format_row(), format_row()], "duplicate"),
+            (
+                vec![format_row(), row("../x", "0000000000000007/x")],
+                "../x",
+            ),
+            (vec![format_row(), row(log, "0000000000000007/x")], log),
+            // A later epoch, and another tablet.
+            (vec![row("FORMAT", "0000000000000008/x")], "invalid object"),
+            (
+                vec![row("FORMAT", "../0000000000000007/x")],
+                "invalid object",
+            ),
+        ] {
+            let refused = Listing::decode(&listing(files).encode(), "x").unwrap_err();
+            assert!(refused.to_string().contains(wanted), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Making a directory the database of a checkpoint.
+//!
+//! The directory is a cache: what is there already and has the right bytes stays.
+//! FORMAT goes first and comes last, so a directory in between is no database, and
+//! loading again, this checkpoint or another, mends it.
+
+use super::error::{CheckpointError, Result};
+use super::listing::{Listing, ListingRef, Row};
+use super::objects::{Checkpoint, Objects};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use latewood_engine::io::DirectoryLock;
+use latewood_engine::names;
+use latewood_engine::tools::{FORMAT, files_of};
+use latewood_offsite::{Content, Error, FILES_AT_ONCE, content_of, fetch_file, run};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Limit of a listing: a file takes about three hundred bytes.
+const LISTING_BYTES_MAX: u64 = 256 << 20;
+/// The folders of a checkpoint.
+const FOLDERS: [&str; 2] = [names::BLOCKS, names::SERIES];
+/// What the name of a file ends with until the file is whole.
+const UNFINISHED: &str = ".new";
+
+/// How far loading is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes found in the directory or downloaded.
+    pub done_bytes: u64,
+    /// Bytes of the checkpoint.
+    pub total_bytes: u64,
+}
+
+/// Counts bytes and tells them.
+struct Told<'a>(RefCell<(Progress, &'a mut dyn FnMut(Progress))>);
+
+impl Told<'_> {
+    fn add(&self, bytes: u64) {
+        let (progress, tell) = &mut *self.0.borrow_mut();
+        progress.done_bytes += bytes;
+        tell(*progress);
+    }
+}
+
+impl Objects {
+    /// The checkpoint that a record of the tablet's log names.
+    ///
+    /// # Errors
+    /// `Store`; `Damaged` in it if the listing is missing or has another content.
+    /// `OtherTablet`.
+    pub fn find(&self, at: &ListingRef) -> Result<Checkpoint> {
+        run(self.listing(at))
+    }
+
+    /// Makes `dir` the database that a checkpoint is, without a log; it is created if
+    /// it does not exist. Whatever else of a database is in it is replaced or removed.
+    /// Tells `tell` how far it is. Reads all files of the database in `dir`; uses about
+    /// ten mebibytes of memory.
+    ///
+    /// # Errors
+    /// `LocalLog` if `dir` has log segments, and `InUse`, before anything is changed.
+    /// `Store`: the same call may be made again, and keeps the files that are there.
+    pub fn load(
+        &self,
+        at: &ListingRef,
+        dir: &Path,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<Checkpoint> {
+        run(self.load_all(at, dir, tell))
+    }
+
+    async fn load_all(
+        &self,
+        at: &ListingRef,
+        dir: &Path,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<Checkpoint> {
+        refuse_log(&files_of(&self.env, dir)?, dir)?;
+        let checkpoint = self.listing(at).await?;
+        let listing = &checkpoint.listing;
+        let progress = Progress {
+            total_bytes: listing.bytes(),
+            ..Progress::default()
+        };
+        let told = Told(RefCell::new((progress, tell)));
+        let disk = &self.env.disk;
+        for folder in FOLDERS {
+            let folder = dir.join(folder);
+            at_file("create", &folder, |folder| disk.create_dir_all(folder))?;
+        }
+        let _lock = self.lock(dir)?;
+        let extra = self.extra(listing, dir)?;
+        let wrong = self.wrong(listing, dir, &told).await?;
+        // No checkpoint is without FORMAT.
+        let format = listing.row(FORMAT).into_iter();
+        if wrong.is_empty() && extra.is_empty() {
+            format.for_each(|row| told.add(row.file.content.bytes));
+            return Ok(checkpoint);
+        }
+        // Durably no database, before the first of its files changes.
+        self.remove(&dir.join(FORMAT))?;
+        self.sync_dirs(dir, &[""])?;
+        extra.iter().try_for_each(|path| self.remove(path))?;
+        let others = wrong.into_iter().filter(|row| row.file.path != FORMAT);
+        stream::iter(others)
+            .map(|row| self.fetch(dir, row, &told))
+            .buffer_unordered(FILES_AT_ONCE)
+            .try_collect::<()>()
+            .await?;
+        self.sync_dirs(dir, &[FOLDERS[0], FOLDERS[1], ""])?;
+        for row in format {
+            self.fetch(dir, row, &told).await?;
+        }
+        self.sync_dirs(dir, &[""])?;
+        Ok(checkpoint)
+    }
+
+    async fn listing(&self, at: &ListingRef) -> Result<Checkpoint> {
+        let called = self.place.call(&at.object);
+        let found = self.place.get(&at.object, LISTING_BYTES_MAX).await?;
+        let bytes = found.ok_or_else(|| Error::damaged(format!("{called} is missing")))?;
+        if Content::of(&bytes) != at.content {
+            let what = format!("{called} is not the listing that the log names");
+            return Err(Error::damaged(what).into());
+        }
+        let listing = Listing::decode(&bytes, &called)?;
+        self.require_own(&listing)?;
+        let at = at.clone();
+        Ok(Checkpoint { at, listing })
+    }
+
+    /// Keeps other processes out of a directory.
+    fn lock(&self, dir: &Path) -> Result<Box<dyn DirectoryLock>> {
+        let path = dir.join(names::LOCK);
+        match self.env.disk.lock(&path) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let dir = dir.to_owned();
+                Err(CheckpointError::InUse { dir })
+            }
+            locked => at_file("lock", &path, |_| locked),
+        }
+    }
+
+    /// Files in `dir` that belong to a database or to an unfinished load, and not to
+    /// this checkpoint.
+    fn extra(&self, listing: &Listing, dir: &Path) -> Result<BTreeSet<PathBuf>> {
+        let held = files_of(&self.env, dir)?;
+        let others = held.iter().filter(|path| listing.row(path).is_none());
+        let mut extra: BTreeSet<PathBuf> = others.map(|path| dir.join(path)).collect();
+        for folder in FOLDERS {
+            let folder = dir.join(folder);
+            let held = at_file("list", &folder, |folder| self.env.disk.list(folder))?;
+            let unfinished = held.iter().filter(|name| name.ends_with(UNFINISHED));
+            extra.extend(unfinished.map(|name| folder.join(name)));
+        }
+        Ok(extra)
+    }
+
+    /// The files that are not in `dir` as they are listed. Tells of the others.
+    async fn wrong<'a>(
+        &self,
+        listing: &'a Listing,
+        dir: &Path,
+        told: &Told<'_>,
+    ) -> Result<Vec<&'a Row>> {
+        let looked = stream::iter(&listing.files).map(|row| async move {
+            let is_right = self.is_right(&dir.join(&row.file.path), row).await;
+            // FORMAT stays only if all others do.
+            if is_right && row.file.path != FORMAT {
+                told.add(row.file.content.bytes);
+            }
+            Ok((!is_right).then_some(row))
+        });
+        let wrong = looked.buffer_unordered(FILES_AT_ONCE);
+        wrong
+            .try_filter_map(async |row| Ok(row))
+            .try_collect()
+            .await
+    }
+
+    /// Whether a file has the bytes of its row; one that cannot be read has not.
+    async fn is_right(&self, path: &Path, row: &Row) -> bool {
+        let wanted = &row.file.content;
+        let len_bytes = self.env.disk.open(path).and_then(|file| file.len_bytes());
+        let has_length = len_bytes.is_ok_and(|bytes| bytes == wanted.bytes);
+        has_length
+            && content_of(&self.env, path)
+                .await
+                .is_ok_and(|held| held == *wanted)
+    }
+
+    /// Replaces a file in `dir` by that of a row, durably but for its name.
+    async fn fetch(&self, dir: &Path, row: &Row, told: &Told<'_>) -> Result<()> {
+        let path = dir.join(&row.file.path);
+        let mut unfinished = path.clone().into_os_string();
+        unfinished.push(UNFINISHED);
+        let unfinished = PathBuf::from(unfinished);
+        self.remove(&unfinished)?;
+        let (place, content) = (&self.place, &row.file.content);
+        let tell = |bytes| told.add(bytes);
+        fetch_file(&self.env, place, &row.object, content, &unfinished, tell).await?;
+        let disk = &self.env.disk;
+        at_file("replace", &path, |path| disk.rename(&unfinished, path))
+    }
+
+    /// Removes a file if it is there.
+    fn remove(&self, path: &Path) -> Result<()> {
+        match self.env.disk.remove(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => at_file("remove", path, |_| removed),
+        }
+    }
+
+    fn sync_dirs(&self, dir: &Path, folders: &[&str]) -> Result<()> {
+        let sync = |folder: &Path| self.env.disk.sync_dir(folder);
+        let mut folders = folders.iter().map(|folder| match *folder {
+            "" => dir.to_owned(),
+            folder => dir.join(folder),
+        });
+        folders.try_for_each(|folder| at_file("sync", &folder, sync))
+    }
+}
+
+/// Refuses files of a database with a log of its own.
+pub(super) fn refuse_log(files: &[String], dir: &Path) -> Result<()> {
+    let is_log = |path: &String| path.split('/').next() == Some(names::LOG);
+    match files.iter().any(is_log) {
+        false => Ok(()),
+        true => Err(CheckpointError::LocalLog {
+            dir: dir.to_owned(),
+        }),
+    }
+}
+
+/// Does something with a local file.
+fn at_file<T>(
+    doing: &'static str,
+    path: &Path,
+    work: impl FnOnce(&Path) -> std::io::Result<T>,
+) -> Result<T> {
+    work(path).map_err(|source| {
+        let path = path.to_owned();
+        let error = Error::File {
+            doing,
+            path,
+            source,
+        };
+        error.into()
+    })
+}

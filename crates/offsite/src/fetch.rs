@@ -1,0 +1,133 @@
+//! One object on its way to a file.
+//!
+//! Length and SHA-256 are verified on the way. Files are written outside the
+//! thread of the store's client.
+
+use crate::digest::{Content, Digest};
+use crate::error::{Error, Result};
+use crate::place::Place;
+use crate::transfer::STEP_BYTES;
+use futures_util::TryStreamExt;
+use latewood_engine::io::{Env, File};
+use object_store::ObjectStoreExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Downloads an object of the place, which must have this content, to the file `to`,
+/// which must not exist, and syncs the file, not its name. Tells `arrived` the bytes
+/// as they come. Uses about two mebibytes of memory.
+///
+/// # Errors
+/// `Damaged` if the object is missing or has another content, `Store`, `File`. The
+/// file may then be there, with any bytes.
+pub async fn fetch_file(
+    env: &Env,
+    place: &Place,
+    name: &str,
+    wanted: &Content,
+    to: &Path,
+    mut arrived: impl FnMut(u64),
+) -> Result<()> {
+    let failed = |error| Error::store(format!("download {}", place.call(name)))(error);
+    let found = match place.store.get(&place.object(name)).await {
+        Err(object_store::Error::NotFound { .. }) => {
+            return Err(Error::damaged(format!("{} is missing", place.call(name))));
+        }
+        found => found.map_err(failed)?,
+    };
+    if found.meta.size != wanted.bytes {
+        let (held, bytes) = (found.meta.size, wanted.bytes);
+        let what = format!("{} has {held} bytes, not its {bytes}", place.call(name));
+        return Err(Error::damaged(what));
+    }
+    let mut bytes = 0;
+    let mut arriving = Arriving::create(env, to)?;
+    let mut pieces = found.into_stream();
+    while let Some(piece) = pieces.try_next().await.map_err(failed)? {
+        bytes += piece.len() as u64;
+        // Bounds a file that never ends.
+        if bytes > wanted.bytes {
+            break;
+        }
+        arrived(piece.len() as u64);
+        arriving.waiting.extend_from_slice(&piece);
+        if arriving.waiting.len() >= STEP_BYTES {
+            arriving = arriving.step().await?;
+        }
+    }
+    if bytes != wanted.bytes {
+        // The object has the right length: it is the answer that has not.
+        let answer = format!("the answer has not the {} bytes announced", wanted.bytes);
+        return Err(failed(object_store::Error::Generic {
+            store: "download",
+            source: answer.into(),
+        }));
+    }
+    if arriving.end().await? != *wanted {
+        let what = format!("{} does not match its SHA-256", place.call(name));
+        return Err(Error::damaged(what));
+    }
+    Ok(())
+}
+
+/// A file being written.
+struct Arriving {
+    path: PathBuf,
+    file: Arc<dyn File>,
+    written_bytes: u64,
+    digest: Digest,
+    waiting: Vec<u8>,
+}
+
+impl Arriving {
+    fn create(env: &Env, path: &Path) -> Result<Self> {
+        match env.disk.create(path, 0) {
+            Ok(file) => Ok(Self {
+                path: path.to_owned(),
+                file,
+                written_bytes: 0,
+                digest: Digest::default(),
+                waiting: Vec::new(),
+            }),
+            Err(source) => Err(Error::File {
+                doing: "create",
+                path: path.to_owned(),
+                source,
+            }),
+        }
+    }
+
+    /// Writes the buffered bytes.
+    async fn step(mut self) -> Result<Self> {
+        let stepped = tokio::task::spawn_blocking(move || {
+            self.digest.add(&self.waiting);
+            let written = self.file.write_at(&self.waiting, self.written_bytes);
+            self.written_bytes += self.waiting.len() as u64;
+            self.waiting.clear();
+            self.done("write", written)
+        });
+        stepped.await.expect("writing a file does not panic")
+    }
+
+    /// Syncs the file; returns what was written.
+    async fn end(self) -> Result<Content> {
+        let last = self.step().await?;
+        let synced = tokio::task::spawn_blocking(move || {
+            let synced = last.file.sync();
+            last.done("sync", synced)
+        });
+        let last = synced.await.expect("syncing a file does not panic")?;
+        Ok(last.digest.content())
+    }
+
+    fn done(self, doing: &'static str, outcome: std::io::Result<()>) -> Result<Self> {
+        match outcome {
+            Ok(()) => Ok(self),
+            Err(source) => Err(Error::File {
+                doing,
+                path: self.path,
+                source,
+            }),
+        }
+    }
+}
