@@ -8,6 +8,9 @@
 //! have (`acks=all`); [`Kafka::read`] answers only records below the high watermark, in order,
 //! each once. Neither answer says that nothing else was appended.
 
+pub mod client;
+pub mod options;
+
 use std::time::Duration;
 
 /// The offset of a record in its partition, from 0.
