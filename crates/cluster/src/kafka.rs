@@ -8,8 +8,10 @@
 //! have (`acks=all`); [`Kafka::read`] answers only records below the high watermark, in order,
 //! each once. Neither answer says that nothing else was appended.
 
+pub mod client;
 #[cfg(feature = "memory")]
 pub mod memory;
+pub mod options;
 
 use std::time::Duration;
 

@@ -7,5 +7,6 @@ pub mod checkpoint;
 pub mod envelope;
 pub mod kafka;
 pub mod owner;
+pub mod remote;
 pub mod retry;
 pub mod scan;

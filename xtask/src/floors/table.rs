@@ -54,7 +54,16 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
     ),
     (
         "cluster",
-        &["lib", "remote", "owner", "retry", "scan", "envelope", "checkpoint", "kafka"],
+        &[
+            "lib",
+            "remote",
+            "owner",
+            "retry",
+            "scan",
+            "envelope",
+            "checkpoint",
+            "kafka",
+        ],
     ),
     (
         "offsite",

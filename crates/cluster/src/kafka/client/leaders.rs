@@ -1,0 +1,180 @@
+//! Which broker leads which partition, as the brokers last told.
+//!
+//! What is remembered may be out of date: a broker that no longer leads says so, and then, as
+//! after every failed request, the partition is forgotten and asked for anew.
+
+use super::connections::{Connections, Kind};
+use super::failure::of_topic;
+use crate::kafka::{KafkaError, Partition, Result};
+use krafka::__private::protocol::{ApiKey, MetadataRequest, MetadataResponse};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The first version whose answer has the ids of topics.
+const METADATA: Kind = Kind(ApiKey::Metadata, 10);
+/// The part of a call's time that one broker may take before the next is asked.
+const ATTEMPTS: u32 = 4;
+
+/// Brokers and leaders.
+pub(super) struct Leaders {
+    /// The brokers named in the URL.
+    seeds: Vec<String>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Addresses by the number of the broker.
+    brokers: HashMap<i32, String>,
+    leaders: HashMap<Partition, String>,
+    /// The broker that answered last.
+    last: Option<String>,
+}
+
+impl Leaders {
+    pub(super) fn new(seeds: Vec<String>) -> Self {
+        Self {
+            seeds,
+            known: Mutex::default(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The address of a partition's leader.
+    ///
+    /// # Errors
+    /// `NoSuchTopic`, `Refused`, and `Unavailable` without a leader or a broker that answers.
+    pub(super) async fn find(
+        &self,
+        connections: &Connections,
+        partition: &Partition,
+        limit: Duration,
+    ) -> Result<String> {
+        let remembered = self.known().leaders.get(partition).cloned();
+        if let Some(leader) = remembered {
+            return Ok(leader);
+        }
+        let (_, answer) = self.ask(connections, Some(&partition.topic), limit).await?;
+        if answer.topics[0].partitions.len() <= partition.number as usize {
+            let Partition { topic, number } = partition;
+            let text = format!("topic {topic} has no partition {number}");
+            return Err(KafkaError::NoSuchTopic(text));
+        }
+        let leader = self.known().leaders.get(partition).cloned();
+        leader.ok_or_else(|| {
+            let Partition { topic, number } = partition;
+            KafkaError::Unavailable(format!("topic {topic}, partition {number} has no leader"))
+        })
+    }
+
+    /// The next request asks for the leader anew.
+    pub(super) fn forget(&self, partition: &Partition) {
+        self.known().leaders.remove(partition);
+    }
+
+    /// What the first broker that answers says about a topic, or about none, and its address.
+    /// With a topic, it is the first of the answer.
+    ///
+    /// # Errors
+    /// `NoSuchTopic`, `Refused`, and `Unavailable` if no broker answers.
+    pub(super) async fn ask(
+        &self,
+        connections: &Connections,
+        topic: Option<&str>,
+        limit: Duration,
+    ) -> Result<(String, MetadataResponse)> {
+        let mut failures = Vec::new();
+        for broker in self.candidates() {
+            let answer = ask_one(connections, &broker, topic);
+            match tokio::time::timeout(limit / ATTEMPTS, answer).await {
+                Ok(Ok(answer)) => {
+                    self.remember(&broker, &answer);
+                    return Ok((broker, answer));
+                }
+                Ok(Err(error @ (KafkaError::Refused(_) | KafkaError::NoSuchTopic(_)))) => {
+                    return Err(error);
+                }
+                Ok(Err(KafkaError::Unknown(text) | KafkaError::Unavailable(text))) => {
+                    failures.push(text);
+                }
+                Ok(Err(error)) => failures.push(error.to_string()),
+                Err(_) => failures.push(format!("{broker}: timed out")),
+            }
+        }
+        let text = format!("no broker answers: {}", failures.join("; "));
+        Err(KafkaError::Unavailable(text))
+    }
+
+    /// Every address known, the one that answered last first.
+    fn candidates(&self) -> Vec<String> {
+        let known = self.known();
+        let all = known.last.iter().chain(known.brokers.values());
+        let mut candidates: Vec<String> = Vec::new();
+        for address in all.chain(&self.seeds) {
+            if !candidates.contains(address) {
+                candidates.push(address.clone());
+            }
+        }
+        candidates
+    }
+
+    fn remember(&self, broker: &str, answer: &MetadataResponse) {
+        let mut known = self.known();
+        known.last = Some(broker.to_owned());
+        let address = |host: &str, port: i32| match host.contains(':') {
+            true => format!("[{host}]:{port}"),
+            false => format!("{host}:{port}"),
+        };
+        let brokers = answer.brokers.iter();
+        known.brokers = brokers
+            .map(|broker| (broker.node_id, address(&broker.host, broker.port)))
+            .collect();
+        for topic in &answer.topics {
+            let name = topic.name.as_deref().unwrap_or_default();
+            for partition in &topic.partitions {
+                let key = Partition {
+                    topic: name.to_owned(),
+                    number: partition.partition_index.cast_unsigned(),
+                };
+                match known.brokers.get(&partition.leader_id).cloned() {
+                    Some(leader) => known.leaders.insert(key, leader),
+                    None => known.leaders.remove(&key),
+                };
+            }
+        }
+    }
+
+    /// The addresses of all brokers that are up, as the last answer said.
+    pub(super) fn brokers(&self) -> Vec<String> {
+        self.known().brokers.values().cloned().collect()
+    }
+}
+
+/// What a broker says about a topic, or about none.
+///
+/// # Errors
+/// `NoSuchTopic` if the broker has none of that name.
+pub(super) async fn ask_one(
+    connections: &Connections,
+    broker: &str,
+    topic: Option<&str>,
+) -> Result<MetadataResponse> {
+    let request = MetadataRequest::for_topics(topic.into_iter().collect());
+    let connection = connections.take(broker).await?;
+    let answer = connections.ask(connection, METADATA, &request, Duration::ZERO);
+    let answer: MetadataResponse = answer.await?;
+    let Some(topic) = topic else {
+        return Ok(answer);
+    };
+    match answer.topics.first() {
+        Some(found) if found.error_code.is_ok() => Ok(answer),
+        Some(found) => Err(of_topic(found.error_code, topic, None)),
+        None => Err(KafkaError::Unknown(format!(
+            "{broker}: an answer without topic {topic}"
+        ))),
+    }
+}
