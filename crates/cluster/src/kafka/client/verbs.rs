@@ -12,7 +12,7 @@ use krafka::__private::protocol::{
 };
 use krafka::error::ErrorCode;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
 const PRODUCE: Kind = Kind(ApiKey::Produce, 8);
 const FETCH: Kind = Kind(ApiKey::Fetch, 11);
@@ -28,11 +28,11 @@ const READ_BYTES_MAX: usize = 64 << 20;
 impl Kafka for Client {
     fn create(&self, topic: &NewTopic) -> Result<()> {
         self.run(self.create_topic(topic))?;
-        // Another broker may hear of it later; who is asked next should know it.
-        let deadline = Instant::now() + self.limit;
-        let _ = self
-            .runtime
-            .block_on(timeout_at(deadline, self.wait_for_topic(&topic.name)));
+        // Other brokers hear of it later; whoever is asked next should know it.
+        let _ = self.run(async {
+            self.wait_for_topic(topic).await;
+            Ok(())
+        });
         Ok(())
     }
 
@@ -119,18 +119,19 @@ impl Client {
         }
     }
 
-    /// Returns when every broker knows the topic and a leader of each partition.
-    async fn wait_for_topic(&self, name: &str) {
+    /// Returns when every broker knows the topic, and each partition's leader that it leads.
+    async fn wait_for_topic(&self, topic: &NewTopic) {
         for broker in self.leaders.brokers() {
-            loop {
-                let answer = leaders::ask_one(&self.connections, &broker, Some(name)).await;
-                let is_led = answer.is_ok_and(|answer| {
-                    let partitions = answer.topics.iter().flat_map(|topic| &topic.partitions);
-                    partitions.into_iter().all(|one| one.leader_id >= 0)
-                });
-                if is_led {
-                    break;
-                }
+            let ask = || leaders::ask_one(&self.connections, &broker, Some(&topic.name));
+            while ask().await.is_err() {
+                sleep(LOOK_AGAIN).await;
+            }
+        }
+        for number in 0..topic.partitions {
+            let topic = topic.name.clone();
+            let partition = Partition { topic, number };
+            let deadline = Instant::now() + self.limit;
+            while self.both_bounds(&partition, deadline).await.is_err() {
                 sleep(LOOK_AGAIN).await;
             }
         }

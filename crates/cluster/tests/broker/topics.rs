@@ -1,0 +1,93 @@
+//! Topics: made, described, and made again under their name.
+
+use crate::{Cluster, new_name, new_topic};
+use krafka::admin::DeleteTopicsOptions;
+use latewood_cluster::kafka::{Kafka, KafkaError, NewTopic, Partition};
+
+#[test]
+fn a_topic_is_described_with_its_replicas_and_settings() {
+    let cluster = Cluster::take();
+    let client = cluster.client();
+    let topic = NewTopic {
+        partitions: 5,
+        ..new_topic("describe", 3, &[("min.insync.replicas", "2")])
+    };
+    client.create(&topic).unwrap();
+    let found = client.describe(&topic.name).unwrap();
+    assert_eq!(found.replicas, [3; 5]);
+    assert_ne!(found.id, [0; 16]);
+    let setting = |name: &str| {
+        let mut pairs = found.settings.iter();
+        pairs
+            .find(|(other, _)| other == name)
+            .map(|(_, value)| value.as_str())
+    };
+    assert_eq!(setting("min.insync.replicas"), Some("2"));
+    // One that was not given.
+    assert_eq!(setting("cleanup.policy"), Some("delete"));
+    // It may be used at once, all of it.
+    for number in 0..5 {
+        let topic = topic.name.clone();
+        assert_eq!(client.append(&Partition { topic, number }, b"a"), Ok(0));
+    }
+}
+
+#[test]
+fn topics_that_cannot_be_made_are_refused() {
+    let cluster = Cluster::take();
+    let client = cluster.client();
+    let there = new_topic("refused", 3, &[]);
+    client.create(&there).unwrap();
+    for (topic, reason) in [
+        (there, "AlreadyExists"),
+        (new_topic("replicas", 9, &[]), "ReplicationFactor"),
+        (
+            new_topic("setting", 3, &[("no.such.setting", "1")]),
+            "InvalidConfig",
+        ),
+        (
+            NewTopic {
+                name: "no name".into(),
+                ..new_topic("", 3, &[])
+            },
+            "InvalidTopic",
+        ),
+    ] {
+        let error = client.create(&topic).unwrap_err();
+        assert!(
+            matches!(&error, KafkaError::Refused(text) if text.contains(reason)),
+            "{error}"
+        );
+    }
+    let error = client.describe(&new_name("nothing")).unwrap_err();
+    assert!(matches!(error, KafkaError::NoSuchTopic(_)), "{error}");
+}
+
+/// Deletes a topic, which the client cannot.
+fn delete(cluster: &Cluster, name: &str) {
+    let brokers = cluster.address(false).brokers.join(",");
+    let deleted = tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let kafka = krafka::Kafka::builder(brokers).connect().await.unwrap();
+        let options = DeleteTopicsOptions::default();
+        kafka.admin().delete_topics([name], options).await.unwrap()
+    });
+    assert!(deleted.values().all(Result::is_ok), "{deleted:?}");
+}
+
+#[test]
+fn a_topic_made_again_has_another_id() {
+    let cluster = Cluster::take();
+    let client = cluster.client();
+    let topic = new_topic("again", 3, &[]);
+    client.create(&topic).unwrap();
+    let before = client.describe(&topic.name).unwrap();
+    assert_eq!(client.describe(&topic.name), Ok(before.clone()));
+    delete(&cluster, &topic.name);
+    // Brokers may hear of it late.
+    while client.create(&topic).is_err() {}
+    let mut now = client.describe(&topic.name);
+    while now.as_ref().is_ok_and(|now| now.id == before.id) {
+        now = client.describe(&topic.name);
+    }
+    assert_eq!(now.unwrap().replicas, before.replicas);
+}
