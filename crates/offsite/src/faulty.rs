@@ -151,7 +151,7 @@ impl FaultyStore {
             Fault::Denied => return Err(denied()),
             _ => {}
         }
-        let done = work.await?;
+        let done = work.await;
         match fault {
             Fault::Unanswered => return Err(unavailable()),
             Fault::Late(turns) => {
@@ -161,7 +161,7 @@ impl FaultyStore {
             }
             _ => {}
         }
-        Ok(done)
+        done
     }
 
     fn aged(&self, mut meta: ObjectMeta) -> ObjectMeta {

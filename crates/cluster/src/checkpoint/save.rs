@@ -66,7 +66,9 @@ impl Objects {
         let bytes = listing.encode();
         let content = Content::of(&bytes);
         let object = names::listing(epoch, number, &content);
-        self.place.put(&object, bytes).await?;
+        if !self.has(&object, &content).await? {
+            self.place.put(&object, bytes).await?;
+        }
         let at = ListingRef { object, content };
         Ok(Checkpoint { at, listing })
     }
@@ -94,12 +96,18 @@ impl Objects {
             return Ok(row.clone());
         }
         let object = names::file(epoch, number, &path, &content);
-        let is_there = self.place.len_bytes(&object).await? == Some(content.bytes);
-        if !is_there && send_file(&self.env, &file, &self.place, &object).await? != content {
+        if !self.has(&object, &content).await?
+            && send_file(&self.env, &file, &self.place, &object).await? != content
+        {
             return Err(CheckpointError::Changed { path: file });
         }
         let file = Entry { path, content };
         Ok(Row { file, object })
+    }
+
+    /// Whether a call before uploaded this object, which has its digest in its name.
+    async fn has(&self, object: &str, content: &Content) -> Result<bool> {
+        Ok(self.place.len_bytes(object).await? == Some(content.bytes))
     }
 
     fn len_bytes(&self, file: &Path) -> Result<u64> {
