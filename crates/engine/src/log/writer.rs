@@ -43,6 +43,8 @@ pub struct Log {
     pub(crate) tail: Mutex<Tail>,
     written: AtomicU64,
     durable: AtomicU64,
+    /// The newest group that somebody wants on disk.
+    wanted: AtomicU64,
     /// Why it can no longer be trusted, if so.
     failed: OnceLock<String>,
     halt: Halt,
@@ -130,6 +132,7 @@ impl Log {
             tail: Mutex::new(tail),
             written: AtomicU64::new(durable),
             durable: AtomicU64::new(durable),
+            wanted: AtomicU64::new(durable),
             failed: OnceLock::new(),
             halt: Halt::default(),
             syncs: AtomicU64::new(0),
@@ -140,7 +143,7 @@ impl Log {
         Ok((log, recovered.report))
     }
 
-    /// Tells `observer` how long syncs take; its failure stops all writes with `halt`.
+    /// Tells `observer` how long syncs take and when more is durable; its failure stops all writes with `halt`.
     pub(crate) fn observed_by(mut self, observer: Observer, halt: Halt) -> Self {
         self.observer = observer;
         self.halt = halt;

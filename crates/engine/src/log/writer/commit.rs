@@ -51,9 +51,40 @@ impl Log {
             }
             // Those who wait must hear of it in any case.
             self.committed.notify_all();
+            MutexGuard::unlocked(&mut syncing, || self.tell_durable());
             outcome.unwrap_or_else(|panic| resume_unwind(panic))?;
         }
         Ok(())
+    }
+
+    /// Notes that everything up to `position` is wanted on disk; whether it takes a
+    /// sync.
+    pub(crate) fn want(&self, position: Position) -> bool {
+        self.wanted.fetch_max(position.0, Ordering::Release);
+        self.durable() < position
+    }
+
+    /// The newest group that somebody wants on disk.
+    pub(crate) fn wanted(&self) -> Position {
+        Position(self.wanted.load(Ordering::Acquire))
+    }
+
+    /// Whether every group up to `position` is durable.
+    ///
+    /// # Errors
+    /// `Halted` if it is not and will not be.
+    pub(crate) fn is_durable(&self, position: Position) -> Result<bool> {
+        let is_durable = self.durable() >= position.min(self.written());
+        if !is_durable {
+            self.check_halted()?;
+        }
+        Ok(is_durable)
+    }
+
+    /// Tells those who wait without a thread that more is durable, or that the log
+    /// failed.
+    pub(crate) fn tell_durable(&self) {
+        self.observer.tell_durable();
     }
 
     /// Says that no group before `position` is needed any more. Segments
