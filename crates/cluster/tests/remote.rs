@@ -115,7 +115,7 @@ impl Node {
         let mut newest = Newest(0.0);
         match self.db.range(b"sum", &query, &mut newest) {
             Err(error) if error.kind() == ErrorKind::NoSuchKey => {}
-            read => drop(read.unwrap()),
+            read => read.unwrap(),
         }
         newest.0
     }

@@ -96,10 +96,8 @@ impl Workers {
         if parts.core.log().is_some() {
             let logged = core();
             self.spawn(halt, "latewood-log", move || run_log(&logged))?;
-            if parts.core.options.durability == Durability::Interval {
-                let synced = core();
-                self.spawn(halt, "latewood-sync", move || run_sync(&synced))?;
-            }
+            let synced = core();
+            self.spawn(halt, "latewood-sync", move || run_sync(&synced))?;
         }
         Ok(())
     }
@@ -181,20 +179,32 @@ fn run_log(core: &Core) {
     }
 }
 
-/// Syncs the log under [`Durability::Interval`]. It has its own thread because a
+/// Syncs the log when somebody wants it on disk and does not wait for that, and once
+/// in an interval under [`Durability::Interval`]. It has its own thread because a
 /// sync may take long, while writers fill a segment and need the next.
 fn run_sync(core: &Core) {
     let Some(log) = core.log() else { return };
-    let interval = Duration::from_millis(core.options.sync_interval_ms);
+    let interval_ms = core.options.sync_interval_ms;
+    let interval = (core.options.durability == Durability::Interval)
+        .then_some(Duration::from_millis(interval_ms));
     let mut left = interval;
-    while core.observe.signals.sleep(left) {
+    while let Some(is_wanted) = core.observe.signals.wait_sync(left) {
         let began_ns = core.env.clock.monotonic_ns();
-        if log.sync_to(log.written()).is_err() {
+        let position = match is_wanted {
+            true => log.wanted(),
+            false => log.written(),
+        };
+        if log.sync_to(position).is_err() {
+            // Perhaps it is not a sync that failed, which nobody was told of.
+            log.tell_durable();
             return;
         }
         let took_ns = core.env.clock.monotonic_ns().saturating_sub(began_ns);
-        left = interval
-            .saturating_sub(Duration::from_nanos(took_ns))
-            .max(LOG_TICK);
+        // Whoever wanted it: a sync covers all that was written before it.
+        left = interval.map(|interval| {
+            interval
+                .saturating_sub(Duration::from_nanos(took_ns))
+                .max(LOG_TICK)
+        });
     }
 }

@@ -8,6 +8,7 @@
 //! Tested by `tests/db_*.rs` and `tests/model/`.
 
 mod background;
+mod durable;
 mod limits;
 pub(crate) mod memory;
 mod metadata;
@@ -23,9 +24,9 @@ use crate::base::options::{Defaults, Durability, Options};
 use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, open_directory};
 use crate::keyspace::core::Core;
-use crate::log::{Log, Position, RemoteLog};
+use crate::log::{Position, RemoteLog};
 use crate::observe::notices::About;
-use crate::observe::stages::{Stage, Timed, Untimed};
+use crate::observe::stages::{Timed, Untimed};
 use crate::read::Reader;
 use crate::recovery::{RecoverySummary, recover};
 use crate::tools::{self, Backup};
@@ -214,43 +215,6 @@ impl Db {
             None => self.writer.append(batch, scratch, &mut Untimed),
             Some(timed) => self.writer.append(batch, scratch, timed),
         }
-    }
-
-    /// Waits until the log is durable up to `position`. Concurrent callers share
-    /// one sync.
-    ///
-    /// # Errors
-    /// `Halted` or `Io`: the records may not be on disk, and no later sync will
-    /// write them.
-    pub fn sync_to(&self, position: Position) -> Result<()> {
-        let timed = self.parts.core.observe.stages.watch();
-        let synced = self.parts.core.sync_to(position);
-        if let Some(mut timed) = timed {
-            timed.end_for(Stage::SyncWait, 1);
-        }
-        synced
-    }
-
-    /// Waits until everything written before the call is durable.
-    ///
-    /// # Errors
-    /// Those of [`Db::sync_to`].
-    pub fn sync(&self) -> Result<Position> {
-        let position = self.position();
-        self.sync_to(position)?;
-        Ok(position)
-    }
-
-    /// The position of the end of the log.
-    pub fn position(&self) -> Position {
-        let log = self.parts.core.log();
-        log.map_or_else(Position::default, Log::written)
-    }
-
-    /// The position up to which the log is durable.
-    pub fn durable_position(&self) -> Position {
-        let log = self.parts.core.log();
-        log.map_or_else(Position::default, Log::durable)
     }
 
     /// Removes all series, and the metadata of metrics. Log segments are reused and the files

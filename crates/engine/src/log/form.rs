@@ -17,10 +17,15 @@ use crate::observe::observer::Observer;
 use crate::observe::stages::{Laps, Untimed};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A log, open for appending. Dropping it makes nothing durable: see [`Log::close`].
 #[derive(Debug)]
-pub struct Log(Form);
+pub struct Log {
+    form: Form,
+    /// The newest group that somebody wants to be durable.
+    wanted: AtomicU64,
+}
 
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one log for a database")]
@@ -32,7 +37,7 @@ enum Form {
 /// Calls a method of the form.
 macro_rules! of_form {
     ($log:expr, $form:ident => $call:expr) => {
-        match &$log.0 {
+        match &$log.form {
             Form::Local($form) => $call,
             Form::Remote($form) => $call,
         }
@@ -56,7 +61,7 @@ impl Log {
         sink: &dyn Replay,
     ) -> Result<(Self, RecoveryReport)> {
         let (log, report) = LocalLog::open(env, dir, options, sink)?;
-        Ok((Self(Form::Local(log)), report))
+        Ok((Self::of(Form::Local(log)), report))
     }
 
     /// Replays a remote log into `sink` and goes on with it. Groups up to `durable` were durable
@@ -72,15 +77,20 @@ impl Log {
         sink: &dyn Replay,
     ) -> Result<(Self, RecoveryReport)> {
         let (log, report) = Remote::open(env, link, durable, sink)?;
-        Ok((Self(Form::Remote(log)), report))
+        Ok((Self::of(Form::Remote(log)), report))
     }
 
     /// Tells `observer` how long syncs take; its failure stops all writes with `halt`.
     pub(crate) fn observed_by(self, observer: Observer, halt: Halt) -> Self {
-        Self(match self.0 {
+        Self::of(match self.form {
             Form::Local(log) => Form::Local(log.observed_by(observer, halt)),
-            Form::Remote(log) => Form::Remote(log.observed_by(halt)),
+            Form::Remote(log) => Form::Remote(log.observed_by(observer, halt)),
         })
+    }
+
+    fn of(form: Form) -> Self {
+        let wanted = AtomicU64::new(0);
+        Self { form, wanted }
     }
 
     /// The longest group this log takes, in bytes of records.
@@ -133,13 +143,42 @@ impl Log {
         of_form!(self, log => log.sync_to(position))
     }
 
+    /// Notes that everything up to `position` is wanted to be durable; whether it is not yet.
+    pub(crate) fn want(&self, position: Position) -> bool {
+        self.wanted.fetch_max(position.0, Ordering::Release);
+        self.durable() < position
+    }
+
+    /// The newest group that somebody wants to be durable.
+    pub(crate) fn wanted(&self) -> Position {
+        Position(self.wanted.load(Ordering::Acquire))
+    }
+
+    /// Whether every group up to `position` is durable.
+    ///
+    /// # Errors
+    /// `Halted` if it is not and will not be.
+    pub(crate) fn is_durable(&self, position: Position) -> Result<bool> {
+        let is_durable = self.durable() >= position.min(self.written());
+        if !is_durable {
+            of_form!(self, log => log.check_halted())?;
+        }
+        Ok(is_durable)
+    }
+
+    /// Tells those who wait without a thread that more is durable, or that the log
+    /// failed.
+    pub(crate) fn tell_durable(&self) {
+        of_form!(self, log => log.tell_durable());
+    }
+
     /// Says that no group before `position` is needed by the files of this machine. A remote log
     /// keeps it until a checkpoint elsewhere needs it no more.
     ///
     /// # Errors
     /// `Halted` after an earlier failure.
     pub fn trim(&self, position: Position) -> Result<()> {
-        match &self.0 {
+        match &self.form {
             Form::Local(log) => log.trim(position),
             Form::Remote(log) => log.check_halted(),
         }
@@ -163,7 +202,7 @@ impl Log {
 
     /// Pins the segments as they are now; there are none of a remote log.
     pub(crate) fn pin(&self) -> Option<LogPin<'_>> {
-        match &self.0 {
+        match &self.form {
             Form::Local(log) => Some(log.pin()),
             Form::Remote(_) => None,
         }
@@ -171,7 +210,7 @@ impl Log {
 
     /// Why no more may be appended for now, if so.
     pub(crate) fn why_full(&self) -> Option<String> {
-        match &self.0 {
+        match &self.form {
             Form::Local(_) => None,
             Form::Remote(log) => log.why_full(),
         }

@@ -16,6 +16,7 @@ use crate::log::options::{LogStats, Position};
 use crate::log::replay::{Dispatcher, LogStart, Replay, with_workers};
 use crate::log::report::RecoveryReport;
 use crate::observe::halt::Halt;
+use crate::observe::observer::Observer;
 use crate::observe::stages::{Laps, Stage};
 use parking_lot::Mutex;
 use std::fmt::Debug;
@@ -92,6 +93,7 @@ pub(crate) struct Remote {
     /// Why it can no longer be trusted, if so.
     failed: OnceLock<String>,
     halt: Halt,
+    observer: Observer,
 }
 
 #[derive(Debug, Default)]
@@ -134,11 +136,13 @@ impl Remote {
             written: AtomicU64::new(next_sequence - 1),
             failed: OnceLock::new(),
             halt: Halt::default(),
+            observer: Observer::default(),
         };
         Ok((log, report))
     }
 
-    pub(crate) fn observed_by(mut self, halt: Halt) -> Self {
+    pub(crate) fn observed_by(mut self, observer: Observer, halt: Halt) -> Self {
+        self.observer = observer;
         self.halt = halt;
         self
     }
@@ -202,9 +206,14 @@ impl Remote {
             return Ok(());
         }
         self.check_halted()?;
-        self.link
-            .sync_to(position)
-            .map_err(|error| self.halt(error))
+        let synced = self.link.sync_to(position);
+        let synced = synced.map_err(|error| self.halt(error));
+        self.tell_durable();
+        synced
+    }
+
+    pub(crate) fn tell_durable(&self) {
+        self.observer.tell_durable();
     }
 
     pub(crate) fn background_tick(&self) -> Result<()> {

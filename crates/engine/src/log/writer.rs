@@ -140,7 +140,7 @@ impl LocalLog {
         Ok((log, recovered.report))
     }
 
-    /// Tells `observer` how long syncs take; its failure stops all writes with `halt`.
+    /// Tells `observer` how long syncs take and when more is durable; its failure stops all writes with `halt`.
     pub(crate) fn observed_by(mut self, observer: Observer, halt: Halt) -> Self {
         self.observer = observer;
         self.halt = halt;

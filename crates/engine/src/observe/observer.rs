@@ -1,7 +1,8 @@
-//! Reporting the duration of background work to the embedding program.
+//! Reporting to the embedding program: the duration of background work, and that
+//! more of the log is durable.
 //!
 //! The engine measures and reports; the observer decides what to keep. Tested by
-//! the server's tests of LATENCY.
+//! the server's tests of LATENCY and by `tests/db_durable.rs`.
 
 use crate::observe::stages::{Stage, Stages};
 use std::sync::{Arc, OnceLock};
@@ -55,11 +56,13 @@ impl Work {
 }
 
 type Notice = Box<dyn Fn(Work, u64) + Send + Sync>;
+type DurableNotice = Box<dyn Fn() + Send + Sync>;
 
 /// Who is told; shared by the database and its log.
 #[derive(Clone, Default)]
 pub(crate) struct Observer {
     pub(crate) notice: Arc<OnceLock<Notice>>,
+    pub(crate) durable: Arc<OnceLock<DurableNotice>>,
     stages: Stages,
 }
 
@@ -68,6 +71,7 @@ impl Observer {
     pub(crate) fn new(stages: Stages) -> Self {
         Self {
             notice: Arc::default(),
+            durable: Arc::default(),
             stages,
         }
     }
@@ -79,6 +83,13 @@ impl Observer {
         }
         if let Some(notice) = self.notice.get() {
             notice(work, duration_ns);
+        }
+    }
+
+    /// Says that more of the log is durable, or that it failed.
+    pub(crate) fn tell_durable(&self) {
+        if let Some(notice) = self.durable.get() {
+            notice();
         }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) struct Signals {
     index: Condvar,
     flush: Condvar,
     merge: Condvar,
+    sync: Condvar,
     stopping: Condvar,
     /// No merge is begun in the background, and what is under way waits.
     merging_paused: AtomicBool,
@@ -28,6 +29,7 @@ struct SignalState {
     index: bool,
     flush: bool,
     merge: bool,
+    sync: bool,
 }
 
 impl Signals {
@@ -41,16 +43,17 @@ impl Signals {
         self.merging_paused.store(paused, Ordering::Relaxed);
     }
 
-    fn all(&self) -> [&Condvar; 5] {
+    fn all(&self) -> [&Condvar; 6] {
         let Self {
             settle,
             index,
             flush,
             merge,
+            sync,
             stopping,
             ..
         } = self;
-        [settle, index, flush, merge, stopping]
+        [settle, index, flush, merge, sync, stopping]
     }
 
     /// Wakes all threads to stop.
@@ -111,6 +114,21 @@ impl Signals {
         !state.stop
     }
 
+    /// Waits until a sync is wanted, `limit` passes or the database closes; `None`
+    /// then, else whether a sync is wanted.
+    pub(crate) fn wait_sync(&self, limit: Option<Duration>) -> Option<bool> {
+        let mut state = self.state.lock();
+        let idle = |state: &mut SignalState| !state.stop && !state.sync;
+        match limit {
+            Some(limit) => {
+                self.sync.wait_while_for(&mut state, idle, limit);
+            }
+            None => self.sync.wait_while(&mut state, idle),
+        }
+        let is_wanted = std::mem::take(&mut state.sync);
+        (!state.stop).then_some(is_wanted)
+    }
+
     /// Sleeps for `limit`, or until the database closes; false then.
     pub(crate) fn sleep(&self, limit: Duration) -> bool {
         let mut state = self.state.lock();
@@ -142,6 +160,15 @@ impl Signals {
         if !state.merge {
             state.merge = true;
             self.merge.notify_one();
+        }
+    }
+
+    /// Tells the syncing thread that somebody waits for the disk.
+    pub(crate) fn wake_syncer(&self) {
+        let mut state = self.state.lock();
+        if !state.sync {
+            state.sync = true;
+            self.sync.notify_one();
         }
     }
 

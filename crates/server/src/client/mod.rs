@@ -16,4 +16,4 @@ pub(crate) use session::{ReplyMode, Session};
 pub(crate) use stream::{Cancelled, Stream, Streamed};
 pub(crate) use subscriptions::Refused;
 pub(crate) use transaction::Bounds;
-pub(crate) use waiting::{Reader, What};
+pub(crate) use waiting::{BlockedCommand, What};

@@ -1,7 +1,8 @@
-//! A connection that waits: for samples (TS.READ BLOCK), for the end of a pause, or
-//! for a reply that is made elsewhere. Its next commands wait behind it, unread.
+//! A connection that waits: for samples (TS.READ BLOCK), for the disk (WAITAOF), for
+//! the end of a pause, or for a reply that is made elsewhere. Its next commands wait
+//! behind it, unread.
 //!
-//! A change, the deadline and CLIENT UNBLOCK may end a wait for samples: the first
+//! A change, the deadline and CLIENT UNBLOCK may end the wait of a command: the first
 //! to claim it in the connection's figures does.
 
 use super::parked::Parked;
@@ -9,6 +10,7 @@ use super::session::Session;
 use crate::clients::Flag;
 use crate::messaging::Why;
 use crate::state::Shared;
+use latewood_engine::Position;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,8 +27,8 @@ pub(crate) struct Waiting {
     pub(crate) what: What,
 }
 
-/// A command that waits for samples.
-pub(crate) trait Reader: Debug + Send {
+/// A command that waits: for samples, or for the disk.
+pub(crate) trait BlockedCommand: Debug + Send {
     /// Looks again; writes the reply if the wait is over, and says so.
     /// Where the reply takes long, the session waits for that next.
     fn resume(
@@ -42,6 +44,11 @@ pub(crate) trait Reader: Debug + Send {
 
     /// The memory it takes, which [`Session::hold`] granted before the wait.
     fn held_bytes(&self) -> usize;
+
+    /// The position of the log that it waits for, if it does.
+    fn awaited(&self) -> Option<Position> {
+        None
+    }
 }
 
 /// What a connection waits for.
@@ -49,8 +56,8 @@ pub(crate) trait Reader: Debug + Send {
 pub(crate) enum What {
     /// The end of CLIENT PAUSE; then the command is run that was held up.
     PauseEnd,
-    /// Samples of a series.
-    Samples(Box<dyn Reader>),
+    /// What a command waits for.
+    Command(Box<dyn BlockedCommand>),
     /// A reply that is made elsewhere.
     Reply(Arc<Parked>),
 }
@@ -70,7 +77,7 @@ impl Session {
             shared.clients.blocked.fetch_add(1, Ordering::Relaxed);
             self.info.figures.set(Flag::Blocked, true);
         }
-        if matches!(what, What::Samples(_)) {
+        if matches!(what, What::Command(_)) {
             self.info.figures.let_unblock();
         }
         self.waiting = Some(Box::new(Waiting {
@@ -84,6 +91,19 @@ impl Session {
     pub(crate) fn is_paused(&self) -> bool {
         let waiting = self.waiting.as_ref();
         waiting.is_some_and(|waiting| matches!(waiting.what, What::PauseEnd))
+    }
+
+    /// The position of the log that must be on disk before it goes on: that of its
+    /// replies, or the one that WAITAOF waits for.
+    #[inline]
+    pub(crate) fn awaited(&self) -> Option<Position> {
+        let Some(waiting) = &self.waiting else {
+            return self.unsynced;
+        };
+        match &waiting.what {
+            What::Command(command) => self.unsynced.max(command.awaited()),
+            _ => self.unsynced,
+        }
     }
 
     /// Looks whether the wait is over; if so writes its reply. Whether the
@@ -102,7 +122,7 @@ impl Session {
         let start = out.len();
         let is_over = match &mut waiting.what {
             What::PauseEnd => true,
-            What::Samples(reader) => reader.resume(shared, self, out, why),
+            What::Command(command) => command.resume(shared, self, out, why),
             What::Reply(parked) => self.take_parked(shared, parked, out),
         };
         if waiting.is_muted && is_over {
@@ -136,9 +156,9 @@ impl Session {
 
     fn end_waiting(&mut self, shared: &Shared, waiting: &Waiting) {
         match &waiting.what {
-            What::Samples(reader) => {
-                reader.forget(shared);
-                self.give_back(shared, reader.held_bytes());
+            What::Command(command) => {
+                command.forget(shared);
+                self.give_back(shared, command.held_bytes());
             }
             What::Reply(parked) => self.give_back(shared, parked.held_bytes),
             What::PauseEnd => {}

@@ -3,15 +3,21 @@
 //! `SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] | ABORT`.
 //!
 //! SAVE and BGSAVE write what is in memory into blocks; SHUTDOWN does so too
-//! unless asked not to. There are no replicas: WAIT and WAITAOF answer at once
-//! with the truth instead of waiting for replicas that will not come.
+//! unless asked not to. There are no replicas: WAIT and WAITAOF answer with the
+//! truth instead of waiting for replicas that will not come. WAITAOF waits for the
+//! disk as TS.READ does for samples: other connections go on. In EXEC it answers at
+//! once, as in Redis. Tested by `tests/resp/admin.rs` and `net/tests/disk_waits.rs`.
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::fault::{NOT_AN_INTEGER, SYNTAX};
+use super::read;
 use super::spec::{Action, Keys, Spec};
+use crate::client::{BlockedCommand, Session, What};
+use crate::messaging::Why;
 use crate::state::{Shared, Stop};
-use latewood_engine::Stats;
+use latewood_engine::{Position, Stats};
+use latewood_wire::resp::Reply;
 use latewood_wire::resp::number::parse_i64;
 use std::sync::atomic::Ordering;
 
@@ -106,12 +112,11 @@ pub(super) fn last_save_s(shared: &Shared, stats: &Stats) -> i64 {
     started_s.max(stats.flush.saved_at_ms / 1000)
 }
 
-fn timeout(word: &[u8]) -> Outcome {
-    match parse_i64(word) {
-        None => Err(Fault::line("ERR timeout is not an integer or out of range")),
-        Some(..0) => Err(Fault::line("ERR timeout is negative")),
-        Some(_) => Ok(()),
-    }
+/// Milliseconds; 0 is for ever.
+fn timeout(word: &[u8]) -> Result<u64, Fault> {
+    let out_of_range = Fault::line("ERR timeout is not an integer or out of range");
+    let timeout_ms = parse_i64(word).ok_or(out_of_range)?;
+    u64::try_from(timeout_ms).map_err(|_| Fault::line("ERR timeout is negative"))
 }
 
 fn wait(call: &mut Call<'_>) -> Outcome {
@@ -135,22 +140,79 @@ fn wait_for_log(call: &mut Call<'_>) -> Outcome {
     if parse_i64(args.word(2)).is_none_or(|replicas| replicas < 0) {
         return Err(Fault::line("ERR value is out of range, must be positive"));
     }
-    timeout(args.word(3))?;
+    let timeout_ms = timeout(args.word(3))?;
     if local == 1 && !call.shared.settings.wal {
         return Err(Fault::line(
             "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
         ));
     }
-    if local == 1 {
-        call.shared.db.sync_to(call.session.written)?;
+    let (shared, position) = (call.shared, call.session.written);
+    let is_durable = shared.db.durable_position() >= position;
+    if local == 1 && !is_durable && !call.session.in_exec() {
+        let what = What::Command(Box::new(LogWait { position }));
+        call.session.wait(shared, read::deadline(timeout_ms), what);
+    } else {
+        tell_of_log(call.reply(), shared.settings.wal && is_durable);
     }
-    let is_on_disk =
-        call.shared.settings.wal && call.shared.db.durable_position() >= call.session.written;
-    let mut reply = call.reply();
-    reply.array(2);
-    reply.integer(i64::from(is_on_disk));
-    reply.integer(0);
     Ok(())
+}
+
+/// How many machines have it on disk: this one or none, and none of the replicas.
+fn tell_of_log(mut reply: Reply<'_>, is_durable: bool) {
+    reply.array(2);
+    reply.integer(i64::from(is_durable));
+    reply.integer(0);
+}
+
+/// A WAITAOF under way.
+#[derive(Debug)]
+struct LogWait {
+    /// The newest write of its connection.
+    position: Position,
+}
+
+impl BlockedCommand for LogWait {
+    fn resume(
+        &mut self,
+        shared: &Shared,
+        session: &mut Session,
+        out: &mut Vec<u8>,
+        why: Why,
+    ) -> bool {
+        let mut reply = Reply::new(out, session.protocol);
+        if why == Why::Refused {
+            reply.error(read::UNBLOCKED);
+            return true;
+        }
+        let is_durable = shared.db.is_durable(self.position);
+        if why == Why::News && matches!(is_durable, Ok(false)) {
+            return false;
+        }
+        if why != Why::Unblocked && !session.info.figures.claim_unblock() {
+            // CLIENT UNBLOCK was first; its message is on the way.
+            return false;
+        }
+        match is_durable {
+            Ok(is_durable) => tell_of_log(reply, is_durable),
+            Err(error) => {
+                let text = Fault::from(error).text("waitaof").into_owned();
+                shared.observe.errors.note(&text, 1);
+                reply.error(text);
+            }
+        }
+        true
+    }
+
+    fn forget(&self, _: &Shared) {}
+
+    /// It is a few words, whatever it waits for.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
+    fn awaited(&self) -> Option<Position> {
+        Some(self.position)
+    }
 }
 
 fn shutdown(call: &mut Call<'_>) -> Outcome {

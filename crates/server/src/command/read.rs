@@ -15,7 +15,7 @@ use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
 use super::work;
 use crate::acl::{Denied, Refusal};
-use crate::client::{Arrived, Beside, Cancelled, Reader, Session, What};
+use crate::client::{Arrived, Beside, BlockedCommand, Cancelled, Session, What};
 use crate::messaging::Listener;
 use crate::messaging::Why;
 use crate::observe::CommandId;
@@ -39,6 +39,9 @@ pub(crate) const SPEC: Spec = Spec {
     summary: "Returns the samples from a timestamp on, and waits for them if asked.",
     action: Action::Apply(apply),
 };
+
+/// What a client is told whose wait CLIENT UNBLOCK ERROR ended.
+pub(super) const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
 /// Samples that are counted one by one at every look; of more, whole frames are
 /// counted by what they say of themselves.
@@ -120,13 +123,16 @@ fn block(call: &mut Call<'_>, mut reader: SampleReader, block_ms: u64) -> Outcom
         reader.forget(shared);
         return Err(over.into());
     }
-    // A time beyond what the clock can hold is for ever.
-    let wait = Duration::from_millis(block_ms);
-    let deadline = Instant::now().checked_add(wait);
-    let deadline = deadline.filter(|_| block_ms > 0);
-    let what = What::Samples(Box::new(reader));
-    call.session.wait(shared, deadline, what);
+    let what = What::Command(Box::new(reader));
+    call.session.wait(shared, deadline(block_ms), what);
     Ok(())
+}
+
+/// When a wait of so many milliseconds is over: never after 0, and after more than
+/// the clock can hold.
+pub(super) fn deadline(wait_ms: u64) -> Option<Instant> {
+    let deadline = Instant::now().checked_add(Duration::from_millis(wait_ms));
+    deadline.filter(|_| wait_ms > 0)
 }
 
 fn parse(call: &Call<'_>) -> Result<ReadOptions, Fault> {
@@ -223,7 +229,7 @@ fn write(
     }
 }
 
-impl Reader for SampleReader {
+impl BlockedCommand for SampleReader {
     fn resume(
         &mut self,
         shared: &Shared,
@@ -233,8 +239,7 @@ impl Reader for SampleReader {
     ) -> bool {
         let protocol = session.protocol;
         if why == Why::Refused {
-            let text = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
-            Reply::new(out, protocol).error(text);
+            Reply::new(out, protocol).error(UNBLOCKED);
             return true;
         }
         if why == Why::News && !self.is_answered(shared) {

@@ -10,6 +10,7 @@ use crate::clients::ClientInfo;
 use mio::Waker;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One message to an event loop. Clients are named by their ids; a client that
 /// is gone is ignored.
@@ -24,6 +25,8 @@ pub(crate) enum Message {
     EndPause,
     /// A client is to be closed.
     Close(u64),
+    /// More of the log is on disk, or it failed.
+    Durable,
 }
 
 /// Why a wait may be over.
@@ -42,6 +45,8 @@ pub(crate) enum Why {
 /// The messages of one event loop.
 pub(crate) struct Mailbox {
     waker: Waker,
+    /// Some of the loop's clients wait for the disk.
+    awaits_durable: AtomicBool,
     messages: Mutex<Vec<Message>>,
 }
 
@@ -56,6 +61,7 @@ impl Mailbox {
     pub(crate) fn new(waker: Waker) -> Self {
         Self {
             waker,
+            awaits_durable: AtomicBool::new(false),
             messages: Mutex::default(),
         }
     }
@@ -72,6 +78,21 @@ impl Mailbox {
     /// Takes all messages.
     pub(crate) fn take(&self) -> Vec<Message> {
         std::mem::take(&mut *self.messages.lock())
+    }
+
+    /// Has the loop told, once, that more of the log is on disk. What is on disk when
+    /// this returns may have been told before: the caller looks.
+    pub(crate) fn await_durable(&self) {
+        // Two swaps meet in one order: either the other one finds this, or this one
+        // acquires what was on disk before the other.
+        self.awaits_durable.swap(true, Ordering::AcqRel);
+    }
+
+    /// Tells the loop that more of the log is on disk, if it waits for that.
+    fn tell_durable(&self) {
+        if self.awaits_durable.swap(false, Ordering::AcqRel) {
+            self.put(Message::Durable);
+        }
     }
 
     /// Wakes the loop.
@@ -91,6 +112,14 @@ impl Mailboxes {
     /// Every mailbox, by the number of its loop.
     pub(crate) fn mailboxes(&self) -> &[Arc<Mailbox>] {
         &self.mailboxes
+    }
+
+    /// Tells the loops that wait for it that more of the log is on disk, or that it
+    /// failed.
+    pub(crate) fn tell_durable(&self) {
+        self.mailboxes
+            .iter()
+            .for_each(|mailbox| mailbox.tell_durable());
     }
 
     /// Sends to event loop number `event_loop`.

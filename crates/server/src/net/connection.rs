@@ -6,6 +6,8 @@
 //! the reading (`clients::backlog`), so a peer that never reads holds one backlog
 //! and one reply.
 
+mod disk_wait;
+
 use super::pipeline::{Client, Executor};
 use crate::client::Session;
 use crate::clients::Flag;
@@ -14,7 +16,8 @@ use crate::messaging::Why;
 use crate::messaging::{BufferLimit, Publication};
 use crate::observe::Limit;
 use crate::state::Shared;
-use latewood_engine::{Position, Stage};
+use disk_wait::DiskWait;
+use latewood_engine::Stage;
 use latewood_model::limits::COMMAND_BYTES_MAX;
 use latewood_wire::resp::Reply;
 use std::io::{self, ErrorKind, Read, Write};
@@ -54,6 +57,8 @@ pub(super) struct Connection {
     pub(super) unfinished_since: Option<Instant>,
     /// The timer that its loop has set for it.
     pub(super) timer: Option<Instant>,
+    /// What its loop has asked the disk for, while it is in the loop's list of disk waits.
+    disk_wait: Option<DiskWait>,
     /// Since when it is owed more than the soft limit of subscribers.
     unread_since: Option<Instant>,
     /// Since when nothing is read of a long reply, which keeps what it shows: samples of before,
@@ -92,6 +97,7 @@ impl Connection {
             is_broken: false,
             unfinished_since: is_handshaking.then(Instant::now),
             timer: None,
+            disk_wait: None,
             unread_since: None,
             stalled_since: None,
         }
@@ -111,7 +117,8 @@ impl Connection {
     /// Whether there is more to do without waiting for the peer.
     pub(super) fn wants_service(&self) -> bool {
         let is_reading = self.is_readable && !self.client.session.closing;
-        let is_waiting = self.client.session.waiting.is_some();
+        // Behind replies that wait for the disk all others would wait as well.
+        let is_waiting = self.client.session.waiting.is_some() || self.holds_replies();
         (is_reading || self.client.has_more) && !is_waiting && !self.client.is_full()
     }
 
@@ -119,7 +126,10 @@ impl Connection {
     pub(super) fn is_finished(&self) -> bool {
         // Nobody is there to read what a waiting command would answer.
         let session = &self.client.session;
-        let has_left = self.is_read_closed && session.waiting.is_some() && !session.awaits_write();
+        let has_left = self.is_read_closed
+            && session.waiting.is_some()
+            && !session.awaits_write()
+            && session.awaited().is_none();
         self.is_broken
             || has_left
             || (self.client.session.closing
@@ -128,18 +138,8 @@ impl Connection {
                 && !self.socket.has_unsent())
     }
 
-    /// The write that must be on disk before the replies may go.
-    pub(super) fn unsynced(&self) -> Option<Position> {
-        self.client.session.unsynced
-    }
-
-    /// Notes that its writes are on disk.
-    pub(super) fn note_synced(&mut self) {
-        self.client.session.unsynced = None;
-    }
-
     /// Ends the connection without sending what waits.
-    pub(super) fn abort(&mut self) {
+    fn abort(&mut self) {
         self.is_broken = true;
     }
 
@@ -486,7 +486,10 @@ impl Connection {
             .is_some_and(|since| since.elapsed() > time_max);
         // Who waits for samples or messages is silent by right.
         let session = &self.client.session;
-        let may_idle = session.waiting.is_some() || session.is_subscriber() || session.is_monitor();
+        let may_idle = session.waiting.is_some()
+            || self.holds_replies()
+            || session.is_subscriber()
+            || session.is_monitor();
         is_stuck
             || (idle_timeout_s > 0
                 && !may_idle

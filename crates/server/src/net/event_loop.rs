@@ -1,10 +1,10 @@
 //! One thread's rounds over its connections.
 //!
 //! A round: wait for events, let every ready connection read once and run its
-//! commands, then send. Connections whose replies promise the disk are sent
-//! last, after one sync for all of them; if that sync fails they are closed
-//! without a reply, because nothing may be acknowledged that is not durable.
+//! commands, then send. A loop never waits for the disk, until it stops: connections
+//! whose replies promise it keep them until it is told (`disk_waits.rs`).
 
+mod disk_waits;
 mod receive;
 
 use super::connection::{Connection, READ_BYTES, Workspace};
@@ -13,7 +13,6 @@ use crate::client::Session;
 use crate::clients::ClientInfo;
 use crate::messaging::{Mailbox, Socket};
 use crate::state::Shared;
-use latewood_engine::Position;
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, ErrorKind};
@@ -39,6 +38,8 @@ pub(crate) struct EventLoop {
     slots: HashMap<u64, usize>,
     /// When which client has waited long enough.
     timers: BTreeSet<(Instant, u64)>,
+    /// Where connections are that wait for the disk, or were when they were noted.
+    disk_waits: Vec<usize>,
     workspace: Workspace,
 }
 
@@ -58,6 +59,7 @@ impl EventLoop {
             ready: Vec::new(),
             slots: HashMap::new(),
             timers: BTreeSet::new(),
+            disk_waits: Vec::new(),
             workspace: Workspace {
                 executor: Executor::new(number),
                 spare: Vec::with_capacity(READ_BYTES),
@@ -114,6 +116,7 @@ impl EventLoop {
                 next_sweep = now + SWEEP;
             }
         }
+        self.finish_disk_waits(shared);
         Ok(())
     }
 
@@ -174,49 +177,26 @@ impl EventLoop {
 
     fn send(&mut self, shared: &Shared, round: &[usize]) {
         let mut bytes_out = 0;
-        let mut to_sync: Option<Position> = None;
+        let mut wanted = None;
         for &slot in round {
             let Some(Some(connection)) = self.connections.get_mut(slot) else {
                 continue;
             };
-            match connection.unsynced() {
-                None => bytes_out += connection.send(shared, &mut self.workspace),
-                position => to_sync = to_sync.max(position),
+            if !connection.holds_replies() {
+                bytes_out += connection.send(shared, &mut self.workspace);
             }
-        }
-        if let Some(position) = to_sync {
-            bytes_out += self.sync_and_send(shared, position, round);
+            if let Some(position) = connection.awaited() {
+                wanted = wanted.max(self.note_disk_wait(shared, slot, position));
+            }
         }
         let counter = &shared.counters.bytes_out;
         counter.fetch_add(bytes_out, Ordering::Relaxed);
+        if let Some(position) = wanted {
+            self.want_disk(shared, position);
+        }
         for &slot in round {
             self.after_round(shared, slot);
         }
-    }
-
-    /// Syncs once for all of the round that wait for the disk.
-    fn sync_and_send(&mut self, shared: &Shared, position: Position, round: &[usize]) -> u64 {
-        let synced = shared.db.sync_to(position);
-        if let Err(error) = &synced {
-            tracing::error!(%error, "a sync failed; closing the connections that wait for it");
-        }
-        let mut bytes_out = 0;
-        for &slot in round {
-            let Some(Some(connection)) = self.connections.get_mut(slot) else {
-                continue;
-            };
-            if connection.unsynced().is_none() {
-                continue;
-            }
-            match synced {
-                Ok(()) => {
-                    connection.note_synced();
-                    bytes_out += connection.send(shared, &mut self.workspace);
-                }
-                Err(_) => connection.abort(),
-            }
-        }
-        bytes_out
     }
 
     /// Closes a connection that is done, queues one that is not.

@@ -8,7 +8,7 @@ use crate::clients::ClientInfo;
 use crate::command::{CATALOGUE, all_commands};
 use crate::messaging::{Mailboxes, Message, Why};
 use crate::observe::Observe;
-use crate::options::testing::shared_for;
+use crate::options::testing::{open_on, shared_for};
 use crate::state::Shared;
 use latewood_engine::Durability;
 use latewood_engine::io::sim::SimDisk;
@@ -29,7 +29,7 @@ impl Default for Redis {
         let mailboxes = Mailboxes::new(vec![event_loop.mailbox()]);
         let observe = Observe::new(all_commands());
         Self {
-            shared: shared_for(users, observe, &SimDisk::new(), mailboxes),
+            shared: shared_for(users, observe, open_on(&SimDisk::new(), false), mailboxes),
             event_loop,
             executor: Executor::default(),
             clients: Vec::new(),

@@ -4,8 +4,8 @@
 //! loop owns its connections and works in rounds: read what has arrived, run
 //! every whole command of it, then send each connection its replies with one
 //! call. Samples are gathered on the way (`group.rs`) and given to the engine
-//! many at a time. Replies that promise the disk wait for one sync at the end
-//! of the round, after everyone else has been answered.
+//! many at a time. Replies that promise the disk are kept until it is told that it
+//! has what they promise, while everyone else is served.
 //!
 //! Everything a connection may hold is bounded: bytes of an unfinished
 //! command and its age, bytes of replies nobody reads, idle time where asked.

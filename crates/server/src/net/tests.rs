@@ -1,13 +1,15 @@
 //! Event loops over a simulated disk that fails: nothing is acknowledged that
 //! is not there, and reads go on.
 
+mod disk_waits;
+
 use super::connection::{Connection, READ_BYTES, Workspace};
 use super::event_loop::EventLoop;
 use super::pipeline::Executor;
 use crate::client::Session;
 use crate::clients::ClientInfo;
 use crate::messaging::{Mailbox, Mailboxes, Message, Socket, Why};
-use crate::options::testing::shared_on;
+use crate::options::testing::{open_on, shared_on, shared_over};
 use crate::state::Shared;
 use latewood_engine::Durability;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
@@ -40,11 +42,17 @@ fn connected(shared: &Shared) -> (TcpStream, Socket, Arc<ClientInfo>) {
 }
 
 impl Harness {
+    /// Over a database without threads of its own.
     fn start() -> Self {
+        Self::begin(false)
+    }
+
+    fn begin(background: bool) -> Self {
         let disk = SimDisk::new();
         let event_loop = EventLoop::new(0).unwrap();
         let mailbox = event_loop.mailbox();
-        let shared = shared_on(&disk, Mailboxes::new(vec![Arc::clone(&mailbox)]));
+        let mailboxes = Mailboxes::new(vec![Arc::clone(&mailbox)]);
+        let shared = shared_over(open_on(&disk, background), mailboxes);
         let for_loop = Arc::clone(&shared);
         let thread = std::thread::spawn(move || event_loop.run(&for_loop));
         Self {

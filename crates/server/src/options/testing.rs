@@ -7,7 +7,7 @@ use crate::observe::{CommandId, Observe};
 use crate::options::{Given, resolve};
 use crate::state::{Database, Jobs, Lifetime, Shared};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Db, Defaults, Options};
+use latewood_engine::{Db, Defaults, Durability, Options};
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, LazyLock};
@@ -36,6 +36,11 @@ pub(crate) fn shared() -> Arc<Shared> {
 
 /// The same over `disk`, with the event loops of `mailboxes`.
 pub(crate) fn shared_on(disk: &SimDisk, mailboxes: Mailboxes) -> Arc<Shared> {
+    shared_over(open_on(disk, false), mailboxes)
+}
+
+/// The same over a database.
+pub(crate) fn shared_over(db: Db, mailboxes: Mailboxes) -> Arc<Shared> {
     let rows = NAMES.into_iter().enumerate().map(|(address, name)| {
         let id = CommandId {
             address,
@@ -43,22 +48,28 @@ pub(crate) fn shared_on(disk: &SimDisk, mailboxes: Mailboxes) -> Arc<Shared> {
         };
         (id, name.to_owned())
     });
-    shared_for(users(), Observe::new(rows), disk, mailboxes)
+    shared_for(users(), Observe::new(rows), db, mailboxes)
 }
 
-/// The same for these users, who use the commands that `observe` counts.
-pub(crate) fn shared_for(
-    users: Users,
-    observe: Observe,
-    disk: &SimDisk,
-    mailboxes: Mailboxes,
-) -> Arc<Shared> {
+/// The database on `disk`. With background threads it syncs only what is wanted.
+pub(crate) fn open_on(disk: &SimDisk, background: bool) -> Db {
     let options = Options {
         segment_bytes: 1 << 20,
-        background: false,
+        durability: Durability::None,
+        background,
         ..Options::default()
     };
     let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default());
+    db.expect("the disk holds a database or nothing")
+}
+
+/// A server's state over a database for these users, who use the commands that `observe` counts.
+pub(crate) fn shared_for(
+    users: Users,
+    observe: Observe,
+    db: Db,
+    mailboxes: Mailboxes,
+) -> Arc<Shared> {
     let database = Database::closed(Defaults::default());
     let settings = resolve(Given::default(), |_| None);
     let shared = Shared::new(
@@ -70,6 +81,6 @@ pub(crate) fn shared_for(
         Jobs::new(channel().0),
         Lifetime::new(channel().0),
     );
-    shared.opened(db.expect("the disk holds a database or nothing"));
+    shared.opened(db);
     Arc::new(shared)
 }

@@ -91,6 +91,8 @@ impl Shared {
     pub(crate) fn opened(&self, db: Db) {
         let latency = Arc::clone(&self.observe.latency);
         db.observe(move |work, duration_ns| latency.note(Event::Engine(work), duration_ns));
+        let events = Arc::clone(&self.events);
+        db.on_durable(move || events.channels.mailboxes().tell_durable());
         db.stages().set_sampling(STAGE_SAMPLING);
         if !self.db.fill(db) {
             tracing::error!("the database was opened twice; the second is not used");

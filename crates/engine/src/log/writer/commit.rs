@@ -51,9 +51,16 @@ impl LocalLog {
             }
             // Those who wait must hear of it in any case.
             self.committed.notify_all();
+            MutexGuard::unlocked(&mut syncing, || self.tell_durable());
             outcome.unwrap_or_else(|panic| resume_unwind(panic))?;
         }
         Ok(())
+    }
+
+    /// Tells those who wait without a thread that more is durable, or that the log
+    /// failed.
+    pub(crate) fn tell_durable(&self) {
+        self.observer.tell_durable();
     }
 
     /// Says that no group before `position` is needed any more. Segments

@@ -110,8 +110,9 @@ impl Stages {
         Some(Timed::begin(self.clone(), Ticker::get(), u64::from(every)))
     }
 
-    /// Times something that happens behind the writers, if anything is timed.
-    pub(crate) fn watch(&self) -> Option<Timed> {
+    /// Times something that happens behind the writers, if anything is timed; ended with
+    /// [`Timed::end_for`].
+    pub fn watch(&self) -> Option<Timed> {
         let ticker = Ticker::get_if_set().filter(|_| self.sampling() > 0)?;
         Some(Timed::begin(self.clone(), ticker, 1))
     }

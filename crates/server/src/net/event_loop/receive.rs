@@ -23,6 +23,7 @@ impl EventLoop {
                 Message::Resume(client, why) => {
                     self.with(client, |connection| connection.resume(shared, why));
                 }
+                Message::Durable => self.end_disk_waits(shared),
                 Message::EndPause => self.end_pause(shared),
                 Message::Close(client) => {
                     if let Some(&slot) = self.slots.get(&client) {
