@@ -4,3 +4,4 @@
 //! same way which of its records count.
 
 pub mod kafka;
+pub mod topic;

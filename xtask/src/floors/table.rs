@@ -52,7 +52,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "error",
         ],
     ),
-    ("cluster", &["lib", "kafka"]),
+    ("cluster", &["lib", "topic", "kafka"]),
     (
         "offsite",
         &[
