@@ -98,7 +98,7 @@ console: quick tests/console/node_modules console/node_modules
 differential: quick $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q tests/differential
 
-# The client of Kafka with three brokers, one of which is killed.
+# The client of Kafka with three brokers, of which one is killed and one hangs.
 kafka: needs-cargo needs-cc needs-kafka
 	tests/cluster/kafka.sh stop
 	trap "tests/cluster/kafka.sh stop" EXIT; tests/cluster/kafka.sh start && \
