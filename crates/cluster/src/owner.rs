@@ -120,8 +120,8 @@ impl Owner {
     }
 
     /// Appends that the object `manifest` of `bytes` bytes is complete, and that the groups from
-    /// `sequence` on are needed beside it. Answers once that is proven to count, with where the
-    /// log begins from now on.
+    /// `sequence` on are needed beside it. Answers once that is proven to count, with the offset
+    /// of the record and where the log begins from now on.
     ///
     /// # Errors
     /// As [`Owner::append`].
@@ -131,7 +131,7 @@ impl Owner {
         sha256: [u8; 32],
         bytes: u64,
         sequence: u64,
-    ) -> Result<Checkpoint> {
+    ) -> Result<(Offset, Checkpoint)> {
         let (begin, state) = self.marks.before(sequence).unwrap_or(self.begin);
         let checkpoint = Checkpoint {
             manifest: manifest.to_owned(),
@@ -140,10 +140,10 @@ impl Owner {
             begin,
             state,
         };
-        self.prove(Body::Checkpoint(checkpoint.clone()))?;
+        let offset = self.prove(Body::Checkpoint(checkpoint.clone()))?;
         self.begin = (begin, state);
         self.marks.drop_before(begin);
-        Ok(checkpoint)
+        Ok((offset, checkpoint))
     }
 
     /// Proves that this is the owner still.

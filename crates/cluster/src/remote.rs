@@ -13,6 +13,7 @@
 //! Tested by `tests/remote.rs` with databases over a Kafka with faults.
 
 use crate::envelope::{Checkpoint, PAYLOAD_BYTES_MAX};
+use crate::kafka::Offset;
 use crate::owner::{Claimed, Error as OwnerError, History, Owner};
 use crate::retry::Cancel;
 use latewood_engine::{Error, ErrorKind, LogStats, Position, RemoteLog, Result};
@@ -90,7 +91,7 @@ struct Waiting {
     /// Since when the oldest of them waits.
     since: Option<Instant>,
     complete: Option<Complete>,
-    checkpoint: Option<Checkpoint>,
+    checkpoint: Option<(Offset, Checkpoint)>,
     /// Bytes of the groups that no checkpoint holds.
     log_bytes: u64,
     ended: Option<OwnerError>,
@@ -143,12 +144,16 @@ impl TabletLog {
         Ok(log)
     }
 
-    /// Writes that a manifest is complete, and returns what the log says of it once that counts.
+    /// Writes that a manifest is complete, and returns what the log says of it, and where, once
+    /// that counts.
     /// The log is trimmed then; where Kafka cannot do it now, the next call does.
     ///
     /// # Errors
     /// Those of [`Owner::checkpoint`].
-    pub fn checkpoint(&self, complete: Complete) -> std::result::Result<Checkpoint, OwnerError> {
+    pub fn checkpoint(
+        &self,
+        complete: Complete,
+    ) -> std::result::Result<(Offset, Checkpoint), OwnerError> {
         let mut state = self.state.lock();
         state.complete = Some(complete);
         self.changed.notify_one();
@@ -235,7 +240,7 @@ impl TabletLog {
             bytes,
             sequence,
         } = complete;
-        let checkpoint = owner.checkpoint(manifest, *sha256, *bytes, *sequence)?;
+        let (offset, checkpoint) = owner.checkpoint(manifest, *sha256, *bytes, *sequence)?;
         // Groups are about as long before as behind it.
         let (gone, all) = (
             checkpoint.state.sequence.saturating_sub(before),
@@ -244,7 +249,7 @@ impl TabletLog {
         let gone_bytes = u128::from(held) * u128::from(gone) / u128::from(all.max(1));
         let mut state = self.state.lock();
         state.log_bytes -= gone_bytes as u64;
-        state.checkpoint = Some(checkpoint);
+        state.checkpoint = Some((offset, checkpoint));
         drop(state);
         self.done.notify_all();
         match owner.trim() {

@@ -166,13 +166,13 @@ fn records_of_others_are_passed_over() {
 fn a_checkpoint_says_where_the_log_begins() {
     let world = World::new();
     let mut owner = world.claim(1).owner;
-    let nothing = owner.checkpoint("m0", [0; 32], 5, 1).unwrap();
+    let (_, nothing) = owner.checkpoint("m0", [0; 32], 5, 1).unwrap();
     assert_eq!((nothing.begin, nothing.state), (0, State::START));
     owner.append(1, 2, b"ab").unwrap();
     owner.append(3, 3, b"cde").unwrap();
     owner.append(6, 1, b"f").unwrap();
     // From the second group of a record on.
-    let checkpoint = owner.checkpoint("m1", [7; 32], 100, 4).unwrap();
+    let (_, checkpoint) = owner.checkpoint("m1", [7; 32], 100, 4).unwrap();
     assert_eq!((checkpoint.begin, checkpoint.state.sequence), (3, 3));
     owner.trim().unwrap();
     assert_eq!(world.kafka.bounds(&world.partition), Ok((3, 6)));
@@ -182,9 +182,10 @@ fn a_checkpoint_says_where_the_log_begins() {
     assert_eq!(history(&next.owner), ["cde", "f"]);
     assert_eq!(next.owner.begin(), (3, checkpoint.state));
     // Nothing is needed any more; what is asked for is not before what was given up.
-    let all = next.owner.checkpoint("m2", [8; 32], 100, 7).unwrap();
+    let (_, all) = next.owner.checkpoint("m2", [8; 32], 100, 7).unwrap();
     next.owner.trim().unwrap();
-    assert_eq!(next.owner.checkpoint("m3", [8; 32], 1, 1).unwrap().begin, 5);
+    let (_, again) = next.owner.checkpoint("m3", [8; 32], 1, 1).unwrap();
+    assert_eq!(again.begin, 5);
     assert_eq!(all.begin, 5);
     let last = world.claim(3);
     let deposed = last.deposed.expect("there was one");

@@ -261,7 +261,7 @@ fn a_checkpoint_trims_the_log_and_bounds_it() {
         bytes: 9,
         sequence: saved.log_start.0,
     };
-    let checkpoint = node.log.checkpoint(complete).unwrap();
+    let (_, checkpoint) = node.log.checkpoint(complete).unwrap();
     assert!(checkpoint.begin > 1, "{checkpoint:?}");
     assert!(node.log.log_bytes() < 1_000, "{}", node.log.log_bytes());
     node.db.maintain().unwrap();

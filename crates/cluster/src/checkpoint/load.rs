@@ -71,6 +71,24 @@ impl Objects {
         run(self.load_all(at, dir, tell))
     }
 
+    /// Makes `dir` no database: removes the files of one that no checkpoint is of.
+    ///
+    /// # Errors
+    /// `LocalLog` if `dir` has log segments, and `InUse`, before anything is changed; `Store`.
+    pub fn clear(&self, dir: &Path) -> Result<()> {
+        let files = files_of(&self.env, dir)?;
+        refuse_log(&files, dir)?;
+        if files.is_empty() {
+            return Ok(());
+        }
+        let _lock = self.lock(dir)?;
+        self.remove(&dir.join(FORMAT))?;
+        self.sync_dirs(dir, &[""])?;
+        files
+            .iter()
+            .try_for_each(|file| self.remove(&dir.join(file)))
+    }
+
     async fn load_all(
         &self,
         at: &ListingRef,

@@ -12,7 +12,7 @@
 //! by themselves. Here a verb that changes something is one request, sent once; one that finds
 //! the wrong leader, or none, fails, and the next call asks anew who leads.
 //!
-//! Tested in `tests/broker` with real brokers, of which one is killed.
+//! Tested in `tests/broker` with real brokers, of which one is killed and one hangs.
 
 mod batch;
 mod connections;
@@ -166,5 +166,30 @@ impl Client {
 impl fmt::Debug for Client {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kafka::Kafka;
+    use std::net::TcpListener;
+
+    #[test]
+    fn who_accepts_and_never_answers_does_not_hold_a_call_for_ever() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("kafka://{}/m", silent.local_addr().unwrap());
+        let access = Access {
+            limit: Duration::from_millis(200),
+            ..Access::default()
+        };
+        let client = Client::new(&address.parse().unwrap(), &access).unwrap();
+        let topic = "m".to_owned();
+        let partition = Partition { topic, number: 0 };
+        let nothing_done = |error: &KafkaError| matches!(error, KafkaError::Unavailable(_));
+        let error = client.append(&partition, b"a").unwrap_err();
+        assert!(nothing_done(&error), "{error}");
+        let error = client.describe("m").unwrap_err();
+        assert!(nothing_done(&error), "{error}");
     }
 }

@@ -1,7 +1,10 @@
-//! Brokers that are killed.
+//! Brokers that are killed, and brokers that hang.
 
-use crate::{Cluster, append_at_last, make, read_all};
-use latewood_cluster::kafka::{Kafka, KafkaError};
+use crate::{Cluster, append_at_last, make, new_topic, read_all};
+use latewood_cluster::kafka::client::Client;
+use latewood_cluster::kafka::options::Access;
+use latewood_cluster::kafka::{Kafka, KafkaError, NewTopic, Partition};
+use std::time::Duration;
 
 /// Starts all brokers again, also when a test fails.
 struct Killed<'a>(&'a Cluster);
@@ -48,4 +51,53 @@ fn appends_go_on_when_a_broker_is_killed() {
     assert_eq!(client.bounds(&strict).unwrap(), before);
     drop(killed);
     append_at_last(&client, &strict, &[2]);
+}
+
+/// Lets the broker go on, also when a test fails.
+struct Paused<'a>(&'a Cluster);
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        self.0.script(&["resume", "3"]);
+    }
+}
+
+#[test]
+fn appends_go_on_when_a_broker_hangs_and_may_have_happened() {
+    let cluster = Cluster::take();
+    let access = Access {
+        limit: Duration::from_secs(4),
+        ..Access::default()
+    };
+    let client = Client::new(&cluster.address(false), &access).unwrap();
+    // The broker leads some of them.
+    let topic = NewTopic {
+        partitions: 6,
+        ..new_topic("hangs", 3, &[("min.insync.replicas", "2")])
+    };
+    client.create(&topic).unwrap();
+    let logs = (0..topic.partitions).map(|number| Partition {
+        topic: topic.name.clone(),
+        number,
+    });
+    let logs: Vec<_> = logs.collect();
+    for log in &logs {
+        client.append(log, b"before").unwrap();
+    }
+    let paused = Paused(&cluster);
+    cluster.script(&["pause", "3"]);
+    let errors: Vec<_> = logs
+        .iter()
+        .flat_map(|log| append_at_last(&client, log, b"while"))
+        .collect();
+    // A request that was sent has no answer; one that was not cannot have happened.
+    let is_unknown = |error: &KafkaError| matches!(error, KafkaError::Unknown(_));
+    assert!(errors.iter().any(is_unknown), "{errors:?}");
+    drop(paused);
+    for log in &logs {
+        append_at_last(&client, log, b"after");
+        let mut values = read_all(&client, log);
+        values.dedup();
+        assert_eq!(values, [&b"before"[..], b"while", b"after"]);
+    }
 }

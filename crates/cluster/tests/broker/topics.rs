@@ -1,8 +1,9 @@
 //! Topics: made, described, and made again under their name.
 
-use crate::{Cluster, new_name, new_topic};
+use crate::{Cluster, new_name};
 use krafka::admin::DeleteTopicsOptions;
 use latewood_cluster::kafka::{Kafka, KafkaError, NewTopic, Partition};
+use latewood_cluster::topic::{Replication, new_topic, unsafe_settings};
 
 #[test]
 fn a_topic_is_described_with_its_replicas_and_settings() {
@@ -10,7 +11,7 @@ fn a_topic_is_described_with_its_replicas_and_settings() {
     let client = cluster.client();
     let topic = NewTopic {
         partitions: 5,
-        ..new_topic("describe", 3, &[("min.insync.replicas", "2")])
+        ..crate::new_topic("describe", 3, &[("min.insync.replicas", "2")])
     };
     client.create(&topic).unwrap();
     let found = client.describe(&topic.name).unwrap();
@@ -36,19 +37,19 @@ fn a_topic_is_described_with_its_replicas_and_settings() {
 fn topics_that_cannot_be_made_are_refused() {
     let cluster = Cluster::take();
     let client = cluster.client();
-    let there = new_topic("refused", 3, &[]);
+    let there = crate::new_topic("refused", 3, &[]);
     client.create(&there).unwrap();
     for (topic, reason) in [
         (there, "AlreadyExists"),
-        (new_topic("replicas", 9, &[]), "ReplicationFactor"),
+        (crate::new_topic("replicas", 9, &[]), "ReplicationFactor"),
         (
-            new_topic("setting", 3, &[("no.such.setting", "1")]),
+            crate::new_topic("setting", 3, &[("no.such.setting", "1")]),
             "InvalidConfig",
         ),
         (
             NewTopic {
                 name: "no name".into(),
-                ..new_topic("", 3, &[])
+                ..crate::new_topic("", 3, &[])
             },
             "InvalidTopic",
         ),
@@ -61,6 +62,24 @@ fn topics_that_cannot_be_made_are_refused() {
     }
     let error = client.describe(&new_name("nothing")).unwrap_err();
     assert!(matches!(error, KafkaError::NoSuchTopic(_)), "{error}");
+}
+
+#[test]
+fn brokers_make_the_topic_of_a_log_as_it_must_be() {
+    let cluster = Cluster::take();
+    let client = cluster.client();
+    for replication in [Replication::Durable, Replication::Any] {
+        let topic = new_topic(&new_name("log"), 2, replication);
+        client.create(&topic).unwrap();
+        let found = client.describe(&topic.name).unwrap();
+        assert_eq!(found.replicas, [topic.replicas; 2]);
+        assert_eq!(unsafe_settings(&found, replication), [""; 0]);
+    }
+    // As Kafka makes one by itself.
+    let plain = crate::new_topic("plain", 1, &[]);
+    client.create(&plain).unwrap();
+    let found = unsafe_settings(&client.describe(&plain.name).unwrap(), Replication::Durable);
+    assert_eq!(found.len(), 4, "{found:?}");
 }
 
 /// Deletes a topic, which the client cannot.
@@ -78,7 +97,7 @@ fn delete(cluster: &Cluster, name: &str) {
 fn a_topic_made_again_has_another_id() {
     let cluster = Cluster::take();
     let client = cluster.client();
-    let topic = new_topic("again", 3, &[]);
+    let topic = crate::new_topic("again", 3, &[]);
     client.create(&topic).unwrap();
     let before = client.describe(&topic.name).unwrap();
     assert_eq!(client.describe(&topic.name), Ok(before.clone()));

@@ -1,0 +1,241 @@
+//! A tablet: a database whose log is in Kafka and whose files are in an object store.
+//!
+//! Its directory is a cache. To open it is to claim the log, to make the directory the newest
+//! checkpoint that counts, and to replay the log behind it. A checkpoint is saved, named by a
+//! record of the log, and only once that counts the log is trimmed and old objects go.
+//!
+//! Invariant: at every moment the newest checkpoint that counts and the log behind it hold
+//! everything acknowledged, whatever becomes of the directory.
+//!
+//! Tested by `tests/tablet.rs`: kills, lost disks, faults of Kafka and the store.
+
+use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress};
+use crate::envelope::{self, Claimant};
+use crate::kafka::{Kafka, Partition};
+use crate::owner::{self, Owner};
+use crate::remote::{Bounds, Complete, OnEnd, TabletLog};
+use crate::retry::{Cancel, Retry};
+use latewood_engine::io::Env;
+use latewood_engine::{Db, Defaults, Options};
+use latewood_offsite::Content;
+use parking_lot::Mutex;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a checkpoint is gathered, in the directory: links need the same file system.
+const GATHERED: &str = "checkpoint";
+/// How often old objects are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(600);
+
+/// Where a tablet is kept and who opens it.
+pub struct Place {
+    /// The cluster of the log.
+    pub kafka: Arc<dyn Kafka>,
+    /// The log.
+    pub partition: Partition,
+    /// The id of its topic, if it is known from before.
+    pub topic_id: Option<[u8; 16]>,
+    /// The objects.
+    pub objects: Objects,
+    /// Files and clock of this machine.
+    pub env: Env,
+    /// The cache.
+    pub dir: PathBuf,
+    /// Who opens it; its nonce must be new.
+    pub claimant: Claimant,
+    /// What may wait and what the log may hold.
+    pub bounds: Bounds,
+    /// How calls are repeated, and what ends them.
+    pub retry: Retry,
+}
+
+/// A tablet that this process owns.
+pub struct Tablet {
+    objects: Objects,
+    env: Env,
+    gathered: PathBuf,
+    epoch: u64,
+    log: Arc<TabletLog>,
+    cancel: Arc<Cancel>,
+    saved: Mutex<Saved>,
+}
+
+/// What is in the store.
+#[derive(Default)]
+struct Saved {
+    newest: Option<Checkpoint>,
+    before: Option<Checkpoint>,
+    /// By the monotonic clock.
+    swept_ns: u64,
+}
+
+/// Why a tablet was not opened, or has no new checkpoint.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The log.
+    #[error(transparent)]
+    Owner(#[from] owner::Error),
+    /// The object store or the files of the cache.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The database.
+    #[error(transparent)]
+    Engine(#[from] latewood_engine::Error),
+}
+
+impl Error {
+    /// Whether the same call may succeed later, after a pause.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Checkpoint(error) if error.is_temporary())
+    }
+}
+
+impl Tablet {
+    /// Claims the tablet and opens it as a database with `options`. Tells `tell` how far its
+    /// files are. Calls that an object store or Kafka cannot answer now are repeated for as long
+    /// as it takes. `on_end` is called once when it can no longer be written.
+    ///
+    /// # Errors
+    /// `Owner`; `Checkpoint` for damaged or missing objects and a directory with a log of its
+    /// own; `Engine`.
+    pub fn open(
+        place: Place,
+        (options, defaults): (Options, Defaults),
+        tell: &mut dyn FnMut(Progress),
+        on_end: OnEnd,
+    ) -> Result<(Self, Db), Error> {
+        let Place { objects, retry, .. } = place;
+        let cancel = Arc::clone(&retry.cancel);
+        let claimed = Owner::claim(
+            place.kafka,
+            place.partition,
+            place.topic_id,
+            &place.claimant,
+            retry.clone(),
+        )?;
+        let epoch = claimed.owner.epoch();
+        let newest = match &claimed.checkpoint {
+            None => {
+                objects.clear(&place.dir)?;
+                None
+            }
+            Some(named) => {
+                let at = listing_of(named);
+                let mut pauses = retry.pauses();
+                loop {
+                    match objects.load(&at, &place.dir, tell) {
+                        Ok(loaded) => break Some(loaded),
+                        Err(error) if error.is_temporary() => {
+                            tracing::warn!(%error, "cannot load the checkpoint yet");
+                            pauses.pause().map_err(owner::Error::from)?;
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+            }
+        };
+        let log = TabletLog::start(claimed, place.bounds, Arc::clone(&cancel), on_end)?;
+        let db = Db::open_remote(&place.env, &place.dir, options, defaults, log.clone())
+            .inspect_err(|_| cancel.cancel())?;
+        let tablet = Self {
+            objects,
+            gathered: place.dir.join(GATHERED),
+            epoch,
+            log,
+            cancel,
+            saved: Mutex::new(Saved {
+                newest,
+                before: None,
+                swept_ns: place.env.clock.monotonic_ns(),
+            }),
+            env: place.env,
+        };
+        Ok((tablet, db))
+    }
+
+    /// Saves the files of `db`, which is that of this tablet, as its newest checkpoint. Writes go
+    /// on meanwhile; where this fails, the checkpoint before stays the newest.
+    ///
+    /// # Errors
+    /// `Checkpoint`, temporary or not; `Owner` if the tablet is owned no more; `Engine`.
+    pub fn checkpoint(&self, db: &Db) -> Result<(), Error> {
+        let mut saved = self.saved.lock();
+        self.objects.clear(&self.gathered)?;
+        let files = db.checkpoint(&self.gathered)?;
+        let previous = saved.newest.as_ref().map(|newest| &newest.listing);
+        let checkpoint = self.objects.save(self.epoch, &self.gathered, previous)?;
+        let Content { bytes, sha256 } = &checkpoint.at.content;
+        let complete = Complete {
+            manifest: checkpoint.at.object.clone(),
+            sha256: digest_of(sha256),
+            bytes: *bytes,
+            sequence: files.log_start.0,
+        };
+        let (offset, _) = self.log.checkpoint(complete)?;
+        // It counts. What follows is repeated by the next one where it fails.
+        let at = checkpoint.at.clone();
+        saved.before = saved.newest.replace(checkpoint);
+        self.objects.clear(&self.gathered)?;
+        self.objects.put_latest(&at, offset)?;
+        let now_ns = self.env.clock.monotonic_ns();
+        if now_ns.saturating_sub(saved.swept_ns) >= SWEEP_EVERY.as_nanos() as u64 {
+            saved.swept_ns = now_ns;
+            let kept: Vec<&Checkpoint> = saved.newest.iter().chain(&saved.before).collect();
+            self.objects.sweep(self.epoch, &kept, GRACE)?;
+        }
+        Ok(())
+    }
+
+    /// The log.
+    pub fn log(&self) -> &TabletLog {
+        &self.log
+    }
+
+    /// Gives the tablet up without a word, as a killed process does.
+    pub fn abandon(&self) {
+        self.cancel.cancel();
+    }
+}
+
+/// The listing that a record of the log names.
+fn listing_of(named: &envelope::Checkpoint) -> ListingRef {
+    let digits = named.sha256.iter().map(|byte| format!("{byte:02x}"));
+    ListingRef {
+        object: named.manifest.clone(),
+        content: Content {
+            bytes: named.bytes,
+            sha256: digits.collect(),
+        },
+    }
+}
+
+/// The bytes of a digest in hexadecimal digits.
+fn digest_of(digits: &str) -> [u8; 32] {
+    let mut digest = [0; 32];
+    for (byte, at) in digest.iter_mut().zip((0..).step_by(2)) {
+        let pair = digits.get(at..at + 2);
+        *byte = pair
+            .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+            .expect("a digest is written as 64 hexadecimal digits");
+    }
+    digest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_the_same_in_the_log_and_in_the_store() {
+        let content = Content::of(b"abc");
+        let named = envelope::Checkpoint {
+            manifest: "1/listing".to_owned(),
+            sha256: digest_of(&content.sha256),
+            bytes: content.bytes,
+            begin: 3,
+            state: envelope::State::START,
+        };
+        assert_eq!(listing_of(&named).content, content);
+    }
+}

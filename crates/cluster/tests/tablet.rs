@@ -1,0 +1,252 @@
+//! Tablets over a Kafka and an object store with faults, on disks that are lost: everything
+//! acknowledged is there, and every increment counts once.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+use latewood_cluster::checkpoint::Objects;
+use latewood_cluster::envelope::Claimant;
+use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
+use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
+use latewood_cluster::remote::Bounds;
+use latewood_cluster::retry::{Cancel, Retry};
+use latewood_cluster::tablet::{Error, Place, Tablet};
+use latewood_engine::io::sim::{SimDisk, SimRandom};
+use latewood_engine::{Create, Db, Defaults, Durability, Options, RangeQuery, Sink};
+use latewood_offsite::faulty::{Fault, FaultyStore, Verb};
+use object_store::path::Path as Object;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const DIR: &str = "/cache";
+
+/// What outlives every node.
+struct World {
+    kafka: Arc<MemoryKafka>,
+    store: FaultyStore,
+}
+
+impl World {
+    fn new(seed: u64, faults: Faults) -> Self {
+        let kafka = MemoryKafka::new(seed, Faults::default());
+        let topic = NewTopic {
+            name: "logs".to_owned(),
+            partitions: 1,
+            replicas: 3,
+            settings: Vec::new(),
+        };
+        kafka.create(&topic).unwrap();
+        kafka.set_faults(faults);
+        let kafka = Arc::new(kafka);
+        let store = FaultyStore::good();
+        Self { kafka, store }
+    }
+
+    fn open(&self, node: u32, disk: &SimDisk) -> Result<(Tablet, Db), Error> {
+        let prefix = latewood_offsite::Place::of(
+            Arc::new(self.store.clone()),
+            Object::from("data"),
+            "x://data",
+        );
+        let env = disk.env(u64::from(node));
+        let place = Place {
+            kafka: Arc::clone(&self.kafka) as Arc<dyn Kafka>,
+            partition: Partition {
+                topic: "logs".to_owned(),
+                number: 0,
+            },
+            topic_id: None,
+            objects: Objects::new(env.clone(), &prefix, "main", 0).unwrap(),
+            env,
+            dir: DIR.into(),
+            claimant: Claimant {
+                nonce: u128::from(node).to_le_bytes(),
+                node,
+                address: format!("node-{node}:6379"),
+            },
+            bounds: Bounds::default(),
+            retry: Retry {
+                first: Duration::from_micros(10),
+                longest: Duration::from_millis(1),
+                cancel: Arc::new(Cancel::default()),
+            },
+        };
+        let options = Options {
+            background: false,
+            durability: Durability::None,
+            shards: 2,
+            ..Options::default()
+        };
+        let opened = (options, Defaults::default());
+        Tablet::open(place, opened, &mut |_| {}, Box::new(|_| {}))
+    }
+}
+
+fn increment(db: &Db, key: &[u8], at: i64) {
+    let (outcome, _) = db.increment(key, 1.0, Some(at), Create::Defaults).unwrap();
+    outcome.unwrap();
+}
+
+struct Newest(f64);
+
+impl Sink for Newest {
+    fn rows(&mut self, _: &[i64], values: &[f64], _: usize) -> ControlFlow<()> {
+        self.0 = values[0];
+        ControlFlow::Continue(())
+    }
+}
+
+/// The newest value of a series; 0 if there is none.
+fn newest(db: &Db, key: &[u8]) -> i64 {
+    if db.resolve(key).is_err() {
+        return 0;
+    }
+    let query = RangeQuery {
+        latest: false,
+        from: i64::MIN,
+        to: i64::MAX,
+        filter_by_timestamps: None,
+        filter_by_value: None,
+        count: Some(1),
+        aggregation: None,
+        reverse: true,
+    };
+    let mut newest = Newest(0.0);
+    db.range(key, &query, &mut newest).unwrap();
+    newest.0 as i64
+}
+
+#[test]
+fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
+    let faults = Faults {
+        unavailable: 30,
+        unanswered: 30,
+        lost: 30,
+        late: 30,
+        doubled: 30,
+        behind: 30,
+    };
+    let (mut checkpoints, mut loaded) = (0, 0);
+    for seed in 0..40 {
+        println!("seed {seed}");
+        let random = SimRandom::new(seed);
+        let (mut world, mut disk) = (World::new(seed, faults), SimDisk::new());
+        let (mut proven, mut sent) = (0, 0);
+        for node in 1..=8 {
+            let (tablet, db) = world.open(node, &disk).unwrap();
+            let found = newest(&db, b"sum");
+            let span = proven..=sent;
+            assert!(span.contains(&found), "node {node}: {found}, not {span:?}");
+            loaded += u64::from(found > 0 && db.recovery().samples < found as u64);
+            (proven, sent) = (found, found);
+            for _ in 0..random.below(30) {
+                increment(&db, b"sum", sent);
+                sent += 1;
+                match random.below(12) {
+                    0 | 1 => {
+                        db.sync().unwrap();
+                        proven = sent;
+                    }
+                    2 => {
+                        db.flush().unwrap();
+                        // Every few requests the store is overloaded.
+                        let every = 2 + random.below(20);
+                        world.store = world.store.with(move |request| {
+                            let fails = request.number % every == 1 && request.verb == Verb::Put;
+                            if fails { Fault::Denied } else { Fault::None }
+                        });
+                        checkpoints += u64::from(tablet.checkpoint(&db).is_ok());
+                        proven = sent;
+                    }
+                    _ => {}
+                }
+            }
+            tablet.abandon();
+            drop(db);
+            world.kafka.land();
+            disk = match random.below(3) {
+                0 => SimDisk::new(),
+                1 => disk.kill(),
+                _ => disk.crash(seed),
+            };
+        }
+    }
+    assert!(checkpoints > 50, "{checkpoints} checkpoints were saved");
+    assert!(loaded > 50, "{loaded} starts needed one");
+}
+
+#[test]
+fn a_store_that_is_away_delays_checkpoints_only() {
+    let (mut world, disk) = (World::new(1, Faults::default()), SimDisk::new());
+    let store = world.store.clone();
+    world.store = store.with(|_| Fault::Denied);
+    let (tablet, db) = world.open(1, &disk).unwrap();
+    for at in 0..50 {
+        increment(&db, b"sum", at);
+    }
+    db.flush().unwrap();
+    assert!(tablet.checkpoint(&db).is_err());
+    increment(&db, b"sum", 50);
+    db.sync().unwrap();
+    tablet.abandon();
+    drop(db);
+    world.store = store;
+    let (tablet, db) = world.open(2, &SimDisk::new()).unwrap();
+    assert_eq!(newest(&db, b"sum"), 51);
+    db.flush().unwrap();
+    tablet.checkpoint(&db).unwrap();
+    tablet.abandon();
+    drop(db);
+    let (_tablet, db) = world.open(3, &SimDisk::new()).unwrap();
+    assert_eq!(newest(&db, b"sum"), 51);
+    assert_eq!(db.recovery().samples, 0, "all of it is in the checkpoint");
+}
+
+#[test]
+fn a_damaged_cache_is_mended_and_a_damaged_store_is_refused() {
+    let (world, disk) = (World::new(1, Faults::default()), SimDisk::new());
+    let (tablet, db) = world.open(1, &disk).unwrap();
+    for at in 0..2_000 {
+        increment(&db, b"sum", at);
+    }
+    db.flush().unwrap();
+    tablet.checkpoint(&db).unwrap();
+    tablet.abandon();
+    drop(db);
+    let block = Path::new(DIR).join("MANIFEST");
+    let mut bytes = disk.bytes(&block).unwrap();
+    bytes[10] ^= 1;
+    disk.set_bytes(&block, bytes).unwrap();
+    let (tablet, db) = world.open(2, &disk.kill()).unwrap();
+    assert_eq!(newest(&db, b"sum"), 2_000);
+    tablet.abandon();
+    drop(db);
+    let wrong = World {
+        kafka: Arc::clone(&world.kafka),
+        store: world.store.with(|request| match request.verb {
+            Verb::Get => Fault::WrongBit,
+            _ => Fault::None,
+        }),
+    };
+    let refused = wrong.open(3, &SimDisk::new()).err().unwrap();
+    assert!(!refused.is_temporary(), "{refused}");
+    assert!(
+        refused.to_string().contains("x://data/main/00000/"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_deposed_owner_saves_no_checkpoint() {
+    let (world, disk) = (World::new(1, Faults::default()), SimDisk::new());
+    let (old, db) = world.open(1, &disk).unwrap();
+    increment(&db, b"sum", 1);
+    db.flush().unwrap();
+    let (new, other) = world.open(2, &SimDisk::new()).unwrap();
+    let refused = old.checkpoint(&db).unwrap_err().to_string();
+    assert!(refused.contains("node 2 at node-2:6379 owns"), "{refused}");
+    increment(&other, b"sum", 2);
+    other.flush().unwrap();
+    new.checkpoint(&other).unwrap();
+    assert_eq!(newest(&other, b"sum"), 2);
+}
