@@ -108,8 +108,8 @@ listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.se
 auto.create.topics.enable=false
 # A dead broker is noticed within seconds, on a machine that does much else as well.
 broker.heartbeat.interval.ms=500
-broker.session.timeout.ms=5000
-replica.lag.time.max.ms=5000
+broker.session.timeout.ms=4000
+replica.lag.time.max.ms=3000
 controller.quorum.fetch.timeout.ms=2000
 # Small machines.
 log.cleaner.dedupe.buffer.size=4194304

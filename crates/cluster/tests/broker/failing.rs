@@ -66,13 +66,13 @@ impl Drop for Paused<'_> {
 fn appends_go_on_when_a_broker_hangs_and_may_have_happened() {
     let cluster = Cluster::take();
     let access = Access {
-        limit: Duration::from_secs(4),
+        limit: Duration::from_secs(2),
         ..Access::default()
     };
     let client = Client::new(&cluster.address(false), &access).unwrap();
     // The broker leads some of them.
     let topic = NewTopic {
-        partitions: 6,
+        partitions: 3,
         ..new_topic("hangs", 3, &[("min.insync.replicas", "2")])
     };
     client.create(&topic).unwrap();
