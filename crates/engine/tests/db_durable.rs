@@ -10,7 +10,8 @@ use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 
-/// A database whose threads sync only what is wanted, and what it tells.
+/// A database whose threads sync only what is wanted, once they have prepared the second
+/// segment of the log, and what it tells.
 fn listened(disk: &SimDisk) -> (Db, Receiver<()>) {
     let options = Options {
         background: true,
@@ -18,6 +19,10 @@ fn listened(disk: &SimDisk) -> (Db, Receiver<()>) {
         ..options(2)
     };
     let db = Db::open(&disk.env(1), Path::new(DIR), options, last_wins()).unwrap();
+    let bytes = || db.stats().log.unwrap().bytes_on_disk;
+    while bytes() < 2 * 64 * 1024 {
+        std::thread::yield_now();
+    }
     let (sender, told) = channel();
     // Nobody hears it once the test has ended.
     assert!(db.on_durable(move || {

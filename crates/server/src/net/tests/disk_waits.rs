@@ -1,16 +1,20 @@
 //! An event loop over a disk whose syncs wait for the test: who writes under `sync`
 //! waits with them, everyone else is served.
 
-use super::{Harness, ask};
+use super::{Harness, READ_BYTES, ask};
 use crate::state::Shared;
 use latewood_engine::io::sim::{Hold, Op};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::Ordering;
 
-/// A loop over a database with a thread that syncs what is wanted.
+/// A loop over a database with a thread that syncs what is wanted; nothing else syncs, once
+/// the second segment of the log is prepared.
 fn start() -> Harness {
-    Harness::begin(true)
+    let harness = Harness::begin(true);
+    let bytes = || harness.shared.db.stats().log.unwrap().bytes_on_disk;
+    wait_for(|| bytes() >= 2 << 20);
+    harness
 }
 
 /// A client whose writes are on disk before their replies.
@@ -98,6 +102,35 @@ fn commands_behind_held_replies_are_not_run() {
     assert_eq!(ask(&mut reader, "TS.GET k"), "*2\r\n:1\r\n+1\r\n");
     drop(hold);
     expect(&mut writer, ":1\r\n:2\r\n+PONG\r\n");
+    harness.stop();
+}
+
+#[test]
+fn a_long_pipeline_waits_in_its_socket_and_is_answered_in_order() {
+    const WRITES: usize = 100_000;
+    let harness = start();
+    let (mut writer, mut reader) = (synced(&harness), harness.client());
+    let hold = harness.disk.hold(Op::Sync);
+    send(&mut writer, &["TS.ADD k 0 1"]);
+    wait_for_sync(&hold);
+    let mut sender = writer.try_clone().unwrap();
+    let sending = std::thread::spawn(move || {
+        let lines = (1..WRITES).map(|at| format!("TS.ADD k {at} 1\r\n"));
+        let lines: String = lines.collect();
+        sender.write_all(lines.as_bytes()).unwrap();
+    });
+    expect_silence(&mut writer, &mut reader);
+    let clients = ask(&mut reader, "CLIENT LIST");
+    let held = clients.split(" qbuf=").skip(1).map(|rest| {
+        let (bytes, _) = rest.split_once(' ').unwrap();
+        bytes.parse::<usize>().unwrap()
+    });
+    assert!(held.max().unwrap() < READ_BYTES, "{clients}");
+    assert_eq!(ask(&mut reader, "TS.GET k"), "*2\r\n:0\r\n+1\r\n");
+    drop(hold);
+    let replies = (0..WRITES).map(|at| format!(":{at}\r\n"));
+    expect(&mut writer, &replies.collect::<String>());
+    sending.join().unwrap();
     harness.stop();
 }
 
