@@ -19,7 +19,7 @@
 //! appended. After the first error every further call that appends answers the same.
 //!
 //! Tested by `tests/owner.rs` and, with many owners and all faults of the in-memory Kafka, by
-//! `tests/ledger/`; the protocol by `tests/model/`.
+//! `tests/ledger/`.
 
 mod claim;
 mod error;

@@ -11,8 +11,7 @@
 //! A scan that begins at a record which counts, from the state in that record, goes on as one
 //! from the start.
 //!
-//! Tested by `tests/scan.rs` against a naive reference, by the fuzz target `envelope`, and as a
-//! part of the protocol by `tests/model/`.
+//! Tested by `tests/scan.rs` against a naive reference, and by the fuzz target `envelope`.
 
 use crate::envelope::{Body, Claimant, Envelope, Fault, State};
 use crate::kafka::Offset;
