@@ -6,9 +6,13 @@ mod db_support;
 
 use db_support::{append, last_wins, options, read, sample};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Create, Db, Error, ErrorKind, LogStats, Position, RemoteLog, Result};
+use latewood_engine::{
+    Create, Db, Durability, Error, ErrorKind, LogStats, Options, Position, RemoteLog, Result,
+};
 use std::path::Path;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const DIR: &str = "/cache";
 const CHECKPOINT: &str = "/checkpoint";
@@ -24,6 +28,8 @@ struct State {
     groups: Vec<Vec<u8>>,
     is_full: bool,
     is_cut_off: bool,
+    /// How often the newest group is not called durable yet.
+    lags: u32,
 }
 
 impl MemoryLog {
@@ -84,7 +90,10 @@ impl RemoteLog for MemoryLog {
     }
 
     fn durable(&self) -> Position {
-        Position(self.0.lock().unwrap().next() - 1)
+        let mut state = self.0.lock().unwrap();
+        let lag = u64::from(state.lags > 0);
+        state.lags = state.lags.saturating_sub(1);
+        Position(state.next() - 1 - lag)
     }
 
     fn sync_to(&self, _position: Position) -> Result<()> {
@@ -267,4 +276,28 @@ fn a_log_that_others_own_stops_all_writes() {
         "{refused}"
     );
     assert_eq!(values(&db, b"a"), [1.0], "reads go on");
+}
+
+#[test]
+fn a_log_that_becomes_durable_by_itself_tells_whoever_wants_it() {
+    let log = Arc::new(MemoryLog::default());
+    let options = Options {
+        background: true,
+        durability: Durability::Sync,
+        ..options(2)
+    };
+    let env = SimDisk::new().env(1);
+    let db = Db::open_remote(&env, Path::new(DIR), options, last_wins(), log.clone()).unwrap();
+    let (tell, told) = channel();
+    db.on_durable(move || drop(tell.send(())));
+    for at in 0..100 {
+        append(&db, &[sample(b"a", at, 1.0)]).unwrap();
+        while told.try_recv().is_ok() {}
+        // Not yet when it is asked for, and then before anybody waits for it.
+        log.change(|state| state.lags = 1);
+        db.want_durable(db.position());
+        let heard = told.recv_timeout(Duration::from_secs(60));
+        assert!(heard.is_ok(), "nobody was told of group {at}");
+        assert!(db.is_durable(db.position()).unwrap());
+    }
 }

@@ -203,6 +203,8 @@ impl Remote {
         // A position from before a restart may lie ahead; all there is will do.
         let position = position.min(self.written());
         if self.durable() >= position {
+            // It became so by itself, perhaps since somebody wanted it and was told that it is not.
+            self.tell_durable();
             return Ok(());
         }
         self.check_halted()?;
