@@ -37,6 +37,9 @@ export LEFT_OUT
 # $(call with,TOOL,COMMAND): the command, unless the tool is left out.
 with = $(if $(filter $(1),$(LEFT_OUT)),@echo "Left out: $(1) is missing",$(2))
 
+# They need brokers: nothing but their names selects them.
+BROKER_TESTS := --test broker --test kafka
+
 .PHONY: demo test every check soak bench build quick clients console differential kafka fuzz deb static
 
 # needs-TOOL fails with how to get the tool.
@@ -63,6 +66,7 @@ check: needs-cargo needs-cc $(filter-out $(LEFT_OUT:%=needs-%),needs-git needs-c
 	$(CARGO) fmt --all --check
 	$(call with,git,$(CARGO) run --quiet --locked -p xtask)
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace $(BROKER_TESTS) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
 	$(call with,cargo-deny,tests/deny.sh check)
 	$(call with,valgrind,$(CARGO) run --quiet --locked -p xtask -- instructions)
@@ -98,11 +102,11 @@ console: quick tests/console/node_modules console/node_modules
 differential: quick $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q tests/differential
 
-# The client of Kafka with three brokers, of which one is killed and one hangs.
+# The client of Kafka, and the server, with three brokers, of which one is killed and one hangs.
 kafka: needs-cargo needs-cc needs-kafka
 	tests/cluster/kafka.sh stop
 	trap "tests/cluster/kafka.sh stop" EXIT; tests/cluster/kafka.sh start && \
-		LATEWOOD_KAFKA=127.0.0.1:19092 $(CARGO) test --locked -p latewood-cluster --features broker --test broker
+		LATEWOOD_KAFKA=127.0.0.1:19092 $(CARGO) test --locked --workspace $(BROKER_TESTS)
 
 $(VENV)/ready: tests/clients/requirements.txt | needs-python3
 	python3 -m venv $(VENV)

@@ -168,6 +168,18 @@ impl TabletLog {
         }
     }
 
+    /// Waits until nothing waits for Kafka, at most so long; whether nothing does.
+    pub fn drain(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let mut state = self.state.lock();
+        while state.queued_bytes > 0 && state.ended.is_none() {
+            if self.done.wait_until(&mut state, deadline).timed_out() {
+                return false;
+            }
+        }
+        state.ended.is_none()
+    }
+
     /// Bytes of the groups that no checkpoint holds.
     pub fn log_bytes(&self) -> u64 {
         self.state.lock().log_bytes

@@ -147,6 +147,18 @@ pub fn unsafe_settings(topic: &Topic, replication: Replication) -> Vec<String> {
     sentences
 }
 
+/// Refuses a topic that would lose records.
+///
+/// # Errors
+/// All sentences of [`unsafe_settings`].
+pub fn require_safe(topic: &Topic, name: &str, replication: Replication) -> Result<(), String> {
+    let sentences = unsafe_settings(topic, replication);
+    match sentences.is_empty() {
+        true => Ok(()),
+        false => Err(format!("topic {name} is unsafe: {}", sentences.join("; "))),
+    }
+}
+
 /// What happened to a topic since it was described as `before` that its log does not survive:
 /// another topic under its name, another number of partitions, settings that became unsafe.
 /// Empty if nothing did.

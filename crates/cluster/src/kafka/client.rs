@@ -20,7 +20,7 @@ mod failure;
 mod leaders;
 mod verbs;
 
-use super::options::{Access, Address};
+use super::options::{Access, Address, Given, Password};
 use super::{KafkaError, Offset, Partition, Result};
 use connections::{Connections, Kind};
 use failure::{malformed, of_partition};
@@ -51,6 +51,18 @@ pub struct Client {
     connections: Connections,
     leaders: Leaders,
     limit: Duration,
+}
+
+/// A client of the Kafka in a URL. The password is in a file, or in the environment.
+///
+/// # Errors
+/// What is wrong with the URL or the options.
+pub fn connect(url: &str, given: Given) -> std::result::Result<(Address, Client), String> {
+    let address: Address = url.parse()?;
+    let password = Password::from_environment();
+    let access = Access::try_from(Given { password, ..given })?;
+    let client = Client::new(&address, &access).map_err(|error| error.to_string())?;
+    Ok((address, client))
 }
 
 impl Client {

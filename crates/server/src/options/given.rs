@@ -8,9 +8,10 @@ use super::kind::Kind;
 use super::row::{Default, Row, variable};
 use crate::state::{Settings, cores};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use latewood_engine::Durability;
 use latewood_engine::io::Env;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +94,7 @@ pub(crate) fn resolve(
         query_threads: cores().min(QUERY_THREADS_MAX) as u64,
         ..Settings::default()
     };
+    let mut names = BTreeSet::new();
     for row in all() {
         let variable = match environment(&row.variable()).map(OsString::into_string) {
             Some(Ok(text)) => Some(vec![text]),
@@ -106,6 +108,9 @@ pub(crate) fn resolve(
         let flag = given.flags.get(row.name()).cloned();
         let texts = flag.or(variable);
         let texts = texts.or_else(|| file.get(row.name()).cloned());
+        if texts.is_some() {
+            names.insert(row.name());
+        }
         if let Some(texts) = texts.or(default) {
             let put = row.kind.put(&mut settings, &texts);
             let takes = row.kind.takes();
@@ -114,6 +119,9 @@ pub(crate) fn resolve(
                 takes => format!("{}: {reason}; it takes {takes}", row.name()),
             })?;
         }
+    }
+    if settings.cluster.log.is_some() && !names.contains("durability") {
+        settings.durability = Durability::Sync;
     }
     Ok(settings)
 }

@@ -6,6 +6,7 @@
 //!
 //! Tested by `tests.rs` and by `tests/config.rs` on the real process.
 
+mod cluster;
 mod given;
 mod kind;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub(crate) use row::{Apply, Row};
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
     let parts = [
         storage::ROWS,
+        cluster::ROWS,
         server::ROWS,
         senders::ROWS,
         promql::ROWS,

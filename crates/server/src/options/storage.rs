@@ -30,16 +30,16 @@ pub(super) const ROWS: &[Row] = &[
         },
         "Data directory; created if missing",
     ),
-    row(
+    computed(
         "durability MODE",
-        "interval",
+        "interval; with --log sync",
         word!(
             "durability",
             Durability::parse,
             durability,
             "sync, interval or none"
         ),
-        "When an acknowledged write is on disk: before its reply, within the sync interval, \
+        "When an acknowledged write is on disk, or in Kafka with --log: before its reply, within the sync interval, \
          or whenever the kernel writes it",
     ),
     row(

@@ -2,8 +2,9 @@
 
 use super::{Given, all, resolve};
 use crate::messaging::Notify;
-use crate::state::{Http, LogFormat, LogLevel, Promql, Senders, Settings};
+use crate::state::{Cluster, Http, LogFormat, LogLevel, Promql, Senders, Settings};
 use clap::{Args, Command, FromArgMatches};
+use latewood_cluster::kafka;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding, Ignore, SeriesOptions};
 use latewood_tls::{AuthClients, Protocols, ServerOptions};
@@ -124,6 +125,16 @@ const EVERY_OPTION: &str = r#"
             promql-max-samples = 10
             promql-max-memory = "8mb"
             promql-delayed-name-removal = "on"
+            log = "kafka://b:1/n"
+            objects = "file:///o"
+            kafka-tls = true
+            kafka-ca-cert-file = "/kca"
+            kafka-cert-file = "/kcert"
+            kafka-key-file = "/kkey"
+            kafka-user = "u"
+            kafka-password-file = "/kpassword"
+            kafka-sasl-mechanism = "PLAIN"
+            kafka-any-replication = true
         "#;
 
 fn every_option_of_tls() -> ServerOptions {
@@ -148,6 +159,24 @@ fn every_option_of_promql() -> Promql {
         samples_max: 10,
         memory_bytes: 8 << 20,
         delays_name_removal: true,
+    }
+}
+
+fn every_option_of_cluster() -> Cluster {
+    Cluster {
+        log: Some("kafka://b:1/n".into()),
+        objects: Some("file:///o".into()),
+        kafka: kafka::options::Given {
+            tls: true,
+            cacert: Some("/kca".into()),
+            cert: Some("/kcert".into()),
+            key: Some("/kkey".into()),
+            mechanism: Some("PLAIN".into()),
+            user: Some("u".into()),
+            password_file: Some("/kpassword".into()),
+            ..kafka::options::Given::default()
+        },
+        any_replication: true,
     }
 }
 
@@ -214,8 +243,19 @@ fn every_option_can_stand_in_the_file() {
             influx_precision: Precision::Milliseconds,
         },
         promql: every_option_of_promql(),
+        cluster: every_option_of_cluster(),
     };
     assert_eq!(settings, expected);
+}
+
+#[test]
+fn with_a_log_in_kafka_a_reply_waits_for_it_unless_told_otherwise() {
+    let log = "log = \"kafka://b:1/n\"\nobjects = \"file:///o\"";
+    let settings = with_file(log, &[]).unwrap();
+    assert_eq!(settings.durability, Durability::Sync);
+    let settings = with_file(&format!("durability = \"interval\"\n{log}"), &[]).unwrap();
+    assert_eq!(settings.durability, Durability::Interval);
+    assert_eq!(with_file("", &[]).unwrap().durability, Durability::Interval);
 }
 
 #[test]

@@ -65,6 +65,9 @@ pub(crate) enum Command {
     /// Restore a directory from a backup in a folder or an object store, and verify
     /// every checksum.
     Restore(crate::tools::Restore),
+    /// Make what a database beyond one machine is kept in.
+    #[command(subcommand)]
+    Cluster(crate::tools::Cluster),
     /// Flush the log into blocks and merge them as far as useful.
     Merge(crate::tools::Merge),
     /// Count the contents of a directory; damage is not detected.

@@ -6,6 +6,7 @@ mod damage;
 mod jobs;
 mod notices;
 mod server;
+mod tablet;
 
 pub(crate) use cli::{Cli, Command};
 pub(crate) use server::run;

@@ -3,6 +3,7 @@
 use super::damage;
 use super::jobs;
 use super::notices::Notices;
+use super::tablet::{self, Keeper};
 use crate::acl::{User, Users, file};
 use crate::base::descriptors;
 use crate::command;
@@ -150,10 +151,15 @@ fn load(
     let weak = Arc::downgrade(shared);
     spawn("jobs".to_owned(), shared, move |shared| {
         match open(&shared.settings, &shared.events, weak, notices) {
-            Ok(db) => {
+            Ok((db, keeper)) => {
                 shared.opened(db);
                 announce(shared, &addresses);
-                jobs::run(shared, &queue);
+                thread::scope(|scope| {
+                    if let Some(keeper) = &keeper {
+                        scope.spawn(|| keeper.run(shared));
+                    }
+                    jobs::run(shared, &queue);
+                });
             }
             Err(reason) => shared.lifetime.stop(Stop::NotOpened(reason)),
         }
@@ -194,7 +200,8 @@ fn open(
     events: &Arc<Events>,
     shared: Weak<Shared>,
     notices: NoticeHook,
-) -> Result<Db, String> {
+) -> Result<(Db, Option<Keeper>), String> {
+    let stopped = Weak::clone(&shared);
     let [hearing, creating, events] = [(); 3].map(|()| Arc::clone(events));
     let options = Options {
         log: settings.wal,
@@ -228,9 +235,14 @@ fn open(
         })),
         ..Options::default()
     };
+    if settings.cluster.log.is_some() || settings.cluster.objects.is_some() {
+        let (db, keeper) = tablet::open(settings, options, stopped)?;
+        return Ok((db, Some(keeper)));
+    }
     let defaults = settings.defaults.clone();
-    Db::open(&Env::real(), &settings.dir, options, defaults)
-        .map_err(|error| format!("cannot open {}: {error}", settings.dir.display()))
+    let opened = Db::open(&Env::real(), &settings.dir, options, defaults)
+        .map_err(|error| format!("cannot open {}: {error}", settings.dir.display()))?;
+    Ok((opened, None))
 }
 
 /// The certificates of the ports with TLS.

@@ -70,6 +70,21 @@ pub(crate) struct Settings {
     pub(crate) senders: Senders,
     /// PromQL.
     pub(crate) promql: Promql,
+    /// Where the database is kept beside this machine.
+    pub(crate) cluster: Cluster,
+}
+
+/// Settings of a database that is kept beyond this machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Cluster {
+    /// The URL of its log.
+    pub(crate) log: Option<String>,
+    /// The URL of its files.
+    pub(crate) objects: Option<String>,
+    /// How Kafka is reached.
+    pub(crate) kafka: latewood_cluster::kafka::options::Given,
+    /// A record on one broker will do.
+    pub(crate) any_replication: bool,
 }
 
 /// Settings of queries in PromQL.

@@ -8,11 +8,13 @@
 
 mod ask;
 mod backup;
+mod cluster;
 mod merge;
 mod offsite;
 mod output;
 
 pub(crate) use backup::{Backup, Restore, backup, restore};
+pub(crate) use cluster::{Cluster, cluster};
 pub(crate) use merge::{Merge, merge};
 
 use clap::Args;

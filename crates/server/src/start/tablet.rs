@@ -1,0 +1,210 @@
+//! A database beyond this machine: opened from Kafka and an object store, and kept there.
+//!
+//! One thread keeps it: it flushes and saves checkpoints, so that the log in Kafka stays short,
+//! and looks whether the topic is still the one it was. A topic that would lose records, or that
+//! is another, stops the server with the reason.
+//!
+//! Tested by `tests/kafka.rs` with brokers.
+
+use crate::state::{Settings, Shared, Stop};
+use latewood_cluster::checkpoint::Objects;
+use latewood_cluster::envelope::Claimant;
+use latewood_cluster::kafka::client::connect;
+use latewood_cluster::kafka::{Kafka, Partition, Topic};
+use latewood_cluster::remote::Bounds;
+use latewood_cluster::retry::{Cancel, Retry};
+use latewood_cluster::tablet::{Place, Tablet};
+use latewood_cluster::topic::{self, Replication, require_safe};
+use latewood_engine::io::Env;
+use latewood_engine::{Db, Options};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bytes of the log at which all of it is flushed and saved.
+const LOG_BYTES: u64 = 32 << 20;
+/// A shorter log is saved after this time.
+const SAVE_EVERY: Duration = Duration::from_secs(600);
+/// How often the topic is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How soon a stop is noticed.
+const TURN: Duration = Duration::from_millis(100);
+/// How long a stop waits for Kafka.
+const STOP_WAIT: Duration = Duration::from_secs(30);
+/// How soon a checkpoint that failed is tried again.
+const RETRY_EVERY: Duration = Duration::from_secs(5);
+
+/// What keeps a database beyond this machine.
+pub(super) struct Keeper {
+    tablet: Tablet,
+    kafka: Arc<dyn Kafka>,
+    name: String,
+    topic: Topic,
+    replication: Replication,
+}
+
+/// Opens the database that `settings` name, with these options. `shared` is stopped when it is
+/// owned no more.
+///
+/// # Errors
+/// A sentence that says why it cannot be opened.
+pub(super) fn open(
+    settings: &Settings,
+    options: Options,
+    shared: Weak<Shared>,
+) -> Result<(Db, Keeper), String> {
+    let cluster = &settings.cluster;
+    let (Some(log), Some(objects)) = (&cluster.log, &cluster.objects) else {
+        return Err("log and objects: one needs the other".to_owned());
+    };
+    if !settings.wal {
+        return Err("log: cannot be used with --wal off".to_owned());
+    }
+    let replication = match cluster.any_replication {
+        true => Replication::Any,
+        false => Replication::Durable,
+    };
+    let (address, client) = connect(log, cluster.kafka.clone())?;
+    let kafka: Arc<dyn Kafka> = Arc::new(client);
+    let name = topic::log_name(&address.name);
+    let topic = usable(&*kafka, &name, replication)?;
+    let env = Env::real();
+    let store = latewood_offsite::Place::parse(objects).map_err(|error| error.to_string())?;
+    let objects = Objects::new(env.clone(), &store, &address.name, 0);
+    let objects = objects.map_err(|error| error.to_string())?;
+    // A store that cannot be used is noticed before anything is written to it.
+    let latest = objects.latest().map_err(|error| error.to_string())?;
+    tracing::info!(topic = name, checkpoint = ?latest.map(|latest| latest.offset), "claiming the log");
+    let place = Place {
+        kafka: Arc::clone(&kafka),
+        partition: Partition {
+            topic: name.clone(),
+            number: 0,
+        },
+        topic_id: Some(topic.id),
+        objects,
+        claimant: Claimant {
+            nonce: nonce(&env),
+            node: 0,
+            address: settings.listen.first().cloned().unwrap_or_default(),
+        },
+        env,
+        dir: settings.dir.clone(),
+        bounds: Bounds::default(),
+        retry: Retry::new(Arc::new(Cancel::default())),
+    };
+    let on_end = Box::new(move |error: &latewood_cluster::owner::Error| {
+        if let Some(shared) = shared.upgrade() {
+            shared.lifetime.stop(Stop::Crashed(error.to_string()));
+        }
+    });
+    let opened = (options, settings.defaults.clone());
+    let (tablet, db) = Tablet::open(place, opened, &mut |_| {}, on_end)
+        .map_err(|error| describe(&settings.dir, &error.to_string()))?;
+    let keeper = Keeper {
+        tablet,
+        kafka,
+        name,
+        topic,
+        replication,
+    };
+    Ok((db, keeper))
+}
+
+/// The topic, if it can hold the log of one tablet.
+fn usable(kafka: &dyn Kafka, name: &str, replication: Replication) -> Result<Topic, String> {
+    let topic = kafka
+        .describe(name)
+        .map_err(|error| format!("cannot use topic {name}: {error}"))?;
+    require_safe(&topic, name, replication)?;
+    match topic.replicas.len() {
+        1 => Ok(topic),
+        tablets => Err(format!(
+            "topic {name} has {tablets} partitions: more than one tablet is not supported"
+        )),
+    }
+}
+
+fn describe(dir: &Path, reason: &str) -> String {
+    format!("cannot open {}: {reason}", dir.display())
+}
+
+fn nonce(env: &Env) -> [u8; 16] {
+    let [high, low] = [(); 2].map(|()| u128::from(env.random.next_u64()));
+    (high << 64 | low).to_le_bytes()
+}
+
+impl Keeper {
+    /// Keeps the database until the server stops; then saves it.
+    pub(super) fn run(&self, shared: &Shared) {
+        let (mut saved, mut looked, mut failed) = (Instant::now(), Instant::now(), None);
+        let mut position = shared.db.position();
+        while !shared.lifetime.stopping.load(Ordering::Acquire) {
+            thread::sleep(TURN);
+            if looked.elapsed() >= LOOK_EVERY {
+                looked = Instant::now();
+                if let Err(reason) = self.check_topic() {
+                    shared.lifetime.stop(Stop::Crashed(reason));
+                    return;
+                }
+            }
+            let is_new = shared.db.position() != position;
+            let is_long = self.tablet.log().log_bytes() >= LOG_BYTES;
+            let is_due = is_new && (is_long || saved.elapsed() >= SAVE_EVERY);
+            let waits = failed.is_some_and(|at: Instant| at.elapsed() < RETRY_EVERY);
+            if is_due && !waits {
+                let begun = shared.db.position();
+                match self.save(shared) {
+                    Ok(()) => (saved, position, failed) = (Instant::now(), begun, None),
+                    Err(()) => failed = Some(Instant::now()),
+                }
+            }
+        }
+        if !self.tablet.log().drain(STOP_WAIT) {
+            // Whoever waits for Kafka hears that it is in vain.
+            self.tablet.abandon();
+            return;
+        }
+        // Makes the next start quick; the log has it all.
+        let _ = self.save(shared);
+    }
+
+    fn save(&self, shared: &Shared) -> Result<(), ()> {
+        let begun = Instant::now();
+        if let Err(error) = shared.db.flush() {
+            tracing::error!(%error, "cannot write blocks for a checkpoint");
+            return Err(());
+        }
+        match self.tablet.checkpoint(&shared.db) {
+            Ok(()) => {
+                let duration_ms = begun.elapsed().as_millis() as u64;
+                tracing::info!(duration_ms, "checkpoint saved");
+                Ok(())
+            }
+            Err(error) => {
+                let is_temporary = error.is_temporary();
+                tracing::error!(%error, is_temporary, "cannot save a checkpoint; it is tried again");
+                Err(())
+            }
+        }
+    }
+
+    /// Whether the topic still is what it was.
+    fn check_topic(&self) -> Result<(), String> {
+        let Ok(now) = self.kafka.describe(&self.name) else {
+            // Brokers that are away say nothing about it.
+            return Ok(());
+        };
+        let changes = topic::changed(&self.topic, &now, self.replication);
+        match changes.is_empty() {
+            true => Ok(()),
+            false => Err(format!(
+                "topic {} was changed: {}",
+                self.name,
+                changes.join("; ")
+            )),
+        }
+    }
+}

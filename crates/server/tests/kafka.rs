@@ -1,0 +1,227 @@
+//! The server over real brokers, named by `LATEWOOD_KAFKA`, and a folder as object store: nodes
+//! that are killed, lose their disk or are deposed.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+use latewood_cluster::kafka::Kafka;
+use latewood_cluster::kafka::client::connect;
+use latewood_cluster::kafka::options::Given;
+use latewood_cluster::topic::{Replication, new_topic};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
+
+/// A database of a name of its own, and where its nodes have their folders.
+struct World {
+    url: String,
+    folder: TempDir,
+}
+
+impl World {
+    fn new(what: &str) -> Self {
+        let brokers = std::env::var("LATEWOOD_KAFKA").expect("LATEWOOD_KAFKA names a broker");
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let id = now.unwrap().as_nanos();
+        Self {
+            url: format!("kafka://{brokers}/{what}-{id}"),
+            folder: TempDir::new().unwrap(),
+        }
+    }
+
+    fn init(&self) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_latewood"));
+        command.args(["cluster", "init", "--log", &self.url]);
+        command.output().unwrap()
+    }
+
+    fn dir(&self, node: &str) -> PathBuf {
+        self.folder.path().join(node)
+    }
+
+    fn serve(&self, node: &str) -> Node {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let objects = self.folder.path().join("objects");
+        std::fs::create_dir_all(&objects).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_latewood"))
+            .arg("serve")
+            .arg("--dir")
+            .arg(self.dir(node))
+            .args(["--listen", &address, "--http", "off", "--log", &self.url])
+            .args(["--objects", &format!("file://{}", objects.display())])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Node { child, address }
+    }
+}
+
+struct Node {
+    child: Child,
+    address: String,
+}
+
+impl Node {
+    /// Asks until the server has loaded; the reply without its line break.
+    fn ask(&self, command: &str) -> String {
+        for _ in 0..1_200 {
+            if let Ok(stream) = TcpStream::connect(&self.address) {
+                let reply = send(stream, command);
+                if !reply.is_empty() && !reply.starts_with("-LOADING") {
+                    return reply;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("the server does not answer {command}");
+    }
+
+    fn sum(&self) -> String {
+        self.ask("TS.INCRBY sum 0 TIMESTAMP 1000000");
+        self.ask("TS.RANGE sum 1000000 +")
+    }
+
+    /// What it said until it ended, and whether that was a success.
+    fn end(mut self) -> (bool, String) {
+        let mut said = String::new();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        (self.child.wait().unwrap().success(), said)
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn stop(self) -> (bool, String) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").arg(id).status().unwrap();
+        assert!(sent.success());
+        self.end()
+    }
+}
+
+/// Sends one command; all that is answered, or nothing where the connection ends.
+fn send(mut stream: TcpStream, command: &str) -> String {
+    stream
+        .write_all(format!("{command}\r\nPING\r\n").as_bytes())
+        .unwrap();
+    let (mut reply, mut reader) = (String::new(), BufReader::new(stream));
+    loop {
+        let mut line = String::new();
+        match reader.read_line(&mut line) {
+            Ok(0) | Err(_) => return String::new(),
+            Ok(_) if line == "+PONG\r\n" => return reply,
+            Ok(_) if line.starts_with("-LOADING") => return line,
+            Ok(_) => reply.push_str(line.trim_end()),
+        }
+    }
+}
+
+fn text(output: &Output) -> String {
+    let bytes = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8(bytes).unwrap()
+}
+
+fn wipe(dir: &Path) {
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_topic_is_made_once_and_checked_then() {
+    let world = World::new("init");
+    let (success, said) = world.serve("a").end();
+    assert!(!success && said.contains("no such topic"), "{said}");
+    let made = world.init();
+    assert!(made.status.success(), "{}", text(&made));
+    assert!(
+        text(&made).starts_with("created topic init-"),
+        "{}",
+        text(&made)
+    );
+    let again = text(&world.init());
+    assert!(
+        again.contains("is there and its settings are safe"),
+        "{again}"
+    );
+}
+
+#[test]
+fn a_topic_that_loses_records_is_refused() {
+    let world = World::new("unsafe");
+    let (address, kafka) = connect(&world.url, Given::default()).unwrap();
+    let mut topic = new_topic(&address.name, 1, Replication::Durable);
+    let retention = topic
+        .settings
+        .iter_mut()
+        .find(|(name, _)| name == "retention.ms");
+    retention.unwrap().1 = "60000".to_owned();
+    kafka.create(&topic).unwrap();
+    let wanted = "retention.ms is 60000, must be -1";
+    let refused = world.init();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused).contains(wanted), "{}", text(&refused));
+    let (success, said) = world.serve("a").end();
+    assert!(!success && said.contains(wanted), "{said}");
+}
+
+#[test]
+fn a_node_may_lose_its_disk_at_any_moment() {
+    let world = World::new("disk");
+    assert!(world.init().status.success());
+    let node = world.serve("a");
+    for at in 0..50 {
+        assert_eq!(
+            node.ask(&format!("TS.INCRBY sum 1 TIMESTAMP {at}")),
+            format!(":{at}")
+        );
+    }
+    node.kill();
+    wipe(&world.dir("a"));
+    // The log alone.
+    let node = world.serve("b");
+    let sum = node.sum();
+    assert!(sum.ends_with("+50"), "{sum}");
+    let (success, said) = node.stop();
+    assert!(success, "{said}");
+    assert!(said.contains("checkpoint saved"), "{said}");
+    wipe(&world.dir("b"));
+    // The checkpoint of the stop.
+    let node = world.serve("c");
+    let sum = node.sum();
+    assert!(sum.ends_with("+50"), "{sum}");
+    node.kill();
+    // With the files that are there.
+    let node = world.serve("c");
+    assert!(node.sum().ends_with("+50"));
+    node.kill();
+}
+
+#[test]
+fn a_deposed_node_ends_and_names_its_successor() {
+    let world = World::new("deposed");
+    assert!(world.init().status.success());
+    let old = world.serve("a");
+    assert_eq!(old.ask("TS.INCRBY sum 1 TIMESTAMP 1"), ":1");
+    let new = world.serve("b");
+    assert!(new.sum().ends_with("+1"));
+    // Its tick finds out, or a write does, which is not acknowledged.
+    if let Ok(stream) = TcpStream::connect(&old.address) {
+        assert!(!send(stream, "TS.INCRBY sum 1 TIMESTAMP 2").starts_with(':'));
+    }
+    let (success, said) = old.end();
+    assert!(!success);
+    let wanted = format!("node 0 at {} owns this tablet since offset", new.address);
+    assert!(said.contains(&wanted), "{said}");
+    assert!(new.sum().ends_with("+1"));
+    new.kill();
+}
