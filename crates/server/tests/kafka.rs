@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
@@ -17,16 +18,27 @@ use tempfile::TempDir;
 struct World {
     url: String,
     folder: TempDir,
+    _brokers: Option<RwLockReadGuard<'static, ()>>,
 }
 
 impl World {
+    /// With brokers that no other test stops meanwhile.
     fn new(what: &str) -> Self {
+        let brokers = BROKERS.read().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            _brokers: Some(brokers),
+            ..Self::alone(what)
+        }
+    }
+
+    fn alone(what: &str) -> Self {
         let brokers = std::env::var("LATEWOOD_KAFKA").expect("LATEWOOD_KAFKA names a broker");
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let id = now.unwrap().as_nanos();
         Self {
             url: format!("kafka://{brokers}/{what}-{id}"),
             folder: TempDir::new().unwrap(),
+            _brokers: None,
         }
     }
 
@@ -80,6 +92,17 @@ impl Node {
         panic!("the server does not answer {command}");
     }
 
+    /// Waits until it has said so.
+    fn says(&mut self, wanted: &str) {
+        let mut said = String::new();
+        let stderr = self.child.stderr.as_mut().unwrap();
+        while !said.contains(wanted) {
+            let mut byte = [0];
+            assert_eq!(stderr.read(&mut byte).unwrap(), 1, "{said}");
+            said.push(char::from(byte[0]));
+        }
+    }
+
     fn sum(&self) -> String {
         self.ask("TS.INCRBY sum 0 TIMESTAMP 1000000");
         self.ask("TS.RANGE sum 1000000 +")
@@ -130,6 +153,48 @@ fn send(mut stream: TcpStream, command: &str) -> String {
 fn text(output: &Output) -> String {
     let bytes = [&output.stdout[..], &output.stderr].concat();
     String::from_utf8(bytes).unwrap()
+}
+
+/// The brokers: shared by most tests, alone for one that stops them.
+static BROKERS: RwLock<()> = RwLock::new(());
+
+/// `tests/cluster/kafka.sh` with all three brokers in turn.
+fn all_brokers(verb: &str) {
+    let first = std::env::var("LATEWOOD_KAFKA").unwrap();
+    let port = first.rsplit_once(':').unwrap().1;
+    for broker in ["1", "2", "3"] {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cluster/kafka.sh");
+        let mut command = Command::new(script);
+        command.args([verb, broker]).env("PORT", port);
+        assert!(command.status().unwrap().success());
+    }
+}
+
+/// Files below a directory.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => files(&path),
+            false => vec![path],
+        })
+        .collect()
+}
+
+/// Turns the bits of the byte in the middle of each file whose name has this part.
+fn damage(dir: &Path, part: &str) {
+    let is_wanted = |path: &PathBuf| path.display().to_string().contains(part);
+    let damaged: Vec<PathBuf> = files(dir).into_iter().filter(is_wanted).collect();
+    assert!(!damaged.is_empty(), "{:?}", files(dir));
+    for path in damaged {
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        if let Some(byte) = bytes.get_mut(middle) {
+            *byte ^= 0xff;
+        }
+        std::fs::write(&path, bytes).unwrap();
+    }
 }
 
 fn wipe(dir: &Path) {
@@ -224,4 +289,72 @@ fn a_deposed_node_ends_and_names_its_successor() {
     assert!(said.contains(&wanted), "{said}");
     assert!(new.sum().ends_with("+1"));
     new.kill();
+}
+
+#[test]
+fn brokers_that_are_away_delay_replies_and_lose_nothing() {
+    let _alone = BROKERS.write().unwrap_or_else(PoisonError::into_inner);
+    let world = World::alone("away");
+    assert!(world.init().status.success());
+    let node = world.serve("a");
+    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 1"), ":1");
+    all_brokers("pause");
+    let stream = TcpStream::connect(&node.address).unwrap();
+    let waiting = std::thread::spawn(|| send(stream, "TS.INCRBY sum 1 TIMESTAMP 2"));
+    std::thread::sleep(Duration::from_secs(3));
+    let is_answered = waiting.is_finished();
+    // Who only reads does not wait.
+    let read = node.ask("TS.GET other");
+    all_brokers("resume");
+    assert!(!is_answered);
+    assert!(read.contains("does not exist"), "{read}");
+    assert_eq!(waiting.join().unwrap(), ":2");
+    node.kill();
+    wipe(&world.dir("a"));
+    let node = world.serve("a");
+    let sum = node.sum();
+    assert!(sum.ends_with("+2"), "{sum}");
+    node.kill();
+}
+
+#[test]
+fn a_node_that_starts_before_the_brokers_waits_for_them_and_can_be_stopped() {
+    let mut world = World::new("early");
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap();
+    world.url = format!("kafka://{}/early", unused.local_addr().unwrap());
+    drop(unused);
+    let mut node = world.serve("a");
+    node.says("cannot use topic early-log yet");
+    let (success, said) = node.stop();
+    assert!(success, "{said}");
+}
+
+/// A stopped node with a checkpoint of one sample.
+fn saved(world: &World) {
+    assert!(world.init().status.success());
+    let node = world.serve("a");
+    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 1"), ":1");
+    let (success, said) = node.stop();
+    assert!(success && said.contains("checkpoint saved"), "{said}");
+}
+
+#[test]
+fn a_damaged_directory_is_made_anew_from_the_store() {
+    let world = World::new("damaged");
+    saved(&world);
+    damage(&world.dir("a"), "");
+    let node = world.serve("a");
+    let sum = node.sum();
+    assert!(sum.ends_with("+1"), "{sum}");
+    node.kill();
+}
+
+#[test]
+fn wrong_bytes_in_the_store_are_named_and_never_served() {
+    let world = World::new("wrong");
+    saved(&world);
+    damage(&world.folder.path().join("objects"), "MANIFEST");
+    wipe(&world.dir("a"));
+    let (success, said) = world.serve("a").end();
+    assert!(!success && said.contains("MANIFEST"), "{said}");
 }

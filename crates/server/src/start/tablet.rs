@@ -7,16 +7,17 @@
 //! Tested by `tests/kafka.rs` with brokers.
 
 use crate::state::{Settings, Shared, Stop};
-use latewood_cluster::checkpoint::Objects;
+use latewood_cluster::checkpoint::{CheckpointError, Objects};
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::client::connect;
-use latewood_cluster::kafka::{Kafka, Partition, Topic};
+use latewood_cluster::kafka::{Kafka, KafkaError, Partition, Topic};
 use latewood_cluster::remote::Bounds;
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::tablet::{Place, Tablet};
 use latewood_cluster::topic::{self, Replication, require_safe};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Options};
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -33,7 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 const TURN: Duration = Duration::from_millis(100);
 /// How long a stop waits for Kafka.
 const STOP_WAIT: Duration = Duration::from_secs(30);
-/// How soon a checkpoint that failed is tried again.
+/// How soon what failed is tried again.
 const RETRY_EVERY: Duration = Duration::from_secs(5);
 
 /// What keeps a database beyond this machine.
@@ -69,13 +70,17 @@ pub(super) fn open(
     let (address, client) = connect(log, cluster.kafka.clone())?;
     let kafka: Arc<dyn Kafka> = Arc::new(client);
     let name = topic::log_name(&address.name);
-    let topic = usable(&*kafka, &name, replication)?;
+    let topic = find_topic(&*kafka, &name, replication)?;
     let env = Env::real();
     let store = latewood_offsite::Place::parse(objects).map_err(|error| error.to_string())?;
     let objects = Objects::new(env.clone(), &store, &address.name, 0);
     let objects = objects.map_err(|error| error.to_string())?;
     // A store that cannot be used is noticed before anything is written to it.
-    let latest = objects.latest().map_err(|error| error.to_string())?;
+    let latest = patiently(
+        "cannot use the object store",
+        || objects.latest(),
+        CheckpointError::is_temporary,
+    )?;
     tracing::info!(topic = name, checkpoint = ?latest.map(|latest| latest.offset), "claiming the log");
     let place = Place {
         kafka: Arc::clone(&kafka),
@@ -113,11 +118,29 @@ pub(super) fn open(
     Ok((db, keeper))
 }
 
+/// Asks until there is an answer that another attempt would not change. A machine that starts
+/// before the brokers or the store do is an ordinary thing; a stop ends the process meanwhile.
+fn patiently<T, Error: Display>(
+    what: &str,
+    ask: impl Fn() -> Result<T, Error>,
+    is_temporary: impl Fn(&Error) -> bool,
+) -> Result<T, String> {
+    loop {
+        match ask() {
+            Ok(answer) => return Ok(answer),
+            Err(error) if is_temporary(&error) => tracing::warn!(%error, "{what} yet"),
+            Err(error) => return Err(format!("{what}: {error}")),
+        }
+        thread::sleep(RETRY_EVERY);
+    }
+}
+
 /// The topic, if it can hold the log of one tablet.
-fn usable(kafka: &dyn Kafka, name: &str, replication: Replication) -> Result<Topic, String> {
-    let topic = kafka
-        .describe(name)
-        .map_err(|error| format!("cannot use topic {name}: {error}"))?;
+fn find_topic(kafka: &dyn Kafka, name: &str, replication: Replication) -> Result<Topic, String> {
+    let is_temporary =
+        |error: &KafkaError| matches!(error, KafkaError::Unavailable(_) | KafkaError::Unknown(_));
+    let what = format!("cannot use topic {name}");
+    let topic = patiently(&what, || kafka.describe(name), is_temporary)?;
     require_safe(&topic, name, replication)?;
     match topic.replicas.len() {
         1 => Ok(topic),
