@@ -15,6 +15,12 @@ pub(crate) enum Fault {
     TakesAbsenceForProof,
     /// A life owns the tablet once Kafka answers its EPOCH, counted or not.
     OwnsUnproven,
+    /// A life goes on from what any beginning of the log before its EPOCH says.
+    RecoversBeginning,
+    /// An owner that is not shown its record appends what another client sends in its place.
+    ReplacesUnproven,
+    /// The log is trimmed to records that do not count.
+    TrimsAnywhere,
     /// Readers do not compare n and the sequence.
     IgnoresNumbers,
     /// Readers do not compare the epoch of records.
@@ -106,7 +112,7 @@ impl Reader {
         self.scan_from(world, 0)
     }
 
-    /// Scans a log that was trimmed to `begin`, which must be 0 or a record that counts.
+    /// Scans a log that was trimmed to `begin`, which is 0 or no EPOCH.
     pub(crate) fn scan_from(&mut self, world: &World, begin: u8) -> Seen {
         let mut records = (0..).zip(world.log()).skip(usize::from(begin)).peekable();
         let first = records

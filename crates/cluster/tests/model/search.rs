@@ -1,7 +1,7 @@
 //! Breadth-first search of all states within bounds, and the properties of each.
 
 use super::reader::{Fault, Reader, Seen};
-use super::state::{Bounds, Item, Life, Told, World};
+use super::state::{Bounds, Item, Life, Told, Value, World};
 use super::steps::{Step, steps};
 use std::collections::HashSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 /// What must not be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Violation {
-    /// Acknowledged, and a later scan does not count it.
+    /// Acknowledged under a number, and a later scan does not count it as the one of that number.
     Lost(Item),
     /// Counted more than once.
     Twice(Item),
@@ -17,8 +17,6 @@ pub(crate) enum Violation {
     DeniedCounts(Item),
     /// Acknowledged under the number of another that is acknowledged.
     SameNumber(Item),
-    /// Acknowledged under a number and counted under another.
-    Misplaced(Item),
     /// Counted though one that was sent to the same owner before it does not count before it.
     OutOfOrder(Item),
     /// Counted behind the EPOCH of another owner.
@@ -31,16 +29,15 @@ pub(crate) enum Violation {
     ClaimedTwice(u8),
 }
 
-/// Which properties are checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Properties {
-    /// All.
-    All,
-    /// What becomes of data: all but [`Violation::ClaimedTwice`].
-    OfData,
-    /// What clients see: what they were told is what the log says.
-    OfClients,
+impl Violation {
+    /// Of what becomes of data: all but [`Violation::ClaimedTwice`].
+    pub(crate) fn is_of_data(self) -> bool {
+        !matches!(self, Self::ClaimedTwice(_))
+    }
 }
+
+/// Which violations end a search.
+pub(crate) type Watched = fn(Violation) -> bool;
 
 /// What a search found.
 pub(crate) struct Outcome {
@@ -67,7 +64,7 @@ impl fmt::Display for Trace {
 }
 
 /// Explores all states until one violates a property.
-pub(crate) fn search(fault: Fault, bounds: Bounds, properties: Properties) -> Outcome {
+pub(crate) fn search(fault: Fault, bounds: Bounds, watched: Watched) -> Outcome {
     let mut reader = Reader::new(fault);
     let mut known = HashSet::from([World::START]);
     // In the order of discovery: each with the one before it and the step between.
@@ -82,8 +79,8 @@ pub(crate) fn search(fault: Fault, bounds: Bounds, properties: Properties) -> Ou
     };
     while let Some((world, _)) = queue.get(outcome.states).copied() {
         let seen = reader.scan(&world);
-        let violation = violation(&mut reader, &world, &seen, properties);
-        if let Some(violation) = violation {
+        let violations = violations(&mut reader, &world, &seen);
+        if let Some(violation) = violations.into_iter().find(|&found| watched(found)) {
             let trace = trace(&queue, outcome.states);
             outcome.violation = Some((violation, trace));
             return outcome;
@@ -133,75 +130,82 @@ impl Outcome {
     }
 }
 
-fn violation(
-    reader: &mut Reader,
-    world: &World,
-    seen: &Seen,
-    properties: Properties,
-) -> Option<Violation> {
-    let told = told_and_counted(world, seen);
-    if properties == Properties::OfClients {
-        return told;
-    }
-    told.or_else(|| order(seen))
-        .or_else(|| trimmed(reader, world, seen))
-        .or_else(|| lives(world, seen, properties))
+fn violations(reader: &mut Reader, world: &World, seen: &Seen) -> Vec<Violation> {
+    let mut found = Vec::new();
+    told_and_counted(world, seen, &mut found);
+    order(seen, &mut found);
+    trimmed(reader, world, seen, &mut found);
+    lives(world, seen, &mut found);
+    found
 }
 
 /// What clients were told is what the log says.
-fn told_and_counted(world: &World, seen: &Seen) -> Option<Violation> {
+fn told_and_counted(world: &World, seen: &Seen, found: &mut Vec<Violation>) {
     let mut numbers = HashSet::new();
-    world.sent().find_map(|(item, sent)| {
+    for (item, sent) in world.sent() {
         let places = (0_u8..).zip(&seen.counted);
         let mut places = places.filter_map(|(n, one)| (one.item == item).then_some(n));
         let counted = places.next();
         if places.next().is_some() {
-            return Some(Violation::Twice(item));
+            found.push(Violation::Twice(item));
         }
         match (sent.told, counted) {
-            (Told::Acked(n), _) if !numbers.insert(n) => Some(Violation::SameNumber(item)),
-            (Told::Acked(_), None) => Some(Violation::Lost(item)),
-            (Told::Acked(n), Some(place)) if n != place => Some(Violation::Misplaced(item)),
-            (Told::Denied, Some(_)) => Some(Violation::DeniedCounts(item)),
-            _ => None,
+            (Told::Acked(n), _) if counted != Some(n) => found.push(Violation::Lost(item)),
+            (Told::Denied, Some(_)) => found.push(Violation::DeniedCounts(item)),
+            _ => {}
         }
-    })
+        if matches!(sent.told, Told::Acked(n) if !numbers.insert(n)) {
+            found.push(Violation::SameNumber(item));
+        }
+    }
 }
 
 /// Each record that counts is of the owner there, which appended all before it.
-fn order(seen: &Seen) -> Option<Violation> {
-    (0..).zip(&seen.counted).find_map(|(index, one)| {
+fn order(seen: &Seen, found: &mut Vec<Violation>) {
+    for (index, one) in (0..).zip(&seen.counted) {
         let item = one.item;
-        let before = seen.counted[..index].iter().rev();
+        let before = seen.counted[..index].iter();
         let of_owner = before.filter(|other| other.item.life == item.life).count();
         if one.owner != Some(item.life) {
-            return Some(Violation::OfDeposed(item));
+            found.push(Violation::OfDeposed(item));
         }
-        (of_owner != usize::from(item.k)).then_some(Violation::OutOfOrder(item))
-    })
+        if of_owner != usize::from(item.k) {
+            found.push(Violation::OutOfOrder(item));
+        }
+    }
 }
 
 /// The log can be trimmed to each record that counts and is no EPOCH.
-fn trimmed(reader: &mut Reader, world: &World, seen: &Seen) -> Option<Violation> {
-    (0..).zip(&seen.counted).find_map(|(index, one)| {
-        let rest = reader.scan_from(world, one.offset);
-        let offsets = |of: &Seen| -> Vec<u8> { of.counted.iter().map(|one| one.offset).collect() };
-        let epochs = seen.epochs.iter().filter(|epoch| epoch.offset > one.offset);
-        let same = rest.states[..] == seen.states[usize::from(one.offset)..]
-            && offsets(&rest)[..] == offsets(seen)[index..]
+fn trimmed(reader: &mut Reader, world: &World, seen: &Seen, found: &mut Vec<Violation>) {
+    for (begin, value) in (0_u8..).zip(world.log()) {
+        let counts = seen.counted.iter().any(|one| one.offset == begin);
+        let item = match value {
+            Value::Data { item, .. } if counts || reader.fault == Fault::TrimsAnywhere => item,
+            _ => continue,
+        };
+        let rest = reader.scan_from(world, begin);
+        let counted = seen.counted.iter().filter(|one| one.offset >= begin);
+        let epochs = seen.epochs.iter().filter(|epoch| epoch.offset >= begin);
+        let same = rest.states[..] == seen.states[usize::from(begin)..]
+            && counted
+                .map(|one| one.offset)
+                .eq(rest.counted.iter().map(|one| one.offset))
             && epochs.eq(&rest.epochs);
-        (!same).then_some(Violation::TrimmedDiffers(one.item))
-    })
+        if !same {
+            found.push(Violation::TrimmedDiffers(item));
+        }
+    }
 }
 
 /// No life is stopped, and each deposes once.
-fn lives(world: &World, seen: &Seen, properties: Properties) -> Option<Violation> {
-    (0_u8..).zip(&world.lives).find_map(|(life, state)| {
+fn lives(world: &World, seen: &Seen, found: &mut Vec<Violation>) {
+    for (life, state) in (0_u8..).zip(&world.lives) {
         let epochs = seen.epochs.iter().filter(|epoch| epoch.life == life);
         if *state == Life::Stopped {
-            return Some(Violation::Stopped(life));
+            found.push(Violation::Stopped(life));
         }
-        (epochs.count() > 1 && properties == Properties::All)
-            .then_some(Violation::ClaimedTwice(life))
-    })
+        if epochs.count() > 1 {
+            found.push(Violation::ClaimedTwice(life));
+        }
+    }
 }

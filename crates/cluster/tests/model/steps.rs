@@ -39,25 +39,21 @@ pub(crate) fn steps(
         found.extend(values.map(|value| (Step::Append { offset, value }, world.append(value))));
     }
     for (life, state) in (0..bounds.lives).zip(world.lives) {
-        match state {
-            Life::Claiming => own(reader.fault, world, seen, life, &mut found),
-            Life::Owner(owner) if owner.pending => {
-                answers(reader, world, (life, owner), &mut found);
-                audits(reader, world, (life, owner), &mut found);
+        let owner = match state {
+            Life::Claiming => {
+                own(reader.fault, world, seen, life, &mut found);
+                continue;
             }
-            Life::Owner(owner) if owner.issued < bounds.items => {
-                let (k, at) = (owner.issued, owner.at);
-                let item = Item { life, k };
-                let issued = Owner {
-                    issued: k + 1,
-                    pending: true,
-                    ..owner
-                };
-                let then = world.with(life, Life::Owner(issued));
-                let then = then.with_sent(item, at, Told::Nothing);
-                found.push((Step::Issue { item, at }, then));
-            }
-            _ => {}
+            Life::Owner(owner) => owner,
+            Life::Deposed | Life::Stopped => continue,
+        };
+        if owner.pending {
+            answers(reader, world, (life, owner), &mut found);
+            audits(reader, world, (life, owner), &mut found);
+        }
+        let free = !owner.pending || reader.fault == Fault::ReplacesUnproven;
+        if free && owner.issued < bounds.items {
+            found.push(issue(world, life, owner));
         }
     }
     found
@@ -92,17 +88,37 @@ fn own(fault: Fault, world: &World, seen: &Seen, life: u8, found: &mut Vec<(Step
         if !own || !(counts || fault == Fault::OwnsUnproven) {
             continue;
         }
-        let mut state = seen.states[usize::from(epoch) + 1];
-        state.epoch = Some(u64::from(epoch));
-        let owner = Owner {
-            next: epoch + 1,
-            at: At::from(state),
-            issued: 0,
-            pending: false,
+        let end = usize::from(epoch) + 1;
+        let begin = match fault {
+            Fault::RecoversBeginning => 0,
+            _ => end,
         };
-        let then = world.with(life, Life::Owner(owner));
-        found.push((Step::Own { life, epoch }, then));
+        for mut state in seen.states[begin..=end].iter().copied() {
+            state.epoch = Some(u64::from(epoch));
+            let owner = Owner {
+                next: epoch + 1,
+                at: At::from(state),
+                issued: 0,
+                pending: false,
+            };
+            let then = world.with(life, Life::Owner(owner));
+            found.push((Step::Own { life, epoch }, then));
+        }
     }
+}
+
+/// A client sends the owner an item, and it appends it behind all that it knows.
+fn issue(world: &World, life: u8, owner: Owner) -> (Step, World) {
+    let (k, at) = (owner.issued, owner.at);
+    let item = Item { life, k };
+    let owner = Owner {
+        issued: k + 1,
+        pending: true,
+        ..owner
+    };
+    let then = world.with(life, Life::Owner(owner));
+    let then = then.with_sent(item, at, Told::Nothing);
+    (Step::Issue { item, at }, then)
 }
 
 /// The one that waits, and its bytes.
