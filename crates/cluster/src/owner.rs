@@ -19,7 +19,7 @@
 //! appended. After the first error every further call that appends answers the same.
 //!
 //! Tested by `tests/owner.rs` and, with many owners and all faults of the in-memory Kafka, by
-//! `tests/ledger/`.
+//! `tests/ledger/`. `tests/model/` checks these rules in all states within bounds.
 
 mod claim;
 mod error;

@@ -11,7 +11,8 @@
 //! A scan that begins at a record which counts, from the state in that record, goes on as one
 //! from the start.
 //!
-//! Tested by `tests/scan.rs` against a naive reference, and by the fuzz target `envelope`.
+//! Tested by `tests/scan.rs` against a naive reference, by `tests/model/`, which checks all states
+//! of the protocol within bounds, and by the fuzz target `envelope`.
 
 use crate::envelope::{Body, Claimant, Envelope, Fault, State};
 use crate::kafka::Offset;
