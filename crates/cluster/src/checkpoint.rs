@@ -22,6 +22,7 @@ mod names;
 mod objects;
 mod save;
 mod sweep;
+mod verify;
 
 pub use error::{CheckpointError, Result};
 pub use latest::Latest;

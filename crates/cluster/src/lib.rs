@@ -10,5 +10,6 @@ pub mod owner;
 pub mod remote;
 pub mod retry;
 pub mod scan;
+pub mod survey;
 pub mod tablet;
 pub mod topic;

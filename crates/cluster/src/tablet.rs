@@ -10,7 +10,7 @@
 //! Tested by `tests/tablet.rs`: kills, lost disks, faults of Kafka and the store.
 
 use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress};
-use crate::envelope::{self, Claimant};
+use crate::envelope::Claimant;
 use crate::kafka::{Kafka, Partition};
 use crate::owner::{self, Owner};
 use crate::remote::{Bounds, Complete, OnEnd, TabletLog};
@@ -121,7 +121,7 @@ impl Tablet {
                 None
             }
             Some(named) => {
-                let at = listing_of(named);
+                let at = ListingRef::from(named);
                 let mut pauses = retry.pauses();
                 loop {
                     match objects.load(&at, &place.dir, tell) {
@@ -198,18 +198,6 @@ impl Tablet {
     }
 }
 
-/// The listing that a record of the log names.
-fn listing_of(named: &envelope::Checkpoint) -> ListingRef {
-    let digits = named.sha256.iter().map(|byte| format!("{byte:02x}"));
-    ListingRef {
-        object: named.manifest.clone(),
-        content: Content {
-            bytes: named.bytes,
-            sha256: digits.collect(),
-        },
-    }
-}
-
 /// The bytes of a digest in hexadecimal digits.
 fn digest_of(digits: &str) -> [u8; 32] {
     let mut digest = [0; 32];
@@ -225,6 +213,7 @@ fn digest_of(digits: &str) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::envelope;
 
     #[test]
     fn a_digest_is_the_same_in_the_log_and_in_the_store() {
@@ -236,6 +225,6 @@ mod tests {
             begin: 3,
             state: envelope::State::START,
         };
-        assert_eq!(listing_of(&named).content, content);
+        assert_eq!(ListingRef::from(&named).content, content);
     }
 }

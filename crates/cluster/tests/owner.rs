@@ -5,6 +5,8 @@ use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
 use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
 use latewood_cluster::owner::{Claimed, Error, Owner, Stop};
 use latewood_cluster::retry::{Cancel, Retry};
+use latewood_cluster::scan::Verdict;
+use latewood_cluster::survey::{self, survey};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -333,4 +335,66 @@ fn a_checkpoint_keeps_the_names_it_was_given() {
         state,
     };
     assert_eq!(world.claim(2).checkpoint, Some(wanted));
+}
+
+#[test]
+fn a_survey_changes_nothing_and_sees_what_the_next_owner_sees() {
+    let world = World::new();
+    let mut first = world.claim(1).owner;
+    first.append(1, 3, b"abc").unwrap();
+    world.kafka.insert(&world.partition, b"not an envelope");
+    world.kafka.leave_out(&world.partition, 3);
+    let mut second = world.claim(2).owner;
+    add(&mut first, b"denied").unwrap_err();
+    second.append(4, 1, b"d").unwrap();
+    let (at, checkpoint) = second.checkpoint("m", [7; 32], 5, 4).unwrap();
+    let before = world.kafka.records(&world.partition);
+
+    let mut malformed = Vec::new();
+    let found = survey(
+        &*world.kafka,
+        &world.partition,
+        &mut |offset, bytes, verdict| {
+            if *verdict == Verdict::Malformed {
+                malformed.push((offset, bytes));
+            }
+        },
+    );
+    let found = found.unwrap();
+    assert_eq!(world.kafka.records(&world.partition), before);
+    assert_eq!(malformed, [(2, 15)]);
+    assert_eq!(found.bounds, (0, before.last().unwrap().0 + 1));
+    assert_eq!(found.state, Some(second.state()));
+    assert_eq!(found.owner, Some((second.epoch(), claimant(2))));
+    assert_eq!(found.checkpoint, Some((at, checkpoint)));
+    assert_eq!(
+        (found.groups, found.group_bytes, found.farewell),
+        (4, 4, false)
+    );
+    assert_eq!((found.counters.foreign, found.counters.epochs), (1, 2));
+
+    second.trim().unwrap();
+    second.farewell().unwrap();
+    let found = survey(&*world.kafka, &world.partition, &mut |_, _, _| {}).unwrap();
+    assert!(found.farewell && found.bounds.0 > 0);
+    assert_eq!(found.groups, 1);
+    let next = world.claim(3);
+    assert_eq!(next.counters.counted, found.counters.counted);
+}
+
+#[test]
+fn a_survey_names_a_log_that_no_node_can_own() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    add(&mut owner, b"a").unwrap();
+    owner.checkpoint("m", [7; 32], 5, 1).unwrap();
+    owner.tick().unwrap();
+    world.kafka.trim(&world.partition, 2).unwrap();
+    let found = survey(&*world.kafka, &world.partition, &mut |_, _, _| {}).unwrap_err();
+    let stop = Stop::Missing {
+        needed: 1,
+        begin: 2,
+    };
+    assert_eq!(found, survey::Error::Stopped(stop.clone()));
+    assert_eq!(world.stopped(2), stop);
 }

@@ -26,6 +26,32 @@ pub async fn fetch_file(
     name: &str,
     wanted: &Content,
     to: &Path,
+    arrived: impl FnMut(u64),
+) -> Result<()> {
+    fetch(place, name, wanted, || Arriving::create(env, to), arrived).await
+}
+
+/// Reads an object of the place, which must have this content, and keeps nothing of it.
+///
+/// # Errors
+/// `Damaged` if the object is missing or has another content, `Store`.
+pub async fn check_object(place: &Place, name: &str, wanted: &Content) -> Result<()> {
+    fetch(place, name, wanted, || Ok(Digest::default()), |_| {}).await
+}
+
+/// Where the pieces of an object go.
+trait Target: Sized {
+    async fn take(self, piece: &[u8]) -> Result<Self>;
+
+    /// What was taken.
+    async fn end(self) -> Result<Content>;
+}
+
+async fn fetch<T: Target>(
+    place: &Place,
+    name: &str,
+    wanted: &Content,
+    target: impl FnOnce() -> Result<T>,
     mut arrived: impl FnMut(u64),
 ) -> Result<()> {
     let failed = |error| Error::store(format!("download {}", place.call(name)))(error);
@@ -41,7 +67,7 @@ pub async fn fetch_file(
         return Err(Error::damaged(what));
     }
     let mut bytes = 0;
-    let mut arriving = Arriving::create(env, to)?;
+    let mut target = target()?;
     let mut pieces = found.into_stream();
     while let Some(piece) = pieces.try_next().await.map_err(failed)? {
         bytes += piece.len() as u64;
@@ -50,10 +76,7 @@ pub async fn fetch_file(
             break;
         }
         arrived(piece.len() as u64);
-        arriving.waiting.extend_from_slice(&piece);
-        if arriving.waiting.len() >= STEP_BYTES {
-            arriving = arriving.step().await?;
-        }
+        target = target.take(&piece).await?;
     }
     if bytes != wanted.bytes {
         // The object has the right length: it is the answer that has not.
@@ -63,11 +86,22 @@ pub async fn fetch_file(
             source: answer.into(),
         }));
     }
-    if arriving.end().await? != *wanted {
+    if target.end().await? != *wanted {
         let what = format!("{} does not match its SHA-256", place.call(name));
         return Err(Error::damaged(what));
     }
     Ok(())
+}
+
+impl Target for Digest {
+    async fn take(mut self, piece: &[u8]) -> Result<Self> {
+        self.add(piece);
+        Ok(self)
+    }
+
+    async fn end(self) -> Result<Content> {
+        Ok(self.content())
+    }
 }
 
 /// A file being written.
@@ -109,17 +143,6 @@ impl Arriving {
         stepped.await.expect("writing a file does not panic")
     }
 
-    /// Syncs the file; returns what was written.
-    async fn end(self) -> Result<Content> {
-        let last = self.step().await?;
-        let synced = tokio::task::spawn_blocking(move || {
-            let synced = last.file.sync();
-            last.done("sync", synced)
-        });
-        let last = synced.await.expect("syncing a file does not panic")?;
-        Ok(last.digest.content())
-    }
-
     fn done(self, doing: &'static str, outcome: std::io::Result<()>) -> Result<Self> {
         match outcome {
             Ok(()) => Ok(self),
@@ -129,5 +152,26 @@ impl Arriving {
                 source,
             }),
         }
+    }
+}
+
+impl Target for Arriving {
+    async fn take(mut self, piece: &[u8]) -> Result<Self> {
+        self.waiting.extend_from_slice(piece);
+        match self.waiting.len() >= STEP_BYTES {
+            true => self.step().await,
+            false => Ok(self),
+        }
+    }
+
+    /// Syncs the file.
+    async fn end(self) -> Result<Content> {
+        let last = self.step().await?;
+        let synced = tokio::task::spawn_blocking(move || {
+            let synced = last.file.sync();
+            last.done("sync", synced)
+        });
+        let last = synced.await.expect("syncing a file does not panic")?;
+        Ok(last.digest.content())
     }
 }

@@ -26,7 +26,7 @@ mod upload;
 pub use digest::Content;
 pub use download::download;
 pub use error::{Error, Result};
-pub use fetch::fetch_file;
+pub use fetch::{check_object, fetch_file};
 pub use listing::{Entry, LISTING, Listing};
 pub use object::Held;
 pub use place::{Place, is_url};

@@ -43,9 +43,27 @@ impl World {
     }
 
     fn init(&self) -> Output {
+        self.cluster("init", &[])
+    }
+
+    fn cluster(&self, what: &str, more: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_latewood"));
-        command.args(["cluster", "init", "--log", &self.url]);
+        command
+            .args(["cluster", what, "--log", &self.url])
+            .args(more);
         command.output().unwrap()
+    }
+
+    /// `latewood cluster check`: its status and what it says.
+    fn check(&self) -> (Option<i32>, String) {
+        let checked = self.cluster("check", &["--objects", &self.objects()]);
+        (checked.status.code(), text(&checked))
+    }
+
+    fn objects(&self) -> String {
+        let objects = self.folder.path().join("objects");
+        std::fs::create_dir_all(&objects).unwrap();
+        format!("file://{}", objects.display())
     }
 
     fn dir(&self, node: &str) -> PathBuf {
@@ -56,14 +74,12 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         drop(listener);
-        let objects = self.folder.path().join("objects");
-        std::fs::create_dir_all(&objects).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_latewood"))
             .arg("serve")
             .arg("--dir")
             .arg(self.dir(node))
             .args(["--listen", &address, "--http", "off", "--log", &self.url])
-            .args(["--objects", &format!("file://{}", objects.display())])
+            .args(["--objects", &self.objects()])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -353,8 +369,54 @@ fn a_damaged_directory_is_made_anew_from_the_store() {
 fn wrong_bytes_in_the_store_are_named_and_never_served() {
     let world = World::new("wrong");
     saved(&world);
+    let (status, said) = world.check();
+    assert!(status == Some(0) && said.ends_with("no damage\n"), "{said}");
     damage(&world.folder.path().join("objects"), "MANIFEST");
+    let (status, said) = world.check();
+    assert_eq!(status, Some(1), "{said}");
+    assert!(
+        said.contains("MANIFEST") && said.contains("does not match its SHA-256"),
+        "{said}"
+    );
     wipe(&world.dir("a"));
     let (success, said) = world.serve("a").end();
     assert!(!success && said.contains("MANIFEST"), "{said}");
+}
+
+#[test]
+fn a_log_is_looked_into_beside_its_owner() {
+    let world = World::new("look");
+    let (status, said) = world.check();
+    assert_eq!(status, Some(2));
+    assert!(said.contains("no such topic"), "{said}");
+    assert!(world.init().status.success());
+    let node = world.serve("a");
+    for at in 0..3 {
+        assert_eq!(
+            node.ask(&format!("TS.INCRBY sum 1 TIMESTAMP {at}")),
+            format!(":{at}")
+        );
+    }
+    let (status, said) = world.check();
+    assert_eq!(status, Some(0), "{said}");
+    assert!(
+        said.contains("1 epochs, 0 lost claims, 0 repeated, 0 foreign, 0 malformed"),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!(
+            "node 0 at {} owns it since offset 0",
+            node.address
+        )),
+        "{said}"
+    );
+    let lines = text(&world.cluster("inspect", &[]));
+    assert!(lines.starts_with("0 0 "), "{lines}");
+    assert!(lines.contains("counts, n 0, sequence 1, data: "), "{lines}");
+    // Neither took it away.
+    assert!(node.sum().ends_with("+3"));
+    let (success, said) = node.stop();
+    assert!(success, "{said}");
+    let lines = text(&world.cluster("inspect", &[]));
+    assert!(lines.trim_end().ends_with("farewell"), "{lines}");
 }

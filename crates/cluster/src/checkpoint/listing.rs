@@ -4,6 +4,7 @@
 //! files and of objects of no later epoch, and it lists no log.
 
 use super::names;
+use crate::envelope;
 use latewood_engine::tools::{FORMAT as DATABASE_FORMAT, place_of};
 use latewood_offsite::{Content, Entry, Error};
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,20 @@ pub struct ListingRef {
     /// Its length and SHA-256.
     #[serde(flatten)]
     pub content: Content,
+}
+
+/// The listing that a record of the log names.
+impl From<&envelope::Checkpoint> for ListingRef {
+    fn from(named: &envelope::Checkpoint) -> Self {
+        let digits = named.sha256.iter().map(|byte| format!("{byte:02x}"));
+        Self {
+            object: named.manifest.clone(),
+            content: Content {
+                bytes: named.bytes,
+                sha256: digits.collect(),
+            },
+        }
+    }
 }
 
 /// One file of a checkpoint.

@@ -66,6 +66,35 @@ fn a_folder_serves_as_a_store() {
 }
 
 #[test]
+fn a_check_names_each_object_that_is_damaged() {
+    let home = tempfile::tempdir().unwrap();
+    let url = format!("file://{}/store", home.path().display());
+    let objects = Objects::new(Env::real(), &Place::parse(&url).unwrap(), "main", 3).unwrap();
+    let folder = home.path().join("folder");
+    for (path, bytes) in database(&SimRandom::new(1), 2) {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    let saved = objects.save(4, &folder, None).unwrap();
+    assert_eq!(objects.verify(&saved.at).unwrap(), (saved.clone(), vec![]));
+    let names: Vec<_> = saved.listing.files.iter().map(|row| &row.object).collect();
+    let object = |at: usize| home.path().join("store/main/00003").join(names[at]);
+    fs::remove_file(object(0)).unwrap();
+    let mut bytes = fs::read(object(1)).unwrap();
+    bytes[0] ^= 1;
+    fs::write(object(1), bytes).unwrap();
+    let (_, findings) = objects.verify(&saved.at).unwrap();
+    assert_eq!(
+        findings,
+        [
+            format!("{url}/main/00003/{} is missing", names[0]),
+            format!("{url}/main/00003/{} does not match its SHA-256", names[1]),
+        ]
+    );
+}
+
+#[test]
 fn only_new_files_are_uploaded() {
     let (random, store) = (SimRandom::new(3), FaultyStore::good());
     let mut files = database(&random, 3);

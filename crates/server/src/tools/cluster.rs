@@ -1,8 +1,12 @@
-//! `latewood cluster init`: makes what a database beyond one machine is kept in.
+//! `latewood cluster init|check|inspect`: what a database beyond one machine is kept in.
+//!
+//! None of them claims a log: they may be run beside the node that owns it. Tested by
+//! `tests/kafka.rs` with brokers.
 
-use super::output::say;
+use super::output::{failed, say};
+use super::survey::{check, inspect};
 use clap::{Args, Subcommand};
-use latewood_cluster::kafka::client::connect;
+use latewood_cluster::kafka::client::{Client, connect};
 use latewood_cluster::kafka::options::Given;
 use latewood_cluster::kafka::{Kafka, KafkaError};
 use latewood_cluster::topic::{Replication, log_name, new_topic, require_safe};
@@ -15,17 +19,46 @@ pub(crate) enum Cluster {
     /// Make the topic of a log in Kafka, with the settings that lose no data, or check the one
     /// that is there.
     Init(Init),
+    /// Read a log in Kafka and the newest checkpoint in the object store, and verify all of it.
+    /// Nothing is changed; a server may be running on them.
+    Check(Check),
+    /// Print a line for each record of a log in Kafka.
+    Inspect(Inspect),
 }
 
 /// Options of `latewood cluster init`, named as those of `serve`.
 #[derive(Args, Debug)]
 pub(crate) struct Init {
-    /// kafka://HOST:PORT,HOST:PORT/NAME
-    #[arg(long, value_name = "URL")]
-    log: String,
+    #[command(flatten)]
+    log: Log,
     /// Number of tablets; more than one is not supported yet
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1))]
     tablets: u32,
+}
+
+/// Options of `latewood cluster check`.
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(super) log: Log,
+    /// The object store, as `serve` has it
+    #[arg(long, value_name = "URL")]
+    pub(super) objects: String,
+}
+
+/// Options of `latewood cluster inspect`.
+#[derive(Args, Debug)]
+pub(crate) struct Inspect {
+    #[command(flatten)]
+    pub(super) log: Log,
+}
+
+/// A log in Kafka, with the options of `serve`.
+#[derive(Args, Debug)]
+pub(super) struct Log {
+    /// kafka://HOST:PORT,HOST:PORT/NAME
+    #[arg(long, value_name = "URL")]
+    log: String,
     /// Make or accept a topic with one replica: acknowledged writes may be lost with a broker
     #[arg(long)]
     kafka_any_replication: bool,
@@ -52,46 +85,56 @@ pub(crate) struct Init {
     kafka_sasl_mechanism: Option<String>,
 }
 
-/// Runs `latewood cluster`: 0, or 2 with the reason.
-pub(crate) fn cluster(options: Cluster) -> ExitCode {
-    let Cluster::Init(options) = options;
-    match init(options) {
-        Ok(done) => {
-            say(&done);
-            ExitCode::SUCCESS
-        }
-        Err(reason) => {
-            eprintln!("latewood: {reason}");
-            ExitCode::from(2)
+impl Log {
+    /// The name of the cluster, a client, and the topic's name.
+    pub(super) fn connect(&self) -> Result<(String, Client, String), String> {
+        let given = Given {
+            tls: self.kafka_tls,
+            cacert: self.kafka_ca_cert_file.clone(),
+            cert: self.kafka_cert_file.clone(),
+            key: self.kafka_key_file.clone(),
+            mechanism: self.kafka_sasl_mechanism.clone(),
+            user: self.kafka_user.clone(),
+            password_file: self.kafka_password_file.clone(),
+            ..Given::default()
+        };
+        let (address, kafka) = connect(&self.log, given)?;
+        let topic = log_name(&address.name);
+        Ok((address.name, kafka, topic))
+    }
+
+    /// What the topic must be.
+    pub(super) fn replication(&self) -> Replication {
+        match self.kafka_any_replication {
+            true => Replication::Any,
+            false => Replication::Durable,
         }
     }
 }
 
-fn init(options: Init) -> Result<String, String> {
-    let replication = match options.kafka_any_replication {
-        true => Replication::Any,
-        false => Replication::Durable,
+/// Runs `latewood cluster`: 0; 1 where damage was found; or 2 with the reason.
+pub(crate) fn cluster(options: &Cluster) -> ExitCode {
+    let done = match options {
+        Cluster::Init(options) => init(options).map(|done| {
+            say(&done);
+            ExitCode::SUCCESS
+        }),
+        Cluster::Check(options) => check(options),
+        Cluster::Inspect(options) => inspect(options),
     };
-    let given = Given {
-        tls: options.kafka_tls,
-        cacert: options.kafka_ca_cert_file,
-        cert: options.kafka_cert_file,
-        key: options.kafka_key_file,
-        mechanism: options.kafka_sasl_mechanism,
-        user: options.kafka_user,
-        password_file: options.kafka_password_file,
-        ..Given::default()
-    };
-    let (address, kafka) = connect(&options.log, given)?;
-    let name = log_name(&address.name);
+    done.unwrap_or_else(|reason| failed(&reason))
+}
+
+fn init(options: &Init) -> Result<String, String> {
+    let replication = options.log.replication();
+    let (cluster, kafka, name) = options.log.connect()?;
     let is_there = match kafka.describe(&name) {
         Ok(_) => true,
         Err(KafkaError::NoSuchTopic(_)) => false,
         Err(error) => return Err(error.to_string()),
     };
     if !is_there {
-        let topic = new_topic(&address.name, options.tablets, replication);
-        let made = kafka.create(&topic);
+        let made = kafka.create(&new_topic(&cluster, options.tablets, replication));
         made.map_err(|error| format!("cannot create topic {name}: {error}"))?;
     }
     let topic = kafka.describe(&name).map_err(|error| error.to_string())?;

@@ -12,6 +12,7 @@ mod cluster;
 mod merge;
 mod offsite;
 mod output;
+mod survey;
 
 pub(crate) use backup::{Backup, Restore, backup, restore};
 pub(crate) use cluster::{Cluster, cluster};
