@@ -43,7 +43,7 @@ mod tools;
 
 use clap::Parser;
 use start::{Cli, Command};
-use state::{LogFormat, Settings};
+use state::{Failure, LogFormat, Settings};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -57,6 +57,9 @@ pub mod fuzz {
     pub use crate::http::fuzz::Http;
     pub use crate::net::fuzz::Redis;
 }
+
+/// Exit status of a server whose log another node owns.
+const DEPOSED: u8 = 4;
 
 /// Runs the program with the command line of the process.
 pub fn main() -> ExitCode {
@@ -72,15 +75,19 @@ pub fn main() -> ExitCode {
         Command::Backup(options) => return tools::backup(&options),
         Command::Restore(options) => return tools::restore(&options),
     };
-    let outcome = options::resolve(*options, |name| std::env::var_os(name)).and_then(|settings| {
+    let settings = options::resolve(*options, |name| std::env::var_os(name));
+    let outcome = settings.map_err(Failure::from).and_then(|settings| {
         start_log(&settings);
         start::run(settings)
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
+        Err(Failure { reason, is_deposed }) => {
             eprintln!("latewood: {reason}");
-            ExitCode::FAILURE
+            match is_deposed {
+                true => ExitCode::from(DEPOSED),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use latewood_cluster::topic::{Replication, new_topic};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
@@ -124,8 +124,8 @@ impl Node {
         self.ask("TS.RANGE sum 1000000 +")
     }
 
-    /// What it said until it ended, and whether that was a success.
-    fn end(mut self) -> (bool, String) {
+    /// How it ended, and what it said until then.
+    fn end(mut self) -> (ExitStatus, String) {
         let mut said = String::new();
         self.child
             .stderr
@@ -133,7 +133,7 @@ impl Node {
             .unwrap()
             .read_to_string(&mut said)
             .unwrap();
-        (self.child.wait().unwrap().success(), said)
+        (self.child.wait().unwrap(), said)
     }
 
     fn kill(mut self) {
@@ -141,7 +141,7 @@ impl Node {
         self.child.wait().unwrap();
     }
 
-    fn stop(self) -> (bool, String) {
+    fn stop(self) -> (ExitStatus, String) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").arg(id).status().unwrap();
         assert!(sent.success());
@@ -220,8 +220,11 @@ fn wipe(dir: &Path) {
 #[test]
 fn a_topic_is_made_once_and_checked_then() {
     let world = World::new("init");
-    let (success, said) = world.serve("a").end();
-    assert!(!success && said.contains("no such topic"), "{said}");
+    let (status, said) = world.serve("a").end();
+    assert!(
+        status.code() == Some(1) && said.contains("no such topic"),
+        "{said}"
+    );
     let made = world.init();
     assert!(made.status.success(), "{}", text(&made));
     assert!(
@@ -251,8 +254,8 @@ fn a_topic_that_loses_records_is_refused() {
     let refused = world.init();
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused).contains(wanted), "{}", text(&refused));
-    let (success, said) = world.serve("a").end();
-    assert!(!success && said.contains(wanted), "{said}");
+    let (status, said) = world.serve("a").end();
+    assert!(status.code() == Some(1) && said.contains(wanted), "{said}");
 }
 
 #[test]
@@ -272,8 +275,8 @@ fn a_node_may_lose_its_disk_at_any_moment() {
     let node = world.serve("b");
     let sum = node.sum();
     assert!(sum.ends_with("+50"), "{sum}");
-    let (success, said) = node.stop();
-    assert!(success, "{said}");
+    let (status, said) = node.stop();
+    assert!(status.success(), "{said}");
     assert!(said.contains("checkpoint saved"), "{said}");
     wipe(&world.dir("b"));
     // The checkpoint of the stop.
@@ -299,8 +302,8 @@ fn a_deposed_node_ends_and_names_its_successor() {
     if let Ok(stream) = TcpStream::connect(&old.address) {
         assert!(!send(stream, "TS.INCRBY sum 1 TIMESTAMP 2").starts_with(':'));
     }
-    let (success, said) = old.end();
-    assert!(!success);
+    let (status, said) = old.end();
+    assert_eq!(status.code(), Some(4));
     let wanted = format!("node 0 at {} owns this tablet since offset", new.address);
     assert!(said.contains(&wanted), "{said}");
     assert!(new.sum().ends_with("+1"));
@@ -341,8 +344,8 @@ fn a_node_that_starts_before_the_brokers_waits_for_them_and_can_be_stopped() {
     drop(unused);
     let mut node = world.serve("a");
     node.says("cannot use topic early-log yet");
-    let (success, said) = node.stop();
-    assert!(success, "{said}");
+    let (status, said) = node.stop();
+    assert!(status.success(), "{said}");
 }
 
 /// A stopped node with a checkpoint of one sample.
@@ -350,8 +353,11 @@ fn saved(world: &World) {
     assert!(world.init().status.success());
     let node = world.serve("a");
     assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 1"), ":1");
-    let (success, said) = node.stop();
-    assert!(success && said.contains("checkpoint saved"), "{said}");
+    let (status, said) = node.stop();
+    assert!(
+        status.success() && said.contains("checkpoint saved"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -379,8 +385,11 @@ fn wrong_bytes_in_the_store_are_named_and_never_served() {
         "{said}"
     );
     wipe(&world.dir("a"));
-    let (success, said) = world.serve("a").end();
-    assert!(!success && said.contains("MANIFEST"), "{said}");
+    let (status, said) = world.serve("a").end();
+    assert!(
+        status.code() == Some(1) && said.contains("MANIFEST"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -415,8 +424,8 @@ fn a_log_is_looked_into_beside_its_owner() {
     assert!(lines.contains("counts, n 0, sequence 1, data: "), "{lines}");
     // Neither took it away.
     assert!(node.sum().ends_with("+3"));
-    let (success, said) = node.stop();
-    assert!(success, "{said}");
+    let (status, said) = node.stop();
+    assert!(status.success(), "{said}");
     let lines = text(&world.cluster("inspect", &[]));
     assert!(lines.trim_end().ends_with("farewell"), "{lines}");
 }

@@ -15,7 +15,7 @@ use crate::messaging::{Mailbox, Mailboxes};
 use crate::net::{Acceptor, EventLoop, Listener, bind};
 use crate::observe::Observe;
 use crate::state::Settings;
-use crate::state::{Database, Job, Jobs, Lifetime, Shared, Stop};
+use crate::state::{Database, Failure, Job, Jobs, Lifetime, Shared, Stop};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary, shown_key};
 use latewood_tls::ServerTls;
@@ -35,7 +35,7 @@ use tokio::sync::watch;
 /// # Errors
 /// A sentence that says why the server could not start, or what its stop
 /// could not finish.
-pub(crate) fn run(settings: Settings) -> Result<(), String> {
+pub(crate) fn run(settings: Settings) -> Result<(), Failure> {
     descriptors::raise_limit();
     let (sender, receiver) = channel();
     let (jobs, queue) = channel();
@@ -169,13 +169,14 @@ fn load(
 
 /// Ends before the data is there: nothing was acknowledged, and opening may be
 /// cut short at any point, as a crash would.
-fn leave_early(why: Stop) -> Result<(), String> {
+fn leave_early(why: Stop) -> Result<(), Failure> {
     match why {
         Stop::Asked(by) => {
             tracing::info!(by, "stopped while loading");
             Ok(())
         }
-        Stop::NotOpened(reason) | Stop::Crashed(reason) => Err(reason),
+        Stop::NotOpened(reason) | Stop::Crashed(reason) => Err(reason.into()),
+        Stop::Deposed(reason) => Err(deposed(reason)),
     }
 }
 
@@ -406,23 +407,33 @@ fn wait(receiver: &Receiver<Stop>) -> Stop {
         .unwrap_or_else(|_| Stop::Crashed("all threads have ended".to_owned()))
 }
 
-fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Result<(), String> {
+fn deposed(reason: String) -> Failure {
+    Failure {
+        is_deposed: true,
+        ..reason.into()
+    }
+}
+
+fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Result<(), Failure> {
     let mut flushes = false;
-    let crashed = match why {
+    let failure = match why {
         Stop::Asked(by) => {
             tracing::info!(by, "stopping");
             flushes = by == "SHUTDOWN";
             None
         }
-        Stop::Crashed(what) | Stop::NotOpened(what) => Some(what),
+        Stop::Crashed(what) | Stop::NotOpened(what) => {
+            Some(format!("{what}; acknowledged writes are in the log").into())
+        }
+        Stop::Deposed(what) => Some(deposed(what)),
     };
     for handle in handles {
         if handle.join().is_err() {
-            return Err("a thread ended in a panic".to_owned());
+            return Err("a thread ended in a panic".into());
         }
     }
-    if let Some(what) = crashed {
-        return Err(format!("{what}; acknowledged writes are in the log"));
+    if let Some(failure) = failure {
+        return Err(failure);
     }
     let shared = Arc::into_inner(shared).ok_or("the database is still in use")?;
     if let Some(db) = shared.db.into_opened() {

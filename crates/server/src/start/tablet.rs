@@ -11,6 +11,7 @@ use latewood_cluster::checkpoint::{CheckpointError, Objects};
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::client::connect;
 use latewood_cluster::kafka::{Kafka, KafkaError, Partition, Topic};
+use latewood_cluster::owner;
 use latewood_cluster::remote::Bounds;
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::tablet::{Place, Tablet};
@@ -100,9 +101,13 @@ pub(super) fn open(
         bounds: Bounds::default(),
         retry: Retry::new(Arc::new(Cancel::default())),
     };
-    let on_end = Box::new(move |error: &latewood_cluster::owner::Error| {
+    let on_end = Box::new(move |error: &owner::Error| {
         if let Some(shared) = shared.upgrade() {
-            shared.lifetime.stop(Stop::Crashed(error.to_string()));
+            let reason = error.to_string();
+            shared.lifetime.stop(match error {
+                owner::Error::Deposed { .. } => Stop::Deposed(reason),
+                _ => Stop::Crashed(reason),
+            });
         }
     });
     let opened = (options, settings.defaults.clone());

@@ -16,6 +16,26 @@ pub(crate) enum Stop {
     Crashed(String),
     /// The database could not be opened, for this reason.
     NotOpened(String),
+    /// Another node owns the log now, as this says.
+    Deposed(String),
+}
+
+/// Why the process failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// A sentence.
+    pub(crate) reason: String,
+    /// Another node owns the log: whoever starts this one again deposes it.
+    pub(crate) is_deposed: bool,
+}
+
+impl<T: Into<String>> From<T> for Failure {
+    fn from(reason: T) -> Self {
+        Self {
+            reason: reason.into(),
+            is_deposed: false,
+        }
+    }
 }
 
 /// When the process began, and whether it ends.

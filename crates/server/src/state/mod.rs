@@ -19,7 +19,7 @@ pub(crate) use database::Database;
 pub(crate) use exec_lock::ExecShared;
 pub(crate) use figures::ListenerFigures;
 pub(crate) use jobs::{Job, Jobs, LastBackup};
-pub(crate) use lifetime::{Lifetime, Stop};
+pub(crate) use lifetime::{Failure, Lifetime, Stop};
 pub(crate) use runtime::Runtime;
 pub(crate) use settings::Promql;
 #[cfg(test)]
