@@ -14,12 +14,13 @@
 
 use crate::envelope::{Checkpoint, PAYLOAD_BYTES_MAX};
 use crate::kafka::Offset;
-use crate::owner::{Claimed, Error as OwnerError, History, Owner};
+use crate::owner::{Claimed, Error as OwnerError, History, Owner, Stop};
 use crate::retry::Cancel;
 use latewood_engine::{Error, ErrorKind, LogStats, Position, RemoteLog, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -180,6 +181,11 @@ impl TabletLog {
         state.ended.is_none()
     }
 
+    /// Bytes of the groups that wait for Kafka.
+    pub fn queued_bytes(&self) -> u64 {
+        self.state.lock().queued_bytes
+    }
+
     /// Bytes of the groups that no checkpoint holds.
     pub fn log_bytes(&self) -> u64 {
         self.state.lock().log_bytes
@@ -187,7 +193,9 @@ impl TabletLog {
 
     /// Owns the tablet until the log is closed or can no longer be written.
     fn run(&self, owner: Owner) {
-        let Err(ended) = self.serve(owner) else {
+        let served = catch_unwind(AssertUnwindSafe(|| self.serve(owner)));
+        let panicked = |_| Err(Stop::Refused("its thread panicked".to_owned()).into());
+        let Err(ended) = served.unwrap_or_else(panicked) else {
             return;
         };
         self.state.lock().ended = Some(ended.clone());
@@ -200,13 +208,15 @@ impl TabletLog {
     fn serve(&self, mut owner: Owner) -> std::result::Result<(), OwnerError> {
         loop {
             let mut state = self.state.lock();
-            if let Some(batch) = state.batches.pop_front() {
-                drop(state);
-                self.append_batch(&mut owner, &batch)?;
-            } else if let Some(complete) = state.complete.take() {
+            // First, as batches may never end. It names no group that waits: its files hold
+            // proven ones only.
+            if let Some(complete) = state.complete.take() {
                 let held = state.log_bytes;
                 drop(state);
                 self.append_checkpoint(&mut owner, &complete, held)?;
+            } else if let Some(batch) = state.batches.pop_front() {
+                drop(state);
+                self.append_batch(&mut owner, &batch)?;
             } else if state.is_closing {
                 drop(state);
                 return owner.farewell().map(drop);

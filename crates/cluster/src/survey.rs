@@ -100,6 +100,8 @@ pub fn survey(
             let needed = checkpoint.begin;
             Err(Error::Stopped(Stop::Missing { needed, begin }))
         }
+        // Logs are trimmed only behind a checkpoint.
+        None if begin > 0 => Err(Error::Stopped(Stop::Beginning { begin })),
         _ => Ok(found),
     }
 }

@@ -12,7 +12,7 @@
 use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress};
 use crate::envelope::Claimant;
 use crate::kafka::{Kafka, Partition};
-use crate::owner::{self, Owner};
+use crate::owner::{self, Claimed, Owner};
 use crate::remote::{Bounds, Complete, OnEnd, TabletLog};
 use crate::retry::{Cancel, Retry};
 use latewood_engine::io::Env;
@@ -79,6 +79,16 @@ pub enum Error {
     /// The object store or the files of the cache.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// The store has a checkpoint of another log, or of one that was deleted and made again.
+    #[error(
+        "the object store has a checkpoint that a record at offset {offset} names, and this log \
+         has no such record: its topic was deleted and created again, or the names of log and \
+         objects do not belong together"
+    )]
+    OtherLog {
+        /// Of the record.
+        offset: u64,
+    },
     /// The database.
     #[error(transparent)]
     Engine(#[from] latewood_engine::Error),
@@ -97,8 +107,8 @@ impl Tablet {
     /// as it takes. `on_end` is called once when it can no longer be written.
     ///
     /// # Errors
-    /// `Owner`; `Checkpoint` for damaged or missing objects and a directory with a log of its
-    /// own; `Engine`.
+    /// `OtherLog`, with nothing but the claim done; `Owner`; `Checkpoint` for damaged or missing
+    /// objects and a directory with a log of its own; `Engine`.
     pub fn open(
         place: Place,
         (options, defaults): (Options, Defaults),
@@ -115,6 +125,7 @@ impl Tablet {
             retry.clone(),
         )?;
         let epoch = claimed.owner.epoch();
+        require_own_log(&objects, &retry, &claimed)?;
         let newest = match &claimed.checkpoint {
             None => {
                 objects.clear(&place.dir)?;
@@ -122,17 +133,7 @@ impl Tablet {
             }
             Some(named) => {
                 let at = ListingRef::from(named);
-                let mut pauses = retry.pauses();
-                loop {
-                    match objects.load(&at, &place.dir, tell) {
-                        Ok(loaded) => break Some(loaded),
-                        Err(error) if error.is_temporary() => {
-                            tracing::warn!(%error, "cannot load the checkpoint yet");
-                            pauses.pause().map_err(owner::Error::from)?;
-                        }
-                        Err(error) => return Err(error.into()),
-                    }
-                }
+                Some(at_last(&retry, || objects.load(&at, &place.dir, tell))?)
             }
         };
         let log = TabletLog::start(claimed, place.bounds, Arc::clone(&cancel), on_end)?;
@@ -195,6 +196,36 @@ impl Tablet {
     /// Gives the tablet up without a word, as a killed process does.
     pub fn abandon(&self) {
         self.cancel.cancel();
+    }
+}
+
+/// Refuses a log that lacks the record of a checkpoint in the store: `LATEST` is written after
+/// its record counts, so no log that belongs to the store is shorter.
+fn require_own_log(objects: &Objects, retry: &Retry, claimed: &Claimed) -> Result<(), Error> {
+    let Some(latest) = at_last(retry, || objects.latest())? else {
+        return Ok(());
+    };
+    let offset = latest.offset;
+    match claimed.checkpoint.is_some() && claimed.owner.epoch() > offset {
+        true => Ok(()),
+        false => Err(Error::OtherLog { offset }),
+    }
+}
+
+/// Calls the store until it answers.
+fn at_last<T>(
+    retry: &Retry,
+    mut call: impl FnMut() -> Result<T, CheckpointError>,
+) -> Result<T, Error> {
+    let mut pauses = retry.pauses();
+    loop {
+        match call() {
+            Err(error) if error.is_temporary() => {
+                tracing::warn!(%error, "cannot read the checkpoint yet");
+                pauses.pause().map_err(owner::Error::from)?;
+            }
+            called => return Ok(called?),
+        }
     }
 }
 

@@ -398,3 +398,14 @@ fn a_survey_names_a_log_that_no_node_can_own() {
     assert_eq!(found, survey::Error::Stopped(stop.clone()));
     assert_eq!(world.stopped(2), stop);
 }
+
+#[test]
+fn a_survey_names_a_log_that_lost_its_beginning() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    add(&mut owner, b"a").unwrap();
+    owner.tick().unwrap();
+    world.kafka.trim(&world.partition, 2).unwrap();
+    let found = survey(&*world.kafka, &world.partition, &mut |_, _, _| {}).unwrap_err();
+    assert_eq!(found, survey::Error::Stopped(world.stopped(2)));
+}

@@ -2,7 +2,7 @@
 //! is there, and every increment counts once.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-use latewood_cluster::envelope::Claimant;
+use latewood_cluster::envelope::{Body, Claimant, Envelope};
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
 use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
 use latewood_cluster::owner::{Error, Owner};
@@ -10,7 +10,8 @@ use latewood_cluster::remote::{Bounds, Complete, TabletLog};
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{
-    Create, Db, Defaults, Durability, ErrorKind, Options, RangeQuery, RemoteLog, Result, Sink,
+    Create, Db, Defaults, Durability, ErrorKind, Options, Position, RangeQuery, RemoteLog, Result,
+    Sink,
 };
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -276,4 +277,44 @@ fn a_checkpoint_trims_the_log_and_bounds_it() {
         refused.contains("remote log") || refused.contains("log"),
         "{refused}"
     );
+}
+
+#[test]
+fn a_checkpoint_does_not_wait_for_writes_that_never_end() {
+    let kafka = kafka(1, Faults::default());
+    let node = Node::start(&kafka, 1, Bounds::default());
+    kafka.set_away(true);
+    // Each is a record of its own.
+    let group = vec![0; 600 << 10];
+    let first = node.db.position().0 + 1;
+    for at in first..first + 8 {
+        node.log.append(Position(at), &group).unwrap();
+    }
+    std::thread::scope(|scope| {
+        let complete = Complete {
+            manifest: "m".to_owned(),
+            sha256: [1; 32],
+            bytes: 1,
+            sequence: 1,
+        };
+        let saved = scope.spawn(|| node.log.checkpoint(complete));
+        std::thread::sleep(Duration::from_millis(50));
+        kafka.set_away(false);
+        saved.join().unwrap().unwrap();
+        node.log.sync_to(Position(first + 7)).unwrap();
+    });
+    let records = kafka.records(&partition());
+    let is_checkpoint = |value: &[u8]| {
+        let read = Envelope::decode(value);
+        matches!(
+            read,
+            Ok(Envelope::Record {
+                body: Body::Checkpoint(_),
+                ..
+            })
+        )
+    };
+    let at = records.iter().position(|(_, value)| is_checkpoint(value));
+    // Behind the claim and the record that was under way.
+    assert!(at.is_some_and(|at| at <= 2), "{at:?} of {}", records.len());
 }

@@ -179,7 +179,11 @@ fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
 fn a_store_that_is_away_delays_checkpoints_only() {
     let (mut world, disk) = (World::new(1, Faults::default()), SimDisk::new());
     let store = world.store.clone();
-    world.store = store.with(|_| Fault::Denied);
+    // It answers that it has no checkpoint, and then nothing.
+    world.store = store.with(|request| match request.number {
+        0 => Fault::None,
+        _ => Fault::Denied,
+    });
     let (tablet, db) = world.open(1, &disk).unwrap();
     for at in 0..50 {
         increment(&db, b"sum", at);
@@ -249,4 +253,27 @@ fn a_deposed_owner_saves_no_checkpoint() {
     other.flush().unwrap();
     new.checkpoint(&other).unwrap();
     assert_eq!(newest(&other, b"sum"), 2);
+}
+
+#[test]
+fn a_log_that_lacks_the_newest_checkpoint_is_refused_and_nothing_is_cleared() {
+    let before = World::new(1, Faults::default());
+    let disk = SimDisk::new();
+    let (tablet, db) = before.open(1, &disk).unwrap();
+    increment(&db, b"sum", 1);
+    db.flush().unwrap();
+    tablet.checkpoint(&db).unwrap();
+    tablet.abandon();
+    drop((tablet, db));
+    // The topic was deleted and made again.
+    let after = World {
+        store: before.store.clone(),
+        ..World::new(2, Faults::default())
+    };
+    for node in 2..4 {
+        let refused = after.open(node, &disk).map(drop).unwrap_err();
+        assert!(matches!(refused, Error::OtherLog { .. }), "{refused}");
+    }
+    let (_, db) = before.open(4, &disk).unwrap();
+    assert_eq!(newest(&db, b"sum"), 1);
 }

@@ -337,6 +337,28 @@ fn brokers_that_are_away_delay_replies_and_lose_nothing() {
 }
 
 #[test]
+fn a_stop_does_not_wait_for_brokers_for_ever() {
+    let _alone = BROKERS.write().unwrap_or_else(PoisonError::into_inner);
+    let world = World::alone("stop");
+    assert!(world.init().status.success());
+    let node = world.serve("a");
+    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 1"), ":1");
+    all_brokers("pause");
+    let stream = TcpStream::connect(&node.address).unwrap();
+    let waiting = std::thread::spawn(|| send(stream, "TS.INCRBY sum 1 TIMESTAMP 2"));
+    std::thread::sleep(Duration::from_secs(1));
+    let (status, said) = node.stop();
+    all_brokers("resume");
+    assert_eq!(status.code(), Some(1));
+    assert!(said.contains("is not known to be in Kafka"), "{said}");
+    assert!(!waiting.join().unwrap().starts_with(':'));
+    let node = world.serve("b");
+    let sum = node.sum();
+    assert!(sum.ends_with("+1") || sum.ends_with("+2"), "{sum}");
+    node.kill();
+}
+
+#[test]
 fn a_node_that_starts_before_the_brokers_waits_for_them_and_can_be_stopped() {
     let mut world = World::new("early");
     let unused = TcpListener::bind("127.0.0.1:0").unwrap();

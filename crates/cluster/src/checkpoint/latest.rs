@@ -5,7 +5,7 @@
 
 use super::error::Result;
 use super::listing::ListingRef;
-use super::names::LATEST;
+use super::names::{LATEST, PROBE};
 use super::objects::Objects;
 use latewood_offsite::{Error, run};
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,16 @@ impl Objects {
         bytes.push(b'\n');
         self.place.require_writable()?;
         run(async { Ok(self.place.put(LATEST, bytes).await?) })
+    }
+
+    /// Writes an object of no use, to find a store that cannot be written before anything
+    /// depends on it.
+    ///
+    /// # Errors
+    /// `Store`
+    pub fn probe(&self) -> Result<()> {
+        self.place.require_writable()?;
+        run(async { Ok(self.place.put(PROBE, b"latewood\n".to_vec()).await?) })
     }
 
     /// The hint, if there is one.

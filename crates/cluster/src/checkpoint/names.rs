@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! LATEST                                                     a hint
+//! PROBE                                                      nothing of use
 //! EPOCH/CHECKPOINT-NUMBER.DIGEST                             a listing
 //! EPOCH/MANIFEST-NUMBER.DIGEST                               also FORMAT, METADATA
 //! EPOCH/blocks/block-0000000000000001.blk.DIGEST             also series/
@@ -12,6 +13,8 @@ use latewood_offsite::Content;
 
 /// The object that is replaced.
 pub(super) const LATEST: &str = "LATEST";
+/// Written at each start, to find out whether the store can be written.
+pub(super) const PROBE: &str = "PROBE";
 /// What listings are called.
 const LISTING: &str = "CHECKPOINT";
 /// Digits of an epoch, a number and a digest.

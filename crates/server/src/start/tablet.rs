@@ -19,8 +19,9 @@ use latewood_cluster::topic::{self, Replication, require_safe};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Options};
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,6 +36,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 const TURN: Duration = Duration::from_millis(100);
 /// How long a stop waits for Kafka.
 const STOP_WAIT: Duration = Duration::from_secs(30);
+/// How long the end of a stop may take, with its last checkpoint.
+const SAVE_WAIT: Duration = Duration::from_secs(90);
+/// How often a topic is looked for that is not there.
+const MISSING_MAX: u32 = 6;
 /// How soon what failed is tried again.
 const RETRY_EVERY: Duration = Duration::from_secs(5);
 
@@ -76,13 +81,10 @@ pub(super) fn open(
     let store = latewood_offsite::Place::parse(objects).map_err(|error| error.to_string())?;
     let objects = Objects::new(env.clone(), &store, &address.name, 0);
     let objects = objects.map_err(|error| error.to_string())?;
-    // A store that cannot be used is noticed before anything is written to it.
-    let latest = patiently(
-        "cannot use the object store",
-        || objects.latest(),
-        CheckpointError::is_temporary,
-    )?;
-    tracing::info!(topic = name, checkpoint = ?latest.map(|latest| latest.offset), "claiming the log");
+    // A store that cannot be written is noticed before anything depends on it.
+    let what = "cannot write to the object store";
+    patiently(what, || objects.probe(), CheckpointError::is_temporary)?;
+    tracing::info!(topic = name, "claiming the log");
     let place = Place {
         kafka: Arc::clone(&kafka),
         partition: Partition {
@@ -165,15 +167,29 @@ fn nonce(env: &Env) -> [u8; 16] {
 }
 
 impl Keeper {
-    /// Keeps the database until the server stops; then saves it.
+    /// Keeps the database until the server stops; then saves it. A panic stops the server.
     pub(super) fn run(&self, shared: &Shared) {
+        let ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| self.end_waiting(shared, &ended));
+            let kept = catch_unwind(AssertUnwindSafe(|| self.keep(shared)));
+            ended.store(true, Ordering::Release);
+            if kept.is_err() {
+                let what = "the thread that saves checkpoints panicked";
+                shared.lifetime.stop(Stop::Crashed(what.to_owned()));
+            }
+        });
+    }
+
+    fn keep(&self, shared: &Shared) {
         let (mut saved, mut looked, mut failed) = (Instant::now(), Instant::now(), None);
         let mut position = shared.db.position();
-        while !shared.lifetime.stopping.load(Ordering::Acquire) {
+        let mut missing = 0;
+        while !is_stopping(shared) {
             thread::sleep(TURN);
             if looked.elapsed() >= LOOK_EVERY {
                 looked = Instant::now();
-                if let Err(reason) = self.check_topic() {
+                if let Err(reason) = self.check_topic(&mut missing) {
                     shared.lifetime.stop(Stop::Crashed(reason));
                     return;
                 }
@@ -190,13 +206,36 @@ impl Keeper {
                 }
             }
         }
-        if !self.tablet.log().drain(STOP_WAIT) {
-            // Whoever waits for Kafka hears that it is in vain.
-            self.tablet.abandon();
-            return;
+        // Makes the next start quick; the log has it all. What a thread left that panicked is
+        // not saved: the log mends it.
+        let is_trusted = !shared.lifetime.failed.load(Ordering::Acquire);
+        if is_trusted && failed.is_none() && self.tablet.log().drain(STOP_WAIT) {
+            let _ = self.save(shared);
         }
-        // Makes the next start quick; the log has it all.
-        let _ = self.save(shared);
+    }
+
+    /// Gives the log up where a stop would wait for Kafka or the store for too long: whoever
+    /// waits for them hears that it is in vain.
+    fn end_waiting(&self, shared: &Shared, ended: &AtomicBool) {
+        while !is_stopping(shared) && !ended.load(Ordering::Acquire) {
+            thread::sleep(TURN);
+        }
+        let begun = Instant::now();
+        if !self.tablet.log().drain(STOP_WAIT) {
+            let bytes = self.tablet.log().queued_bytes();
+            tracing::error!(
+                bytes,
+                "part of the log is not known to be in Kafka, and is given up"
+            );
+            self.tablet.abandon();
+        }
+        while !ended.load(Ordering::Acquire) {
+            if begun.elapsed() >= SAVE_WAIT {
+                tracing::error!("the last checkpoint takes too long, and is given up");
+                return self.tablet.abandon();
+            }
+            thread::sleep(TURN);
+        }
     }
 
     fn save(&self, shared: &Shared) -> Result<(), ()> {
@@ -219,20 +258,32 @@ impl Keeper {
         }
     }
 
-    /// Whether the topic still is what it was.
-    fn check_topic(&self) -> Result<(), String> {
-        let Ok(now) = self.kafka.describe(&self.name) else {
-            // Brokers that are away say nothing about it.
-            return Ok(());
+    /// Whether the topic still is what it was. `missing`: how often it was not there.
+    fn check_topic(&self, missing: &mut u32) -> Result<(), String> {
+        let name = &self.name;
+        let now = match self.kafka.describe(name) {
+            Ok(now) => now,
+            Err(error) => {
+                tracing::warn!(%error, "cannot look at topic {name}");
+                let is_missing = matches!(error, KafkaError::NoSuchTopic(_));
+                *missing = if is_missing { *missing + 1 } else { 0 };
+                // A broker that starts may not know its topics yet; one that is away says
+                // nothing about them.
+                return match *missing >= MISSING_MAX {
+                    true => Err(format!("topic {name} was deleted")),
+                    false => Ok(()),
+                };
+            }
         };
+        *missing = 0;
         let changes = topic::changed(&self.topic, &now, self.replication);
         match changes.is_empty() {
             true => Ok(()),
-            false => Err(format!(
-                "topic {} was changed: {}",
-                self.name,
-                changes.join("; ")
-            )),
+            false => Err(format!("topic {name} was changed: {}", changes.join("; "))),
         }
     }
+}
+
+fn is_stopping(shared: &Shared) -> bool {
+    shared.lifetime.stopping.load(Ordering::Acquire)
 }

@@ -3,7 +3,7 @@
 //! Any thread may ask for the end; the main thread carries it out. Tested by
 //! `tests/resp/admin.rs` and `tests/kill.rs`.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
@@ -45,6 +45,8 @@ pub(crate) struct Lifetime {
     pub(crate) started: Instant,
     /// Set once: loops finish their round and return.
     pub(crate) stopping: AtomicBool,
+    /// Set before, unless it was asked to: what is in memory cannot be trusted.
+    pub(crate) failed: AtomicBool,
     stop: Sender<Stop>,
 }
 
@@ -54,12 +56,16 @@ impl Lifetime {
         Self {
             started: Instant::now(),
             stopping: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
             stop,
         }
     }
 
     /// Asks the main thread to stop the server.
     pub(crate) fn stop(&self, why: Stop) {
+        if !matches!(why, Stop::Asked(_)) {
+            self.failed.store(true, Ordering::Release);
+        }
         // The receiver is gone only when the server is stopping already.
         let _ = self.stop.send(why);
     }

@@ -42,7 +42,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     pub(super) log: Log,
     /// The object store, as `serve` has it
-    #[arg(long, value_name = "URL")]
+    #[arg(long, env = "LATEWOOD_OBJECTS", value_name = "URL")]
     pub(super) objects: String,
 }
 
@@ -57,39 +57,51 @@ pub(crate) struct Inspect {
 #[derive(Args, Debug)]
 pub(super) struct Log {
     /// kafka://HOST:PORT,HOST:PORT/NAME
-    #[arg(long, value_name = "URL")]
+    #[arg(long, env = "LATEWOOD_LOG", value_name = "URL")]
     log: String,
     /// Make or accept a topic with one replica: acknowledged writes may be lost with a broker
-    #[arg(long)]
-    kafka_any_replication: bool,
+    #[arg(long, env = "LATEWOOD_KAFKA_ANY_REPLICATION", value_name = "on|off", default_value = "off", value_parser = switch)]
+    kafka_any_replication: Switch,
     /// Encrypt connections
-    #[arg(long)]
-    kafka_tls: bool,
+    #[arg(long, env = "LATEWOOD_KAFKA_TLS", value_name = "on|off", default_value = "off", value_parser = switch)]
+    kafka_tls: Switch,
     /// Authorities in PEM that the certificates of the brokers may be of
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, env = "LATEWOOD_KAFKA_CA_CERT_FILE", value_name = "FILE")]
     kafka_ca_cert_file: Option<PathBuf>,
     /// Certificate in PEM to show to brokers
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, env = "LATEWOOD_KAFKA_CERT_FILE", value_name = "FILE")]
     kafka_cert_file: Option<PathBuf>,
     /// Private key of that certificate
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, env = "LATEWOOD_KAFKA_KEY_FILE", value_name = "FILE")]
     kafka_key_file: Option<PathBuf>,
     /// User; its password is in a file or in LATEWOOD_KAFKA_PASSWORD
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, env = "LATEWOOD_KAFKA_USER", value_name = "NAME")]
     kafka_user: Option<String>,
     /// File with the password of that user
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, env = "LATEWOOD_KAFKA_PASSWORD_FILE", value_name = "FILE")]
     kafka_password_file: Option<PathBuf>,
     /// PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; the last without it
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, env = "LATEWOOD_KAFKA_SASL_MECHANISM", value_name = "NAME")]
     kafka_sasl_mechanism: Option<String>,
+}
+
+/// A setting that is `on` or `off`.
+#[derive(Clone, Copy, Debug)]
+struct Switch(bool);
+
+fn switch(text: &str) -> Result<Switch, String> {
+    match text {
+        "on" => Ok(Switch(true)),
+        "off" => Ok(Switch(false)),
+        _ => Err("must be on or off".to_owned()),
+    }
 }
 
 impl Log {
     /// The name of the cluster, a client, and the topic's name.
     pub(super) fn connect(&self) -> Result<(String, Client, String), String> {
         let given = Given {
-            tls: self.kafka_tls,
+            tls: self.kafka_tls.0,
             cacert: self.kafka_ca_cert_file.clone(),
             cert: self.kafka_cert_file.clone(),
             key: self.kafka_key_file.clone(),
@@ -105,7 +117,7 @@ impl Log {
 
     /// What the topic must be.
     pub(super) fn replication(&self) -> Replication {
-        match self.kafka_any_replication {
+        match self.kafka_any_replication.0 {
             true => Replication::Any,
             false => Replication::Durable,
         }

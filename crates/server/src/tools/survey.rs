@@ -56,42 +56,67 @@ pub(super) fn check(options: &Check) -> Result<ExitCode, String> {
     })
 }
 
-/// What is damaged.
+/// What is damaged. A checkpoint that was replaced meanwhile may have lost its objects: the one
+/// after it is verified then.
 fn check_tablet(kafka: &Client, log: &Partition, objects: &Objects) -> Result<Vec<String>, String> {
-    let mut damage = Vec::new();
-    let found = survey(kafka, log, &mut |offset, bytes, verdict| {
-        if *verdict == Verdict::Malformed && damage.len() < NAMED_MAX {
-            damage.push(format!(
-                "the record at offset {offset}, of {bytes} bytes, is malformed and does not count"
-            ));
+    let mut before = None;
+    loop {
+        let mut damage = Vec::new();
+        let found = survey(kafka, log, &mut |offset, bytes, verdict| {
+            if *verdict == Verdict::Malformed && damage.len() < NAMED_MAX {
+                damage.push(format!(
+                    "the record at offset {offset}, of {bytes} bytes, is malformed and does not count"
+                ));
+            }
+        });
+        let found = match found {
+            Err(Error::Stopped(stop)) => return Ok(vec![stop.to_string()]),
+            found => found.map_err(|error| error.to_string())?,
+        };
+        let (line, findings) = verify(&found, objects)?;
+        let newest = found.checkpoint.as_ref().map(|(offset, _)| *offset);
+        if findings.is_empty() || before == Some(newest) {
+            say(&log_line(log, &found));
+            say(&owner_line(&found));
+            say(&line);
+            damage.extend(findings);
+            return Ok(damage);
         }
-    });
-    let found = match found {
-        Err(Error::Stopped(stop)) => return Ok(vec![stop.to_string()]),
-        found => found.map_err(|error| error.to_string())?,
-    };
-    say(&log_line(log, &found));
-    say(&owner_line(&found));
+        before = Some(newest);
+    }
+}
+
+/// A line about the newest checkpoint, and what is damaged of it.
+fn verify(found: &Survey, objects: &Objects) -> Result<(String, Vec<String>), String> {
+    let latest = objects.latest().map_err(|error| error.to_string())?;
+    let newest = found.checkpoint.as_ref().map(|(offset, _)| *offset);
+    let mut damage = Vec::new();
+    if let Some(latest) = latest.filter(|latest| newest < Some(latest.offset)) {
+        damage.push(format!(
+            "the log has not the record at offset {} that names the checkpoint in the object store",
+            latest.offset
+        ));
+    }
     let Some((offset, named)) = &found.checkpoint else {
-        say("no checkpoint");
-        return Ok(damage);
+        return Ok(("no checkpoint".to_owned(), damage));
     };
     match objects.verify(&ListingRef::from(named)) {
         Ok((checkpoint, findings)) => {
+            damage.extend(findings);
             let listing = &checkpoint.listing;
             let (files, bytes) = (listing.files.len(), listing.bytes());
-            say(&format!(
+            let line = format!(
                 "checkpoint {} at offset {offset}: {files} objects with {bytes} bytes; the log is needed from offset {} on",
                 listing.number, named.begin
-            ));
-            damage.extend(findings);
+            );
+            Ok((line, damage))
         }
         Err(error @ CheckpointError::Store(latewood_offsite::Error::Damaged { .. })) => {
             damage.push(error.to_string());
+            Ok((format!("checkpoint at offset {offset}"), damage))
         }
-        Err(error) => return Err(error.to_string()),
+        Err(error) => Err(error.to_string()),
     }
-    Ok(damage)
 }
 
 fn log_line(log: &Partition, found: &Survey) -> String {
