@@ -7,7 +7,7 @@ use crate::acl::Users;
 use crate::command::{CATALOGUE, all_commands};
 use crate::messaging::Mailboxes;
 use crate::observe::Observe;
-use crate::options::testing::shared_for;
+use crate::options::testing::{open_on, shared_for};
 use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
@@ -39,7 +39,7 @@ impl Http {
             shared: shared_for(
                 Users::new(&CATALOGUE),
                 Observe::new(all_commands()),
-                &SimDisk::new(),
+                open_on(&SimDisk::new(), false),
                 Mailboxes::default(),
             ),
             work: Arc::new(Work::new(&crate::state::Promql::default())),
