@@ -1,7 +1,7 @@
 //! `BACKUP.json`: no list names a file outside the database, and what is read is written back.
 #![no_main]
 
-use latewood_offsite::{Entry, Listing};
+use latewood_offsite::{Content, Entry, Listing};
 use libfuzzer_sys::fuzz_target;
 use std::path::{Component, Path};
 
@@ -31,8 +31,10 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let entry = |path: &str| Entry {
         path: path.to_owned(),
-        bytes: path.len() as u64,
-        sha256: "00".repeat(32),
+        content: Content {
+            bytes: path.len() as u64,
+            sha256: "00".repeat(32),
+        },
     };
     let written = Listing::new(text.split('\n').map(entry).collect(), 5);
     if let Some(read) = check(&written.encode()) {
