@@ -11,6 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
@@ -310,16 +311,22 @@ fn a_deposed_node_ends_and_names_its_successor() {
     new.kill();
 }
 
-#[test]
-fn brokers_that_are_away_delay_replies_and_lose_nothing() {
-    let _alone = BROKERS.write().unwrap_or_else(PoisonError::into_inner);
-    let world = World::alone("away");
+/// A node with one increment whose brokers hang, and a client that waits for another.
+fn interrupted(world: &World) -> (Node, JoinHandle<String>) {
     assert!(world.init().status.success());
     let node = world.serve("a");
     assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 1"), ":1");
     all_brokers("pause");
     let stream = TcpStream::connect(&node.address).unwrap();
     let waiting = std::thread::spawn(|| send(stream, "TS.INCRBY sum 1 TIMESTAMP 2"));
+    (node, waiting)
+}
+
+#[test]
+fn brokers_that_are_away_delay_replies_and_lose_nothing() {
+    let _alone = BROKERS.write().unwrap_or_else(PoisonError::into_inner);
+    let world = World::alone("away");
+    let (node, waiting) = interrupted(&world);
     std::thread::sleep(Duration::from_secs(3));
     let is_answered = waiting.is_finished();
     // Who only reads does not wait.
@@ -340,12 +347,7 @@ fn brokers_that_are_away_delay_replies_and_lose_nothing() {
 fn a_stop_does_not_wait_for_brokers_for_ever() {
     let _alone = BROKERS.write().unwrap_or_else(PoisonError::into_inner);
     let world = World::alone("stop");
-    assert!(world.init().status.success());
-    let node = world.serve("a");
-    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 1"), ":1");
-    all_brokers("pause");
-    let stream = TcpStream::connect(&node.address).unwrap();
-    let waiting = std::thread::spawn(|| send(stream, "TS.INCRBY sum 1 TIMESTAMP 2"));
+    let (node, waiting) = interrupted(&world);
     std::thread::sleep(Duration::from_secs(1));
     let (status, said) = node.stop();
     all_brokers("resume");

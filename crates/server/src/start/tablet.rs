@@ -217,7 +217,7 @@ impl Keeper {
     /// Gives the log up where a stop would wait for Kafka or the store for too long: whoever
     /// waits for them hears that it is in vain.
     fn end_waiting(&self, shared: &Shared, ended: &AtomicBool) {
-        while !is_stopping(shared) && !ended.load(Ordering::Acquire) {
+        while !is_stopping(shared) {
             thread::sleep(TURN);
         }
         let begun = Instant::now();

@@ -1,8 +1,8 @@
-//! `latewood check|inspect|stats|merge|backup|restore`: what is done to data beside
+//! `latewood check|inspect|stats|merge|backup|restore|cluster`: what is done to data beside
 //! serving it.
 //!
 //! The work is the engine's (`latewood_engine::tools`); here are the words
-//! around it and the exit status. Results go to standard output, errors to
+//! around it and the exit status; that of `cluster` is `latewood_cluster`'s. Results go to standard output, errors to
 //! standard error. Tested by `tests/tools.rs` on the
 //! built binary.
 
