@@ -12,4 +12,5 @@ pub mod retry;
 pub mod scan;
 pub mod survey;
 pub mod tablet;
+mod tiered;
 pub mod topic;

@@ -15,6 +15,7 @@ use crate::kafka::{Kafka, Partition};
 use crate::owner::{self, Claimed, Owner};
 use crate::remote::{Bounds, Complete, OnEnd, TabletLog};
 use crate::retry::{Cancel, Retry};
+use crate::tiered::TieredDisk;
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, Options};
 use latewood_offsite::Content;
@@ -48,6 +49,8 @@ pub struct Place {
     pub bounds: Bounds,
     /// How calls are repeated, and what ends them.
     pub retry: Retry,
+    /// How long a read waits for a block that must be fetched.
+    pub read_wait: Duration,
 }
 
 /// A tablet that this process owns.
@@ -58,6 +61,7 @@ pub struct Tablet {
     epoch: u64,
     log: Arc<TabletLog>,
     cancel: Arc<Cancel>,
+    disk: TieredDisk,
     saved: Mutex<Saved>,
 }
 
@@ -103,7 +107,8 @@ impl Error {
 
 impl Tablet {
     /// Claims the tablet and opens it as a database with `options`. Tells `tell` how far its
-    /// files are. Calls that an object store or Kafka cannot answer now are repeated for as long
+    /// files are. Blocks that are not in the directory are fetched when they are read, and by
+    /// [`Tablet::fetch_all`]. Calls that an object store or Kafka cannot answer now are repeated for as long
     /// as it takes. `on_end` is called once when it can no longer be written.
     ///
     /// # Errors
@@ -126,31 +131,44 @@ impl Tablet {
         )?;
         let epoch = claimed.owner.epoch();
         require_own_log(&objects, &retry, &claimed)?;
-        let newest = match &claimed.checkpoint {
+        let (newest, away) = match &claimed.checkpoint {
             None => {
                 objects.clear(&place.dir)?;
-                None
+                (None, Vec::new())
             }
             Some(named) => {
                 let at = ListingRef::from(named);
-                Some(at_last(&retry, || objects.load(&at, &place.dir, tell))?)
+                let load = || objects.load_without_blocks(&at, &place.dir, tell);
+                let (newest, away) = at_last(&retry, load)?;
+                (Some(newest), away)
             }
         };
         let log = TabletLog::start(claimed, place.bounds, Arc::clone(&cancel), on_end)?;
-        let db = Db::open_remote(&place.env, &place.dir, options, defaults, log.clone())
-            .inspect_err(|_| cancel.cancel())?;
+        let disk = TieredDisk::new(&place.env, &objects, retry, &place.dir, away);
+        let env = Env {
+            disk: Arc::new(disk.clone()),
+            ..place.env
+        };
+        let db = Db::open_remote(&env, &place.dir, options, defaults, log.clone()).inspect_err(
+            |_| {
+                cancel.cancel();
+                disk.stop();
+            },
+        )?;
+        disk.limit_waits(place.read_wait);
         let tablet = Self {
-            objects,
+            objects: objects.with_env(env.clone()),
             gathered: place.dir.join(GATHERED),
             epoch,
             log,
             cancel,
+            disk,
             saved: Mutex::new(Saved {
                 newest,
                 before: None,
-                swept_ns: place.env.clock.monotonic_ns(),
+                swept_ns: env.clock.monotonic_ns(),
             }),
-            env: place.env,
+            env,
         };
         Ok((tablet, db))
     }
@@ -188,6 +206,17 @@ impl Tablet {
         Ok(())
     }
 
+    /// Has all blocks of `db`, which is that of this tablet, fetched in the background, those with
+    /// the newest samples first.
+    pub fn fetch_all(&self, db: &Db) {
+        self.disk.fetch_all(&db.blocks());
+    }
+
+    /// Bytes of blocks that are not on this machine.
+    pub fn away_bytes(&self) -> u64 {
+        self.disk.away_bytes()
+    }
+
     /// The log.
     pub fn log(&self) -> &TabletLog {
         &self.log
@@ -196,6 +225,18 @@ impl Tablet {
     /// Gives the tablet up without a word, as a killed process does.
     pub fn abandon(&self) {
         self.cancel.cancel();
+        self.stop_fetching();
+    }
+
+    /// Fetches no blocks any more; whoever waits for one gets an error.
+    pub fn stop_fetching(&self) {
+        self.disk.stop();
+    }
+}
+
+impl Drop for Tablet {
+    fn drop(&mut self) {
+        self.stop_fetching();
     }
 }
 

@@ -29,6 +29,7 @@ mod nowhere;
 pub mod process;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
+pub mod waiting;
 
 use std::fmt::Debug;
 use std::io;
@@ -150,7 +151,8 @@ pub trait File: Send + Sync + Debug {
     /// Fills `buffer` from `offset` on.
     ///
     /// # Errors
-    /// `UnexpectedEof` where the file ends before the buffer is full.
+    /// `UnexpectedEof` where the file ends before the buffer is full; `WouldBlock` where it must
+    /// be fetched first.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Writes all of `bytes` at `offset`, growing the file where needed.
@@ -185,6 +187,27 @@ pub trait File: Send + Sync + Debug {
     /// `InvalidInput` after a write or for a length beyond the end, and what
     /// the operating system refuses.
     fn truncate(&self, len_bytes: u64) -> io::Result<()>;
+
+    /// Whether it is one of a disk that is a cache: its bytes may not be on this machine now, or
+    /// later. Its length is known.
+    fn may_be_away(&self) -> bool {
+        false
+    }
+
+    /// Whether its bytes are on this machine.
+    fn is_here(&self) -> bool {
+        true
+    }
+
+    /// Fetches the bytes of a file that is not on this machine; waits for them, or only asks for
+    /// them. Does nothing with other files.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it only asked; why they cannot be had.
+    fn fetch(&self, waits: bool) -> io::Result<()> {
+        let _ = waits;
+        Ok(())
+    }
 }
 
 /// A lock on a directory; dropping it lets go.

@@ -5,7 +5,6 @@
 use crate::base::error::Result;
 use crate::observe::observer::Work;
 use crate::rules::Rules;
-use crate::series::rules::Take;
 use crate::series::shard::ShardState;
 use latewood_model::SeriesId;
 use std::sync::Arc;
@@ -29,7 +28,7 @@ impl Rules {
         }
         drop(state);
         // What closed before a source goes is in its destinations.
-        let _ = self.recompute(id, Take::All);
+        self.recompute_for_removal(id)?;
         let Some((mut state, again)) = self.core.lock_slot(key) else {
             return Ok(());
         };
@@ -78,12 +77,13 @@ impl Rules {
         let Some(now_ms) = self.core.overdue_ms(&state) else {
             return Ok(false);
         };
-        let places: Vec<usize> = state.expiries.due(now_ms).take(SWEEP_MAX).collect();
+        let mut places: Vec<usize> = state.expiries.due(now_ms).take(SWEEP_MAX).collect();
         drop(state);
-        for place in &places {
-            // What closed before a source goes is in its destinations.
-            let _ = self.recompute(self.core.shards.id_of(number, *place), Take::All);
-        }
+        // What closed before a source goes is in its destinations.
+        places.retain(|place| {
+            let id = self.core.shards.id_of(number, *place);
+            self.recompute_for_removal(id).is_ok()
+        });
         let mut state = self.core.shards[number].lock();
         let mut gone = Vec::with_capacity(places.len());
         for place in &places {

@@ -1,6 +1,7 @@
 //! Series as wholes: creating, altering and removing them, and deleting samples.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::io::waiting::fetching;
 use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::defaults::check_options;
 use crate::log::Position;
@@ -73,6 +74,15 @@ impl Writer {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<(u64, Position)> {
+        fetching(|| self.try_delete_range(key, from, to))
+    }
+
+    fn try_delete_range(
+        &self,
+        key: &[u8],
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<(u64, Position)> {
         self.core.check_writable()?;
         self.rules.recompute_key(key)?;
         let (mut guard, id) = self.core.lock_series(key)?;
@@ -110,7 +120,7 @@ impl Writer {
         for &key in keys {
             // Closed buckets reach the destinations before the source is removed.
             // Unreadable samples do not keep a series from being removed.
-            let _ = self.rules.recompute_key(key);
+            self.rules.recompute_key_for_removal(key)?;
             let Ok((mut state, id)) = core.lock_series(key) else {
                 continue;
             };

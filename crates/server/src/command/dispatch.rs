@@ -106,12 +106,28 @@ fn run(call: &mut Call<'_>, spec: &'static Spec, name: &str, apply: Apply) -> Re
     }
     let outcome = perform(call, spec, name, Duration::ZERO, |call| {
         transaction::in_time(call, spec)?;
-        apply(call)?;
+        apply_or_leave(call, spec, apply)?;
         transaction::fit(call, spec)
     });
     // What the command changed of its own user holds from the next one on.
     call.session.renew_permit(call.shared);
     outcome
+}
+
+/// Runs a command. One that only reads, and meets a block that is not on this machine, is run once
+/// more on a reader thread, which waits for the block.
+fn apply_or_leave(call: &mut Call<'_>, spec: &Spec, apply: Apply) -> Outcome {
+    let begun = call.out.len();
+    let fault = match apply(call) {
+        Err(fault) if fault.is_away() => fault,
+        done => return done,
+    };
+    let only_reads = spec.flags.contains(&"readonly") && !spec.flags.contains(&"blocking");
+    if !only_reads || call.session.stream.is_some() || !call.leaves(work::UNKNOWN) {
+        return Err(fault);
+    }
+    call.out.truncate(begun);
+    call.finish(work::UNKNOWN, apply)
 }
 
 /// Does the work of a command that has taken so long `before`, or a part of it and

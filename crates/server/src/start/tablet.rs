@@ -38,6 +38,8 @@ const TURN: Duration = Duration::from_millis(100);
 const STOP_WAIT: Duration = Duration::from_secs(30);
 /// How long the end of a stop may take, with its last checkpoint.
 const SAVE_WAIT: Duration = Duration::from_secs(90);
+/// How long a read waits for a block that must be fetched from the object store.
+const READ_WAIT: Duration = Duration::from_secs(30);
 /// How often a topic is looked for that is not there.
 const MISSING_MAX: u32 = 6;
 /// How soon what failed is tried again.
@@ -102,6 +104,7 @@ pub(super) fn open(
         dir: settings.dir.clone(),
         bounds: Bounds::default(),
         retry: Retry::new(Arc::new(Cancel::default())),
+        read_wait: READ_WAIT,
     };
     let on_end = Box::new(move |error: &owner::Error| {
         if let Some(shared) = shared.upgrade() {
@@ -115,6 +118,7 @@ pub(super) fn open(
     let opened = (options, settings.defaults.clone());
     let (tablet, db) = Tablet::open(place, opened, &mut |_| {}, on_end)
         .map_err(|error| describe(&settings.dir, &error.to_string()))?;
+    tablet.fetch_all(&db);
     let keeper = Keeper {
         tablet,
         kafka,
@@ -220,6 +224,7 @@ impl Keeper {
         while !is_stopping(shared) {
             thread::sleep(TURN);
         }
+        self.tablet.stop_fetching();
         let begun = Instant::now();
         if !self.tablet.log().drain(STOP_WAIT) {
             let bytes = self.tablet.log().queued_bytes();
