@@ -185,12 +185,12 @@ fn a_store_that_is_away_delays_a_read_and_stops_no_write() {
         "{text}"
     );
     add(&db, b"a", BLOCKS * SAMPLES, 1.0, DuplicatePolicy::Block).unwrap();
-    add(&db, b"b", 5, 1.0, DuplicatePolicy::Block).unwrap();
+    add(&db, b"b", 5_000, 1.0, DuplicatePolicy::Block).unwrap();
     // Deep late, and nobody needs to know what is there.
     add(&db, b"a", 15, 7.0, DuplicatePolicy::Last).unwrap();
-    increment(&db, b"b", 6);
+    increment(&db, b"b", 6_000);
     db.flush().unwrap();
-    assert_eq!(rows(&db, b"b", &query(0, 10)).unwrap().len(), 2);
+    assert_eq!(rows(&db, b"b", &query(5_000, 6_000)).unwrap().len(), 2);
     assert!(db.stats().halted.is_none());
     // It was asked for, and comes as soon as the store is back.
     wrong.store(0, Ordering::Relaxed);
