@@ -237,10 +237,8 @@ impl Writer {
             return Err(Refusal::OlderThanFloor);
         }
         let newest = series.newest_or_min();
-        let fate = match series.append(sample, policy, &mut state.sealer) {
-            Ok(fate) => fate,
-            Err(error) => return Err(Refusal::unread(&error)),
-        };
+        let fate = series.append(sample, policy, &mut state.sealer);
+        let fate = fate.map_err(|error| Refusal::unread(&error))?;
         laps.end_around(fate.stage(), &mut state.sealer.inner);
         let linked = series.links().is_some();
         match fate {

@@ -3,7 +3,8 @@
 //!
 //! A command that fails leaves no part of a reply behind: what it had written
 //! is taken back and the error stands in its place. A command that only reads may leave
-//! the rest of its work to a reader thread ([`Call::finish`]).
+//! the rest of its work to a reader thread ([`Call::finish`]), and all of it if it meets a block
+//! that is not on this machine.
 
 use super::admit::admit;
 use super::args::Args;
