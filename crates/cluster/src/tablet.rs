@@ -207,7 +207,7 @@ impl Tablet {
     }
 
     /// Has all blocks of `db`, which is that of this tablet, fetched in the background, those with
-    /// the newest samples first.
+    /// the newest samples first. Blocks that cannot be had are passed over until the next call.
     pub fn fetch_all(&self, db: &Db) {
         self.disk.fetch_all(&db.blocks());
     }

@@ -417,6 +417,62 @@ fn wrong_bytes_in_the_store_are_named_and_never_served() {
 }
 
 #[test]
+fn blocks_that_are_not_here_are_named_until_they_come() {
+    let world = World::new("away");
+    assert!(world.init().status.success());
+    let node = world.serve("a");
+    for at in 1..=100 {
+        assert_eq!(node.ask(&format!("TS.ADD old {at} {at}")), format!(":{at}"));
+    }
+    let (status, said) = node.stop();
+    assert!(status.success(), "{said}");
+    wipe(&world.dir("a"));
+    let objects = world.folder.path().join("objects");
+    let is_block = |path: &PathBuf| path.display().to_string().contains("/blocks/");
+    let blocks: Vec<PathBuf> = files(&objects).into_iter().filter(is_block).collect();
+    assert!(!blocks.is_empty());
+    let hidden = world.dir("hidden");
+    std::fs::create_dir(&hidden).unwrap();
+    let hide = |path: &PathBuf| hidden.join(path.file_name().unwrap());
+    for path in &blocks {
+        std::fs::rename(path, hide(path)).unwrap();
+    }
+    let node = world.serve("b");
+    for read in ["TS.RANGE old 1 5", "TS.RANGE old - + COUNT 1", "DUMP old"] {
+        let refused = node.ask(read);
+        assert!(refused.starts_with("-TRYAGAIN"), "{read}: {refused}");
+        for named in ["file://", "/blocks/block-", "for key 'old'"] {
+            assert!(refused.contains(named), "{read}: {refused}");
+        }
+    }
+    let refused = node.ask("TS.ADD old 50 1 ON_DUPLICATE BLOCK");
+    assert!(refused.starts_with("-TRYAGAIN"), "{refused}");
+    assert_eq!(
+        node.ask("TS.DEL old 1 5").split(' ').next(),
+        Some("-TRYAGAIN")
+    );
+    // The newest sample is known, and so is what is written now.
+    assert_eq!(node.ask("TS.GET old"), "*2:100+100");
+    assert_eq!(node.ask("TS.ADD old 101 7"), ":101");
+    assert_eq!(node.ask("TS.RANGE old 101 +"), "*1*2:101+7");
+    for path in &blocks {
+        std::fs::rename(hide(path), path).unwrap();
+    }
+    assert_eq!(node.ask("TS.RANGE old 99 100"), "*2*2:99+99*2:100+100");
+    let refused = node.ask("TS.ADD old 50 1 ON_DUPLICATE BLOCK");
+    assert!(
+        refused.starts_with("-ERR TSDB: Error at upsert"),
+        "{refused}"
+    );
+    assert_eq!(node.ask("TS.DEL old 1 5"), ":5");
+    let (status, said) = node.stop();
+    assert!(
+        status.success() && said.contains("cannot fetch a block"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_log_is_looked_into_beside_its_owner() {
     let world = World::new("look");
     let (status, said) = world.check();

@@ -40,6 +40,8 @@ struct Queue {
     later: VecDeque<Arc<Away>>,
     running: usize,
     running_later: usize,
+    /// A file that nobody asked for could not be had: the others are not told of.
+    has_failed: bool,
     threads: Vec<JoinHandle<()>>,
     is_stopped: bool,
 }
@@ -119,7 +121,8 @@ impl Fetcher {
         self.start_thread(&mut queue);
     }
 
-    /// Has the files that are away fetched in this order, and then those that are not in it.
+    /// Has the files that are away fetched in this order, and then those that are not in it. One
+    /// that cannot be had is passed over.
     pub(super) fn fetch_later(self: &Arc<Self>, order: &[PathBuf]) {
         let files = self.files.lock();
         let first = order.iter().filter_map(|path| files.get(path));
@@ -127,6 +130,7 @@ impl Fetcher {
         drop(files);
         let mut queue = self.queue.lock();
         queue.later = all;
+        queue.has_failed = false;
         for _ in 0..THREADS_LATER {
             self.start_thread(&mut queue);
         }
@@ -165,7 +169,11 @@ impl Fetcher {
             if away.begin() {
                 let fetched = self.fetch(&away);
                 if let Err(error) = &fetched {
-                    tracing::error!(%error, "cannot fetch a block");
+                    let is_told =
+                        later && std::mem::replace(&mut self.queue.lock().has_failed, true);
+                    if !is_told {
+                        tracing::error!(%error, "cannot fetch a block");
+                    }
                 }
                 away.end(fetched);
             }

@@ -142,7 +142,14 @@ fn perform(
 ) -> Result<(), String> {
     let begun = Instant::now();
     let outcome = work(call);
+    let is_of_one_key = spec.keys.first_last_step() == (1, 1, 1);
     let outcome = outcome.map_err(|fault| {
+        let fault = match fault {
+            Fault::Engine(error) if error.is_away() && is_of_one_key => {
+                Fault::about(error, call.args.word(1))
+            }
+            fault => fault,
+        };
         let refused = &call.shared.observe.refused;
         fault.limit().inspect(|&limit| refused.note(limit));
         fault.text(name).into_owned()

@@ -1,7 +1,7 @@
 //! A database beyond this machine: opened from Kafka and an object store, and kept there.
 //!
 //! One thread keeps it: it flushes and saves checkpoints, so that the log in Kafka stays short,
-//! and looks whether the topic is still the one it was. A topic that would lose records, or that
+//! has missing blocks fetched, and looks whether the topic is still the one it was. A topic that would lose records, or that
 //! is another, stops the server with the reason.
 //!
 //! Tested by `tests/kafka.rs` with brokers.
@@ -32,6 +32,8 @@ const LOG_BYTES: u64 = 32 << 20;
 const SAVE_EVERY: Duration = Duration::from_secs(600);
 /// How often the topic is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How soon blocks that could not be fetched are tried again, if nobody reads them.
+const FETCH_EVERY: Duration = Duration::from_secs(60);
 /// How soon a stop is noticed.
 const TURN: Duration = Duration::from_millis(100);
 /// How long a stop waits for Kafka.
@@ -118,7 +120,6 @@ pub(super) fn open(
     let opened = (options, settings.defaults.clone());
     let (tablet, db) = Tablet::open(place, opened, &mut |_| {}, on_end)
         .map_err(|error| describe(&settings.dir, &error.to_string()))?;
-    tablet.fetch_all(&db);
     let keeper = Keeper {
         tablet,
         kafka,
@@ -187,7 +188,8 @@ impl Keeper {
 
     fn keep(&self, shared: &Shared) {
         let (mut saved, mut looked, mut failed) = (Instant::now(), Instant::now(), None);
-        let mut position = shared.db.position();
+        let (mut position, mut fetched) = (shared.db.position(), Instant::now());
+        self.tablet.fetch_all(&shared.db);
         let mut missing = 0;
         while !is_stopping(shared) {
             thread::sleep(TURN);
@@ -197,6 +199,10 @@ impl Keeper {
                     shared.lifetime.stop(Stop::Crashed(reason));
                     return;
                 }
+            }
+            if fetched.elapsed() >= FETCH_EVERY && self.tablet.away_bytes() > 0 {
+                fetched = Instant::now();
+                self.tablet.fetch_all(&shared.db);
             }
             let is_new = shared.db.position() != position;
             let is_long = self.tablet.log().log_bytes() >= LOG_BYTES;
