@@ -8,6 +8,7 @@
 use super::error::{CheckpointError, Result};
 use super::listing::{Listing, ListingRef, Row};
 use super::objects::{Checkpoint, Objects};
+use futures_util::future::{Either, select};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use latewood_engine::io::DirectoryLock;
 use latewood_engine::names;
@@ -17,11 +18,15 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
 
 /// Limit of a listing: a file takes about three hundred bytes.
 const LISTING_BYTES_MAX: u64 = 256 << 20;
 /// The folders of a checkpoint.
 const FOLDERS: [&str; 2] = [names::BLOCKS, names::SERIES];
+/// How soon a download notices that it is given up.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What the name of a file ends with until the file is whole.
 pub(crate) const UNFINISHED: &str = ".new";
 
@@ -95,16 +100,29 @@ impl Objects {
     }
 
     /// Downloads the object of a row to the file `to`, durably but for its name; what is there
-    /// is replaced.
+    /// is replaced. Ends early once `is_given_up` says so. Returns whether all of it is there.
     ///
     /// # Errors
     /// `Store`, which names the object; the file may then be there, with any bytes.
-    pub(crate) fn download(&self, row: &Row, to: &Path) -> Result<()> {
+    pub(crate) fn download(
+        &self,
+        row: &Row,
+        to: &Path,
+        is_given_up: impl Fn() -> bool,
+    ) -> Result<bool> {
         self.remove(to)?;
         let (place, content) = (&self.place, &row.file.content);
+        let given_up = async {
+            while !is_given_up() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
         run(async {
-            fetch_file(&self.env, place, &row.object, content, to, |_| {}).await?;
-            Ok(())
+            let fetched = fetch_file(&self.env, place, &row.object, content, to, |_| {});
+            match select(pin!(fetched), pin!(given_up)).await {
+                Either::Left((fetched, _)) => Ok(fetched.map(|()| true)?),
+                Either::Right(_) => Ok(false),
+            }
         })
     }
 

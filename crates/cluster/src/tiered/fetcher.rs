@@ -186,13 +186,21 @@ impl Fetcher {
         unfinished.push(UNFINISHED);
         let unfinished = PathBuf::from(unfinished);
         let mut pauses = self.retry.pauses();
-        while let Err(error) = self.objects.download(&away.row, &unfinished) {
+        loop {
+            let done = self
+                .objects
+                .download(&away.row, &unfinished, || self.is_given_up());
+            let error = match done {
+                Ok(true) => break,
+                Ok(false) => return Err("the database is given up".to_owned()),
+                Err(error) => error,
+            };
             let called = self.call(away);
             let mut text = error.to_string();
             if !text.contains(&called) {
                 text = format!("{called}: {text}");
             }
-            if !error.is_temporary() || self.queue.lock().is_stopped {
+            if !error.is_temporary() {
                 return Err(text);
             }
             away.note(&text);

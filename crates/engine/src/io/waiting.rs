@@ -43,9 +43,7 @@ impl Drop for NoWait {
 /// `WouldBlock` if it must not, and those of [`File::fetch`].
 pub(crate) fn fetch(file: &Arc<dyn File>) -> io::Result<()> {
     let waits = SCOPES.get() == 0;
-    if !waits {
-        MISSED.set(Some(Arc::clone(file)));
-    }
+    MISSED.set((!waits).then(|| Arc::clone(file)));
     file.fetch(waits)
 }
 
