@@ -48,12 +48,14 @@ pub(crate) struct LogSize {
 impl Brokers {
     /// Installs Kafka where that is needed, and starts `count` brokers.
     pub(crate) fn start(count: u16) -> Result<Self> {
-        let dir = tempfile::Builder::new().prefix("latewood-bench-kafka-");
+        let dir = tempfile::Builder::new()
+            .prefix("latewood-bench-kafka-")
+            .tempdir();
         let brokers = Brokers {
             script: install(SCRIPT)?.get_program().into(),
             port: free_ports(count * PORTS)?,
             count,
-            dir: dir.tempdir().doing("make a directory for brokers")?,
+            dir: dir.doing("make a directory for brokers")?,
         };
         run(&mut brokers.script("start"))?;
         Ok(brokers)
