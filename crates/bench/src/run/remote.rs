@@ -266,7 +266,13 @@ fn come_back(cluster: &Cluster, is_saved: bool, args: &RemoteArgs) -> Result<Val
     fleet.send(plan.rounds, |samples| progress.show(samples))?;
     progress.finish();
     if is_saved {
-        drain(&mut fleet.server.control)?;
+        // SAVE flushes; the checkpoint follows on a thread of the server.
+        let control = &mut fleet.server.control;
+        let saved = control.info("latewood")?.required("checkpoints")?;
+        drain(control)?;
+        while control.info("latewood")?.required("checkpoints")? <= saved {
+            std::thread::sleep(fleet::LOOK_EVERY);
+        }
     }
     let (mut server, parts) = fleet.parts();
     let before = server.control.info("latewood")?;
