@@ -89,6 +89,24 @@ impl Objects {
             .try_for_each(|file| self.remove(&dir.join(file)))
     }
 
+    /// As [`Objects::clear`], of a folder that only this process uses: its lock goes too.
+    ///
+    /// # Errors
+    /// Those of [`Objects::clear`].
+    pub fn discard(&self, dir: &Path) -> Result<()> {
+        self.clear(dir)?;
+        self.remove(&dir.join(names::LOCK))
+    }
+
+    /// Whether no process uses `dir`, which need not exist.
+    ///
+    /// # Errors
+    /// `InUse`; `Store` if it cannot be locked.
+    pub fn require_unused(&self, dir: &Path) -> Result<()> {
+        at_file("create", dir, |dir| self.env.disk.create_dir_all(dir))?;
+        self.lock(dir).map(drop)
+    }
+
     async fn load_all(
         &self,
         at: &ListingRef,

@@ -5,7 +5,7 @@ use crate::base::clock::now_ms;
 use crate::command::merge::fields;
 use crate::observe::Endpoint;
 use crate::observe::Protocol;
-use crate::state::Shared;
+use crate::state::{RemoteFigures, Shared};
 use latewood_engine::Stats;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -192,6 +192,31 @@ fn log(text: &mut String, shared: &Shared, stats: &Stats) {
     field(text, "wal_bytes_on_disk", wal.bytes_on_disk);
     field(text, "wal_position", shared.db.position().0);
     field(text, "wal_durable_position", shared.db.durable_position().0);
+    field(text, "wal_unsynced_ms", wal.unsynced_ms.unwrap_or(0));
+    remote(text, &shared.remote());
+}
+
+fn remote(text: &mut String, remote: &RemoteFigures) {
+    field(text, "wal_remote", u8::from(remote.is_remote));
+    if !remote.is_remote {
+        return;
+    }
+    let checkpoints = &remote.checkpoints;
+    field(text, "wal_remote_epoch", remote.epoch);
+    field(text, "wal_remote_queued_bytes", remote.queued_bytes);
+    field(text, "wal_remote_bytes", remote.log_bytes);
+    field(text, "checkpoints", checkpoints.saved);
+    field(text, "checkpoints_failed", checkpoints.failed);
+    let error = checkpoints.last_error.as_deref().unwrap_or("none");
+    let error = error.replace(['\r', '\n'], " ");
+    field(text, "checkpoint_last_error", error);
+    field(text, "checkpoint_last_ms", checkpoints.last_ms);
+    let (at_s, bytes) = match &checkpoints.newest {
+        Some(newest) => (newest.made_at_ms / 1000, newest.bytes),
+        None => (0, 0),
+    };
+    field(text, "checkpoint_last_save_time", at_s);
+    field(text, "checkpoint_bytes", bytes);
 }
 
 fn recovery(text: &mut String, shared: &Shared) {

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::text::{Kind, Text};
+use crate::state::RemoteFigures;
 use latewood_engine::{DbMemory, MergeStats, Stats};
 
 /// Nanoseconds as seconds.
@@ -197,6 +198,82 @@ pub(super) fn log(text: &mut Text, shared: &Shared, stats: &Stats) {
         Gauge,
         "Groups not yet known to be on disk.",
         written.saturating_sub(durable),
+    );
+    let unsynced_s = wal.unsynced_ms.unwrap_or(0) as f64 / 1e3;
+    text.single(
+        "wal_unsynced_seconds",
+        Gauge,
+        "How long the oldest group has waited that is not known to be durable, at most.",
+        unsynced_s,
+    );
+    remote(text, &shared.remote());
+}
+
+fn remote(text: &mut Text, remote: &RemoteFigures) {
+    use Kind::{Counter, Gauge};
+    let checkpoints = &remote.checkpoints;
+    let (newest_ms, bytes) = match &checkpoints.newest {
+        Some(newest) => (newest.made_at_ms, newest.bytes),
+        None => (0, 0),
+    };
+    let is_remote = u64::from(remote.is_remote);
+    for (name, kind, help, value) in [
+        (
+            "wal_remote",
+            Gauge,
+            "1 where the log is in Kafka.",
+            is_remote,
+        ),
+        (
+            "wal_remote_epoch",
+            Gauge,
+            "Epoch in which this process owns the log in Kafka.",
+            remote.epoch,
+        ),
+        (
+            "wal_remote_queued_bytes",
+            Gauge,
+            "Bytes of the log that wait for Kafka.",
+            remote.queued_bytes,
+        ),
+        (
+            "wal_remote_bytes",
+            Gauge,
+            "Bytes of the log in Kafka that no checkpoint holds.",
+            remote.log_bytes,
+        ),
+        (
+            "checkpoints_total",
+            Counter,
+            "Checkpoints saved in the object store.",
+            checkpoints.saved,
+        ),
+        (
+            "checkpoints_failed_total",
+            Counter,
+            "Checkpoints that could not be saved.",
+            checkpoints.failed,
+        ),
+        (
+            "checkpoint_bytes",
+            Gauge,
+            "Bytes of the newest checkpoint.",
+            bytes,
+        ),
+    ] {
+        text.single(name, kind, help, value);
+    }
+    text.single(
+        "checkpoint_last_seconds",
+        Gauge,
+        "Duration of the last checkpoint that was saved.",
+        checkpoints.last_ms as f64 / 1e3,
+    );
+    text.single(
+        "checkpoint_timestamp_seconds",
+        Gauge,
+        "When the newest checkpoint was written, in seconds since 1970; 0 without one.",
+        newest_ms as f64 / 1e3,
     );
 }
 

@@ -2,6 +2,8 @@
 //! that are killed, lose their disk or are deposed.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
+mod checkpoints;
+
 use latewood_cluster::kafka::Kafka;
 use latewood_cluster::kafka::client::connect;
 use latewood_cluster::kafka::options::Given;
@@ -276,6 +278,10 @@ fn a_node_may_lose_its_disk_at_any_moment() {
     let node = world.serve("b");
     let sum = node.sum();
     assert!(sum.ends_with("+50"), "{sum}");
+    let info = node.ask("INFO latewood");
+    assert!(info.contains("wal_remote:1"), "{info}");
+    assert!(info.contains("checkpoint_last_save_time:0"), "{info}");
+    assert!(!info.contains("wal_remote_bytes:0"), "{info}");
     let (status, said) = node.stop();
     assert!(status.success(), "{said}");
     assert!(said.contains("checkpoint saved"), "{said}");
@@ -284,6 +290,9 @@ fn a_node_may_lose_its_disk_at_any_moment() {
     let node = world.serve("c");
     let sum = node.sum();
     assert!(sum.ends_with("+50"), "{sum}");
+    let info = node.ask("INFO latewood");
+    assert!(info.contains("checkpoint_last_error:none"), "{info}");
+    assert!(!info.contains("checkpoint_last_save_time:0"), "{info}");
     node.kill();
     // With the files that are there.
     let node = world.serve("c");
@@ -305,7 +314,7 @@ fn a_deposed_node_ends_and_names_its_successor() {
     }
     let (status, said) = old.end();
     assert_eq!(status.code(), Some(4));
-    let wanted = format!("node 0 at {} owns this tablet since offset", new.address);
+    let wanted = format!("node 0 at {} owns this log since offset", new.address);
     assert!(said.contains(&wanted), "{said}");
     assert!(new.sum().ends_with("+1"));
     new.kill();
