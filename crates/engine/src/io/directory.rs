@@ -188,6 +188,14 @@ fn refuse_data_without_format(env: &Env, dir: &Path) -> Result<()> {
 }
 
 fn write_format(env: &Env, dir: &Path) -> io::Result<()> {
+    write_new_format(env, dir)?;
+    let unfinished = dir.join(names::FORMAT_NEW);
+    env.disk.rename(&unfinished, &dir.join(names::FORMAT))?;
+    env.disk.sync_dir(dir)
+}
+
+/// Writes FORMAT under the name of an unfinished one, durably but for the name.
+pub(crate) fn write_new_format(env: &Env, dir: &Path) -> io::Result<()> {
     let disk = &env.disk;
     let unfinished = dir.join(names::FORMAT_NEW);
     match disk.remove(&unfinished) {
@@ -198,9 +206,7 @@ fn write_format(env: &Env, dir: &Path) -> io::Result<()> {
     let file = disk.create(&unfinished, 0)?;
     file.write_at(text.as_bytes(), 0)?;
     // Before the rename: a name that is durable must not outlive its bytes.
-    file.sync()?;
-    disk.rename(&unfinished, &dir.join(names::FORMAT))?;
-    disk.sync_dir(dir)
+    file.sync()
 }
 
 #[cfg(test)]
