@@ -13,7 +13,7 @@
 //! everything that was known to be in the log when the restore began, and what of it counts is
 //! decided by [`crate::scan`], as owners decide it.
 //!
-//! Tested by `tests/restore.rs`.
+//! Tested by `tests/tablet/restore.rs`.
 
 use crate::checkpoint::{CheckpointError, ListingRef, Objects, Progress};
 use crate::envelope::State;
@@ -94,9 +94,7 @@ impl Error {
     /// Whether it is what a restore meets that the owner has overtaken.
     fn may_be_overtaken(&self) -> bool {
         match self {
-            Self::Log(owner::Error::Stopped(Stop::Trimmed { .. } | Stop::Beginning { .. }))
-            | Self::Kafka(KafkaError::OutOfRange { .. })
-            | Self::Survey(survey::Error::Kafka(KafkaError::OutOfRange { .. })) => true,
+            Self::Log(owner::Error::Stopped(Stop::Trimmed { .. } | Stop::Beginning { .. })) => true,
             Self::Checkpoint(CheckpointError::Store(error)) => {
                 matches!(error, latewood_offsite::Error::Damaged { .. })
             }
@@ -143,7 +141,13 @@ pub fn restore(
 fn look(kept: &Kept) -> Result<(Survey, Source), Error> {
     let topic = kept.kafka.describe(&kept.partition.topic)?;
     let latest = kept.objects.latest()?;
-    let found = survey(&*kept.kafka, &kept.partition, &mut |_, _, _| {})?;
+    let found = loop {
+        match survey(&*kept.kafka, &kept.partition, &mut |_, _, _| {}) {
+            // The owner trimmed it meanwhile.
+            Err(survey::Error::Kafka(KafkaError::OutOfRange { .. })) => {}
+            found => break found?,
+        }
+    };
     let newest = found.checkpoint.as_ref().map(|(offset, _)| *offset);
     if let Some(latest) = latest.filter(|latest| newest < Some(latest.offset)) {
         let offset = latest.offset;

@@ -255,7 +255,35 @@ fn a_directory_has_one_log_only() {
     drop(db);
     let refused = Db::open(&disk.env(1), Path::new(DIR), options(2), last_wins());
     let refused = refused.err().unwrap().to_string();
-    assert!(refused.contains("the log is missing"), "{refused}");
+    assert!(
+        refused.contains("the directory is the cache of"),
+        "{refused}"
+    );
+    // That its log is elsewhere is no damage of a cache.
+    let disk = disk.kill();
+    let (checked, found) = check(&disk, DIR);
+    assert_eq!(
+        (checked.damage, checked.is_refused),
+        (0, false),
+        "{found:?}"
+    );
+    assert!(found[0].contains("the log is in Kafka"), "{found:?}");
+    let totals = tools::totals(&disk.env(1), Path::new(DIR))
+        .unwrap()
+        .to_string();
+    assert!(totals.contains("in Kafka"), "{totals}");
+    let mut tell = |_: &Finding| {};
+    let copied = tools::restore(
+        &disk.env(1),
+        Path::new(DIR),
+        Path::new(CHECKPOINT),
+        &mut tell,
+    );
+    assert_eq!(copied.unwrap_err().kind(), ErrorKind::Invalid);
+    let manifest = Path::new(DIR).join("MANIFEST");
+    disk.set_bytes(&manifest, vec![1; 100]).unwrap();
+    let (checked, found) = check(&disk, DIR);
+    assert!(checked.damage > 0 && checked.is_refused, "{found:?}");
 }
 
 /// The database in a folder, as a server without a remote log opens it.

@@ -2,6 +2,8 @@
 //! acknowledged is there, and every increment counts once.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
+mod restore;
+
 use latewood_cluster::checkpoint::Objects;
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
@@ -160,6 +162,24 @@ fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
                     }
                     _ => {}
                 }
+            }
+            // A backup has all that was written; it proves it, too.
+            if random.below(4) == 0 {
+                let dir = format!("/backup-{node}");
+                db.backup(Path::new(&dir)).unwrap();
+                proven = sent;
+                let local = restore::open_local(&disk.kill(), &dir).unwrap();
+                assert_eq!(newest(&local, b"sum"), sent, "node {node}");
+            }
+            // A restore beside the owner has all that is proven.
+            if random.below(4) == 0 {
+                world.kafka.set_faults(Faults::default());
+                let copy = SimDisk::new();
+                world.restore(&copy).unwrap();
+                world.kafka.set_faults(faults);
+                let found = newest(&restore::open_local(&copy, "/copy").unwrap(), b"sum");
+                let span = proven..=sent;
+                assert!(span.contains(&found), "node {node}: {found}, not {span:?}");
             }
             tablet.abandon();
             drop(db);
