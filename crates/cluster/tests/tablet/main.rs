@@ -164,7 +164,7 @@ fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
                 }
             }
             // A backup has all that was written; it proves it, too.
-            if random.below(4) == 0 {
+            if random.below(12) == 0 {
                 let dir = format!("/backup-{node}");
                 db.backup(Path::new(&dir)).unwrap();
                 proven = sent;
@@ -172,7 +172,7 @@ fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
                 assert_eq!(newest(&local, b"sum"), sent, "node {node}");
             }
             // A restore beside the owner has all that is proven.
-            if random.below(4) == 0 {
+            if random.below(12) == 0 {
                 world.kafka.set_faults(Faults::default());
                 let copy = SimDisk::new();
                 world.restore(&copy).unwrap();

@@ -53,6 +53,7 @@ pub(crate) fn open_local(disk: &SimDisk, dir: &str) -> latewood_engine::Result<D
         background: false,
         strict: true,
         shards: 2,
+        segment_bytes: 1 << 20,
         ..Options::default()
     };
     let env = disk.env(98);
