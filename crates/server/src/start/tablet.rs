@@ -4,7 +4,7 @@
 //! and looks whether the topic is still the one it was. A topic that would lose records, or that
 //! is another, stops the server with the reason.
 //!
-//! Tested by `tests/kafka.rs` with brokers.
+//! Tested by `tests/kafka/` with brokers.
 
 use crate::state::{Settings, Shared, Stop};
 use latewood_cluster::checkpoint::{CheckpointError, Objects};

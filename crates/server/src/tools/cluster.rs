@@ -1,7 +1,7 @@
 //! `latewood cluster init|check|inspect|stats|restore`: what a database beyond one machine is kept in.
 //!
 //! None of them claims a log: they may be run beside the node that owns it. Tested by
-//! `tests/kafka.rs` with brokers.
+//! `tests/kafka/` with brokers.
 
 use super::output::{failed, say};
 use super::survey::{check, inspect};

@@ -1,6 +1,6 @@
 //! `latewood cluster restore`: a local database of what a log in Kafka and its object store hold.
 //!
-//! Tested by `tests/kafka.rs` with brokers.
+//! Tested by `tests/kafka/` with brokers.
 
 use super::cluster::Restore;
 use super::output::{say, tell};

@@ -1,6 +1,6 @@
 //! `latewood cluster stats`: counts of what a log in Kafka and its object store hold.
 //!
-//! Tested by `tests/kafka.rs` with brokers.
+//! Tested by `tests/kafka/` with brokers.
 
 use super::cluster::Stats;
 use super::output::{json, say};

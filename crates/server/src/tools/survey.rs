@@ -1,6 +1,6 @@
 //! `latewood cluster check|inspect`: what a log in Kafka and its object store hold.
 //!
-//! Tested by `tests/kafka.rs` with brokers.
+//! Tested by `tests/kafka/` with brokers.
 
 use super::cluster::{Check, Inspect};
 use super::output::say;
