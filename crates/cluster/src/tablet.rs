@@ -7,7 +7,7 @@
 //! Invariant: at every moment the newest checkpoint that counts and the log behind it hold
 //! everything acknowledged, whatever becomes of the directory.
 //!
-//! Tested by `tests/tablet.rs`: kills, lost disks, faults of Kafka and the store.
+//! Tested by `tests/tablet/`: kills, lost disks, faults of Kafka and the store.
 
 use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress};
 use crate::envelope::Claimant;

@@ -10,7 +10,7 @@ use super::objects::{Checkpoint, Objects};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use latewood_engine::io::DirectoryLock;
 use latewood_engine::names;
-use latewood_engine::tools::{FORMAT, files_of};
+use latewood_engine::tools::{FORMAT, files_of, place_of};
 use latewood_offsite::{Content, Error, FILES_AT_ONCE, content_of, fetch_file, run};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -69,6 +69,41 @@ impl Objects {
         tell: &mut dyn FnMut(Progress),
     ) -> Result<Checkpoint> {
         run(self.load_all(at, dir, tell))
+    }
+
+    /// Downloads a checkpoint to `dir`, which [`latewood_engine::tools::prepare_target`] made: each file to its
+    /// [`place_of`], so that it is no database before it is adopted. Tells `tell` how far it is.
+    ///
+    /// # Errors
+    /// As [`Objects::find`]; `Damaged` in `Store` for a missing object and one with other bytes.
+    pub fn download(
+        &self,
+        at: &ListingRef,
+        dir: &Path,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<Checkpoint> {
+        run(async {
+            let checkpoint = self.listing(at).await?;
+            let progress = Progress {
+                total_bytes: checkpoint.listing.bytes(),
+                ..Progress::default()
+            };
+            let told = Told(RefCell::new((progress, tell)));
+            stream::iter(&checkpoint.listing.files)
+                .map(|row| self.fetch_new(dir, row, &told))
+                .buffer_unordered(FILES_AT_ONCE)
+                .try_collect::<()>()
+                .await?;
+            Ok(checkpoint)
+        })
+    }
+
+    async fn fetch_new(&self, dir: &Path, row: &Row, told: &Told<'_>) -> Result<()> {
+        let path = place_of(dir, &row.file.path)
+            .expect("a listing with other names than those of database files is not decoded");
+        let (place, content) = (&self.place, &row.file.content);
+        let tell = |bytes| told.add(bytes);
+        Ok(fetch_file(&self.env, place, &row.object, content, &path, tell).await?)
     }
 
     /// Makes `dir` no database: removes the files of one that no checkpoint is of.

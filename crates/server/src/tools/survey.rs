@@ -20,7 +20,7 @@ const DAMAGED: u8 = 1;
 /// Malformed records that are named; all are counted.
 const NAMED_MAX: usize = 10;
 
-fn describe(kafka: &Client, name: &str) -> Result<Topic, String> {
+pub(super) fn describe(kafka: &Client, name: &str) -> Result<Topic, String> {
     topic::find(kafka, name).map_err(|error| format!("cannot use topic {name}: {error}"))
 }
 

@@ -1,8 +1,9 @@
 //! The server over real brokers, named by `LATEWOOD_KAFKA`, and a folder as object store: nodes
-//! that are killed, lose their disk or are deposed.
+//! that are killed, lose their disk or are deposed; local databases made of what they leave.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod checkpoints;
+mod restore;
 
 use latewood_cluster::kafka::Kafka;
 use latewood_cluster::kafka::client::connect;
@@ -74,6 +75,17 @@ impl World {
     }
 
     fn serve(&self, node: &str) -> Node {
+        let objects = self.objects();
+        let more = ["--log", &self.url, "--objects", &objects];
+        self.start(node, &more)
+    }
+
+    /// As [`World::serve`], with a log of its own on the disk.
+    fn serve_local(&self, node: &str) -> Node {
+        self.start(node, &[])
+    }
+
+    fn start(&self, node: &str, more: &[&str]) -> Node {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         drop(listener);
@@ -81,13 +93,19 @@ impl World {
             .arg("serve")
             .arg("--dir")
             .arg(self.dir(node))
-            .args(["--listen", &address, "--http", "off", "--log", &self.url])
-            .args(["--objects", &self.objects()])
+            .args(["--listen", &address, "--http", "off"])
+            .args(more)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         Node { child, address }
+    }
+
+    /// `latewood cluster restore` to the directory of a node.
+    fn restore(&self, node: &str) -> Output {
+        let (objects, dir) = (self.objects(), self.dir(node).display().to_string());
+        self.cluster("restore", &["--objects", &objects, "--dir", &dir])
     }
 }
 
