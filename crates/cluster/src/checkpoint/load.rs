@@ -101,9 +101,7 @@ impl Objects {
     async fn fetch_new(&self, dir: &Path, row: &Row, told: &Told<'_>) -> Result<()> {
         let path = place_of(dir, &row.file.path)
             .expect("a listing with other names than those of database files is not decoded");
-        let (place, content) = (&self.place, &row.file.content);
-        let tell = |bytes| told.add(bytes);
-        Ok(fetch_file(&self.env, place, &row.object, content, &path, tell).await?)
+        self.fetch_to(&path, row, told).await
     }
 
     /// Makes `dir` no database: removes the files of one that no checkpoint is of.
@@ -133,11 +131,12 @@ impl Objects {
         self.remove(&dir.join(names::LOCK))
     }
 
-    /// Whether no process uses `dir`, which need not exist.
+    /// Whether `dir`, which need not exist, may become the database of a checkpoint now.
     ///
     /// # Errors
-    /// `InUse`; `Store` if it cannot be locked.
+    /// `LocalLog` if `dir` has log segments; `InUse`; `Store` if it cannot be read or locked.
     pub fn require_unused(&self, dir: &Path) -> Result<()> {
+        refuse_log(&files_of(&self.env, dir)?, dir)?;
         at_file("create", dir, |dir| self.env.disk.create_dir_all(dir))?;
         self.lock(dir).map(drop)
     }
@@ -269,11 +268,15 @@ impl Objects {
         unfinished.push(UNFINISHED);
         let unfinished = PathBuf::from(unfinished);
         self.remove(&unfinished)?;
-        let (place, content) = (&self.place, &row.file.content);
-        let tell = |bytes| told.add(bytes);
-        fetch_file(&self.env, place, &row.object, content, &unfinished, tell).await?;
+        self.fetch_to(&unfinished, row, told).await?;
         let disk = &self.env.disk;
         at_file("replace", &path, |path| disk.rename(&unfinished, path))
+    }
+
+    async fn fetch_to(&self, path: &Path, row: &Row, told: &Told<'_>) -> Result<()> {
+        let (place, content) = (&self.place, &row.file.content);
+        let tell = |bytes| told.add(bytes);
+        Ok(fetch_file(&self.env, place, &row.object, content, path, tell).await?)
     }
 
     /// Removes a file if it is there.

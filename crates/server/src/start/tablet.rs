@@ -321,7 +321,7 @@ impl Waiting {
         let is_late = waited_ms >= LATE.as_millis() as u64;
         let is_due = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
         if is_late && is_due {
-            let bytes = shared.remote().queued_bytes;
+            let bytes = shared.remote().unwrap_or_default().queued_bytes;
             tracing::warn!(waited_ms, bytes, "writes wait for Kafka");
             self.told = Some(Instant::now());
         } else if !is_late && self.told.take().is_some() {

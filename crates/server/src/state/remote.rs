@@ -43,11 +43,9 @@ pub(crate) struct Checkpoints {
     pub(crate) newest: Option<CheckpointFigures>,
 }
 
-/// How things are now. All zeros where the log is local.
+/// How things are now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RemoteFigures {
-    /// Whether the log is in Kafka.
-    pub(crate) is_remote: bool,
     /// The epoch in which this process owns the log.
     pub(crate) epoch: u64,
     /// Bytes of the log that wait for Kafka.
@@ -129,7 +127,6 @@ impl Remote {
     /// How things are now.
     pub(crate) fn figures(&self) -> RemoteFigures {
         RemoteFigures {
-            is_remote: true,
             epoch: self.epoch,
             queued_bytes: self.log.queued_bytes(),
             log_bytes: self.log.log_bytes(),

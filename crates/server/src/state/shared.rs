@@ -103,10 +103,9 @@ impl Shared {
         }
     }
 
-    /// The log in Kafka and the checkpoints.
-    pub(crate) fn remote(&self) -> RemoteFigures {
-        let remote = self.remote.get();
-        remote.map(Remote::figures).unwrap_or_default()
+    /// How the log in Kafka and the checkpoints are; `None` where the log is local.
+    pub(crate) fn remote(&self) -> Option<RemoteFigures> {
+        self.remote.get().map(Remote::figures)
     }
 
     /// Tells why a handshake failed: aloud once in a while, else to who debugs.

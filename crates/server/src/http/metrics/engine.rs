@@ -3,7 +3,7 @@
 use super::Shared;
 use super::text::{Kind, Text};
 use crate::state::RemoteFigures;
-use latewood_engine::{DbMemory, MergeStats, Stats};
+use latewood_engine::{DbMemory, Durability, MergeStats, Stats};
 
 /// Nanoseconds as seconds.
 fn seconds(ns: u64) -> f64 {
@@ -196,17 +196,29 @@ pub(super) fn log(text: &mut Text, shared: &Shared, stats: &Stats) {
     text.single(
         "wal_unsynced_groups",
         Gauge,
-        "Groups not yet known to be on disk.",
+        "Groups not yet known to be durable.",
         written.saturating_sub(durable),
     );
-    let unsynced_s = wal.unsynced_ms.unwrap_or(0) as f64 / 1e3;
+    // Under `none` nothing waits: the kernel writes when it likes.
+    let unsynced_ms = match shared.settings.durability {
+        Durability::None => 0,
+        _ => wal.unsynced_ms.unwrap_or(0),
+    };
     text.single(
         "wal_unsynced_seconds",
         Gauge,
         "How long the oldest group has waited that is not known to be durable, at most.",
-        unsynced_s,
+        unsynced_ms as f64 / 1e3,
     );
-    remote(text, &shared.remote());
+    let figures = shared.remote();
+    let is_remote = u64::from(figures.is_some());
+    text.single(
+        "wal_remote",
+        Gauge,
+        "1 where the log is in Kafka.",
+        is_remote,
+    );
+    remote(text, &figures.unwrap_or_default());
 }
 
 fn remote(text: &mut Text, remote: &RemoteFigures) {
@@ -216,14 +228,7 @@ fn remote(text: &mut Text, remote: &RemoteFigures) {
         Some(newest) => (newest.made_at_ms, newest.bytes),
         None => (0, 0),
     };
-    let is_remote = u64::from(remote.is_remote);
     for (name, kind, help, value) in [
-        (
-            "wal_remote",
-            Gauge,
-            "1 where the log is in Kafka.",
-            is_remote,
-        ),
         (
             "wal_remote_epoch",
             Gauge,

@@ -52,10 +52,9 @@ pub(super) fn log(shared: &Shared, stats: &Stats) -> Value {
 
 /// `null` where the log is local.
 pub(super) fn remote(shared: &Shared) -> Value {
-    let remote = shared.remote();
-    if !remote.is_remote {
+    let Some(remote) = shared.remote() else {
         return Value::Null;
-    }
+    };
     let checkpoints = &remote.checkpoints;
     let newest = checkpoints.newest.as_ref();
     json!({
