@@ -7,7 +7,7 @@
 //! Invariant: at every moment the newest checkpoint that counts and the log behind it hold
 //! everything acknowledged, whatever becomes of the directory.
 //!
-//! Tested by `tests/tablet.rs`: kills, lost disks, faults of Kafka and the store.
+//! Tested by `tests/tablet/`: kills, lost disks, faults of Kafka and the store.
 
 use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress};
 use crate::envelope::Claimant;
@@ -70,6 +70,27 @@ struct Saved {
     swept_ns: u64,
 }
 
+/// What a checkpoint holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointFigures {
+    /// When it was written, milliseconds since 1970.
+    pub made_at_ms: i64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// How many they are.
+    pub files: u64,
+}
+
+impl From<&Checkpoint> for CheckpointFigures {
+    fn from(Checkpoint { listing, .. }: &Checkpoint) -> Self {
+        Self {
+            made_at_ms: listing.made_at_ms,
+            bytes: listing.bytes(),
+            files: listing.files.len() as u64,
+        }
+    }
+}
+
 /// Why a tablet was not opened, or has no new checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -117,6 +138,8 @@ impl Tablet {
     ) -> Result<(Self, Db), Error> {
         let Place { objects, retry, .. } = place;
         let cancel = Arc::clone(&retry.cancel);
+        // A start that is in vain deposes nobody.
+        objects.require_unused(&place.dir)?;
         let claimed = Owner::claim(
             place.kafka,
             place.partition,
@@ -160,9 +183,9 @@ impl Tablet {
     ///
     /// # Errors
     /// `Checkpoint`, temporary or not; `Owner` if the tablet is owned no more; `Engine`.
-    pub fn checkpoint(&self, db: &Db) -> Result<(), Error> {
+    pub fn checkpoint(&self, db: &Db) -> Result<CheckpointFigures, Error> {
         let mut saved = self.saved.lock();
-        self.objects.clear(&self.gathered)?;
+        self.objects.discard(&self.gathered)?;
         let files = db.checkpoint(&self.gathered)?;
         let previous = saved.newest.as_ref().map(|newest| &newest.listing);
         let checkpoint = self.objects.save(self.epoch, &self.gathered, previous)?;
@@ -176,8 +199,9 @@ impl Tablet {
         let (offset, _) = self.log.checkpoint(complete)?;
         // It counts. What follows is repeated by the next one where it fails.
         let at = checkpoint.at.clone();
+        let figures = CheckpointFigures::from(&checkpoint);
         saved.before = saved.newest.replace(checkpoint);
-        self.objects.clear(&self.gathered)?;
+        self.objects.discard(&self.gathered)?;
         self.objects.put_latest(&at, offset)?;
         let now_ns = self.env.clock.monotonic_ns();
         if now_ns.saturating_sub(saved.swept_ns) >= SWEEP_EVERY.as_nanos() as u64 {
@@ -185,11 +209,21 @@ impl Tablet {
             let kept: Vec<&Checkpoint> = saved.newest.iter().chain(&saved.before).collect();
             self.objects.sweep(self.epoch, &kept, GRACE)?;
         }
-        Ok(())
+        Ok(figures)
+    }
+
+    /// The newest checkpoint that counts. Waits for one that is being saved.
+    pub fn newest(&self) -> Option<CheckpointFigures> {
+        self.saved.lock().newest.as_ref().map(Into::into)
+    }
+
+    /// The epoch in which this process owns it.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// The log.
-    pub fn log(&self) -> &TabletLog {
+    pub fn log(&self) -> &Arc<TabletLog> {
         &self.log
     }
 

@@ -2,6 +2,8 @@
 //! acknowledged is there, and every increment counts once.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
+mod restore;
+
 use latewood_cluster::checkpoint::Objects;
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
@@ -116,6 +118,35 @@ fn newest(db: &Db, key: &[u8]) -> i64 {
     newest.0 as i64
 }
 
+/// Checks a backup and a restore beside the owner, of a series with `sent` increments, of which
+/// `proven` are. How many are then.
+fn check_copies(
+    (world, faults): (&World, Faults),
+    (disk, db): (&SimDisk, &Db),
+    (proven, sent): (i64, i64),
+) -> i64 {
+    world.kafka.set_faults(Faults::default());
+    let copy = SimDisk::new();
+    world.restore(&copy).unwrap();
+    world.kafka.set_faults(faults);
+    let found = newest(&restore::open_local(&copy, "/copy").unwrap(), b"sum");
+    let span = proven..=sent;
+    assert!(span.contains(&found), "restored {found}, not {span:?}");
+    // A backup has all that was written; it proves it, too.
+    let dir = format!("/backup-{sent}");
+    match db.backup(Path::new(&dir)) {
+        Ok(_) => {
+            let local = restore::open_local(&disk.kill(), &dir).unwrap();
+            assert_eq!(newest(&local, b"sum"), sent);
+            sent
+        }
+        Err(error) => {
+            assert!(error.to_string().contains("is not empty"), "{error}");
+            proven
+        }
+    }
+}
+
 #[test]
 fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
     let faults = Faults {
@@ -160,6 +191,9 @@ fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
                     }
                     _ => {}
                 }
+            }
+            if random.below(8) == 0 {
+                proven = check_copies((&world, faults), (&disk, &db), (proven, sent));
             }
             tablet.abandon();
             drop(db);
