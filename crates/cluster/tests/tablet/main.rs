@@ -18,6 +18,7 @@ use object_store::path::Path as Object;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const DIR: &str = "/cache";
@@ -213,12 +214,14 @@ fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
 fn a_store_that_is_away_delays_checkpoints_only() {
     let (mut world, disk) = (World::new(1, Faults::default()), SimDisk::new());
     let store = world.store.clone();
-    // It answers that it has no checkpoint, and then nothing.
-    world.store = store.with(|request| match request.number {
-        0 => Fault::None,
-        _ => Fault::Denied,
+    let away = Arc::new(AtomicBool::new(false));
+    let is_away = Arc::clone(&away);
+    world.store = store.with(move |_| match is_away.load(Ordering::Relaxed) {
+        false => Fault::None,
+        true => Fault::Denied,
     });
     let (tablet, db) = world.open(1, &disk).unwrap();
+    away.store(true, Ordering::Relaxed);
     for at in 0..50 {
         increment(&db, b"sum", at);
     }
@@ -310,4 +313,29 @@ fn a_log_that_lacks_the_newest_checkpoint_is_refused_and_nothing_is_cleared() {
     }
     let (_, db) = before.open(4, &disk).unwrap();
     assert_eq!(newest(&db, b"sum"), 1);
+}
+
+#[test]
+fn a_start_with_other_objects_deposes_nobody() {
+    let (world, disk) = (World::new(1, Faults::default()), SimDisk::new());
+    let (tablet, db) = world.open(1, &disk).unwrap();
+    for at in 1..3 {
+        increment(&db, b"sum", at);
+        db.flush().unwrap();
+        tablet.checkpoint(&db).unwrap();
+        // Once with the objects of nothing, once with those of another log.
+        let other = World::new(2, Faults::default());
+        if at == 2 {
+            let (tablet, db) = other.open(1, &SimDisk::new()).unwrap();
+            tablet.checkpoint(&db).unwrap();
+        }
+        let store = other.store;
+        let kafka = Arc::clone(&world.kafka);
+        let refused = World { kafka, store }.open(2, &SimDisk::new());
+        let refused = refused.map(drop).unwrap_err().to_string();
+        assert!(refused.contains("is missing"), "{refused}");
+    }
+    increment(&db, b"sum", 3);
+    tablet.checkpoint(&db).unwrap();
+    assert_eq!(newest(&db, b"sum"), 3);
 }

@@ -292,13 +292,14 @@ fn a_node_may_lose_its_disk_at_any_moment() {
     }
     node.kill();
     wipe(&world.dir("a"));
-    // The log alone.
+    // The log alone, behind a first checkpoint without samples.
     let node = world.serve("b");
     let sum = node.sum();
     assert!(sum.ends_with("+50"), "{sum}");
     let info = node.ask("INFO latewood");
-    assert!(info.contains("wal_remote:1"), "{info}");
-    assert!(info.contains("checkpoint_last_save_time:0"), "{info}");
+    for wanted in ["wal_remote:1", "checkpoints:0", "recovery_samples:50"] {
+        assert!(info.contains(wanted), "{wanted}: {info}");
+    }
     assert!(!info.contains("wal_remote_bytes:0"), "{info}");
     let (status, said) = node.stop();
     assert!(status.success(), "{said}");
@@ -472,7 +473,11 @@ fn a_log_is_looked_into_beside_its_owner() {
     );
     let lines = text(&world.cluster("inspect", &[]));
     assert!(lines.starts_with("0 0 "), "{lines}");
-    assert!(lines.contains("counts, n 0, sequence 1, data: "), "{lines}");
+    assert!(
+        lines.contains("counts, n 0, sequence 1, checkpoint"),
+        "{lines}"
+    );
+    assert!(lines.contains("counts, n 1, sequence 1, data: "), "{lines}");
     // Neither took it away.
     assert!(node.sum().ends_with("+3"));
     let (status, said) = node.stop();
