@@ -84,7 +84,8 @@ pub(super) fn open(
     let name = topic::log_name(&address.name);
     let topic = find_topic(&*kafka, &name, replication)?;
     let env = Env::real();
-    let store = latewood_offsite::Place::parse(objects).map_err(|error| error.to_string())?;
+    let store = latewood_offsite::Place::parse(objects);
+    let store = store.map_err(|error| format!("objects: {error}"))?;
     let objects = Objects::new(env.clone(), &store, &address.name, 0);
     let objects = objects.map_err(|error| error.to_string())?;
     // A store that cannot be written is noticed before anything depends on it.
