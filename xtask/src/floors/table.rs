@@ -59,6 +59,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "tablet",
             "tiered",
             "remote",
+            "restore",
             "survey",
             "owner",
             "retry",

@@ -189,7 +189,7 @@ impl Fetcher {
         loop {
             let done = self
                 .objects
-                .download(&away.row, &unfinished, || self.is_given_up());
+                .download_row(&away.row, &unfinished, || self.is_given_up());
             let error = match done {
                 Ok(true) => break,
                 Ok(false) => return Err("the database is given up".to_owned()),

@@ -1,12 +1,44 @@
 //! Nodes and disks that come and go.
 
+use crate::restore::open_local;
 use crate::world::{DIR, World, increment, newest};
 use latewood_cluster::kafka::memory::Faults;
 use latewood_cluster::tablet::Error;
+use latewood_engine::Db;
 use latewood_engine::io::sim::{SimDisk, SimRandom};
 use latewood_offsite::faulty::{Fault, Verb};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Checks a backup and a restore beside the owner, of a series with `sent` increments, of which
+/// `proven` are. How many are then.
+fn check_copies(
+    (world, faults): (&World, Faults),
+    (disk, db): (&SimDisk, &Db),
+    (proven, sent): (i64, i64),
+) -> i64 {
+    world.kafka.set_faults(Faults::default());
+    let copy = SimDisk::new();
+    world.restore(&copy).unwrap();
+    world.kafka.set_faults(faults);
+    let found = newest(&open_local(&copy, "/copy").unwrap(), b"sum");
+    let span = proven..=sent;
+    assert!(span.contains(&found), "restored {found}, not {span:?}");
+    // A backup has all that was written; it proves it, too.
+    let dir = format!("/backup-{sent}");
+    match db.backup(Path::new(&dir)) {
+        Ok(_) => {
+            let local = open_local(&disk.kill(), &dir).unwrap();
+            assert_eq!(newest(&local, b"sum"), sent);
+            sent
+        }
+        Err(error) => {
+            assert!(error.to_string().contains("is not empty"), "{error}");
+            proven
+        }
+    }
+}
 
 #[test]
 fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
@@ -53,6 +85,9 @@ fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
                     _ => {}
                 }
             }
+            if random.below(8) == 0 {
+                proven = check_copies((&world, faults), (&disk, &db), (proven, sent));
+            }
             tablet.abandon();
             drop(db);
             world.kafka.land();
@@ -71,12 +106,14 @@ fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
 fn a_store_that_is_away_delays_checkpoints_only() {
     let (mut world, disk) = (World::new(1, Faults::default()), SimDisk::new());
     let store = world.store.clone();
-    // It answers that it has no checkpoint, and then nothing.
-    world.store = store.with(|request| match request.number {
-        0 => Fault::None,
-        _ => Fault::Denied,
+    let away = Arc::new(AtomicBool::new(false));
+    let is_away = Arc::clone(&away);
+    world.store = store.with(move |_| match is_away.load(Ordering::Relaxed) {
+        false => Fault::None,
+        true => Fault::Denied,
     });
     let (tablet, db) = world.open(1, &disk).unwrap();
+    away.store(true, Ordering::Relaxed);
     for at in 0..50 {
         increment(&db, b"sum", at);
     }
@@ -168,4 +205,29 @@ fn a_log_that_lacks_the_newest_checkpoint_is_refused_and_nothing_is_cleared() {
     }
     let (_, db) = before.open(4, &disk).unwrap();
     assert_eq!(newest(&db, b"sum"), 1);
+}
+
+#[test]
+fn a_start_with_other_objects_deposes_nobody() {
+    let (world, disk) = (World::new(1, Faults::default()), SimDisk::new());
+    let (tablet, db) = world.open(1, &disk).unwrap();
+    for at in 1..3 {
+        increment(&db, b"sum", at);
+        db.flush().unwrap();
+        tablet.checkpoint(&db).unwrap();
+        // Once with the objects of nothing, once with those of another log.
+        let other = World::new(2, Faults::default());
+        if at == 2 {
+            let (tablet, db) = other.open(1, &SimDisk::new()).unwrap();
+            tablet.checkpoint(&db).unwrap();
+        }
+        let store = other.store;
+        let kafka = Arc::clone(&world.kafka);
+        let refused = World { kafka, store }.open(2, &SimDisk::new());
+        let refused = refused.map(drop).unwrap_err().to_string();
+        assert!(refused.contains("is missing"), "{refused}");
+    }
+    increment(&db, b"sum", 3);
+    tablet.checkpoint(&db).unwrap();
+    assert_eq!(newest(&db, b"sum"), 3);
 }

@@ -1,6 +1,10 @@
 //! The server over real brokers, named by `LATEWOOD_KAFKA`, and a folder as object store: nodes
-//! that are killed, lose their disk or are deposed.
+//! that are killed, lose their disk or are deposed; local databases made of what they leave.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod blocks;
+mod checkpoints;
+mod restore;
 
 use latewood_cluster::kafka::Kafka;
 use latewood_cluster::kafka::client::connect;
@@ -72,6 +76,17 @@ impl World {
     }
 
     fn serve(&self, node: &str) -> Node {
+        let objects = self.objects();
+        let more = ["--log", &self.url, "--objects", &objects];
+        self.start(node, &more)
+    }
+
+    /// As [`World::serve`], with a log of its own on the disk.
+    fn serve_local(&self, node: &str) -> Node {
+        self.start(node, &[])
+    }
+
+    fn start(&self, node: &str, more: &[&str]) -> Node {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         drop(listener);
@@ -79,13 +94,19 @@ impl World {
             .arg("serve")
             .arg("--dir")
             .arg(self.dir(node))
-            .args(["--listen", &address, "--http", "off", "--log", &self.url])
-            .args(["--objects", &self.objects()])
+            .args(["--listen", &address, "--http", "off"])
+            .args(more)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         Node { child, address }
+    }
+
+    /// `latewood cluster restore` to the directory of a node.
+    fn restore(&self, node: &str) -> Output {
+        let (objects, dir) = (self.objects(), self.dir(node).display().to_string());
+        self.cluster("restore", &["--objects", &objects, "--dir", &dir])
     }
 }
 
@@ -272,10 +293,15 @@ fn a_node_may_lose_its_disk_at_any_moment() {
     }
     node.kill();
     wipe(&world.dir("a"));
-    // The log alone.
+    // The log alone, behind a first checkpoint without samples.
     let node = world.serve("b");
     let sum = node.sum();
     assert!(sum.ends_with("+50"), "{sum}");
+    let info = node.ask("INFO latewood");
+    for wanted in ["wal_remote:1", "checkpoints:0", "recovery_samples:50"] {
+        assert!(info.contains(wanted), "{wanted}: {info}");
+    }
+    assert!(!info.contains("wal_remote_bytes:0"), "{info}");
     let (status, said) = node.stop();
     assert!(status.success(), "{said}");
     assert!(said.contains("checkpoint saved"), "{said}");
@@ -284,6 +310,9 @@ fn a_node_may_lose_its_disk_at_any_moment() {
     let node = world.serve("c");
     let sum = node.sum();
     assert!(sum.ends_with("+50"), "{sum}");
+    let info = node.ask("INFO latewood");
+    assert!(info.contains("checkpoint_last_error:none"), "{info}");
+    assert!(!info.contains("checkpoint_last_save_time:0"), "{info}");
     node.kill();
     // With the files that are there.
     let node = world.serve("c");
@@ -305,7 +334,7 @@ fn a_deposed_node_ends_and_names_its_successor() {
     }
     let (status, said) = old.end();
     assert_eq!(status.code(), Some(4));
-    let wanted = format!("node 0 at {} owns this tablet since offset", new.address);
+    let wanted = format!("node 0 at {} owns this log since offset", new.address);
     assert!(said.contains(&wanted), "{said}");
     assert!(new.sum().ends_with("+1"));
     new.kill();
@@ -417,49 +446,6 @@ fn wrong_bytes_in_the_store_are_named_and_never_served() {
 }
 
 #[test]
-fn blocks_that_are_not_here_are_named_until_they_come() {
-    let world = World::new("away");
-    assert!(world.init().status.success());
-    let node = world.serve("a");
-    for at in 1..=100 {
-        assert_eq!(node.ask(&format!("TS.ADD old {at} {at}")), format!(":{at}"));
-    }
-    let (status, said) = node.stop();
-    assert!(status.success(), "{said}");
-    wipe(&world.dir("a"));
-    let objects = files(&world.folder.path().join("objects"));
-    let mut folders = objects.iter().filter_map(|path| path.parent());
-    let blocks = folders.find(|path| path.ends_with("blocks")).unwrap();
-    let hidden = world.dir("hidden");
-    std::fs::rename(blocks, &hidden).unwrap();
-    let node = world.serve("b");
-    for read in ["TS.RANGE old 1 5", "TS.RANGE old - + COUNT 1", "DUMP old"] {
-        let refused = node.ask(read);
-        assert!(refused.starts_with("-TRYAGAIN"), "{read}: {refused}");
-        for named in ["file://", "/blocks/block-", "for key 'old'"] {
-            assert!(refused.contains(named), "{read}: {refused}");
-        }
-    }
-    for write in ["TS.ADD old 50 1 ON_DUPLICATE BLOCK", "TS.DEL old 1 5"] {
-        assert!(node.ask(write).starts_with("-TRYAGAIN"), "{write}");
-    }
-    // The newest sample is known, and so is what is written now.
-    assert_eq!(node.ask("TS.GET old"), "*2:100+100");
-    assert_eq!(node.ask("TS.ADD old 101 7"), ":101");
-    assert_eq!(node.ask("TS.RANGE old 101 +"), "*1*2:101+7");
-    std::fs::rename(&hidden, blocks).unwrap();
-    assert_eq!(node.ask("TS.RANGE old 99 100"), "*2*2:99+99*2:100+100");
-    let refused = node.ask("TS.ADD old 50 1 ON_DUPLICATE BLOCK");
-    assert!(
-        refused.starts_with("-ERR TSDB: Error at upsert"),
-        "{refused}"
-    );
-    assert_eq!(node.ask("TS.DEL old 1 5"), ":5");
-    let (_, said) = node.stop();
-    assert!(said.contains("cannot fetch a block"), "{said}");
-}
-
-#[test]
 fn a_log_is_looked_into_beside_its_owner() {
     let world = World::new("look");
     let (status, said) = world.check();
@@ -488,7 +474,11 @@ fn a_log_is_looked_into_beside_its_owner() {
     );
     let lines = text(&world.cluster("inspect", &[]));
     assert!(lines.starts_with("0 0 "), "{lines}");
-    assert!(lines.contains("counts, n 0, sequence 1, data: "), "{lines}");
+    assert!(
+        lines.contains("counts, n 0, sequence 1, checkpoint"),
+        "{lines}"
+    );
+    assert!(lines.contains("counts, n 1, sequence 1, data: "), "{lines}");
     // Neither took it away.
     assert!(node.sum().ends_with("+3"));
     let (status, said) = node.stop();
