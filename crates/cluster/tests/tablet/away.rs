@@ -1,6 +1,7 @@
 //! Blocks that are not on the disk of a node: what fetches them, and what is said while they
 //! cannot be had.
 
+use crate::restore::open_local;
 use crate::world::{DIR, World, increment};
 use latewood_cluster::kafka::memory::Faults;
 use latewood_engine::io::sim::{SimDisk, SimRandom};
@@ -114,6 +115,32 @@ fn fill(db: &Db) {
 fn blocks_on(disk: &SimDisk) -> usize {
     use latewood_engine::io::Disk;
     disk.list(&Path::new(DIR).join("blocks")).unwrap().len()
+}
+
+#[test]
+fn a_backup_has_the_blocks_that_were_not_here_or_is_none() {
+    let (world, wrong, _) = history(fill);
+    let disk = SimDisk::new();
+    let (_tablet, db) = world
+        .open_waiting(2, &disk, Duration::from_millis(10))
+        .unwrap();
+    wrong.store(1, Ordering::Relaxed);
+    let refused = db.backup(Path::new("/early")).unwrap_err().to_string();
+    assert!(
+        refused.contains("cannot back up a file") && refused.contains("x://data"),
+        "{refused}"
+    );
+    assert!(open_local(&disk.kill(), "/early").is_err());
+    wrong.store(0, Ordering::Relaxed);
+    let mut backup = 0;
+    // A block may need longer than a read waits.
+    while db.backup(Path::new(&format!("/copy-{backup}"))).is_err() {
+        backup += 1;
+        assert!(backup < 1_000, "no backup");
+    }
+    let local = open_local(&disk.kill(), &format!("/copy-{backup}")).unwrap();
+    let all = rows(&local, b"a", &query(i64::MIN, i64::MAX)).unwrap();
+    assert_eq!(all.len() as i64, BLOCKS * SAMPLES);
 }
 
 #[test]

@@ -55,6 +55,9 @@ pub(crate) fn backup(core: &Core, dir: &Path, to: &Path, is_checkpoint: bool) ->
         Pinned::Remote(pin) if !is_checkpoint => fetch_log(env, log, &*pin, to, &mut backup)?,
         Pinned::Remote(_) => {}
     }
+    if !is_checkpoint {
+        fetch_files(env, &files)?;
+    }
     copy_files(env, dir, &files, to, &mut backup)?;
     let manifest = files.manifest.as_ref().map(Manifest::encode);
     drop(files);
@@ -100,6 +103,15 @@ fn fetch_log(
     }
     backup.copied_bytes += copied.bytes;
     backup.segments += copied.segments;
+    Ok(())
+}
+
+/// Waits for what the manifest names and is not on this machine: a link to it would be no copy.
+fn fetch_files(env: &Env, files: &FilesPin<'_>) -> Result<()> {
+    for path in files.paths() {
+        let fetched = env.disk.open(path).and_then(|file| file.fetch(true));
+        fetched.map_err(|error| Error::io("cannot back up a file", path, error))?;
+    }
     Ok(())
 }
 
