@@ -100,8 +100,11 @@ impl BlockSet {
         }
         let partition = self.partitions.get(&partition_of(id)).into_iter();
         let blocks = partition.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
-        let reached = blocks.filter(|block| block.meta().reaches(from, to));
-        reached.fold(Ok(()), |all, block| all.and(block.fetch()))
+        let mut all = Ok(());
+        for block in blocks.filter(|block| block.meta().reaches(from, to)) {
+            all = all.and(block.fetch());
+        }
+        all
     }
 
     /// The oldest and the newest timestamp of each block that may have samples of
