@@ -1,5 +1,6 @@
 //! Blocks of a checkpoint that are not on the disk of a node.
 
+use crate::restore::tool;
 use crate::{World, files, wipe};
 
 #[test]
@@ -43,4 +44,11 @@ fn blocks_that_are_not_here_are_named_until_they_come() {
     assert_eq!(node.ask("TS.DEL old 1 5"), ":5");
     let (_, said) = node.stop();
     assert!(said.contains("cannot fetch a block"), "{said}");
+    // A cache may lack blocks.
+    let cache = world.dir("b");
+    wipe(&cache.join("blocks"));
+    let checked = tool(&["check", &cache.display().to_string()]);
+    for wanted in ["blocks are not in the cache", "no damage"] {
+        assert!(checked.contains(wanted), "{checked}");
+    }
 }
