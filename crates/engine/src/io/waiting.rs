@@ -4,7 +4,7 @@
 //! `WouldBlock`. Whoever reads blocks then fetches the whole file, which takes as long as an
 //! object store takes. A thread that holds a lock, or that others wait for, must not: under
 //! [`no_wait`] it gets an error of the kind `Away` at once, while the file is on its way, and
-//! [`fetching`] tries again from outside of the locks.
+//! `fetching` tries again from outside of the locks.
 //!
 //! A file that is here never gets to this module. Tested below and by `tests/away.rs`.
 
