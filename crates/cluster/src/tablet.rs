@@ -10,7 +10,7 @@
 //! Tested by `tests/tablet/`: kills, lost disks, faults of Kafka and the store.
 
 use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress};
-use crate::envelope::{Body, Claimant, Envelope};
+use crate::envelope::Claimant;
 use crate::kafka::{Kafka, Partition};
 use crate::owner::{self, Claimed, Owner};
 use crate::remote::{Bounds, Complete, OnEnd, TabletLog};
@@ -27,8 +27,6 @@ use std::time::Duration;
 
 /// Where a checkpoint is gathered, in the directory: links need the same file system.
 const GATHERED: &str = "checkpoint";
-/// How long a record that is named elsewhere is waited for.
-const READ_WAIT: Duration = Duration::from_millis(100);
 /// How often old objects are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
@@ -284,27 +282,10 @@ impl Drop for Tablet {
     }
 }
 
-/// Refuses objects that lack the checkpoint which the log names. A log that cannot be read now is
-/// left to the claim, which says why.
+/// Refuses objects that lack the checkpoint which the log names; reads the log once more than the
+/// claim does. A log that cannot be read now is left to the claim, which says why.
 fn require_objects(place: &Place) -> Result<(), Error> {
     let (objects, kafka, partition) = (&place.objects, &*place.kafka, &place.partition);
-    // Almost always the hint spares reading all of the log.
-    if let Some(latest) = at_last(&place.retry, || Ok(objects.latest()?))? {
-        let read = kafka.read(partition, latest.offset, 1, READ_WAIT);
-        let named = read.iter().flat_map(|read| &read.records).any(|record| {
-            let named = match Envelope::decode(&record.1) {
-                Ok(Envelope::Record {
-                    body: Body::Checkpoint(named),
-                    ..
-                }) => ListingRef::from(&named),
-                _ => return false,
-            };
-            record.0 == latest.offset && named == latest.listing
-        });
-        if named {
-            return Ok(());
-        }
-    }
     match survey(kafka, partition, &mut |_, _, _| {}) {
         Ok(Survey {
             checkpoint: Some((_, named)),

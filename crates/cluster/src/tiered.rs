@@ -8,7 +8,7 @@
 //!
 //! Invariants: a name of the disk below stands for all of its bytes. A file that was removed while
 //! it was away does not come back; who holds it can still have it read. Tested by
-//! `tests/tiered.rs`.
+//! `tests/tablet/away.rs`.
 
 mod away;
 mod fetcher;

@@ -6,7 +6,8 @@
 //! [`no_wait`] it gets an error of the kind `Away` at once, while the file is on its way, and
 //! `fetching` tries again from outside of the locks.
 //!
-//! A file that is here never gets to this module. Tested below and by `tests/away.rs`.
+//! A file that is here never gets to this module. Tested below and by the tablets of
+//! `crates/cluster`.
 
 use super::File;
 use crate::base::error::{ErrorKind, Result};

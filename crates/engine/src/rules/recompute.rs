@@ -118,7 +118,7 @@ impl Rules {
     /// # Errors
     /// `Away`.
     pub(crate) fn recompute_for_removal(&self, source: SeriesId) -> Result<()> {
-        unless_away(self.recompute(source, Take::All))
+        only_away(self.recompute(source, Take::All))
     }
 
     /// As [`Rules::recompute_key`], before the series under `key` is removed: closed buckets reach
@@ -127,7 +127,7 @@ impl Rules {
     /// # Errors
     /// `Away`.
     pub(crate) fn recompute_key_for_removal(&self, key: &[u8]) -> Result<()> {
-        unless_away(self.recompute_key(key))
+        only_away(self.recompute_key(key))
     }
 
     /// Recomputes the dirty buckets of the series under `key` and of its source. Does
@@ -389,7 +389,7 @@ impl Work {
 }
 
 /// Only the error that says to come again.
-fn unless_away(done: Result<()>) -> Result<()> {
+fn only_away(done: Result<()>) -> Result<()> {
     done.or_else(|error| match error.is_away() {
         true => Err(error),
         false => Ok(()),

@@ -119,7 +119,7 @@ impl Writer {
         let (mut removed, mut position) = (0, Position::default());
         for &key in keys {
             // Closed buckets reach the destinations before the source is removed.
-            // Unreadable samples do not keep a series from being removed.
+            // Damaged samples do not keep a series from being removed, blocks that are away do.
             self.rules.recompute_key_for_removal(key)?;
             let Ok((mut state, id)) = core.lock_series(key) else {
                 continue;

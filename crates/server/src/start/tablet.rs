@@ -1,8 +1,8 @@
 //! A database beyond this machine: opened from Kafka and an object store, and kept there.
 //!
 //! One thread keeps it: it flushes and saves checkpoints, so that the log in Kafka stays short,
-//! has missing blocks fetched, and looks whether the topic is still the one it was. A topic that would lose records, or that
-//! is another, stops the server with the reason.
+//! has missing blocks fetched, and looks whether the topic is still the one it was. A topic that
+//! would lose records, or that is another, stops the server with the reason.
 //!
 //! Tested by `tests/kafka/` with brokers.
 
