@@ -1,11 +1,13 @@
 //! One file that is not on this machine, and the handles of it.
 //!
-//! Invariant: once its bytes are here they stay, for every handle, whatever becomes of its name.
+//! Invariants: once its bytes are here they stay, for every handle, whatever becomes of its name.
+//! One that could not be had is not fetched again before the next round
+//! ([`super::TieredDisk::fetch_all`]); until then all who ask hear why.
 
 use super::fetcher::Fetcher;
 use crate::checkpoint::Row;
 use latewood_engine::io::File;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -29,10 +31,30 @@ pub(super) struct Away {
 struct State {
     /// Somebody fetches it.
     is_fetched: bool,
-    /// Fetches that ended in vain.
-    failures: u64,
+    /// Why nobody fetches it until the next round.
+    failed: Option<Failed>,
     /// What the last attempt said.
     error: Option<String>,
+}
+
+/// Why a file did not come.
+#[derive(Clone, Debug)]
+pub(super) enum Failed {
+    /// Its object is missing, or has other bytes.
+    Lost(String),
+    /// Somebody has to do something.
+    Refused(String),
+    /// Another attempt may succeed.
+    Later(String),
+}
+
+impl From<Failed> for io::Error {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Lost(text) => Self::new(io::ErrorKind::InvalidData, text),
+            Failed::Refused(text) | Failed::Later(text) => Self::other(text),
+        }
+    }
 }
 
 impl Away {
@@ -49,51 +71,55 @@ impl Away {
     /// Lets one caller at a time fetch it; false if it need not or must not.
     pub(super) fn begin(&self) -> bool {
         let mut state = self.state.lock();
-        let begins = self.here.get().is_none() && !state.is_fetched;
+        let begins = self.here.get().is_none() && !state.is_fetched && state.failed.is_none();
         state.is_fetched |= begins;
         begins
     }
 
-    /// An attempt failed, and another follows.
-    pub(super) fn note(&self, error: &str) {
-        self.state.lock().error = Some(error.to_owned());
-    }
-
     /// What [`Away::begin`] began has ended.
-    pub(super) fn end(&self, fetched: Result<Arc<dyn File>, String>) {
+    pub(super) fn end(&self, fetched: Result<Arc<dyn File>, Failed>) {
         let mut state = self.state.lock();
         state.is_fetched = false;
         match fetched {
             // Nobody else fetches it.
             Ok(file) => drop(self.here.set(file)),
-            Err(error) => {
-                state.failures += 1;
-                state.error = Some(error);
-            }
+            Err(Failed::Later(error)) => state.error = Some(error),
+            Err(failed) => state.failed = Some(failed),
         }
         self.changed.notify_all();
     }
 
-    /// Waits until it is here, after somebody was asked for it.
-    fn wait(&self, fetcher: &Fetcher, failures: u64) -> io::Result<()> {
-        let until = fetcher.wait_max().map(|wait| Instant::now() + wait);
+    /// Lets it be fetched again after it could not be had.
+    pub(super) fn try_again(&self) {
+        self.state.lock().failed = None;
+    }
+
+    /// Waits until it is here; has it fetched, which must not end by chance: a thread may be
+    /// missing.
+    fn wait(self: &Arc<Self>, fetcher: &Arc<Fetcher>, since: Instant) -> io::Result<()> {
+        let until = fetcher.wait_max().map(|wait| since + wait);
         let mut state = self.state.lock();
         loop {
             if self.here.get().is_some() {
                 return Ok(());
             }
-            let said = |state: &State| state.error.clone().unwrap_or_else(|| fetcher.call(self));
-            if state.failures > failures {
-                return Err(io::Error::other(said(&state)));
+            if let Some(failed) = &state.failed {
+                return Err(failed.clone().into());
             }
             if fetcher.is_given_up() {
                 return Err(io::Error::other("the database is given up"));
             }
+            if !state.is_fetched {
+                MutexGuard::unlocked(&mut state, || fetcher.ask(self));
+            }
             if until.is_some_and(|until| Instant::now() >= until) {
-                let text = format!("it did not come in time: {}", said(&state));
+                let said = state.error.clone().unwrap_or_else(|| fetcher.call(self));
+                let text = format!("it did not come in time: {said}");
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
-            self.changed.wait_for(&mut state, LOOK_EVERY);
+            if self.here.get().is_none() && state.failed.is_none() {
+                self.changed.wait_for(&mut state, LOOK_EVERY);
+            }
         }
     }
 }
@@ -145,18 +171,18 @@ impl File for AwayFile {
         self.away.here.get().is_some()
     }
 
-    fn fetch(&self, waits: bool) -> io::Result<()> {
+    fn fetch(&self, since: Option<Instant>) -> io::Result<()> {
         if self.is_here() {
             return Ok(());
         }
-        let failures = self.away.state.lock().failures;
-        self.fetcher.ask(&self.away);
-        match waits {
-            true => self.away.wait(&self.fetcher, failures),
-            false => {
-                let text = format!("it is being fetched: {}", self.fetcher.call(&self.away));
-                Err(io::Error::new(io::ErrorKind::WouldBlock, text))
-            }
+        if let Some(since) = since {
+            return self.away.wait(&self.fetcher, since);
         }
+        if let Some(failed) = &self.away.state.lock().failed {
+            return Err(failed.clone().into());
+        }
+        self.fetcher.ask(&self.away);
+        let text = format!("it is being fetched: {}", self.fetcher.call(&self.away));
+        Err(io::Error::new(io::ErrorKind::WouldBlock, text))
     }
 }

@@ -1,18 +1,19 @@
 //! The files that are not on this machine, and the threads that fetch them.
 //!
-//! A thread starts when there is something to fetch and ends when there is nothing left. Attempts
-//! that may succeed later are repeated until they do, in the background: a wait that ended leaves
-//! the file on its way.
+//! A thread starts when there is something to fetch and ends when there is nothing left. A file
+//! that may come later goes to the end of those that nobody asked for, until it does: a wait that
+//! ended leaves it on its way, and it keeps no other from coming.
 //!
 //! Invariant: a file loses its place among those that are away at the moment at which its name
 //! below appears, or is removed.
 
-use super::away::Away;
-use crate::checkpoint::{Objects, UNFINISHED};
+use super::away::{Away, Failed};
+use crate::checkpoint::{CheckpointError, Objects, UNFINISHED};
 use crate::retry::Retry;
 use latewood_engine::io::{Disk, File};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -22,6 +23,8 @@ use std::time::Duration;
 const THREADS: usize = 4;
 /// Of those, files that nobody asked for.
 const THREADS_LATER: usize = 2;
+/// How often an object must be damaged to be so: an answer can be cut off.
+const DAMAGED_TIMES: usize = 3;
 
 /// What fetches files.
 #[derive(Debug)]
@@ -126,8 +129,9 @@ impl Fetcher {
     pub(super) fn fetch_later(self: &Arc<Self>, order: &[PathBuf]) {
         let files = self.files.lock();
         let first = order.iter().filter_map(|path| files.get(path));
-        let all = first.chain(files.values()).cloned().collect();
+        let all: VecDeque<_> = first.chain(files.values()).cloned().collect();
         drop(files);
+        all.iter().for_each(|away| away.try_again());
         let mut queue = self.queue.lock();
         queue.later = all;
         queue.has_failed = false;
@@ -155,60 +159,88 @@ impl Fetcher {
 
     /// Fetches one file after the other until there are no more.
     fn run(&self) {
-        let mut is_later = None;
+        let mut pauses = self.retry.pauses();
+        let mut is_later = false;
         loop {
             let mut queue = self.queue.lock();
-            queue.running_later -= usize::from(is_later == Some(true));
+            queue.running_later -= usize::from(is_later);
             let Some((away, later)) = queue.next() else {
                 queue.running -= 1;
                 return;
             };
             queue.running_later += usize::from(later);
-            is_later = Some(later);
+            is_later = later;
             drop(queue);
-            if away.begin() {
-                let fetched = self.fetch(&away);
-                if let Err(error) = &fetched {
-                    let is_told =
-                        later && std::mem::replace(&mut self.queue.lock().has_failed, true);
-                    if !is_told {
-                        tracing::error!(%error, "cannot fetch a block");
+            if later && !self.is_named(&away) || !away.begin() {
+                continue;
+            }
+            let fetched = catch_unwind(AssertUnwindSafe(|| self.fetch(&away)));
+            let fetched = fetched.unwrap_or_else(|_| {
+                let text = "the thread that fetches it panicked";
+                Err(Failed::Refused(text.to_owned()))
+            });
+            let failed = fetched.as_ref().err().cloned();
+            away.end(fetched);
+            match failed {
+                None => pauses = self.retry.pauses(),
+                Some(Failed::Later(_)) => {
+                    self.queue.lock().put_back(away);
+                    // Its end is seen by whoever fetches next.
+                    let _ = pauses.pause();
+                }
+                Some(Failed::Lost(error) | Failed::Refused(error)) => {
+                    let has_failed = &mut self.queue.lock().has_failed;
+                    if !later || !std::mem::replace(has_failed, true) {
+                        tracing::error!(error, "cannot fetch a block");
                     }
                 }
-                away.end(fetched);
             }
         }
     }
 
-    /// Fetches a file; why not, if another attempt now would not help.
-    fn fetch(&self, away: &Away) -> Result<Arc<dyn File>, String> {
+    /// Whether a file that is away has a name: else only who holds it can read it.
+    fn is_named(&self, away: &Arc<Away>) -> bool {
+        let files = self.files.lock();
+        files.contains_key(&away.path) || files.values().any(|named| Arc::ptr_eq(named, away))
+    }
+
+    /// Fetches a file.
+    fn fetch(&self, away: &Away) -> Result<Arc<dyn File>, Failed> {
         let mut unfinished = away.path.clone().into_os_string();
         unfinished.push(UNFINISHED);
         let unfinished = PathBuf::from(unfinished);
-        let mut pauses = self.retry.pauses();
-        loop {
-            let done = self
-                .objects
-                .download_row(&away.row, &unfinished, || self.is_given_up());
-            let error = match done {
-                Ok(true) => break,
-                Ok(false) => return Err("the database is given up".to_owned()),
-                Err(error) => error,
-            };
-            let called = self.call(away);
-            let mut text = error.to_string();
-            if !text.contains(&called) {
-                text = format!("{called}: {text}");
+        let download = || {
+            self.objects
+                .download_row(&away.row, &unfinished, || self.is_given_up())
+        };
+        let mut done = download();
+        for _ in 1..DAMAGED_TIMES {
+            if done.as_ref().is_err_and(CheckpointError::is_damage) {
+                done = download();
             }
-            if !error.is_temporary() {
-                return Err(text);
-            }
-            away.note(&text);
-            tracing::warn!(%error, "cannot fetch a block yet");
-            pauses.pause().map_err(|_| text)?;
         }
-        self.arrive(away, &unfinished)
-            .map_err(|error| format!("{}: {error}", away.path.display()))
+        let error = match done {
+            Ok(true) => {
+                let refused = |error| format!("{}: {error}", away.path.display());
+                let arrived = self.arrive(away, &unfinished);
+                return arrived.map_err(|error| Failed::Refused(refused(error)));
+            }
+            Ok(false) => return Err(Failed::Later("the database is given up".to_owned())),
+            Err(error) => error,
+        };
+        let called = self.call(away);
+        let mut text = error.to_string();
+        if !text.contains(&called) {
+            text = format!("{called}: {text}");
+        }
+        if error.is_temporary() {
+            tracing::warn!(%error, "cannot fetch a block yet");
+            return Err(Failed::Later(text));
+        }
+        Err(match error.is_damage() {
+            true => Failed::Lost(text),
+            false => Failed::Refused(text),
+        })
     }
 
     /// Gives a file its name, unless that was removed.
@@ -249,6 +281,13 @@ impl Queue {
         match self.running_later < THREADS_LATER {
             true => self.later.pop_front().map(|away| (away, true)),
             false => None,
+        }
+    }
+
+    /// Leaves a file for another attempt. Who waits for it asks for it again.
+    fn put_back(&mut self, away: Arc<Away>) {
+        if !self.is_stopped {
+            self.later.push_back(away);
         }
     }
 }

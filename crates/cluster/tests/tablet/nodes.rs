@@ -160,6 +160,7 @@ fn a_damaged_cache_is_mended_and_a_damaged_store_is_refused() {
             Verb::Get => Fault::WrongBit,
             _ => Fault::None,
         }),
+        clock: Arc::default(),
     };
     let refused = wrong.open(3, &SimDisk::new()).err().unwrap();
     assert!(!refused.is_temporary(), "{refused}");
@@ -223,7 +224,13 @@ fn a_start_with_other_objects_deposes_nobody() {
         }
         let store = other.store;
         let kafka = Arc::clone(&world.kafka);
-        let refused = World { kafka, store }.open(2, &SimDisk::new());
+        let clock = Arc::default();
+        let refused = World {
+            kafka,
+            store,
+            clock,
+        }
+        .open(2, &SimDisk::new());
         let refused = refused.map(drop).unwrap_err().to_string();
         assert!(refused.contains("is missing"), "{refused}");
     }

@@ -185,6 +185,7 @@ fn a_checkpoint_that_is_replaced_meanwhile_is_given_up_for_the_newer() {
     let overtaken = World {
         kafka: Arc::clone(&world.kafka),
         store,
+        clock: Arc::default(),
     };
     let copy = SimDisk::new();
     let restored = overtaken.restore(&copy).unwrap();

@@ -7,7 +7,8 @@ use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
 use latewood_cluster::remote::Bounds;
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::tablet::{Error, Place, Tablet};
-use latewood_engine::io::sim::SimDisk;
+use latewood_engine::io::sim::{SimClock, SimDisk};
+use latewood_engine::io::{Clock, Env};
 use latewood_engine::{Create, Db, Defaults, Durability, Options, RangeQuery, Sink};
 use latewood_offsite::faulty::FaultyStore;
 use object_store::path::Path as Object;
@@ -21,6 +22,7 @@ pub(crate) const DIR: &str = "/cache";
 pub(crate) struct World {
     pub(crate) kafka: Arc<MemoryKafka>,
     pub(crate) store: FaultyStore,
+    pub(crate) clock: Arc<SimClock>,
 }
 
 impl World {
@@ -36,7 +38,11 @@ impl World {
         kafka.set_faults(faults);
         let kafka = Arc::new(kafka);
         let store = FaultyStore::good();
-        Self { kafka, store }
+        Self {
+            kafka,
+            store,
+            clock: Arc::default(),
+        }
     }
 
     /// Opens the tablet on a disk; reads wait for blocks for a minute.
@@ -55,7 +61,10 @@ impl World {
             Object::from("data"),
             "x://data",
         );
-        let env = disk.env(u64::from(node));
+        let env = Env {
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            ..disk.env(u64::from(node))
+        };
         let place = Place {
             kafka: Arc::clone(&self.kafka) as Arc<dyn Kafka>,
             partition: Partition {

@@ -92,11 +92,15 @@ impl Error {
         }))
     }
 
-    /// The same with another cause.
+    /// A file that is not on this machine, and missing or wrong where it is kept.
     #[cold]
-    pub(crate) fn because(mut self, source: io::Error) -> Self {
-        self.0.source = Some(source);
-        self
+    pub(crate) fn lost(path: &Path, source: io::Error) -> Self {
+        Self(Box::new(Failure {
+            kind: ErrorKind::Corrupt,
+            message: "a block is lost".to_owned(),
+            path: Some(path.to_owned()),
+            source: Some(source),
+        }))
     }
 
     /// Adds the path of the file concerned.

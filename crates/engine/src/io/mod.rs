@@ -35,6 +35,7 @@ use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Directories and the names in them.
 pub trait Disk: Send + Sync + Debug {
@@ -199,13 +200,14 @@ pub trait File: Send + Sync + Debug {
         true
     }
 
-    /// Fetches the bytes of a file that is not on this machine; waits for them, or only asks for
-    /// them. Does nothing with other files.
+    /// Fetches the bytes of a file that is not on this machine; waits for them, as if it had done
+    /// so since `since`, or only asks for them. Does nothing with other files.
     ///
     /// # Errors
-    /// `WouldBlock` if it only asked; why they cannot be had.
-    fn fetch(&self, waits: bool) -> io::Result<()> {
-        let _ = waits;
+    /// `WouldBlock` if it only asked, `InvalidData` if they are lost: missing or wrong where they
+    /// are kept; any other kind if they did not come, and may later.
+    fn fetch(&self, since: Option<Instant>) -> io::Result<()> {
+        let _ = since;
         Ok(())
     }
 }

@@ -27,11 +27,14 @@ use crate::series::{Fate, Series};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Rows written under one hold of the lock of a destination's shard.
 const ROWS_MAX: usize = 4096;
 /// Series checked under one hold of their shard's lock.
 const SERIES_PER_LOCK_MAX: usize = 256;
+/// How long a source rests whose blocks are not on this machine.
+const AWAY_AGAIN: Duration = Duration::from_secs(1);
 /// Number of late samples from which on they are settled before recomputing.
 const SETTLE_FIRST: usize = 4096;
 
@@ -199,8 +202,19 @@ impl Rules {
         next.map(|next| (works, next))
     }
 
-    /// Recomputes the sources noted in each shard since the last call.
+    /// Recomputes the sources noted in each shard since the last call; those whose blocks are away
+    /// again after a while.
     pub(crate) fn recompute_noted(&self) {
+        // One source must not keep the others waiting.
+        let _no_wait = no_wait();
+        let now_ns = self.core.env.clock.monotonic_ns();
+        let mut away = self.away.lock();
+        if now_ns >= away.due_ns {
+            away.due_ns = now_ns + AWAY_AGAIN.as_nanos() as u64;
+            for (shard, place) in std::mem::take(&mut away.sources) {
+                self.core.shards[shard].lock().note_rules_again(place);
+            }
+        }
         for shard in 0..self.core.shards.len() {
             let noted = std::mem::take(&mut self.core.shards[shard].lock().sources);
             for place in noted {
@@ -221,7 +235,7 @@ impl Rules {
                 if let Err(error) = self.recompute(id, take) {
                     self.failed.fetch_add(1, Ordering::Relaxed);
                     if error.is_away() {
-                        self.core.shards[shard].lock().note_rules_again(place);
+                        away.sources.insert((shard, place));
                     }
                 }
             }
@@ -240,8 +254,9 @@ impl Rules {
         };
         let taken = source.take(take, newest);
         let work = series.rule_work(self.core.store.blocks.floor());
-        if self.core.log().is_some() {
-            state.group.rule_take(id, taken == Take::All);
+        // What was in flight already, since a block of it is away, is in the log.
+        if self.core.log().is_some() && taken.is_new {
+            state.group.rule_take(id, taken.take == Take::All);
         }
         self.core.log_group(state)?;
         drop(guard);

@@ -10,7 +10,7 @@
 use super::copying::{copy, empty_folder, link_or_copy, write};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
-use crate::io::Env;
+use crate::io::{Env, waiting};
 use crate::keyspace::core::Core;
 use crate::keyspace::pin::FilesPin;
 use crate::log::{Log, LogCopy, LogPin, Pinned, Position, RemotePin};
@@ -109,8 +109,9 @@ fn fetch_log(
 /// Waits for what the manifest names and is not on this machine: a link to it would be no copy.
 fn fetch_files(env: &Env, files: &FilesPin<'_>) -> Result<()> {
     for path in files.paths() {
-        let fetched = env.disk.open(path).and_then(|file| file.fetch(true));
-        fetched.map_err(|error| Error::io("cannot back up a file", path, error))?;
+        let opened = env.disk.open(path);
+        let file = opened.map_err(|error| Error::io("cannot back up a file", path, error))?;
+        waiting::fetch_alone(&file, path)?;
     }
     Ok(())
 }

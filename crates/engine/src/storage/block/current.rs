@@ -93,7 +93,7 @@ impl BlockSet {
     /// Fetches the blocks that may have samples of a series in `from..=to`.
     ///
     /// # Errors
-    /// `Away`, after all are asked for.
+    /// `Away`, after all are asked for; `Corrupt` if one is lost.
     pub(crate) fn fetch(&self, id: SeriesId, from: Timestamp, to: Timestamp) -> Result<()> {
         if !self.is_away(Some(id), from, to) {
             return Ok(());

@@ -103,11 +103,11 @@ impl Block {
     /// Fetches its file if it is not on this machine.
     ///
     /// # Errors
-    /// `Away`.
+    /// `Away`; `Corrupt` if it is lost.
     pub(crate) fn fetch(&self) -> Result<()> {
         match self.is_here() {
             true => Ok(()),
-            false => waiting::fetch(&self.file).map_err(|source| Error::away(&self.path, source)),
+            false => waiting::fetch(&self.file, &self.path),
         }
     }
 
