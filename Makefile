@@ -5,7 +5,8 @@
 #                        what it needs on Debian and Ubuntu, and lists what it left out elsewhere
 #   make test STRICT=1   the same, and fails if anything would be left out
 #   make soak TIME=600   fuzzing and random models for TIME seconds each, then as many kills of a
-#                        server as KILLS says: 10,000 of them take hours
+#                        server as KILLS says: 10,000 of them take hours; and ROUNDS faults of
+#                        brokers, object store and nodes
 #   make bench           the reports of docs/benchmarks, beside its peers: 2 to 3 hours
 #   make bench QUICK=1   the same from less data, into target/benchmarks-quick: minutes
 #   make deb             a Debian package, in target/debian; needs cargo-deb
@@ -16,6 +17,8 @@
 CARGO ?= cargo
 TIME ?= 600
 KILLS ?= 10000
+# Faults of brokers, object store and nodes.
+ROUNDS ?= 200
 # Of PromQL, compared with Prometheus.
 EXPRESSIONS ?= 200000
 FUZZ_SECONDS ?= 5
@@ -40,7 +43,7 @@ with = $(if $(filter $(1),$(LEFT_OUT)),@echo "Left out: $(1) is missing",$(2))
 # They need brokers: nothing but their names selects them.
 BROKER_TESTS := --test broker --test kafka
 
-.PHONY: demo test every check soak bench build quick clients console differential kafka fuzz deb static
+.PHONY: demo test every check soak bench build quick clients console differential faults kafka fuzz deb static
 
 # needs-TOOL fails with how to get the tool.
 needs-%:
@@ -94,6 +97,10 @@ every: check
 clients: quick $(VENV)/ready $(if $(filter node,$(LEFT_OUT)),,tests/clients/node/node_modules)
 	$(VENV)/bin/python -m pytest -q -rs tests/clients
 
+# Servers with a log in Kafka and objects in S3, ROUNDS faults of them all.
+faults: quick $(VENV)/ready needs-kafka
+	LATEWOOD_ROUNDS=$(ROUNDS) $(VENV)/bin/python -m pytest -q -s tests/clients/test_faults.py
+
 # The console in a browser, and its assets built anew.
 console: quick tests/console/node_modules console/node_modules
 	node --test --test-concurrency=1 tests/console/*.test.mjs
@@ -128,6 +135,7 @@ soak: build
 	PROMQL_ORACLE_EXPRESSIONS=$(EXPRESSIONS) PROMQL_ORACLE_SEED=2000000 \
 		$(CARGO) test --release --locked -p latewood-server --test promql -- --nocapture
 	LATEWOOD_COMMANDS=1000000 $(MAKE) differential
+	$(MAKE) faults
 	SANITIZE=address fuzz/run.sh $(TIME)
 
 bench: build

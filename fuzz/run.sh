@@ -37,7 +37,7 @@ fi
 # --target keeps the flags from build scripts and macros.
 cargo build --locked --release --target "$host" "${targets[@]/#/--bin=}"
 
-failed=0
+failed=()
 for target in "${targets[@]}"; do
     mkdir -p "corpus/$target" "artifacts/$target" "seeds/$target"
     echo "== $target, ${seconds} s, SEED=$seed"
@@ -49,7 +49,13 @@ for target in "${targets[@]}"; do
     else
         tail -n 40 "$log" >&2
         echo "== $target FAILED; replay: SEED=$seed $0 $seconds $target" >&2
-        failed=1
+        failed+=("$target")
     fi
 done
-exit $failed
+if [ ${#failed[@]} != 0 ]; then
+    # Again at the end, which is what is seen of a long output.
+    for target in "${failed[@]}"; do
+        echo "== $target FAILED: $(grep -aE '^SUMMARY|panicked at' "artifacts/$target/log" | tail -n 1)" >&2
+    done
+    exit 1
+fi

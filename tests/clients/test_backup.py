@@ -4,19 +4,14 @@ import functools
 import http.server
 import json
 import math
-import os
 import pathlib
 import subprocess
-import sys
 import threading
-import time
 
-import boto3
 import pytest
-from botocore.exceptions import EndpointConnectionError
 
 from conftest import BINARY, Server
-from peer import free_port
+from s3 import S3
 
 SAMPLES = 1_200_000
 # Bytes of a part.
@@ -25,39 +20,8 @@ BUCKET = "backups"
 URL = f"s3://{BUCKET}/latewood/monday"
 
 
-class Store:
-    """The object store, with one bucket."""
-
-    def __init__(self):
-        port = free_port()
-        self.settings = {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-            "AWS_ALLOW_HTTP": "true",
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_REGION": "us-east-1",
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self.client = boto3.client(
-            "s3",
-            endpoint_url=self.settings["AWS_ENDPOINT_URL"],
-            aws_access_key_id="key",
-            aws_secret_access_key="secret",
-            region_name="us-east-1",
-        )
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                self.client.create_bucket(Bucket=BUCKET)
-                return
-            except EndpointConnectionError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
+class Store(S3):
+    """The object store, with a backup in its bucket."""
 
     def place(self, name):
         return {"Bucket": BUCKET, "Key": f"latewood/monday/{name}"}
@@ -70,18 +34,15 @@ class Store:
 
     def tool(self, *words):
         """Runs `latewood` with this store as S3."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-        return subprocess.run(
-            [BINARY, *words], env=kept | self.settings, capture_output=True, text=True, timeout=300
-        )
+        environment = self.environment(self.settings)
+        return subprocess.run([BINARY, *words], env=environment, capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture
 def store():
-    running = Store()
+    running = Store(BUCKET)
     yield running
-    running.process.kill()
-    running.process.wait()
+    running.close()
 
 
 def fill(client):

@@ -39,6 +39,20 @@ test('state, settings and what was written are seen, and go on by themselves', (
     assert.equal((await figures(page, 'Samples by protocol')).redis, '0/s');
   }));
 
+test('a log in Kafka and its checkpoints are seen, and a checkpoint that failed needs attention', () =>
+  using([], async (server) => {
+    const remote = {
+      epoch: 7, queued_bytes: 2048, log_bytes: 1 << 20, checkpoints: 3, checkpoints_failed: 1, checkpoint_last_error: HOSTILE,
+      checkpoint_last_ms: 250, checkpoint_time_ms: Date.UTC(2024, 0, 2, 3, 4, 5), checkpoint_files: 4, checkpoint_bytes: 5 << 20,
+    };
+    const page = await changed(server, (data) => { data.remote = remote; });
+    await page.getByText(`The last checkpoint failed: ${HOSTILE}`).waitFor();
+    assert.equal(await fact(page, 'Log in Kafka', 'waits for Kafka'), '2.0 KiB');
+    assert.equal(await fact(page, 'Log in Kafka', 'checkpoints, failed'), '3, 1');
+    assert.match(await fact(page, 'Log in Kafka', 'newest'), /^2024-01-02 .*, 5\.0 MiB$/);
+    assert.equal(await page.locator('img').count(), 0);
+  }));
+
 test('the keys lead to it, and a link shows the same to others', () =>
   using(['--wal', 'off'], async (server) => {
     const page = await browser.open(`${server.address}#/queries`);

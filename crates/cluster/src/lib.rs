@@ -8,6 +8,7 @@ pub mod envelope;
 pub mod kafka;
 pub mod owner;
 pub mod remote;
+pub mod restore;
 pub mod retry;
 pub mod scan;
 pub mod survey;

@@ -34,6 +34,7 @@ use crate::retry::Retry;
 use crate::scan::{Counters, Verdict};
 pub use claim::{Claimed, Deposed};
 pub use error::{Error, Result, Stop};
+use history::Until;
 pub use history::{Data, History};
 use link::Link;
 use marks::Marks;
@@ -50,6 +51,36 @@ pub struct Owner {
     begin: (Offset, State),
     marks: Marks,
     ended: Option<Error>,
+}
+
+/// The log of a tablet, to be read by whoever does not own it.
+#[derive(Clone)]
+pub struct Source {
+    link: Arc<Link>,
+}
+
+impl Source {
+    /// The log that `partition` is, of the topic with the id `topic_id`.
+    ///
+    /// # Errors
+    /// `Stopped` if there is no such topic or it is another; `Cancelled`.
+    pub fn new(
+        kafka: Arc<dyn Kafka>,
+        partition: Partition,
+        topic_id: [u8; 16],
+        retry: Retry,
+    ) -> Result<Self> {
+        let link = Link::new(kafka, partition, Some(topic_id), retry)?;
+        let link = Arc::new(link);
+        Ok(Self { link })
+    }
+
+    /// The groups that count, from the record at `begin.0` on, before which the state is
+    /// `begin.1`, up to before the group `end`. The one before that must be in the log: it is
+    /// waited for. Some behind it may follow.
+    pub fn history(&self, begin: (Offset, State), end: u64) -> History {
+        History::new(Arc::clone(&self.link), begin, Until::Sequence(end))
+    }
 }
 
 impl std::fmt::Debug for Owner {
@@ -81,7 +112,15 @@ impl Owner {
 
     /// The groups that count and are needed beside the newest checkpoint, up to the EPOCH.
     pub fn history(&self) -> History {
-        History::new(Arc::clone(&self.link), self.begin, self.epoch)
+        let until = Until::Epoch(self.epoch);
+        History::new(Arc::clone(&self.link), self.begin, until)
+    }
+
+    /// The log of the tablet, to be read by others meanwhile.
+    pub fn source(&self) -> Source {
+        Source {
+            link: Arc::clone(&self.link),
+        }
     }
 
     /// The offset of the EPOCH.

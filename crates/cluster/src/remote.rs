@@ -12,11 +12,11 @@
 //!
 //! Tested by `tests/remote.rs` with databases over a Kafka with faults.
 
-use crate::envelope::{Checkpoint, PAYLOAD_BYTES_MAX};
+use crate::envelope::{Checkpoint, PAYLOAD_BYTES_MAX, State};
 use crate::kafka::Offset;
-use crate::owner::{Claimed, Error as OwnerError, History, Owner, Stop};
+use crate::owner::{Claimed, Error as OwnerError, History, Owner, Source, Stop};
 use crate::retry::Cancel;
-use latewood_engine::{Error, ErrorKind, LogStats, Position, RemoteLog, Result};
+use latewood_engine::{Error, ErrorKind, LogStats, Position, RemoteLog, RemotePin, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt;
@@ -71,6 +71,7 @@ pub struct TabletLog {
     /// The first group that is held, if any ever was, and the first behind the claim.
     held: (Option<Position>, Position),
     history: Mutex<Option<History>>,
+    source: Source,
     bounds: Bounds,
     durable: AtomicU64,
     state: Mutex<Waiting>,
@@ -84,8 +85,11 @@ pub struct TabletLog {
 }
 
 /// What waits, and what is known of what was done.
-#[derive(Default)]
 struct Waiting {
+    /// The first record that is needed beside the newest checkpoint, and the state before it.
+    begin: (Offset, State),
+    /// Readers for whom the log is not trimmed.
+    pins: usize,
     batches: VecDeque<Batch>,
     /// Bytes of `batches` and of the one that is being appended.
     queued_bytes: u64,
@@ -99,6 +103,25 @@ struct Waiting {
     is_closing: bool,
     records: u64,
     last_append_us: u64,
+}
+
+impl Waiting {
+    fn new(begin: (Offset, State)) -> Self {
+        Self {
+            begin,
+            pins: 0,
+            batches: VecDeque::new(),
+            queued_bytes: 0,
+            since: None,
+            complete: None,
+            checkpoint: None,
+            log_bytes: 0,
+            ended: None,
+            is_closing: false,
+            records: 0,
+            last_append_us: 0,
+        }
+    }
 }
 
 /// Groups that become one record.
@@ -127,9 +150,10 @@ impl TabletLog {
         let log = Arc::new(Self {
             held: ((end > 1).then_some(Position(first)), Position(end)),
             history: Mutex::new(Some(owner.history())),
+            source: owner.source(),
             bounds,
             durable: AtomicU64::new(end - 1),
-            state: Mutex::default(),
+            state: Mutex::new(Waiting::new(owner.begin())),
             changed: Condvar::new(),
             done: Condvar::new(),
             cancel,
@@ -272,8 +296,14 @@ impl TabletLog {
         let mut state = self.state.lock();
         state.log_bytes -= gone_bytes as u64;
         state.checkpoint = Some((offset, checkpoint));
+        state.begin = owner.begin();
+        // Who pins it later needs nothing before this checkpoint.
+        let is_pinned = state.pins > 0;
         drop(state);
         self.done.notify_all();
+        if is_pinned {
+            return Ok(());
+        }
         match owner.trim() {
             Err(error @ OwnerError::NotTrimmed(_)) => {
                 tracing::warn!(%error, "the log of the tablet in Kafka; the next checkpoint trims it");
@@ -403,6 +433,13 @@ impl RemoteLog for TabletLog {
         Ok(())
     }
 
+    fn pin(&self) -> Box<dyn RemotePin + '_> {
+        let mut state = self.state.lock();
+        state.pins += 1;
+        let begin = state.begin;
+        Box::new(Pin { log: self, begin })
+    }
+
     fn stats(&self) -> LogStats {
         let state = self.state.lock();
         LogStats {
@@ -411,6 +448,28 @@ impl RemoteLog for TabletLog {
             unsynced_ms: state.since.map(|since| since.elapsed().as_millis() as u64),
             ..LogStats::default()
         }
+    }
+}
+
+/// While it lives, the log is not trimmed: the next checkpoint does it.
+struct Pin<'a> {
+    log: &'a TabletLog,
+    begin: (Offset, State),
+}
+
+impl RemotePin for Pin<'_> {
+    fn read(&self, last: Position, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        for data in self.log.source.history(self.begin, last.0 + 1) {
+            let data = data.map_err(|ended| failed(&ended))?;
+            each(&data.payload)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        self.log.state.lock().pins -= 1;
     }
 }
 

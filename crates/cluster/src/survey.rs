@@ -4,7 +4,7 @@
 //! [`crate::scan`], as owners decide it. What the broker shows is a prefix of the log: the owner
 //! may have appended more meanwhile.
 //!
-//! Tested by `tests/owner.rs`, and as a command by the server's `tests/kafka.rs`.
+//! Tested by `tests/owner.rs`, and as a command by the server's `tests/kafka/`.
 
 use crate::envelope::{Body, Checkpoint, Claimant, State};
 use crate::kafka::{Kafka, KafkaError, Offset, Partition};

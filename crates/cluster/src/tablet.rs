@@ -7,14 +7,15 @@
 //! Invariant: at every moment the newest checkpoint that counts and the log behind it hold
 //! everything acknowledged, whatever becomes of the directory.
 //!
-//! Tested by `tests/tablet.rs`: kills, lost disks, faults of Kafka and the store.
+//! Tested by `tests/tablet/`: kills, lost disks, faults of Kafka and the store.
 
 use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress};
-use crate::envelope::Claimant;
+use crate::envelope::{Body, Claimant, Envelope};
 use crate::kafka::{Kafka, Partition};
 use crate::owner::{self, Claimed, Owner};
 use crate::remote::{Bounds, Complete, OnEnd, TabletLog};
 use crate::retry::{Cancel, Retry};
+use crate::survey::{Survey, survey};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, Options};
 use latewood_offsite::Content;
@@ -25,6 +26,8 @@ use std::time::Duration;
 
 /// Where a checkpoint is gathered, in the directory: links need the same file system.
 const GATHERED: &str = "checkpoint";
+/// How long a record that is named elsewhere is waited for.
+const READ_WAIT: Duration = Duration::from_millis(100);
 /// How often old objects are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
@@ -70,6 +73,27 @@ struct Saved {
     swept_ns: u64,
 }
 
+/// What a checkpoint holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointFigures {
+    /// When it was written, milliseconds since 1970.
+    pub made_at_ms: i64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// How many they are.
+    pub files: u64,
+}
+
+impl From<&Checkpoint> for CheckpointFigures {
+    fn from(Checkpoint { listing, .. }: &Checkpoint) -> Self {
+        Self {
+            made_at_ms: listing.made_at_ms,
+            bytes: listing.bytes(),
+            files: listing.files.len() as u64,
+        }
+    }
+}
+
 /// Why a tablet was not opened, or has no new checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -102,19 +126,23 @@ impl Error {
 }
 
 impl Tablet {
-    /// Claims the tablet and opens it as a database with `options`. Tells `tell` how far its
-    /// files are. Calls that an object store or Kafka cannot answer now are repeated for as long
-    /// as it takes. `on_end` is called once when it can no longer be written.
+    /// Claims the tablet and opens it as a database with `options`; one that has no checkpoint
+    /// yet saves its first. Tells `tell` how far its files are. Calls that an object store or
+    /// Kafka cannot answer now are repeated for as long as it takes. `on_end` is called once when it can no longer be written.
     ///
     /// # Errors
     /// `OtherLog`, with nothing but the claim done; `Owner`; `Checkpoint` for damaged or missing
-    /// objects and a directory with a log of its own; `Engine`.
+    /// objects and a directory with a log of its own; `Engine`. Objects without the checkpoint
+    /// that the log names, and a directory in use, are refused before the claim.
     pub fn open(
         place: Place,
         (options, defaults): (Options, Defaults),
         tell: &mut dyn FnMut(Progress),
         on_end: OnEnd,
     ) -> Result<(Self, Db), Error> {
+        // A start that is in vain deposes nobody.
+        place.objects.require_unused(&place.dir)?;
+        require_objects(&place)?;
         let Place { objects, retry, .. } = place;
         let cancel = Arc::clone(&retry.cancel);
         let claimed = Owner::claim(
@@ -133,7 +161,10 @@ impl Tablet {
             }
             Some(named) => {
                 let at = ListingRef::from(named);
-                Some(at_last(&retry, || objects.load(&at, &place.dir, tell))?)
+                Some(at_last(
+                    &retry,
+                    || Ok(objects.load(&at, &place.dir, tell)?),
+                )?)
             }
         };
         let log = TabletLog::start(claimed, place.bounds, Arc::clone(&cancel), on_end)?;
@@ -152,6 +183,10 @@ impl Tablet {
             }),
             env: place.env,
         };
+        if tablet.newest().is_none() {
+            // Only objects tell this log from one that was deleted and made again.
+            at_last(&retry, || tablet.checkpoint(&db)).inspect_err(|_| tablet.abandon())?;
+        }
         Ok((tablet, db))
     }
 
@@ -160,9 +195,9 @@ impl Tablet {
     ///
     /// # Errors
     /// `Checkpoint`, temporary or not; `Owner` if the tablet is owned no more; `Engine`.
-    pub fn checkpoint(&self, db: &Db) -> Result<(), Error> {
+    pub fn checkpoint(&self, db: &Db) -> Result<CheckpointFigures, Error> {
         let mut saved = self.saved.lock();
-        self.objects.clear(&self.gathered)?;
+        self.objects.discard(&self.gathered)?;
         let files = db.checkpoint(&self.gathered)?;
         let previous = saved.newest.as_ref().map(|newest| &newest.listing);
         let checkpoint = self.objects.save(self.epoch, &self.gathered, previous)?;
@@ -176,8 +211,9 @@ impl Tablet {
         let (offset, _) = self.log.checkpoint(complete)?;
         // It counts. What follows is repeated by the next one where it fails.
         let at = checkpoint.at.clone();
+        let figures = CheckpointFigures::from(&checkpoint);
         saved.before = saved.newest.replace(checkpoint);
-        self.objects.clear(&self.gathered)?;
+        self.objects.discard(&self.gathered)?;
         self.objects.put_latest(&at, offset)?;
         let now_ns = self.env.clock.monotonic_ns();
         if now_ns.saturating_sub(saved.swept_ns) >= SWEEP_EVERY.as_nanos() as u64 {
@@ -185,11 +221,21 @@ impl Tablet {
             let kept: Vec<&Checkpoint> = saved.newest.iter().chain(&saved.before).collect();
             self.objects.sweep(self.epoch, &kept, GRACE)?;
         }
-        Ok(())
+        Ok(figures)
+    }
+
+    /// The newest checkpoint that counts. Waits for one that is being saved.
+    pub fn newest(&self) -> Option<CheckpointFigures> {
+        self.saved.lock().newest.as_ref().map(Into::into)
+    }
+
+    /// The epoch in which this process owns it.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// The log.
-    pub fn log(&self) -> &TabletLog {
+    pub fn log(&self) -> &Arc<TabletLog> {
         &self.log
     }
 
@@ -199,10 +245,44 @@ impl Tablet {
     }
 }
 
+/// Refuses objects that lack the checkpoint which the log names. A log that cannot be read now is
+/// left to the claim, which says why.
+fn require_objects(place: &Place) -> Result<(), Error> {
+    let (objects, kafka, partition) = (&place.objects, &*place.kafka, &place.partition);
+    // Almost always the hint spares reading all of the log.
+    if let Some(latest) = at_last(&place.retry, || Ok(objects.latest()?))? {
+        let read = kafka.read(partition, latest.offset, 1, READ_WAIT);
+        let named = read.iter().flat_map(|read| &read.records).any(|record| {
+            let named = match Envelope::decode(&record.1) {
+                Ok(Envelope::Record {
+                    body: Body::Checkpoint(named),
+                    ..
+                }) => ListingRef::from(&named),
+                _ => return false,
+            };
+            record.0 == latest.offset && named == latest.listing
+        });
+        if named {
+            return Ok(());
+        }
+    }
+    match survey(kafka, partition, &mut |_, _, _| {}) {
+        Ok(Survey {
+            checkpoint: Some((_, named)),
+            ..
+        }) => at_last(
+            &place.retry,
+            || Ok(objects.find(&ListingRef::from(&named))?),
+        )
+        .map(drop),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a log that lacks the record of a checkpoint in the store: `LATEST` is written after
 /// its record counts, so no log that belongs to the store is shorter.
 fn require_own_log(objects: &Objects, retry: &Retry, claimed: &Claimed) -> Result<(), Error> {
-    let Some(latest) = at_last(retry, || objects.latest())? else {
+    let Some(latest) = at_last(retry, || Ok(objects.latest()?))? else {
         return Ok(());
     };
     let offset = latest.offset;
@@ -213,18 +293,15 @@ fn require_own_log(objects: &Objects, retry: &Retry, claimed: &Claimed) -> Resul
 }
 
 /// Calls the store until it answers.
-fn at_last<T>(
-    retry: &Retry,
-    mut call: impl FnMut() -> Result<T, CheckpointError>,
-) -> Result<T, Error> {
+fn at_last<T>(retry: &Retry, mut call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     let mut pauses = retry.pauses();
     loop {
         match call() {
             Err(error) if error.is_temporary() => {
-                tracing::warn!(%error, "cannot read the checkpoint yet");
+                tracing::warn!(%error, "cannot use the object store yet");
                 pauses.pause().map_err(owner::Error::from)?;
             }
-            called => return Ok(called?),
+            called => return called,
         }
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Tested here, each setting of the table with the values that are refused.
 
-use crate::kafka::{NewTopic, Topic};
+use crate::kafka::{Kafka, KafkaError, NewTopic, Topic};
 
 /// Fewest replicas of a partition: one may be away for long while another fails.
 const REPLICAS_MIN: u32 = 3;
@@ -105,6 +105,19 @@ const RULES: [Rule; 8] = [
 /// The name of the topic of a database's log.
 pub fn log_name(database: &str) -> String {
     format!("{database}{SUFFIX}")
+}
+
+/// The topic `name` as it is now.
+///
+/// # Errors
+/// Those of [`Kafka::describe`]; `NoSuchTopic` says what makes it.
+pub fn find(kafka: &dyn Kafka, name: &str) -> Result<Topic, KafkaError> {
+    kafka.describe(name).map_err(|error| match error {
+        KafkaError::NoSuchTopic(_) => {
+            KafkaError::NoSuchTopic("`latewood cluster init` makes it".to_owned())
+        }
+        error => error,
+    })
 }
 
 /// The topic of a database's log, to be made: a partition for each tablet.

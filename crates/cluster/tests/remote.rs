@@ -197,7 +197,7 @@ fn a_deposed_owner_stops_writes_and_names_the_new_one() {
     old.increment(2).unwrap();
     let refused = old.db.sync().unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Halted);
-    let wanted = "node 2 at node-2:6379 owns this tablet since offset 2";
+    let wanted = "node 2 at node-2:6379 owns this log since offset 2";
     assert!(refused.to_string().contains(wanted), "{refused}");
     assert!(matches!(old.ended.recv().unwrap(), Error::Deposed { .. }));
     assert!(old.increment(3).is_err());

@@ -67,7 +67,7 @@ pub use format::rule::{RuleInfo, RuleSpec};
 pub use index::SeriesRef;
 pub use keyspace::creation::Create;
 pub use keyspace::expiry::{ExpireIf, Expiry};
-pub use log::{LogHole, Position, RemoteLog};
+pub use log::{LogHole, Position, RemoteLog, RemotePin};
 pub use series::shard::LateSample;
 pub use write::append::{Append, Outcome};
 pub use write::copy::{CopySource, Dump, DumpFault, Restored};

@@ -6,8 +6,10 @@ mod db_support;
 
 use db_support::{append, last_wins, options, read, sample};
 use latewood_engine::io::sim::SimDisk;
+use latewood_engine::tools::{self, Checked, Finding, LogCopy};
 use latewood_engine::{
-    Create, Db, Durability, Error, ErrorKind, LogStats, Options, Position, RemoteLog, Result,
+    Create, Db, Durability, Error, ErrorKind, LogStats, Options, Position, RemoteLog, RemotePin,
+    Result,
 };
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -54,6 +56,17 @@ impl MemoryLog {
 
     fn change(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.0.lock().unwrap());
+    }
+}
+
+struct Pin<'a>(&'a MemoryLog);
+
+impl RemotePin for Pin<'_> {
+    fn read(&self, _last: Position, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.0.check()?;
+        let state = self.0.0.lock().unwrap();
+        let mut groups = state.groups.chunks(3);
+        groups.try_for_each(|groups| each(&groups.concat()))
     }
 }
 
@@ -114,6 +127,10 @@ impl RemoteLog for MemoryLog {
 
     fn close(&self) -> Result<()> {
         self.check()
+    }
+
+    fn pin(&self) -> Box<dyn RemotePin + '_> {
+        Box::new(Pin(self))
     }
 
     fn stats(&self) -> LogStats {
@@ -234,13 +251,138 @@ fn a_directory_has_one_log_only() {
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     let db = open(&disk, &log).unwrap();
     append(&db, &[sample(b"a", 1, 1.0)]).unwrap();
-    let refused = db.backup(Path::new(CHECKPOINT)).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     db.flush().unwrap();
     drop(db);
     let refused = Db::open(&disk.env(1), Path::new(DIR), options(2), last_wins());
     let refused = refused.err().unwrap().to_string();
-    assert!(refused.contains("the log is missing"), "{refused}");
+    assert!(
+        refused.contains("the directory is the cache of"),
+        "{refused}"
+    );
+    // That its log is elsewhere is no damage of a cache.
+    let disk = disk.kill();
+    let (checked, found) = check(&disk, DIR);
+    assert_eq!(
+        (checked.damage, checked.is_refused),
+        (0, false),
+        "{found:?}"
+    );
+    assert!(found[0].contains("the log is in Kafka"), "{found:?}");
+    let totals = tools::totals(&disk.env(1), Path::new(DIR))
+        .unwrap()
+        .to_string();
+    assert!(totals.contains("in Kafka"), "{totals}");
+    let mut tell = |_: &Finding| {};
+    let copied = tools::restore(
+        &disk.env(1),
+        Path::new(DIR),
+        Path::new(CHECKPOINT),
+        &mut tell,
+    );
+    assert_eq!(copied.unwrap_err().kind(), ErrorKind::Invalid);
+    let manifest = Path::new(DIR).join("MANIFEST");
+    disk.set_bytes(&manifest, vec![1; 100]).unwrap();
+    let (checked, found) = check(&disk, DIR);
+    assert!(checked.damage > 0 && checked.is_refused, "{found:?}");
+}
+
+/// The database in a folder, as a server without a remote log opens it.
+fn open_local(disk: &SimDisk, dir: &str) -> Result<Db> {
+    let options = Options {
+        strict: true,
+        ..options(2)
+    };
+    Db::open(&disk.env(1), Path::new(dir), options, last_wins())
+}
+
+fn check(disk: &SimDisk, dir: &str) -> (Checked, Vec<String>) {
+    let mut found = Vec::new();
+    let mut tell = |finding: &Finding| found.push(finding.what.clone());
+    let checked = tools::check(&disk.env(1), Path::new(dir), &mut tell).unwrap();
+    (checked, found)
+}
+
+#[test]
+fn a_backup_has_a_log_of_its_own() {
+    let (disk, log) = (SimDisk::new(), Arc::new(MemoryLog::default()));
+    let db = open(&disk, &log).unwrap();
+    // Nothing, the log alone, files alone, both.
+    for (round, flushes) in [(0, false), (1, false), (2, true), (3, false)] {
+        let sum = (round * 300) as f64;
+        for at in 0..if round > 0 { 300 } else { 0 } {
+            let at = round * 300 + at;
+            increment(&db, b"sum", 1.0, at).unwrap();
+            append(&db, &[sample(b"late", 2_000 - at, 1.0)]).unwrap();
+        }
+        if flushes {
+            db.flush().unwrap();
+        }
+        let dir = format!("/backup-{round}");
+        let backup = db.backup(Path::new(&dir)).unwrap();
+        assert_eq!((backup.segments, backup.files > 0), (1, round > 1));
+        // A power cut behind the call.
+        let disk = disk.crash(round as u64);
+        let (checked, found) = check(&disk, &dir);
+        assert_eq!((checked.damage, &found[..]), (0, &[] as &[String]));
+        let has_tail = matches!(round, 1 | 3);
+        assert_eq!(checked.unstored_samples, if has_tail { 600 } else { 0 });
+        let restored = open_local(&disk, &dir).unwrap();
+        assert!(restored.recovery().log.clean);
+        if round > 0 {
+            assert_eq!(values(&restored, b"sum").last(), Some(&sum));
+            assert_eq!(values(&restored, b"late").len(), round as usize * 300);
+        }
+        // And it goes on.
+        increment(&restored, b"sum", 1.0, 10_000).unwrap();
+        restored.close().unwrap();
+        let again = open_local(&disk.kill(), &dir).unwrap();
+        assert_eq!(values(&again, b"sum").last(), Some(&(sum + 1.0)));
+    }
+    let refused = db.backup(Path::new("/backup-1")).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    log.change(|state| state.is_cut_off = true);
+    let refused = db.backup(Path::new("/backup-4")).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Halted, "{refused}");
+    let refused = open_local(&disk.kill(), "/backup-4").err().unwrap();
+    assert!(
+        refused.to_string().contains("FORMAT is missing"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_copy_begins_and_ends_where_it_is_asked_to() {
+    let (disk, log) = (SimDisk::new(), Arc::new(MemoryLog::default()));
+    let db = open(&disk, &log).unwrap();
+    let mut copy = LogCopy::begin(&disk.env(1), Path::new("/copy"), Position(5)).unwrap();
+    for at in 0..100 {
+        append(&db, &[sample(b"a", at, 1.0)]).unwrap();
+    }
+    log.change(|state| {
+        copy.groups(&state.groups[..40].concat()).unwrap();
+        copy.groups(&[]).unwrap();
+        let refused = copy.groups(&state.groups[41]).unwrap_err().to_string();
+        assert!(
+            refused.contains("group 41 of the remote log is missing before 42"),
+            "{refused}"
+        );
+        let refused = copy.groups(&state.groups[39]).unwrap_err().to_string();
+        assert!(
+            refused.contains("group 41 of the remote log is missing before 40"),
+            "{refused}"
+        );
+        let mut damaged = state.groups[40].clone();
+        damaged.push(0);
+        let refused = copy.groups(&damaged).unwrap_err().to_string();
+        assert!(
+            refused.contains("group 42 of the remote log is damaged"),
+            "{refused}"
+        );
+    });
+    let copied = copy.finish().unwrap();
+    assert_eq!((copied.last, copied.groups), (Position(41), 37));
+    let refused = LogCopy::begin(&disk.env(1), Path::new("/copy"), Position(42)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
 }
 
 #[test]

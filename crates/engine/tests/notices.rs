@@ -62,10 +62,7 @@ fn writes_that_stop_for_good_are_said_once() {
     for at in 0..3 {
         append(&db, &[sample(b"a", at, 1.0)]).unwrap_err();
     }
-    heard(
-        &said,
-        &["all writes are stopped until the next start", ".wal"],
-    );
+    heard(&said, &["writes are refused from now on", ".wal"]);
 }
 
 #[test]

@@ -41,7 +41,8 @@ impl Place {
             url: text.to_owned(),
             reason,
         };
-        let url = Url::parse(text).map_err(|error| refused(error.to_string()))?;
+        let url = Url::parse(text)
+            .map_err(|error| refused(format!("not a URL ({error}); use {SCHEMES}")))?;
         if url.query().is_some() || url.fragment().is_some() {
             let reason = "? and # are not supported in a URL; settings are environment variables";
             return Err(refused(reason.to_owned()));
@@ -59,7 +60,9 @@ impl Place {
             }
             Ok(_) => {
                 crypto::install();
-                parse_url_opts(&url, settings(&url)).map_err(|error| refused(error.to_string()))?
+                let settings = settings(&url);
+                require_secure(&settings).map_err(refused)?;
+                parse_url_opts(&url, settings).map_err(|error| refused(error.to_string()))?
             }
         };
         Ok(Self {
@@ -139,9 +142,37 @@ fn settings(url: &Url) -> Vec<(String, String)> {
     settings
 }
 
+/// Refuses an endpoint without TLS that is not allowed: each request would fail, as if the store
+/// were away.
+fn require_secure(settings: &[(String, String)]) -> std::result::Result<(), String> {
+    let is_plain = |(name, value): &&(String, String)| {
+        name.starts_with("AWS_ENDPOINT") && value.starts_with("http://")
+    };
+    let is_allowed = |(name, value): &(String, String)| {
+        let value = value.to_ascii_lowercase();
+        name == "AWS_ALLOW_HTTP" && ["1", "true", "on", "yes", "y"].contains(&value.as_str())
+    };
+    match settings.iter().find(is_plain) {
+        Some((name, _)) if !settings.iter().any(is_allowed) => Err(format!(
+            "{name} is an address without TLS, which needs AWS_ALLOW_HTTP=true"
+        )),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_endpoint_without_tls_must_be_allowed() {
+        let given = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let endpoint = given("AWS_ENDPOINT_URL", "http://127.0.0.1:9000");
+        let refused = require_secure(std::slice::from_ref(&endpoint)).unwrap_err();
+        assert!(refused.contains("AWS_ALLOW_HTTP=true"), "{refused}");
+        assert!(require_secure(&[endpoint, given("AWS_ALLOW_HTTP", "true")]).is_ok());
+        assert!(require_secure(&[given("AWS_ENDPOINT_URL", "https://host")]).is_ok());
+    }
 
     #[test]
     fn urls_are_taken_or_refused_in_words() {
@@ -161,6 +192,7 @@ mod tests {
             ("memory:///a", "unsupported"),
             ("file://host/a", "unsupported"),
             ("s3:///a", "s3:///a"),
+            ("/tmp/a", "not a URL"),
         ] {
             let refused = Place::parse(text).unwrap_err().to_string();
             assert!(refused.contains(wanted), "{refused}");

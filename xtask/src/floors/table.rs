@@ -58,6 +58,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "lib",
             "tablet",
             "remote",
+            "restore",
             "survey",
             "owner",
             "retry",

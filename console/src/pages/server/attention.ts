@@ -33,7 +33,7 @@ function ofState({ state, clock, tls, server }: Status): Matter[] {
   return found;
 }
 
-function ofStorage({ flushes, merges, disk, memory, samples, backup, log }: Status): Matter[] {
+function ofStorage({ flushes, merges, disk, memory, samples, backup, log, remote }: Status): Matter[] {
   const found: Matter[] = [];
   const add = (isTrue: boolean, isError: boolean, text: string) => { if (isTrue) found.push({ isError, text }); };
   add(flushes.last_error !== null, true, `The last flush failed: ${flushes.last_error}`);
@@ -41,6 +41,7 @@ function ofStorage({ flushes, merges, disk, memory, samples, backup, log }: Stat
   add(samples.settles_failed > 0, true, `${count(samples.settles_failed)} settles of late samples failed since the start`);
   if (samples.rules_failed > 0) found.push({ isError: true, text: `${count(samples.rules_failed)} failures of compaction rules since the start`, page: 'rules' });
   add(backup.last_status !== null && backup.last_status !== 'ok', true, `The last backup failed: ${backup.last_status}`);
+  add(typeof remote?.checkpoint_last_error === 'string', true, `The last checkpoint failed: ${remote?.checkpoint_last_error}`);
   const used = memory.used_bytes / memory.budget_bytes;
   add(memory.budget_bytes > 0 && used > NEARLY_FULL, false, `Memory: ${Math.round(used * 100)}% of the budget`);
   const full = disk.used_bytes / disk.budget_bytes;
@@ -49,7 +50,7 @@ function ofStorage({ flushes, merges, disk, memory, samples, backup, log }: Stat
   add(free !== null && total !== null && free < total * (1 - NEARLY_FULL), free !== null && total !== null && free < total * 0.02,
     `Disk: ${bytes(free ?? 0)} of ${bytes(total ?? 0)} are free`);
   const unsynced_ms = log === null || log.durability === 'none' ? null : log.oldest_unsynced_ms;
-  add(log !== null && unsynced_ms !== null && unsynced_ms > log.sync_interval_ms + SYNC_MS, true, `The log is not on disk: the oldest write waits for ${took(unsynced_ms ?? 0)}`);
+  add(log !== null && unsynced_ms !== null && unsynced_ms > log.sync_interval_ms + SYNC_MS, true, `The log is not ${remote === null ? 'on disk' : 'in Kafka'}: the oldest write waits for ${took(unsynced_ms ?? 0)}`);
   return found;
 }
 

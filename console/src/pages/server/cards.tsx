@@ -53,7 +53,7 @@ function Memory({ status: { memory } }: { status: Status }) {
   );
 }
 
-function Disk({ status: { disk, flushes, merges, log } }: { status: Status }) {
+function Disk({ status: { disk, flushes, merges, log, remote } }: { status: Status }) {
   return (
     <>
       <Facts title="Disk" facts={[
@@ -66,10 +66,18 @@ function Disk({ status: { disk, flushes, merges, log } }: { status: Status }) {
         ['durability', log.durability === 'interval' ? `interval, ${count(log.sync_interval_ms)} ms` : log.durability],
         ['size', `${bytes(log.bytes)}, ${count(log.segments)} ${log.segments === 1 ? 'segment' : 'segments'} needed`],
         ['written', bytes(log.bytes_written)],
-        ['oldest not on disk', log.oldest_unsynced_ms === null ? 'none' : took(log.oldest_unsynced_ms)],
+        [remote === null ? 'oldest not on disk' : 'oldest not in Kafka', log.oldest_unsynced_ms === null ? 'none' : took(log.oldest_unsynced_ms)],
         ['syncs', count(log.syncs)],
         ['last, median, 99%', `${us(log.last_sync_us)}, ${us(log.sync_p50_us)}, ${us(log.sync_p99_us)}`],
       ]} />
+      {remote !== null && <Facts title="Log in Kafka" facts={[
+        ['epoch', count(remote.epoch)],
+        ['waits for Kafka', bytes(remote.queued_bytes)],
+        ['in no checkpoint', bytes(remote.log_bytes)],
+        ['checkpoints, failed', `${count(remote.checkpoints)}, ${count(remote.checkpoints_failed)}`, remote.checkpoint_last_error !== null],
+        ['newest', remote.checkpoint_time_ms === null ? 'none' : `${secondText(remote.checkpoint_time_ms)}, ${bytes(remote.checkpoint_bytes ?? NaN)}`],
+        ['last took', took(remote.checkpoint_last_ms)],
+      ]} />}
       <Facts title="Flushes" facts={[
         ['state', flushes.in_progress ? 'running' : 'idle'],
         ['flushes, failed', `${count(flushes.flushes)}, ${count(flushes.failed)}`, flushes.last_error !== null],

@@ -41,6 +41,10 @@ const SHAPE = {
     durability: TEXT, sync_interval_ms: NUMBER, segments: NUMBER, bytes: NUMBER, bytes_written: NUMBER,
     oldest_unsynced_ms: new Maybe(NUMBER), syncs: NUMBER, last_sync_us: NUMBER, sync_p50_us: NUMBER, sync_p99_us: NUMBER,
   }),
+  remote: new Maybe({
+    epoch: NUMBER, queued_bytes: NUMBER, log_bytes: NUMBER, checkpoints: NUMBER, checkpoints_failed: NUMBER, checkpoint_last_error: new Maybe(TEXT),
+    checkpoint_last_ms: NUMBER, checkpoint_time_ms: new Maybe(NUMBER), checkpoint_bytes: new Maybe(NUMBER),
+  }),
   flushes: { flushes: NUMBER, failed: NUMBER, last_error: new Maybe(TEXT), in_progress: FLAG, samples: NUMBER, bytes_written: NUMBER, last_ms: NUMBER },
   merges: {
     failure: new Maybe(TEXT), failures: NUMBER, busy: NUMBER, paused: NUMBER, base_blocks: NUMBER, base_bytes: NUMBER, late_blocks: NUMBER, late_bytes: NUMBER,

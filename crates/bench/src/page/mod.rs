@@ -54,6 +54,7 @@ const PAGES: &[Page] = pages! {
     "fleet" => |_| (),
     "wear" => |_| (),
     "recover" => |_| (),
+    "remote" => |_| (),
     "mixed" => prepare::mixed,
     "soak" => prepare::soak,
 };

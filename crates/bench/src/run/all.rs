@@ -31,7 +31,7 @@ pub(crate) struct AllArgs {
     /// Only these reports
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = named)]
     only: Vec<Report>,
-    /// Only Latewood, without the reports lines and lines-prometheus: nothing is fetched
+    /// Only Latewood, without the reports lines, lines-prometheus and remote: nothing is fetched
     #[arg(long)]
     alone: bool,
 }
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &AllArgs, measure: impl Fn(&[String], &str) -> Result<()
         .into_iter()
         .partition(|report| args.skips(report));
     for Report { name, .. } in skipped {
-        eprintln!("{name}: left out by --alone, since it measures others");
+        eprintln!("{name}: left out by --alone, since it needs others");
     }
     if reports.is_empty() {
         return Err(Error::new("nothing is left to measure"));
@@ -111,7 +111,7 @@ impl AllArgs {
     }
 
     fn skips(&self, report: &Report) -> bool {
-        self.alone && report.name.starts_with("lines")
+        self.alone && (report.name.starts_with("lines") || report.name == "remote")
     }
 
     /// The command line of a report that writes into `out`, the name of the program first.

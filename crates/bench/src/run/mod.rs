@@ -11,6 +11,7 @@ pub(crate) mod mixed;
 pub(crate) mod new;
 pub(crate) mod promql;
 pub(crate) mod query;
+pub(crate) mod remote;
 pub(crate) mod senders;
 pub(crate) mod size;
 pub(crate) mod soak;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::certificate::Certificate;
+use super::kafka::RemoteLog;
 use super::process::{Process, Start};
 use crate::base::address::{Address, free_port};
 use crate::base::error::{Doing, Error, Result};
@@ -34,6 +35,7 @@ pub(crate) struct Latewood {
     memory: Option<String>,
     senders: Option<(Protocol, Address)>,
     is_tls: bool,
+    remote: Option<RemoteLog>,
 }
 
 impl Default for Latewood {
@@ -51,6 +53,7 @@ impl Latewood {
             memory: None,
             senders: None,
             is_tls: false,
+            remote: None,
         }
     }
 
@@ -66,6 +69,14 @@ impl Latewood {
     pub(crate) fn encrypted(self) -> Self {
         Latewood {
             is_tls: true,
+            ..self
+        }
+    }
+
+    /// With its log in Kafka, and its objects in a folder beside its data.
+    pub(crate) fn remote(self, log: RemoteLog) -> Self {
+        Latewood {
+            remote: Some(log),
             ..self
         }
     }
@@ -119,13 +130,7 @@ impl Latewood {
 
     /// Starts it on the directory and address of `process`, where it may have run before.
     pub(crate) fn start_again(&self, process: &mut Process) -> Result<Start> {
-        let program = std::env::current_exe().doing("find `latewood`")?;
-        let program = program.with_file_name("latewood");
-        if !program.is_file() {
-            let hint = "no `latewood` beside this program; build both: cargo build --release";
-            return Err(Error::new(hint));
-        }
-        let mut command = Command::new(program);
+        let mut command = program()?;
         command
             // Another server may have its port; a flag wins over this.
             .env("LATEWOOD_HTTP", "off")
@@ -141,6 +146,12 @@ impl Latewood {
         } else {
             command.args(["--listen", &address]);
         }
+        if let Some(log) = &self.remote {
+            let objects = process.dir().join("objects");
+            std::fs::create_dir_all(&objects).doing("make a folder for objects")?;
+            let url = format!("file://{}", objects.display());
+            command.args(log.flags()).args(["--objects", &url]);
+        }
         if let Some((protocol, address)) = &self.senders {
             let flag = match protocol {
                 Protocol::Opentsdb => "--opentsdb",
@@ -151,4 +162,15 @@ impl Latewood {
         }
         process.start(&mut command, PATIENCE)
     }
+}
+
+/// The `latewood` that lies beside this program.
+pub(super) fn program() -> Result<Command> {
+    let program = std::env::current_exe().doing("find `latewood`")?;
+    let program = program.with_file_name("latewood");
+    if !program.is_file() {
+        let hint = "no `latewood` beside this program; build both: cargo build --release";
+        return Err(Error::new(hint));
+    }
+    Ok(Command::new(program))
 }

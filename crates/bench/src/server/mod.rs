@@ -4,6 +4,7 @@
 
 mod certificate;
 mod install;
+mod kafka;
 mod latewood;
 mod peer;
 mod process;
@@ -14,6 +15,7 @@ use clap::ValueEnum;
 use latewood_tls::Connector;
 use serde::Serialize;
 
+pub(crate) use self::kafka::{Brokers, LogSize, RemoteLog};
 pub(crate) use self::latewood::{Durability, Latewood};
 use self::peer::Peer;
 pub(crate) use self::process::Process;

@@ -10,7 +10,7 @@ use super::objects::{Checkpoint, Objects};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use latewood_engine::io::DirectoryLock;
 use latewood_engine::names;
-use latewood_engine::tools::{FORMAT, files_of};
+use latewood_engine::tools::{FORMAT, files_of, place_of};
 use latewood_offsite::{Content, Error, FILES_AT_ONCE, content_of, fetch_file, run};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -71,6 +71,39 @@ impl Objects {
         run(self.load_all(at, dir, tell))
     }
 
+    /// Downloads a checkpoint to `dir`, which [`latewood_engine::tools::prepare_target`] made: each file to its
+    /// [`place_of`], so that it is no database before it is adopted. Tells `tell` how far it is.
+    ///
+    /// # Errors
+    /// As [`Objects::find`]; `Damaged` in `Store` for a missing object and one with other bytes.
+    pub fn download(
+        &self,
+        at: &ListingRef,
+        dir: &Path,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<Checkpoint> {
+        run(async {
+            let checkpoint = self.listing(at).await?;
+            let progress = Progress {
+                total_bytes: checkpoint.listing.bytes(),
+                ..Progress::default()
+            };
+            let told = Told(RefCell::new((progress, tell)));
+            stream::iter(&checkpoint.listing.files)
+                .map(|row| self.fetch_new(dir, row, &told))
+                .buffer_unordered(FILES_AT_ONCE)
+                .try_collect::<()>()
+                .await?;
+            Ok(checkpoint)
+        })
+    }
+
+    async fn fetch_new(&self, dir: &Path, row: &Row, told: &Told<'_>) -> Result<()> {
+        let path = place_of(dir, &row.file.path)
+            .expect("a listing with other names than those of database files is not decoded");
+        self.fetch_to(&path, row, told).await
+    }
+
     /// Makes `dir` no database: removes the files of one that no checkpoint is of.
     ///
     /// # Errors
@@ -87,6 +120,25 @@ impl Objects {
         files
             .iter()
             .try_for_each(|file| self.remove(&dir.join(file)))
+    }
+
+    /// As [`Objects::clear`], of a folder that only this process uses: its lock goes too.
+    ///
+    /// # Errors
+    /// Those of [`Objects::clear`].
+    pub fn discard(&self, dir: &Path) -> Result<()> {
+        self.clear(dir)?;
+        self.remove(&dir.join(names::LOCK))
+    }
+
+    /// Whether `dir`, which need not exist, may become the database of a checkpoint now.
+    ///
+    /// # Errors
+    /// `LocalLog` if `dir` has log segments; `InUse`; `Store` if it cannot be read or locked.
+    pub fn require_unused(&self, dir: &Path) -> Result<()> {
+        refuse_log(&files_of(&self.env, dir)?, dir)?;
+        at_file("create", dir, |dir| self.env.disk.create_dir_all(dir))?;
+        self.lock(dir).map(drop)
     }
 
     async fn load_all(
@@ -216,11 +268,15 @@ impl Objects {
         unfinished.push(UNFINISHED);
         let unfinished = PathBuf::from(unfinished);
         self.remove(&unfinished)?;
-        let (place, content) = (&self.place, &row.file.content);
-        let tell = |bytes| told.add(bytes);
-        fetch_file(&self.env, place, &row.object, content, &unfinished, tell).await?;
+        self.fetch_to(&unfinished, row, told).await?;
         let disk = &self.env.disk;
         at_file("replace", &path, |path| disk.rename(&unfinished, path))
+    }
+
+    async fn fetch_to(&self, path: &Path, row: &Row, told: &Told<'_>) -> Result<()> {
+        let (place, content) = (&self.place, &row.file.content);
+        let tell = |bytes| told.add(bytes);
+        Ok(fetch_file(&self.env, place, &row.object, content, path, tell).await?)
     }
 
     /// Removes a file if it is there.

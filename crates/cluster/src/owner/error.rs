@@ -8,7 +8,7 @@ use crate::retry::Cancelled;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Another node owns the tablet. What was being appended does not count and never will.
-    #[error("node {} at {} owns this tablet since offset {epoch}", by.node, by.address)]
+    #[error("node {} at {} owns this log since offset {epoch}", by.node, by.address)]
     Deposed {
         /// Who.
         by: Claimant,

@@ -26,35 +26,44 @@ pub struct Data {
     pub payload: Vec<u8>,
 }
 
-/// The groups that count, from where the log begins up to the EPOCH of its owner. Ends with the
-/// first error. Memory: a few megabytes.
+/// Up to where a history goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// This EPOCH.
+    Epoch(Offset),
+    /// Behind the group before this one, which is known to be in the log.
+    Sequence(u64),
+}
+
+/// The groups that count, from some place of the log up to another one. Ends with the first
+/// error. Memory: a few megabytes.
 pub struct History {
     link: Arc<Link>,
     reader: Reader,
     /// The first record that counts must be this one, unless the log begins at its start.
     begin: (Offset, State),
-    epoch: Offset,
+    until: Until,
     ready: VecDeque<Data>,
     done: bool,
 }
 
 impl History {
-    pub(super) fn new(link: Arc<Link>, begin: (Offset, State), epoch: Offset) -> Self {
+    pub(super) fn new(link: Arc<Link>, begin: (Offset, State), until: Until) -> Self {
         Self {
             link,
             reader: Reader::new(begin.0, begin.1),
             begin,
-            epoch,
+            until,
             ready: VecDeque::new(),
-            done: false,
+            done: until == Until::Sequence(begin.1.sequence),
         }
     }
 
-    /// Reads on until some groups are ready or the EPOCH was seen.
+    /// Reads on until some groups are ready or the end was seen.
     fn fill(&mut self) -> Result<()> {
         let mut pauses = self.link.retry.pauses();
         while self.ready.is_empty() && !self.done {
-            let (begin, epoch) = (self.begin, self.epoch);
+            let (begin, until) = (self.begin, self.until);
             let (ready, mut bytes) = (&mut self.ready, 0);
             let read = self.reader.read_on(&self.link, |offset, _, verdict| {
                 let counts = matches!(verdict, Verdict::Counts { .. });
@@ -62,7 +71,9 @@ impl History {
                     return ControlFlow::Break(Err(Stop::Beginning { begin: offset }));
                 }
                 match verdict {
-                    Verdict::Epoch(_) if offset == epoch => return ControlFlow::Break(Ok(true)),
+                    Verdict::Epoch(_) if until == Until::Epoch(offset) => {
+                        return ControlFlow::Break(Ok(true));
+                    }
                     Verdict::Counts {
                         at,
                         body: Body::Data { groups, payload },
@@ -74,6 +85,10 @@ impl History {
                             groups,
                             payload: payload.to_vec(),
                         });
+                        let next = at.sequence + u64::from(groups);
+                        if matches!(until, Until::Sequence(end) if next >= end) {
+                            return ControlFlow::Break(Ok(true));
+                        }
                     }
                     _ => {}
                 }
@@ -82,11 +97,13 @@ impl History {
                     false => ControlFlow::Break(Ok(false)),
                 }
             })?;
-            match read {
-                Some(end) => self.done = end?,
-                None if self.reader.next > epoch => return Err(missing(epoch, &self.reader)),
-                None if self.ready.is_empty() => pauses.pause()?,
-                None => {}
+            match (read, until) {
+                (Some(end), _) => self.done = end?,
+                (None, Until::Epoch(epoch)) if self.reader.next > epoch => {
+                    return Err(missing(epoch, &self.reader));
+                }
+                (None, _) if self.ready.is_empty() => pauses.pause()?,
+                (None, _) => {}
             }
         }
         Ok(())

@@ -8,6 +8,7 @@
 //! DIR/MANIFEST.new                      MANIFEST while it is being written
 //! DIR/METADATA                          type, help and unit of metrics
 //! DIR/METADATA.new                      METADATA while it is being written
+//! DIR/REMOTE                            says that the log is elsewhere: DIR is a cache
 //! DIR/wal/segment-0000000000000001.wal  log segments by number, hexadecimal
 //! DIR/blocks/block-0000000000000001.blk blocks by number
 //! DIR/series/series-0000000000000002.cat series files by number
@@ -36,6 +37,8 @@ pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
 pub(crate) const METADATA: &str = "METADATA";
 /// The name of METADATA until it is complete.
 pub(crate) const METADATA_NEW: &str = "METADATA.new";
+/// The file that says that the log is elsewhere.
+pub(crate) const REMOTE: &str = "REMOTE";
 /// The folder of the blocks.
 pub const BLOCKS: &str = "blocks";
 /// The folder of the series files.

@@ -308,11 +308,13 @@ impl Db {
     /// acknowledged before the call, and writes made during the call up to some
     /// position. Blocks and series files are hard links if `to` is on the same
     /// file system, otherwise copies; files that are replaced during the call are
-    /// kept until it returns. The copy is durable when the call returns.
+    /// kept until it returns. The copy is durable when the call returns. It has a local log, also
+    /// if that of the database is remote; then the call waits until what was written before it is
+    /// durable.
     ///
     /// # Errors
-    /// `Invalid` if `to` is not empty or the database has no log or a remote one; `Corrupt` if
-    /// both copies of the manifest are damaged; `Io`. An unfinished copy is not
+    /// `Invalid` if `to` is not empty or the database has no log; `Corrupt` if
+    /// both copies of the manifest are damaged; `Halted` once a remote log cannot be read; `Io`. An unfinished copy is not
     /// deleted and cannot be opened as a database.
     pub fn backup(&self, to: &Path) -> Result<Backup> {
         self.copy_to(to, false)
@@ -327,13 +329,13 @@ impl Db {
         self.copy_to(to, true)
     }
 
-    fn copy_to(&self, to: &Path, is_remote: bool) -> Result<Backup> {
+    fn copy_to(&self, to: &Path, is_checkpoint: bool) -> Result<Backup> {
         let core = &self.parts.core;
         // Samples do not wait for it; the copy has what was written last.
         if let Err(error) = core.metadata.save(&core.env, core.store.dir()) {
             core.observe.notices.tell(About::Metadata, error);
         }
-        tools::backup::backup(core, self.directory(), to, is_remote)
+        tools::backup::backup(core, self.directory(), to, is_checkpoint)
     }
 
     /// Stops the background jobs and syncs the log. A database without a log

@@ -115,6 +115,49 @@ pub fn open_existing(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
     })
 }
 
+/// Whether the log of the database in `dir` is elsewhere, so that the directory is a cache.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn is_remote(env: &Env, dir: &Path) -> Result<bool> {
+    let path = dir.join(names::REMOTE);
+    match env.disk.open(&path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("cannot look for a remote log", &path, error)),
+    }
+}
+
+/// Says durably that the log of the database in `dir` is elsewhere.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn mark_remote(env: &Env, dir: &Path) -> Result<()> {
+    if is_remote(env, dir)? {
+        return Ok(());
+    }
+    let path = dir.join(names::REMOTE);
+    let disk = &env.disk;
+    // That it is there says it all.
+    let marked = disk.create(&path, 0).and_then(|_| disk.sync_dir(dir));
+    marked.map_err(|error| Error::io("cannot note that the log is remote", &path, error))
+}
+
+/// Refuses a directory that is a cache: without the log that is elsewhere, newer data would be
+/// missing.
+///
+/// # Errors
+/// `Invalid`, `Io`.
+pub fn require_local(env: &Env, dir: &Path) -> Result<()> {
+    match is_remote(env, dir)? {
+        false => Ok(()),
+        true => {
+            let message = "the directory is the cache of a database whose log is in Kafka: serve it with --log and --objects, or make a local database with `latewood cluster restore`";
+            Err(Error::new(ErrorKind::Invalid, message).at(dir))
+        }
+    }
+}
+
 fn not_locked(dir: &Path, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::WouldBlock {
         let message = "the data directory is in use by another process";
@@ -188,6 +231,14 @@ fn refuse_data_without_format(env: &Env, dir: &Path) -> Result<()> {
 }
 
 fn write_format(env: &Env, dir: &Path) -> io::Result<()> {
+    write_new_format(env, dir)?;
+    let unfinished = dir.join(names::FORMAT_NEW);
+    env.disk.rename(&unfinished, &dir.join(names::FORMAT))?;
+    env.disk.sync_dir(dir)
+}
+
+/// Writes FORMAT under the name of an unfinished one, durably but for the name.
+pub(crate) fn write_new_format(env: &Env, dir: &Path) -> io::Result<()> {
     let disk = &env.disk;
     let unfinished = dir.join(names::FORMAT_NEW);
     match disk.remove(&unfinished) {
@@ -198,9 +249,7 @@ fn write_format(env: &Env, dir: &Path) -> io::Result<()> {
     let file = disk.create(&unfinished, 0)?;
     file.write_at(text.as_bytes(), 0)?;
     // Before the rename: a name that is durable must not outlive its bytes.
-    file.sync()?;
-    disk.rename(&unfinished, &dir.join(names::FORMAT))?;
-    disk.sync_dir(dir)
+    file.sync()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 use crate::base::error::Result;
 use crate::base::names;
 use crate::keyspace::store::Store;
-use crate::log::{Log, LogPin};
+use crate::log::{Log, Pinned};
 use crate::storage::files::directory::{paths, read_manifest};
 use crate::storage::files::manifest::Manifest;
 use std::path::PathBuf;
@@ -28,12 +28,12 @@ pub(crate) struct FilesPin<'a> {
 }
 
 impl Store {
-    /// Pins the files of the manifest on disk and, if it is local, the log at the same moment.
+    /// Pins the files of the manifest on disk and the log at the same moment.
     /// No shard may be locked.
     ///
     /// # Errors
     /// `Io`, `Corrupt` where the manifest cannot be read.
-    pub(crate) fn pin<'a>(&'a self, log: &'a Log) -> Result<(FilesPin<'a>, Option<LogPin<'a>>)> {
+    pub(crate) fn pin<'a>(&'a self, log: &'a Log) -> Result<(FilesPin<'a>, Pinned<'a>)> {
         let dir = self.dir();
         let mut published = self.published.lock();
         // Not the one in memory: that may know of a removal of everything

@@ -1,6 +1,6 @@
 //! The log as the rest of the engine sees it: in segment files of the database, or remote.
 //!
-//! Nothing above knows which form it is, but for backups, which copy segments. Tested by the
+//! Nothing above knows which form it is, but for backups, which copy segments or groups. Tested by the
 //! tests of both forms.
 
 use crate::base::error::{Error, Result};
@@ -8,7 +8,7 @@ use crate::io::Env;
 use crate::log::group::GroupBuilder;
 use crate::log::options::{LogOptions, LogStats, Position};
 use crate::log::pin::LogPin;
-use crate::log::remote::{Remote, RemoteLog};
+use crate::log::remote::{Remote, RemoteLog, RemotePin};
 use crate::log::replay::Replay;
 use crate::log::report::RecoveryReport;
 use crate::log::writer::LocalLog;
@@ -32,6 +32,12 @@ pub struct Log {
 enum Form {
     Local(LocalLog),
     Remote(Remote),
+}
+
+/// A log that loses no group while this lives.
+pub(crate) enum Pinned<'a> {
+    Local(LogPin<'a>),
+    Remote(Box<dyn RemotePin + 'a>),
 }
 
 /// Calls a method of the form.
@@ -200,11 +206,11 @@ impl Log {
         of_form!(self, log => log.close())
     }
 
-    /// Pins the segments as they are now; there are none of a remote log.
-    pub(crate) fn pin(&self) -> Option<LogPin<'_>> {
+    /// Pins the groups as they are now. Does not wait.
+    pub(crate) fn pin(&self) -> Pinned<'_> {
         match &self.form {
-            Form::Local(log) => Some(log.pin()),
-            Form::Remote(_) => None,
+            Form::Local(log) => Pinned::Local(log.pin()),
+            Form::Remote(log) => Pinned::Remote(log.pin()),
         }
     }
 

@@ -11,6 +11,7 @@
 mod control;
 mod header;
 
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
 use crate::format::value::{FORM_RAW, put_value};
 use crate::format::varint::{put, zigzag};
@@ -19,10 +20,12 @@ use crate::log::record::{
     Context, FORM_SHIFT, POLICY_TAG, SAME_TIMESTAMP, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP,
 };
 use crc_fast::crc32_iscsi;
-use header::NO_CLAIM;
+use header::distance;
 pub(crate) use header::{FLAG_BARRIER, FLAG_CLOSED, GroupHeader, HEADER_BYTES, STRIDE_LOG2_MAX};
 use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
 
+/// Under which the groups of a remote log are sealed.
+pub(crate) const REMOTE_SALT: u32 = 0;
 /// No sample record is longer: policy, tag, step, timestamp, value, and the
 /// slack that whole-word stores need.
 const SAMPLE_BYTES_MAX: usize = 48;
@@ -171,7 +174,7 @@ impl GroupBuilder {
             // Append refuses payloads over LOG_GROUP_BYTES_MAX, which fits.
             payload_bytes: self.len_bytes() as u32,
             sequence,
-            unsynced: u32::try_from(sequence - synced).unwrap_or(NO_CLAIM),
+            unsynced: distance(sequence, synced),
             stride_log2,
             flags: if self.barrier { FLAG_BARRIER } else { 0 },
             // Sixteen bits at most under the largest stride.
@@ -222,6 +225,26 @@ impl GroupBuilder {
         self.end += 2;
         self.context.policy = policy;
     }
+}
+
+/// The first group of `bytes`, as a remote log keeps them, and what is behind it. `next` is the
+/// number that is expected.
+///
+/// # Errors
+/// `Corrupt` if there is no whole group.
+pub(crate) fn split_remote(bytes: &[u8], next: u64) -> Result<(GroupHeader, &[u8], &[u8])> {
+    let whole = bytes.split_first_chunk().and_then(|(first, rest)| {
+        let header = GroupHeader::peek(first)?;
+        let (payload, rest) = rest.split_at_checked(header.payload_bytes as usize)?;
+        // A remote log has no group that closes it: what is behind one would not be read.
+        let is_closing = header.flags & FLAG_CLOSED != 0;
+        let is_intact = !is_closing && header.verify(first, payload, REMOTE_SALT);
+        is_intact.then_some((header, payload, rest))
+    });
+    whole.ok_or_else(|| {
+        let message = format!("group {next} of the remote log is damaged");
+        Error::new(ErrorKind::Corrupt, message)
+    })
 }
 
 #[cfg(test)]

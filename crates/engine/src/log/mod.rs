@@ -20,6 +20,7 @@
 //!
 //! Tested by `tests/log_*.rs`, mostly on the simulated disk.
 
+mod copy;
 mod created;
 mod form;
 mod found;
@@ -46,13 +47,15 @@ use crate::io::Env;
 use report::OnDamage;
 use std::path::Path;
 
+pub use copy::{CopiedLog, LogCopy, count_samples};
 pub use form::Log;
+pub(crate) use form::Pinned;
 pub use group::GroupBuilder;
 pub(crate) use inspect::segment_facts;
 pub use options::{LogOptions, LogStats, Position};
 pub(crate) use pin::LogPin;
 pub use record::{Record, RecordIter};
-pub use remote::RemoteLog;
+pub use remote::{RemoteLog, RemotePin};
 pub use replay::{LogStart, Replay};
 pub use report::{LogHole, RecoveryReport};
 

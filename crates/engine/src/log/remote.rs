@@ -11,7 +11,8 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::Env;
-use crate::log::group::{GroupBuilder, GroupHeader, HEADER_BYTES};
+use crate::log::copy::missing_remote;
+use crate::log::group::{GroupBuilder, HEADER_BYTES, REMOTE_SALT, split_remote};
 use crate::log::options::{LogStats, Position};
 use crate::log::replay::{Dispatcher, LogStart, Replay, with_workers};
 use crate::log::report::RecoveryReport;
@@ -26,8 +27,6 @@ use std::sync::{Arc, OnceLock};
 
 /// Bytes of records between two questions to the sink.
 const ASK_BYTES: usize = 32 * 1024;
-/// Under which groups are sealed.
-const SALT: u32 = 0;
 
 /// Where the groups of a remote log are kept. Methods are called on any thread; an error is for
 /// good.
@@ -80,8 +79,22 @@ pub trait RemoteLog: Send + Sync + Debug {
     /// `Halted` where it cannot be known to be durable.
     fn close(&self) -> Result<()>;
 
+    /// Keeps all groups that no checkpoint holds now, until what is answered is dropped. Does not
+    /// wait for the remote end.
+    fn pin(&self) -> Box<dyn RemotePin + '_>;
+
     /// Figures since it was opened: `syncs`, `last_sync_us`, `unsynced_ms`.
     fn stats(&self) -> LogStats;
+}
+
+/// While it lives, a remote log keeps the groups that it held when it was pinned.
+pub trait RemotePin {
+    /// Gives the groups up to `last`, which is durable, to `each`, oldest first, some at a time.
+    /// Some before those that are needed and some behind `last` may be among them.
+    ///
+    /// # Errors
+    /// `Halted` once they cannot be read; those of `each` are passed on.
+    fn read(&self, last: Position, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 }
 
 /// A remote log, open for appending.
@@ -170,7 +183,7 @@ impl Remote {
         laps.end(Stage::LockWait);
         self.check_halted()?;
         let sequence = tail.next_sequence;
-        let bytes = group.seal(sequence, 0, SALT, checksum);
+        let bytes = group.seal(sequence, 0, REMOTE_SALT, checksum);
         let appended = self.link.append(Position(sequence), bytes);
         appended.map_err(|error| self.halt(error))?;
         tail.bytes_written += bytes.len() as u64;
@@ -228,6 +241,10 @@ impl Remote {
         self.link.close().map_err(|error| self.halt(error))
     }
 
+    pub(crate) fn pin(&self) -> Box<dyn RemotePin + '_> {
+        self.link.pin()
+    }
+
     pub(crate) fn why_full(&self) -> Option<String> {
         self.link.why_full()
     }
@@ -269,7 +286,10 @@ impl Reading<'_, '_> {
     /// Hands on whole groups.
     fn groups(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
-            let (header, payload, rest) = self.split(bytes)?;
+            let (header, payload, rest) = split_remote(bytes, self.next)?;
+            if header.sequence != self.next {
+                return Err(missing_remote(self.next, header.sequence));
+            }
             self.dispatcher.group(&header, payload)?;
             self.report.groups += 1;
             self.report.bytes += (bytes.len() - rest.len()) as u64;
@@ -286,27 +306,6 @@ impl Reading<'_, '_> {
         self.dispatcher
             .progress(self.report.bytes, self.report.bytes);
         Ok(())
-    }
-
-    /// The first group, which must be the next of the log, and what is behind it.
-    fn split<'c>(&self, bytes: &'c [u8]) -> Result<(GroupHeader, &'c [u8], &'c [u8])> {
-        let whole = bytes.split_first_chunk().and_then(|(first, rest)| {
-            let header = GroupHeader::peek(first)?;
-            let (payload, rest) = rest.split_at_checked(header.payload_bytes as usize)?;
-            header
-                .verify(first, payload, SALT)
-                .then_some((header, payload, rest))
-        });
-        let Some(group) = whole else {
-            let message = format!("group {} of the remote log is damaged", self.next);
-            return Err(Error::new(ErrorKind::Corrupt, message));
-        };
-        if group.0.sequence != self.next {
-            let (found, next) = (group.0.sequence, self.next);
-            let message = format!("group {next} of the remote log is missing before {found}");
-            return Err(Error::new(ErrorKind::Corrupt, message));
-        }
-        Ok(group)
     }
 
     /// The report of a replay up to before `end`, as the remote end says.

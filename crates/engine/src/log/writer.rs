@@ -14,7 +14,7 @@ mod commit;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::Env;
-use crate::log::group::{GroupBuilder, HEADER_BYTES};
+use crate::log::group::{GroupBuilder, GroupHeader, HEADER_BYTES};
 use crate::log::options::{LogOptions, LogStats, Position};
 use crate::log::recover;
 use crate::log::replay::Replay;
@@ -25,6 +25,7 @@ use crate::log::tail::Tail;
 use crate::observe::halt::Halt;
 use crate::observe::observer::Observer;
 use crate::observe::stages::{Laps, Stage};
+use crc_fast::crc32_iscsi;
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -181,6 +182,24 @@ impl LocalLog {
         let position = self.put(&mut tail, bytes);
         laps.end(Stage::LogWrite);
         position
+    }
+
+    /// Appends a group that was sealed for another log and has the next number.
+    ///
+    /// # Errors
+    /// Those of [`LocalLog::append_timed`].
+    pub(crate) fn append_sealed(&self, header: &GroupHeader, payload: &[u8]) -> Result<Position> {
+        let (len, most) = (payload.len(), self.payload_bytes_max);
+        if len > most {
+            let message = format!("a log group of {len} bytes is longer than {most}");
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
+        let mut tail = self.tail.lock();
+        self.check_halted()?;
+        self.reserve(&mut tail, HEADER_BYTES + len)?;
+        let header = header.at(tail.next_sequence, self.durable().0);
+        let head = header.encode(crc32_iscsi(payload), tail.header.salt);
+        self.put(&mut tail, &[&head, payload].concat())
     }
 
     /// The newest group in the kernel.

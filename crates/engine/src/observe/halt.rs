@@ -48,7 +48,7 @@ impl Halt {
             let text = &reason.text;
             self.notices.tell(
                 About::Halt,
-                format_args!("all writes are stopped until the next start: {text}; reads continue"),
+                format_args!("writes are refused from now on, reads continue: {text}"),
             );
         }
     }

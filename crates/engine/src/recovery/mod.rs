@@ -27,7 +27,7 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
 use crate::base::options::{Durability, LoadProgress};
 use crate::io::Env;
-use crate::io::directory::DirectoryGuard;
+use crate::io::directory::{DirectoryGuard, mark_remote, require_local};
 use crate::io::quarantine::Quarantine;
 use crate::keyspace::core::Core;
 use crate::log::record::RecordIter;
@@ -92,6 +92,13 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     // The manifest that is found must not give way to an older one later.
     let synced = env.disk.sync_dir(guard.path());
     synced.map_err(|error| Error::io("cannot sync the data directory", guard.path(), error))?;
+    match &core.log.remote {
+        None => require_local(&env, guard.path())?,
+        Some(_) => {
+            refuse_local_log(&env, guard)?;
+            mark_remote(&env, guard.path())?;
+        }
+    }
     let directory = Directory::find(&env, guard.path())?;
     let mut summary = RecoverySummary::default();
     let mut named = Vec::new();
@@ -118,7 +125,6 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
         let (log, report) = match &core.log.remote {
             None => Log::open(&env, &guard.log_dir(), &log_options, &replayer)?,
             Some(link) => {
-                refuse_local_log(&env, guard)?;
                 Log::open_remote(&env, link.clone(), log_options.known_durable, &replayer)?
             }
         };

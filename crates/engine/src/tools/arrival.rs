@@ -14,7 +14,8 @@ use super::restore::require_whole;
 use crate::base::error::{Error, Result};
 use crate::base::names;
 use crate::io::Env;
-use crate::io::directory::open_existing;
+use crate::io::directory::{open_existing, write_new_format};
+use crate::storage::files::directory::remove_if_there;
 use std::path::{Path, PathBuf};
 
 /// The file without which a directory is no database.
@@ -63,6 +64,30 @@ pub fn staging_dir(dir: &Path) -> PathBuf {
 /// `Invalid` where there is something in it, `Io`.
 pub fn prepare_target(env: &Env, dir: &Path) -> Result<()> {
     empty_folder(env, dir, &FOLDERS)
+}
+
+/// Removes what [`prepare_target`] and whoever filled `dir` since then made, but for the folders:
+/// it is no database, and may be prepared again.
+///
+/// # Errors
+/// `Io`.
+pub fn clear_target(env: &Env, dir: &Path) -> Result<()> {
+    let mut names = files_of(env, dir)?;
+    names.push(names::FORMAT_NEW.to_owned());
+    names.iter().try_for_each(|name| {
+        let path = dir.join(name);
+        remove_if_there(env, &path)
+    })
+}
+
+/// Writes the FORMAT of a database that has no other files than its log, where it waits for
+/// [`adopt`].
+///
+/// # Errors
+/// `Io`.
+pub fn begin_format(env: &Env, dir: &Path) -> Result<()> {
+    write_new_format(env, dir)
+        .map_err(|error| Error::io("cannot write the format version", dir, error))
 }
 
 /// Makes a database of the files in `dir`, each durable at its

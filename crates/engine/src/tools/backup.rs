@@ -13,7 +13,7 @@ use crate::base::names;
 use crate::io::Env;
 use crate::keyspace::core::Core;
 use crate::keyspace::pin::FilesPin;
-use crate::log::{LogPin, Position};
+use crate::log::{Log, LogCopy, LogPin, Pinned, Position, RemotePin};
 use crate::storage::files::Manifest;
 use std::path::Path;
 
@@ -33,30 +33,27 @@ pub struct Backup {
     pub log_start: Position,
 }
 
-/// As [`crate::Db::backup`] or [`crate::Db::checkpoint`], of the database in `dir`, whose log must
-/// be remote or not.
-pub(crate) fn backup(core: &Core, dir: &Path, to: &Path, is_remote: bool) -> Result<Backup> {
+/// As [`crate::Db::backup`] or [`crate::Db::checkpoint`], of the database in `dir`.
+pub(crate) fn backup(core: &Core, dir: &Path, to: &Path, is_checkpoint: bool) -> Result<Backup> {
     let env = &core.env;
     let refused = |message| Err(Error::new(ErrorKind::Invalid, message));
     let Some(log) = core.log() else {
         return refused("a database without a log cannot be backed up");
     };
-    match (is_remote, core.log.remote.is_some()) {
-        (true, false) => return refused("a database with a local log has no checkpoints"),
-        (false, true) => {
-            return refused("a database with a remote log has checkpoints instead of backups");
-        }
-        _ => {}
+    if is_checkpoint && core.log.remote.is_none() {
+        return refused("a database with a local log has no checkpoints");
     }
     empty_folder(env, to, &FOLDERS)?;
-    let (files, log) = core.store.pin(log)?;
+    let (files, pinned) = core.store.pin(log)?;
     let mut backup = Backup {
         log_start: Position(files.manifest.as_ref().map_or(1, |m| m.log_start)),
         ..Backup::default()
     };
     // The log first and by itself: it goes on growing while it is pinned.
-    if let Some(log) = log {
-        copy_log(env, &log, to, &mut backup)?;
+    match pinned {
+        Pinned::Local(pin) => copy_log(env, &pin, to, &mut backup)?,
+        Pinned::Remote(pin) if !is_checkpoint => fetch_log(env, log, &*pin, to, &mut backup)?,
+        Pinned::Remote(_) => {}
     }
     copy_files(env, dir, &files, to, &mut backup)?;
     let manifest = files.manifest.as_ref().map(Manifest::encode);
@@ -75,6 +72,34 @@ fn copy_log(env: &Env, log: &LogPin<'_>, to: &Path, backup: &mut Backup) -> Resu
             copied.map_err(|error| Error::io("cannot back up the log", path, error))?;
         backup.segments += 1;
     }
+    Ok(())
+}
+
+/// Makes segments of the groups of a remote log, up to all that was written before the call.
+fn fetch_log(
+    env: &Env,
+    log: &Log,
+    pin: &dyn RemotePin,
+    to: &Path,
+    backup: &mut Backup,
+) -> Result<()> {
+    let last = log.written();
+    log.sync_to(last)?;
+    let mut copy = LogCopy::begin(env, to, backup.log_start)?;
+    if last >= backup.log_start {
+        pin.read(last, &mut |groups| copy.groups(groups))?;
+    }
+    let copied = copy.finish()?;
+    if copied.last < last {
+        let message = format!(
+            "the remote log ends before group {}, not {}",
+            copied.last.0 + 1,
+            last.0 + 1
+        );
+        return Err(Error::new(ErrorKind::Corrupt, message));
+    }
+    backup.copied_bytes += copied.bytes;
+    backup.segments += copied.segments;
     Ok(())
 }
 

@@ -5,11 +5,11 @@ use super::read::{list, manifest_bytes};
 use crate::base::error::{Error, Result};
 use crate::base::names;
 use crate::io::Env;
-use crate::io::directory::open_existing;
+use crate::io::directory::{is_remote, open_existing};
 use crate::log::{self, LogHole, Position, RecoveryReport};
 use crate::storage::block::{Block, BlockMeta, Cache};
 use crate::storage::files::{
-    Directory, Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader,
+    Directory, LogFound, Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader,
 };
 use crate::storage::metadata;
 use latewood_model::{SeriesId, Timestamp};
@@ -98,7 +98,10 @@ pub(super) fn check_held(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) 
         checker.partition(manifest, files)?;
     }
     checker.strangers(manifest)?;
-    checker.log(&directory)?;
+    match is_remote(env, dir)? {
+        false => checker.log(&directory)?,
+        true => checker.remote_log(&directory),
+    }
     let metadata = metadata::read(env, dir);
     checker.found(metadata)?;
     checker.leftovers()?;
@@ -269,6 +272,20 @@ impl Checker<'_> {
         }
         self.curiosities(&report);
         Ok(())
+    }
+
+    /// The directory is a cache: what a start says of it beside any log.
+    fn remote_log(&mut self, directory: &Directory) {
+        self.notice(format!(
+            "the log is in Kafka, and the directory is a cache of files; `latewood cluster check` reads log and checkpoint ({})",
+            self.dir.display()
+        ));
+        if let Err(refusal) = directory.decide(LogFound::From(Position(1))) {
+            self.checked.is_refused = true;
+            if directory.missing.is_none() {
+                self.damage(refusal.to_string());
+            }
+        }
     }
 
     fn hole(&mut self, hole: &LogHole) {

@@ -16,7 +16,10 @@ mod read;
 mod restore;
 mod totals;
 
-pub use arrival::{FORMAT, adopt, files_of, place_of, prepare_target, staging_dir};
+pub use crate::log::{CopiedLog, LogCopy, count_samples};
+pub use arrival::{
+    FORMAT, adopt, begin_format, clear_target, files_of, place_of, prepare_target, staging_dir,
+};
 pub use backup::Backup;
 pub use check::{Checked, Finding, check};
 pub use inspect::inspect;

@@ -6,6 +6,7 @@ use super::copying::{copy, empty_folder};
 use super::read::{list, manifest_bytes};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::Env;
+use crate::io::directory::require_local;
 use std::path::Path;
 
 /// Copies the backup in `from` to the folder `dir`, which must be empty or not
@@ -13,7 +14,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// `Corrupt` where the backup or the copy is damaged, `Invalid` where `dir` is
-/// not empty or `from` is no database, `Locked` while `from` is served,
+/// not empty or `from` is no database or the cache of one, `Locked` while `from` is served,
 /// `Unsupported`, `Io`. An unfinished copy is no database.
 pub fn restore(
     env: &Env,
@@ -21,6 +22,7 @@ pub fn restore(
     dir: &Path,
     tell: &mut dyn FnMut(&Finding),
 ) -> Result<Checked> {
+    require_local(env, from)?;
     require_whole(check(env, from, tell)?, "what is to be copied", from)?;
     empty_folder(env, dir, &FOLDERS)?;
     for folder in FOLDERS {

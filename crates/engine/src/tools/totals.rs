@@ -6,10 +6,10 @@ use crate::base::detail::Detail;
 use crate::base::error::Result;
 use crate::base::names;
 use crate::io::Env;
-use crate::io::directory::open_existing;
+use crate::io::directory::{is_remote, open_existing};
 use crate::log::{self, Position};
 use crate::storage::block::BlockMeta;
-use crate::storage::files::PartitionFiles;
+use crate::storage::files::{Manifest, PartitionFiles};
 use std::path::Path;
 
 /// Counts the files, bytes, series and samples of the database in `dir`. The
@@ -37,9 +37,6 @@ fn count(env: &Env, dir: &Path) -> Result<Detail> {
     let (rows, series_bytes) = manifest.series_files().fold((0, 0), |(rows, bytes), file| {
         (rows + file.rows, bytes + file.len_bytes)
     });
-    let counter = Counter::default();
-    let durable = Position(manifest.log_next_min() - 1);
-    let log = log::look(env, &names::log_dir(dir), durable, &counter)?;
     let stored = base[2] + late[2];
     let bytes_each = (base[1] + late[1]) as f64 / stored.max(1) as f64;
     let first = manifest.blocks().map(|block| block.first).min();
@@ -61,24 +58,32 @@ fn count(env: &Env, dir: &Path) -> Result<Detail> {
         ("block_bytes_per_sample", bytes_each.into()),
         ("first_timestamp", time(first)),
         ("last_timestamp", time(last)),
-        (
-            "log",
-            Detail::Fields(vec![
-                ("segments", log.segments.into()),
-                ("groups", log.groups.into()),
-                ("bytes", log.bytes.into()),
-                ("samples", counter.samples().into()),
-                ("other_records", counter.others().into()),
-                ("holes", log.holes.len().into()),
-                (
-                    "closed_in_order",
-                    if log.clean { "yes" } else { "no" }.into(),
-                ),
-            ]),
-        ),
+        ("log", log_totals(env, dir, &manifest)?),
         (
             "quarantined_files",
             list(env, &names::quarantine_dir(dir))?.len().into(),
+        ),
+    ]))
+}
+
+/// What the log holds; only that it is elsewhere where the directory is a cache.
+fn log_totals(env: &Env, dir: &Path, manifest: &Manifest) -> Result<Detail> {
+    if is_remote(env, dir)? {
+        return Ok("in Kafka".into());
+    }
+    let counter = Counter::default();
+    let durable = Position(manifest.log_next_min() - 1);
+    let log = log::look(env, &names::log_dir(dir), durable, &counter)?;
+    Ok(Detail::Fields(vec![
+        ("segments", log.segments.into()),
+        ("groups", log.groups.into()),
+        ("bytes", log.bytes.into()),
+        ("samples", counter.samples().into()),
+        ("other_records", counter.others().into()),
+        ("holes", log.holes.len().into()),
+        (
+            "closed_in_order",
+            if log.clean { "yes" } else { "no" }.into(),
         ),
     ]))
 }

@@ -2,8 +2,9 @@
 //! `WAITAOF numlocal numreplicas timeout`, `WAIT numreplicas timeout`,
 //! `SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] | ABORT`.
 //!
-//! SAVE and BGSAVE write what is in memory into blocks; SHUTDOWN does so too
-//! unless asked not to. There are no replicas: WAIT and WAITAOF answer with the
+//! SAVE and BGSAVE write what is in memory into blocks, and these into the object store
+//! where the log is in Kafka. SAVE runs on a reader thread: other connections go on.
+//! SHUTDOWN writes blocks too unless asked not to. There are no replicas: WAIT and WAITAOF answer with the
 //! truth instead of waiting for replicas that will not come. WAITAOF waits for the
 //! disk as TS.READ does for samples: other connections go on. In EXEC it answers at
 //! once, as in Redis. Tested by `tests/resp/admin.rs` and `net/tests/disk_waits.rs`.
@@ -13,6 +14,7 @@ use super::fault::Fault;
 use super::fault::{NOT_AN_INTEGER, SYNTAX};
 use super::read;
 use super::spec::{Action, Keys, Spec};
+use super::work;
 use crate::client::{BlockedCommand, Session, What};
 use crate::messaging::Why;
 use crate::state::{Shared, Stop};
@@ -31,7 +33,7 @@ const SAVE: Spec = Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "",
-    summary: "Flushes everything in memory into blocks and returns when it is on disk.",
+    summary: "Flushes everything in memory into blocks and returns when it is on disk; with a log in Kafka, saves a checkpoint.",
     action: Action::Apply(save),
 };
 
@@ -83,10 +85,21 @@ pub(crate) const SPECS: &[Spec] = &[
 ];
 
 fn save(call: &mut Call<'_>) -> Outcome {
-    call.shared.db.flush()?;
-    call.shared.db.sync()?;
-    call.reply().ok();
-    Ok(())
+    call.finish(work::UNKNOWN, |call| {
+        let shared = call.shared;
+        match shared.remote.get() {
+            // It flushes, and its record is durable.
+            Some(remote) => remote.save().map_err(|reason| {
+                Fault::Line(format!("ERR cannot save a checkpoint: {reason}").into())
+            })?,
+            None => {
+                shared.db.flush()?;
+                shared.db.sync()?;
+            }
+        }
+        call.reply().ok();
+        Ok(())
+    })
 }
 
 fn background_save(call: &mut Call<'_>) -> Outcome {
@@ -94,7 +107,12 @@ fn background_save(call: &mut Call<'_>) -> Outcome {
     if args.len() > 2 || (args.len() == 2 && !args.is(1, "SCHEDULE")) {
         return Err(SYNTAX);
     }
-    call.shared.db.flush_soon();
+    match call.shared.remote.get() {
+        Some(remote) => {
+            remote.ask();
+        }
+        None => call.shared.db.flush_soon(),
+    }
     call.reply().simple("Background saving started");
     Ok(())
 }

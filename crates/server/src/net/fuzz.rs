@@ -49,6 +49,7 @@ impl Redis {
 
     /// Runs the commands in `bytes`, behind what this client sent before; the replies and
     /// messages that it gets. A wait ends at once, as by CLIENT UNBLOCK, and so does a pause.
+    /// What is left to a reader thread is done here.
     pub fn send(&mut self, client: usize, bytes: &[u8]) -> Vec<u8> {
         self.deliver();
         let shared = &*self.shared;
@@ -62,6 +63,7 @@ impl Redis {
             let has_waited = client.session.waiting.is_some();
             if has_waited {
                 shared.pause.end();
+                shared.readers.run_queued(shared);
                 let session = &mut client.session;
                 session.resume(shared, &mut replies, Why::Unblocked);
             }

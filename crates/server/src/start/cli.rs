@@ -65,7 +65,7 @@ pub(crate) enum Command {
     /// Restore a directory from a backup in a folder or an object store, and verify
     /// every checksum.
     Restore(crate::tools::Restore),
-    /// Make what a database beyond one machine is kept in.
+    /// A log in Kafka and its object store: make, verify, look into.
     #[command(subcommand)]
     Cluster(crate::tools::Cluster),
     /// Flush the log into blocks and merge them as far as useful.

@@ -152,6 +152,9 @@ fn load(
     spawn("jobs".to_owned(), shared, move |shared| {
         match open(&shared.settings, &shared.events, weak, notices) {
             Ok((db, keeper)) => {
+                if let Some(keeper) = &keeper {
+                    shared.remote.get_or_init(|| keeper.remote());
+                }
                 shared.opened(db);
                 announce(shared, &addresses);
                 thread::scope(|scope| {
@@ -362,6 +365,7 @@ fn announce(shared: &Shared, addresses: &Addresses) {
         None => "off".to_owned(),
     };
     let recovery = shared.db.recovery();
+    let is_remote = shared.remote.get().is_some();
     damage::tell(recovery);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -372,26 +376,25 @@ fn announce(shared: &Shared, addresses: &Addresses) {
         durability = shared.settings.durability.name(),
         wal = shared.settings.wal,
         threads = shared.settings.threads,
-        recovery = describe(recovery),
+        recovery = describe(recovery, is_remote),
         "ready"
     );
 }
 
 /// What opening the data found and did.
-fn describe(recovery: &RecoverySummary) -> String {
+fn describe(recovery: &RecoverySummary, is_remote: bool) -> String {
     let (samples, series) = (recovery.samples, recovery.series);
     let duration_ms = recovery.duration_ns / 1_000_000;
     if recovery.log.groups == 0 {
         return format!("nothing to replay, {duration_ms} ms");
     }
-    let stop = if recovery.log.clean {
-        "a clean"
-    } else {
-        "an unclean"
+    let whence = match (is_remote, recovery.log.clean) {
+        (true, _) => "from Kafka",
+        (false, true) => "after a clean stop",
+        (false, false) => "after an unclean stop",
     };
-    let mut text = format!(
-        "replayed {samples} samples of {series} series after {stop} stop in {duration_ms} ms"
-    );
+    let mut text =
+        format!("replayed {samples} samples of {series} series {whence} in {duration_ms} ms");
     if recovery.log.groups_dropped > 0 {
         let dropped = recovery.log.groups_dropped;
         text.push_str(&format!(

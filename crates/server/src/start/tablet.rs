@@ -4,9 +4,9 @@
 //! and looks whether the topic is still the one it was. A topic that would lose records, or that
 //! is another, stops the server with the reason.
 //!
-//! Tested by `tests/kafka.rs` with brokers.
+//! Tested by `tests/kafka/` with brokers.
 
-use crate::state::{Settings, Shared, Stop};
+use crate::state::{Remote, Settings, Shared, Stop};
 use latewood_cluster::checkpoint::{CheckpointError, Objects};
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::client::connect;
@@ -32,6 +32,9 @@ const LOG_BYTES: u64 = 32 << 20;
 const SAVE_EVERY: Duration = Duration::from_secs(600);
 /// How often the topic is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How long a write may wait for Kafka before it is told, and how often it is.
+const LATE: Duration = Duration::from_secs(3);
+const TELL_EVERY: Duration = Duration::from_secs(30);
 /// How soon a stop is noticed.
 const TURN: Duration = Duration::from_millis(100);
 /// How long a stop waits for Kafka.
@@ -64,7 +67,10 @@ pub(super) fn open(
 ) -> Result<(Db, Keeper), String> {
     let cluster = &settings.cluster;
     let (Some(log), Some(objects)) = (&cluster.log, &cluster.objects) else {
-        return Err("log and objects: one needs the other".to_owned());
+        return Err(match cluster.log {
+            Some(_) => "log: needs objects, the object store of its checkpoints".to_owned(),
+            None => "objects: needs log, the log in Kafka".to_owned(),
+        });
     };
     if !settings.wal {
         return Err("log: cannot be used with --wal off".to_owned());
@@ -78,7 +84,8 @@ pub(super) fn open(
     let name = topic::log_name(&address.name);
     let topic = find_topic(&*kafka, &name, replication)?;
     let env = Env::real();
-    let store = latewood_offsite::Place::parse(objects).map_err(|error| error.to_string())?;
+    let store = latewood_offsite::Place::parse(objects);
+    let store = store.map_err(|error| format!("objects: {error}"))?;
     let objects = Objects::new(env.clone(), &store, &address.name, 0);
     let objects = objects.map_err(|error| error.to_string())?;
     // A store that cannot be written is noticed before anything depends on it.
@@ -147,7 +154,7 @@ fn find_topic(kafka: &dyn Kafka, name: &str, replication: Replication) -> Result
     let is_temporary =
         |error: &KafkaError| matches!(error, KafkaError::Unavailable(_) | KafkaError::Unknown(_));
     let what = format!("cannot use topic {name}");
-    let topic = patiently(&what, || kafka.describe(name), is_temporary)?;
+    let topic = patiently(&what, || topic::find(kafka, name), is_temporary)?;
     require_safe(&topic, name, replication)?;
     match topic.replicas.len() {
         1 => Ok(topic),
@@ -167,6 +174,11 @@ fn nonce(env: &Env) -> [u8; 16] {
 }
 
 impl Keeper {
+    /// What it tells others.
+    pub(super) fn remote(&self) -> Remote {
+        Remote::new(&self.tablet)
+    }
+
     /// Keeps the database until the server stops; then saves it. A panic stops the server.
     pub(super) fn run(&self, shared: &Shared) {
         let ended = AtomicBool::new(false);
@@ -174,6 +186,9 @@ impl Keeper {
             scope.spawn(|| self.end_waiting(shared, &ended));
             let kept = catch_unwind(AssertUnwindSafe(|| self.keep(shared)));
             ended.store(true, Ordering::Release);
+            if let Some(remote) = shared.remote.get() {
+                remote.end();
+            }
             if kept.is_err() {
                 let what = "the thread that saves checkpoints panicked";
                 shared.lifetime.stop(Stop::Crashed(what.to_owned()));
@@ -184,9 +199,10 @@ impl Keeper {
     fn keep(&self, shared: &Shared) {
         let (mut saved, mut looked, mut failed) = (Instant::now(), Instant::now(), None);
         let mut position = shared.db.position();
-        let mut missing = 0;
+        let (mut missing, mut waiting) = (0, Waiting::default());
         while !is_stopping(shared) {
             thread::sleep(TURN);
+            waiting.tell(shared);
             if looked.elapsed() >= LOOK_EVERY {
                 looked = Instant::now();
                 if let Err(reason) = self.check_topic(&mut missing) {
@@ -196,7 +212,11 @@ impl Keeper {
             }
             let is_new = shared.db.position() != position;
             let is_long = self.tablet.log().log_bytes() >= LOG_BYTES;
-            let is_due = is_new && (is_long || saved.elapsed() >= SAVE_EVERY);
+            let is_wanted = shared
+                .remote
+                .get()
+                .is_some_and(|remote| remote.wanted().is_some());
+            let is_due = is_wanted || is_new && (is_long || saved.elapsed() >= SAVE_EVERY);
             let waits = failed.is_some_and(|at: Instant| at.elapsed() < RETRY_EVERY);
             if is_due && !waits {
                 let begun = shared.db.position();
@@ -239,23 +259,28 @@ impl Keeper {
     }
 
     fn save(&self, shared: &Shared) -> Result<(), ()> {
+        let remote = shared.remote.get();
+        let asked = remote.and_then(Remote::wanted);
         let begun = Instant::now();
-        if let Err(error) = shared.db.flush() {
-            tracing::error!(%error, "cannot write blocks for a checkpoint");
-            return Err(());
-        }
-        match self.tablet.checkpoint(&shared.db) {
-            Ok(()) => {
-                let duration_ms = begun.elapsed().as_millis() as u64;
-                tracing::info!(duration_ms, "checkpoint saved");
-                Ok(())
-            }
-            Err(error) => {
+        let saved = match shared.db.flush() {
+            Ok(()) => self.tablet.checkpoint(&shared.db).map_err(|error| {
                 let is_temporary = error.is_temporary();
                 tracing::error!(%error, is_temporary, "cannot save a checkpoint; it is tried again");
-                Err(())
+                error.to_string()
+            }),
+            Err(error) => {
+                tracing::error!(%error, "cannot write blocks for a checkpoint");
+                Err(error.to_string())
             }
+        };
+        let (took, ended) = (begun.elapsed(), saved.as_ref().map(drop).map_err(drop));
+        if ended.is_ok() {
+            tracing::info!(duration_ms = took.as_millis() as u64, "checkpoint saved");
         }
+        if let Some(remote) = remote {
+            remote.note(asked, took, saved);
+        }
+        ended
     }
 
     /// Whether the topic still is what it was. `missing`: how often it was not there.
@@ -280,6 +305,28 @@ impl Keeper {
         match changes.is_empty() {
             true => Ok(()),
             false => Err(format!("topic {name} was changed: {}", changes.join("; "))),
+        }
+    }
+}
+
+/// Tells when writes wait for Kafka, and when they do no more.
+#[derive(Default)]
+struct Waiting {
+    told: Option<Instant>,
+}
+
+impl Waiting {
+    fn tell(&mut self, shared: &Shared) {
+        let log = shared.db.stats().log.unwrap_or_default();
+        let waited_ms = log.unsynced_ms.unwrap_or(0);
+        let is_late = waited_ms >= LATE.as_millis() as u64;
+        let is_due = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
+        if is_late && is_due {
+            let bytes = shared.remote().unwrap_or_default().queued_bytes;
+            tracing::warn!(waited_ms, bytes, "writes wait for Kafka");
+            self.told = Some(Instant::now());
+        } else if !is_late && self.told.take().is_some() {
+            tracing::info!("writes no longer wait for Kafka");
         }
     }
 }

@@ -11,6 +11,7 @@ mod lifetime;
 mod pause;
 mod protocols;
 mod readers;
+mod remote;
 mod runtime;
 mod settings;
 mod shared;
@@ -20,6 +21,7 @@ pub(crate) use exec_lock::ExecShared;
 pub(crate) use figures::ListenerFigures;
 pub(crate) use jobs::{Job, Jobs, LastBackup};
 pub(crate) use lifetime::{Failure, Lifetime, Stop};
+pub(crate) use remote::{Remote, RemoteFigures};
 pub(crate) use runtime::Runtime;
 pub(crate) use settings::Promql;
 #[cfg(test)]

@@ -100,6 +100,16 @@ impl Readers {
         }
     }
 
+    /// Runs on this thread what may begin now, where no thread calls [`Readers::run`].
+    #[cfg(fuzzing)]
+    pub(crate) fn run_queued(&self, shared: &Shared) {
+        let next = || self.queue.lock().next(self.threads);
+        while let Some((_, work)) = next() {
+            work(shared);
+            self.ended.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Cancels all reads; none begins any more.
     pub(crate) fn stop(&self) {
         let mut queue = self.queue.lock();

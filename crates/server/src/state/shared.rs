@@ -11,6 +11,7 @@ use super::lifetime::Lifetime;
 use super::pause::Pause;
 use super::protocols::Protocols;
 use super::readers::Readers;
+use super::remote::{Remote, RemoteFigures};
 use super::runtime::Runtime;
 use super::settings::{Settings, cores};
 use crate::acl::{User, Users};
@@ -20,7 +21,7 @@ use crate::observe::{Counters, Event, Observe};
 use latewood_engine::Db;
 use latewood_tls::ServerTls;
 use std::fmt::Display;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One batch in so many has its stages timed, unless CONFIG says otherwise.
 const STAGE_SAMPLING: u32 = 256;
@@ -29,6 +30,8 @@ const STAGE_SAMPLING: u32 = 256;
 pub(crate) struct Shared {
     /// The database; an empty one until it is open.
     pub(crate) db: Database,
+    /// Where its log is in Kafka; set before it is open.
+    pub(crate) remote: OnceLock<Remote>,
     /// What the server was started with.
     pub(crate) settings: Settings,
     /// What CONFIG SET may change.
@@ -70,6 +73,7 @@ impl Shared {
     ) -> Self {
         Self {
             db,
+            remote: OnceLock::new(),
             runtime: Runtime::new(&settings, users),
             exec_lock: ExecLock::new(settings.threads),
             settings,
@@ -97,6 +101,11 @@ impl Shared {
         if !self.db.fill(db) {
             tracing::error!("the database was opened twice; the second is not used");
         }
+    }
+
+    /// How the log in Kafka and the checkpoints are; `None` where the log is local.
+    pub(crate) fn remote(&self) -> Option<RemoteFigures> {
+        self.remote.get().map(Remote::figures)
     }
 
     /// Tells why a handshake failed: aloud once in a while, else to who debugs.

@@ -1,10 +1,11 @@
-//! `latewood cluster init|check|inspect`: what a database beyond one machine is kept in.
+//! `latewood cluster init|check|inspect|stats|restore`: what a database beyond one machine is kept in.
 //!
 //! None of them claims a log: they may be run beside the node that owns it. Tested by
-//! `tests/kafka.rs` with brokers.
+//! `tests/kafka/` with brokers.
 
 use super::output::{failed, say};
 use super::survey::{check, inspect};
+use super::{cluster_restore, cluster_stats};
 use clap::{Args, Subcommand};
 use latewood_cluster::kafka::client::{Client, connect};
 use latewood_cluster::kafka::options::Given;
@@ -24,6 +25,11 @@ pub(crate) enum Cluster {
     Check(Check),
     /// Print a line for each record of a log in Kafka.
     Inspect(Inspect),
+    /// Count what a log in Kafka and the newest checkpoint in the object store hold.
+    Stats(Stats),
+    /// Make a local database of the newest checkpoint in the object store and the log behind it.
+    /// Nothing else is changed; a server may be running on them.
+    Restore(Restore),
 }
 
 /// Options of `latewood cluster init`, named as those of `serve`.
@@ -51,6 +57,32 @@ pub(crate) struct Check {
 pub(crate) struct Inspect {
     #[command(flatten)]
     pub(super) log: Log,
+}
+
+/// Options of `latewood cluster stats`.
+#[derive(Args, Debug)]
+pub(crate) struct Stats {
+    #[command(flatten)]
+    pub(super) log: Log,
+    /// The object store, as `serve` has it
+    #[arg(long, env = "LATEWOOD_OBJECTS", value_name = "URL")]
+    pub(super) objects: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Options of `latewood cluster restore`.
+#[derive(Args, Debug)]
+pub(crate) struct Restore {
+    #[command(flatten)]
+    pub(super) log: Log,
+    /// The object store, as `serve` has it
+    #[arg(long, env = "LATEWOOD_OBJECTS", value_name = "URL")]
+    pub(super) objects: String,
+    /// Directory to restore to; must be empty or missing
+    #[arg(long, value_name = "DIR")]
+    pub(super) dir: PathBuf,
 }
 
 /// A log in Kafka, with the options of `serve`.
@@ -133,6 +165,8 @@ pub(crate) fn cluster(options: &Cluster) -> ExitCode {
         }),
         Cluster::Check(options) => check(options),
         Cluster::Inspect(options) => inspect(options),
+        Cluster::Stats(options) => cluster_stats::run(options),
+        Cluster::Restore(options) => cluster_restore::run(options),
     };
     done.unwrap_or_else(|reason| failed(&reason))
 }

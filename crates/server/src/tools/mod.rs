@@ -9,6 +9,8 @@
 mod ask;
 mod backup;
 mod cluster;
+mod cluster_restore;
+mod cluster_stats;
 mod merge;
 mod offsite;
 mod output;

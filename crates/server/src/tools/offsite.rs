@@ -8,7 +8,7 @@ use super::backup::Backup;
 use super::output::tell;
 use latewood_engine::ErrorKind;
 use latewood_engine::io::Env;
-use latewood_engine::io::directory::open_existing;
+use latewood_engine::io::directory::{open_existing, require_local};
 use latewood_engine::tools::{check, require_whole, staging_dir};
 use latewood_offsite::{Place, download, upload};
 use std::fs::{File, TryLockError};
@@ -43,7 +43,8 @@ pub(super) fn restore(url: &str, dir: &Path) -> Result<String, String> {
 }
 
 fn upload_resting(dir: &Path, place: &Place) -> Result<String, String> {
-    check(&Env::real(), dir, &mut tell)
+    require_local(&Env::real(), dir)
+        .and_then(|()| check(&Env::real(), dir, &mut tell))
         .and_then(|checked| require_whole(checked, "the database", dir))
         .map_err(|error| error.to_string())?;
     upload_held(dir, place)

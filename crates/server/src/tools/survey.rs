@@ -1,16 +1,16 @@
 //! `latewood cluster check|inspect`: what a log in Kafka and its object store hold.
 //!
-//! Tested by `tests/kafka.rs` with brokers.
+//! Tested by `tests/kafka/` with brokers.
 
 use super::cluster::{Check, Inspect};
 use super::output::say;
 use latewood_cluster::checkpoint::{CheckpointError, ListingRef, Objects};
 use latewood_cluster::envelope::Body;
 use latewood_cluster::kafka::client::Client;
-use latewood_cluster::kafka::{Kafka, Partition, Topic};
+use latewood_cluster::kafka::{Partition, Topic};
 use latewood_cluster::scan::Verdict;
 use latewood_cluster::survey::{Error, Survey, survey};
-use latewood_cluster::topic::unsafe_settings;
+use latewood_cluster::topic::{self, unsafe_settings};
 use latewood_engine::io::Env;
 use latewood_offsite::Place;
 use std::process::ExitCode;
@@ -20,9 +20,8 @@ const DAMAGED: u8 = 1;
 /// Malformed records that are named; all are counted.
 const NAMED_MAX: usize = 10;
 
-fn describe(kafka: &Client, name: &str) -> Result<Topic, String> {
-    let described = kafka.describe(name);
-    described.map_err(|error| format!("cannot use topic {name}: {error}"))
+pub(super) fn describe(kafka: &Client, name: &str) -> Result<Topic, String> {
+    topic::find(kafka, name).map_err(|error| format!("cannot use topic {name}: {error}"))
 }
 
 /// Runs `latewood cluster check`.
@@ -147,6 +146,7 @@ fn owner_line(found: &Survey) -> String {
             "node {} at {} owns it since offset {epoch}{gone}",
             by.node, by.address
         ),
+        None if found.bounds.0 == 0 => "nobody has owned it yet".to_owned(),
         None => format!("the record that says who owns it was trimmed{gone}"),
     }
 }

@@ -122,7 +122,7 @@ fn a_full_disk_refuses_writes_and_loses_nothing() {
         check(&mut client, acknowledged);
         let info = client.ask("INFO");
         assert!(info.contains("No space left on device"), "{info}");
-        server.wait_for_log("all writes are stopped until the next start");
+        server.wait_for_log("writes are refused from now on");
         let id = info
             .lines()
             .find_map(|line| line.strip_prefix("process_id:"));

@@ -55,6 +55,15 @@ impl GroupHeader {
         }
     }
 
+    /// The header of the same group in another log, where groups up to `synced` are durable.
+    pub(crate) fn at(&self, sequence: u64, synced: u64) -> Self {
+        Self {
+            sequence,
+            unsynced: distance(sequence, synced),
+            ..*self
+        }
+    }
+
     /// The stored form; `payload` is the records' checksum.
     pub(crate) fn encode(&self, payload: u32, salt: u32) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -104,4 +113,9 @@ impl GroupHeader {
             distance => self.sequence - u64::from(distance),
         }
     }
+}
+
+/// How far before a group the newest durable one is.
+pub(super) fn distance(sequence: u64, synced: u64) -> u32 {
+    u32::try_from(sequence - synced).unwrap_or(NO_CLAIM)
 }

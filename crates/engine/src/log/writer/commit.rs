@@ -133,11 +133,24 @@ impl LocalLog {
     pub(crate) fn close(&self) -> Result<()> {
         self.check_halted()?;
         self.sync_to(self.written())?;
-        let mut tail = self.tail.lock();
+        let tail = self.tail.lock();
         if tail.is_empty() && !tail.roll_wanted && tail.rolls == 0 {
             // Nothing was written since open: this segment was never needed.
             return Ok(());
         }
+        drop(tail);
+        self.close_behind_last()
+    }
+
+    /// The same, also where nothing was written since open.
+    ///
+    /// # Errors
+    /// As [`LocalLog::close`].
+    pub(crate) fn close_behind_last(&self) -> Result<()> {
+        self.check_halted()?;
+        // The closing header says that all before it is durable.
+        self.sync_to(self.written())?;
+        let mut tail = self.tail.lock();
         self.reserve(&mut tail, HEADER_BYTES)?;
         let sequence = tail.next_sequence;
         let header = GroupHeader::closing_header(sequence).encode(0, tail.header.salt);

@@ -5,7 +5,7 @@ use crate::base::clock::now_ms;
 use crate::command::merge::fields;
 use crate::observe::Endpoint;
 use crate::observe::Protocol;
-use crate::state::Shared;
+use crate::state::{RemoteFigures, Shared};
 use latewood_engine::Stats;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -156,7 +156,7 @@ fn flushes(text: &mut String, stats: &Stats) {
     field(text, "flushes", flush.flushes);
     field(text, "flushes_failed", flush.failed);
     match &flush.last_error {
-        Some(error) => field(text, "flush_last_error", error.replace(['\r', '\n'], " ")),
+        Some(error) => field(text, "flush_last_error", one_line(error)),
         None => field(text, "flush_last_error", "none"),
     }
     field(text, "flush_samples", flush.samples);
@@ -173,7 +173,7 @@ fn merges(text: &mut String, shared: &Shared) {
     let amplification = format!("{:.2}", stats.write_amplification());
     field(text, "merge_write_amplification", amplification);
     match &stats.failure {
-        Some(failure) => field(text, "merge_failure", failure.replace(['\r', '\n'], " ")),
+        Some(failure) => field(text, "merge_failure", one_line(failure)),
         None => field(text, "merge_failure", "none"),
     }
 }
@@ -181,7 +181,7 @@ fn merges(text: &mut String, shared: &Shared) {
 fn log(text: &mut String, shared: &Shared, stats: &Stats) {
     field(text, "wal", if stats.log.is_some() { "on" } else { "off" });
     let halted = stats.halted.as_deref().unwrap_or("no");
-    field(text, "halted", halted.replace(['\r', '\n'], " "));
+    field(text, "halted", one_line(halted));
     let Some(wal) = &stats.log else { return };
     field(text, "wal_bytes_written", wal.bytes_written);
     field(text, "wal_groups", wal.groups);
@@ -192,6 +192,33 @@ fn log(text: &mut String, shared: &Shared, stats: &Stats) {
     field(text, "wal_bytes_on_disk", wal.bytes_on_disk);
     field(text, "wal_position", shared.db.position().0);
     field(text, "wal_durable_position", shared.db.durable_position().0);
+    field(text, "wal_unsynced_ms", wal.unsynced_ms.unwrap_or(0));
+    remote(text, shared.remote().as_ref());
+}
+
+fn remote(text: &mut String, remote: Option<&RemoteFigures>) {
+    field(text, "wal_remote", u8::from(remote.is_some()));
+    let Some(remote) = remote else { return };
+    let checkpoints = &remote.checkpoints;
+    field(text, "wal_remote_epoch", remote.epoch);
+    field(text, "wal_remote_queued_bytes", remote.queued_bytes);
+    field(text, "wal_remote_bytes", remote.log_bytes);
+    field(text, "checkpoints", checkpoints.saved);
+    field(text, "checkpoints_failed", checkpoints.failed);
+    let error = checkpoints.last_error.as_deref().unwrap_or("none");
+    field(text, "checkpoint_last_error", one_line(error));
+    field(text, "checkpoint_last_ms", checkpoints.last_ms);
+    let (at_s, bytes) = match &checkpoints.newest {
+        Some(newest) => (newest.made_at_ms / 1000, newest.bytes),
+        None => (0, 0),
+    };
+    field(text, "checkpoint_last_save_time", at_s);
+    field(text, "checkpoint_bytes", bytes);
+}
+
+/// A field has one line.
+fn one_line(text: &str) -> String {
+    text.replace(['\r', '\n'], " ")
 }
 
 fn recovery(text: &mut String, shared: &Shared) {
@@ -227,7 +254,6 @@ fn backups(text: &mut String, shared: &Shared) {
     let Some(last) = shared.jobs.last_backup() else {
         return field(text, "backup_last_status", "none");
     };
-    let one_line = |text: &str| text.replace(['\r', '\n'], " ");
     field(text, "backup_last_status", one_line(&last.status));
     let path = last.path.display().to_string();
     field(text, "backup_last_path", one_line(&path));

@@ -2,7 +2,8 @@
 
 use super::Shared;
 use super::text::{Kind, Text};
-use latewood_engine::{DbMemory, MergeStats, Stats};
+use crate::state::RemoteFigures;
+use latewood_engine::{DbMemory, Durability, MergeStats, Stats};
 
 /// Nanoseconds as seconds.
 fn seconds(ns: u64) -> f64 {
@@ -195,8 +196,89 @@ pub(super) fn log(text: &mut Text, shared: &Shared, stats: &Stats) {
     text.single(
         "wal_unsynced_groups",
         Gauge,
-        "Groups not yet known to be on disk.",
+        "Groups not yet known to be durable.",
         written.saturating_sub(durable),
+    );
+    // Under `none` nothing waits: the kernel writes when it likes.
+    let unsynced_ms = match shared.settings.durability {
+        Durability::None => 0,
+        _ => wal.unsynced_ms.unwrap_or(0),
+    };
+    text.single(
+        "wal_unsynced_seconds",
+        Gauge,
+        "How long the oldest group has waited that is not known to be durable, at most.",
+        unsynced_ms as f64 / 1e3,
+    );
+    let figures = shared.remote();
+    let is_remote = u64::from(figures.is_some());
+    text.single(
+        "wal_remote",
+        Gauge,
+        "1 where the log is in Kafka.",
+        is_remote,
+    );
+    remote(text, &figures.unwrap_or_default());
+}
+
+fn remote(text: &mut Text, remote: &RemoteFigures) {
+    use Kind::{Counter, Gauge};
+    let checkpoints = &remote.checkpoints;
+    let (newest_ms, bytes) = match &checkpoints.newest {
+        Some(newest) => (newest.made_at_ms, newest.bytes),
+        None => (0, 0),
+    };
+    for (name, kind, help, value) in [
+        (
+            "wal_remote_epoch",
+            Gauge,
+            "Epoch in which this process owns the log in Kafka.",
+            remote.epoch,
+        ),
+        (
+            "wal_remote_queued_bytes",
+            Gauge,
+            "Bytes of the log that wait for Kafka.",
+            remote.queued_bytes,
+        ),
+        (
+            "wal_remote_bytes",
+            Gauge,
+            "Bytes of the log in Kafka that no checkpoint holds.",
+            remote.log_bytes,
+        ),
+        (
+            "checkpoints_total",
+            Counter,
+            "Checkpoints saved in the object store.",
+            checkpoints.saved,
+        ),
+        (
+            "checkpoints_failed_total",
+            Counter,
+            "Checkpoints that could not be saved.",
+            checkpoints.failed,
+        ),
+        (
+            "checkpoint_bytes",
+            Gauge,
+            "Bytes of the newest checkpoint.",
+            bytes,
+        ),
+    ] {
+        text.single(name, kind, help, value);
+    }
+    text.single(
+        "checkpoint_last_seconds",
+        Gauge,
+        "Duration of the last checkpoint that was saved.",
+        checkpoints.last_ms as f64 / 1e3,
+    );
+    text.single(
+        "checkpoint_timestamp_seconds",
+        Gauge,
+        "When the newest checkpoint was written, in seconds since 1970; 0 without one.",
+        newest_ms as f64 / 1e3,
     );
 }
 

@@ -60,6 +60,7 @@ fn report(context: &Context, with_settings: bool) -> Value {
         },
         "memory": storage::memory(shared, &stats, &memory),
         "log": storage::log(shared, &stats),
+        "remote": storage::remote(shared),
         "flushes": storage::flushes(&stats),
         "merges": storage::merges(shared),
         "disk": storage::disk(shared),

@@ -50,6 +50,27 @@ pub(super) fn log(shared: &Shared, stats: &Stats) -> Value {
     })
 }
 
+/// `null` where the log is local.
+pub(super) fn remote(shared: &Shared) -> Value {
+    let Some(remote) = shared.remote() else {
+        return Value::Null;
+    };
+    let checkpoints = &remote.checkpoints;
+    let newest = checkpoints.newest.as_ref();
+    json!({
+        "epoch": remote.epoch,
+        "queued_bytes": remote.queued_bytes,
+        "log_bytes": remote.log_bytes,
+        "checkpoints": checkpoints.saved,
+        "checkpoints_failed": checkpoints.failed,
+        "checkpoint_last_error": checkpoints.last_error,
+        "checkpoint_last_ms": checkpoints.last_ms,
+        "checkpoint_time_ms": newest.map(|newest| newest.made_at_ms),
+        "checkpoint_files": newest.map(|newest| newest.files),
+        "checkpoint_bytes": newest.map(|newest| newest.bytes),
+    })
+}
+
 pub(super) fn flushes(stats: &Stats) -> Value {
     let flush = &stats.flush;
     json!({

@@ -2,6 +2,8 @@
 //! acknowledged is there, and every increment counts once.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
+mod restore;
+
 use latewood_cluster::checkpoint::Objects;
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
@@ -16,6 +18,7 @@ use object_store::path::Path as Object;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const DIR: &str = "/cache";
@@ -116,6 +119,35 @@ fn newest(db: &Db, key: &[u8]) -> i64 {
     newest.0 as i64
 }
 
+/// Checks a backup and a restore beside the owner, of a series with `sent` increments, of which
+/// `proven` are. How many are then.
+fn check_copies(
+    (world, faults): (&World, Faults),
+    (disk, db): (&SimDisk, &Db),
+    (proven, sent): (i64, i64),
+) -> i64 {
+    world.kafka.set_faults(Faults::default());
+    let copy = SimDisk::new();
+    world.restore(&copy).unwrap();
+    world.kafka.set_faults(faults);
+    let found = newest(&restore::open_local(&copy, "/copy").unwrap(), b"sum");
+    let span = proven..=sent;
+    assert!(span.contains(&found), "restored {found}, not {span:?}");
+    // A backup has all that was written; it proves it, too.
+    let dir = format!("/backup-{sent}");
+    match db.backup(Path::new(&dir)) {
+        Ok(_) => {
+            let local = restore::open_local(&disk.kill(), &dir).unwrap();
+            assert_eq!(newest(&local, b"sum"), sent);
+            sent
+        }
+        Err(error) => {
+            assert!(error.to_string().contains("is not empty"), "{error}");
+            proven
+        }
+    }
+}
+
 #[test]
 fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
     let faults = Faults {
@@ -161,6 +193,9 @@ fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
                     _ => {}
                 }
             }
+            if random.below(8) == 0 {
+                proven = check_copies((&world, faults), (&disk, &db), (proven, sent));
+            }
             tablet.abandon();
             drop(db);
             world.kafka.land();
@@ -179,12 +214,14 @@ fn nodes_and_their_disks_come_and_go_and_nothing_is_lost() {
 fn a_store_that_is_away_delays_checkpoints_only() {
     let (mut world, disk) = (World::new(1, Faults::default()), SimDisk::new());
     let store = world.store.clone();
-    // It answers that it has no checkpoint, and then nothing.
-    world.store = store.with(|request| match request.number {
-        0 => Fault::None,
-        _ => Fault::Denied,
+    let away = Arc::new(AtomicBool::new(false));
+    let is_away = Arc::clone(&away);
+    world.store = store.with(move |_| match is_away.load(Ordering::Relaxed) {
+        false => Fault::None,
+        true => Fault::Denied,
     });
     let (tablet, db) = world.open(1, &disk).unwrap();
+    away.store(true, Ordering::Relaxed);
     for at in 0..50 {
         increment(&db, b"sum", at);
     }
@@ -276,4 +313,29 @@ fn a_log_that_lacks_the_newest_checkpoint_is_refused_and_nothing_is_cleared() {
     }
     let (_, db) = before.open(4, &disk).unwrap();
     assert_eq!(newest(&db, b"sum"), 1);
+}
+
+#[test]
+fn a_start_with_other_objects_deposes_nobody() {
+    let (world, disk) = (World::new(1, Faults::default()), SimDisk::new());
+    let (tablet, db) = world.open(1, &disk).unwrap();
+    for at in 1..3 {
+        increment(&db, b"sum", at);
+        db.flush().unwrap();
+        tablet.checkpoint(&db).unwrap();
+        // Once with the objects of nothing, once with those of another log.
+        let other = World::new(2, Faults::default());
+        if at == 2 {
+            let (tablet, db) = other.open(1, &SimDisk::new()).unwrap();
+            tablet.checkpoint(&db).unwrap();
+        }
+        let store = other.store;
+        let kafka = Arc::clone(&world.kafka);
+        let refused = World { kafka, store }.open(2, &SimDisk::new());
+        let refused = refused.map(drop).unwrap_err().to_string();
+        assert!(refused.contains("is missing"), "{refused}");
+    }
+    increment(&db, b"sum", 3);
+    tablet.checkpoint(&db).unwrap();
+    assert_eq!(newest(&db, b"sum"), 3);
 }

@@ -1,6 +1,9 @@
 //! The server over real brokers, named by `LATEWOOD_KAFKA`, and a folder as object store: nodes
-//! that are killed, lose their disk or are deposed.
+//! that are killed, lose their disk or are deposed; local databases made of what they leave.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod checkpoints;
+mod restore;
 
 use latewood_cluster::kafka::Kafka;
 use latewood_cluster::kafka::client::connect;
@@ -72,6 +75,17 @@ impl World {
     }
 
     fn serve(&self, node: &str) -> Node {
+        let objects = self.objects();
+        let more = ["--log", &self.url, "--objects", &objects];
+        self.start(node, &more)
+    }
+
+    /// As [`World::serve`], with a log of its own on the disk.
+    fn serve_local(&self, node: &str) -> Node {
+        self.start(node, &[])
+    }
+
+    fn start(&self, node: &str, more: &[&str]) -> Node {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         drop(listener);
@@ -79,13 +93,19 @@ impl World {
             .arg("serve")
             .arg("--dir")
             .arg(self.dir(node))
-            .args(["--listen", &address, "--http", "off", "--log", &self.url])
-            .args(["--objects", &self.objects()])
+            .args(["--listen", &address, "--http", "off"])
+            .args(more)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         Node { child, address }
+    }
+
+    /// `latewood cluster restore` to the directory of a node.
+    fn restore(&self, node: &str) -> Output {
+        let (objects, dir) = (self.objects(), self.dir(node).display().to_string());
+        self.cluster("restore", &["--objects", &objects, "--dir", &dir])
     }
 }
 
@@ -272,10 +292,15 @@ fn a_node_may_lose_its_disk_at_any_moment() {
     }
     node.kill();
     wipe(&world.dir("a"));
-    // The log alone.
+    // The log alone, behind a first checkpoint without samples.
     let node = world.serve("b");
     let sum = node.sum();
     assert!(sum.ends_with("+50"), "{sum}");
+    let info = node.ask("INFO latewood");
+    for wanted in ["wal_remote:1", "checkpoints:0", "recovery_samples:50"] {
+        assert!(info.contains(wanted), "{wanted}: {info}");
+    }
+    assert!(!info.contains("wal_remote_bytes:0"), "{info}");
     let (status, said) = node.stop();
     assert!(status.success(), "{said}");
     assert!(said.contains("checkpoint saved"), "{said}");
@@ -284,6 +309,9 @@ fn a_node_may_lose_its_disk_at_any_moment() {
     let node = world.serve("c");
     let sum = node.sum();
     assert!(sum.ends_with("+50"), "{sum}");
+    let info = node.ask("INFO latewood");
+    assert!(info.contains("checkpoint_last_error:none"), "{info}");
+    assert!(!info.contains("checkpoint_last_save_time:0"), "{info}");
     node.kill();
     // With the files that are there.
     let node = world.serve("c");
@@ -305,7 +333,7 @@ fn a_deposed_node_ends_and_names_its_successor() {
     }
     let (status, said) = old.end();
     assert_eq!(status.code(), Some(4));
-    let wanted = format!("node 0 at {} owns this tablet since offset", new.address);
+    let wanted = format!("node 0 at {} owns this log since offset", new.address);
     assert!(said.contains(&wanted), "{said}");
     assert!(new.sum().ends_with("+1"));
     new.kill();
@@ -445,7 +473,11 @@ fn a_log_is_looked_into_beside_its_owner() {
     );
     let lines = text(&world.cluster("inspect", &[]));
     assert!(lines.starts_with("0 0 "), "{lines}");
-    assert!(lines.contains("counts, n 0, sequence 1, data: "), "{lines}");
+    assert!(
+        lines.contains("counts, n 0, sequence 1, checkpoint"),
+        "{lines}"
+    );
+    assert!(lines.contains("counts, n 1, sequence 1, data: "), "{lines}");
     // Neither took it away.
     assert!(node.sum().ends_with("+3"));
     let (status, said) = node.stop();

@@ -1,0 +1,350 @@
+//! The remote report: a log in Kafka beside the local one, and a start with an empty disk.
+//!
+//! What does a log in Kafka cost, with one broker and with three, under `sync` and `interval`? How
+//! many samples share a record, how many bytes does Kafka keep for each, and what do the brokers
+//! take? And how long does a server take to come back that lost its directory? Without Kafka the
+//! local log alone is measured, and the page says so.
+
+use std::cell::RefCell;
+use std::fs;
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::report::{Report, Rounds, turns};
+use crate::base::control::Control;
+use crate::base::error::{Doing, Error, Result};
+use crate::drive::cell::{self, Cell, Fixed, Moment};
+use crate::drive::fleet::{self, Fleet, LoadArgs, Sending};
+use crate::drive::wire::{self, drain};
+use crate::measure::progress::Progress;
+use crate::measure::usage::{self, forget_pages};
+use crate::server::{Brokers, Durability, Info, Latewood, LogSize, RemoteLog};
+
+/// Brokers of the clusters that are compared; both run all the time.
+const CLUSTERS: [u16; 2] = [1, 3];
+const DURABILITIES: [Durability; 2] = [Durability::Sync, Durability::Interval];
+/// Samples of each series before the clock starts.
+const WARMUP: u64 = 20;
+
+/// Measure a log in Kafka beside the local one, and a start with an empty disk.
+#[derive(Debug, Args)]
+pub(crate) struct RemoteArgs {
+    /// Samples of one client that waits for each reply
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    single: u64,
+    /// Samples of each of 64 such clients
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
+    many: u64,
+    /// Samples of each of 8 clients with a pipeline of 50
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    batched: u64,
+    /// Series of the start from a checkpoint
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    series: u64,
+    /// Samples of the start from a checkpoint
+    #[arg(long, default_value_t = 20_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    samples: u64,
+    /// Series of the start from the log alone
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    tail_series: u64,
+    /// Samples of the start from the log alone; it must hold less than 32 MiB
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    tail_samples: u64,
+    #[command(flatten)]
+    rounds: Rounds,
+}
+
+/// A cluster, and logs made in it so far.
+struct Cluster {
+    count: u16,
+    brokers: Brokers,
+    logs: RefCell<u32>,
+}
+
+/// A fresh log in a cluster.
+struct Place<'a> {
+    cluster: &'a Cluster,
+    name: String,
+    log: RemoteLog,
+}
+
+/// What was taken up to a moment.
+struct Look {
+    at: Instant,
+    server_cpu_seconds: f64,
+    brokers_cpu_seconds: f64,
+    groups: f64,
+    size: LogSize,
+}
+
+/// Runs the subcommand; `command` is its command line, for the report.
+pub(crate) fn run(args: &RemoteArgs, command: &str) -> Result<()> {
+    let shared = json!({"rates": [], "starts": []});
+    let mut report = Report::begin("remote", command, &args.rounds.output, shared);
+    let start = || CLUSTERS.into_iter().map(Cluster::start).collect();
+    let clusters: Vec<Cluster> = report.turn("Kafka", true, start)?.unwrap_or_default();
+    let places: Vec<Option<&Cluster>> = [None]
+        .into_iter()
+        .chain(clusters.iter().map(Some))
+        .collect();
+    for repeat in 0..args.rounds.repeats {
+        for cell in args.cells() {
+            for durability in DURABILITIES {
+                for at in turns(repeat, places.len()) {
+                    rate(&mut report, places[at], durability, &cell, (repeat, args))?;
+                }
+            }
+        }
+        for cluster in &clusters {
+            for is_saved in [false, true] {
+                let mut made = come_back(cluster, is_saved, args)?;
+                made["repeat"] = repeat.into();
+                report.push("starts", made)?;
+            }
+        }
+    }
+    report.finish()
+}
+
+impl RemoteArgs {
+    /// One client and many that wait for each reply, and a few with pipelines.
+    fn cells(&self) -> [Cell; 3] {
+        [
+            Cell::in_order(1, self.single, 1),
+            Cell::in_order(64, self.many, 1),
+            Cell::in_order(8, self.batched, 50),
+        ]
+    }
+
+    fn load(&self, is_saved: bool) -> LoadArgs {
+        let (series, samples) = match is_saved {
+            true => (self.series, self.samples),
+            false => (self.tail_series, self.tail_samples),
+        };
+        LoadArgs {
+            series,
+            samples,
+            memory: None,
+            sending: Sending {
+                connections: 4,
+                batch: 500,
+                pipeline: 2,
+            },
+        }
+    }
+}
+
+impl Cluster {
+    fn start(count: u16) -> Result<Self> {
+        Ok(Cluster {
+            count,
+            brokers: Brokers::start(count)?,
+            logs: RefCell::new(0),
+        })
+    }
+
+    fn name(&self) -> String {
+        match self.count {
+            1 => "1 broker".to_owned(),
+            count => format!("{count} brokers"),
+        }
+    }
+
+    /// A new log.
+    fn place(&self) -> Result<Place<'_>> {
+        let number = self.logs.replace_with(|number| *number + 1);
+        let name = format!("bench-{number}");
+        Ok(Place {
+            cluster: self,
+            log: self.brokers.make_log(&name)?,
+            name,
+        })
+    }
+}
+
+/// One load against a new server, until Kafka has all of it.
+fn rate(
+    report: &mut Report,
+    cluster: Option<&Cluster>,
+    durability: Durability,
+    cell: &Cell,
+    (repeat, args): (usize, &RemoteArgs),
+) -> Result<()> {
+    let place = cluster.map(Cluster::place).transpose()?;
+    let mut latewood = Latewood::with(durability);
+    if let Some(place) = &place {
+        latewood = latewood.remote(place.log.clone());
+    }
+    let log = cluster.map_or_else(|| "local".to_owned(), Cluster::name);
+    let durability = if durability == Durability::Sync {
+        "sync"
+    } else {
+        "interval"
+    };
+    let server = latewood.start()?;
+    let process = server.running()?;
+    let mut version = String::new();
+    let mut looks = Vec::new();
+    let label = format!("{log}, {durability}");
+    let fixed = Fixed::new(args.rounds.seed, WARMUP);
+    let measured = cell::measure(server.address(), cell, &fixed, label, |control, moment| {
+        control.wait_for_log()?;
+        version = wire::version(control)?;
+        looks.push(look(control, process, place.as_ref(), moment)?);
+        Ok(())
+    })?;
+    let [before, after] = looks.as_slice() else {
+        return Err(Error::new("the run was not watched"));
+    };
+    report.note(&Info {
+        name: format!("Latewood, {durability}, log: {log}"),
+        version,
+        settings: latewood.settings(),
+    });
+    report.push(
+        "rates",
+        json!({
+            "log": log, "durability": durability, "repeat": repeat, "cell": cell,
+            "measured": measured, "until_logged": after.since(before, cluster.is_some()),
+        }),
+    )
+}
+
+/// Processor time is taken last before a load and first after it: counting records takes some.
+fn look(
+    control: &mut Control,
+    process: u32,
+    place: Option<&Place<'_>>,
+    moment: Moment,
+) -> Result<Look> {
+    let size = || match place {
+        Some(place) => place.cluster.brokers.size(&place.name, &place.log),
+        None => Ok(LogSize::default()),
+    };
+    let groups = control.info("latewood")?.required("wal_groups")?;
+    let size_before = (moment == Moment::Begins).then(size).transpose()?;
+    let brokers = place.map(|place| place.cluster.brokers.cpu_seconds());
+    let (at, brokers_cpu_seconds) = (Instant::now(), brokers.transpose()?.unwrap_or(0.0));
+    let server_cpu_seconds = usage::of(process)?.cpu_seconds;
+    Ok(Look {
+        at,
+        server_cpu_seconds,
+        brokers_cpu_seconds,
+        groups,
+        size: size_before.map_or_else(size, Ok)?,
+    })
+}
+
+impl Look {
+    /// What came since `before`; records and brokers only of a log in Kafka.
+    fn since(&self, before: &Self, is_remote: bool) -> Value {
+        let mut made = json!({
+            "seconds": (self.at - before.at).as_secs_f64(),
+            "server_cpu_seconds": self.server_cpu_seconds - before.server_cpu_seconds,
+            "groups": self.groups - before.groups,
+        });
+        if is_remote {
+            made["brokers_cpu_seconds"] =
+                json!(self.brokers_cpu_seconds - before.brokers_cpu_seconds);
+            made["records"] = json!(self.size.records.saturating_sub(before.size.records));
+            made["bytes"] = json!(self.size.bytes.saturating_sub(before.size.bytes));
+        }
+        made
+    }
+}
+
+/// Loads, saves a checkpoint or none, kills with SIGKILL, removes the directory, takes the objects
+/// out of the page cache, and starts again. Then everything acknowledged must be there.
+fn come_back(cluster: &Cluster, is_saved: bool, args: &RemoteArgs) -> Result<Value> {
+    let latewood = Latewood::with(Durability::Sync).remote(cluster.place()?.log);
+    let load = args.load(is_saved);
+    let plan = load.plan(0.0, args.rounds.seed);
+    let mut fleet = Fleet::start(&latewood, plan, &load)?;
+    let mut progress = Progress::new("loading", plan.samples());
+    fleet.send(plan.rounds, |samples| progress.show(samples))?;
+    progress.finish();
+    if is_saved {
+        drain(&mut fleet.server.control)?;
+    }
+    let (mut server, parts) = fleet.parts();
+    let before = server.control.info("latewood")?;
+    let checkpoints = before.required("checkpoints")?;
+    // A new log has one before its first write.
+    if !is_saved && checkpoints > 1.0 {
+        let what = "the log was saved in a checkpoint meanwhile; give a smaller --tail-samples";
+        return Err(Error::new(what));
+    }
+    let process = &mut server.process;
+    process.kill()?;
+    fs::remove_dir_all(process.data()).doing("remove the directory of the server")?;
+    forget_pages(&process.dir().join("objects"))?;
+    let start = latewood.start_again(process)?;
+    let mut control = Control::connect(process.address())?;
+    let cpu_seconds = wire::cpu_seconds(&mut control)?;
+    let info = control.info("latewood")?;
+    let said = fs::read_to_string(process.dir().join("output.txt"));
+    let open_seconds = between(&said.doing("read the server's output")?);
+    fleet::check(&mut control, plan, &parts)?;
+    Ok(json!({
+        "log": cluster.name(), "from": if is_saved { "checkpoint" } else { "log alone" },
+        "series": plan.series, "samples": plan.samples(), "checkpoints": checkpoints,
+        "checkpoint_bytes": before.required("checkpoint_bytes")?,
+        "log_bytes": before.required("wal_remote_bytes")?,
+        "seconds": start.took.as_secs_f64(), "open_seconds": open_seconds,
+        "recovery_seconds": info.required("recovery_duration_ms")? / 1e3,
+        "replayed": info.required("recovery_samples")?, "cpu_seconds": cpu_seconds,
+        "peak_memory_bytes": start.peak_anonymous_bytes,
+    }))
+}
+
+/// Seconds from the claim of the log to the first answer, by the clock of the server's own words
+/// about its last start; none where they are not there.
+fn between(said: &str) -> Option<f64> {
+    let last = |words: &str| {
+        let line = said.lines().rev().find(|line| line.contains(words))?;
+        // 2026-01-31T23:59:59.123456Z
+        let mut parts = line.get(11..26)?.split(':');
+        let mut next = || parts.next()?.parse::<f64>().ok();
+        Some((next()? * 60.0 + next()?) * 60.0 + next()?)
+    };
+    let seconds = last(" INFO ready ")? - last(" INFO claiming the log ")?;
+    Some(seconds.rem_euclid(86_400.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_timed_by_what_the_server_says_last() {
+        let said = "2026-01-01T10:00:00.000000Z  INFO claiming the log topic=\"x\"\n\
+                    2026-01-01T10:00:09.000000Z  INFO ready version=\"1\"\n\
+                    2026-01-01T23:59:59.500000Z  INFO claiming the log topic=\"x\"\n\
+                    2026-01-02T00:00:01.750000Z  INFO ready version=\"1\"\n";
+        assert_eq!(between(said), Some(2.25));
+        assert_eq!(between("it said nothing"), None);
+    }
+
+    #[test]
+    fn records_are_counted_of_a_log_in_kafka_only() {
+        let at = Instant::now();
+        let look = |taken: f64, records| Look {
+            at,
+            server_cpu_seconds: taken,
+            brokers_cpu_seconds: 2.0 * taken,
+            groups: 3.0 * taken,
+            size: LogSize {
+                records,
+                bytes: 10 * records,
+            },
+        };
+        let made = look(3.0, 7).since(&look(1.0, 2), true);
+        assert_eq!(made["brokers_cpu_seconds"], 4.0);
+        assert_eq!((&made["records"], &made["bytes"]), (&json!(5), &json!(50)));
+        let local = look(3.0, 0).since(&look(1.0, 0), false);
+        assert_eq!(local["groups"], 6.0);
+        assert!(local.get("records").is_none());
+    }
+}

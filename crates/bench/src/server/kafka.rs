@@ -1,0 +1,194 @@
+//! Brokers of Kafka on this machine, by `tests/cluster/kafka.sh`, and what they take.
+//!
+//! Dropping them kills them and removes their data. Tried by `latewood-bench remote`.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use super::install::install;
+use super::latewood::program;
+use crate::base::address::free_port;
+use crate::base::error::{Doing, Error, Result};
+use crate::measure::usage;
+
+const SCRIPT: &str = "tests/cluster/kafka.sh";
+/// Ports of each broker: plain, with TLS, and for the other controllers.
+const PORTS: u16 = 3;
+
+/// Running brokers of one cluster.
+#[derive(Debug)]
+pub(crate) struct Brokers {
+    script: PathBuf,
+    port: u16,
+    count: u16,
+    dir: TempDir,
+}
+
+/// A log in Kafka, made by `latewood cluster init`.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteLog {
+    pub(super) url: String,
+    /// Whether its topic has one replica.
+    pub(super) is_single: bool,
+}
+
+/// What a log holds in Kafka.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogSize {
+    /// Records with groups of writes.
+    pub(crate) records: u64,
+    /// Bytes of the topic's segments on one broker.
+    pub(crate) bytes: u64,
+}
+
+impl Brokers {
+    /// Installs Kafka where that is needed, and starts `count` brokers.
+    pub(crate) fn start(count: u16) -> Result<Self> {
+        let dir = tempfile::Builder::new()
+            .prefix("latewood-bench-kafka-")
+            .tempdir();
+        let brokers = Brokers {
+            script: install(SCRIPT)?.get_program().into(),
+            port: free_ports(count * PORTS)?,
+            count,
+            dir: dir.doing("make a directory for brokers")?,
+        };
+        run(&mut brokers.script("start"))?;
+        Ok(brokers)
+    }
+
+    /// Makes the log `name`, which is new.
+    pub(crate) fn make_log(&self, name: &str) -> Result<RemoteLog> {
+        let at = |broker: u16| format!("127.0.0.1:{}", self.port + PORTS * broker);
+        let addresses: Vec<String> = (0..self.count).map(at).collect();
+        let log = RemoteLog {
+            url: format!("kafka://{}/{name}", addresses.join(",")),
+            is_single: self.count == 1,
+        };
+        let mut command = program()?;
+        command.args(["cluster", "init"]).args(log.flags());
+        run(&mut command)?;
+        Ok(log)
+    }
+
+    /// Processor seconds of all brokers since they began.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64> {
+        let of = |broker| {
+            let path = self.dir.path().join(format!("{broker}/pid"));
+            let text = fs::read_to_string(&path).doing("read the process id of a broker")?;
+            let id = text
+                .trim()
+                .parse()
+                .doing("read the process id of a broker")?;
+            Ok(usage::of(id)?.cpu_seconds)
+        };
+        (1..=self.count).map(of).sum()
+    }
+
+    /// What the log `name` holds.
+    pub(crate) fn size(&self, name: &str, log: &RemoteLog) -> Result<LogSize> {
+        let mut command = program()?;
+        command.args(["cluster", "inspect", "--log", &log.url]);
+        let output = run(&mut command)?;
+        let partition = format!("1/data/{name}-log-0");
+        let mut bytes = 0;
+        let doing = "list the segments of the topic";
+        for entry in fs::read_dir(self.dir.path().join(partition)).doing(doing)? {
+            let entry = entry.doing(doing)?;
+            if entry.path().extension().is_some_and(|end| end == "log") {
+                bytes += entry.metadata().doing(doing)?.len();
+            }
+        }
+        Ok(LogSize {
+            records: data_records(&String::from_utf8_lossy(&output.stdout)),
+            bytes,
+        })
+    }
+
+    fn script(&self, action: &str) -> Command {
+        let mut command = Command::new(&self.script);
+        command
+            .arg(action)
+            .env("BROKERS", self.count.to_string())
+            .env("PORT", self.port.to_string())
+            .env("KAFKA_DIR", self.dir.path());
+        command
+    }
+}
+
+impl Drop for Brokers {
+    fn drop(&mut self) {
+        if let Err(error) = run(&mut self.script("stop")) {
+            eprintln!("{error}");
+        }
+    }
+}
+
+impl RemoteLog {
+    /// Options that name it.
+    pub(super) fn flags(&self) -> Vec<&str> {
+        let mut flags = vec!["--log", &self.url];
+        if self.is_single {
+            flags.extend(["--kafka-any-replication", "on"]);
+        }
+        flags
+    }
+}
+
+/// Records with groups, of the lines of `latewood cluster inspect`.
+fn data_records(lines: &str) -> u64 {
+    let data = lines.lines().filter(|line| line.contains(" data: "));
+    data.count() as u64
+}
+
+/// The first of `count` ports that are free.
+fn free_ports(count: u16) -> Result<u16> {
+    for _ in 0..100 {
+        let first = free_port()?;
+        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if first.checked_add(count).is_some() && (first..first + count).all(is_free) {
+            return Ok(first);
+        }
+    }
+    Err(Error::new(format!("no {count} free ports in a row")))
+}
+
+/// Runs a command to its end.
+fn run(command: &mut Command) -> Result<Output> {
+    let doing = format!("run {}", command.get_program().display());
+    let output = command.output().doing(&doing)?;
+    match output.status.success() {
+        true => Ok(output),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(Error::new(format!("{doing}: {}", said.trim())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_the_log_are_those_with_groups() {
+        let lines = "0 0 75 epoch of node 0 at 127.0.0.1:1\n\
+                     0 1 115 counts, n 0, sequence 1, data: 2 groups\n\
+                     0 2 115 counts, n 1, sequence 3, checkpoint\n";
+        assert_eq!(data_records(lines), 1);
+    }
+
+    #[test]
+    fn one_replica_must_be_allowed() {
+        let log = |is_single| RemoteLog {
+            url: "kafka://a:1/x".to_owned(),
+            is_single,
+        };
+        assert_eq!(log(false).flags(), ["--log", "kafka://a:1/x"]);
+        assert_eq!(log(true).flags()[2..], ["--kafka-any-replication", "on"]);
+    }
+}

@@ -1,0 +1,62 @@
+//! Checkpoints that are asked for, and what one leaves that was killed.
+
+use crate::{World, wipe};
+
+#[test]
+fn a_checkpoint_is_saved_when_asked_for_and_its_failure_told() {
+    let world = World::new("asked");
+    assert!(world.init().status.success());
+    let node = world.serve("a");
+    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 1"), ":1");
+    assert_eq!(node.ask("SAVE"), "+OK");
+    let info = node.ask("INFO latewood");
+    for wanted in ["checkpoints:1", "checkpoints_failed:0"] {
+        assert!(info.contains(wanted), "{info}");
+    }
+    // A folder that is no folder.
+    let objects = world.folder.path().join("objects");
+    let saved = world.folder.path().join("saved");
+    std::fs::rename(&objects, &saved).unwrap();
+    std::fs::write(&objects, "").unwrap();
+    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 2"), ":2");
+    let refused = node.ask("SAVE");
+    assert!(
+        refused.starts_with("-ERR cannot save a checkpoint: "),
+        "{refused}"
+    );
+    let info = node.ask("INFO latewood");
+    assert!(!info.contains("checkpoint_last_error:none"), "{info}");
+    // The log has what no checkpoint holds, and the next one has it too.
+    std::fs::remove_file(&objects).unwrap();
+    std::fs::rename(&saved, &objects).unwrap();
+    assert_eq!(node.ask("SAVE"), "+OK");
+    let info = node.ask("INFO latewood");
+    assert!(info.contains("checkpoint_last_error:none"), "{info}");
+    node.kill();
+    wipe(&world.dir("a"));
+    let node = world.serve("b");
+    assert!(node.sum().ends_with("+2"));
+    node.kill();
+}
+
+#[test]
+fn a_directory_in_use_and_what_a_killed_checkpoint_left_do_no_harm() {
+    let world = World::new("left");
+    assert!(world.init().status.success());
+    let gathered = world.dir("a").join("checkpoint");
+    std::fs::create_dir_all(gathered.join("blocks")).unwrap();
+    for left in ["LOCK", "MANIFEST"] {
+        std::fs::write(gathered.join(left), "left").unwrap();
+    }
+    let node = world.serve("a");
+    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 1"), ":1");
+    let (status, said) = world.serve("a").end();
+    assert!(
+        status.code() == Some(1) && said.contains("in use by another process"),
+        "{said}"
+    );
+    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 2"), ":2");
+    assert_eq!(node.ask("SAVE"), "+OK");
+    let (status, said) = node.stop();
+    assert!(status.success(), "{said}");
+}

@@ -1,0 +1,117 @@
+//! Local databases made of a log in Kafka and an object store: by `latewood cluster restore` and
+//! by backups, beside the server.
+
+use crate::{Node, World, damage, text};
+use std::process::Command;
+
+/// Runs a tool that succeeds; what it says.
+fn tool(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_latewood"));
+    let output = command.args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+    text(&output)
+}
+
+#[test]
+fn a_local_database_is_made_beside_the_server() {
+    let world = World::new("restore");
+    assert!(world.init().status.success());
+    let refused = text(&world.restore("early"));
+    assert!(refused.contains("the log holds nothing"), "{refused}");
+    let node = world.serve("a");
+    for at in 0..20 {
+        node.ask(&format!("TS.INCRBY sum 1 TIMESTAMP {at}"));
+    }
+    // The log alone; then files and a log behind them.
+    let restored = world.restore("log");
+    assert!(restored.status.success(), "{}", text(&restored));
+    let said = text(&restored);
+    assert!(
+        said.contains("0 samples in blocks and 20 more in the log"),
+        "{said}"
+    );
+    let (status, said) = node.stop();
+    assert!(status.success(), "{said}");
+    let cache = world.dir("a").display().to_string();
+    let checked = tool(&["check", &cache]);
+    assert!(
+        checked.contains("the log is in Kafka") && checked.contains("no damage"),
+        "{checked}"
+    );
+    assert!(tool(&["stats", &cache]).contains("in Kafka"));
+    let node = world.serve("a");
+    for at in 20..40 {
+        node.ask(&format!("TS.INCRBY sum 1 TIMESTAMP {at}"));
+    }
+    let restored = world.restore("both");
+    assert!(restored.status.success(), "{}", text(&restored));
+    let said = text(&restored);
+    assert!(
+        said.contains("restored 20 samples in blocks and 20 more in the log"),
+        "{said}"
+    );
+    let not_empty = world.restore("both");
+    assert_eq!(not_empty.status.code(), Some(2));
+    assert!(
+        text(&not_empty).contains("is not empty"),
+        "{}",
+        text(&not_empty)
+    );
+    check_stats(&world, &node);
+    back_up(&world, &node);
+    check_copies(&world);
+    // The owner is the owner still.
+    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 40"), ":40");
+    node.kill();
+    check_refusals(&world);
+}
+
+fn check_stats(world: &World, node: &Node) {
+    let stats = text(&world.cluster("stats", &["--json", "--objects", &world.objects()]));
+    let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+    assert_eq!(stats["checkpoint"]["number"], 2, "{stats}");
+    assert_eq!(stats["checkpoint"]["blocks"]["files"], 1, "{stats}");
+    assert_eq!(stats["owner"]["address"], node.address, "{stats}");
+    let samples = stats["log"]["samples"].as_i64().unwrap();
+    assert!((20..=40).contains(&samples), "{stats}");
+}
+
+/// Backups by the server: a folder, and an object store.
+fn back_up(world: &World, node: &Node) {
+    let folder = world.dir("folder").display().to_string();
+    tool(&["backup", "--to", &folder, "--server", &node.address]);
+    let url = format!("file://{}", world.dir("backup").display());
+    tool(&["backup", "--to", &url, "--server", &node.address]);
+    let downloaded = world.dir("downloaded").display().to_string();
+    tool(&["restore", &url, &downloaded]);
+}
+
+fn check_copies(world: &World) {
+    for copy in ["log", "both", "folder", "downloaded"] {
+        let checked = tool(&["check", &world.dir(copy).display().to_string()]);
+        assert!(checked.contains("no damage"), "{copy}: {checked}");
+        let local = world.serve_local(copy);
+        let sum = local.ask("TS.GET sum");
+        let wanted = if copy == "log" { "+20" } else { "+40" };
+        assert!(sum.ends_with(wanted), "{copy}: {sum}");
+        local.kill();
+    }
+}
+
+fn check_refusals(world: &World) {
+    // A cache is no database of its own.
+    let (status, said) = world.serve_local("a").end();
+    assert!(
+        status.code() == Some(1) && said.contains("cluster restore"),
+        "{said}"
+    );
+    damage(&world.folder.path().join("objects"), "blocks/");
+    let damaged = world.restore("damaged");
+    assert_eq!(damaged.status.code(), Some(2));
+    assert!(text(&damaged).contains("is damaged"), "{}", text(&damaged));
+    let (status, _) = world.serve_local("damaged").end();
+    assert_eq!(status.code(), Some(1));
+    let other = World::alone("unknown");
+    let refused = text(&other.restore("x"));
+    assert!(refused.contains("no such topic"), "{refused}");
+}
