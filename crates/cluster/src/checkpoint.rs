@@ -28,5 +28,6 @@ pub use error::{CheckpointError, Result};
 pub use latest::Latest;
 pub use listing::{Listing, ListingRef, Row};
 pub use load::Progress;
+pub(crate) use load::UNFINISHED;
 pub use objects::{Checkpoint, Objects};
 pub use sweep::{GRACE, Swept};

@@ -13,4 +13,5 @@ pub mod retry;
 pub mod scan;
 pub mod survey;
 pub mod tablet;
+mod tiered;
 pub mod topic;

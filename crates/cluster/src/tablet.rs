@@ -10,12 +10,13 @@
 //! Tested by `tests/tablet/`: kills, lost disks, faults of Kafka and the store.
 
 use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress};
-use crate::envelope::{Body, Claimant, Envelope};
+use crate::envelope::Claimant;
 use crate::kafka::{Kafka, Partition};
 use crate::owner::{self, Claimed, Owner};
 use crate::remote::{Bounds, Complete, OnEnd, TabletLog};
 use crate::retry::{Cancel, Retry};
 use crate::survey::{Survey, survey};
+use crate::tiered::TieredDisk;
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, Options};
 use latewood_offsite::Content;
@@ -26,8 +27,6 @@ use std::time::Duration;
 
 /// Where a checkpoint is gathered, in the directory: links need the same file system.
 const GATHERED: &str = "checkpoint";
-/// How long a record that is named elsewhere is waited for.
-const READ_WAIT: Duration = Duration::from_millis(100);
 /// How often old objects are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
@@ -51,6 +50,8 @@ pub struct Place {
     pub bounds: Bounds,
     /// How calls are repeated, and what ends them.
     pub retry: Retry,
+    /// How long a read waits for a block that must be fetched.
+    pub read_wait: Duration,
 }
 
 /// A tablet that this process owns.
@@ -61,6 +62,7 @@ pub struct Tablet {
     epoch: u64,
     log: Arc<TabletLog>,
     cancel: Arc<Cancel>,
+    disk: TieredDisk,
     saved: Mutex<Saved>,
 }
 
@@ -127,8 +129,10 @@ impl Error {
 
 impl Tablet {
     /// Claims the tablet and opens it as a database with `options`; one that has no checkpoint
-    /// yet saves its first. Tells `tell` how far its files are. Calls that an object store or
-    /// Kafka cannot answer now are repeated for as long as it takes. `on_end` is called once when it can no longer be written.
+    /// yet saves its first. Tells `tell` how far its files are. Blocks that are not in the
+    /// directory are fetched when they are read, and by [`Tablet::fetch_all`]. Calls that an
+    /// object store or Kafka cannot answer now are repeated for as long as it takes. `on_end` is
+    /// called once when it can no longer be written.
     ///
     /// # Errors
     /// `OtherLog`, with nothing but the claim done; `Owner`; `Checkpoint` for damaged or missing
@@ -154,34 +158,44 @@ impl Tablet {
         )?;
         let epoch = claimed.owner.epoch();
         require_own_log(&objects, &retry, &claimed)?;
-        let newest = match &claimed.checkpoint {
+        let (newest, away) = match &claimed.checkpoint {
             None => {
                 objects.clear(&place.dir)?;
-                None
+                (None, Vec::new())
             }
             Some(named) => {
                 let at = ListingRef::from(named);
-                Some(at_last(
-                    &retry,
-                    || Ok(objects.load(&at, &place.dir, tell)?),
-                )?)
+                let mut load = || Ok(objects.load_without_blocks(&at, &place.dir, tell)?);
+                let (newest, away) = at_last(&retry, &mut load)?;
+                (Some(newest), away)
             }
         };
         let log = TabletLog::start(claimed, place.bounds, Arc::clone(&cancel), on_end)?;
-        let db = Db::open_remote(&place.env, &place.dir, options, defaults, log.clone())
-            .inspect_err(|_| cancel.cancel())?;
+        let disk = TieredDisk::new(&place.env, &objects, retry.clone(), &place.dir, away);
+        let env = Env {
+            disk: Arc::new(disk.clone()),
+            ..place.env
+        };
+        let db = Db::open_remote(&env, &place.dir, options, defaults, log.clone()).inspect_err(
+            |_| {
+                cancel.cancel();
+                disk.stop();
+            },
+        )?;
+        disk.limit_waits(place.read_wait);
         let tablet = Self {
-            objects,
+            objects: objects.with_env(env.clone()),
             gathered: place.dir.join(GATHERED),
             epoch,
             log,
             cancel,
+            disk,
             saved: Mutex::new(Saved {
                 newest,
                 before: None,
-                swept_ns: place.env.clock.monotonic_ns(),
+                swept_ns: env.clock.monotonic_ns(),
             }),
-            env: place.env,
+            env,
         };
         if tablet.newest().is_none() {
             // Only objects tell this log from one that was deleted and made again.
@@ -234,6 +248,17 @@ impl Tablet {
         self.epoch
     }
 
+    /// Has all blocks of `db`, which is that of this tablet, fetched in the background, those with
+    /// the newest samples first. Blocks that cannot be had are passed over until the next call.
+    pub fn fetch_all(&self, db: &Db) {
+        self.disk.fetch_all(&db.blocks());
+    }
+
+    /// Bytes of blocks that are not on this machine.
+    pub fn away_bytes(&self) -> u64 {
+        self.disk.away_bytes()
+    }
+
     /// The log.
     pub fn log(&self) -> &Arc<TabletLog> {
         &self.log
@@ -242,30 +267,25 @@ impl Tablet {
     /// Gives the tablet up without a word, as a killed process does.
     pub fn abandon(&self) {
         self.cancel.cancel();
+        self.stop_fetching();
+    }
+
+    /// Fetches no blocks any more; whoever waits for one gets an error.
+    pub fn stop_fetching(&self) {
+        self.disk.stop();
     }
 }
 
-/// Refuses objects that lack the checkpoint which the log names. A log that cannot be read now is
-/// left to the claim, which says why.
+impl Drop for Tablet {
+    fn drop(&mut self) {
+        self.stop_fetching();
+    }
+}
+
+/// Refuses objects that lack the checkpoint which the log names; reads the log once more than the
+/// claim does. A log that cannot be read now is left to the claim, which says why.
 fn require_objects(place: &Place) -> Result<(), Error> {
     let (objects, kafka, partition) = (&place.objects, &*place.kafka, &place.partition);
-    // Almost always the hint spares reading all of the log.
-    if let Some(latest) = at_last(&place.retry, || Ok(objects.latest()?))? {
-        let read = kafka.read(partition, latest.offset, 1, READ_WAIT);
-        let named = read.iter().flat_map(|read| &read.records).any(|record| {
-            let named = match Envelope::decode(&record.1) {
-                Ok(Envelope::Record {
-                    body: Body::Checkpoint(named),
-                    ..
-                }) => ListingRef::from(&named),
-                _ => return false,
-            };
-            record.0 == latest.offset && named == latest.listing
-        });
-        if named {
-            return Ok(());
-        }
-    }
     match survey(kafka, partition, &mut |_, _, _| {}) {
         Ok(Survey {
             checkpoint: Some((_, named)),

@@ -93,6 +93,19 @@ impl Error {
         }
     }
 
+    /// Whether an object is missing or has other bytes than it should.
+    pub fn is_damage(&self) -> bool {
+        use object_store::Error::NotFound;
+        matches!(
+            self,
+            Self::Damaged { .. }
+                | Self::Store {
+                    source: NotFound { .. },
+                    ..
+                }
+        )
+    }
+
     /// An object that does not match what is known of it.
     pub fn damaged(what: impl Into<String>) -> Self {
         Self::Damaged { what: what.into() }

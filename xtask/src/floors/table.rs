@@ -57,6 +57,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
         &[
             "lib",
             "tablet",
+            "tiered",
             "remote",
             "restore",
             "survey",

@@ -64,6 +64,11 @@ impl CheckpointError {
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_temporary())
     }
+
+    /// Whether an object is missing or has other bytes than it should.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_damage())
+    }
 }
 
 impl From<latewood_engine::Error> for CheckpointError {

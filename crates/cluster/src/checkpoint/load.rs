@@ -2,11 +2,13 @@
 //!
 //! The directory is a cache: what is there already and has the right bytes stays.
 //! FORMAT goes first and comes last, so a directory in between is no database, and
-//! loading again, this checkpoint or another, mends it.
+//! loading again, this checkpoint or another, mends it. Blocks may be left for later:
+//! a directory that lacks some is a database of which a part is missing.
 
 use super::error::{CheckpointError, Result};
 use super::listing::{Listing, ListingRef, Row};
 use super::objects::{Checkpoint, Objects};
+use futures_util::future::{Either, select};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use latewood_engine::io::DirectoryLock;
 use latewood_engine::names;
@@ -16,20 +18,24 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
 
 /// Limit of a listing: a file takes about three hundred bytes.
 const LISTING_BYTES_MAX: u64 = 256 << 20;
 /// The folders of a checkpoint.
 const FOLDERS: [&str; 2] = [names::BLOCKS, names::SERIES];
+/// How soon a download notices that it is given up.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What the name of a file ends with until the file is whole.
-const UNFINISHED: &str = ".new";
+pub(crate) const UNFINISHED: &str = ".new";
 
 /// How far loading is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes found in the directory or downloaded.
     pub done_bytes: u64,
-    /// Bytes of the checkpoint.
+    /// Bytes of the checkpoint, less those of blocks that are fetched later.
     pub total_bytes: u64,
 }
 
@@ -37,6 +43,12 @@ pub struct Progress {
 struct Told<'a>(RefCell<(Progress, &'a mut dyn FnMut(Progress))>);
 
 impl Told<'_> {
+    /// Bytes that are not loaded.
+    fn leave_out(&self, bytes: u64) {
+        let (progress, _) = &mut *self.0.borrow_mut();
+        progress.total_bytes = progress.total_bytes.saturating_sub(bytes);
+    }
+
     fn add(&self, bytes: u64) {
         let (progress, tell) = &mut *self.0.borrow_mut();
         progress.done_bytes += bytes;
@@ -68,7 +80,55 @@ impl Objects {
         dir: &Path,
         tell: &mut dyn FnMut(Progress),
     ) -> Result<Checkpoint> {
-        run(self.load_all(at, dir, tell))
+        let (checkpoint, _) = run(self.load_some(at, dir, tell, |_| false))?;
+        Ok(checkpoint)
+    }
+
+    /// As [`Objects::load`], but leaves out the blocks that are not in `dir`. Returns their rows:
+    /// whoever opens the database must see to it that they are fetched.
+    ///
+    /// # Errors
+    /// As [`Objects::load`].
+    pub(crate) fn load_without_blocks(
+        &self,
+        at: &ListingRef,
+        dir: &Path,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<(Checkpoint, Vec<Row>)> {
+        let is_block = |row: &Row| row.file.path.starts_with(names::BLOCKS);
+        run(self.load_some(at, dir, tell, is_block))
+    }
+
+    /// Downloads the object of a row to the file `to`, durably but for its name; what is there
+    /// is replaced. Ends early once `is_given_up` says so. Returns whether all of it is there.
+    ///
+    /// # Errors
+    /// `Store`, which names the object; the file may then be there, with any bytes.
+    pub(crate) fn download_row(
+        &self,
+        row: &Row,
+        to: &Path,
+        is_given_up: impl Fn() -> bool,
+    ) -> Result<bool> {
+        self.remove(to)?;
+        let (place, content) = (&self.place, &row.file.content);
+        let given_up = async {
+            while !is_given_up() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        run(async {
+            let fetched = fetch_file(&self.env, place, &row.object, content, to, |_| {});
+            match select(pin!(fetched), pin!(given_up)).await {
+                Either::Left((fetched, _)) => Ok(fetched.map(|()| true)?),
+                Either::Right(_) => Ok(false),
+            }
+        })
+    }
+
+    /// The name of the object of a row in messages.
+    pub(crate) fn call(&self, row: &Row) -> String {
+        self.place.call(&row.object)
     }
 
     /// Downloads a checkpoint to `dir`, which [`latewood_engine::tools::prepare_target`] made: each file to its
@@ -141,12 +201,14 @@ impl Objects {
         self.lock(dir).map(drop)
     }
 
-    async fn load_all(
+    /// Loads all files but those that are not in `dir` and may come later, whose rows it returns.
+    async fn load_some(
         &self,
         at: &ListingRef,
         dir: &Path,
         tell: &mut dyn FnMut(Progress),
-    ) -> Result<Checkpoint> {
+        may_be_later: impl Fn(&Row) -> bool,
+    ) -> Result<(Checkpoint, Vec<Row>)> {
         refuse_log(&files_of(&self.env, dir)?, dir)?;
         let checkpoint = self.listing(at).await?;
         let listing = &checkpoint.listing;
@@ -163,11 +225,18 @@ impl Objects {
         let _lock = self.lock(dir)?;
         let extra = self.extra(listing, dir)?;
         let wrong = self.wrong(listing, dir, &told).await?;
+        let (later, wrong): (Vec<&Row>, Vec<&Row>) =
+            wrong.into_iter().partition(|row| may_be_later(row));
+        told.leave_out(later.iter().map(|row| row.file.content.bytes).sum());
+        for row in &later {
+            self.remove(&dir.join(&row.file.path))?;
+        }
+        let later = later.into_iter().cloned().collect();
         // No checkpoint is without FORMAT.
         let format = listing.row(FORMAT).into_iter();
         if wrong.is_empty() && extra.is_empty() {
             format.for_each(|row| told.add(row.file.content.bytes));
-            return Ok(checkpoint);
+            return Ok((checkpoint, later));
         }
         // Durably no database, before the first of its files changes.
         self.remove(&dir.join(FORMAT))?;
@@ -184,7 +253,7 @@ impl Objects {
             self.fetch(dir, row, &told).await?;
         }
         self.sync_dirs(dir, &[""])?;
-        Ok(checkpoint)
+        Ok((checkpoint, later))
     }
 
     async fn listing(&self, at: &ListingRef) -> Result<Checkpoint> {

@@ -49,6 +49,15 @@ impl Objects {
         })
     }
 
+    /// The same with local files of another environment.
+    #[must_use]
+    pub(crate) fn with_env(&self, env: Env) -> Self {
+        Self {
+            env,
+            ..self.clone()
+        }
+    }
+
     /// Refuses a checkpoint whose names mean other objects.
     pub(super) fn require_own(&self, listing: &Listing) -> Result<()> {
         if (&listing.cluster, listing.tablet) == (&self.cluster, self.tablet) {

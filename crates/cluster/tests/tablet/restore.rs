@@ -1,7 +1,7 @@
 //! Local databases made of what a tablet is kept in, beside its owner: by a restore and by a
 //! backup.
 
-use crate::{World, increment, newest};
+use crate::world::{World, increment, newest};
 use latewood_cluster::checkpoint::Objects;
 use latewood_cluster::kafka::memory::Faults;
 use latewood_cluster::kafka::{Kafka, Partition};
@@ -185,6 +185,7 @@ fn a_checkpoint_that_is_replaced_meanwhile_is_given_up_for_the_newer() {
     let overtaken = World {
         kafka: Arc::clone(&world.kafka),
         store,
+        clock: Arc::default(),
     };
     let copy = SimDisk::new();
     let restored = overtaken.restore(&copy).unwrap();

@@ -20,6 +20,9 @@ pub enum ErrorKind {
     Limit,
     /// A system call failed.
     Io,
+    /// A file is not on this machine, and could not be fetched, or this thread must not wait for
+    /// it: the same call may succeed later.
+    Away,
     /// An earlier failed write or sync stopped all writes; reads continue.
     Halted,
     /// The memory budget is used up: writes are refused until memory is free.
@@ -78,6 +81,28 @@ impl Error {
         }))
     }
 
+    /// A file that is not on this machine, and why it cannot be read now.
+    #[cold]
+    pub(crate) fn away(path: &Path, source: io::Error) -> Self {
+        Self(Box::new(Failure {
+            kind: ErrorKind::Away,
+            message: "a block is not on this machine".to_owned(),
+            path: Some(path.to_owned()),
+            source: Some(source),
+        }))
+    }
+
+    /// A file that is not on this machine, and missing or wrong where it is kept.
+    #[cold]
+    pub(crate) fn lost(path: &Path, source: io::Error) -> Self {
+        Self(Box::new(Failure {
+            kind: ErrorKind::Corrupt,
+            message: "a block is lost".to_owned(),
+            path: Some(path.to_owned()),
+            source: Some(source),
+        }))
+    }
+
     /// Adds the path of the file concerned.
     #[cold]
     pub fn at(mut self, path: &Path) -> Self {
@@ -106,6 +131,11 @@ impl Error {
     /// Whether stored bytes are invalid, as opposed to unreadable.
     pub fn is_damage(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Corrupt | ErrorKind::Truncated)
+    }
+
+    /// Whether a file is not on this machine: the same call may succeed later.
+    pub fn is_away(&self) -> bool {
+        self.0.kind == ErrorKind::Away
     }
 
     /// The kind of the error.

@@ -46,6 +46,10 @@ pub enum Refusal {
     /// The stored samples of the series cannot be read or decoded.
     #[error("the stored samples of the series cannot be read")]
     Damaged,
+    /// The stored samples of the series are not on this machine yet: sent again later, the sample
+    /// may be taken.
+    #[error("the stored samples of the series are not on this machine yet")]
+    Away,
 }
 
 /// The limit that a key or a series exceeds.
@@ -70,11 +74,23 @@ pub enum Excess {
     SeriesIds,
 }
 
+impl Refusal {
+    /// The refusal of a sample whose series cannot be read for this reason.
+    #[cold]
+    pub(crate) fn unread(error: &Error) -> Self {
+        match error.is_away() {
+            true => Self::Away,
+            false => Self::Damaged,
+        }
+    }
+}
+
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         let kind = match refusal {
             Refusal::OutOfMemory => ErrorKind::OutOfMemory,
             Refusal::Limit(_) => ErrorKind::Limit,
+            Refusal::Away => ErrorKind::Away,
             _ => ErrorKind::Invalid,
         };
         Self::new(kind, refusal.to_string())

@@ -35,7 +35,8 @@ use crate::write::append::Append;
 use crate::write::scratch::Scratch;
 use memory::KeptMemory;
 use resources::{External, Resources};
-use std::path::Path;
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An open database. Each database has its own directory.
@@ -336,6 +337,16 @@ impl Db {
             core.observe.notices.tell(About::Metadata, error);
         }
         tools::backup::backup(core, self.directory(), to, is_checkpoint)
+    }
+
+    /// The files of all blocks, those with the newest samples first.
+    pub fn blocks(&self) -> Vec<PathBuf> {
+        let store = &self.parts.core.store;
+        let manifest = store.manifest();
+        let mut blocks: Vec<_> = manifest.blocks().collect();
+        blocks.sort_by_key(|block| Reverse((block.last, block.number)));
+        let numbers = blocks.into_iter().map(|block| block.number);
+        numbers.map(|number| store.block_path(number)).collect()
     }
 
     /// Stops the background jobs and syncs the log. A database without a log

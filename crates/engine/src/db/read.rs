@@ -114,6 +114,12 @@ impl Db {
         self.reader.samples_about(series, query)
     }
 
+    /// Whether blocks that may have samples of `from..=to`, of any series, are not on this
+    /// machine: reads of them may wait for long.
+    pub fn is_away(&self, from: Timestamp, to: Timestamp) -> bool {
+        self.parts.core.store.blocks.get().is_away(None, from, to)
+    }
+
     /// Estimates how many samples the series under `key` has; `None` if there is no
     /// such series.
     pub fn samples_of(&self, key: &[u8]) -> Option<u64> {

@@ -29,11 +29,13 @@ mod nowhere;
 pub mod process;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
+pub mod waiting;
 
 use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Directories and the names in them.
 pub trait Disk: Send + Sync + Debug {
@@ -150,7 +152,8 @@ pub trait File: Send + Sync + Debug {
     /// Fills `buffer` from `offset` on.
     ///
     /// # Errors
-    /// `UnexpectedEof` where the file ends before the buffer is full.
+    /// `UnexpectedEof` where the file ends before the buffer is full; `WouldBlock` where it must
+    /// be fetched first.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Writes all of `bytes` at `offset`, growing the file where needed.
@@ -185,6 +188,28 @@ pub trait File: Send + Sync + Debug {
     /// `InvalidInput` after a write or for a length beyond the end, and what
     /// the operating system refuses.
     fn truncate(&self, len_bytes: u64) -> io::Result<()>;
+
+    /// Whether it is one of a disk that is a cache: its bytes may not be on this machine now, or
+    /// later. Its length is known.
+    fn may_be_away(&self) -> bool {
+        false
+    }
+
+    /// Whether its bytes are on this machine.
+    fn is_here(&self) -> bool {
+        true
+    }
+
+    /// Fetches the bytes of a file that is not on this machine; waits for them, as if it had done
+    /// so since `since`, or only asks for them. Does nothing with other files.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it only asked, `InvalidData` if they are lost: missing or wrong where they
+    /// are kept; any other kind if they did not come, and may later.
+    fn fetch(&self, since: Option<Instant>) -> io::Result<()> {
+        let _ = since;
+        Ok(())
+    }
 }
 
 /// A lock on a directory; dropping it lets go.

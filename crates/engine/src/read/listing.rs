@@ -153,7 +153,7 @@ impl Reader {
         may_see: Option<MaySee<'_>>,
         cancelled: Cancelled<'_>,
     ) -> Option<RoaringBitmap> {
-        // Expired series have no labels. A failure halts the log, which reports it to
+        // Expired series have no labels, but for those that wait for a block. A failure halts the log, which reports it to
         // every writer.
         let _ = self.rules.sweep_expired();
         if matchers.is_empty() && may_see.is_none() {

@@ -10,11 +10,13 @@
 use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, Result};
 use crate::index::SeriesRef;
+use crate::io::waiting::fetching;
 use crate::query::{Neighbours, RangeQuery, Sink, nearest, run};
 use crate::read::Reader;
 use crate::series::merge::MergeSource;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
+use crate::series::stored::StoredSpan;
 use crate::series::{Extent, Series, Snapshot};
 use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{Labels, Sample, Timestamp};
@@ -97,6 +99,14 @@ impl View {
             Err(error) => self.fault = Some(Arc::new(error)),
         }
         self
+    }
+
+    /// Whether [`View::run`] may have to wait for blocks that are not on this machine.
+    pub fn is_away(&self) -> bool {
+        let is_away = |part: &Snapshot| part.stored.as_ref().is_some_and(StoredSpan::is_away);
+        let outside = self.outside.as_ref();
+        is_away(&self.snapshot)
+            || outside.is_some_and(|outside| is_away(&outside.0) || is_away(&outside.1))
     }
 
     /// Estimated maximum of the samples that [`View::run`] reads.
@@ -290,7 +300,13 @@ impl Reader {
                 break;
             }
             let newest = |held: &mut Series, failed: &FailedBuckets| failed.newest_of(held);
-            samples.extend(self.look_at(some, |_, _| (), newest));
+            let found = self.look_at(some, |_, _| (), newest);
+            samples.extend(some.iter().zip(found).map(|(one, sample)| match sample {
+                Some(Err(error)) if error.is_away() => {
+                    fetching(|| self.look(one, newest).transpose()).transpose()
+                }
+                sample => sample,
+            }));
         }
         let found = series.into_iter().zip(samples);
         let found = found.filter_map(|(series, sample)| {
@@ -392,8 +408,9 @@ impl Reader {
         let mut failed = FailedBuckets::default();
         if let Some(source) = state.slab.get(place)?.source() {
             drop(state);
-            self.rules.recompute_for_reader(source);
+            let away = self.rules.recompute_for_reader(source).err();
             failed = self.rules.failed_buckets_of(source, series.id);
+            failed.away = away;
             state = shard.lock();
         }
         match self.core.is_expired(&state, place) {

@@ -2,6 +2,7 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::format::rule::RuleInfo;
+use crate::io::waiting::fetching;
 use crate::query::RangeQuery;
 use crate::query::Sink;
 use crate::read::Reader;
@@ -48,7 +49,7 @@ impl Reader {
         let series = state.slab.get(self.core.shards.place_of(id));
         if let Some(source) = series.and_then(Series::source) {
             drop(state);
-            self.rules.recompute_for_reader(source);
+            self.rules.recompute_for_reader(source)?;
             failed = self.rules.failed_buckets_of(source, id);
             (state, id) = self.core.lock_series(key)?;
         }
@@ -71,7 +72,7 @@ impl Reader {
     /// See [`crate::Db::last_sample`].
     pub(crate) fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
         let newest = |series: &mut Series, _, failed: &FailedBuckets| failed.newest_of(series);
-        let last = self.read_rows(key, newest)??;
+        let last = fetching(|| self.read_rows(key, newest)?)?;
         Ok(last.filter(|last| last.timestamp >= self.core.store.blocks.floor()))
     }
 

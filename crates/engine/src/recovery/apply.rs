@@ -5,6 +5,7 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
+use crate::io::waiting::fetching;
 use crate::keyspace::creation::series_bytes;
 use crate::log::Position;
 use crate::log::record::Record;
@@ -116,7 +117,9 @@ impl Replayer<'_> {
             }
             Record::DeleteRange { id, from, to } => {
                 if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
-                    self.note_damage(series.delete_logged(from, to, &mut state.sealer)?)?;
+                    let sealer = &mut state.sealer;
+                    let deleted = fetching(|| series.delete_logged(from, to, sealer))?;
+                    self.note_damage(deleted)?;
                     state.recount(core.shards.place_of(id));
                     state.note_rules(core.shards.place_of(id));
                 }

@@ -104,7 +104,7 @@ impl Output {
         };
         match read {
             Ok(()) => {}
-            Err(error) if dirty.len() < 2 => {
+            Err(error) if dirty.len() < 2 || error.is_away() => {
                 Damage::add(&mut self.damage, dirty.iter().copied(), error);
             }
             Err(_) => {

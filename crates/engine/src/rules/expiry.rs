@@ -3,9 +3,9 @@
 //! Tested by `tests/db_expiry.rs`.
 
 use crate::base::error::Result;
+use crate::io::waiting::no_wait;
 use crate::observe::observer::Work;
 use crate::rules::Rules;
-use crate::series::rules::Take;
 use crate::series::shard::ShardState;
 use latewood_model::SeriesId;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Rules {
         }
         drop(state);
         // What closed before a source goes is in its destinations.
-        let _ = self.recompute(id, Take::All);
+        self.recompute_for_removal(id)?;
         let Some((mut state, again)) = self.core.lock_slot(key) else {
             return Ok(());
         };
@@ -65,25 +65,33 @@ impl Rules {
         self.core.check_writable()?;
         let begun_ns = self.core.env.clock.monotonic_ns();
         for number in 0..self.core.shards.len() {
-            while self.sweep_shard(number)? {}
+            let mut stay = 0;
+            while self.sweep_shard(number, &mut stay)? {}
         }
         let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
         self.core.observe.observer.note(Work::ExpireCycle, took_ns);
         Ok(())
     }
 
-    /// Removes some series of a shard; whether there may be more.
-    fn sweep_shard(&self, number: usize) -> Result<bool> {
+    /// Removes some series of a shard, after the first `stay` which must stay for now; whether
+    /// there may be more.
+    fn sweep_shard(&self, number: usize, stay: &mut usize) -> Result<bool> {
+        let _no_wait = no_wait();
         let state = self.core.shards[number].lock();
         let Some(now_ms) = self.core.overdue_ms(&state) else {
             return Ok(false);
         };
-        let places: Vec<usize> = state.expiries.due(now_ms).take(SWEEP_MAX).collect();
+        let due = state.expiries.due(now_ms);
+        let mut places: Vec<usize> = due.skip(*stay).take(SWEEP_MAX).collect();
         drop(state);
-        for place in &places {
-            // What closed before a source goes is in its destinations.
-            let _ = self.recompute(self.core.shards.id_of(number, *place), Take::All);
-        }
+        let is_full = places.len() == SWEEP_MAX;
+        let looked_at = places.len();
+        // What closed before a source goes is in its destinations.
+        places.retain(|place| {
+            let id = self.core.shards.id_of(number, *place);
+            self.recompute_for_removal(id).is_ok()
+        });
+        *stay += looked_at - places.len();
         let mut state = self.core.shards[number].lock();
         let mut gone = Vec::with_capacity(places.len());
         for place in &places {
@@ -95,6 +103,6 @@ impl Rules {
         }
         drop(state);
         self.core.tell_expired(gone);
-        Ok(places.len() == SWEEP_MAX)
+        Ok(is_full)
     }
 }

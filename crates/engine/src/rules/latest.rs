@@ -27,7 +27,7 @@ impl Rules {
                 None => return Ok(None),
             }
         };
-        self.recompute_for_reader(source);
+        self.recompute_for_reader(source)?;
         let floor = self.core.store.blocks.floor();
         let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor) else {
             return Ok(None);

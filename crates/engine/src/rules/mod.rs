@@ -15,11 +15,21 @@ pub(crate) mod recompute;
 use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// Sources that can be worked on at a time.
 const TURNS: usize = 64;
+
+/// Sources that could not be recomputed yet.
+#[derive(Default)]
+struct AwaySources {
+    /// By shard and place.
+    sources: BTreeSet<(usize, u32)>,
+    /// When they are tried again, on the monotonic clock.
+    due_ns: u64,
+}
 
 /// The state and the counters of compaction rules.
 pub(crate) struct Rules {
@@ -28,6 +38,8 @@ pub(crate) struct Rules {
     /// Held while a source is recomputed, by its id; never requested while a shard
     /// is locked.
     turns: Box<[Mutex<()>]>,
+    /// Sources that wait for blocks which are not on this machine.
+    away: Mutex<AwaySources>,
     /// Rules created since the start.
     pub(crate) made: AtomicU64,
     /// Times the dirty buckets of a rule could not be recomputed.
@@ -40,6 +52,7 @@ impl Rules {
             core: core.clone(),
             settler: settler.clone(),
             turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
+            away: Mutex::default(),
             made: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         }

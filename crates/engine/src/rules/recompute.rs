@@ -7,11 +7,13 @@
 //!
 //! Buckets that cannot be computed because of damage become failed buckets
 //! ([`super::failed`]), are reported to the operator and stop nothing: the errors
-//! here are those of the log.
+//! here are those of the log, and `Away` while a block is not on this machine. No turn
+//! is held while such a block is waited for.
 
 use super::compute::{Output, Part, rows_of};
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
+use crate::io::waiting::{fetching, no_wait};
 use crate::observe::observer::Work as WorkKind;
 use crate::rules::Rules;
 use crate::series::merge::MergeSource;
@@ -25,11 +27,14 @@ use crate::series::{Fate, Series};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Rows written under one hold of the lock of a destination's shard.
 const ROWS_MAX: usize = 4096;
 /// Series checked under one hold of their shard's lock.
 const SERIES_PER_LOCK_MAX: usize = 256;
+/// How long a source rests whose blocks are not on this machine.
+const AWAY_AGAIN: Duration = Duration::from_secs(1);
 /// Number of late samples from which on they are settled before recomputing.
 const SETTLE_FIRST: usize = 4096;
 
@@ -38,20 +43,21 @@ impl Rules {
     /// all samples acknowledged before the call, except in failed buckets.
     ///
     /// # Errors
-    /// Those of the log; the buckets stay dirty.
+    /// Those of the log, and `Away`; the buckets stay dirty.
     pub(crate) fn recompute(&self, source: SeriesId, take: Take) -> Result<()> {
-        let written = self.work_off(source, take)?;
+        let mut written = Vec::new();
+        let done = fetching(|| self.work_off(source, take, &mut written));
         if let Some(tell) = &self.core.options.on_rule_write {
             for key in written {
                 tell.tell(&key);
             }
         }
-        Ok(())
+        done
     }
 
-    /// The keys of the destinations written.
-    fn work_off(&self, source: SeriesId, take: Take) -> Result<Vec<Arc<[u8]>>> {
-        let mut written = Vec::new();
+    /// Adds the keys of the destinations that it writes to `written`.
+    fn work_off(&self, source: SeriesId, take: Take, written: &mut Vec<Arc<[u8]>>) -> Result<()> {
+        let _no_wait = no_wait();
         let _turn = self.turns[source.0 as usize % self.turns.len()].lock();
         let settles = {
             let state = self.core.shards[self.core.shards.shard_of(source)].lock();
@@ -59,7 +65,7 @@ impl Rules {
                 Some(series) if series.has_rule_work(take) => {
                     take == Take::All && series.late_pending() >= SETTLE_FIRST
                 }
-                _ => return Ok(written),
+                _ => return Ok(()),
             }
         };
         if settles {
@@ -68,14 +74,18 @@ impl Rules {
             let _ = self.settler.settle_one(source);
         }
         let Some(work) = self.take_dirty(source, take)? else {
-            return Ok(written);
+            return Ok(());
         };
         let begun_ns = self.core.env.clock.monotonic_ns();
         let mut met = Vec::with_capacity(work.rules.len());
         for (rule, dirty) in &work.rules {
             let mut output = rows_of(rule, dirty, &work.part(rule));
+            if let Some(damage) = output.damage.take_if(|damage| damage.error.is_away()) {
+                return Err(damage.error);
+            }
             match self.write_rows(source, rule, &output) {
                 Ok(key) => written.extend(key),
+                Err(error) if error.is_away() => return Err(error),
                 Err(error) => {
                     // An error that is not of the log means a damaged destination.
                     self.core.check_writable()?;
@@ -90,17 +100,37 @@ impl Rules {
         }
         let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
         self.core.observe.observer.note(WorkKind::Rules, took_ns);
-        self.forget_dirty(source, &work, &met)?;
-        Ok(written)
+        self.forget_dirty(source, &work, &met)
     }
 
     /// The same for readers: once the log has failed nothing can be written, and
     /// destinations are read as they are.
-    pub(crate) fn recompute_for_reader(&self, source: SeriesId) {
-        if self.core.check_writable().is_ok() {
-            // A failure of the log is reported to its writers.
-            let _ = self.recompute(source, Take::All);
+    ///
+    /// # Errors
+    /// `Away`.
+    pub(crate) fn recompute_for_reader(&self, source: SeriesId) -> Result<()> {
+        match self.core.check_writable() {
+            Ok(()) => self.recompute_for_removal(source),
+            Err(_) => Ok(()),
         }
+    }
+
+    /// The same where the source is removed next, or read: a failure of the log is reported to
+    /// its writers, and unreadable samples stop nothing.
+    ///
+    /// # Errors
+    /// `Away`.
+    pub(crate) fn recompute_for_removal(&self, source: SeriesId) -> Result<()> {
+        only_away(self.recompute(source, Take::All))
+    }
+
+    /// As [`Rules::recompute_key`], before the series under `key` is removed: closed buckets reach
+    /// the destinations before their source goes.
+    ///
+    /// # Errors
+    /// `Away`.
+    pub(crate) fn recompute_key_for_removal(&self, key: &[u8]) -> Result<()> {
+        only_away(self.recompute_key(key))
     }
 
     /// Recomputes the dirty buckets of the series under `key` and of its source. Does
@@ -172,8 +202,19 @@ impl Rules {
         next.map(|next| (works, next))
     }
 
-    /// Recomputes the sources noted in each shard since the last call.
+    /// Recomputes the sources noted in each shard since the last call; those whose blocks are away
+    /// again after a while.
     pub(crate) fn recompute_noted(&self) {
+        // One source must not keep the others waiting.
+        let _no_wait = no_wait();
+        let now_ns = self.core.env.clock.monotonic_ns();
+        let mut away = self.away.lock();
+        if now_ns >= away.due_ns {
+            away.due_ns = now_ns + AWAY_AGAIN.as_nanos() as u64;
+            for (shard, place) in std::mem::take(&mut away.sources) {
+                self.core.shards[shard].lock().note_rules_again(place);
+            }
+        }
         for shard in 0..self.core.shards.len() {
             let noted = std::mem::take(&mut self.core.shards[shard].lock().sources);
             for place in noted {
@@ -190,11 +231,12 @@ impl Rules {
                         Take::Prompt
                     }
                 };
-                if self
-                    .recompute(self.core.shards.id_of(shard, place as usize), take)
-                    .is_err()
-                {
+                let id = self.core.shards.id_of(shard, place as usize);
+                if let Err(error) = self.recompute(id, take) {
                     self.failed.fetch_add(1, Ordering::Relaxed);
+                    if error.is_away() {
+                        away.sources.insert((shard, place));
+                    }
                 }
             }
         }
@@ -212,8 +254,9 @@ impl Rules {
         };
         let taken = source.take(take, newest);
         let work = series.rule_work(self.core.store.blocks.floor());
-        if self.core.log().is_some() {
-            state.group.rule_take(id, taken == Take::All);
+        // What was in flight already, since a block of it is away, is in the log.
+        if self.core.log().is_some() && taken.is_new {
+            state.group.rule_take(id, taken.take == Take::All);
         }
         self.core.log_group(state)?;
         drop(guard);
@@ -358,6 +401,14 @@ impl Work {
             open_from: self.newest.map_or(Timestamp::MAX, first_of),
         }
     }
+}
+
+/// Only the error that says to come again.
+fn only_away(done: Result<()>) -> Result<()> {
+    done.or_else(|error| match error.is_away() {
+        true => Err(error),
+        false => Ok(()),
+    })
 }
 
 /// Whether a reader finds a sample in `from..=to`.

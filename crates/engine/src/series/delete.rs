@@ -11,6 +11,7 @@ use super::stored::StoredSpan;
 use super::{Sealer, Series, Snapshot};
 use crate::base::error::{Error, Result};
 use crate::format::chunk::{Chunk, damaged};
+use crate::io::waiting::no_wait;
 use crate::series::merge::MergeSource;
 use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
@@ -47,13 +48,21 @@ impl Series {
     /// if the newest sample is deleted and the sample before it is stored.
     ///
     /// # Errors
-    /// `Corrupt` and `Io` if that block cannot be read: nothing is deleted.
+    /// `Corrupt` and `Io` if that block cannot be read, and `Away` if it, or one that samples are
+    /// deleted from, is not on this machine: nothing is deleted.
     pub(crate) fn delete_range(
         &mut self,
         from: Timestamp,
         to: Timestamp,
         sealer: &mut Sealer,
     ) -> Result<Deleted> {
+        let _locked = no_wait();
+        let visible = from.max(self.retention_floor());
+        let stored = self.stored.as_ref();
+        if let Some(span) = stored.and_then(|stored| stored.span(visible, to)) {
+            // Counting the deleted samples reads them.
+            span.fetch()?;
+        }
         self.ready_to_delete(from, to, sealer)?;
         let left = self.newest_stored_without(from, to)?;
         let left = left.map(|sample| (sample.timestamp, Some(sample.value)));

@@ -70,11 +70,14 @@ impl Series {
         after.map_or(Timestamp::MAX, |held| held.timestamp)
     }
 
-    /// Whether the newest sample is NaN; `false` if it cannot be read.
+    /// Whether the newest sample is NaN; `false` if it is damaged.
     #[cold]
     pub(super) fn ends_in_nan(&self) -> bool {
-        let newest = self.last_sample().ok().flatten();
-        newest.is_some_and(|newest| newest.value.is_nan())
+        match self.last_sample() {
+            Ok(newest) => newest.is_some_and(|newest| newest.value.is_nan()),
+            // Not known yet: it may.
+            Err(error) => error.is_away(),
+        }
     }
 }
 

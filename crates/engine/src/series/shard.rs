@@ -229,6 +229,18 @@ impl ShardState {
         }
     }
 
+    /// Notes a source whose buckets in flight could not be recomputed yet.
+    #[cold]
+    pub(crate) fn note_rules_again(&mut self, place: u32) {
+        let series = self.slab.get_mut(place as usize);
+        if let Some(source) = series.and_then(Series::source_mut)
+            && !source.queued
+        {
+            source.queued = true;
+            self.sources.push(place);
+        }
+    }
+
     /// Removes all series.
     pub(crate) fn clear_series(&mut self) {
         self.slab.clear();

@@ -6,7 +6,8 @@
 //! then on, samples at or before the newest flushed timestamp are *deep late*: they
 //! wait as operations with their policies, and deletions wait as spans, until a
 //! later flush writes them as overlays. A write reads no block, unless a policy
-//! must know the stored samples.
+//! must know the stored samples; as it holds the lock of its shard, it does not wait
+//! for a block that is not on this machine, but fails with `Away`.
 //!
 //! Invariants:
 //! 1. `last` is no older than any sample in blocks or frozen, and never moves back.
@@ -23,6 +24,7 @@ use super::over::Over;
 use super::spans::Spans;
 use crate::base::error::Result;
 use crate::format::chunk::{Chunk, Shape};
+use crate::io::waiting::no_wait;
 use crate::storage::block::{BlockSet, CurrentBlocks, Overlay, StoredChunk};
 use latewood_model::{SeriesId, Timestamp};
 use std::sync::Arc;
@@ -143,6 +145,19 @@ impl StoredSpan {
     /// Its oldest and newest timestamp.
     pub(crate) fn span(&self) -> (Timestamp, Timestamp) {
         (self.from, self.to)
+    }
+
+    /// Whether blocks that may have samples of it are not on this machine.
+    pub(crate) fn is_away(&self) -> bool {
+        self.blocks.is_away(Some(self.id), self.from, self.to)
+    }
+
+    /// Fetches the blocks that may have samples of it.
+    ///
+    /// # Errors
+    /// `Away`.
+    pub(crate) fn fetch(&self) -> Result<()> {
+        self.blocks.fetch(self.id, self.from, self.to)
     }
 
     /// Estimated maximum of the samples; reads no file.
@@ -335,6 +350,7 @@ impl Stored {
         {
             return Ok(says);
         }
+        let _locked = no_wait();
         blocks.exists(self.id, timestamp)
     }
 
@@ -343,6 +359,7 @@ impl Stored {
         let Some(span) = self.span(timestamp, timestamp) else {
             return Ok(None);
         };
+        let _locked = no_wait();
         let parts = span.find()?;
         let base = match parts.chunk_at(timestamp)? {
             Some(chunk) => chunk.value_at(timestamp)?,

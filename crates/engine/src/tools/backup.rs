@@ -10,7 +10,7 @@
 use super::copying::{copy, empty_folder, link_or_copy, write};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
-use crate::io::Env;
+use crate::io::{Env, waiting};
 use crate::keyspace::core::Core;
 use crate::keyspace::pin::FilesPin;
 use crate::log::{Log, LogCopy, LogPin, Pinned, Position, RemotePin};
@@ -54,6 +54,9 @@ pub(crate) fn backup(core: &Core, dir: &Path, to: &Path, is_checkpoint: bool) ->
         Pinned::Local(pin) => copy_log(env, &pin, to, &mut backup)?,
         Pinned::Remote(pin) if !is_checkpoint => fetch_log(env, log, &*pin, to, &mut backup)?,
         Pinned::Remote(_) => {}
+    }
+    if !is_checkpoint {
+        fetch_files(env, &files)?;
     }
     copy_files(env, dir, &files, to, &mut backup)?;
     let manifest = files.manifest.as_ref().map(Manifest::encode);
@@ -100,6 +103,16 @@ fn fetch_log(
     }
     backup.copied_bytes += copied.bytes;
     backup.segments += copied.segments;
+    Ok(())
+}
+
+/// Waits for what the manifest names and is not on this machine: a link to it would be no copy.
+fn fetch_files(env: &Env, files: &FilesPin<'_>) -> Result<()> {
+    for path in files.paths() {
+        let opened = env.disk.open(path);
+        let file = opened.map_err(|error| Error::io("cannot back up a file", path, error))?;
+        waiting::fetch_alone(&file, path)?;
+    }
     Ok(())
 }
 

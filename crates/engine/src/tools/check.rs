@@ -14,6 +14,7 @@ use crate::storage::files::{
 use crate::storage::metadata;
 use latewood_model::{SeriesId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::ErrorKind::NotFound;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -57,6 +58,9 @@ struct Checker<'a> {
     checked: Checked,
     /// Up to which group of the log the files hold each series.
     stored: HashMap<SeriesId, u64>,
+    /// The directory is a cache, which may lack blocks; how many.
+    is_cache: bool,
+    blocks_away: u64,
 }
 
 /// Checks the database in `dir` without changing it: the format version, the
@@ -90,6 +94,8 @@ pub(super) fn check_held(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) 
         tell,
         checked: Checked::default(),
         stored: HashMap::new(),
+        is_cache: is_remote(env, dir)?,
+        blocks_away: 0,
     };
     let directory = Directory::look(env, dir)?;
     let manifest = &directory.contents;
@@ -98,7 +104,7 @@ pub(super) fn check_held(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) 
         checker.partition(manifest, files)?;
     }
     checker.strangers(manifest)?;
-    match is_remote(env, dir)? {
+    match checker.is_cache {
         false => checker.log(&directory)?,
         true => checker.remote_log(&directory),
     }
@@ -201,6 +207,11 @@ impl Checker<'_> {
         ends: Option<&mut BTreeMap<SeriesId, Timestamp>>,
     ) -> Result<()> {
         let path = names::blocks_dir(self.dir).join(names::block(meta.number));
+        let opened = self.env.disk.open(&path).map_err(|error| error.kind());
+        if self.is_cache && opened.is_err_and(|kind| kind == NotFound) {
+            self.blocks_away += 1;
+            return Ok(());
+        }
         let block = Arc::new(Block::open(
             self.env,
             &path,
@@ -280,11 +291,15 @@ impl Checker<'_> {
             "the log is in Kafka, and the directory is a cache of files; `latewood cluster check` reads log and checkpoint ({})",
             self.dir.display()
         ));
-        if let Err(refusal) = directory.decide(LogFound::From(Position(1))) {
+        if self.blocks_away > 0 {
+            let what = "blocks are not in the cache: a server fetches them from the object store";
+            self.notice(format!("{} {what}", self.blocks_away));
+        }
+        // What is missing is downloaded before the start.
+        let decided = directory.decide(LogFound::From(Position(1)));
+        if let (Err(refusal), None) = (decided, &directory.missing) {
             self.checked.is_refused = true;
-            if directory.missing.is_none() {
-                self.damage(refusal.to_string());
-            }
+            self.damage(refusal.to_string());
         }
     }
 

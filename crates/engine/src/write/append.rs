@@ -55,6 +55,15 @@ pub(super) struct Target<'a> {
 /// The timestamp a sample now has, or why it was not kept.
 pub type Outcome = std::result::Result<Timestamp, Refusal>;
 
+/// What was done, unless a block it needs is not on this machine: then one sample is refused,
+/// not the batch.
+pub(super) fn unless_away<T>(done: Result<T>) -> Result<Option<T>> {
+    match done {
+        Err(error) if error.is_away() => Ok(None),
+        done => done.map(Some),
+    }
+}
+
 impl Writer {
     /// See [`crate::Db::append`].
     pub(crate) fn append<L: Laps>(
@@ -158,7 +167,9 @@ impl Writer {
         let (core, key, hash) = (&self.core, target.key, target.hash);
         let mut position = Position::default();
         loop {
-            self.rules.purge(key)?;
+            let Some(()) = unless_away(self.rules.purge(key))? else {
+                return Ok((Err(Refusal::Away), position));
+            };
             let floor = core.store.blocks.floor().max(0);
             if target.timestamp.is_none_or(|timestamp| timestamp >= floor) {
                 let is_new = core.keys.find(hash, key).is_none();
@@ -174,7 +185,9 @@ impl Writer {
                 }
             }
             let found = core.keys.find(hash, key);
-            let failed = self.rules.recompute_destination(key)?;
+            let Some(failed) = unless_away(self.rules.recompute_destination(key))? else {
+                return Ok((Err(Refusal::Away), position));
+            };
             let shard = match found {
                 Some(id) => core.shards.shard_of(id),
                 None => core.shards.shard_of_hash(hash),
@@ -224,9 +237,8 @@ impl Writer {
             return Err(Refusal::OlderThanFloor);
         }
         let newest = series.newest_or_min();
-        let Ok(fate) = series.append(sample, policy, &mut state.sealer) else {
-            return Err(Refusal::Damaged);
-        };
+        let fate = series.append(sample, policy, &mut state.sealer);
+        let fate = fate.map_err(|error| Refusal::unread(&error))?;
         laps.end_around(fate.stage(), &mut state.sealer.inner);
         let linked = series.links().is_some();
         match fate {

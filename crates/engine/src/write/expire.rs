@@ -17,7 +17,7 @@ impl Writer {
         core.check_writable()?;
         if at_ms <= core.env.clock.now_ms() {
             // Closed buckets reach the destinations before the source is removed.
-            let _ = self.rules.recompute_key(key);
+            self.rules.recompute_key_for_removal(key)?;
         }
         let (mut state, id) = core.lock_series(key)?;
         let place = core.shards.place_of(id);

@@ -68,7 +68,9 @@ impl Writer {
         failed: &FailedBuckets,
     ) -> Outcome {
         let newest = match state.slab.get(self.core.shards.place_of(id)) {
-            Some(series) => failed.newest_of(series).map_err(|_| Refusal::Damaged)?,
+            Some(series) => failed
+                .newest_of(series)
+                .map_err(|error| Refusal::unread(&error))?,
             None => return Err(Refusal::NoSuchKey),
         };
         // Samples that no reader sees count as none.

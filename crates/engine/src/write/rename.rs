@@ -27,7 +27,7 @@ impl Writer {
         self.rules.purge(from)?;
         self.rules.purge(to)?;
         // Closed buckets reach the destinations before the source is removed.
-        let _ = self.rules.recompute_key(to);
+        self.rules.recompute_key_for_removal(to)?;
         loop {
             let (source, target) = (core.keys.find(core.keys.hash(from), from), core.find(to));
             let Some(source) = source else {

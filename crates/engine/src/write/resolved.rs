@@ -19,7 +19,7 @@ use crate::log::Position;
 use crate::observe::stages::{Laps, Stage, Untimed};
 use crate::series::shard::ShardState;
 use crate::write::Writer;
-use crate::write::append::{Append, Outcome};
+use crate::write::append::{Append, Outcome, unless_away};
 use crate::write::scratch::Scratch;
 use latewood_model::{DuplicatePolicy, Timestamp};
 use std::sync::Arc;
@@ -152,8 +152,11 @@ impl Writer {
     ) -> Result<(Outcome, Position)> {
         let SeriesRef { id, key } = append.series;
         loop {
-            self.rules.purge(key)?;
-            let failed = self.rules.recompute_destination(key)?;
+            let ready = self.rules.purge(key);
+            let ready = ready.and_then(|()| self.rules.recompute_destination(key));
+            let Some(failed) = unless_away(ready)? else {
+                return Ok((Err(Refusal::Away), Position::default()));
+            };
             let mut state = self.core.shards[self.core.shards.shard_of(*id)].lock();
             // It expired after `purge`.
             if self.is_current(&state, append.series)

@@ -1,6 +1,7 @@
 //! Series as wholes: creating, altering and removing them, and deleting samples.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::io::waiting::fetching;
 use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::defaults::check_options;
 use crate::log::Position;
@@ -73,6 +74,15 @@ impl Writer {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<(u64, Position)> {
+        fetching(|| self.try_delete_range(key, from, to))
+    }
+
+    fn try_delete_range(
+        &self,
+        key: &[u8],
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<(u64, Position)> {
         self.core.check_writable()?;
         self.rules.recompute_key(key)?;
         let (mut guard, id) = self.core.lock_series(key)?;
@@ -107,10 +117,15 @@ impl Writer {
         let core = &self.core;
         core.check_writable()?;
         let (mut removed, mut position) = (0, Position::default());
+        if let [_, _, ..] = keys {
+            // All or none is removed where one waits for a block.
+            let mut keys = keys.iter();
+            keys.try_for_each(|key| self.rules.recompute_key_for_removal(key))?;
+        }
         for &key in keys {
             // Closed buckets reach the destinations before the source is removed.
-            // Unreadable samples do not keep a series from being removed.
-            let _ = self.rules.recompute_key(key);
+            // Damaged samples do not keep a series from being removed, blocks that are away do.
+            self.rules.recompute_key_for_removal(key)?;
             let Ok((mut state, id)) = core.lock_series(key) else {
                 continue;
             };

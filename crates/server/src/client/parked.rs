@@ -11,6 +11,7 @@ use super::waiting::What;
 use crate::clients::ClientInfo;
 use crate::messaging::{Message, Why};
 use crate::state::Shared;
+use latewood_engine::io::waiting::together;
 use latewood_wire::resp::{Protocol, Reply};
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -108,6 +109,7 @@ impl Session {
         let cancelled = Arc::clone(&parked.cancelled);
         self.wait(shared, None, What::Reply(Arc::clone(&parked)));
         let run = move |shared: &Shared| {
+            let _task = together();
             let made = catch_unwind(AssertUnwindSafe(|| work(shared, &parked.cancelled)));
             let arrived = made.unwrap_or_else(|_| panicked(shared, protocol, &parked));
             // What was cancelled may be half a reply.

@@ -35,9 +35,11 @@ fn copy(call: &mut Call<'_>) -> Outcome {
         return Err(database::SAME);
     }
     match call.shared.db.copy_source(from) {
-        Ok(source) => call.finish(work::of_copy(source.samples()), move |call| {
-            make(call, source, replace)
-        }),
+        Ok(source) => {
+            let about = work::of_copy(source.samples());
+            let about = call.work_in((i64::MIN, i64::MAX), about);
+            call.finish(about, move |call| make(call, source, replace))
+        }
         Err(error) if error.kind() == ErrorKind::NoSuchKey => {
             call.shared.events.missed(from);
             call.reply().integer(0);
@@ -56,7 +58,8 @@ fn make(call: &mut Call<'_>, source: CopySource, replace: bool) -> Outcome {
         turn = is_beside.then(|| intake::enter(shared, InPause::Wait));
     });
     let (copied, position) = made.map_err(|error| {
-        let key = if error.is_damage() { from } else { to };
+        let is_source = error.is_damage() || error.is_away();
+        let key = if is_source { from } else { to };
         Fault::about(error, key)
     })?;
     if copied {

@@ -3,7 +3,8 @@
 //!
 //! A command that fails leaves no part of a reply behind: what it had written
 //! is taken back and the error stands in its place. A command that only reads may leave
-//! the rest of its work to a reader thread ([`Call::finish`]).
+//! the rest of its work to a reader thread ([`Call::finish`]), and all of it if it meets a block
+//! that is not on this machine.
 
 use super::admit::admit;
 use super::args::Args;
@@ -106,12 +107,28 @@ fn run(call: &mut Call<'_>, spec: &'static Spec, name: &str, apply: Apply) -> Re
     }
     let outcome = perform(call, spec, name, Duration::ZERO, |call| {
         transaction::in_time(call, spec)?;
-        apply(call)?;
+        apply_or_leave(call, spec, apply)?;
         transaction::fit(call, spec)
     });
     // What the command changed of its own user holds from the next one on.
     call.session.renew_permit(call.shared);
     outcome
+}
+
+/// Runs a command. One that only reads, and meets a block that is not on this machine, is run once
+/// more on a reader thread, which waits for the block.
+fn apply_or_leave(call: &mut Call<'_>, spec: &Spec, apply: Apply) -> Outcome {
+    let begun = call.out.len();
+    let fault = match apply(call) {
+        Err(fault) if fault.is_away() => fault,
+        done => return done,
+    };
+    let only_reads = spec.flags.contains(&"readonly") && !spec.flags.contains(&"blocking");
+    if !only_reads || call.session.stream.is_some() || !call.leaves(work::UNKNOWN) {
+        return Err(fault);
+    }
+    call.out.truncate(begun);
+    call.finish(work::UNKNOWN, apply)
 }
 
 /// Does the work of a command that has taken so long `before`, or a part of it and
@@ -125,7 +142,14 @@ fn perform(
 ) -> Result<(), String> {
     let begun = Instant::now();
     let outcome = work(call);
+    let is_of_one_key = spec.keys.first_last_step() == (1, 1, 1);
     let outcome = outcome.map_err(|fault| {
+        let fault = match fault {
+            Fault::Engine(error) if error.is_away() && is_of_one_key => {
+                Fault::about(error, call.args.word(1))
+            }
+            fault => fault,
+        };
         let refused = &call.shared.observe.refused;
         fault.limit().inspect(|&limit| refused.note(limit));
         fault.text(name).into_owned()

@@ -21,6 +21,8 @@ pub(crate) enum Fault {
     Line(Cow<'static, str>),
     /// The engine's own reason.
     Engine(Error),
+    /// A block is not on this machine: the line of the error.
+    Away(Cow<'static, str>),
     /// A limit that the server keeps, and the line of the error.
     Limit(Limit, Cow<'static, str>),
 }
@@ -47,18 +49,31 @@ impl Fault {
         }
     }
 
+    /// Whether a block is not on this machine: who may wait for it gets another answer.
+    pub(crate) fn is_away(&self) -> bool {
+        match self {
+            Self::Away(_) => true,
+            Self::Engine(error) => error.is_away(),
+            _ => false,
+        }
+    }
+
     /// An error line that is known beforehand.
     pub(crate) const fn line(text: &'static str) -> Self {
         Self::Line(Cow::Borrowed(text))
     }
 
     /// Why the engine did nothing about the series under `key`, which is named
-    /// where a limit or damage is the reason.
+    /// where a limit, damage or a block that is not on this machine is the reason.
     pub(crate) fn about(error: Error, key: &[u8]) -> Self {
         match error.kind() {
             ErrorKind::Limit | ErrorKind::Corrupt | ErrorKind::Truncated => {
                 let text = engine_text(&error);
                 Self::Line(format!("{text}, for key '{}'", shown_key(key)).into())
+            }
+            ErrorKind::Away => {
+                let text = engine_text(&error);
+                Self::Away(format!("{text}, for key '{}'", shown_key(key)).into())
             }
             _ => Self::Engine(error),
         }
@@ -68,7 +83,7 @@ impl Fault {
     pub(crate) fn text(&self, name: &str) -> Cow<'static, str> {
         match self {
             Self::Arity => format!("ERR wrong number of arguments for '{name}' command").into(),
-            Self::Line(text) | Self::Limit(_, text) => text.clone(),
+            Self::Line(text) | Self::Away(text) | Self::Limit(_, text) => text.clone(),
             Self::Engine(error) => engine_text(error),
         }
     }
@@ -112,6 +127,7 @@ pub(crate) fn engine_text(error: &Error) -> Cow<'static, str> {
             "MISCONF Latewood stopped accepting writes: {error}. Reads go on; repair the disk and restart the server"
         )
         .into(),
+        ErrorKind::Away => format!("TRYAGAIN {error}").into(),
         ErrorKind::Limit | ErrorKind::Invalid | ErrorKind::NoSuchRule => {
             format!("ERR TSDB: {error}").into()
         }
@@ -128,6 +144,7 @@ pub(crate) fn refusal_text(refusal: &Refusal, key: &[u8], db: &Db) -> Cow<'stati
         Refusal::OlderThanNewest => format!("TSDB: {refusal}").into(),
         Refusal::Duplicate => DUPLICATE.into(),
         Refusal::OutOfMemory => OUT_OF_MEMORY.into(),
+        Refusal::Away => format!("TRYAGAIN {refusal}, for key '{}'", shown_key(key)).into(),
         Refusal::OlderThanRetention => "ERR TSDB: Timestamp is older than retention".into(),
         Refusal::OlderThanFloor => {
             format!("ERR TSDB: {refusal}, which begins at {}", db.floor()).into()

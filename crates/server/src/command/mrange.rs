@@ -85,6 +85,7 @@ fn find(call: &mut Call<'_>, request: Request) -> Outcome {
     let series = call.select(&request.matchers)?;
     let samples = call.shared.db.samples_about(&series, &request.query);
     let about = work::of_series(&request.query, series.len(), samples);
+    let about = call.work_in(work::span_of(&request.query), about);
     call.finish(about, move |call| read(call, request, series, samples))
 }
 

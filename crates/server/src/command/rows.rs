@@ -68,10 +68,11 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// The fault of a query of the series under `key`, which is named where it is damaged.
+/// The fault of a query of the series under `key`, which is named where it is damaged or not on
+/// this machine.
 pub(crate) fn name_key(fault: Fault, key: &[u8]) -> Fault {
     match fault {
-        Fault::Engine(error) if error.is_damage() => Fault::about(error, key),
+        Fault::Engine(error) if error.is_damage() || error.is_away() => Fault::about(error, key),
         fault => fault,
     }
 }

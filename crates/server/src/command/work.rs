@@ -39,6 +39,9 @@ pub(crate) fn of_rows(query: &RangeQuery, samples: u64, filled: u64) -> u64 {
 
 /// The work of a query of one series.
 pub(crate) fn of_view(query: &RangeQuery, view: &View) -> u64 {
+    if view.is_away() {
+        return UNKNOWN;
+    }
     let filled = match query.aggregation {
         Some(_) => view.filled_rows_max(query),
         None => 0,
@@ -78,7 +81,24 @@ pub(crate) fn is_cancelled(cancelled: Cancelled<'_>) -> bool {
     cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
 }
 
+/// The span that a query of many series reads.
+pub(crate) fn span_of(query: &RangeQuery) -> (i64, i64) {
+    match query.latest || query.needs_neighbours() {
+        true => (i64::MIN, i64::MAX),
+        false => (query.from, query.to),
+    }
+}
+
 impl Call<'_> {
+    /// The work of a read in the span `from..=to` that is `samples` where all of its blocks are
+    /// on this machine.
+    pub(crate) fn work_in(&self, (from, to): (i64, i64), samples: u64) -> u64 {
+        match self.shared.db.is_away(from, to) {
+            true => UNKNOWN,
+            false => samples,
+        }
+    }
+
     /// The work of finding the series that pass `matchers`.
     pub(crate) fn work_of_finding(&self, matchers: &[Matcher]) -> u64 {
         self.shared.db.series_about(matchers) * SAMPLES_PER_SERIES

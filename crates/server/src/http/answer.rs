@@ -53,6 +53,7 @@ impl Answer {
             | ErrorKind::DiskBudget
             | ErrorKind::LogFull
             | ErrorKind::Halted
+            | ErrorKind::Away
             | ErrorKind::Io => StatusCode::SERVICE_UNAVAILABLE,
             ErrorKind::Invalid | ErrorKind::Limit => StatusCode::BAD_REQUEST,
             ErrorKind::NoSuchKey => StatusCode::NOT_FOUND,
@@ -84,10 +85,10 @@ impl Answer {
     }
 
     /// The same as [`Answer::engine`] for what the engine did not do with the series under `key`,
-    /// which is named where it is damaged.
+    /// which is named where it is damaged or not on this machine.
     pub(crate) fn of_series(error: &Error, key: &[u8]) -> Self {
         let mut answer = Self::engine(error);
-        if error.is_damage() {
+        if error.is_damage() || error.is_away() {
             answer.text = format!("{error}, for key '{}'", shown_key(key));
         }
         answer

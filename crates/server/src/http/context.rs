@@ -10,6 +10,7 @@ use crate::state::Shared;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use latewood_engine::io::waiting::together;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -102,6 +103,10 @@ impl Context {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Answer> {
+        let work = || {
+            let _task = together();
+            work()
+        };
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|_| {
             tracing::error!("an HTTP request panicked");

@@ -222,7 +222,7 @@ impl EngineIntake {
             Refusal::Limit(_) | Refusal::NoSuchKey | Refusal::StaleSeries => Reason::Limit,
             Refusal::Damaged => Reason::Damaged,
             // No fault of the sample: sent again later, it may be taken.
-            Refusal::OutOfMemory => {
+            Refusal::OutOfMemory | Refusal::Away => {
                 return report.fail_series(format_args!("{key} at {at}: {refusal}"));
             }
         };

@@ -1,7 +1,7 @@
 //! The exec lock and CLIENT PAUSE on the way of a batch.
 
 use super::Failure;
-use crate::state::ExecShared;
+use crate::state::ExecBeside;
 use crate::state::Shared;
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ pub(crate) enum InPause {
 /// A share of the exec lock to write a batch with. The pause is checked with the
 /// lock held, which CLIENT PAUSE takes exclusively: once that is answered,
 /// nothing is written before the pause ends.
-pub(crate) fn enter(shared: &Shared, in_pause: InPause) -> Result<ExecShared<'_>, Failure> {
+pub(crate) fn enter(shared: &Shared, in_pause: InPause) -> Result<ExecBeside<'_>, Failure> {
     loop {
         let shared_lock = shared.exec_lock.share_beside_loops();
         if shared.pause.holds(true).is_none() {

@@ -2,7 +2,8 @@
 //!
 //! A round: wait for events, let every ready connection read once and run its
 //! commands, then send. A loop never waits for the disk, until it stops: connections
-//! whose replies promise it keep them until it is told (`disk_waits.rs`).
+//! whose replies promise it keep them until it is told (`disk_waits.rs`). Nor does it wait for
+//! blocks that are not on this machine.
 
 mod disk_waits;
 mod receive;
@@ -13,6 +14,7 @@ use crate::client::Session;
 use crate::clients::ClientInfo;
 use crate::messaging::{Mailbox, Socket};
 use crate::state::Shared;
+use latewood_engine::io::waiting::no_wait;
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, ErrorKind};
@@ -78,6 +80,7 @@ impl EventLoop {
     /// # Errors
     /// Those of waiting for events.
     pub(crate) fn run(mut self, shared: &Shared) -> io::Result<()> {
+        let _no_wait = no_wait();
         let mut events = Events::with_capacity(EVENTS);
         let mut round = Vec::new();
         let mut next_sweep = Instant::now() + SWEEP;

@@ -1,8 +1,8 @@
 //! A database beyond this machine: opened from Kafka and an object store, and kept there.
 //!
 //! One thread keeps it: it flushes and saves checkpoints, so that the log in Kafka stays short,
-//! and looks whether the topic is still the one it was. A topic that would lose records, or that
-//! is another, stops the server with the reason.
+//! has missing blocks fetched, and looks whether the topic is still the one it was. A topic that
+//! would lose records, or that is another, stops the server with the reason.
 //!
 //! Tested by `tests/kafka/` with brokers.
 
@@ -12,7 +12,7 @@ use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::client::connect;
 use latewood_cluster::kafka::{Kafka, KafkaError, Partition, Topic};
 use latewood_cluster::owner;
-use latewood_cluster::remote::Bounds;
+use latewood_cluster::remote::{Bounds, OnEnd};
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::tablet::{Place, Tablet};
 use latewood_cluster::topic::{self, Replication, require_safe};
@@ -35,12 +35,16 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// How long a write may wait for Kafka before it is told, and how often it is.
 const LATE: Duration = Duration::from_secs(3);
 const TELL_EVERY: Duration = Duration::from_secs(30);
+/// How soon blocks that could not be fetched are tried again, if nobody reads them.
+const FETCH_EVERY: Duration = Duration::from_secs(60);
 /// How soon a stop is noticed.
 const TURN: Duration = Duration::from_millis(100);
 /// How long a stop waits for Kafka.
 const STOP_WAIT: Duration = Duration::from_secs(30);
 /// How long the end of a stop may take, with its last checkpoint.
 const SAVE_WAIT: Duration = Duration::from_secs(90);
+/// How long a read waits for a block that must be fetched from the object store.
+const READ_WAIT: Duration = Duration::from_secs(30);
 /// How often a topic is looked for that is not there.
 const MISSING_MAX: u32 = 6;
 /// How soon what failed is tried again.
@@ -109,18 +113,10 @@ pub(super) fn open(
         dir: settings.dir.clone(),
         bounds: Bounds::default(),
         retry: Retry::new(Arc::new(Cancel::default())),
+        read_wait: READ_WAIT,
     };
-    let on_end = Box::new(move |error: &owner::Error| {
-        if let Some(shared) = shared.upgrade() {
-            let reason = error.to_string();
-            shared.lifetime.stop(match error {
-                owner::Error::Deposed { .. } => Stop::Deposed(reason),
-                _ => Stop::Crashed(reason),
-            });
-        }
-    });
     let opened = (options, settings.defaults.clone());
-    let (tablet, db) = Tablet::open(place, opened, &mut |_| {}, on_end)
+    let (tablet, db) = Tablet::open(place, opened, &mut |_| {}, stops(shared))
         .map_err(|error| describe(&settings.dir, &error.to_string()))?;
     let keeper = Keeper {
         tablet,
@@ -130,6 +126,19 @@ pub(super) fn open(
         replication,
     };
     Ok((db, keeper))
+}
+
+/// What stops the server when the log is owned no more.
+fn stops(shared: Weak<Shared>) -> OnEnd {
+    Box::new(move |error| {
+        if let Some(shared) = shared.upgrade() {
+            let reason = error.to_string();
+            shared.lifetime.stop(match error {
+                owner::Error::Deposed { .. } => Stop::Deposed(reason),
+                _ => Stop::Crashed(reason),
+            });
+        }
+    })
 }
 
 /// Asks until there is an answer that another attempt would not change. A machine that starts
@@ -198,7 +207,8 @@ impl Keeper {
 
     fn keep(&self, shared: &Shared) {
         let (mut saved, mut looked, mut failed) = (Instant::now(), Instant::now(), None);
-        let mut position = shared.db.position();
+        let (mut position, mut fetched) = (shared.db.position(), Instant::now());
+        self.tablet.fetch_all(&shared.db);
         let (mut missing, mut waiting) = (0, Waiting::default());
         while !is_stopping(shared) {
             thread::sleep(TURN);
@@ -209,6 +219,10 @@ impl Keeper {
                     shared.lifetime.stop(Stop::Crashed(reason));
                     return;
                 }
+            }
+            if fetched.elapsed() >= FETCH_EVERY && self.tablet.away_bytes() > 0 {
+                fetched = Instant::now();
+                self.tablet.fetch_all(&shared.db);
             }
             let is_new = shared.db.position() != position;
             let is_long = self.tablet.log().log_bytes() >= LOG_BYTES;
@@ -240,6 +254,7 @@ impl Keeper {
         while !is_stopping(shared) {
             thread::sleep(TURN);
         }
+        self.tablet.stop_fetching();
         let begun = Instant::now();
         if !self.tablet.log().drain(STOP_WAIT) {
             let bytes = self.tablet.log().queued_bytes();

@@ -16,6 +16,7 @@
 //! The engine's own threads, which settle, sync, expire keys and write
 //! compaction rules, do not take the lock.
 
+use latewood_engine::io::waiting::{NoWait, no_wait};
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -36,6 +37,13 @@ struct LoopLock(RwLock<()>);
 
 /// While it lives, no EXEC of another loop runs.
 pub(crate) type ExecShared<'a> = RwLockReadGuard<'a, ()>;
+
+/// The same on a thread that is no event loop. An EXEC, and so all loops, may wait for it: it
+/// waits for no block that is not on this machine.
+pub(crate) struct ExecBeside<'a> {
+    _lock: ExecShared<'a>,
+    _no_wait: NoWait,
+}
 
 /// While it lives, no other loop runs a command.
 pub(crate) struct ExecExclusive<'a> {
@@ -80,8 +88,11 @@ impl ExecLock {
 
     /// Lets a thread that is not an event loop write a batch.
     #[inline]
-    pub(crate) fn share_beside_loops(&self) -> ExecShared<'_> {
-        self.share_at(self.locks.len() - 1)
+    pub(crate) fn share_beside_loops(&self) -> ExecBeside<'_> {
+        ExecBeside {
+            _lock: self.share_at(self.locks.len() - 1),
+            _no_wait: no_wait(),
+        }
     }
 
     #[inline]

@@ -17,7 +17,7 @@ mod settings;
 mod shared;
 
 pub(crate) use database::Database;
-pub(crate) use exec_lock::ExecShared;
+pub(crate) use exec_lock::{ExecBeside, ExecShared};
 pub(crate) use figures::ListenerFigures;
 pub(crate) use jobs::{Job, Jobs, LastBackup};
 pub(crate) use lifetime::{Failure, Lifetime, Stop};

@@ -2,6 +2,7 @@
 //! that are killed, lose their disk or are deposed; local databases made of what they leave.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
+mod blocks;
 mod checkpoints;
 mod restore;
 

@@ -5,7 +5,7 @@ use crate::{Node, World, damage, text};
 use std::process::Command;
 
 /// Runs a tool that succeeds; what it says.
-fn tool(arguments: &[&str]) -> String {
+pub(crate) fn tool(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_latewood"));
     let output = command.args(arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", text(&output));

@@ -106,7 +106,8 @@ impl Merger {
         Ok(false)
     }
 
-    /// With `rests`, only jobs that read and write no block.
+    /// With `rests`, or while a block is not on this machine, only jobs that read and write no
+    /// block, unless all jobs are wanted.
     fn step_in(
         &self,
         found: &PartitionState,
@@ -116,7 +117,7 @@ impl Merger {
     ) -> Result<bool> {
         let chosen = match plan::below_floor(found.lists(), found.floor) {
             Some(job) => Some(Chosen::plain(job)),
-            None if rests => None,
+            None if rests || want != Want::All && found.is_away() => None,
             None => self.choose(found, known, want)?,
         };
         let Some(chosen) = chosen else {
@@ -225,6 +226,11 @@ impl PartitionState {
         let mut blocks = self.blocks.base.iter().chain(&self.blocks.late);
         let found = blocks.find_map(|block| block.verify().err());
         found.unwrap_or(error)
+    }
+
+    fn is_away(&self) -> bool {
+        let mut blocks = self.blocks.base.iter().chain(&self.blocks.late);
+        blocks.any(|block| !block.is_here())
     }
 
     fn lists(&self) -> Lists<'_> {

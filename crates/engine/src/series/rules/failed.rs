@@ -25,13 +25,15 @@ pub(crate) struct FailedBuckets {
     /// The key of the source; `None` if there are no rows, because nearly every
     /// read of a series checks it.
     source: Option<Arc<[u8]>>,
+    /// Why no row is known to be up to date, if a block is not on this machine.
+    pub(crate) away: Option<Error>,
 }
 
 /// Spans whose samples cannot be read.
 #[derive(Debug)]
 pub(crate) struct Damage {
     pub(crate) spans: Vec<Bucket>,
-    /// The error of the first of them.
+    /// The error of the first of them; `Away` if any is.
     pub(crate) error: Error,
 }
 
@@ -42,11 +44,17 @@ impl Damage {
         spans: impl IntoIterator<Item = Bucket>,
         error: Error,
     ) {
-        let begun = || Self {
-            spans: Vec::new(),
-            error,
+        let mut damage = match noted.take() {
+            // Not damage: nothing is known before the block is here.
+            Some(held) if error.is_away() => Self { error, ..held },
+            Some(held) => held,
+            None => Self {
+                spans: Vec::new(),
+                error,
+            },
         };
-        noted.get_or_insert_with(begun).spans.extend(spans);
+        damage.spans.extend(spans);
+        *noted = Some(damage);
     }
 }
 
@@ -62,14 +70,18 @@ impl FailedBuckets {
                 .map(|span| (stamp(span.first), stamp(span.last)))
                 .collect(),
             source: Some(series.key.clone()),
+            away: None,
         }
     }
 
     /// Returns an error if rows of `from..=to` are out of date.
     ///
     /// # Errors
-    /// `Corrupt`.
+    /// `Corrupt`, `Away`.
     pub(crate) fn check(&self, from: Timestamp, to: Timestamp) -> Result<()> {
+        if let Some(away) = &self.away {
+            return Err(Error::new(ErrorKind::Away, away.to_string()));
+        }
         let met = |span: &&(Timestamp, Timestamp)| span.0 <= to && from <= span.1;
         let Some((first, last)) = self.rows.iter().find(met) else {
             return Ok(());
@@ -85,7 +97,7 @@ impl FailedBuckets {
     /// The newest sample of `series`, whose failed rows these are.
     ///
     /// # Errors
-    /// `Corrupt`, also if newer rows may be missing.
+    /// `Corrupt`, also if newer rows may be missing; `Away`.
     pub(crate) fn newest_of(&self, series: &Series) -> Result<Option<Sample>> {
         let newest = series.last_sample()?;
         let from = newest.map_or(Timestamp::MIN, |newest| newest.timestamp);

@@ -52,6 +52,14 @@ pub(crate) enum Take {
     All,
 }
 
+/// What was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) take: Take,
+    /// Whether anything was, beside what was in flight before.
+    pub(crate) is_new: bool,
+}
+
 /// The links of a series to others.
 #[derive(Debug)]
 pub(crate) enum Links {
@@ -366,12 +374,13 @@ impl Source {
     /// be about samples that may be deleted by then. So buckets older than those
     /// that stay, which [`Source::hold`] their samples, are only taken together
     /// with those.
-    pub(crate) fn take(&mut self, take: Take, newest: Option<Timestamp>) -> Take {
+    pub(crate) fn take(&mut self, take: Take, newest: Option<Timestamp>) -> Taken {
         let takes_all = match (self.prompt.oldest(), self.late.oldest()) {
             (_, None) => true,
             (prompt, Some(stays)) => prompt.is_some_and(|oldest| oldest < stays),
         };
         let take = if takes_all { Take::All } else { take };
+        let mut is_new = !self.prompt.is_empty() || take == Take::All && !self.late.is_empty();
         self.in_flight.append(&mut self.prompt);
         if take == Take::All {
             self.in_flight.append(&mut self.late);
@@ -382,6 +391,7 @@ impl Source {
             self.in_flight.dedup(&self.rules);
         }
         for rule in &mut self.rules {
+            is_new |= !rule.own.is_empty();
             rule.own_in_flight.append(&mut rule.own);
             if rule.open.is_none()
                 && let Some(newest) = newest
@@ -390,10 +400,11 @@ impl Source {
                 // Those from before another rule was created are its own.
                 let touched = self.in_flight.touches(bucket) || rule.own_in_flight.touches(bucket);
                 rule.open = touched.then_some(bucket);
+                is_new |= touched;
             }
         }
         self.note_open();
-        take
+        Taken { take, is_new }
     }
 
     /// Drops the dirty buckets in flight.

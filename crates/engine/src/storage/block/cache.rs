@@ -11,7 +11,7 @@ use crate::storage::block::overlap::Overlap;
 use crate::storage::block::page::Page;
 use quick_cache::{OptionsBuilder, Weighter, sync};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Estimated weight of an entry; only the initial size of the cache depends on it.
 const ITEM_BYTES_ABOUT: u64 = 8 * 1024;
@@ -60,6 +60,8 @@ pub(crate) struct Cache {
 struct Shared {
     items: sync::Cache<Place, Item, Bytes>,
     opened: AtomicU64,
+    /// Files of blocks may not be on this machine.
+    is_tiered: AtomicBool,
 }
 
 impl Cache {
@@ -80,6 +82,7 @@ impl Cache {
             shared: Arc::new(Shared {
                 items,
                 opened: AtomicU64::new(0),
+                is_tiered: AtomicBool::new(false),
             }),
             overlap: Arc::default(),
             notices: Notices::default(),
@@ -104,6 +107,16 @@ impl Cache {
     /// Empties the cache.
     pub(crate) fn clear(&self) {
         self.shared.items.clear();
+    }
+
+    /// Notes that files of blocks may not be on this machine.
+    pub(crate) fn note_tiered(&self) {
+        self.shared.is_tiered.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether files of blocks may not be on this machine.
+    pub(crate) fn is_tiered(&self) -> bool {
+        self.shared.is_tiered.load(Ordering::Relaxed)
     }
 
     /// Counters of late blocks in reads.

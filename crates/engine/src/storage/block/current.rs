@@ -5,6 +5,7 @@
 //! flush, so a reader whose set includes this flush skips the frozen copy, and
 //! changing the cell needs no other lock.
 
+use crate::base::error::Result;
 use crate::base::partition::partition_of;
 use crate::storage::block::BlockSet;
 use latewood_model::{SeriesId, Timestamp};
@@ -65,10 +66,45 @@ impl BlockSet {
         };
         let blocks = partition.base.iter().chain(&partition.late);
         let metas = blocks.map(|block| block.meta());
-        let reached = metas.filter(|meta| meta.first <= to && meta.last >= from);
+        let reached = metas.filter(|meta| meta.reaches(from, to));
         reached
             .map(|meta| meta.samples.div_ceil(meta.series.max(1)))
             .sum()
+    }
+
+    /// Whether a block that may have samples of `from..=to` is not on this machine: of the
+    /// partition of this series, or of any.
+    pub(crate) fn is_away(&self, id: Option<SeriesId>, from: Timestamp, to: Timestamp) -> bool {
+        let wanted = match id.map(partition_of) {
+            Some(partition) => partition..=partition,
+            None => 0..=u32::MAX,
+        };
+        let mut partitions = self.partitions.range(wanted);
+        partitions.any(|(_, blocks)| {
+            let mut blocks = blocks.base.iter().chain(&blocks.late);
+            blocks
+                .clone()
+                .next()
+                .is_some_and(|block| block.cache().is_tiered())
+                && blocks.any(|block| block.meta().reaches(from, to) && !block.is_here())
+        })
+    }
+
+    /// Fetches the blocks that may have samples of a series in `from..=to`.
+    ///
+    /// # Errors
+    /// `Away`, after all are asked for; `Corrupt` if one is lost.
+    pub(crate) fn fetch(&self, id: SeriesId, from: Timestamp, to: Timestamp) -> Result<()> {
+        if !self.is_away(Some(id), from, to) {
+            return Ok(());
+        }
+        let partition = self.partitions.get(&partition_of(id)).into_iter();
+        let blocks = partition.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        let mut all = Ok(());
+        for block in blocks.filter(|block| block.meta().reaches(from, to)) {
+            all = all.and(block.fetch());
+        }
+        all
     }
 
     /// The oldest and the newest timestamp of each block that may have samples of

@@ -124,3 +124,10 @@ pub(crate) struct BlockMeta {
     /// checksums.
     pub(crate) checksum: u32,
 }
+
+impl BlockMeta {
+    /// Whether it may have entries in `from..=to`.
+    pub(crate) fn reaches(&self, from: Timestamp, to: Timestamp) -> bool {
+        self.first <= to && from <= self.last
+    }
+}

@@ -4,10 +4,14 @@
 //! pages come from the cache. A reader checks everything it uses: a page or chunk
 //! with a wrong checksum, or one that contradicts its entry, is an error that names
 //! file, series and span.
+//!
+//! A file that is not on this machine is fetched when the first of its bytes is needed
+//! ([`crate::io::waiting`]): until then the block holds what the manifest says of it.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
 use crate::format::chunk::Chunk;
+use crate::io::waiting;
 use crate::io::{Env, File};
 use crate::observe::notices::About;
 use crate::storage::block::cache::Cache;
@@ -20,8 +24,9 @@ use crate::storage::block::page::Page;
 use crate::storage::block::scan::Scan;
 use crate::storage::block::stretch::Stretches;
 use latewood_model::{SeriesId, Timestamp};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An open block. It stays readable after its file is removed.
 #[derive(Debug)]
@@ -29,25 +34,35 @@ pub(crate) struct Block {
     file: Arc<dyn File>,
     path: PathBuf,
     meta: BlockMeta,
-    footer: Footer,
-    root: Box<[PageRef]>,
+    /// Read when it is opened, or once the file has been fetched.
+    ends: OnceLock<Ends>,
     cache: Cache,
     owner: u64,
     stretches: Stretches,
 }
 
+/// The parts of a block that are read once.
+#[derive(Debug)]
+struct Ends {
+    footer: Footer,
+    root: Box<[PageRef]>,
+}
+
 impl Block {
-    /// Opens the block that the manifest describes: reads header, footer and root.
+    /// Opens the block that the manifest describes: reads header, footer and root of a file that
+    /// is on this machine.
     ///
     /// # Errors
     /// `Io` if the file cannot be read, `Unsupported` for a later version,
     /// `Corrupt` if a part is damaged or it is another block.
     pub(crate) fn open(env: &Env, path: &Path, meta: &BlockMeta, cache: &Cache) -> Result<Self> {
-        let block = Self::open_any(env, path, cache)?;
-        match block.meta == *meta {
-            true => Ok(block),
-            false => Err(corrupt("it is not the block named by the manifest").at(path)),
+        let failed = |error| Error::io("cannot open a block", path, error);
+        let file = env.disk.open(path).map_err(failed)?;
+        let block = Self::new(file, path, meta.clone(), cache);
+        if block.is_here() {
+            block.ends()?;
         }
+        Ok(block)
     }
 
     /// Opens a block without a description from the manifest.
@@ -58,39 +73,61 @@ impl Block {
         let failed = |error| Error::io("cannot open a block", path, error);
         let file = env.disk.open(path).map_err(failed)?;
         let len_bytes = file.len_bytes().map_err(failed)?;
-        if len_bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
-            return Err(corrupt("it is truncated").at(path));
+        let read = |bytes: &mut [u8], offset| file.read_at(bytes, offset).map_err(failed);
+        let (meta, ends) = read_ends(path, len_bytes, read)?;
+        let mut block = Self::new(file, path, meta, cache);
+        block.ends = ends.into();
+        Ok(block)
+    }
+
+    fn new(file: Arc<dyn File>, path: &Path, meta: BlockMeta, cache: &Cache) -> Self {
+        if file.may_be_away() {
+            cache.note_tiered();
         }
-        let mut header_bytes = [0; HEADER_BYTES];
-        file.read_at(&mut header_bytes, 0).map_err(failed)?;
-        let header = Header::parse(&header_bytes).map_err(|error| error.at(path))?;
-        let mut footer_bytes = [0; FOOTER_BYTES];
-        file.read_at(&mut footer_bytes, len_bytes - FOOTER_BYTES as u64)
-            .map_err(failed)?;
-        let (footer, checksum) =
-            Footer::parse(&footer_bytes, len_bytes).map_err(|error| error.at(path))?;
-        if !is_whole(&header_bytes, footer.header_checksum) {
-            return Err(corrupt("its footer does not match its header").at(path));
-        }
-        let ids = [footer.first_id, footer.last_id];
-        if ids.map(partition_of) != [header.partition; 2] {
-            return Err(corrupt("its series belong to another partition").at(path));
-        }
-        // It is inside the file: the footer was checked.
-        let mut root_bytes = vec![0; footer.pages as usize * PAGE_REF_BYTES];
-        file.read_at(&mut root_bytes, footer.root_offset)
-            .map_err(failed)?;
-        let root = parse_root(&root_bytes, &footer).map_err(|error| error.at(path))?;
-        Ok(Self {
+        Self {
             file,
             path: path.to_owned(),
-            meta: footer.meta(header, checksum),
-            footer,
-            root: root.into(),
+            meta,
+            ends: OnceLock::new(),
             cache: cache.clone(),
             owner: cache.next_owner(),
             stretches: Stretches::default(),
-        })
+        }
+    }
+
+    /// Whether its file is on this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        self.file.is_here()
+    }
+
+    /// Fetches its file if it is not on this machine.
+    ///
+    /// # Errors
+    /// `Away`; `Corrupt` if it is lost.
+    pub(crate) fn fetch(&self) -> Result<()> {
+        match self.is_here() {
+            true => Ok(()),
+            false => waiting::fetch(&self.file, &self.path),
+        }
+    }
+
+    fn ends(&self) -> Result<&Ends> {
+        match self.ends.get() {
+            Some(ends) => Ok(ends),
+            None => self.read_ends(),
+        }
+    }
+
+    #[cold]
+    fn read_ends(&self) -> Result<&Ends> {
+        let failed = |error| Error::io("cannot open a block", &self.path, error);
+        let len_bytes = self.file.len_bytes().map_err(failed)?;
+        let read = |bytes: &mut [u8], offset| self.read_into(bytes, offset);
+        let (meta, ends) = read_ends(&self.path, len_bytes, read)?;
+        match meta == self.meta {
+            true => Ok(self.ends.get_or_init(|| ends)),
+            false => Err(corrupt("it is not the block named by the manifest").at(&self.path)),
+        }
     }
 
     /// Its description in the manifest.
@@ -115,7 +152,8 @@ impl Block {
 
     /// Bytes of memory it holds, without the cache.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.root.len() * size_of::<PageRef>()
+        let root = self.ends.get().map_or(0, |ends| ends.root.len());
+        size_of::<Self>() + root * size_of::<PageRef>()
     }
 
     /// All entries of a series, in order. Reads the index pages of the series,
@@ -144,28 +182,27 @@ impl Block {
         to: Timestamp,
         mut visit: impl FnMut(Entry),
     ) -> Result<()> {
-        if !self.may_hold(id, from, to) {
+        if !self.meta.reaches(from, to) {
+            return Ok(());
+        }
+        let Ends { footer, root } = self.ends()?;
+        if !(footer.first_id..=footer.last_id).contains(&id) {
             return Ok(());
         }
         // A series may begin at the end of the page before its own.
-        let start = self.root.partition_point(|page| page.first_id < id);
-        for index in start.saturating_sub(1)..self.root.len() {
-            let page = &self.root[index];
+        let start = root.partition_point(|page| page.first_id < id);
+        for index in start.saturating_sub(1)..root.len() {
+            let page = &root[index];
             if page.first_id > id {
                 break;
             }
             if page.first <= to && from <= page.last {
-                self.page(index)?.find(id, from, to).for_each(&mut visit);
+                self.page(index, page)?
+                    .find(id, from, to)
+                    .for_each(&mut visit);
             }
         }
         Ok(())
-    }
-
-    /// Whether series and span are inside the bounds of the block.
-    pub(crate) fn may_hold(&self, id: SeriesId, from: Timestamp, to: Timestamp) -> bool {
-        self.footer.first <= to
-            && from <= self.footer.last
-            && (self.footer.first_id..=self.footer.last_id).contains(&id)
     }
 
     /// Reads the chunk of one of its entries.
@@ -211,21 +248,21 @@ impl Block {
         self.cache.put_stretch(self.owner, start, stretch);
     }
 
-    pub(crate) fn last_id(&self) -> SeriesId {
-        self.footer.last_id
+    pub(crate) fn last_id(&self) -> Result<SeriesId> {
+        Ok(self.ends()?.footer.last_id)
     }
 
-    pub(crate) fn pages(&self) -> usize {
-        self.root.len()
+    pub(crate) fn pages(&self) -> Result<usize> {
+        Ok(self.ends()?.root.len())
     }
 
     /// Where the chunks end.
-    pub(crate) fn chunks_end(&self) -> u64 {
-        self.footer.index_offset
+    pub(crate) fn chunks_end(&self) -> Result<u64> {
+        Ok(self.ends()?.footer.index_offset)
     }
 
-    fn page(&self, index: usize) -> Result<Arc<Page>> {
-        let offset = self.root[index].offset;
+    fn page(&self, index: usize, page: &PageRef) -> Result<Arc<Page>> {
+        let offset = page.offset;
         if let Some(page) = self.cache.page(self.owner, offset) {
             return Ok(page);
         }
@@ -235,28 +272,39 @@ impl Block {
     }
 
     pub(crate) fn read_page(&self, index: usize) -> Result<Page> {
-        let page = &self.root[index];
+        let ends = self.ends()?;
+        let page = &ends.root[index];
         let mut bytes = vec![0; page.len_bytes as usize];
         self.read_into(&mut bytes, page.offset)?;
         if !is_whole(&bytes, page.checksum) {
-            return Err(self.damaged_page(index, "fails its checksum"));
+            return Err(self.damaged_page(ends, index, "fails its checksum"));
         }
-        let next = self.root.get(index + 1);
-        let end = next.map_or(self.footer.index_offset, |next| next.chunks_offset);
+        let next = ends.root.get(index + 1);
+        let end = next.map_or(ends.footer.index_offset, |next| next.chunks_offset);
         Page::parse(bytes, page, self.meta.family, end)
-            .map_err(|_| self.damaged_page(index, "is invalid"))
+            .map_err(|_| self.damaged_page(ends, index, "is invalid"))
     }
 
     pub(crate) fn read_into(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
-        self.file
-            .read_at(bytes, offset)
-            .map_err(|error| Error::io("cannot read a block", &self.path, error))
+        loop {
+            let error = match self.file.read_at(bytes, offset) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            if error.kind() != io::ErrorKind::WouldBlock {
+                return Err(Error::io("cannot read a block", &self.path, error));
+            }
+            self.fetch()?;
+        }
     }
 
     /// Tombstones and entries of other blocks have no chunk here.
     pub(crate) fn check_place(&self, entry: &Entry) -> Result<()> {
-        let end = entry.offset.checked_add(u64::from(entry.len_bytes));
-        if entry.len_bytes == 0 || end.is_none_or(|end| end > self.footer.index_offset) {
+        let (end, chunks_end) = (
+            entry.offset.checked_add(u64::from(entry.len_bytes)),
+            self.chunks_end()?,
+        );
+        if entry.len_bytes == 0 || end.is_none_or(|end| end > chunks_end) {
             let message = "the entry has no chunk in this block";
             return Err(Error::new(ErrorKind::Invalid, message).at(&self.path));
         }
@@ -296,11 +344,11 @@ impl Block {
     }
 
     #[cold]
-    fn damaged_page(&self, index: usize, what: &str) -> Error {
-        let page = &self.root[index];
-        let last_id = match self.root.get(index + 1) {
+    fn damaged_page(&self, ends: &Ends, index: usize, what: &str) -> Error {
+        let page = &ends.root[index];
+        let last_id = match ends.root.get(index + 1) {
             Some(next) => next.first_id,
-            None => self.footer.last_id,
+            None => ends.footer.last_id,
         };
         let message = format!(
             "the block is damaged: the index of series {} to {} from {} to {} {what}",
@@ -308,4 +356,36 @@ impl Block {
         );
         self.met(Error::new(ErrorKind::Corrupt, message))
     }
+}
+
+/// Reads header, footer and root of a block of `len_bytes` bytes.
+fn read_ends(
+    path: &Path,
+    len_bytes: u64,
+    read: impl Fn(&mut [u8], u64) -> Result<()>,
+) -> Result<(BlockMeta, Ends)> {
+    if len_bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
+        return Err(corrupt("it is truncated").at(path));
+    }
+    let mut header_bytes = [0; HEADER_BYTES];
+    read(&mut header_bytes, 0)?;
+    let header = Header::parse(&header_bytes).map_err(|error| error.at(path))?;
+    let mut footer_bytes = [0; FOOTER_BYTES];
+    read(&mut footer_bytes, len_bytes - FOOTER_BYTES as u64)?;
+    let (footer, checksum) =
+        Footer::parse(&footer_bytes, len_bytes).map_err(|error| error.at(path))?;
+    if !is_whole(&header_bytes, footer.header_checksum) {
+        return Err(corrupt("its footer does not match its header").at(path));
+    }
+    let ids = [footer.first_id, footer.last_id];
+    if ids.map(partition_of) != [header.partition; 2] {
+        return Err(corrupt("its series belong to another partition").at(path));
+    }
+    // It is inside the file: the footer was checked.
+    let mut root_bytes = vec![0; footer.pages as usize * PAGE_REF_BYTES];
+    read(&mut root_bytes, footer.root_offset)?;
+    let root = parse_root(&root_bytes, &footer).map_err(|error| error.at(path))?;
+    let meta = footer.meta(header, checksum);
+    let root = root.into();
+    Ok((meta, Ends { footer, root }))
 }

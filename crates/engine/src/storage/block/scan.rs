@@ -47,7 +47,7 @@ impl Scan {
             if let Some(entry) = self.entries.next() {
                 return Ok(Some(entry));
             }
-            if self.page == self.block.pages() {
+            if self.page == self.block.pages()? {
                 return Ok(None);
             }
             let page = self.block.read_page(self.page)?;
@@ -64,7 +64,7 @@ impl Scan {
         if !self.window.holds(entry) {
             self.block.check_place(entry)?;
             let (from, to) = entry.bytes_span();
-            let to = to.max(self.block.chunks_end().min(from + WINDOW_BYTES));
+            let to = to.max(self.block.chunks_end()?.min(from + WINDOW_BYTES));
             self.window.load(&self.block, from, to)?;
         }
         self.window.chunk(&self.block, entry)
@@ -111,7 +111,7 @@ impl Block {
         let meta = self.meta();
         let sound = (entries, series, samples) == (meta.entries, meta.series, meta.samples)
             && (first, last) == (meta.first, meta.last)
-            && before.map(|before| before.id) == Some(self.last_id());
+            && before.map(|before| before.id) == Some(self.last_id()?);
         match sound {
             true => Ok(()),
             false => Err(corrupt("its entries do not match its footer").at(self.path())),

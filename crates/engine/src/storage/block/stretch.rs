@@ -70,7 +70,7 @@ impl Block {
         if let Some(stretch) = self.cached_stretch(start) {
             return Ok(stretch);
         }
-        let end = self.chunks_end().min(start + STRETCH_BYTES);
+        let end = self.chunks_end()?.min(start + STRETCH_BYTES);
         let mut bytes = vec![0; end.saturating_sub(start) as usize];
         self.read_into(&mut bytes, start)?;
         let stretch: Arc<[u8]> = bytes.into();

@@ -88,7 +88,7 @@ impl<'a> Build<'a> {
     ) -> Result<(bool, Position)> {
         let core = &self.writer.core;
         // Closed buckets reach the destinations before the source is removed.
-        let _ = self.writer.rules.recompute_key(to);
+        self.writer.rules.recompute_key_for_removal(to)?;
         loop {
             self.writer.rules.purge(to)?;
             let target = core.find(to);

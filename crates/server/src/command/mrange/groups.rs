@@ -35,7 +35,8 @@ pub(super) fn apply(
     samples: u64,
     question: Question,
 ) -> Outcome {
-    let is_long = work::of_series(&question.query, series.len(), samples) > LOOP_SAMPLES_MAX;
+    let about = work::of_series(&question.query, series.len(), samples);
+    let is_long = call.work_in(work::span_of(&question.query), about) > LOOP_SAMPLES_MAX;
     let groups = call
         .shared
         .db

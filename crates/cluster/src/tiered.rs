@@ -1,0 +1,144 @@
+//! A disk that is a cache: blocks of a checkpoint that are not on this machine have their names,
+//! and their bytes are fetched from the object store when they are needed.
+//!
+//! Whole files come, are verified against the listing of the checkpoint, synced and renamed: then
+//! they are files like any other. Whoever reads one that is not here is told so
+//! (`latewood_engine::io::waiting`), and waits for it, up to a limit, or asks for it only. A file
+//! that was asked for comes before those that nobody asked for.
+//!
+//! Invariants: a name of the disk below stands for all of its bytes. A file that was removed while
+//! it was away does not come back; who holds it can still have it read. Tested by
+//! `tests/tablet/away.rs`.
+
+mod away;
+mod fetcher;
+
+use crate::checkpoint::{Objects, Row};
+use crate::retry::Retry;
+use away::{Away, AwayFile};
+use fetcher::Fetcher;
+use latewood_engine::io::{DirectoryLock, Disk, Env, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The disk of a tablet.
+#[derive(Clone, Debug)]
+pub(crate) struct TieredDisk {
+    below: Arc<dyn Disk>,
+    fetcher: Arc<Fetcher>,
+}
+
+impl TieredDisk {
+    /// The disk of `env` with the files of `rows`, below `dir`, which are on no disk yet. Files
+    /// come from `objects`; attempts are repeated as `retry` says.
+    pub(crate) fn new(
+        env: &Env,
+        objects: &Objects,
+        retry: Retry,
+        dir: &Path,
+        rows: Vec<Row>,
+    ) -> Self {
+        let below = Arc::clone(&env.disk);
+        let files = rows.into_iter().map(|row| {
+            let path = dir.join(&row.file.path);
+            (path.clone(), Arc::new(Away::new(path, row)))
+        });
+        Self {
+            fetcher: Fetcher::new(Arc::clone(&below), objects.clone(), retry, files.collect()),
+            below,
+        }
+    }
+
+    /// From now on a read waits `wait` for a file at most; before, for as long as it takes.
+    pub(crate) fn limit_waits(&self, wait: Duration) {
+        self.fetcher.limit_waits(wait);
+    }
+
+    /// Has all files fetched, in this order, while nobody asks for others.
+    pub(crate) fn fetch_all(&self, order: &[PathBuf]) {
+        self.fetcher.fetch_later(order);
+    }
+
+    /// Bytes of the files that are not here.
+    pub(crate) fn away_bytes(&self) -> u64 {
+        self.fetcher.away_bytes()
+    }
+
+    /// Fetches nothing more; returns when nothing is under way, which the end of an attempt takes.
+    pub(crate) fn stop(&self) {
+        self.fetcher.stop();
+    }
+}
+
+impl Disk for TieredDisk {
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.below.create_dir_all(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        // In this order: a file that arrives in between is in both.
+        let away = self.fetcher.names_in(path);
+        let mut names = self.below.list(path)?;
+        if !away.is_empty() {
+            names.extend(away);
+            names.sort_unstable();
+            names.dedup();
+        }
+        Ok(names)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        match self.fetcher.find(path) {
+            Some(away) => Ok(Arc::new(AwayFile::new(away, &self.fetcher))),
+            None => self.below.open(path),
+        }
+    }
+
+    fn open_to_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.below.open_to_write(path)
+    }
+
+    fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
+        self.below.create(path, len_bytes)
+    }
+
+    fn reserve(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
+        self.below.reserve(path, len_bytes)
+    }
+
+    fn open_mapped(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.below.open_mapped(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.below.rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match self.fetcher.link(from, to) {
+            true => Ok(()),
+            false => self.below.link(from, to),
+        }
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        match self.fetcher.remove(path) {
+            true => Ok(()),
+            false => self.below.remove(path),
+        }
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.below.sync_dir(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+        self.below.lock(path)
+    }
+
+    fn lock_to_read(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+        self.below.lock_to_read(path)
+    }
+}

@@ -1,0 +1,188 @@
+//! One file that is not on this machine, and the handles of it.
+//!
+//! Invariants: once its bytes are here they stay, for every handle, whatever becomes of its name.
+//! One that could not be had is not fetched again before the next round
+//! ([`super::TieredDisk::fetch_all`]); until then all who ask hear why.
+
+use super::fetcher::Fetcher;
+use crate::checkpoint::Row;
+use latewood_engine::io::File;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How soon a wait notices that the disk is given up.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A file of a checkpoint.
+#[derive(Debug)]
+pub(super) struct Away {
+    /// Where it goes.
+    pub(super) path: PathBuf,
+    pub(super) row: Row,
+    pub(super) here: OnceLock<Arc<dyn File>>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Somebody fetches it.
+    is_fetched: bool,
+    /// Why nobody fetches it until the next round.
+    failed: Option<Failed>,
+    /// What the last attempt said.
+    error: Option<String>,
+}
+
+/// Why a file did not come.
+#[derive(Clone, Debug)]
+pub(super) enum Failed {
+    /// Its object is missing, or has other bytes.
+    Lost(String),
+    /// Somebody has to do something.
+    Refused(String),
+    /// Another attempt may succeed.
+    Later(String),
+}
+
+impl From<Failed> for io::Error {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Lost(text) => Self::new(io::ErrorKind::InvalidData, text),
+            Failed::Refused(text) | Failed::Later(text) => Self::other(text),
+        }
+    }
+}
+
+impl Away {
+    pub(super) fn new(path: PathBuf, row: Row) -> Self {
+        Self {
+            path,
+            row,
+            here: OnceLock::new(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Lets one caller at a time fetch it; false if it need not or must not.
+    pub(super) fn begin(&self) -> bool {
+        let mut state = self.state.lock();
+        let begins = self.here.get().is_none() && !state.is_fetched && state.failed.is_none();
+        state.is_fetched |= begins;
+        begins
+    }
+
+    /// What [`Away::begin`] began has ended.
+    pub(super) fn end(&self, fetched: Result<Arc<dyn File>, Failed>) {
+        let mut state = self.state.lock();
+        state.is_fetched = false;
+        match fetched {
+            // Nobody else fetches it.
+            Ok(file) => drop(self.here.set(file)),
+            Err(Failed::Later(error)) => state.error = Some(error),
+            Err(failed) => state.failed = Some(failed),
+        }
+        self.changed.notify_all();
+    }
+
+    /// Lets it be fetched again after it could not be had.
+    pub(super) fn try_again(&self) {
+        self.state.lock().failed = None;
+    }
+
+    /// Waits until it is here; has it fetched, which must not end by chance: a thread may be
+    /// missing.
+    fn wait(self: &Arc<Self>, fetcher: &Arc<Fetcher>, since: Instant) -> io::Result<()> {
+        let until = fetcher.wait_max().map(|wait| since + wait);
+        let mut state = self.state.lock();
+        loop {
+            if self.here.get().is_some() {
+                return Ok(());
+            }
+            if let Some(failed) = &state.failed {
+                return Err(failed.clone().into());
+            }
+            if fetcher.is_given_up() {
+                return Err(io::Error::other("the database is given up"));
+            }
+            if !state.is_fetched {
+                MutexGuard::unlocked(&mut state, || fetcher.ask(self));
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                let said = state.error.clone().unwrap_or_else(|| fetcher.call(self));
+                let text = format!("it did not come in time: {said}");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+            if self.here.get().is_none() && state.failed.is_none() {
+                self.changed.wait_for(&mut state, LOOK_EVERY);
+            }
+        }
+    }
+}
+
+/// A handle.
+#[derive(Debug)]
+pub(super) struct AwayFile {
+    away: Arc<Away>,
+    fetcher: Arc<Fetcher>,
+}
+
+impl AwayFile {
+    pub(super) fn new(away: Arc<Away>, fetcher: &Arc<Fetcher>) -> Self {
+        let fetcher = Arc::clone(fetcher);
+        Self { away, fetcher }
+    }
+}
+
+impl File for AwayFile {
+    fn len_bytes(&self) -> io::Result<u64> {
+        Ok(self.away.row.file.content.bytes)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match self.away.here.get() {
+            Some(file) => file.read_at(buffer, offset),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        // An object is durable, and a file is synced before it has this name.
+        Ok(())
+    }
+
+    fn truncate(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    fn may_be_away(&self) -> bool {
+        true
+    }
+
+    fn is_here(&self) -> bool {
+        self.away.here.get().is_some()
+    }
+
+    fn fetch(&self, since: Option<Instant>) -> io::Result<()> {
+        if self.is_here() {
+            return Ok(());
+        }
+        if let Some(since) = since {
+            return self.away.wait(&self.fetcher, since);
+        }
+        if let Some(failed) = &self.away.state.lock().failed {
+            return Err(failed.clone().into());
+        }
+        self.fetcher.ask(&self.away);
+        let text = format!("it is being fetched: {}", self.fetcher.call(&self.away));
+        Err(io::Error::new(io::ErrorKind::WouldBlock, text))
+    }
+}

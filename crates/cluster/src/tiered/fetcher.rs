@@ -1,0 +1,293 @@
+//! The files that are not on this machine, and the threads that fetch them.
+//!
+//! A thread starts when there is something to fetch and ends when there is nothing left. A file
+//! that may come later goes to the end of those that nobody asked for, until it does: a wait that
+//! ended leaves it on its way, and it keeps no other from coming.
+//!
+//! Invariant: a file loses its place among those that are away at the moment at which its name
+//! below appears, or is removed.
+
+use super::away::{Away, Failed};
+use crate::checkpoint::{CheckpointError, Objects, UNFINISHED};
+use crate::retry::Retry;
+use latewood_engine::io::{Disk, File};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Files fetched at a time.
+const THREADS: usize = 4;
+/// Of those, files that nobody asked for.
+const THREADS_LATER: usize = 2;
+/// How often an object must be damaged to be so: an answer can be cut off.
+const DAMAGED_TIMES: usize = 3;
+
+/// What fetches files.
+#[derive(Debug)]
+pub(super) struct Fetcher {
+    disk: Arc<dyn Disk>,
+    objects: Objects,
+    retry: Retry,
+    wait_max: OnceLock<Duration>,
+    files: Mutex<BTreeMap<PathBuf, Arc<Away>>>,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    asked: VecDeque<Arc<Away>>,
+    later: VecDeque<Arc<Away>>,
+    running: usize,
+    running_later: usize,
+    /// A file that nobody asked for could not be had: the others are not told of.
+    has_failed: bool,
+    threads: Vec<JoinHandle<()>>,
+    is_stopped: bool,
+}
+
+impl Fetcher {
+    pub(super) fn new(
+        disk: Arc<dyn Disk>,
+        objects: Objects,
+        retry: Retry,
+        files: BTreeMap<PathBuf, Arc<Away>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            disk,
+            objects,
+            retry,
+            wait_max: OnceLock::new(),
+            files: Mutex::new(files),
+            queue: Mutex::default(),
+        })
+    }
+
+    /// How long a reader waits for a file; `None` is as long as it takes.
+    pub(super) fn wait_max(&self) -> Option<Duration> {
+        self.wait_max.get().copied()
+    }
+
+    pub(super) fn limit_waits(&self, wait: Duration) {
+        self.wait_max.get_or_init(|| wait);
+    }
+
+    /// Whether nobody fetches anything any more.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.retry.cancel.is_cancelled() || self.queue.lock().is_stopped
+    }
+
+    /// The object of a file in messages.
+    pub(super) fn call(&self, away: &Away) -> String {
+        self.objects.call(&away.row)
+    }
+
+    /// The names of files in a folder that are away.
+    pub(super) fn names_in(&self, folder: &Path) -> Vec<String> {
+        let files = self.files.lock();
+        let inside = files.keys().filter(|path| path.parent() == Some(folder));
+        let names = inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+        names.collect()
+    }
+
+    pub(super) fn find(&self, path: &Path) -> Option<Arc<Away>> {
+        self.files.lock().get(path).cloned()
+    }
+
+    /// Gives a file that is away a second name; false if there is none.
+    pub(super) fn link(&self, from: &Path, to: &Path) -> bool {
+        let mut files = self.files.lock();
+        let away = files.get(from).cloned();
+        away.is_some_and(|away| files.insert(to.to_owned(), away).is_none())
+    }
+
+    /// Removes the name of a file that is away; false if there is none.
+    pub(super) fn remove(&self, path: &Path) -> bool {
+        self.files.lock().remove(path).is_some()
+    }
+
+    pub(super) fn away_bytes(&self) -> u64 {
+        let files = self.files.lock();
+        let away = files.iter().filter(|(path, away)| **path == away.path);
+        away.map(|(_, away)| away.row.file.content.bytes).sum()
+    }
+
+    /// Has a file fetched soon.
+    pub(super) fn ask(self: &Arc<Self>, away: &Arc<Away>) {
+        let mut queue = self.queue.lock();
+        if !queue.asked.iter().any(|asked| Arc::ptr_eq(asked, away)) {
+            queue.asked.push_back(Arc::clone(away));
+        }
+        self.start_thread(&mut queue);
+    }
+
+    /// Has the files that are away fetched in this order, and then those that are not in it. One
+    /// that cannot be had is passed over.
+    pub(super) fn fetch_later(self: &Arc<Self>, order: &[PathBuf]) {
+        let files = self.files.lock();
+        let first = order.iter().filter_map(|path| files.get(path));
+        let all: VecDeque<_> = first.chain(files.values()).cloned().collect();
+        drop(files);
+        all.iter().for_each(|away| away.try_again());
+        let mut queue = self.queue.lock();
+        queue.later = all;
+        queue.has_failed = false;
+        for _ in 0..THREADS_LATER {
+            self.start_thread(&mut queue);
+        }
+    }
+
+    fn start_thread(self: &Arc<Self>, queue: &mut Queue) {
+        if queue.is_stopped || queue.running == THREADS {
+            return;
+        }
+        let fetcher = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("latewood-fetch".to_owned());
+        match thread.spawn(move || fetcher.run()) {
+            Ok(thread) => {
+                queue.running += 1;
+                queue.threads.retain(|thread| !thread.is_finished());
+                queue.threads.push(thread);
+            }
+            // The next who asks tries again.
+            Err(error) => tracing::error!(%error, "cannot start a thread that fetches blocks"),
+        }
+    }
+
+    /// Fetches one file after the other until there are no more.
+    fn run(&self) {
+        let mut pauses = self.retry.pauses();
+        let mut is_later = false;
+        loop {
+            let mut queue = self.queue.lock();
+            queue.running_later -= usize::from(is_later);
+            let Some((away, later)) = queue.next() else {
+                queue.running -= 1;
+                return;
+            };
+            queue.running_later += usize::from(later);
+            is_later = later;
+            drop(queue);
+            if later && !self.is_named(&away) || !away.begin() {
+                continue;
+            }
+            let fetched = catch_unwind(AssertUnwindSafe(|| self.fetch(&away)));
+            let fetched = fetched.unwrap_or_else(|_| {
+                let text = "the thread that fetches it panicked";
+                Err(Failed::Refused(text.to_owned()))
+            });
+            let failed = fetched.as_ref().err().cloned();
+            away.end(fetched);
+            match failed {
+                None => pauses = self.retry.pauses(),
+                Some(Failed::Later(_)) => {
+                    self.queue.lock().put_back(away);
+                    // Its end is seen by whoever fetches next.
+                    let _ = pauses.pause();
+                }
+                Some(Failed::Lost(error) | Failed::Refused(error)) => {
+                    let has_failed = &mut self.queue.lock().has_failed;
+                    if !later || !std::mem::replace(has_failed, true) {
+                        tracing::error!(error, "cannot fetch a block");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a file that is away has a name: else only who holds it can read it.
+    fn is_named(&self, away: &Arc<Away>) -> bool {
+        let files = self.files.lock();
+        files.contains_key(&away.path) || files.values().any(|named| Arc::ptr_eq(named, away))
+    }
+
+    /// Fetches a file.
+    fn fetch(&self, away: &Away) -> Result<Arc<dyn File>, Failed> {
+        let mut unfinished = away.path.clone().into_os_string();
+        unfinished.push(UNFINISHED);
+        let unfinished = PathBuf::from(unfinished);
+        let download = || {
+            self.objects
+                .download_row(&away.row, &unfinished, || self.is_given_up())
+        };
+        let mut done = download();
+        for _ in 1..DAMAGED_TIMES {
+            if done.as_ref().is_err_and(CheckpointError::is_damage) {
+                done = download();
+            }
+        }
+        let error = match done {
+            Ok(true) => {
+                let refused = |error| format!("{}: {error}", away.path.display());
+                let arrived = self.arrive(away, &unfinished);
+                return arrived.map_err(|error| Failed::Refused(refused(error)));
+            }
+            Ok(false) => return Err(Failed::Later("the database is given up".to_owned())),
+            Err(error) => error,
+        };
+        let called = self.call(away);
+        let mut text = error.to_string();
+        if !text.contains(&called) {
+            text = format!("{called}: {text}");
+        }
+        if error.is_temporary() {
+            tracing::warn!(%error, "cannot fetch a block yet");
+            return Err(Failed::Later(text));
+        }
+        Err(match error.is_damage() {
+            true => Failed::Lost(text),
+            false => Failed::Refused(text),
+        })
+    }
+
+    /// Gives a file its name, unless that was removed.
+    fn arrive(&self, away: &Away, unfinished: &Path) -> std::io::Result<Arc<dyn File>> {
+        let file = self.disk.open(unfinished)?;
+        let mut files = self.files.lock();
+        match files.contains_key(&away.path) {
+            true => {
+                self.disk.rename(unfinished, &away.path)?;
+                files.remove(&away.path);
+            }
+            false => self.disk.remove(unfinished)?,
+        }
+        Ok(file)
+    }
+
+    /// Fetches nothing more, and waits for the threads.
+    pub(super) fn stop(&self) {
+        let mut queue = self.queue.lock();
+        queue.is_stopped = true;
+        queue.asked.clear();
+        queue.later.clear();
+        let threads = std::mem::take(&mut queue.threads);
+        drop(queue);
+        for thread in threads {
+            // A panic was reported when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Queue {
+    /// The next file to fetch, and whether nobody asked for it.
+    fn next(&mut self) -> Option<(Arc<Away>, bool)> {
+        if let Some(away) = self.asked.pop_front() {
+            return Some((away, false));
+        }
+        match self.running_later < THREADS_LATER {
+            true => self.later.pop_front().map(|away| (away, true)),
+            false => None,
+        }
+    }
+
+    /// Leaves a file for another attempt. Who waits for it asks for it again.
+    fn put_back(&mut self, away: Arc<Away>) {
+        if !self.is_stopped {
+            self.later.push_back(away);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Kafka and an object store in memory, and the nodes that open a tablet over them.
+
+use latewood_cluster::checkpoint::Objects;
+use latewood_cluster::envelope::Claimant;
+use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
+use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
+use latewood_cluster::remote::Bounds;
+use latewood_cluster::retry::{Cancel, Retry};
+use latewood_cluster::tablet::{Error, Place, Tablet};
+use latewood_engine::io::sim::{SimClock, SimDisk};
+use latewood_engine::io::{Clock, Env};
+use latewood_engine::{Create, Db, Defaults, Durability, Options, RangeQuery, Sink};
+use latewood_offsite::faulty::FaultyStore;
+use object_store::path::Path as Object;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const DIR: &str = "/cache";
+
+/// What outlives every node.
+pub(crate) struct World {
+    pub(crate) kafka: Arc<MemoryKafka>,
+    pub(crate) store: FaultyStore,
+    pub(crate) clock: Arc<SimClock>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, faults: Faults) -> Self {
+        let kafka = MemoryKafka::new(seed, Faults::default());
+        let topic = NewTopic {
+            name: "logs".to_owned(),
+            partitions: 1,
+            replicas: 3,
+            settings: Vec::new(),
+        };
+        kafka.create(&topic).unwrap();
+        kafka.set_faults(faults);
+        let kafka = Arc::new(kafka);
+        let store = FaultyStore::good();
+        Self {
+            kafka,
+            store,
+            clock: Arc::default(),
+        }
+    }
+
+    /// Opens the tablet on a disk; reads wait for blocks for a minute.
+    pub(crate) fn open(&self, node: u32, disk: &SimDisk) -> Result<(Tablet, Db), Error> {
+        self.open_waiting(node, disk, Duration::from_secs(60))
+    }
+
+    pub(crate) fn open_waiting(
+        &self,
+        node: u32,
+        disk: &SimDisk,
+        read_wait: Duration,
+    ) -> Result<(Tablet, Db), Error> {
+        let prefix = latewood_offsite::Place::of(
+            Arc::new(self.store.clone()),
+            Object::from("data"),
+            "x://data",
+        );
+        let env = Env {
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            ..disk.env(u64::from(node))
+        };
+        let place = Place {
+            kafka: Arc::clone(&self.kafka) as Arc<dyn Kafka>,
+            partition: Partition {
+                topic: "logs".to_owned(),
+                number: 0,
+            },
+            topic_id: None,
+            objects: Objects::new(env.clone(), &prefix, "main", 0).unwrap(),
+            env,
+            dir: DIR.into(),
+            claimant: Claimant {
+                nonce: u128::from(node).to_le_bytes(),
+                node,
+                address: format!("node-{node}:6379"),
+            },
+            bounds: Bounds::default(),
+            retry: Retry {
+                first: Duration::from_micros(10),
+                longest: Duration::from_millis(1),
+                cancel: Arc::new(Cancel::default()),
+            },
+            read_wait,
+        };
+        let options = Options {
+            background: false,
+            durability: Durability::None,
+            shards: 2,
+            ..Options::default()
+        };
+        let opened = (options, Defaults::default());
+        Tablet::open(place, opened, &mut |_| {}, Box::new(|_| {}))
+    }
+}
+
+pub(crate) fn increment(db: &Db, key: &[u8], at: i64) {
+    let (outcome, _) = db.increment(key, 1.0, Some(at), Create::Defaults).unwrap();
+    outcome.unwrap();
+}
+
+struct Newest(f64);
+
+impl Sink for Newest {
+    fn rows(&mut self, _: &[i64], values: &[f64], _: usize) -> ControlFlow<()> {
+        self.0 = values[0];
+        ControlFlow::Continue(())
+    }
+}
+
+/// The newest value of a series; 0 if there is none.
+pub(crate) fn newest(db: &Db, key: &[u8]) -> i64 {
+    if db.resolve(key).is_err() {
+        return 0;
+    }
+    let query = RangeQuery {
+        latest: false,
+        from: i64::MIN,
+        to: i64::MAX,
+        filter_by_timestamps: None,
+        filter_by_value: None,
+        count: Some(1),
+        aggregation: None,
+        reverse: true,
+    };
+    let mut newest = Newest(0.0);
+    db.range(key, &query, &mut newest).unwrap();
+    newest.0 as i64
+}

@@ -1,0 +1,229 @@
+//! Files that are named but not on this machine, and which threads may wait for them.
+//!
+//! A disk that is a cache ([`super::File::fetch`]) answers a read of such a file with
+//! `WouldBlock`. Whoever reads blocks then fetches the whole file, which takes as long as an
+//! object store takes. A thread that holds a lock, or that others wait for, must not: under
+//! [`no_wait`] it gets an error of the kind `Away` at once, while the file is on its way, and
+//! `fetching` tries again from outside of the locks. The waits of one task count as one
+//! ([`together`]).
+//!
+//! `Away` says to come again. A file that is missing or wrong where it is kept is `Corrupt`:
+//! whoever reads it goes on as with any damage.
+//!
+//! A file that is here never gets to this module. Tested below and by the tablets of
+//! `crates/cluster`.
+
+use super::File;
+use crate::base::error::{Error, Result};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+thread_local! {
+    static SCOPES: Cell<usize> = const { Cell::new(0) };
+    /// The first file that an attempt missed.
+    static MISSED: RefCell<Option<(Arc<dyn File>, PathBuf)>> = const { RefCell::new(None) };
+    /// Within a task: when its first wait began.
+    static TASK: Cell<Option<Option<Instant>>> = const { Cell::new(None) };
+}
+
+/// While it lives, the waits of its thread count as one.
+#[derive(Debug)]
+pub struct Together(PhantomData<*const ()>);
+
+/// Has the waits of this thread end, until the value is dropped, when the first of them would:
+/// a task that meets many files waits no longer than one that meets one. Not nested.
+pub fn together() -> Together {
+    TASK.set(Some(None));
+    Together(PhantomData)
+}
+
+impl Drop for Together {
+    fn drop(&mut self) {
+        TASK.set(None);
+    }
+}
+
+/// Since when this thread waits, if it begins or goes on now.
+fn since() -> Instant {
+    let since = TASK.get().flatten().unwrap_or_else(Instant::now);
+    if TASK.get().is_some() {
+        TASK.set(Some(Some(since)));
+    }
+    since
+}
+
+/// While it lives, its thread waits for no file.
+#[derive(Debug)]
+pub struct NoWait(PhantomData<*const ()>);
+
+/// Keeps this thread from waiting for files that are not on this machine, until the value is
+/// dropped: reads of such a file fail with [`ErrorKind::Away`], and have it fetched.
+pub fn no_wait() -> NoWait {
+    SCOPES.set(SCOPES.get() + 1);
+    NoWait(PhantomData)
+}
+
+impl Drop for NoWait {
+    fn drop(&mut self) {
+        SCOPES.set(SCOPES.get().saturating_sub(1));
+    }
+}
+
+/// Makes a file be on this machine, or has it fetched where this thread must not wait.
+///
+/// # Errors
+/// `Away` if it must not, or the file did not come; `Corrupt` if it is lost.
+pub(crate) fn fetch(file: &Arc<dyn File>, path: &Path) -> Result<()> {
+    let waits = SCOPES.get() == 0;
+    let fetched = file.fetch(waits.then(since));
+    fetched.map_err(|source| {
+        let error = missing(path, source);
+        if !waits && error.is_away() {
+            MISSED.with_borrow_mut(|missed| {
+                missed.get_or_insert_with(|| (Arc::clone(file), path.to_owned()));
+            });
+        }
+        error
+    })
+}
+
+/// Makes a file be on this machine, for as long as a task waits for one.
+///
+/// # Errors
+/// As [`fetch`].
+pub(crate) fn fetch_alone(file: &Arc<dyn File>, path: &Path) -> Result<()> {
+    let fetched = file.fetch(Some(Instant::now()));
+    fetched.map_err(|source| missing(path, source))
+}
+
+/// The error of a file that [`File::fetch`] did not get.
+fn missing(path: &Path, source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::InvalidData => Error::lost(path, source),
+        _ => Error::away(path, source),
+    }
+}
+
+/// Calls `attempt`, which takes locks under [`no_wait`], again and again: between two calls
+/// the file is fetched that the last one missed.
+///
+/// # Errors
+/// Those of `attempt`; `Away` if this thread must not wait or a file did not come.
+pub(crate) fn fetching<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    if SCOPES.get() > 0 {
+        return attempt();
+    }
+    loop {
+        MISSED.take();
+        match attempt() {
+            Err(error) if error.is_away() => {
+                let Some((file, path)) = MISSED.take() else {
+                    return Err(error);
+                };
+                // A lost one is met by the next attempt, which knows what to do.
+                if let Err(source) = file.fetch(Some(since()))
+                    && let away = missing(&path, source)
+                    && away.is_away()
+                {
+                    return Err(away);
+                }
+            }
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::error::ErrorKind;
+    use parking_lot::Mutex;
+    use std::path::Path;
+
+    /// Comes when it is waited for.
+    #[derive(Debug, Default)]
+    struct Coming {
+        is_here: Mutex<bool>,
+        asked: Mutex<Vec<Option<Instant>>>,
+    }
+
+    impl File for Coming {
+        fn len_bytes(&self) -> io::Result<u64> {
+            Ok(0)
+        }
+
+        fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn truncate(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn is_here(&self) -> bool {
+            *self.is_here.lock()
+        }
+
+        fn fetch(&self, since: Option<Instant>) -> io::Result<()> {
+            self.asked.lock().push(since);
+            *self.is_here.lock() |= since.is_some();
+            match since {
+                Some(_) => Ok(()),
+                None => Err(io::ErrorKind::WouldBlock.into()),
+            }
+        }
+    }
+
+    fn read(coming: &Arc<Coming>) -> Result<()> {
+        let file: Arc<dyn File> = coming.clone();
+        match file.is_here() {
+            true => Ok(()),
+            false => fetch(&file, Path::new("x")),
+        }
+    }
+
+    #[test]
+    fn a_thread_that_must_not_wait_asks_and_one_that_may_waits() {
+        let coming = Arc::new(Coming::default());
+        let held = no_wait();
+        let refused = fetching(|| read(&coming)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Away);
+        assert!(!coming.is_here());
+        drop(held);
+        let locked = || {
+            let _lock = no_wait();
+            read(&coming)
+        };
+        fetching(locked).unwrap();
+        assert!(coming.is_here());
+        assert_eq!(coming.asked.lock().len(), 3);
+    }
+
+    #[test]
+    fn the_waits_of_a_task_began_with_its_first() {
+        let begun = || {
+            let coming = Arc::new(Coming::default());
+            read(&coming).unwrap();
+            let asked = coming.asked.lock();
+            asked[0].unwrap()
+        };
+        let task = together();
+        let first = begun();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert_eq!(begun(), first);
+        drop(task);
+        assert!(begun() > first);
+    }
+}
