@@ -59,6 +59,7 @@ pub use base::options::{KeyHook, LoadProgress, NoticeHook, ProgressHook};
 pub use base::tally::{Tallied, Tally};
 pub use base::text::shown_key;
 pub use db::Db;
+pub use db::resources::{External, Resources};
 
 // Writes.
 pub use base::refusal::{Excess, Refusal};

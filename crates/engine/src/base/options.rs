@@ -60,7 +60,7 @@ pub struct Options {
     pub background: bool,
     /// The memory budget: maximum bytes of anonymous memory of the whole process;
     /// 0 means no limit. Near the limit writers wait for a flush, at the limit they
-    /// are refused.
+    /// are refused. Databases may share one: [`crate::Resources`].
     pub memory_bytes: u64,
     /// Maximum number of series; 0 means as many as ids allow.
     pub series_max: u64,

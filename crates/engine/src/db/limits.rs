@@ -99,18 +99,14 @@ impl Db {
         }
     }
 
-    /// Sets the memory budget; 0 means no limit. See
-    /// [`crate::Options::memory_bytes`].
+    /// Sets the memory budget, also of the databases that share it; 0 means no limit.
+    /// See [`crate::Options::memory_bytes`].
     pub fn set_memory_limit(&self, limit_bytes: u64) {
-        self.parts
-            .core
-            .budget
-            .limit_bytes
-            .store(limit_bytes, Ordering::Relaxed);
-        let cache_bytes = self.parts.core.budget.cache_bytes();
-        self.parts.core.store.cache.set_capacity(cache_bytes);
-        self.parts.core.look_at_memory();
-        self.parts.core.observe.signals.wake_flusher();
+        let core = &self.parts.core;
+        core.budget.set_limit(limit_bytes);
+        core.store.cache.set_capacity(core.budget.cache_bytes());
+        core.look_at_memory();
+        core.budget.wake_flusher();
     }
 
     /// The memory budget; 0 means no limit.

@@ -26,7 +26,8 @@ pub struct DbMemory {
     pub index_bytes: usize,
     /// Buffers of log groups that are not yet appended.
     pub log_buffer_bytes: usize,
-    /// Roots of open blocks, and what was read from blocks lately.
+    /// Roots of open blocks, and what was read from blocks lately, also by the
+    /// databases that share [`crate::Resources`].
     pub block_bytes: usize,
     /// Metadata of metrics.
     pub metadata_bytes: usize,

@@ -14,6 +14,7 @@ pub(crate) mod memory;
 mod metadata;
 mod observe;
 mod read;
+pub(crate) mod resources;
 mod rules;
 pub(crate) mod stats;
 mod write;
@@ -23,7 +24,6 @@ use crate::base::error::Result;
 use crate::base::options::{Defaults, Durability, Options};
 use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, open_directory};
-use crate::keyspace::core::Core;
 use crate::log::{Position, RemoteLog};
 use crate::observe::notices::About;
 use crate::observe::stages::{Timed, Untimed};
@@ -34,6 +34,7 @@ use crate::write::Writer;
 use crate::write::append::Append;
 use crate::write::scratch::Scratch;
 use memory::KeptMemory;
+use resources::{External, Resources};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,7 +61,7 @@ impl Db {
     /// that no crash explains (damage of the log only with [`Options::strict`]);
     /// `Io`.
     pub fn open(env: &Env, dir: &Path, options: Options, defaults: Defaults) -> Result<Self> {
-        Self::open_with(env, dir, options, defaults, None)
+        Self::open_with(env, dir, options, defaults, External::default())
     }
 
     /// As [`Db::open`], with a log that is kept in `log`. The directory is a cache of files then,
@@ -77,31 +78,38 @@ impl Db {
         defaults: Defaults,
         log: Arc<dyn RemoteLog>,
     ) -> Result<Self> {
-        Self::open_with(env, dir, options, defaults, Some(log))
+        let external = External {
+            log: Some(log),
+            ..External::default()
+        };
+        Self::open_with(env, dir, options, defaults, external)
     }
 
-    fn open_with(
+    /// As [`Db::open`], with what the database does not own.
+    ///
+    /// # Errors
+    /// Those of [`Db::open`], and of [`Db::open_remote`] with [`External::log`]; `Invalid` if
+    /// `options` has limits of what is shared.
+    pub fn open_with(
         env: &Env,
         dir: &Path,
         options: Options,
         defaults: Defaults,
-        remote: Option<Arc<dyn RemoteLog>>,
+        external: External,
     ) -> Result<Self> {
+        let resources = external.resources_for(env, &options)?;
         let guard = open_directory(env, dir)?;
-        let parts = Parts::new(Core::new(env.clone(), dir, options, defaults, remote)?);
+        let parts = resources.parts(env, dir, options, defaults, external.log)?;
         let recovery = recover(&parts, &guard)?;
         let core = &parts.core;
         // Retention and budget hold from the first write, before any thread runs.
         parts.merger.begin_retention();
         parts.merger.expire_by_clock()?;
         core.look_at_disk();
-        let series = core.keys.len();
-        if series > 0 {
-            let now_ns = env.clock.monotonic_ns();
-            core.budget.crowd.note_replayed(now_ns, series);
-            core.look_at_memory();
+        if core.keys.len() > 0 {
+            core.note_replayed();
         }
-        let mut db = Self::assemble(parts, recovery, guard);
+        let mut db = Self::assemble(parts, recovery, guard, &resources);
         if db.parts.core.options.background {
             db.workers.start(&db.parts)?;
         }
@@ -125,14 +133,21 @@ impl Db {
             query_threads: 1,
             ..Options::default()
         };
-        let core = Core::new(Env::without_files(), Path::new(""), options, defaults, None)?;
+        let env = Env::without_files();
+        let resources = Resources::new(&env, 0, options.query_threads);
+        let parts = resources.parts(&env, Path::new(""), options, defaults, None)?;
         let recovery = RecoverySummary::default();
         let nowhere = DirectoryGuard::nowhere();
-        Ok(Self::assemble(Parts::new(core), recovery, nowhere))
+        Ok(Self::assemble(parts, recovery, nowhere, &resources))
     }
 
-    fn assemble(parts: Parts, recovery: RecoverySummary, directory: DirectoryGuard) -> Self {
-        let reader = Arc::new(Reader::new(&parts.core, &parts.rules));
+    fn assemble(
+        parts: Parts,
+        recovery: RecoverySummary,
+        directory: DirectoryGuard,
+        resources: &Resources,
+    ) -> Self {
+        let reader = Arc::new(Reader::new(&parts.core, &parts.rules, resources.readers()));
         Self {
             writer: Writer::new(&parts.core, &parts.rules, &reader),
             reader,

@@ -156,7 +156,7 @@ impl Db {
             reads_missed: self.reader.missed.load(Ordering::Relaxed),
             metadata: core.metadata.stats(),
             flush: self.parts.flusher.flush_stats(),
-            budget: core.budget.stats(),
+            budget: core.budget.stats(&core.member),
             halted: core.observe.halt.reason(),
             log: core.log().map(|log| log.stats()),
             ..Stats::default()

@@ -42,13 +42,9 @@ pub(crate) fn check_memory(core: &Core) -> Result<()> {
 
 /// Whether a flush is likely to free memory.
 pub(crate) fn may_free_memory(core: &Core) -> bool {
-    let frees = core.budget.can_free()
-        || core.budget.flush.is_running()
-        || core
-            .budget
-            .flush
-            .has_just_ended(core.env.clock.monotonic_ns());
-    core.budget.flush.works() && frees
+    let (budget, flush) = (&core.budget, &core.budget.flush);
+    let frees = budget.can_free() || flush.is_running() || flush.has_just_ended(budget.now_ns());
+    flush.works() && frees
 }
 
 #[cold]
@@ -74,7 +70,7 @@ fn wait_for_memory(core: &Core) -> Result<()> {
                 _ => Ok(()),
             };
         }
-        core.observe.signals.wake_flusher();
+        budget.wake_flusher();
         let mut turn = budget.turn.lock();
         budget.eased.wait_for(&mut turn, TURN);
         drop(turn);
@@ -86,15 +82,15 @@ fn wait_for_memory(core: &Core) -> Result<()> {
 
 fn note_stall(core: &Core, waited_ns: u64) {
     if waited_ns > 0 {
-        core.budget.stalls.fetch_add(1, Ordering::Relaxed);
-        core.budget
+        core.member.stalls.fetch_add(1, Ordering::Relaxed);
+        core.member
             .stalled_ns
             .fetch_add(waited_ns, Ordering::Relaxed);
     }
 }
 
 fn refuse_for_memory(core: &Core) -> Error {
-    core.budget.refused.note(core.env.clock.now_ms());
+    core.member.refused.note(core.env.clock.now_ms());
     core.budget.waited_in_vain.store(true, Ordering::Relaxed);
     let used = core.budget.used_bytes();
     let limit = core.budget.limit_bytes();
@@ -149,7 +145,7 @@ fn wait_for_place(core: &Core) -> std::result::Result<(), Refusal> {
 }
 
 fn refuse_series(core: &Core) -> Refusal {
-    core.budget.refused.note(core.env.clock.now_ms());
+    core.member.refused.note(core.env.clock.now_ms());
     core.budget.crowd.note_waited_in_vain();
     let limit = core.budget.limit_bytes();
     let text = format_args!(

@@ -15,6 +15,7 @@ use crate::keyspace::disk_budget;
 use crate::keyspace::keys::Keys;
 use crate::keyspace::limits::Limits;
 use crate::keyspace::memory_budget::Budget;
+use crate::keyspace::memory_member::Member;
 use crate::keyspace::store::Store;
 use crate::log::{Log, Position, RemoteLog};
 use crate::observe::Observe;
@@ -40,7 +41,9 @@ pub(crate) struct Core {
     pub(crate) store: Store,
     pub(crate) log: LogCell,
     pub(crate) observe: Observe,
-    pub(crate) budget: Budget,
+    pub(crate) budget: Arc<Budget>,
+    /// This database in the budget.
+    pub(crate) member: Arc<Member>,
     pub(crate) limits: Limits,
     pub(crate) metadata: MetadataStore,
 }
@@ -71,6 +74,7 @@ impl Core {
         mut options: Options,
         defaults: Defaults,
         remote: Option<Arc<dyn RemoteLog>>,
+        (budget, cache): (Arc<Budget>, Cache),
     ) -> Result<Self> {
         if options.shards == 0 {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -78,9 +82,10 @@ impl Core {
         }
         options.shards = options.shards.next_power_of_two().min(256);
         options.segment_bytes = disk_budget::segment_bytes(&options);
-        let budget = Budget::new(options.memory_bytes);
         let observe = Observe::new(&options, &env.clock);
-        let cache = Cache::telling(budget.cache_bytes(), &observe.notices);
+        let cache = cache.telling(&observe.notices);
+        let member = Arc::new(Member::new(options.shards, &observe.signals));
+        budget.join(&member);
         let core = Self {
             defaults: DefaultOptions::default(),
             shards: Shards::new(options.shards, &observe.halt),
@@ -97,6 +102,7 @@ impl Core {
             },
             observe,
             budget,
+            member,
             limits: Limits::new(&options, env.clock.clone()),
             metadata: MetadataStore::default(),
             options,

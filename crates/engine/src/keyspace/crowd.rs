@@ -76,8 +76,8 @@ impl Crowd {
     }
 
     /// So many series have no sample in a block yet.
-    pub(crate) fn note_unstored(&self, series: usize) {
-        let bytes = series as u64 * STORED_BYTES;
+    pub(crate) fn note_unstored(&self, series: u64) {
+        let bytes = series * STORED_BYTES;
         self.unstored_bytes.store(bytes, Ordering::Relaxed);
     }
 
@@ -99,11 +99,11 @@ impl Crowd {
         self.least_bytes.store(least, Ordering::Relaxed);
     }
 
-    /// A replay is over that left so many series: what it held beside goes by
+    /// A replay is over, and there are so many series: what it held beside goes by
     /// itself.
-    pub(crate) fn note_replayed(&self, at_ns: u64, series: usize) {
+    pub(crate) fn note_replayed(&self, at_ns: u64, series: u64) {
         self.looks.lock().clear();
-        self.look(at_ns, series as u64 * SERIES_BYTES, true);
+        self.look(at_ns, series * SERIES_BYTES, true);
     }
 
     /// Compares with a budget of so many bytes; 0 is no limit.

@@ -190,7 +190,7 @@ impl Core {
             log_given_up: log.bytes_given_up,
             unflushed: match self.log() {
                 Some(_) => 0,
-                None => self.budget.stats().head_bytes,
+                None => self.budget.stats(&self.member).head_bytes,
             },
             others: disk.catalogue_bytes.load(Ordering::Relaxed)
                 + disk.quarantine_bytes.load(Ordering::Relaxed),

@@ -12,17 +12,24 @@
 //! series that has something to flush. New series are refused earlier than
 //! samples ([`crate::keyspace::crowd`]).
 //!
-//! Tested by `tests/memory_budget.rs` with simulated memory and by the server's tests
+//! Databases of one process may share a budget: the limit holds for all of them
+//! together. Where memory is short, the database with the most in memory that a flush
+//! can write flushes first, then the one that has the most by then. One flush runs at
+//! a time, so that memory for one has to be reserved.
+//!
+//! Tested by `tests/memory_budget.rs` and `tests/db_shared.rs` with simulated memory and by the server's tests
 //! with real memory.
 
 use crate::base::partition::PARTITION_BITS;
-use crate::base::tally::{Tallied, Tally};
-use crate::keyspace::core::Core;
+use crate::base::tally::Tallied;
+use crate::io::Env;
 use crate::keyspace::crowd::Crowd;
-use crate::series::shard::ShardState;
+use crate::keyspace::flush_state::FlushState;
+use crate::keyspace::memory_member::{Member, not_negative};
 use latewood_model::limits::{LATE_HELD_MAX, REPLY_BYTES_MAX};
-use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// The share of the budget from which on writers wait for the flusher.
 const SLOW_PERCENT: u64 = 90;
@@ -41,10 +48,7 @@ const REPLY_SHARE: u64 = 8;
 const FROZEN_BYTES: u64 = 320;
 const HEAD_BYTES_MIN: u64 = 64;
 /// Interval between measurements of the memory.
-const MEASURE_INTERVAL_NS: u64 = 100_000_000;
-
-/// How long the allocator takes to give back what a flush freed.
-const SETTLING_NS: u64 = 1_000_000_000;
+pub(super) const MEASURE_INTERVAL_NS: u64 = 100_000_000;
 
 /// How near the budget is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,62 +58,19 @@ pub(crate) enum Level {
     Full,
 }
 
-/// What the flusher does at this moment, for those who wait for memory.
-#[derive(Debug, Default)]
-pub(crate) struct FlushState {
-    /// A thread flushes, and its last flush went well.
-    works: AtomicBool,
-    /// Held while somebody flushes.
-    running: Mutex<()>,
-    /// When the last flush ended, by the monotonic clock.
-    ended_ns: AtomicU64,
-}
-
-impl FlushState {
-    /// Whether a flush may be hoped for.
-    pub(crate) fn works(&self) -> bool {
-        self.works.load(Ordering::Relaxed)
-    }
-
-    /// Says whether a flush may be hoped for.
-    pub(crate) fn set_works(&self, works: bool) {
-        self.works.store(works, Ordering::Relaxed);
-    }
-
-    /// Whether somebody flushes at this moment.
-    pub(crate) fn is_running(&self) -> bool {
-        self.running.is_locked()
-    }
-
-    /// Whether a flush ended so lately that the allocator may still hold what
-    /// it freed.
-    pub(crate) fn has_just_ended(&self, now_ns: u64) -> bool {
-        let ended_ns = self.ended_ns.load(Ordering::Relaxed);
-        ended_ns > 0 && now_ns.saturating_sub(ended_ns) < SETTLING_NS
-    }
-
-    /// Somebody flushes until the guard is dropped.
-    pub(crate) fn begin(&self) -> MutexGuard<'_, ()> {
-        self.running.lock()
-    }
-
-    /// A partition was flushed.
-    pub(crate) fn end(&self, now_ns: u64) {
-        self.ended_ns.store(now_ns, Ordering::Relaxed);
-    }
-}
-
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Budget {
+    /// Times are those of this clock: the databases may have others.
+    env: Env,
     pub(crate) flush: FlushState,
     /// 0 is no limit.
-    pub(crate) limit_bytes: AtomicU64,
+    limit_bytes: AtomicU64,
     measured_bytes: AtomicU64,
     /// What writers took since.
     grown_bytes: AtomicI64,
     measured_ns: AtomicU64,
-    head_bytes: AtomicI64,
+    pub(super) head_bytes: AtomicI64,
     /// The most series that one flush may find something of. One that is under
     /// way has frozen some: what they take is measured, and they have no heads.
     flushable: AtomicU64,
@@ -118,11 +79,12 @@ pub(crate) struct Budget {
     /// A write waited in vain since the budget was used up.
     pub(crate) waited_in_vain: AtomicBool,
     peak_bytes: AtomicU64,
-    pub(crate) stalls: AtomicU64,
-    pub(crate) stalled_ns: AtomicU64,
-    pub(crate) refused: Tally,
     pub(crate) turn: Mutex<()>,
     pub(crate) eased: Condvar,
+    /// The databases that share the budget.
+    pub(super) members: Mutex<Vec<Arc<Member>>>,
+    /// Shards of all of them.
+    pub(super) shards: AtomicUsize,
 }
 
 /// Figures of the memory budget.
@@ -134,23 +96,47 @@ pub struct BudgetStats {
     pub used_bytes: u64,
     /// The most of it seen so far.
     pub peak_bytes: u64,
-    /// Bytes of samples in memory and in no block.
+    /// Bytes of samples of this database in memory and in no block.
     pub head_bytes: u64,
-    /// Writes that waited because memory was short.
+    /// Writes to this database that waited because memory was short.
     pub stalls: u64,
     /// How long they waited, all together.
     pub stalled_ns: u64,
-    /// Writes refused because memory was out.
+    /// Writes to this database refused because memory was out.
     pub refused: Tallied,
 }
 
 impl Budget {
     /// A budget of so many bytes; 0 is no limit.
-    pub(crate) fn new(limit_bytes: u64) -> Self {
+    pub(crate) fn new(env: &Env, limit_bytes: u64) -> Self {
         Self {
+            env: env.clone(),
+            flush: FlushState::default(),
             limit_bytes: limit_bytes.into(),
-            ..Self::default()
+            measured_bytes: AtomicU64::new(0),
+            grown_bytes: AtomicI64::new(0),
+            measured_ns: AtomicU64::new(0),
+            head_bytes: AtomicI64::new(0),
+            flushable: AtomicU64::new(0),
+            crowd: Crowd::default(),
+            level: AtomicU8::new(0),
+            waited_in_vain: AtomicBool::new(false),
+            peak_bytes: AtomicU64::new(0),
+            turn: Mutex::default(),
+            eased: Condvar::new(),
+            members: Mutex::default(),
+            shards: AtomicUsize::new(0),
         }
+    }
+
+    /// Now, by the clock of the budget.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.env.clock.monotonic_ns()
+    }
+
+    /// Sets the limit; 0 is none.
+    pub(crate) fn set_limit(&self, limit_bytes: u64) {
+        self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn limit_bytes(&self) -> u64 {
@@ -164,14 +150,13 @@ impl Budget {
         measured.saturating_add_signed(grown)
     }
 
-    /// When the memory was measured last, by the monotonic clock.
+    /// When the memory was measured last, by the clock of the budget.
     pub(crate) fn measured_ns(&self) -> u64 {
         self.measured_ns.load(Ordering::Relaxed)
     }
 
     fn head_bytes(&self) -> u64 {
-        // Shards tell in steps, so for a moment it may be below zero.
-        u64::try_from(self.head_bytes.load(Ordering::Relaxed)).unwrap_or(0)
+        not_negative(&self.head_bytes)
     }
 
     /// What a flush would take on top.
@@ -200,14 +185,15 @@ impl Budget {
         limit > 0 && self.can_free() && is_due
     }
 
-    /// Late operations that all series together may hold.
+    /// Late operations that all series of a shard together may hold.
     pub(crate) fn late_held_max(&self) -> usize {
-        match self.limit_bytes() {
+        let all = match self.limit_bytes() {
             0 => LATE_HELD_MAX,
             // An eighth of the budget, at 24 bytes each and as many again
             // while a flush brings them together.
             limit => LATE_HELD_MAX.min((limit / 8 / 48) as usize),
-        }
+        };
+        all / self.shards.load(Ordering::Relaxed).max(1)
     }
 
     /// How much of what was read from blocks may be kept at hand.
@@ -227,7 +213,7 @@ impl Budget {
     }
 
     /// How many bytes a shard takes before it tells.
-    fn step(&self) -> i64 {
+    pub(super) fn step(&self) -> i64 {
         match self.limit_bytes() {
             0 => 1 << 20,
             limit => (limit / 4096).clamp(4 << 10, 1 << 20) as i64,
@@ -266,84 +252,51 @@ impl Budget {
         level
     }
 
+    /// Heads of `member` grew by so many bytes, and its memory by so many.
     #[cold]
-    fn add(&self, (heads, all): (i64, i64)) {
+    pub(super) fn add(&self, member: &Member, (heads, all): (i64, i64)) {
+        member.head_bytes.fetch_add(heads, Ordering::Relaxed);
         self.head_bytes.fetch_add(heads, Ordering::Relaxed);
         self.grown_bytes.fetch_add(all, Ordering::Relaxed);
         self.crowd.grew(all - heads);
         self.set_level();
     }
 
-    pub(crate) fn stats(&self) -> BudgetStats {
+    /// Measures the memory of the process.
+    pub(super) fn measure(&self) -> Level {
+        // Whatever comes while the system answers is counted twice until the
+        // next look.
+        self.grown_bytes.store(0, Ordering::Relaxed);
+        let measured = self.env.process.anonymous_bytes();
+        let measured = measured.unwrap_or_else(|| self.head_bytes());
+        self.measured_bytes.store(measured, Ordering::Relaxed);
+        let (mut unstored, mut flushable) = (0, 0);
+        for member in self.members.lock().iter() {
+            unstored += member.unstored.load(Ordering::Relaxed);
+            // One flush at a time, of one partition.
+            flushable = flushable.max(member.series().min(1 << PARTITION_BITS));
+        }
+        self.crowd.note_unstored(unstored);
+        self.flushable.store(flushable, Ordering::Relaxed);
+        let now_ns = self.now_ns();
+        let is_steady = !self.flush.is_running() && !self.flush.has_just_ended(now_ns);
+        let beside_bytes = measured.saturating_sub(self.head_bytes());
+        self.crowd.look(now_ns, beside_bytes, is_steady);
+        self.measured_ns.store(now_ns, Ordering::Relaxed);
+        self.set_level()
+    }
+
+    /// The figures, of which some are of `member` alone.
+    pub(crate) fn stats(&self, member: &Member) -> BudgetStats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         BudgetStats {
             limit_bytes: self.limit_bytes(),
             used_bytes: self.used_bytes(),
             peak_bytes: load(&self.peak_bytes),
-            head_bytes: self.head_bytes(),
-            stalls: load(&self.stalls),
-            stalled_ns: load(&self.stalled_ns),
-            refused: self.refused.get(),
-        }
-    }
-}
-
-impl Core {
-    /// Tells the budget what a shard took, once that is worth it.
-    #[inline]
-    pub(crate) fn tell_budget(&self, state: &mut ShardState) {
-        if let Some(bytes) = state.heads.tell(self.budget.step()) {
-            self.budget.add(bytes);
-            if self.log().is_none() {
-                self.note_growth(self.budget.step() as usize);
-            }
-            if self.budget.wants_flush() {
-                self.observe.signals.wake_flusher();
-            }
-        }
-    }
-
-    /// Measures the memory of the process.
-    pub(crate) fn look_at_memory(&self) {
-        let (mut series, mut stored) = (self.keys.len(), 0);
-        for shard in &self.shards {
-            let mut state = shard.lock();
-            let untold = state.heads.take_untold();
-            if self.keys.len() == 0 {
-                // A replay makes the map of keys last.
-                series += state.slab.len();
-            }
-            stored += state.heads.stored();
-            drop(state);
-            self.budget.add(untold);
-        }
-        let budget = &self.budget;
-        // Whatever comes while the system answers is counted twice until the
-        // next look.
-        budget.grown_bytes.store(0, Ordering::Relaxed);
-        let measured = self.env.process.anonymous_bytes();
-        let measured = measured.unwrap_or_else(|| budget.head_bytes());
-        budget.measured_bytes.store(measured, Ordering::Relaxed);
-        budget.crowd.note_unstored(series.saturating_sub(stored));
-        let flushable = series.min(1 << PARTITION_BITS) as u64;
-        budget.flushable.store(flushable, Ordering::Relaxed);
-        let now_ns = self.env.clock.monotonic_ns();
-        let is_steady = !budget.flush.is_running() && !budget.flush.has_just_ended(now_ns);
-        let beside_bytes = measured.saturating_sub(budget.head_bytes());
-        budget.crowd.look(now_ns, beside_bytes, is_steady);
-        budget.measured_ns.store(now_ns, Ordering::Relaxed);
-        if budget.set_level() == Level::Full {
-            // Sooner than a write is refused, reads have to go to the disk.
-            self.store.cache.clear();
-        }
-    }
-
-    /// Measures if the last measurement is outdated.
-    pub(crate) fn look_if_stale(&self) {
-        let now_ns = self.env.clock.monotonic_ns();
-        let measured_ns = self.budget.measured_ns();
-        if now_ns.saturating_sub(measured_ns) >= MEASURE_INTERVAL_NS {
-            self.look_at_memory();
+            head_bytes: member.head_bytes(),
+            stalls: load(&member.stalls),
+            stalled_ns: load(&member.stalled_ns),
+            refused: member.refused.get(),
         }
     }
 }

@@ -207,7 +207,7 @@ impl Core {
         state
             .heads
             .note(series, partition_of(self.shards.id_of(0, place)));
-        let held_max = self.budget.late_held_max() / self.shards.len();
+        let held_max = self.budget.late_held_max();
         match series.pressure(state.queue.held, held_max) {
             Pressure::None => {}
             Pressure::Ready => {

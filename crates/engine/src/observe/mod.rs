@@ -22,7 +22,7 @@ pub(crate) struct Observe {
     pub(crate) notices: Notices,
     pub(crate) halt: Halt,
     pub(crate) observer: Observer,
-    pub(crate) signals: Signals,
+    pub(crate) signals: Arc<Signals>,
     pub(crate) stages: Stages,
 }
 
@@ -34,7 +34,7 @@ impl Observe {
             halt: Halt::new(&notices),
             notices,
             observer: Observer::new(stages.clone()),
-            signals: Signals::default(),
+            signals: Arc::default(),
             stages,
         }
     }

@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicU64;
 pub(crate) struct Reader {
     core: Arc<Core>,
     rules: Arc<Rules>,
-    threads: Readers,
+    threads: Arc<Readers>,
     /// Reads of one series whose key exists.
     pub(crate) found: AtomicU64,
     /// Reads of one series whose key does not exist.
@@ -28,11 +28,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(core: &Arc<Core>, rules: &Arc<Rules>) -> Self {
+    pub(crate) fn new(core: &Arc<Core>, rules: &Arc<Rules>, threads: &Arc<Readers>) -> Self {
         Self {
             core: core.clone(),
             rules: rules.clone(),
-            threads: Readers::new(core.options.query_threads),
+            threads: threads.clone(),
             found: AtomicU64::new(0),
             missed: AtomicU64::new(0),
         }

@@ -4,8 +4,8 @@
 //! stays on the calling thread. The result does not depend on the number of
 //! threads, because the data, not the threads, determines how the work is divided.
 //!
-//! One query at a time has the threads. Another that comes meanwhile does its work
-//! alone: no query waits for the end of another one's.
+//! One query at a time has the threads, of all databases that share them. Another that
+//! comes meanwhile does its work alone: no query waits for the end of another one's.
 //!
 //! Tested by `tests/query_many.rs`, with one thread and with several.
 

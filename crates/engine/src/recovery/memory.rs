@@ -25,7 +25,7 @@ impl Replayer<'_> {
     pub(crate) fn is_short(&self) -> bool {
         let core = self.recovery.core;
         core.look_if_stale();
-        core.budget.wants_flush()
+        core.budget.wants_flush_of(&core.member)
             && !self.behind_hole.load(Ordering::Relaxed)
             && core.env.clock.monotonic_ns() >= self.retry_ns.load(Ordering::Relaxed)
     }

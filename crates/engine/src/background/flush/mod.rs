@@ -8,10 +8,10 @@
 //! files are durable and published, the frozen heads are dropped and the log is
 //! trimmed.
 //!
-//! One flush runs at a time. Heads frozen by a failed flush stay readable and are
-//! written by the next flush, which has the same partition and the same number.
-//! Readers skip frozen heads whose flush number their blocks include, so no later
-//! number may be published first.
+//! One flush runs at a time, of all databases that share a memory budget. Heads
+//! frozen by a failed flush stay readable and are written by the next flush, which
+//! has the same partition and the same number. Readers skip frozen heads whose flush
+//! number their blocks include, so no later number may be published first.
 //!
 //! Tested by `tests/flush` on the simulated disk, by the model test and
 //! by the server's tests on a real one.
@@ -94,7 +94,8 @@ impl Flusher {
 /// The flushing thread.
 pub(crate) fn run(flusher: &Flusher) {
     let core = &flusher.core;
-    core.budget.flush.set_works(true);
+    core.budget.set_flushes(&core.member, true);
+    let _end = EndsFlushing(core);
     while core.observe.signals.wait_flush(TICK) {
         core.look_if_stale();
         // A failure is counted, reported in the figures and retried.
@@ -104,26 +105,46 @@ pub(crate) fn run(flusher: &Flusher) {
             }
         }
     }
-    core.budget.flush.set_works(false);
+}
+
+/// Nobody hopes for a flush of a thread that ended, or panicked.
+struct EndsFlushing<'a>(&'a Core);
+
+impl Drop for EndsFlushing<'_> {
+    fn drop(&mut self) {
+        self.0.budget.set_flushes(&self.0.member, false);
+    }
 }
 
 impl Flusher {
     /// Flushes the partition whose turn it is, if one is due; whether it was.
     pub(crate) fn flush_if_due(&self) -> Result<bool> {
-        self.core.check_writable()?;
+        let core = &self.core;
+        if let Err(halted) = core.check_writable() {
+            core.budget.set_flushes(&core.member, false);
+            return Err(halted);
+        }
         let mut turn = self.turn.lock();
-        let _running = self.core.budget.flush.begin();
-        let now_ns = self.core.env.clock.monotonic_ns();
+        let now_ns = core.env.clock.monotonic_ns();
         if turn.failed.is_some() && now_ns < turn.retry_ns {
             return Ok(false);
         }
         let requests = self.requests.load(Ordering::Acquire);
         self.look_at_log(&mut turn);
-        let due = match turn.failed {
+        let due = || match turn.failed {
             Some((partition, _)) => Some(partition),
             None => self.due_partition(now_ns),
         };
-        match due {
+        let mut running = None;
+        if due().is_some() {
+            let is_closing = || core.observe.signals.stopped();
+            running = core.budget.flush.begin_unless(is_closing);
+            if running.is_none() {
+                return Ok(false);
+            }
+        }
+        // Another database may have flushed meanwhile.
+        match running.as_ref().and_then(|_| due()) {
             Some(partition) => self.flush_in_turn(&mut turn, partition).map(|()| true),
             None => {
                 let now_ms = || self.core.env.clock.now_ms();
@@ -137,13 +158,14 @@ impl Flusher {
     pub(crate) fn flush_all_partitions(&self) -> Result<()> {
         self.core.check_writable()?;
         let mut turn = self.turn.lock();
-        let _running = self.core.budget.flush.begin();
         if let Some((partition, _)) = turn.failed {
+            let _running = self.core.budget.flush.begin();
             self.flush_in_turn(&mut turn, partition)?;
         }
         for (head, partition) in self.heads().iter().zip(0..) {
             // Without a log nobody notes what a partition owes it.
             if head.is_dirty() || self.core.log().is_none() {
+                let _running = self.core.budget.flush.begin();
                 self.flush_in_turn(&mut turn, partition)?;
             }
         }
@@ -162,16 +184,18 @@ impl Flusher {
         let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
         self.counters.note(&flushed, took_ns);
         self.core.observe.observer.note(Work::Flush, took_ns);
-        self.core.budget.flush.end(begun_ns + took_ns);
+        self.core.budget.flush.end(self.core.budget.now_ns());
         self.core.look_at_memory();
         match flushed {
             Ok(_) => {
                 turn.failed = None;
                 turn.failures = 0;
-                self.core
-                    .budget
-                    .flush
-                    .set_works(self.core.options.background);
+                let works = self.core.options.background;
+                self.core.budget.set_flushes(&self.core.member, works);
+                if self.core.budget.wants_flush() {
+                    // Another database may have more by now.
+                    self.core.budget.wake_flusher();
+                }
                 Ok(())
             }
             Err(error) => {
@@ -183,7 +207,7 @@ impl Flusher {
                 let wait_ns = RETRY_NS << turn.failures.min(6);
                 turn.failures += 1;
                 turn.retry_ns = begun_ns + took_ns + wait_ns.min(RETRY_MAX_NS);
-                self.core.budget.flush.set_works(false);
+                self.core.budget.set_flushes(&self.core.member, false);
                 Err(error)
             }
         }
@@ -245,7 +269,7 @@ impl Flusher {
                 .store
                 .disk_budget
                 .is_log_long(bytes.saturating_mul(2));
-        if !self.core.budget.wants_flush() && !fills_disk {
+        if !self.core.budget.wants_flush_of(&self.core.member) && !fills_disk {
             return None;
         }
         let by_bytes = heads

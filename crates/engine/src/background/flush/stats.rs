@@ -91,8 +91,7 @@ impl Flusher {
             samples: load(&counters.samples),
             total_ns: load(&counters.total_ns),
             last_ns: load(&counters.last_ns),
-            in_progress: self.core.budget.flush.is_running()
-                || load(&counters.answered) < load(&self.requests),
+            in_progress: self.turn.is_locked() || load(&counters.answered) < load(&self.requests),
             saved_at_ms: counters.saved_at_ms.load(Ordering::Relaxed),
         }
     }

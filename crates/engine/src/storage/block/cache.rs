@@ -1,7 +1,7 @@
 //! The cache of what was read from blocks: index pages, stretches of short chunks,
 //! chunks on request, and the timestamps of chunks.
 //!
-//! It has a limit in bytes and is shared by all blocks of a database. The system's
+//! It has a limit in bytes and is shared by all blocks of a database, or of several. The system's
 //! page cache holds the file contents; this cache saves checksums, parsing and
 //! system calls.
 
@@ -51,27 +51,22 @@ impl Weighter<Place, Item> for Bytes {
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     shared: Arc<Shared>,
+    /// These two are here because all blocks of a database have its cache.
+    overlap: Arc<Overlap>,
+    notices: Notices,
 }
 
 #[derive(Debug)]
 struct Shared {
     items: sync::Cache<Place, Item, Bytes>,
     opened: AtomicU64,
-    /// These three are here because all blocks of a database share the cache. The first:
-    /// files of blocks may not be on this machine.
+    /// Files of blocks may not be on this machine.
     is_tiered: AtomicBool,
-    overlap: Overlap,
-    notices: Notices,
 }
 
 impl Cache {
     /// A cache of about `capacity_bytes` of memory at most.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
-        Self::telling(capacity_bytes, &Notices::default())
-    }
-
-    /// The same; `notices` receives reports of damaged blocks.
-    pub(crate) fn telling(capacity_bytes: u64, notices: &Notices) -> Self {
         let options = OptionsBuilder::new()
             .estimated_items_capacity((capacity_bytes / ITEM_BYTES_ABOUT).max(16) as usize)
             .weight_capacity(capacity_bytes)
@@ -88,9 +83,19 @@ impl Cache {
                 items,
                 opened: AtomicU64::new(0),
                 is_tiered: AtomicBool::new(false),
-                overlap: Overlap::default(),
-                notices: notices.clone(),
             }),
+            overlap: Arc::default(),
+            notices: Notices::default(),
+        }
+    }
+
+    /// The same content for another database, whose `notices` receive reports of damaged
+    /// blocks.
+    pub(crate) fn telling(&self, notices: &Notices) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            overlap: Arc::default(),
+            notices: notices.clone(),
         }
     }
 
@@ -116,12 +121,12 @@ impl Cache {
 
     /// Counters of late blocks in reads.
     pub(crate) fn overlap(&self) -> &Overlap {
-        &self.shared.overlap
+        &self.overlap
     }
 
     /// The receiver of reports of damaged blocks.
     pub(crate) fn notices(&self) -> &Notices {
-        &self.shared.notices
+        &self.notices
     }
 
     /// Bytes of memory it holds.
