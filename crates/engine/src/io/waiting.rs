@@ -61,7 +61,7 @@ fn since() -> Instant {
 pub struct NoWait(PhantomData<*const ()>);
 
 /// Keeps this thread from waiting for files that are not on this machine, until the value is
-/// dropped: reads of such a file fail with [`ErrorKind::Away`], and have it fetched.
+/// dropped: reads of such a file fail with [`crate::ErrorKind::Away`], and have it fetched.
 pub fn no_wait() -> NoWait {
     SCOPES.set(SCOPES.get() + 1);
     NoWait(PhantomData)
