@@ -35,6 +35,8 @@ struct State {
     failed: Option<Failed>,
     /// What the last attempt said.
     error: Option<String>,
+    /// When its object was first found missing or wrong.
+    lost: Option<Instant>,
 }
 
 /// Why a file did not come.
@@ -76,17 +78,36 @@ impl Away {
         begins
     }
 
-    /// What [`Away::begin`] began has ended.
-    pub(super) fn end(&self, fetched: Result<Arc<dyn File>, Failed>) {
+    /// What [`Away::begin`] began has ended. Why it did not come, if it did not: an object is
+    /// lost once it has been missing or wrong for `lost_after`.
+    pub(super) fn end(
+        &self,
+        fetched: Result<Arc<dyn File>, Failed>,
+        lost_after: Duration,
+    ) -> Option<Failed> {
         let mut state = self.state.lock();
         state.is_fetched = false;
-        match fetched {
-            // Nobody else fetches it.
-            Ok(file) => drop(self.here.set(file)),
-            Err(Failed::Later(error)) => state.error = Some(error),
-            Err(failed) => state.failed = Some(failed),
+        let failed = match fetched {
+            Ok(file) => {
+                // Nobody else fetches it.
+                let _ = self.here.set(file);
+                None
+            }
+            Err(Failed::Lost(text)) => {
+                let found = *state.lost.get_or_insert_with(Instant::now);
+                Some(match found.elapsed() < lost_after {
+                    true => Failed::Later(text),
+                    false => Failed::Lost(text),
+                })
+            }
+            Err(failed) => Some(failed),
+        };
+        match &failed {
+            Some(Failed::Later(error)) => state.error = Some(error.clone()),
+            failed => state.failed.clone_from(failed),
         }
         self.changed.notify_all();
+        failed
     }
 
     /// Lets it be fetched again after it could not be had.

@@ -8,7 +8,7 @@
 //! below appears, or is removed.
 
 use super::away::{Away, Failed};
-use crate::checkpoint::{CheckpointError, Objects, UNFINISHED};
+use crate::checkpoint::{Objects, UNFINISHED};
 use crate::retry::Retry;
 use latewood_engine::io::{Disk, File};
 use parking_lot::Mutex;
@@ -17,14 +17,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Files fetched at a time.
 const THREADS: usize = 4;
 /// Of those, files that nobody asked for.
 const THREADS_LATER: usize = 2;
-/// How often an object must be damaged to be so: an answer can be cut off.
-const DAMAGED_TIMES: usize = 3;
+/// How many pauses long an object must be missing or wrong to be lost: answers are cut off, and
+/// objects restored.
+const LOST_AFTER_PAUSES: u32 = 20;
+/// How often it is said that blocks do not come yet.
+const WARN_EVERY: Duration = Duration::from_secs(10);
 
 /// What fetches files.
 #[derive(Debug)]
@@ -45,6 +48,8 @@ struct Queue {
     running_later: usize,
     /// A file that nobody asked for could not be had: the others are not told of.
     has_failed: bool,
+    /// When it was said that blocks do not come yet.
+    warned: Option<Instant>,
     threads: Vec<JoinHandle<()>>,
     is_stopped: bool,
 }
@@ -179,12 +184,13 @@ impl Fetcher {
                 let text = "the thread that fetches it panicked";
                 Err(Failed::Refused(text.to_owned()))
             });
-            let failed = fetched.as_ref().err().cloned();
-            away.end(fetched);
+            let failed = away.end(fetched, self.retry.longest * LOST_AFTER_PAUSES);
             match failed {
                 None => pauses = self.retry.pauses(),
-                Some(Failed::Later(_)) => {
-                    self.queue.lock().put_back(away);
+                Some(Failed::Later(error)) => {
+                    if self.queue.lock().put_back(away) {
+                        tracing::warn!(error, "cannot fetch a block yet");
+                    }
                     // Its end is seen by whoever fetches next.
                     let _ = pauses.pause();
                 }
@@ -209,16 +215,9 @@ impl Fetcher {
         let mut unfinished = away.path.clone().into_os_string();
         unfinished.push(UNFINISHED);
         let unfinished = PathBuf::from(unfinished);
-        let download = || {
-            self.objects
-                .download_row(&away.row, &unfinished, || self.is_given_up())
-        };
-        let mut done = download();
-        for _ in 1..DAMAGED_TIMES {
-            if done.as_ref().is_err_and(CheckpointError::is_damage) {
-                done = download();
-            }
-        }
+        let done = self
+            .objects
+            .download_row(&away.row, &unfinished, || self.is_given_up());
         let error = match done {
             Ok(true) => {
                 let refused = |error| format!("{}: {error}", away.path.display());
@@ -233,13 +232,11 @@ impl Fetcher {
         if !text.contains(&called) {
             text = format!("{called}: {text}");
         }
-        if error.is_temporary() {
-            tracing::warn!(%error, "cannot fetch a block yet");
-            return Err(Failed::Later(text));
-        }
         Err(match error.is_damage() {
-            true => Failed::Lost(text),
-            false => Failed::Refused(text),
+            // A start assumes nothing of what it cannot read.
+            true if self.wait_max().is_some() => Failed::Lost(text),
+            false if error.is_temporary() => Failed::Later(text),
+            _ => Failed::Refused(text),
         })
     }
 
@@ -275,6 +272,9 @@ impl Fetcher {
 impl Queue {
     /// The next file to fetch, and whether nobody asked for it.
     fn next(&mut self) -> Option<(Arc<Away>, bool)> {
+        if self.is_stopped {
+            return None;
+        }
         if let Some(away) = self.asked.pop_front() {
             return Some((away, false));
         }
@@ -284,10 +284,16 @@ impl Queue {
         }
     }
 
-    /// Leaves a file for another attempt. Who waits for it asks for it again.
-    fn put_back(&mut self, away: Arc<Away>) {
-        if !self.is_stopped {
+    /// Leaves a file for another attempt; whether that should be said. Who waits for it asks for
+    /// it again.
+    fn put_back(&mut self, away: Arc<Away>) -> bool {
+        if !self.later.iter().any(|later| Arc::ptr_eq(later, &away)) {
             self.later.push_back(away);
         }
+        let is_due = self.warned.is_none_or(|at| at.elapsed() >= WARN_EVERY);
+        if is_due {
+            self.warned = Some(Instant::now());
+        }
+        is_due && !self.is_stopped
     }
 }

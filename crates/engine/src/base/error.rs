@@ -138,6 +138,12 @@ impl Error {
         self.0.kind == ErrorKind::Away
     }
 
+    /// Whether a file is lost where it is kept, which may be mended there.
+    pub(crate) fn is_lost(&self) -> bool {
+        let source = self.0.source.as_ref();
+        self.is_damage() && source.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
+    }
+
     /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -20,24 +20,24 @@ use std::io;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 thread_local! {
     static SCOPES: Cell<usize> = const { Cell::new(0) };
     /// The first file that an attempt missed.
     static MISSED: RefCell<Option<(Arc<dyn File>, PathBuf)>> = const { RefCell::new(None) };
-    /// Within a task: when its first wait began.
-    static TASK: Cell<Option<Option<Instant>>> = const { Cell::new(None) };
+    /// Within a task: how long it has waited.
+    static TASK: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
 /// While it lives, the waits of its thread count as one.
 #[derive(Debug)]
 pub struct Together(PhantomData<*const ()>);
 
-/// Has the waits of this thread end, until the value is dropped, when the first of them would:
-/// a task that meets many files waits no longer than one that meets one. Not nested.
+/// Has the waits of this thread be parts of one, until the value is dropped: a task that meets
+/// many files waits no longer than one that meets one. Not nested.
 pub fn together() -> Together {
-    TASK.set(Some(None));
+    TASK.set(Some(Duration::ZERO));
     Together(PhantomData)
 }
 
@@ -47,13 +47,15 @@ impl Drop for Together {
     }
 }
 
-/// Since when this thread waits, if it begins or goes on now.
-fn since() -> Instant {
-    let since = TASK.get().flatten().unwrap_or_else(Instant::now);
+/// Waits for a file, as if the waits of this task before had just ended.
+fn wait(file: &Arc<dyn File>) -> io::Result<()> {
+    let begun = Instant::now();
+    let before = TASK.get().unwrap_or_default();
+    let fetched = file.fetch(Some(begun.checked_sub(before).unwrap_or(begun)));
     if TASK.get().is_some() {
-        TASK.set(Some(Some(since)));
+        TASK.set(Some(before + begun.elapsed()));
     }
-    since
+    fetched
 }
 
 /// While it lives, its thread waits for no file.
@@ -79,7 +81,10 @@ impl Drop for NoWait {
 /// `Away` if it must not, or the file did not come; `Corrupt` if it is lost.
 pub(crate) fn fetch(file: &Arc<dyn File>, path: &Path) -> Result<()> {
     let waits = SCOPES.get() == 0;
-    let fetched = file.fetch(waits.then(since));
+    let fetched = match waits {
+        true => wait(file),
+        false => file.fetch(None),
+    };
     fetched.map_err(|source| {
         let error = missing(path, source);
         if !waits && error.is_away() {
@@ -125,7 +130,7 @@ pub(crate) fn fetching<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
                     return Err(error);
                 };
                 // A lost one is met by the next attempt, which knows what to do.
-                if let Err(source) = file.fetch(Some(since()))
+                if let Err(source) = wait(&file)
                     && let away = missing(&path, source)
                     && away.is_away()
                 {
@@ -212,18 +217,24 @@ mod tests {
     }
 
     #[test]
-    fn the_waits_of_a_task_began_with_its_first() {
-        let begun = || {
+    fn the_waits_of_a_task_are_one() {
+        const LONG: Duration = Duration::from_millis(20);
+        let waited = || {
             let coming = Arc::new(Coming::default());
             read(&coming).unwrap();
             let asked = coming.asked.lock();
-            asked[0].unwrap()
+            asked[0].unwrap().elapsed()
         };
         let task = together();
-        let first = begun();
-        std::thread::sleep(std::time::Duration::from_millis(2));
-        assert_eq!(begun(), first);
+        let first = waited();
+        TASK.set(Some(LONG));
+        assert!(waited() >= LONG);
+        std::thread::sleep(LONG);
+        assert!(
+            TASK.get().unwrap() < 2 * LONG,
+            "{first:?}: what is no wait does not count"
+        );
         drop(task);
-        assert!(begun() > first);
+        assert!(TASK.get().is_none());
     }
 }

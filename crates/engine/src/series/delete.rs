@@ -61,7 +61,10 @@ impl Series {
         let stored = self.stored.as_ref();
         if let Some(span) = stored.and_then(|stored| stored.span(visible, to)) {
             // Counting the deleted samples reads them.
-            span.fetch()?;
+            span.fetch().or_else(|error| match error.is_away() {
+                true => Err(error),
+                false => Ok(()),
+            })?;
         }
         self.ready_to_delete(from, to, sealer)?;
         let left = self.newest_stored_without(from, to)?;
@@ -74,7 +77,8 @@ impl Series {
     /// expected place, and a read of it returns the error.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Io`; `Away`, and `Corrupt` if a block is lost, which may be mended: an assumption would
+    /// last.
     pub(crate) fn delete_logged(
         &mut self,
         from: Timestamp,
@@ -84,7 +88,7 @@ impl Series {
         self.ready_to_delete(from, to, sealer)?;
         let (left, met) = match self.newest_stored_without(from, to) {
             Ok(left) => (left.map(|left| (left.timestamp, Some(left.value))), None),
-            Err(error) if error.is_damage() => {
+            Err(error) if error.is_damage() && !error.is_lost() => {
                 let at = self.newest_stored_bound(from, to);
                 (at.map(|at| (at, None)), Some(error))
             }

@@ -76,7 +76,7 @@ impl Series {
         match self.last_sample() {
             Ok(newest) => newest.is_some_and(|newest| newest.value.is_nan()),
             // Not known yet: it may.
-            Err(error) => error.is_away(),
+            Err(error) => error.is_away() || error.is_lost(),
         }
     }
 }

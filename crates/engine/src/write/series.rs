@@ -117,11 +117,6 @@ impl Writer {
         let core = &self.core;
         core.check_writable()?;
         let (mut removed, mut position) = (0, Position::default());
-        if let [_, _, ..] = keys {
-            // All or none is removed where one waits for a block.
-            let mut keys = keys.iter();
-            keys.try_for_each(|key| self.rules.recompute_key_for_removal(key))?;
-        }
         for &key in keys {
             // Closed buckets reach the destinations before the source is removed.
             // Damaged samples do not keep a series from being removed, blocks that are away do.

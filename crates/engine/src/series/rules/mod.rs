@@ -411,6 +411,7 @@ impl Source {
     pub(crate) fn done(&mut self) {
         note_touched(&mut self.rules, &[&self.in_flight]);
         self.in_flight = DirtyBuckets::default();
+        self.tries_again = false;
         for rule in &mut self.rules {
             rule.own_in_flight = DirtyBuckets::default();
         }

@@ -70,7 +70,6 @@ impl Source {
         kept_from: Timestamp,
     ) -> Vec<(Rule, Vec<Bucket>)> {
         let mut work = Vec::with_capacity(self.rules.len());
-        let tries_again = std::mem::take(&mut self.tries_again);
         for rule in &self.rules {
             let window = rule.window();
             let mut dirty = Vec::new();
@@ -81,7 +80,7 @@ impl Source {
                 .map_or(Timestamp::MAX, |newest| window.containing(newest).first);
             self.in_flight.spans(window, open, &mut dirty);
             rule.own_in_flight.spans(window, open, &mut dirty);
-            if tries_again {
+            if self.tries_again {
                 dirty.extend(rule.whole_failed(kept_from));
             }
             join_spans(&mut dirty);
