@@ -93,9 +93,10 @@ every: check
 	$(call with,c++,$(MAKE) fuzz)
 
 # redis-py, node-redis and go-redis, against Latewood and RedisTimeSeries; Prometheus, collectd,
-# netdata and others as senders; what lies in deploy/.
+# netdata and others as senders; what lies in deploy/; the pages of docs/benchmarks.
 clients: quick $(VENV)/ready $(if $(filter node,$(LEFT_OUT)),,tests/clients/node/node_modules)
 	$(VENV)/bin/python -m pytest -q -rs tests/clients
+	$(VENV)/bin/python -m pytest -q -p no:cacheprovider crates/bench/report
 
 # Servers with a log in Kafka and objects in S3, ROUNDS faults of them all.
 faults: quick $(VENV)/ready needs-kafka
@@ -138,5 +139,5 @@ soak: build
 	$(MAKE) faults
 	SANITIZE=address fuzz/run.sh $(TIME)
 
-bench: build
+bench: build $(VENV)/ready
 	$(RELEASE)/latewood-bench all $(if $(QUICK),--quick)

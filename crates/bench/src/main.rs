@@ -1,16 +1,15 @@
 //! `latewood-bench`: workloads, targets and reports for time-series servers.
 //!
 //! Folders, each of which imports only from those below it: `demo`; `run`, a file for each family
-//! of reports; `page`, which draws reports from raw runs and measures nothing; `drive`, the drivers
-//! over the wire and in process; `server`, what is measured; `protocol`, `workload`, what is sent;
-//! `load`, the load generator; `measure`, clocks, processes, statistics; `base`.
+//! of reports; `drive`, the drivers over the wire and in process; `server`, what is measured;
+//! `protocol`, `workload`, what is sent; `load`, the load generator; `measure`, clocks and processes;
+//! `base`. Pages and charts are drawn from the raw runs by `report/report.py`.
 
 mod base;
 mod demo;
 mod drive;
 mod load;
 mod measure;
-mod page;
 mod protocol;
 mod run;
 mod server;
@@ -55,7 +54,11 @@ enum Mode {
     Stages(run::stages::StagesArgs),
     Soak(run::soak::SoakArgs),
     All(run::all::AllArgs),
-    Report(page::ReportArgs),
+    /// Draw pages and charts again: FILE.json --out DIR, or --all [DIR]
+    Report {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        words: Vec<String>,
+    },
     Demo(demo::DemoArgs),
 }
 
@@ -94,7 +97,7 @@ fn dispatch(mode: Mode, command: &str) -> Result<()> {
             let cli = Cli::try_parse_from(words).map_err(|error| Error::new(error.to_string()))?;
             dispatch(cli.mode, command)
         }),
-        Mode::Report(args) => page::run(&args),
+        Mode::Report { words } => run::report::draw(words),
         Mode::Demo(args) => demo::run(&args),
     }
 }
@@ -105,12 +108,9 @@ mod tests {
 
     #[test]
     fn every_report_is_a_command_that_parses() {
-        for report in page::catalog::reports() {
-            for quick in [false, true] {
-                let command = report.command(quick, None);
-                let words = std::iter::once("latewood-bench").chain(command.split_whitespace());
-                Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{command}: {error}"));
-            }
+        for command in run::all::commands() {
+            let words = std::iter::once("latewood-bench").chain(command.split_whitespace());
+            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{command}: {error}"));
         }
     }
 }

@@ -6,8 +6,8 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
     (
         "bench",
         &[
-            "main", "demo", "run", "page", "drive", "server", "protocol", "workload", "load",
-            "measure", "base",
+            "main", "demo", "run", "drive", "server", "protocol", "workload", "load", "measure",
+            "base",
         ],
     ),
     (

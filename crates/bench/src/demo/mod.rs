@@ -17,11 +17,10 @@ use std::net::TcpListener;
 use clap::Args;
 
 use self::fleet::Fleet;
-use self::story::Story;
+use self::story::{Story, thousands};
 use crate::base::address::{Address, free_port};
 use crate::base::error::Result;
 use crate::measure::progress::during;
-use crate::measure::statistics::thousands;
 use crate::server::Latewood;
 
 /// Devices that play one recording; with 18 recordings 3,600 devices.
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
          are repeated as {} devices: {} samples.",
         fleet.recordings.len(),
         fleet.devices.len(),
-        thousands(fleet.total() as f64)
+        thousands(fleet.total())
     );
     let http = match args.port {
         Some(_) => None,

@@ -12,7 +12,6 @@ use crate::base::error::{Error, Result};
 use crate::base::reply::{count, rows};
 use crate::load::{Load, Outcome, Shape};
 use crate::measure::progress::{Progress, during};
-use crate::measure::statistics;
 use crate::measure::usage::footprint;
 use crate::server::{Latewood, Process};
 
@@ -293,8 +292,11 @@ fn tries(port: &str) -> String {
 }
 
 /// A number with commas.
-fn thousands(value: u64) -> String {
-    statistics::thousands(value as f64)
+pub(super) fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    let groups: Vec<_> = groups.map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }
 
 /// Samples a second.

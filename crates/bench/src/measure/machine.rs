@@ -5,12 +5,12 @@ use std::process::Command;
 use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::measure::fresh::fresh_page_ns;
 
 /// The machine and the sources.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Machine {
     pub(crate) cpu: String,
     pub(crate) cores: usize,
@@ -20,7 +20,6 @@ pub(crate) struct Machine {
     pub(crate) commit: String,
     pub(crate) version: String,
     /// Processor time of the first touch of a page of memory; 0 where it was not measured.
-    #[serde(default)]
     pub(crate) fresh_page_ns: f64,
     pub(crate) began_unix_seconds: u64,
     pub(crate) command: String,
@@ -45,30 +44,6 @@ impl Machine {
                 .map_or(0, |since| since.as_secs()),
             command: command.to_owned(),
         }
-    }
-
-    /// Whether it is the same machine as `other`, whatever the commit.
-    pub(crate) fn is_at(&self, other: &Machine) -> bool {
-        let sizes = |machine: &Machine| (machine.cores, machine.memory_gib.round() as u64);
-        self.cpu == other.cpu
-            && sizes(self) == sizes(other)
-            && version_of(&self.kernel) == version_of(&other.kernel)
-    }
-
-    /// One sentence for the head of a report.
-    pub(crate) fn sentence(&self) -> String {
-        let commit = match self.commit.as_str() {
-            "" => String::new(),
-            commit => format!(", commit {commit}"),
-        };
-        let fresh = match self.fresh_page_ns {
-            0.0 => String::new(),
-            ns => format!(", a fresh page of memory in {:.1} us", ns / 1e3),
-        };
-        format!(
-            "{}, {} cores, {} GiB{fresh}, Linux {}; latewood-bench {}{commit}",
-            self.cpu, self.cores, self.memory_gib, self.kernel, self.version
-        )
     }
 }
 
@@ -174,12 +149,6 @@ mod tests {
         let machine = Machine::look("late");
         let only = |letter: char| letter.is_ascii_digit() || letter == '.';
         assert!(machine.kernel.chars().all(only), "{}", machine.kernel);
-        // Runs that name all of it come from the same machine.
-        let mut whole = machine.clone();
-        whole.kernel += "-local";
-        assert!(whole.is_at(&machine));
-        whole.kernel = "1.0".to_owned();
-        assert!(!whole.is_at(&machine));
     }
 
     #[test]

@@ -4,14 +4,39 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
+use serde::Deserialize;
 
+use super::report::draw;
 use crate::base::error::{Doing, Error, Result};
-use crate::page;
-use crate::page::catalog::{Report, reports};
+use crate::base::threads::up_to_all_cores;
 
 /// Where the pages go that nobody named a folder for.
 const OUT: &str = "docs/benchmarks";
 const OUT_QUICK: &str = "target/benchmarks-quick";
+/// Every report: the question it answers, and the command that makes it, whole and quick, in the
+/// order they are made. Reports whose peers not every machine can have come last, and Prometheus,
+/// which is left alone for over a minute after each load, on its own.
+const CATALOG: &str = include_str!("../../report/catalog.json");
+/// What reports share: late samples at pipeline 50, and over history that memory does not hold.
+const SHARED: [(&str, &str); 4] = [
+    (
+        "{late}",
+        "late --start latewood --start redistimeseries --series 32 --samples 25000 --warmup 2000 \
+         --matrix pipeline=50 connections=8",
+    ),
+    (
+        "{late-quick}",
+        "late --start latewood --start redistimeseries --series 32 --samples 5000 --warmup 500 \
+         --matrix pipeline=50 connections=8",
+    ),
+    ("{own}", "late --start latewood --memory 64mb --series 8"),
+    (
+        "{one}",
+        "--matrix pipeline=50 connections=8 encoding=compressed chunk=4096",
+    ),
+];
+/// Runs of every cell, where a report does not say another number, whole and quick.
+const REPEATS: [u64; 2] = [5, 2];
 /// How a command names the peers of the reports by TS commands.
 const PEERS: [&str; 2] = [" --start redistimeseries-aof", " --start redistimeseries"];
 
@@ -63,20 +88,11 @@ pub(crate) fn run(args: &AllArgs, measure: impl Fn(&[String], &str) -> Result<()
             Ok(()) => eprintln!("{}: {:.0} s", report.name, began.elapsed().as_secs_f64()),
             Err(error) => {
                 eprintln!("{}: {error}", report.name);
-                failed.push(report.name);
+                failed.push(report.name.as_str());
             }
         }
     }
-    page::write_all(&out)?;
-    for report in reports {
-        if failed.contains(&report.name) {
-            continue;
-        }
-        let made = page::read(&out.join(format!("{}.json", report.name)))?;
-        for sentence in page::sheet::absent(&made) {
-            eprintln!("*** {}: {sentence}", report.name);
-        }
-    }
+    draw([Path::new("--all"), &out])?;
     match failed.as_slice() {
         [] => Ok(()),
         failed => Err(Error::new(format!("failed: {}", failed.join(", ")))),
@@ -92,11 +108,51 @@ fn line(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
+/// A report of `docs/benchmarks`. In its commands the names of [`SHARED`] and `{threads}` are filled
+/// in, and how often each cell runs: `{repeats}` as others do, `{3}` three times, unless one asks for
+/// another number.
+#[derive(Clone, Debug, Deserialize)]
+struct Report {
+    name: String,
+    full: String,
+    quick: String,
+}
+
+/// All of them.
+fn reports() -> Vec<Report> {
+    serde_json::from_str(CATALOG).expect("a test reads the catalog")
+}
+
+/// Every command line, whole and quick, for a test of their words.
+#[cfg(test)]
+pub(crate) fn commands() -> Vec<String> {
+    let both = |report: Report| [false, true].map(|is_quick| report.command(is_quick, None));
+    reports().into_iter().flat_map(both).collect()
+}
+
+impl Report {
+    /// The command line without the program and its files, each cell run as often as `asked`, else
+    /// as the report needs.
+    fn command(&self, is_quick: bool, asked: Option<u64>) -> String {
+        let words = if is_quick { &self.quick } else { &self.full };
+        let shared = SHARED.iter().fold(words.clone(), |words, (name, meant)| {
+            words.replace(name, meant)
+        });
+        let times = |usual: u64| asked.unwrap_or(usual).to_string();
+        let usual = REPEATS[usize::from(is_quick)];
+        let words = shared
+            .replace("{threads}", &up_to_all_cores())
+            .replace("{repeats}", &times(usual));
+        (1..REPEATS[0]).fold(words, |words, own| {
+            words.replace(&format!("{{{own}}}"), &times(own))
+        })
+    }
+}
+
 fn named(name: &str) -> std::result::Result<Report, String> {
-    let reports = reports();
-    let found = reports.iter().find(|report| report.name == name);
-    found.copied().ok_or_else(|| {
-        let names: Vec<&str> = reports.iter().map(|report| report.name).collect();
+    let found = reports().into_iter().find(|report| report.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<String> = reports().into_iter().map(|report| report.name).collect();
         format!("must be one of {}", names.join(", "))
     })
 }
@@ -146,22 +202,22 @@ mod tests {
     }
 
     /// The command lines that these words run, by the names of their reports.
-    fn commands(words: &str) -> Vec<(&'static str, String)> {
+    fn chosen(words: &str) -> Vec<(String, String)> {
         let args = Cli::parse_from(format!("x {words}").split_whitespace()).args;
         let mut reports = args.chosen();
         reports.retain(|report| !args.skips(report));
         let words = |report: &Report| line(&args.words(report, Path::new("a folder"))[1..]);
         reports
             .iter()
-            .map(|report| (report.name, words(report)))
+            .map(|report| (report.name.clone(), words(report)))
             .collect()
     }
 
     #[test]
     fn every_report_is_a_command_with_as_many_runs_as_asked_for() {
         for words in ["--repeats 7", "--repeats 7 --quick"] {
-            assert_eq!(commands(words).len(), reports().len());
-            for (name, command) in commands(words) {
+            assert_eq!(chosen(words).len(), reports().len());
+            for (name, command) in chosen(words) {
                 let files = format!("--json 'a folder/{name}.json' --out 'a folder'");
                 assert!(
                     command.ends_with(&files) && !command.contains('{'),
@@ -169,7 +225,7 @@ mod tests {
                 );
                 let asked = ["repeats 7", "repeats=7"].map(|text| command.matches(text).count());
                 // What runs once by its nature.
-                let expected = usize::from(!["size", "soak"].contains(&name));
+                let expected = usize::from(!["size", "soak"].contains(&&*name));
                 assert_eq!(asked[0] + asked[1], expected, "{command}");
                 assert_eq!(command.matches("repeats").count(), expected, "{command}");
             }
@@ -180,16 +236,16 @@ mod tests {
             ("--only recover", "--repeats 3"),
             ("--only late-history --quick", "repeats=1"),
         ] {
-            assert!(commands(words)[0].1.contains(expected), "{words}");
+            assert!(chosen(words)[0].1.contains(expected), "{words}");
         }
     }
 
     #[test]
     fn reports_can_be_chosen_and_peers_left_out() {
-        let some = commands("--quick --only late,lines --alone");
+        let some = chosen("--quick --only late,lines --alone");
         assert_eq!(some.len(), 1);
         assert!(some[0].1.starts_with("late --start latewood --series"));
-        for (_, command) in commands("--alone") {
+        for (_, command) in chosen("--alone") {
             assert!(!command.contains("redistimeseries"), "{command}");
             // These start peers unless told whom to start.
             let starts = ["late ", "lines ", "query "].map(|name| command.starts_with(name));
@@ -218,7 +274,7 @@ mod tests {
             .skip_while(|line| !line.starts_with("| report |"));
         let rows = table.skip(2).take_while(|line| line.starts_with("| "));
         let mut named: Vec<&str> = rows.filter_map(|row| row.split(' ').nth(1)).collect();
-        let mut known: Vec<&str> = reports().iter().map(|report| report.name).collect();
+        let mut known: Vec<String> = reports().into_iter().map(|report| report.name).collect();
         named.sort_unstable();
         known.sort_unstable();
         assert_eq!(named, known);

@@ -145,8 +145,8 @@ impl InProcessArgs {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::number;
     use super::*;
-    use crate::page::raw::number;
 
     #[test]
     fn two_threads_write_and_keep_twice_as_much() {

@@ -20,4 +20,4 @@ pub(crate) mod stages;
 mod beside;
 mod digest;
 mod options;
-mod report;
+pub(crate) mod report;

@@ -151,8 +151,8 @@ fn idle_here(series: u64, count: usize) -> Result<Value> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::number;
     use super::*;
-    use crate::page::raw::number;
 
     #[test]
     fn memory_of_series_is_seen() {
@@ -175,9 +175,11 @@ mod tests {
         assert_eq!(kinds[..3], ["New", "Reference", "Reference"]);
         assert_eq!((kinds.len(), kinds[7].as_str()), (8, Some("Mixed")));
         for run in &runs {
-            assert!(number(run, "pauses.max_us") > 0.0);
+            assert!(number(&run["pauses"], "max_us") > 0.0);
             // Whoever makes samples between the writes cannot be faster than the writes alone.
-            let rest = number(run, "whole_seconds - seconds - drain_seconds");
+            let [whole, writes, drain] =
+                ["whole_seconds", "seconds", "drain_seconds"].map(|of| number(run, of));
+            let rest = whole - writes - drain;
             assert!(rest >= 0.0, "{run:?}");
         }
     }

@@ -2,18 +2,21 @@
 //!
 //! A file is written whole or not at all. Peers that a machine cannot run, or that break off, are
 //! left out and named with the reason, on the terminal and on the page. Where Latewood fails, the
-//! measurement fails.
+//! measurement fails. Pages are drawn by `crates/bench/report/report.py`.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::base::error::{Doing, Error, Result};
 use crate::measure::machine::Machine;
-use crate::page;
-use crate::server::Info;
+use crate::server::{Info, project_file};
 
+/// What draws pages, and the Python that has its libraries: `make target/venv/ready` makes it.
+const SCRIPT: &str = "crates/bench/report/report.py";
+const PYTHON: &str = "target/venv/bin/python";
 /// Characters of a reason that are kept; a server's last words may be a page long.
 const REASON_CHARS: usize = 300;
 
@@ -90,8 +93,7 @@ impl Report {
         is_peer: bool,
         turn: impl FnOnce() -> Result<T>,
     ) -> Result<Option<T>> {
-        let mut absent = page::raw::list(&self.raw, "absent").into_iter();
-        if absent.any(|peer| peer["name"] == name) {
+        if self.list("absent").iter().any(|peer| peer["name"] == name) {
             return Ok(None);
         }
         match turn() {
@@ -106,33 +108,31 @@ impl Report {
         }
     }
 
-    /// Shows the page and writes it and the runs, where that is wanted. The page bears the name of
-    /// the file of runs.
+    /// Writes the runs, and draws the page, where that is wanted. The page bears the name of the file
+    /// of runs.
     pub(crate) fn finish(mut self) -> Result<()> {
         // The lists of a page are there, though nothing was measured for them.
         self.list("runs");
-        let sentences = page::sheet::absent(&self.raw);
-        if self.len("runs") + self.len("rates") == 0 && !sentences.is_empty() {
-            return Err(Error::new(sentences.join("; ")));
+        if self.len("runs") + self.len("rates") == 0
+            && let Some(peer) = self.list("absent").first()
+        {
+            let [name, reason] = ["name", "reason"].map(|of| peer[of].as_str().unwrap_or_default());
+            let what = format!("{name} was not measured: {reason}");
+            return Err(Error::new(what));
         }
-        let name = page::raw::text(&self.raw, "family");
-        let Output { json, out } = &self.output;
-        let beside = out.as_ref().map(|dir| dir.join(format!("{name}.json")));
-        let json = json.clone().or(beside);
-        if let Some(dir) = out {
+        let Output { json, out } = self.output;
+        let family = self.raw["family"].as_str().unwrap_or_default();
+        let beside = out.as_ref().map(|dir| dir.join(format!("{family}.json")));
+        let Some(json) = json.or(beside) else {
+            return Ok(());
+        };
+        if let Some(dir) = &out {
             std::fs::create_dir_all(dir).doing(format!("make {}", dir.display()))?;
         }
-        if let Some(path) = &json {
-            write(&self.raw, path)?;
-        }
-        let stem = json.as_deref().and_then(Path::file_stem);
-        let name = stem.map_or_else(|| name.into(), |stem| stem.to_string_lossy());
-        match out {
-            Some(dir) => page::write(&self.raw, dir, &name),
-            None => {
-                println!("{}", page::draw(&self.raw, &name)?.text);
-                Ok(())
-            }
+        write(&self.raw, &json)?;
+        match &out {
+            Some(dir) => draw([json.as_os_str(), "--out".as_ref(), dir.as_os_str()]),
+            None => Ok(()),
         }
     }
 
@@ -186,6 +186,24 @@ impl Rounds {
     }
 }
 
+/// Draws pages; `words` are those of the script.
+pub(crate) fn draw(words: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>) -> Result<()> {
+    let script = project_file(SCRIPT)?;
+    let python = project_file(PYTHON).unwrap_or_else(|_| "python3".into());
+    let drawn = Command::new(python).arg(script).args(words).status();
+    match drawn.doing("run Python")?.success() {
+        true => Ok(()),
+        false => Err(Error::new(
+            "no page was drawn; `make target/venv/ready` installs what that needs",
+        )),
+    }
+}
+
+/// A number of a run; NaN where it has none.
+pub(super) fn number(run: &Value, name: &str) -> f64 {
+    run[name].as_f64().unwrap_or(f64::NAN)
+}
+
 /// Writes raw runs, whole or not at all.
 fn write(raw: &Value, path: &Path) -> Result<()> {
     let doing = format!("write {}", path.display());
@@ -202,7 +220,7 @@ fn line(run: &Value) -> String {
         match value {
             Value::Number(number) => {
                 let number = number.as_f64().unwrap_or(0.0);
-                figures.push(format!("{name} {}", page::digits(number)));
+                figures.push(format!("{name} {}", (number * 1e3).round() / 1e3));
             }
             Value::String(text) => figures.push(format!("{name} {text}")),
             Value::Object(_) if name != "info" => figures.push(format!("{name}: {}", line(value))),
@@ -244,13 +262,8 @@ mod tests {
         let second = report.turn("QuestDB", true, || -> Result<u32> { unreachable!() });
         assert_eq!(second.unwrap(), None);
         assert_eq!(report.turn("InfluxDB 1", true, || Ok(7)).unwrap(), Some(7));
-        let said = page::sheet::absent(&report.raw).join("");
-        assert_eq!(said, "QuestDB: not measured here: install failed: no java");
-        let text = page::draw(&report.raw, "late").unwrap().text;
-        assert!(text.contains("**QuestDB: not measured here"), "{text}");
-        report.push("runs", json!({"target": "QuestDB"})).unwrap();
-        let said = page::sheet::absent(&report.raw);
-        assert!(said[0].contains("not measured to the end"));
+        let said = json!([{"name": "QuestDB", "reason": "install failed: no java"}]);
+        assert_eq!(report.raw["absent"], said);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use latewood_engine::{Options, Stage, StageFigures};
 use latewood_model::DuplicatePolicy;
 use serde_json::{Value, json};
 
-use super::report::{Report, Rounds};
+use super::report::{Report, Rounds, number};
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
 use crate::drive::cell::{self, Cell, Fixed};
@@ -18,7 +18,6 @@ use crate::drive::many::{Kind, Many};
 use crate::drive::many_wire;
 use crate::drive::wire::{Wired, cpu_seconds, settle};
 use crate::measure::machine::own_cpu_seconds;
-use crate::page::raw::number;
 use crate::server::{Durability, Latewood};
 use crate::workload::series::Series;
 
@@ -311,7 +310,6 @@ fn read(stage: Stage, text: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::raw::list;
 
     const ARGS: StagesArgs = StagesArgs {
         series: 500,
@@ -327,7 +325,8 @@ mod tests {
         assert_eq!(runs.len(), 9);
         for run in &runs {
             let write = run["write"].as_str().unwrap();
-            let has = |stage: &str| list(run, "stages").iter().any(|line| line["name"] == stage);
+            let stages = run["stages"].as_array().unwrap();
+            let has = |stage: &str| stages.iter().any(|line| line["name"] == stage);
             assert_eq!(has("table_insert"), write == "New");
             let is_late = ["Late", "LateBlock"].contains(&write);
             assert_eq!(has("late_staging"), is_late);
@@ -352,7 +351,8 @@ mod tests {
         });
         assert_eq!(order[..5], [0, 256, 0, 0, 256]);
         let cost = cost.unwrap();
-        let lens = ["on_cpu_seconds", "off_cpu_seconds"].map(|side| list(&cost, side).len());
+        let lens =
+            ["on_cpu_seconds", "off_cpu_seconds"].map(|side| cost[side].as_array().unwrap().len());
         assert_eq!(lens, [40, 40]);
     }
 

@@ -42,7 +42,7 @@ pub(super) fn package_version(package: &str) -> Result<String> {
 }
 
 /// A file of the project, looked for from the working directory and from this program upwards.
-fn project_file(relative: &str) -> Result<PathBuf> {
+pub(crate) fn project_file(relative: &str) -> Result<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
     let program = std::env::current_exe().unwrap_or_default();
     let folders = here.ancestors().chain(program.ancestors());

@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use latewood_tls::Connector;
 use serde::Serialize;
 
+pub(crate) use self::install::project_file;
 pub(crate) use self::kafka::{Brokers, LogSize, RemoteLog};
 pub(crate) use self::latewood::{Durability, Latewood};
 use self::peer::Peer;
