@@ -132,9 +132,9 @@ soak: build
 	LATEWOOD_SOAK_SECONDS=$(TIME) LATEWOOD_KILLS=$(KILLS) \
 		$(CARGO) test --release --locked --workspace -- --nocapture soak
 	PROMQL_ORACLE_EXPRESSIONS=$(EXPRESSIONS) PROMQL_ORACLE_SEED=1000000 \
-		$(CARGO) test --release --locked -p latewood-promql --test oracle -- --nocapture
+		$(CARGO) test --release --locked -p latewood-promql --test it beside_prometheus -- --nocapture
 	PROMQL_ORACLE_EXPRESSIONS=$(EXPRESSIONS) PROMQL_ORACLE_SEED=2000000 \
-		$(CARGO) test --release --locked -p latewood-server --test promql -- --nocapture
+		$(CARGO) test --release --locked -p latewood-server --test it a_server_answers_as_prometheus -- --nocapture
 	LATEWOOD_COMMANDS=1000000 $(MAKE) differential
 	$(MAKE) faults
 	SANITIZE=address fuzz/run.sh $(TIME)

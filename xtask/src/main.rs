@@ -75,7 +75,9 @@ fn read_manifests() -> Anything<BTreeMap<String, String>> {
 
 fn check_files() -> Anything {
     let files = read_files()?;
-    let mut breaches = floors::check(&files, &read_manifests()?);
+    let manifests = read_manifests()?;
+    let mut breaches = floors::check(&files, &manifests);
+    breaches.extend(rules::left_out(&files, &manifests));
     for (file, text) in &files {
         let found = rules::check_file(file, text).into_iter();
         breaches.extend(found.map(|breach| format!("{file}:{}: {}", breach.line, breach.rule)));

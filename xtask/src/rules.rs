@@ -1,7 +1,10 @@
-//! The rules of single files, as functions of a file's text.
+//! The rules of single files, as functions of a file's text, and the rule that no file of tests
+//! is left out of its program.
 //!
 //! They work on lines, not on syntax, which is enough for code formatted by
 //! `cargo fmt`. Tested below with files that break each rule.
+
+use std::collections::BTreeMap;
 
 /// Longest file and longest function, in lines.
 const FILE_LINES_MAX: usize = 500;
@@ -108,6 +111,40 @@ fn functions(lines: &[&str]) -> Vec<(usize, usize, String)> {
     found
 }
 
+/// Files of tests that their program does not contain: where a crate has `tests/main.rs`, Cargo
+/// finds no other test by itself. `files` are texts by path, `manifests` those of the crates.
+pub(crate) fn left_out(
+    files: &BTreeMap<String, String>,
+    manifests: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for (krate, manifest) in manifests {
+        let root = format!("crates/{krate}/tests/");
+        if !files.contains_key(&format!("{root}main.rs")) {
+            continue;
+        }
+        for path in files.keys().filter(|path| path.starts_with(&root)) {
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let (folder, module) = match name {
+                "main.rs" if manifest.contains(&path[root.len() - "tests/".len()..]) => continue,
+                "mod.rs" => folder.rsplit_once('/').unwrap_or(("", folder)),
+                _ => (folder, name.trim_end_matches(".rs")),
+            };
+            let parents = [
+                format!("{folder}/main.rs"),
+                format!("{folder}/mod.rs"),
+                format!("{folder}.rs"),
+            ];
+            let named = format!("mod {module};");
+            let mut texts = parents.iter().filter_map(|parent| files.get(parent));
+            if !texts.any(|text| text.lines().any(|line| line.ends_with(&named))) {
+                breaches.push(format!("{path}:1: no test program contains this file"));
+            }
+        }
+    }
+    breaches
+}
+
 fn function_name(line: &str) -> Option<String> {
     let mut words = line.split_whitespace();
     loop {
@@ -158,5 +195,28 @@ mod tests {
         assert!(rules_broken("crates/engine/src/io/mapped.rs", noted).is_empty());
         let idle = "//! X.\nfn f() {\n    matches!(x, 1);\n}\n";
         assert_eq!(rules_broken("a.rs", idle).len(), 1);
+    }
+
+    #[test]
+    fn a_test_that_no_program_contains_is_noticed() {
+        let named = "//! X.\nmod one;\npub(crate) mod two;\n";
+        let texts = [
+            ("main.rs", named),
+            ("one.rs", ""),
+            ("two/mod.rs", "mod three;\n"),
+            ("two/three.rs", ""),
+            ("two/four.rs", ""),
+            ("five.rs", ""),
+            ("six/main.rs", ""),
+            ("seven/main.rs", ""),
+        ];
+        let files = texts.map(|(name, text)| (format!("crates/a/tests/{name}"), text.to_owned()));
+        let manifest = "path = \"tests/main.rs\"\npath = \"tests/six/main.rs\"\n";
+        let manifests = BTreeMap::from([("a".to_owned(), manifest.to_owned())]);
+        let found = left_out(&files.into(), &manifests);
+        let expected = ["five.rs", "seven/main.rs", "two/four.rs"];
+        let expected = expected
+            .map(|name| format!("crates/a/tests/{name}:1: no test program contains this file"));
+        assert_eq!(found, expected);
     }
 }

@@ -1,6 +1,5 @@
 //! Databases whose log is in a Kafka with faults, killed at any moment: everything acknowledged
 //! is there, and every increment counts once.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use latewood_cluster::envelope::{Body, Claimant, Envelope};
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};

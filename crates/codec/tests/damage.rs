@@ -1,8 +1,6 @@
 //! Damaged frames: an error or other samples, never a panic, never more than a frame's worth.
 
-mod common;
-
-use common::{Random, timestamp_shapes, value_shapes};
+use crate::common::{Random, timestamp_shapes, value_shapes};
 use latewood_codec::{Encoder, Error, FRAME_SAMPLES_MAX, Frame, TimestampCoding, ValueCoding};
 use proptest::prelude::*;
 

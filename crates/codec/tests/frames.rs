@@ -1,10 +1,6 @@
 //! Whole frames: what goes in comes out, bit for bit, in every coding.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails here fails the test")]
-
-mod common;
-
-use common::{Random, timestamp_shapes, value_shapes};
+use crate::common::{Random, timestamp_shapes, value_shapes};
 use latewood_codec::{
     Encoder, Error, FRAME_SAMPLES_MAX, Frame, Hint, TimestampCoding, ValueCoding,
 };

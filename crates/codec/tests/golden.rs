@@ -3,12 +3,10 @@
 //! `golden/frames-v1.txt` holds one frame a line: a name, the bytes, and a hash of
 //! the samples, both in hexadecimal. The bytes are never regenerated: a
 //! change of the encoder may choose other codings, but what was written stays
-//! readable. `LATEWOOD_WRITE_GOLDEN=1 cargo test -p latewood-codec --test golden`
+//! readable. `LATEWOOD_WRITE_GOLDEN=1 cargo test -p latewood-codec golden`
 //! writes a missing file for a new version, and refuses to replace one.
 
-mod common;
-
-use common::{Random, timestamp_shapes, value_shapes};
+use crate::common::{Random, timestamp_shapes, value_shapes};
 use latewood_codec::{Encoder, FORMAT_VERSION, Frame, TimestampCoding, ValueCoding};
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,10 +1,7 @@
 //! Series that are created and removed: their memory is freed, and late samples
 //! stay within their share.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, options, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, options, sample, timestamps};
 use latewood_engine::io::sim::{SimClock, SimDisk, SimProcess};
 use latewood_engine::io::{Clock, Env};
 use latewood_engine::{Append, Create, Db, ExpireIf, Options};

@@ -1,27 +1,12 @@
 //! Single properties of appends through `Db`, one per test.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-#[allow(dead_code, reason = "shared with the model test")]
-#[path = "model/chance.rs"]
-mod chance;
-mod db_support;
-#[allow(dead_code, reason = "shared with the model test")]
-#[path = "model/keyspace.rs"]
-mod keyspace;
-#[allow(dead_code, reason = "shared with the model test")]
-#[path = "model/ops.rs"]
-mod ops;
-#[allow(dead_code, reason = "shared with the model test")]
-#[path = "model/oracle.rs"]
-mod oracle;
-
-use chance::Chance;
-use db_support::{append, last_wins, open, options, read, sample, timestamps};
+use crate::db_support::{append, last_wins, open, options, read, sample, timestamps};
+use crate::model::chance::Chance;
+use crate::model::ops::{Op, Write};
+use crate::model::oracle::Oracle;
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Append, Create, Db, ErrorKind, Excess, Refusal, Stats};
 use latewood_model::{DuplicatePolicy, Ignore, Labels, Sample, SeriesOptions};
-use ops::{Op, Write};
-use oracle::Oracle;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,10 +1,7 @@
 //! Copies: what goes along, that nobody sees half of one, and that a crash or
 //! a failing disk leaves the target as it was or makes it whole.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::{Db, Dump, ErrorKind, ExpireIf, Restored};
 use latewood_model::{DuplicatePolicy, Ignore, Labels, Matcher, SeriesOptions, Test};

@@ -2,12 +2,9 @@
 //! blocks, in the tail or earlier in the batch; and nothing that was deleted.
 //!
 //! Batches of late samples against a set of timestamps a series. A run follows
-//! from one number: `LATEWOOD_SEED=n cargo test --test db_duplicates` repeats run n.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+//! from one number: `LATEWOOD_SEED=n cargo test -p latewood-engine db_duplicates` repeats run n.
 
-mod db_support;
-
-use db_support::{DIR, append, options, sample, timestamps};
+use crate::db_support::{DIR, append, options, sample, timestamps};
 use latewood_engine::io::sim::{SimDisk, SimRandom};
 use latewood_engine::{Db, Defaults, Refusal};
 use latewood_model::{DuplicatePolicy, SeriesOptions};

@@ -1,9 +1,6 @@
 //! Being told that the log is on disk, instead of waiting for it.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, last_wins, open, options, sample};
+use crate::db_support::{DIR, last_wins, open, options, sample};
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::{Db, Durability, ErrorKind, Options, Position, Scratch};
 use std::io;

@@ -1,9 +1,6 @@
 //! Series with an expiry time: gone for everyone at that moment, and for good.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, options, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, options, sample, timestamps};
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::{Create, Db, ErrorKind, ExpireIf, Expiry, KeyHook, Options};

@@ -1,10 +1,7 @@
 //! A database whose disk fails: no panic, writes stop, reads go on, and what
 //! was promised comes back. A damaged or foreign directory is refused in words.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::{Create, Db, Dump, ErrorKind, ExpireIf, Options, Result};
 use latewood_model::SeriesOptions;

@@ -1,9 +1,6 @@
 //! Increments are atomic under concurrent writes and survive a restart.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Create, Db, Refusal};
 use latewood_model::{Ignore, Sample, SeriesOptions};

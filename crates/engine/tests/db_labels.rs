@@ -1,9 +1,6 @@
 //! Queries by label: what they find, and that they follow every change.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{append, open, sample};
+use crate::db_support::{append, open, sample};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Cancelled, Db, ErrorKind, Listed, Values};
 use latewood_model::{Labels, Matcher, SeriesOptions, Test};

@@ -1,9 +1,6 @@
 //! Which samples of a batch are late, and by how much, beside a naive count.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::open;
+use crate::db_support::open;
 use latewood_engine::io::sim::{SimDisk, SimRandom};
 use latewood_engine::{
     Append, AppendTo, Create, Db, LateSample, Outcome, RuleSpec, Scratch, SeriesRef,

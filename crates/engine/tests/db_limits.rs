@@ -1,9 +1,6 @@
 //! Limits of series and queries: refused in words, counted, and harmless.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, options, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, options, sample, timestamps};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Append, Create, Db, ErrorKind, Excess, Options, Refusal};
 use latewood_model::SeriesOptions;

@@ -1,9 +1,6 @@
 //! Metadata of metrics: what is there after a restart, a crash, damage, a backup and FLUSHALL.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{append, last_wins, open, options, sample};
+use crate::db_support::{append, last_wins, open, options, sample};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
 use latewood_engine::tools::check;
 use latewood_engine::{Db, ErrorKind, Options};

@@ -1,10 +1,7 @@
 //! Panics: none passes unnoticed, and none leaves writes going on over what it may have
 //! spoilt.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, open, options, read, sample};
+use crate::db_support::{DIR, append, last_wins, open, options, read, sample};
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::{Db, Durability, NoticeHook, Options};
 use std::panic::{AssertUnwindSafe, catch_unwind};

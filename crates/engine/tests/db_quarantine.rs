@@ -1,10 +1,7 @@
 //! What a database serves when one group of its log is lost: everything else,
 //! and never a sample under a key that it was not written to.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Db, ErrorKind, Options, Position};
 use latewood_model::SeriesOptions;

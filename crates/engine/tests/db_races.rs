@@ -1,10 +1,7 @@
 //! Series that go while others write to them, after a restart: then the shard a
 //! series lives in is not the one its key's hash names.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{append, last_wins, sample, timestamps};
+use crate::db_support::{append, last_wins, sample, timestamps};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Options};
 use latewood_model::SeriesOptions;

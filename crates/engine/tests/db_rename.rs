@@ -1,10 +1,7 @@
 //! Renames: what goes along, what goes away, and that a crash shows all of a
 //! rename or nothing.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, open, options, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, open, options, sample, timestamps};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
 use latewood_engine::{Db, ErrorKind};
 use latewood_model::{Labels, SeriesOptions};

@@ -1,10 +1,7 @@
 //! Series written to by reference: the same samples as by key, and no stale
 //! reference ever meets another series.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
 use latewood_engine::io::sim::{SimClock, SimDisk, SimRandom};
 use latewood_engine::io::{Clock, Env};
 use latewood_engine::{

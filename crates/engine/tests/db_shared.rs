@@ -1,10 +1,7 @@
 //! Databases of one process that share memory budget, cache and threads of queries, on
 //! simulated disks and memory.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, options, read, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, options, read, sample, timestamps};
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::{Fault, Op, SimClock, SimDisk, SimProcess, Trouble};
 use latewood_engine::{Db, Error, ErrorKind, External, Options, Resources};

@@ -1,10 +1,7 @@
 //! Opening a directory in every state of the table in `docs/format/manifest.md`,
 //! and FLUSHALL with files.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, open, options, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, open, options, sample, timestamps};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
 use latewood_engine::{Db, Error, ErrorKind, Options};
 use std::path::{Path, PathBuf};

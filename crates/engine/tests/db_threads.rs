@@ -1,30 +1,15 @@
 //! Many threads on one database on the real disk, with its own threads at
 //! work: writers on series of their own and on shared ones, readers of whole
 //! series, settles that never stop.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-#[allow(dead_code, reason = "shared with the model test")]
-#[path = "model/chance.rs"]
-mod chance;
-mod db_support;
-#[allow(dead_code, reason = "shared with the model test")]
-#[path = "model/keyspace.rs"]
-mod keyspace;
-#[allow(dead_code, reason = "shared with the model test")]
-#[path = "model/ops.rs"]
-mod ops;
-#[allow(dead_code, reason = "shared with the model test")]
-#[path = "model/oracle.rs"]
-mod oracle;
-
-use chance::Chance;
-use db_support::{append, last_wins, read, sample};
-use keyspace::Change;
+use crate::db_support::{append, last_wins, read, sample};
+use crate::model::chance::Chance;
+use crate::model::keyspace::Change;
+use crate::model::ops::Op;
+use crate::model::oracle::Oracle;
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::SimRandom;
 use latewood_engine::{Db, Defaults, Options, Scratch};
-use ops::Op;
-use oracle::Oracle;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -213,10 +198,10 @@ fn readers_see_a_shared_series_grow_whole_batches_at_a_time() {
             .for_each(|writer| writer.join().unwrap());
     });
     let whole: Vec<i64> = (0..(WRITERS * BATCHES * BATCH) as i64).collect();
-    assert_eq!(db_support::timestamps(&db, SHARED), whole);
+    assert_eq!(crate::db_support::timestamps(&db, SHARED), whole);
     db.close().unwrap();
     let db = open(dir.path(), last_wins());
-    assert_eq!(db_support::timestamps(&db, SHARED), whole);
+    assert_eq!(crate::db_support::timestamps(&db, SHARED), whole);
 }
 
 #[test]

@@ -1,5 +1,4 @@
 //! The disk budget of a real directory, measured from outside.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use latewood_engine::io::Env;
 use latewood_engine::{Append, Create, Db, Defaults, ErrorKind, Options, Scratch};

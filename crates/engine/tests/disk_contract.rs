@@ -1,11 +1,8 @@
 //! The words of `io`, held against every disk: one set of tests, run on the
 //! machine's file system, written by system calls and through mappings, and on
 //! the simulated one.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod disk_support;
-
-use disk_support::{Layer, with_layer};
+use crate::disk_support::{Layer, with_layer};
 use latewood_engine::ErrorKind;
 use latewood_engine::io::directory::{open_directory, open_existing};
 use latewood_engine::io::sim::SimDisk;

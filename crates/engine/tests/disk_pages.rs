@@ -1,7 +1,6 @@
 //! Pages that a real file system does not give to a mapping: btrfs without space,
 //! and a block that cannot be read. Each test runs itself again in a mount namespace
 //! with a small btrfs; that takes root and mkfs.btrfs.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use latewood_engine::io::{Disk, disk::RealDisk};
 use std::io::{ErrorKind, Write};
@@ -61,7 +60,7 @@ fn make_file(path: &Path, byte: u8) {
 
 #[test]
 fn a_mapped_file_without_space_fails_the_write() {
-    let Some(root) = on_btrfs("a_mapped_file_without_space_fails_the_write") else {
+    let Some(root) = on_btrfs("disk_pages::a_mapped_file_without_space_fails_the_write") else {
         return;
     };
     let path = root.join("fs/file");
@@ -85,7 +84,7 @@ fn a_mapped_file_without_space_fails_the_write() {
 
 #[test]
 fn a_page_that_cannot_be_read_fails_the_write() {
-    let Some(root) = on_btrfs("a_page_that_cannot_be_read_fails_the_write") else {
+    let Some(root) = on_btrfs("disk_pages::a_page_that_cannot_be_read_fails_the_write") else {
         return;
     };
     let path = root.join("fs/file");

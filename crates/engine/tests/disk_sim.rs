@@ -1,6 +1,5 @@
 //! The simulated disk does what it says: it loses only what it may, and it
 //! does lose it. A simulator that forgives proves nothing.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use latewood_engine::ErrorKind;
 use latewood_engine::io::directory::open_directory;

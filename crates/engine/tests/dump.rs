@@ -1,10 +1,7 @@
 //! The bytes of DUMP: version 1 is read for ever, and other bytes are refused
 //! in words.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{append, open, read, sample};
+use crate::db_support::{append, open, read, sample};
 use latewood_codec::{Encoder, Hint};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Db, Dump, DumpFault, ErrorKind};

@@ -5,12 +5,9 @@
 //! test has threads create and select at once: what was acknowledged before a
 //! query began is in its answer.
 //!
-//! `LATEWOOD_SEED=n cargo test --test labels_model` repeats run n.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+//! `LATEWOOD_SEED=n cargo test -p latewood-engine labels_model` repeats run n.
 
-mod db_support;
-
-use db_support::{DIR, last_wins, options};
+use crate::db_support::{DIR, last_wins, options};
 use latewood_engine::io::sim::{SimDisk, SimRandom};
 use latewood_engine::{Append, Create, Db, MaySee, Scratch};
 use latewood_model::{Labels, Matcher, SeriesOptions, Test};

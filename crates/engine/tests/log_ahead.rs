@@ -1,14 +1,10 @@
 //! Preparing the next segment on a slow disk does not block the log. Each wait in
 //! these tests ends or fails the test.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-mod log_support;
-
-use db_support::{last_wins, sample};
+use crate::db_support::{last_wins, sample};
+use crate::log_support::{append, open};
 use latewood_engine::io::sim::{Op, SimDisk};
 use latewood_engine::{Db, Durability, Options, Scratch};
-use log_support::{append, open};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;

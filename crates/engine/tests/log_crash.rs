@@ -5,14 +5,11 @@
 //! outcome that the disk allows, the next open must return everything synced, in
 //! order, and nothing after a gap. The workload without one of its syncs must fail:
 //! every sync is needed.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod log_support;
-
+use crate::log_support::{Ledger, append, open};
 use latewood_engine::Result;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::log::Log;
-use log_support::{Ledger, append, open};
 
 /// Fates tried for every moment of a power cut.
 const SEEDS: u64 = 6;

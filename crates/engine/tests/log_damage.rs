@@ -1,14 +1,11 @@
 //! Bytes that changed at rest: the log returns what was written or an error, for
 //! every flipped, cut or missing part.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod log_support;
-
+use crate::log_support::{DIR, append, open, refused, small};
 use latewood_engine::io::Disk;
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::log::{Log, Position, RecordIter, Replay};
 use latewood_engine::{Error, ErrorKind, Result};
-use log_support::{DIR, append, open, refused, small};
 use std::path::{Path, PathBuf};
 
 fn segment(number: u64) -> PathBuf {

@@ -1,12 +1,9 @@
 //! Failing writes, syncs, creates and renames: the first failure stops the log.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod log_support;
-
+use crate::log_support::{DIR, Ledger, append, open};
 use latewood_engine::ErrorKind;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::log::{Log, Position};
-use log_support::{DIR, Ledger, append, open};
 use std::io;
 use std::sync::Barrier;
 use std::thread;

@@ -1,6 +1,5 @@
 //! Groups and records: round trips are exact, and invalid bytes are refused without
 //! a panic.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use latewood_engine::ErrorKind;
 use latewood_engine::log::{GroupBuilder, Record, RecordIter};

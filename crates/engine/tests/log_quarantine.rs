@@ -1,15 +1,12 @@
 //! A damaged log whose intact groups are served: they are replayed in order, the
 //! missing groups are reported exactly, and the damaged bytes are kept.
 //! `tests/log_damage.rs` tests that strict opening refuses the same damage.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod log_support;
-
+use crate::log_support::{DIR, append, open, open_at, small};
 use latewood_engine::Result;
 use latewood_engine::io::sim::{SimDisk, SimRandom};
 use latewood_engine::io::{Disk, Env, Random};
 use latewood_engine::log::{Log, LogOptions, RecoveryReport};
-use log_support::{DIR, append, open, open_at, small};
 use std::path::{Path, PathBuf};
 
 const QUARANTINE: &str = "/db/quarantine";

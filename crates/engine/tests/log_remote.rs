@@ -1,10 +1,7 @@
 //! A database whose log is elsewhere: all that was durable comes back from log and checkpoint,
 //! whatever became of its directory.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{append, last_wins, options, read, sample};
+use crate::db_support::{append, last_wins, options, read, sample};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::tools::{self, Checked, Finding, LogCopy};
 use latewood_engine::{
@@ -241,13 +238,15 @@ fn what_does_not_fit_the_files_is_refused() {
 #[test]
 fn a_directory_has_one_log_only() {
     let disk = SimDisk::new();
-    let local = db_support::open(&disk).unwrap();
+    let local = crate::db_support::open(&disk).unwrap();
     append(&local, &[sample(b"a", 1, 1.0)]).unwrap();
     let refused = local.checkpoint(Path::new(CHECKPOINT)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     drop(local);
     let log = Arc::new(MemoryLog::default());
-    let refused = open_at(&disk.kill(), db_support::DIR, &log).err().unwrap();
+    let refused = open_at(&disk.kill(), crate::db_support::DIR, &log)
+        .err()
+        .unwrap();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     let db = open(&disk, &log).unwrap();
     append(&db, &[sample(b"a", 1, 1.0)]).unwrap();

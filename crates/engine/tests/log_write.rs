@@ -1,14 +1,11 @@
 //! The log at work: positions, segments, trimming, group commit, threads.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod log_support;
-
+use crate::log_support::{DIR, append, fill, open, open_at, small};
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::{Op, SimClock, SimDisk};
 use latewood_engine::log::{GroupBuilder, Log, LogOptions, Position, Record, RecordIter, Replay};
 use latewood_engine::{ErrorKind, Result};
 use latewood_model::{DuplicatePolicy, SeriesId};
-use log_support::{DIR, append, fill, open, open_at, small};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

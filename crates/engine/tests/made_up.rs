@@ -1,11 +1,8 @@
 //! Files whose checksums are right and whose contents no Latewood wrote: they
 //! are refused in words.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
+use crate::db_support::{DIR, open, options, read, sample};
 use crc_fast::crc32_iscsi;
-use db_support::{DIR, open, options, read, sample};
 use latewood_engine::io::Disk;
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::log::{GroupBuilder, Log, LogOptions, Position, RecordIter, Replay};
@@ -64,7 +61,7 @@ fn a_log_whose_sequences_are_spent_is_begun_anew() {
     for (places, sequence) in places.iter().flat_map(|p| sequences.map(|s| (p, s))) {
         let disk = SimDisk::new();
         let db = open(&disk).unwrap();
-        db_support::append(&db, &[sample(b"a", 5, 1.0)]).unwrap();
+        crate::db_support::append(&db, &[sample(b"a", 5, 1.0)]).unwrap();
         db.close().unwrap();
         let dir = Path::new(DIR).join("wal");
         for name in disk.list(&dir).unwrap() {
@@ -79,7 +76,7 @@ fn a_log_whose_sequences_are_spent_is_begun_anew() {
         assert_eq!(db.recovery().quarantined.len(), 1);
         assert!(!db.contains(b"a"));
         for at in 10..15 {
-            db_support::append(&db, &[sample(b"b", at, 1.0)]).unwrap();
+            crate::db_support::append(&db, &[sample(b"b", at, 1.0)]).unwrap();
         }
         db.close().unwrap();
         assert_eq!(read(&open(&disk).unwrap(), b"b").unwrap().len(), 5);
@@ -91,7 +88,7 @@ fn a_log_with_samples_before_1970_is_refused() {
     for (timestamp, is_right) in [(7, true), (-1, false), (i64::MIN, false)] {
         let disk = SimDisk::new();
         let db = open(&disk).unwrap();
-        db_support::append(&db, &[sample(b"a", 5, 1.0)]).unwrap();
+        crate::db_support::append(&db, &[sample(b"a", 5, 1.0)]).unwrap();
         db.close().unwrap();
         add_to_log(&disk, timestamp);
         let again = Db::open(

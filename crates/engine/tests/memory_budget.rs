@@ -1,9 +1,6 @@
 //! The memory budget, with simulated memory of the process.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, options, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, options, sample, timestamps};
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::{SimClock, SimDisk, SimProcess};
 use latewood_engine::{Create, Db, Error, ErrorKind, Options, Outcome, Refusal, RuleSpec};

@@ -1,9 +1,6 @@
 //! Notices to the operator about disk and memory.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, options, read, sample};
+use crate::db_support::{DIR, append, last_wins, options, read, sample};
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::{Db, NoticeHook, Options};
 use std::io::ErrorKind as IoKind;

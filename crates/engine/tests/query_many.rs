@@ -1,10 +1,7 @@
 //! GROUPBY .. REDUCE and the join of several series, against naive twins on
 //! random data.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{append, last_wins, options, sample};
+use crate::db_support::{append, last_wins, options, sample};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::query::{Columns, join};
 use latewood_engine::{Aggregation, BucketStamp, Db, ErrorKind, Options, RangeQuery, SeriesRef};

@@ -1,10 +1,7 @@
 //! What lies outside a query's span and counts all the same: the line of TWA
 //! leads to the nearest numbers that pass the filters, however far they are.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{append, open, sample};
+use crate::db_support::{append, open, sample};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::query::Columns;
 use latewood_engine::{Aggregation, BucketStamp, Db, RangeQuery};

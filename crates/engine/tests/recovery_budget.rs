@@ -1,10 +1,7 @@
 //! Recoveries of logs that hold many times the memory budget: they flush on
 //! the way, and may be cut at any operation.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, options, read};
+use crate::db_support::{DIR, append, options, read};
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::{Append, Create, Db, Defaults, Options, Result};
 use latewood_model::DuplicatePolicy;

@@ -1,10 +1,7 @@
 //! Backups on the simulated disk: whatever goes wrong at whichever step, the
 //! source is whole, and the copy is whole or no database at all.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{append, last_wins, open, options, sample, timestamps};
+use crate::db_support::{append, last_wins, open, options, sample, timestamps};
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::tools::{check, restore};
 use latewood_engine::{Db, ErrorKind};

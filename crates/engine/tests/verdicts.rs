@@ -1,10 +1,7 @@
 //! A check and a start agree: directories in every state the decision tables
 //! know, each put before `check`, a strict start and one that is not.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-mod db_support;
-
-use db_support::{DIR, append, last_wins, open, options, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, open, options, sample, timestamps};
 use latewood_engine::io::Disk;
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::tools::{Checked, check};

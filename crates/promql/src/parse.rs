@@ -8,7 +8,7 @@
 //! the whole query. Depth is limited, so that no text overflows the stack; length is limited, so
 //! that no text takes much memory; time is linear.
 //!
-//! Tested by `tests/syntax.rs`, and by the fuzz target `promql`.
+//! Tested by `tests/syntax`, and by the fuzz target `promql`.
 
 mod binary;
 mod duration;

@@ -8,7 +8,7 @@
 //! A selector with `@` means the window that ends at that time minus its offset, at every step and
 //! within any subquery. Prometheus moves the offset instead, by the time of each evaluation.
 //!
-//! Pure. Tested below and by `tests/syntax.rs`.
+//! Pure. Tested below and by `tests/syntax`.
 
 mod duration;
 mod invariant;

@@ -1,11 +1,6 @@
 //! How the process is configured and how it refuses to start.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-#[path = "resp/harness.rs"]
-#[expect(dead_code, reason = "this test needs a part of it")]
-mod harness;
-
-use harness::{Server, command};
+use crate::harness::{Server, command};
 use std::net::TcpListener;
 use std::process::Command;
 

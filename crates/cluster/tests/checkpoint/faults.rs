@@ -1,6 +1,8 @@
 //! Requests, answers and disk operations that fail, each in its turn.
 
-use crate::world::{DIR, Files, block, bytes, database, load, place, read, save, watched, write};
+use crate::checkpoint::world::{
+    DIR, Files, block, bytes, database, load, place, read, save, watched, write,
+};
 use latewood_cluster::checkpoint::Checkpoint;
 use latewood_engine::io::Disk;
 use latewood_engine::io::sim::{Fault as DiskFault, SimDisk, SimRandom, Trouble};

@@ -1,6 +1,6 @@
 //! Random lives of a tablet over a store that fails again and again.
 
-use crate::world::{DIR, Files, block, bytes, database, load, objects, read, save};
+use crate::checkpoint::world::{DIR, Files, block, bytes, database, load, objects, read, save};
 use latewood_cluster::checkpoint::{Checkpoint, GRACE, Result};
 use latewood_engine::io::Random;
 use latewood_engine::io::sim::{SimDisk, SimRandom};

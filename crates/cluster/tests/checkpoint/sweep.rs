@@ -1,6 +1,8 @@
 //! What may be deleted, and what may not.
 
-use crate::world::{DIR, block, bytes, database, load, objects, place, prefix, read, save};
+use crate::checkpoint::world::{
+    DIR, block, bytes, database, load, objects, place, prefix, read, save,
+};
 use latewood_cluster::checkpoint::{Checkpoint, GRACE, Objects, Swept};
 use latewood_engine::io::sim::{SimDisk, SimRandom};
 use latewood_offsite::faulty::{Fault, FaultyStore};

@@ -1,8 +1,8 @@
 //! One node of a run: it claims the tablet, recovers, writes, is deposed or killed, and claims
 //! again. What it was told about each write goes into the ledger.
 
-use crate::mortal::{Mortal, Stage};
-use crate::turns::Chance;
+use crate::ledger::mortal::{Mortal, Stage};
+use crate::ledger::turns::Chance;
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::owner::{Claimed, Error, Owner, Stop};

@@ -1,7 +1,7 @@
 //! A connection to Kafka that passes the turn with every call, and of a process that is killed
 //! after some number of calls: the last may be done, and is not answered.
 
-use crate::turns::{Chance, Turns};
+use crate::ledger::turns::{Chance, Turns};
 use latewood_cluster::kafka::memory::MemoryKafka;
 use latewood_cluster::kafka::{Kafka, KafkaError, NewTopic, Offset, Partition, Records, Topic};
 use latewood_cluster::retry::Cancel;

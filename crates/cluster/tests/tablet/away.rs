@@ -3,8 +3,8 @@
 
 mod rules;
 
-use crate::restore::open_local;
-use crate::world::{DIR, World, increment};
+use crate::tablet::restore::open_local;
+use crate::tablet::world::{DIR, World, increment};
 use latewood_cluster::kafka::memory::Faults;
 use latewood_engine::io::sim::{SimDisk, SimRandom};
 use latewood_engine::io::waiting::no_wait;

@@ -1,7 +1,7 @@
 //! Nodes and disks that come and go.
 
-use crate::restore::open_local;
-use crate::world::{DIR, World, increment, newest};
+use crate::tablet::restore::open_local;
+use crate::tablet::world::{DIR, World, increment, newest};
 use latewood_cluster::kafka::memory::Faults;
 use latewood_cluster::tablet::Error;
 use latewood_engine::Db;

@@ -1,7 +1,7 @@
 //! Local databases made of what a tablet is kept in, beside its owner: by a restore and by a
 //! backup.
 
-use crate::world::{World, increment, newest};
+use crate::tablet::world::{World, increment, newest};
 use latewood_cluster::checkpoint::Objects;
 use latewood_cluster::kafka::memory::Faults;
 use latewood_cluster::kafka::{Kafka, Partition};

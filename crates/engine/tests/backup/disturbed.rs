@@ -1,9 +1,6 @@
 //! A disk on which the database is written to while it is being copied.
 
-#[path = "../disk_support/mod.rs"]
-mod disk_support;
-
-use disk_support::{Layer, with_layer};
+use crate::disk_support::{Layer, with_layer};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::io::{Disk, Env, File};
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Rules over a source with a damaged chunk: rows that need the chunk are reported
 //! and not shown, all others are computed.
 
+use crate::db_rules::support::{DESTINATION, SOURCE, add, everything, kept, query, spec, tie};
 use crate::db_support::{DIR, append, last_wins, open, options, sample};
-use crate::support::{DESTINATION, SOURCE, add, everything, kept, query, spec, tie};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::query::Columns;
 use latewood_engine::{

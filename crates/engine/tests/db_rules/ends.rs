@@ -1,7 +1,9 @@
 //! Removal and expiry of the two ends of a rule.
 
+use crate::db_rules::support::{
+    DESTINATION, SOURCE, add, everything, held, kept, spec, tie, tie_by,
+};
 use crate::db_support::{DIR, append, last_wins, open, options, sample};
-use crate::support::{DESTINATION, SOURCE, add, everything, held, kept, spec, tie, tie_by};
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::io::{Clock, Env};
 use latewood_engine::query::Columns;

@@ -1,8 +1,10 @@
 //! Single properties of rules, one per test.
 
+use crate::db_rules::support::{
+    DESTINATION, SOURCE, add, everything, held, kept, last, latest, query,
+};
+use crate::db_rules::support::{spec, tie};
 use crate::db_support::{DIR, append, last_wins, open, options, read, sample};
-use crate::support::{DESTINATION, SOURCE, add, everything, held, kept, last, latest, query};
-use crate::support::{spec, tie};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Append, Create, Db, ErrorKind, KeyHook, Options};
 use latewood_model::{Aggregator, DuplicatePolicy, SeriesOptions};

@@ -1,8 +1,10 @@
 //! Rules see what readers see: no samples below the floor of the database, whether
 //! they are in memory or in blocks.
 
+use crate::db_rules::support::{
+    DESTINATION, SOURCE, add, everything, kept, last, latest, query, spec,
+};
 use crate::db_support::{DIR, last_wins, options};
-use crate::support::{DESTINATION, SOURCE, add, everything, kept, last, latest, query, spec};
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::io::{Clock, Env};
 use latewood_engine::{Db, Options};

@@ -1,8 +1,8 @@
 //! Expired samples: rows computed from them stay, and all other buckets follow the
 //! source, regardless of their age.
 
+use crate::db_rules::support::{DESTINATION, SOURCE, add, kept, last, latest, spec, tie};
 use crate::db_support::open;
-use crate::support::{DESTINATION, SOURCE, add, kept, last, latest, spec, tie};
 use latewood_engine::Db;
 use latewood_engine::io::sim::SimDisk;
 use latewood_model::{Aggregator, SeriesOptions};

@@ -1,7 +1,9 @@
 //! NaN in a source: where it leaves no row, and where a line passes over it.
 
+use crate::db_rules::support::{
+    DESTINATION, SOURCE, add, closed, kept, last, latest, spec, tie_by,
+};
 use crate::db_support::{append, open, sample};
-use crate::support::{DESTINATION, SOURCE, add, closed, kept, last, latest, spec, tie_by};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Db, RuleSpec};
 use latewood_model::{Aggregator, SeriesOptions};

@@ -1,8 +1,8 @@
 //! Rules created by the compaction policy together with a series.
 
+use crate::db_rules::random::{Dice, seeds};
+use crate::db_rules::support::{everything, held, query, spec};
 use crate::db_support::{DIR, append, last_wins, options, sample};
-use crate::random::{Dice, seeds};
-use crate::support::{everything, held, query, spec};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
 use latewood_engine::{Append, Create, Db, Defaults, KeyHook, Options, Result, RuleInfo};
 use latewood_model::limits::LABELS_MAX;

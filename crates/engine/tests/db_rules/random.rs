@@ -3,9 +3,9 @@
 //!
 //! Every run prints its seed where it fails; `LATEWOOD_SEED=n` runs one alone.
 
+use crate::db_rules::naive::Naive;
+use crate::db_rules::support::{SOURCE, closed, everything, held, query, spec};
 use crate::db_support::{append, open, sample};
-use crate::naive::Naive;
-use crate::support::{SOURCE, closed, everything, held, query, spec};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
 use latewood_engine::{Db, ErrorKind, RuleSpec};
 use latewood_model::{Aggregator, DuplicatePolicy, SeriesOptions};

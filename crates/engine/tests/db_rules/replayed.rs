@@ -1,8 +1,8 @@
 //! Rows do not change when a log is replayed in which the background thread had
 //! recomputed some of the dirty buckets.
 
+use crate::db_rules::support::{DESTINATION, SOURCE, add, kept, tie};
 use crate::db_support::{DIR, last_wins, open, options};
-use crate::support::{DESTINATION, SOURCE, add, kept, tie};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Db, Options};
 use latewood_model::SeriesOptions;

@@ -1,7 +1,7 @@
 //! The state of rules as it is reported: dirty, open and failed buckets.
 
+use crate::db_rules::support::{DESTINATION, SOURCE, add, kept, spec, tie};
 use crate::db_support::{DIR, append, last_wins, open, options, sample};
-use crate::support::{DESTINATION, SOURCE, add, kept, spec, tie};
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::{Db, ErrorKind, RuleState};
 use latewood_model::{Aggregator, SeriesOptions};

@@ -7,9 +7,9 @@
 //! database, and both must show the same; now and then it goes on as the
 //! database. Without a log, everything is flushed before it is opened again. `LATEWOOD_SEED=n` runs one seed alone.
 
+use crate::db_rules::random::{Dice, seeds};
+use crate::db_rules::support::{held, latest, spec};
 use crate::db_support::{DIR, append, last_wins, options, sample};
-use crate::random::{Dice, seeds};
-use crate::support::{held, latest, spec};
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::io::{Clock, Env};
 use latewood_engine::{Create, Db, Dump, ErrorKind, ExpireIf, Options, Result};

@@ -1,5 +1,4 @@
 //! Helpers of the database's tests that write and read.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{

@@ -1,6 +1,6 @@
 //! Flushes with a power cut, a full disk or a failing disk at every operation.
 
-use crate::story::{Told, content, open_adding, tell};
+use crate::flush::story::{Told, content, open_adding, tell};
 use latewood_engine::Db;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use std::io::ErrorKind;

@@ -1,7 +1,7 @@
 //! All series are removed during a flush, and new ones are created.
 
 use crate::db_support::{DIR, append, last_wins, open, options, sample, timestamps};
-use crate::hooked::hooked;
+use crate::merge::hooked::hooked;
 use latewood_engine::Db;
 use latewood_engine::io::sim::SimDisk;
 use std::path::Path;

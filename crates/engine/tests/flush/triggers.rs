@@ -1,7 +1,7 @@
 //! Automatic flushes: when they start, and their figures.
 
 use crate::db_support::{DIR, append, last_wins, options, sample, timestamps};
-use crate::fill;
+use crate::flush::fill;
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::{Fault, Op, SimClock, SimDisk, SimProcess, Trouble};
 use latewood_engine::{Db, Options};

@@ -1,6 +1,5 @@
 //! Helpers of the log's tests: distinguishable groups, a sink that records them,
 //! and a ledger of what must survive.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use latewood_engine::io::Env;
 use latewood_engine::log::{

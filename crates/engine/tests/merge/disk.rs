@@ -1,7 +1,7 @@
 //! Retention and the disk budget: what is removed, and the notices about it.
 
 use crate::db_support::{DIR, append, last_wins, options, sample, timestamps};
-use crate::world::{block_files, open_with, small_blocks};
+use crate::merge::world::{block_files, open_with, small_blocks};
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::{Fault, SimClock, SimDisk, Trouble};
 use latewood_engine::{Db, NoticeHook, Options, Refusal};

@@ -1,6 +1,6 @@
 //! Power cuts, errors and other events during a merge.
 
-use crate::world::{Expected, block_files, open_with, small_blocks};
+use crate::merge::world::{Expected, block_files, open_with, small_blocks};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
 use latewood_engine::{Db, Result};
 use latewood_model::DuplicatePolicy;

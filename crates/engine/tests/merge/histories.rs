@@ -2,7 +2,7 @@
 //! overlap. Prints its figures; run with `--nocapture`.
 
 use crate::db_support::{append, read, sample};
-use crate::world::{Chance, block_files, open_with, small_blocks};
+use crate::merge::world::{Chance, block_files, open_with, small_blocks};
 use latewood_engine::Db;
 use latewood_engine::io::sim::SimDisk;
 

@@ -2,9 +2,9 @@
 //! removed samples.
 
 use crate::db_support::{DIR, last_wins};
-use crate::faults::fill;
-use crate::hooked::hooked;
-use crate::world::{Expected, open_with, small_blocks};
+use crate::merge::faults::fill;
+use crate::merge::hooked::hooked;
+use crate::merge::world::{Expected, open_with, small_blocks};
 use latewood_engine::Db;
 use latewood_engine::io::sim::SimDisk;
 use latewood_model::DuplicatePolicy;

@@ -1,6 +1,6 @@
 //! Random writes, flushes, merges and restarts, compared with a map.
 
-use crate::world::{Chance, Expected, open_with, small_blocks};
+use crate::merge::world::{Chance, Expected, open_with, small_blocks};
 use latewood_engine::Db;
 use latewood_engine::io::sim::SimDisk;
 use latewood_model::DuplicatePolicy;

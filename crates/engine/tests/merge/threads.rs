@@ -1,7 +1,7 @@
 //! Concurrent writers, readers, flushes and merges.
 
 use crate::db_support::{append, read, sample};
-use crate::world::{open_with, small_blocks};
+use crate::merge::world::{open_with, small_blocks};
 use latewood_engine::io::sim::SimDisk;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 

@@ -1,8 +1,8 @@
 //! Random writes and queries that meet each other often: few keys, small
 //! numbers, small chunks, every age.
 
-use crate::ops::{Creation, Op, Write};
-use crate::oracle::Oracle;
+use crate::model::ops::{Creation, Op, Write};
+use crate::model::oracle::Oracle;
 use latewood_engine::io::sim::SimRandom;
 use latewood_engine::{Defaults, RangeQuery};
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, SeriesOptions};

@@ -1,8 +1,8 @@
 //! Increments, renames, copies, dumps and expiry times.
 
-use crate::chance::Chance;
-use crate::ops::Answer;
-use crate::oracle::Oracle;
+use crate::model::chance::Chance;
+use crate::model::ops::Answer;
+use crate::model::oracle::Oracle;
 use latewood_engine::{Create, Db, Dump, ErrorKind, ExpireIf, Expiry, Restored, Result};
 
 /// Times so far away that no run comes near them.

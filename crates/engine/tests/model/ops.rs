@@ -1,7 +1,7 @@
 //! Writes that can be applied to a database, to its oracle, or in part.
 
-use crate::keyspace::Change;
-use crate::oracle::Oracle;
+use crate::model::keyspace::Change;
+use crate::model::oracle::Oracle;
 use latewood_engine::{Append, Create, Db, Defaults, ErrorKind, Outcome, Refusal, Result, Scratch};
 use latewood_model::{DuplicatePolicy, SeriesOptions};
 

@@ -1,6 +1,6 @@
 //! Reads of a database compared with the oracle's samples.
 
-use crate::oracle::{Oracle, Series, same_value};
+use crate::model::oracle::{Oracle, Series, same_value};
 use latewood_engine::{Aggregation, BucketStamp, Db, RangeQuery, Sink};
 use latewood_model::{Aggregator, Sample};
 use std::collections::{BTreeMap, BTreeSet};

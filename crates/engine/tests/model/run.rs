@@ -1,10 +1,10 @@
 //! One run: a database on a simulated disk, its oracle, and what it has
 //! promised to keep.
 
-use crate::chance::Chance;
-use crate::ops::Op;
-use crate::oracle::Oracle;
-use crate::reads;
+use crate::model::chance::Chance;
+use crate::model::ops::Op;
+use crate::model::oracle::Oracle;
+use crate::model::reads;
 use latewood_engine::io::sim::{self, Fault, SimDisk, Trouble};
 use latewood_engine::{Db, Durability, Error, ErrorKind, Options, Position, Result, Scratch};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The ends of every range: time, buckets, rows, and who reads how much.
 
-use crate::support::{Collect, Memory, neighbours, query, rows, rows_from};
+use crate::query_range::support::{Collect, Memory, neighbours, query, rows, rows_from};
 use latewood_engine::query::{BucketStamp, Neighbours, RangeQuery, Sink, Source, run};
 use latewood_engine::{Error, ErrorKind, Result};
 use latewood_model::{Aggregator, Sample};

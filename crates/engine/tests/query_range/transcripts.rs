@@ -1,6 +1,6 @@
 //! What RedisTimeSeries 1.12 answered, and where Latewood differs on purpose.
 
-use crate::support::{query, rows};
+use crate::query_range::support::{query, rows};
 use latewood_model::Sample;
 
 const SERIES: &str = "5:1 12:2 13:4 40:8 47:16 95:32";

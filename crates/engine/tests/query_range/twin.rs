@@ -1,6 +1,6 @@
 //! The query against a twin that is as naive as it can be, on random data.
 
-use crate::support::{Memory, neighbours, rows_from};
+use crate::query_range::support::{Memory, neighbours, rows_from};
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery};
 use latewood_model::{Aggregator, Sample};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Binary operations.
 
-use crate::MIN;
-use crate::memory::Memory;
-use crate::table::{check, check_range, notes};
+use crate::evaluation::MIN;
+use crate::evaluation::memory::Memory;
+use crate::evaluation::table::{check, check_range, notes};
 
 #[test]
 fn arithmetic_is_that_of_floats() {

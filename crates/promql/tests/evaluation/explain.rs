@@ -1,8 +1,8 @@
 //! What an explanation says of each node of a query.
 
-use crate::MIN;
-use crate::memory::Memory;
-use crate::table::range;
+use crate::evaluation::MIN;
+use crate::evaluation::memory::Memory;
+use crate::evaluation::table::range;
 use latewood_promql::Times;
 use latewood_promql::engine::{EvalError, Query, Settings};
 use latewood_promql::explain::{Explanation, Node, Shown};

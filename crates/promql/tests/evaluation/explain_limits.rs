@@ -1,8 +1,8 @@
 //! What bounds an explanation.
 
-use crate::MIN;
-use crate::explain::times;
-use crate::memory::Memory;
+use crate::evaluation::MIN;
+use crate::evaluation::explain::times;
+use crate::evaluation::memory::Memory;
 use latewood_promql::engine::{Query, Settings};
 
 #[test]

@@ -1,7 +1,7 @@
 //! Times and lengths at the ends of 64 bits: answers or errors, never a panic.
 
-use crate::memory::{Memory, labels};
-use crate::table::{check, instant, range};
+use crate::evaluation::memory::{Memory, labels};
+use crate::evaluation::table::{check, instant, range};
 use latewood_promql::engine::{Query, Settings};
 use latewood_promql::source::Samples;
 

@@ -1,8 +1,8 @@
 //! Functions of instant vectors and scalars; `tests/oracle` compares them with Prometheus.
 
-use crate::MIN;
-use crate::memory::Memory;
-use crate::table::{check, check_range, notes};
+use crate::evaluation::MIN;
+use crate::evaluation::memory::Memory;
+use crate::evaluation::table::{check, check_range, notes};
 
 #[test]
 fn values_change_and_names_go() {

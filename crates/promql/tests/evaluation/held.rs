@@ -1,7 +1,7 @@
 //! What operators hold is counted before it is there: a query ends at its limit, whatever it builds.
 
-use crate::memory::{Memory, labels};
-use crate::table::{instant, range};
+use crate::evaluation::memory::{Memory, labels};
+use crate::evaluation::table::{instant, range};
 use latewood_promql::engine::{Pool, Query, Settings, Value};
 use latewood_promql::source::Samples;
 use std::sync::Arc;

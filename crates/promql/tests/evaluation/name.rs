@@ -1,8 +1,8 @@
 //! Which names stay, and series that become the same.
 
-use crate::MIN;
-use crate::memory::Memory;
-use crate::table::{check, check_range, instant};
+use crate::evaluation::MIN;
+use crate::evaluation::memory::Memory;
+use crate::evaluation::table::{check, check_range, instant};
 use latewood_promql::engine::Settings;
 
 #[test]

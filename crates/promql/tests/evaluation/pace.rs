@@ -1,7 +1,7 @@
 //! Long work asks whether the query must end, also where it reads nothing meanwhile.
 
-use crate::memory::Memory;
-use crate::table::range;
+use crate::evaluation::memory::Memory;
+use crate::evaluation::table::range;
 use latewood_promql::engine::Settings;
 use latewood_promql::source::Samples;
 
@@ -39,7 +39,7 @@ fn saw() -> Memory {
         timestamps: times.collect(),
     };
     let mut memory = Memory::default();
-    memory.add(crate::memory::labels("saw_total"), samples);
+    memory.add(crate::evaluation::memory::labels("saw_total"), samples);
     memory
 }
 

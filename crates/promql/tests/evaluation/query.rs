@@ -1,8 +1,8 @@
 //! Limits, damage, threads, sinks.
 
-use crate::MIN;
-use crate::memory::Memory;
-use crate::table::{instant, range};
+use crate::evaluation::MIN;
+use crate::evaluation::memory::Memory;
+use crate::evaluation::table::{instant, range};
 use latewood_promql::Times;
 use latewood_promql::engine::{Error, EvalError, Query, Settings};
 use latewood_promql::labels::Labels;

@@ -1,8 +1,8 @@
 //! Ranges, subqueries and their functions.
 
-use crate::MIN;
-use crate::memory::Memory;
-use crate::table::{check, notes};
+use crate::evaluation::MIN;
+use crate::evaluation::memory::Memory;
+use crate::evaluation::table::{check, notes};
 
 #[test]
 fn ranges_leave_out_their_start_and_stale_marks() {

@@ -1,6 +1,6 @@
 //! Tables of expressions and what they give.
 
-use crate::memory::{Memory, shown};
+use crate::evaluation::memory::{Memory, shown};
 use latewood_promql::Times;
 use latewood_promql::engine::{Query, Settings, Value};
 use latewood_promql::number::plain;

@@ -1,6 +1,6 @@
 //! Whether two answers are the same.
 
-use crate::query::Query;
+use crate::oracle::query::Query;
 use std::collections::BTreeMap;
 
 /// A series of an answer: times in milliseconds, values as they are printed.

@@ -1,8 +1,8 @@
 //! The oracle as a process: lines of JSON in and out.
 
-use crate::compare::{Answer, Row};
-use crate::data::Series;
-use crate::query::Query;
+use crate::oracle::compare::{Answer, Row};
+use crate::oracle::data::Series;
+use crate::oracle::query::Query;
 use latewood_promql::source::is_stale;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};

@@ -1,11 +1,11 @@
 //! Whoever answers, beside Prometheus.
 
-use crate::compare::{Answer, difference};
-use crate::data::{self, Series};
-use crate::expression::shrink;
-use crate::generate::Generator;
-use crate::prometheus::{self, Prometheus};
-use crate::query::Query;
+use crate::oracle::compare::{Answer, difference};
+use crate::oracle::data::{self, Series};
+use crate::oracle::expression::shrink;
+use crate::oracle::generate::Generator;
+use crate::oracle::prometheus::{self, Prometheus};
+use crate::oracle::query::Query;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 

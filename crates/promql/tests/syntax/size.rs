@@ -1,6 +1,6 @@
 //! The memory of trees: a known multiple of the text.
 
-use crate::limits::nested;
+use crate::syntax::limits::nested;
 use latewood_promql::source::Matcher;
 use latewood_promql::tree::{Binary, Expr, Selector};
 use latewood_promql::{QUERY_BYTES_MAX, parse};

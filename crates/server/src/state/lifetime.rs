@@ -1,7 +1,7 @@
 //! The life of the process: when it began, and how it ends.
 //!
 //! Any thread may ask for the end; the main thread carries it out. Tested by
-//! `tests/resp/admin.rs` and `tests/kill.rs`.
+//! `tests/resp/admin.rs` and `tests/kill`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;

@@ -3,7 +3,7 @@
 //!
 //! The work is the engine's (`latewood_engine::tools`); here are the words
 //! around it and the exit status; that of `cluster` is `latewood_cluster`'s. Results go to standard output, errors to
-//! standard error. Tested by `tests/tools.rs` on the
+//! standard error. Tested by `tests/tools` on the
 //! built binary.
 
 mod ask;

@@ -1,7 +1,7 @@
 //! Requests that a browser makes for pages of others, by HTTP and at the line ports.
 
-use crate::client::Http;
-use crate::server;
+use crate::http::client::Http;
+use crate::http::server;
 
 fn asked(address: &str, line: &str, head: &str, body: &str) -> (u16, String) {
     let mut http = Http::to(address);

@@ -1,7 +1,7 @@
 //! The console's files: who gets them, how they are coded, and what they may do.
 
-use crate::client::{Answer, Http};
-use crate::server;
+use crate::http::client::{Answer, Http};
+use crate::http::server;
 use std::io::Read;
 
 const BROWSER: &str = "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n";

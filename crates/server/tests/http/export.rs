@@ -1,8 +1,8 @@
 //! Samples as JSON lines, CSV and Arrow.
 
-use crate::client::Http;
 use crate::harness::Server;
-use crate::server;
+use crate::http::client::Http;
+use crate::http::server;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

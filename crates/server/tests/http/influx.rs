@@ -1,7 +1,7 @@
 //! InfluxDB's senders.
 
-use crate::client::Http;
-use crate::server;
+use crate::http::client::Http;
+use crate::http::server;
 use std::io::Write;
 
 #[test]

@@ -1,12 +1,12 @@
 //! How late samples come, as `/api/v1/status/lateness` tells it.
 
-use crate::client::Http;
 use crate::harness::{Numbers, Server, encoded, seed};
-use crate::otlp::request;
-use crate::prometheus::write;
-use crate::promql::{ask, body};
-use crate::protobuf::{field, labels, sample};
-use crate::server;
+use crate::http::client::Http;
+use crate::http::otlp::request;
+use crate::http::prometheus::write;
+use crate::http::promql::{ask, body};
+use crate::http::protobuf::{field, labels, sample};
+use crate::http::server;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! Bodies that are too much, senders that are slow or too many, and the end.
 
-use crate::client::{Answer, Http};
 use crate::harness::{Client, PATIENCE, Server};
-use crate::server;
+use crate::http::client::{Answer, Http};
+use crate::http::server;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ fn a_request_to_read_is_short_whatever_it_inflates_to() {
     let mut http = Http::to(server.http());
     let mut read = |path: &str, head: &str, body: &[u8]| {
         let answer = http.post_with(path, head, body);
-        (answer.status, crate::wrong::said(&answer))
+        (answer.status, crate::http::wrong::said(&answer))
     };
     let form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Encoding: gzip\r\n";
     for (parameters, status, reason) in [
@@ -167,7 +167,7 @@ fn a_head_that_is_no_head_is_refused() {
         http.send(head.as_bytes());
         let answer = http.answer();
         assert_eq!(answer.status, status, "{}", answer.head);
-        let said = crate::wrong::said(&answer);
+        let said = crate::http::wrong::said(&answer);
         assert!(said.contains(reason), "{said}");
         assert!(http.is_closed());
     }

@@ -1,8 +1,8 @@
 //! What the operator does while a body is on its way holds for it.
 
-use crate::client::{Answer, Http};
 use crate::harness::{Client, Server};
-use crate::server;
+use crate::http::client::{Answer, Http};
+use crate::http::server;
 
 /// Every way to write a sample of `m_v` or `m`, or of a series whose key begins
 /// so: the path, lines of the head, and the body.

@@ -1,9 +1,9 @@
 //! New series that the memory budget has no room for.
 
-use crate::client::{Answer, Http};
-use crate::prometheus::write;
-use crate::protobuf::{field, labels, sample};
-use crate::server;
+use crate::http::client::{Answer, Http};
+use crate::http::prometheus::write;
+use crate::http::protobuf::{field, labels, sample};
+use crate::http::server;
 
 const JSON: &str = "Content-Type: application/json\r\n";
 const V1: &str = "Content-Type: application/x-protobuf\r\n";
@@ -54,7 +54,7 @@ fn a_new_series_without_room_is_to_be_sent_again_in_every_protocol() {
         let points = format!(
             r#"{{"timeUnixNano":"1000000","asInt":"1","attributes":[{{"key":"a","value":{{"stringValue":"otlp-{n}"}}}}]}}"#
         );
-        let body = crate::otlp::request(&points);
+        let body = crate::http::otlp::request(&points);
         http.post_with("/v1/metrics", JSON, body.as_bytes())
     });
     for answer in [influx, text, prometheus, opentsdb, otlp] {

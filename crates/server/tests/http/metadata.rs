@@ -1,9 +1,9 @@
 //! Metadata of metrics, and counts of series, as Prometheus' API tells them.
 
-use crate::client::Http;
 use crate::harness::Server;
-use crate::promql::{ask, body, filled};
-use crate::server;
+use crate::http::client::Http;
+use crate::http::promql::{ask, body, filled};
+use crate::http::server;
 use serde_json::json;
 
 #[test]

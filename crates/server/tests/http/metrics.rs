@@ -1,7 +1,7 @@
 //! Figures for Prometheus, and the log.
 
-use crate::client::Http;
-use crate::server;
+use crate::http::client::Http;
+use crate::http::server;
 
 fn value(text: &str, series: &str) -> f64 {
     let line = text

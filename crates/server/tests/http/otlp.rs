@@ -1,8 +1,8 @@
 //! OTLP over HTTP.
 
-use crate::client::Http;
-use crate::protobuf::field;
-use crate::server;
+use crate::http::client::Http;
+use crate::http::protobuf::field;
+use crate::http::server;
 use std::io::Write;
 
 const JSON: &str = "Content-Type: application/json\r\n";

@@ -1,8 +1,8 @@
 //! Remote write in both versions, and the text format.
 
-use crate::client::{Answer, Http};
-use crate::protobuf::{field, labels, sample};
-use crate::server;
+use crate::http::client::{Answer, Http};
+use crate::http::protobuf::{field, labels, sample};
+use crate::http::server;
 
 const SNAPPY: &str = "Content-Encoding: snappy\r\n";
 const V1: &str = "Content-Type: application/x-protobuf\r\n";

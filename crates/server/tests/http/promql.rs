@@ -1,8 +1,8 @@
 //! Queries in PromQL, and what Prometheus' API says of the server.
 
-use crate::client::{Answer, Http};
 use crate::harness::Server;
-use crate::server;
+use crate::http::client::{Answer, Http};
+use crate::http::server;
 use serde_json::{Value, json};
 
 /// Two series of Redis keys, and a counter by line protocol; samples at seconds 1 to 8.

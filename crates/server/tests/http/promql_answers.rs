@@ -1,8 +1,8 @@
 //! How answers to queries in PromQL are sent: in pieces, compressed.
 
-use crate::client::Http;
-use crate::promql::{ask, filled, path};
-use crate::server;
+use crate::http::client::Http;
+use crate::http::promql::{ask, filled, path};
+use crate::http::server;
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use std::io::Read;

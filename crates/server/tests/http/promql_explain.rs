@@ -1,8 +1,8 @@
 //! Queries in PromQL that are explained.
 
-use crate::client::Http;
-use crate::promql::{ask, body, filled, path};
-use crate::promql_running::LONG;
+use crate::http::client::Http;
+use crate::http::promql::{ask, body, filled, path};
+use crate::http::promql_running::LONG;
 use serde_json::{Value, json};
 
 /// What the parts of a query at second 8 do.

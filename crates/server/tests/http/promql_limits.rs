@@ -1,8 +1,8 @@
 //! What bounds queries in PromQL: rights, memory, texts.
 
-use crate::client::Http;
-use crate::promql::{ask, filled, path};
-use crate::server;
+use crate::http::client::Http;
+use crate::http::promql::{ask, filled, path};
+use crate::http::server;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};

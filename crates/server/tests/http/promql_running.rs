@@ -1,9 +1,9 @@
 //! Queries in PromQL that run, wait, or are answered: how they end.
 
-use crate::client::Http;
 use crate::harness::{PATIENCE, Server};
-use crate::promql::{ask, filled, path};
-use crate::server;
+use crate::http::client::Http;
+use crate::http::promql::{ask, filled, path};
+use crate::http::server;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! Series, labels and values.
 
-use crate::client::{Answer, Http};
 use crate::harness::Server;
-use crate::server;
+use crate::http::client::{Answer, Http};
+use crate::http::server;
 use serde_json::{Value, json};
 
 /// Three series by line protocol and two through Redis.
@@ -119,7 +119,7 @@ fn names_and_values_are_listed() {
         json!(["cpu_v"])
     );
     assert_eq!(data(&mut http, "/api/v1/label/nothing/values"), json!([]));
-    let empty = crate::server(&[]);
+    let empty = crate::http::server(&[]);
     let mut http = Http::to(empty.http());
     assert_eq!(data(&mut http, "/api/v1/labels"), json!([]));
 }

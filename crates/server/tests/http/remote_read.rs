@@ -1,9 +1,9 @@
 //! Remote read: both answers, and what is refused.
 
-use crate::client::{Answer, Http};
 use crate::harness::{PATIENCE, Server};
-use crate::protobuf::{append_varint, field};
-use crate::server;
+use crate::http::client::{Answer, Http};
+use crate::http::protobuf::{append_varint, field};
+use crate::http::server;
 use std::time::{Duration, Instant};
 
 const HEAD: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";

@@ -1,8 +1,8 @@
 //! The status API: what the manual lists of each path is there, and nothing else.
 
-use crate::client::Http;
 use crate::harness::Server;
-use crate::promql::{ask, body};
+use crate::http::client::Http;
+use crate::http::promql::{ask, body};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Bodies that do not come: they keep no place and no memory from those that do.
 
-use crate::client::Http;
-use crate::server;
+use crate::http::client::Http;
+use crate::http::server;
 use std::time::Duration;
 
 /// Begins a body of which nothing comes.

@@ -1,7 +1,7 @@
 //! Who may send what.
 
-use crate::client::Http;
-use crate::server;
+use crate::http::client::Http;
+use crate::http::server;
 
 #[test]
 fn a_password_is_asked_for_and_keys_are_guarded() {

@@ -1,7 +1,7 @@
 //! WATCH while others write over HTTP.
 
-use crate::client::Http;
-use crate::server;
+use crate::http::client::Http;
+use crate::http::server;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

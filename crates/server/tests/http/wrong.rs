@@ -1,7 +1,7 @@
 //! Requests that go wrong at their first try, and what is said of them.
 
-use crate::client::{Answer, Http};
-use crate::server;
+use crate::http::client::{Answer, Http};
+use crate::http::server;
 
 /// The sentence of a refusal.
 pub(crate) fn said(answer: &Answer) -> String {

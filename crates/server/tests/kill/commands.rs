@@ -1,8 +1,8 @@
 //! Pipelines of commands, and their replies.
 
-use crate::connection::Connection;
-use crate::model::{Answer, Policy, Step};
-use crate::writer::{Role, Writer, now_ms};
+use crate::kill::connection::Connection;
+use crate::kill::model::{Answer, Policy, Step};
+use crate::kill::writer::{Role, Writer, now_ms};
 use latewood_wire::resp::encode_command;
 use std::io;
 

@@ -1,7 +1,7 @@
 //! A connection to one of the ports, plain or with TLS, that may be cut.
 
-use crate::certificates::Authority;
 use crate::harness::{PATIENCE, Server};
+use crate::tls::certificates::Authority;
 use latewood_tls::{Connector, Duplex};
 use latewood_wire::resp::skip_reply;
 use std::io::{self, Read, Write};

@@ -1,10 +1,10 @@
 //! Samples by the protocols of other senders, and how these hear that they were
 //! taken.
 
-use crate::connection::{Connection, Protocol};
-use crate::model::{Answer, Step};
-use crate::protobuf::{field, labels, sample};
-use crate::writer::Writer;
+use crate::http::protobuf::{field, labels, sample};
+use crate::kill::connection::{Connection, Protocol};
+use crate::kill::model::{Answer, Step};
+use crate::kill::writer::Writer;
 use std::io;
 
 impl Writer {

@@ -1,10 +1,10 @@
 //! One directory, the servers that live on it one after another, and the writers.
 
-use crate::certificates::Authority;
-use crate::connection::{Ports, Protocol};
-use crate::harness::{self, Numbers, PATIENCE, Server, encoded};
-use crate::model::Policy;
-use crate::writer::Writer;
+use crate::harness::{Numbers, PATIENCE, Server, encoded};
+use crate::kill::connection::{Ports, Protocol};
+use crate::kill::model::Policy;
+use crate::kill::writer::Writer;
+use crate::tls::certificates::Authority;
 use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -123,7 +123,7 @@ impl World {
     /// Starts servers and kills them before they are ready.
     fn be_killed_at_start(&mut self, dir: &TempDir) {
         while self.random.below(4) == 0 {
-            let mut child = harness::command(dir.path())
+            let mut child = crate::harness::command(dir.path())
                 .args(["--listen", "127.0.0.1:0", "--threads", "2"])
                 .args(&self.options)
                 .stderr(Stdio::null())

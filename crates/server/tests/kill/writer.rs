@@ -2,10 +2,10 @@
 //!
 //! Nobody else writes to its series, so every answer is known beforehand.
 
-use crate::connection::{Connection, Ports, Protocol};
 use crate::harness::{Client, Numbers};
-use crate::model::{Policy, Series, State};
-use crate::rule::Rule;
+use crate::kill::connection::{Connection, Ports, Protocol};
+use crate::kill::model::{Policy, Series, State};
+use crate::kill::rule::Rule;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;

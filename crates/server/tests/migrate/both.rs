@@ -1,7 +1,7 @@
 //! Copies to a target that others write to as well.
 
 use crate::harness::{Client, Server};
-use crate::{assert_same, contents, run};
+use crate::migrate::{assert_same, contents, run};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;

@@ -1,7 +1,7 @@
 //! CSV files: there and back, by standard input, and files that are wrong.
 
 use crate::harness::Server;
-use crate::{assert_same, contents, latewood, outcome, run};
+use crate::migrate::{assert_same, contents, latewood, outcome, run};
 use std::io::Write;
 use std::process::Stdio;
 

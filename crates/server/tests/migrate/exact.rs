@@ -2,8 +2,8 @@
 //! labels with brackets and commas.
 
 use crate::harness::Server;
-use crate::peer::Peer;
-use crate::{assert_same, contents, run};
+use crate::migrate::peer::Peer;
+use crate::migrate::{assert_same, contents, run};
 
 /// Prometheus' mark of a series that ended.
 const STALE: &str = "nan:7ff0000000000002";

@@ -1,7 +1,7 @@
 //! Files of line protocol: whole ones, compressed ones, and those with lines that are wrong.
 
 use crate::harness::Server;
-use crate::{contents, latewood, outcome};
+use crate::migrate::{contents, latewood, outcome};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;

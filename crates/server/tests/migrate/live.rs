@@ -1,8 +1,8 @@
 //! Copies of a RedisTimeSeries that others write to.
 
 use crate::harness::{Client, PATIENCE, Server};
-use crate::peer::Peer;
-use crate::{assert_same, contents, copying, latewood, outcome, run};
+use crate::migrate::peer::Peer;
+use crate::migrate::{assert_same, contents, copying, latewood, outcome, run};
 use latewood_wire::resp::encode_command;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

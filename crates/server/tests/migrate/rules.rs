@@ -1,8 +1,8 @@
 //! Compaction rules and expiry: they come last, and work on as they did on the source.
 
 use crate::harness::Server;
-use crate::peer::Peer;
-use crate::{assert_same, contents, copying, run};
+use crate::migrate::peer::Peer;
+use crate::migrate::{assert_same, contents, copying, run};
 
 /// A source with two rules, late samples and a bucket that is still open.
 fn filled() -> Peer {

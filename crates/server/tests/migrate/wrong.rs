@@ -1,8 +1,8 @@
 //! Ends that are not what they should be.
 
 use crate::harness::Server;
-use crate::peer::Peer;
-use crate::{copying, run};
+use crate::migrate::peer::Peer;
+use crate::migrate::{copying, run};
 use std::io::Write;
 use std::net::TcpListener;
 

@@ -1,12 +1,12 @@
 //! A running server that is compared with Prometheus.
 
-use crate::client::Http;
-use crate::compare::{Answer, Row};
-use crate::data::Series;
 use crate::harness::{Client, Server};
-use crate::protobuf::{field, labels, sample};
-use crate::query::Query;
-use crate::run::Subject;
+use crate::http::client::Http;
+use crate::http::protobuf::{field, labels, sample};
+use crate::oracle::compare::{Answer, Row};
+use crate::oracle::data::Series;
+use crate::oracle::query::Query;
+use crate::oracle::run::Subject;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 //! to, keys they watch, commands they queue, patterns they match.
 
 use crate::harness::{Client, PATIENCE, Server, text};
-use crate::memory::anonymous_bytes;
+use crate::resp::memory::anonymous_bytes;
 use std::io::Write;
 use std::time::Instant;
 

@@ -1,7 +1,9 @@
 //! COPY of long series, which leaves the event loop as long reads do.
 
 use crate::harness::{Server, encoded, text};
-use crate::long_reads::{SAMPLES, begin_and_end, fill, server, take_all_threads, wait_for_running};
+use crate::resp::long_reads::{
+    SAMPLES, begin_and_end, fill, server, take_all_threads, wait_for_running,
+};
 use std::net::Shutdown;
 
 /// A copy of one moment appears whole, at one moment.

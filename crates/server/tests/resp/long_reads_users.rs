@@ -1,7 +1,7 @@
 //! Whose long reads run: users that are removed or lose a permission, and threads that are shared.
 
 use crate::harness::{Client, encoded, text};
-use crate::long_reads::{
+use crate::resp::long_reads::{
     SAMPLES, begin, begin_and_end, endless, long, server, take_all_threads, wait_for_running,
 };
 use latewood_wire::resp::encode_command;

@@ -2,7 +2,7 @@
 //! without a byte of memory that writers need.
 
 use crate::harness::{Server, encoded, text};
-use crate::memory::{anonymous_bytes, insist};
+use crate::resp::memory::{anonymous_bytes, insist};
 
 const BUDGET: u64 = 64 << 20;
 const MOST: u64 = BUDGET + BUDGET / 5;

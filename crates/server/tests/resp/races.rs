@@ -1,7 +1,7 @@
 //! Two connections on two event loops that change the same thing at once.
 
 use crate::harness::{PATIENCE, Server};
-use crate::memory::pipeline;
+use crate::resp::memory::pipeline;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

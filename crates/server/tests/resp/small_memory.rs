@@ -1,7 +1,7 @@
 //! Servers whose memory budget is small for what is asked of them.
 
 use crate::harness::{Client, Server};
-use crate::memory::{anonymous_bytes, insist, pipeline};
+use crate::resp::memory::{anonymous_bytes, insist, pipeline};
 
 const BUDGET: u64 = 32 << 20;
 /// What the process may hold at most. Where others take the cores, the

@@ -1,8 +1,8 @@
 //! Peers that do not speak TLS, stop in the middle of it, or come in thousands.
 
-use crate::certificates::{Authority, words};
 use crate::harness::{PATIENCE, Server};
-use crate::peer::{Peer, tls_address};
+use crate::tls::certificates::{Authority, words};
+use crate::tls::peer::{Peer, tls_address};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -1,8 +1,8 @@
 //! Every port speaks TLS.
 
-use crate::certificates::{Authority, words};
 use crate::harness::{Server, encoded};
-use crate::peer::{Peer, tls_address};
+use crate::tls::certificates::{Authority, words};
+use crate::tls::peer::{Peer, tls_address};
 use latewood_tls::ClientOptions;
 use std::io::Write;
 use std::net::TcpStream;

@@ -1,8 +1,8 @@
 //! Certificates that change, and those that must not be put in force.
 
-use crate::certificates::{Authority, Valid, shown, words};
 use crate::harness::{Server, command};
-use crate::peer::{Peer, tls_address};
+use crate::tls::certificates::{Authority, Valid, shown, words};
+use crate::tls::peer::{Peer, tls_address};
 
 #[test]
 fn sighup_and_config_set_reload_and_open_connections_stay() {

@@ -1,8 +1,8 @@
 //! `backup`, `import` and `export` over TLS, with a certificate of the client.
 
-use crate::certificates::{Authority, Valid, words};
 use crate::harness::Server;
-use crate::peer::tls_address;
+use crate::tls::certificates::{Authority, Valid, words};
+use crate::tls::peer::tls_address;
 use std::process::Command;
 
 /// A server that asks for certificates, with its files.

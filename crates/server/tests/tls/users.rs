@@ -1,8 +1,8 @@
 //! Clients with certificates, and the users they name.
 
-use crate::certificates::{Authority, Valid, words};
 use crate::harness::Server;
-use crate::peer::{Peer, tls_address};
+use crate::tls::certificates::{Authority, Valid, words};
+use crate::tls::peer::{Peer, tls_address};
 
 /// A server that asks for certificates, with these further options.
 fn server(further: &[&str]) -> (Authority, Server) {

@@ -1,7 +1,7 @@
 //! `backup` under load and `restore`.
 
 use crate::harness::{Client, Server};
-use crate::{filled, said, tool, words_of};
+use crate::tools::{filled, said, tool, words_of};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tempfile::TempDir;

@@ -1,7 +1,7 @@
 //! `check`, `inspect` and `stats`.
 
 use crate::harness::{Server, command};
-use crate::{filled, said, words_in, words_of};
+use crate::tools::{filled, said, words_in, words_of};
 use serde_json::Value;
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;

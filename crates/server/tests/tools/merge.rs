@@ -1,7 +1,7 @@
 //! `merge`, and the other tools over the blocks that it makes.
 
 use crate::harness::{Server, command};
-use crate::{filled, said, words_of};
+use crate::tools::{filled, said, words_of};
 use serde_json::Value;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -57,7 +57,7 @@ fn every_flipped_byte_of_every_file_is_found() {
             let mut bytes = good.clone();
             bytes[at] ^= 1;
             std::fs::write(&file, bytes).unwrap();
-            let output = crate::tool(&["check", &path]);
+            let output = crate::tools::tool(&["check", &path]);
             let text = String::from_utf8(output.stdout).unwrap();
             // A flipped version is refused in words. Of the manifest there are
             // two copies, and one is enough; anything else is damage.

@@ -1,7 +1,7 @@
 //! `backup --to URL` and `restore URL DIR`, into folders by `file://`.
 
 use crate::harness::{Server, command};
-use crate::{filled, said, tool, words_of};
+use crate::tools::{filled, said, tool, words_of};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

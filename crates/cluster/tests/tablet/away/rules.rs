@@ -1,7 +1,7 @@
 //! Compaction rules and expiry while blocks of their sources are not on this machine, or lost.
 
 use super::{BLOCKS, add, fill, fill_from, history, query, rows};
-use crate::world::{increment, newest};
+use crate::tablet::world::{increment, newest};
 use latewood_engine::io::Clock;
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::io::waiting::no_wait;

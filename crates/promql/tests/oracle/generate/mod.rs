@@ -3,7 +3,7 @@
 mod operator;
 mod vector;
 
-use crate::expression::{Expr, Kind};
+use crate::oracle::expression::{Expr, Kind};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;

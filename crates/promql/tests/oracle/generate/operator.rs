@@ -1,7 +1,7 @@
 //! Aggregations and binary operations.
 
 use super::Generator;
-use crate::expression::{Expr, Kind};
+use crate::oracle::expression::{Expr, Kind};
 use rand::RngExt;
 
 impl Generator<'_> {

@@ -1,7 +1,7 @@
 //! Vectors: functions of vectors, of ranges and of labels, histograms, `info`.
 
 use super::Generator;
-use crate::expression::{Expr, Kind};
+use crate::oracle::expression::{Expr, Kind};
 use rand::RngExt;
 
 /// Functions of a vector that need nothing else.

@@ -1,17 +1,12 @@
 //! The offline tools as an operator meets them: the built binary over
 //! directories that a real server wrote, good and damaged ones.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
-
-#[allow(dead_code, reason = "shared with the tests of the protocol")]
-#[path = "../resp/harness.rs"]
-mod harness;
 
 mod backup;
 mod look;
 mod merge;
 mod offsite;
 
-use harness::{Server, command};
+use crate::harness::{Server, command};
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;

@@ -1,16 +1,11 @@
 //! From memory into blocks and back, on a simulated disk without threads.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-#[path = "../db_support/mod.rs"]
-mod db_support;
 mod faults;
-#[path = "../merge/hooked.rs"]
-mod hooked;
 mod meanwhile;
 mod story;
 mod triggers;
 
-use db_support::{DIR, append, open, read, sample, timestamps};
+use crate::db_support::{DIR, append, open, read, sample, timestamps};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Append, Db};
 use latewood_model::{DuplicatePolicy, SeriesOptions};
@@ -166,13 +161,13 @@ fn a_close_without_a_log_keeps_everything() {
     let open = || {
         let options = latewood_engine::Options {
             log: false,
-            ..db_support::options(2)
+            ..crate::db_support::options(2)
         };
         Db::open(
             &disk.env(1),
             Path::new(DIR),
             options,
-            db_support::last_wins(),
+            crate::db_support::last_wins(),
         )
         .unwrap()
     };

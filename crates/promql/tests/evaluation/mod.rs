@@ -1,10 +1,5 @@
 //! What expressions give, point by point of the language. The samples of series are minutes apart.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "the tables of tests are right, or they fail"
-)]
-
 mod aggregate;
 mod binary;
 mod explain;

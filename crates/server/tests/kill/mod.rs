@@ -11,20 +11,10 @@
 //! A run is one directory with some lives; its policies, series and load follow from
 //! the seed printed (`TEST_SEED` repeats it), the moments of the kills do not.
 //! `LATEWOOD_KILLS=n` lets `soak_kill` go on for n lives.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-#[allow(dead_code, reason = "shared with the tests of TLS")]
-#[path = "../tls/certificates.rs"]
-mod certificates;
 mod commands;
 mod connection;
-#[allow(dead_code, reason = "shared with the tests of the protocol")]
-#[path = "../resp/harness.rs"]
-mod harness;
 mod model;
-#[allow(dead_code, reason = "shared with the tests of HTTP")]
-#[path = "../http/protobuf.rs"]
-mod protobuf;
 mod rule;
 mod samples;
 mod world;
@@ -39,14 +29,14 @@ const KILLS: usize = 4;
 
 #[test]
 fn a_killed_server_keeps_what_it_acknowledged() {
-    let mut world = World::new(harness::seed());
+    let mut world = World::new(crate::harness::seed());
     (0..6).for_each(|_| world.live_and_be_killed());
     assert!(world.acknowledged() > 0, "nothing was ever acknowledged");
 }
 
 #[test]
 fn a_server_asked_to_stop_ends_well_and_keeps_everything() {
-    let mut world = World::new(harness::seed());
+    let mut world = World::new(crate::harness::seed());
     for _ in 0..3 {
         world.live_and_stop();
     }
@@ -56,7 +46,7 @@ fn a_server_asked_to_stop_ends_well_and_keeps_everything() {
 fn soak_kill() {
     let kills = std::env::var("LATEWOOD_KILLS");
     let kills = kills.map_or(KILLS, |text| text.parse().unwrap());
-    let (first, mut done, mut acknowledged) = (harness::seed(), 0, 0);
+    let (first, mut done, mut acknowledged) = (crate::harness::seed(), 0, 0);
     for run in 0.. {
         let lives = LIVES_MAX.min(kills - done);
         if lives == 0 {

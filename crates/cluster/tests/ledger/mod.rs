@@ -11,7 +11,7 @@
 //! - no group counts twice, whatever clients were told;
 //! - what any owner recovered is a beginning of what is there at the end.
 //!
-//! A run follows from one number. `LATEWOOD_SEED=n cargo test --test ledger` repeats run n;
+//! A run follows from one number. `LATEWOOD_SEED=n cargo test -p latewood-cluster ledger` repeats run n;
 //! `LATEWOOD_SOAK_SECONDS=s` lets `soak_ledger` go on for s seconds with new numbers.
 
 mod life;

@@ -1,5 +1,4 @@
 //! A database goes to the object store as a checkpoint and comes back as it was.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod faults;
 mod life;

@@ -1,13 +1,8 @@
 //! The HTTP server as senders meet it: the built binary, a real socket, bytes
 //! in and bytes out.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
-
-#[allow(dead_code, reason = "shared with the tests of the protocol")]
-#[path = "../resp/harness.rs"]
-mod harness;
 
 mod browser;
-mod client;
+pub(crate) mod client;
 mod console;
 mod export;
 mod influx;
@@ -25,7 +20,7 @@ mod promql_answers;
 mod promql_explain;
 mod promql_limits;
 mod promql_running;
-mod protobuf;
+pub(crate) mod protobuf;
 mod reading;
 mod remote_read;
 mod status;
@@ -34,7 +29,7 @@ mod users;
 mod watch;
 mod wrong;
 
-use harness::Server;
+use crate::harness::Server;
 
 /// A server with HTTP and these further options.
 fn server(options: &[&str]) -> Server {

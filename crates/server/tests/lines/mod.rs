@@ -1,14 +1,10 @@
 //! Protocols of lines on plain sockets against a running server.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod akumuli;
-#[path = "../resp/harness.rs"]
-#[expect(dead_code, reason = "these tests need a part of it")]
-mod harness;
 mod influx;
 mod opentsdb;
 
-use harness::{PATIENCE, Server};
+use crate::harness::{PATIENCE, Server};
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -69,7 +65,7 @@ fn serve() -> Served {
 
 fn serve_with(options: &[&str]) -> Served {
     let dir = tempfile::tempdir().unwrap();
-    let child = harness::command(dir.path())
+    let child = crate::harness::command(dir.path())
         .args(["--listen", "127.0.0.1:0", "--opentsdb", "127.0.0.1:0"])
         .args(["--akumuli", "127.0.0.1:0"])
         .args(["--influx-tcp", "127.0.0.1:0", "--influx-udp", "127.0.0.1:0"])

@@ -1,9 +1,9 @@
-//! Latewood's evaluation over series in memory.
+//! Latewood's evaluation over series in memory, beside Prometheus' own engine ([`crate::oracle`]).
 
-use crate::compare::{Answer, Row};
-use crate::data::Series;
-use crate::query::Query;
-use crate::run::Subject;
+use crate::oracle::compare::{Answer, Row};
+use crate::oracle::data::Series;
+use crate::oracle::query::Query;
+use crate::oracle::run::{self, Subject};
 use latewood_promql::Times;
 use latewood_promql::annotation::{Annotations, Level};
 use latewood_promql::engine::{self, Error, Outcome, Settings, Value};
@@ -12,9 +12,11 @@ use latewood_promql::number;
 use latewood_promql::source::{Found, Hold, Matcher, Source, SourceError, Take};
 use rand::rngs::StdRng;
 
+const EXPRESSIONS: u64 = 3_000;
+
 /// Series in the order of their labels.
 #[derive(Default)]
-pub(crate) struct Latewood {
+struct Latewood {
     series: Vec<(Labels, Vec<(i64, f64)>)>,
 }
 
@@ -187,4 +189,9 @@ impl Source for Latewood {
         }
         Ok(())
     }
+}
+
+#[test]
+fn answers_are_those_of_prometheus() {
+    run::compare(EXPRESSIONS, &mut Latewood::default());
 }

@@ -4,21 +4,17 @@
 //! The peer is what `bench/peers/redistimeseries.sh` installs; the first test that needs it
 //! fetches it. Both sides are compared through `latewood export csv`, which reads every sample,
 //! label, option, rule and expiry.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod both;
 mod csv;
 mod exact;
-#[allow(dead_code, reason = "shared with the tests of the protocol")]
-#[path = "../resp/harness.rs"]
-mod harness;
 mod influx;
 mod live;
 mod peer;
 mod rules;
 mod wrong;
 
-use harness::Server;
+use crate::harness::Server;
 use peer::Peer;
 use std::process::{Command, Output, Stdio};
 

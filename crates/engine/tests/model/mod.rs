@@ -13,16 +13,14 @@
 //!   if it is long), the removal of several keys a group each. Of that write
 //!   each key has a prefix of what was asked of it, on its own.
 //!
-//! A run follows from one number. `LATEWOOD_SEED=n cargo test --test model`
+//! A run follows from one number. `LATEWOOD_SEED=n cargo test -p latewood-engine model`
 //! repeats run n; `LATEWOOD_SOAK_SECONDS=s` lets `soak_model` go on for s
 //! seconds with new numbers.
 
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
-
-mod chance;
-mod keyspace;
-mod ops;
-mod oracle;
+pub(crate) mod chance;
+pub(crate) mod keyspace;
+pub(crate) mod ops;
+pub(crate) mod oracle;
 mod reads;
 mod run;
 

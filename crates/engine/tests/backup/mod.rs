@@ -1,12 +1,9 @@
 //! Backups of a database that is written to, flushed and emptied at every step
 //! of the copy.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
-#[path = "../db_support/mod.rs"]
-mod db_support;
 mod disturbed;
 
-use db_support::{DIR, append, last_wins, open, options, sample, timestamps};
+use crate::db_support::{DIR, append, last_wins, open, options, sample, timestamps};
 use disturbed::{Disturbance, disturbed};
 use latewood_engine::Db;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};

@@ -2,7 +2,6 @@
 //!
 //! Expected replies were taken from RedisTimeSeries 1.12 on Redis 7.4, but for
 //! what `docs/compatibility.md` lists as different.
-#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod acl;
 mod acl_refusals;
@@ -16,8 +15,6 @@ mod durability;
 mod events;
 mod fast_path;
 mod full_disk;
-#[allow(dead_code, reason = "some of it is for the tests of HTTP")]
-mod harness;
 mod held;
 mod keyspace;
 mod lifetime;

@@ -1,0 +1,14 @@
+//! The tests of tablets without brokers, as one program. Those with brokers are the program
+//! `broker`.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod checkpoint;
+mod envelope;
+mod ledger;
+mod memory;
+mod model;
+mod owner;
+mod remote;
+mod scan;
+mod tablet;
+mod topic;

@@ -1,0 +1,56 @@
+//! The tests of the database from outside, as one program:
+//! `cargo test -p latewood-engine FILE::` runs those of one file.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod backup;
+mod churn;
+mod db_append;
+mod db_copy;
+mod db_duplicates;
+mod db_durable;
+mod db_empty;
+mod db_expiry;
+mod db_faults;
+mod db_increment;
+mod db_labels;
+mod db_late;
+mod db_limits;
+mod db_metadata;
+mod db_panics;
+mod db_quarantine;
+mod db_races;
+mod db_rename;
+mod db_resolved;
+mod db_rules;
+mod db_shared;
+mod db_store;
+mod db_support;
+mod db_threads;
+mod disk_budget;
+mod disk_contract;
+mod disk_pages;
+mod disk_sim;
+mod disk_support;
+mod dump;
+mod flush;
+mod labels_model;
+mod log_ahead;
+mod log_crash;
+mod log_damage;
+mod log_fault;
+mod log_group;
+mod log_quarantine;
+mod log_remote;
+mod log_support;
+mod log_write;
+mod made_up;
+mod memory_budget;
+mod merge;
+mod model;
+mod notices;
+mod query_many;
+mod query_outside;
+mod query_range;
+mod recovery_budget;
+mod tools;
+mod verdicts;
