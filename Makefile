@@ -104,7 +104,7 @@ faults: quick $(VENV)/ready needs-kafka
 
 # The console in a browser, and its assets built anew.
 console: quick tests/console/node_modules console/node_modules
-	node --test --test-concurrency=1 tests/console/*.test.mjs
+	node --test --test-concurrency=2 tests/console/*.test.mjs
 
 # The same random commands to Latewood and RedisTimeSeries; LATEWOOD_SEED replays.
 differential: quick $(VENV)/ready

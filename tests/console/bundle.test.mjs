@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { get } from 'node:http';
+import { createServer, get } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { freePort, using } from './harness.mjs';
+import { using } from './harness.mjs';
 
 const CONSOLE = fileURLToPath(new URL('../../console', import.meta.url));
 
@@ -29,7 +29,10 @@ test('no source sets HTML', () => {
 });
 
 test('serve.mjs refuses other names and origins, and sends the policy of the server', () => using(['--wal', 'off'], async (server) => {
-  const port = await freePort();
+  const unused = createServer().listen(0, '127.0.0.1');
+  await once(unused, 'listening');
+  const { port } = unused.address();
+  unused.close();
   const served = spawn('node', ['serve.mjs', port, server.address], { cwd: CONSOLE, stdio: ['ignore', 'pipe', 'inherit'] });
   const ask = async (path, headers) => {
     const [answer] = await once(get({ host: '127.0.0.1', port, path, headers }), 'response');

@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createConnection, createServer } from 'node:net';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before } from 'node:test';
@@ -18,14 +18,6 @@ import { chromium } from 'playwright-core';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BINARY = process.env.LATEWOOD_BIN ?? join(ROOT, 'target/demo/latewood');
-
-export async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  return port;
-}
 
 export class Server {
   constructor(...options) {
@@ -42,19 +34,19 @@ export class Server {
   get address() { return `http://127.0.0.1:${this.ports[1]}/`; }
 
   async start() {
-    this.ports ??= [await freePort(), await freePort()];
-    const [resp, http] = this.ports;
+    const [resp, http] = this.ports ?? [0, 0];
     const places = ['--dir', this.directory, '--listen', `127.0.0.1:${resp}`, '--http', `127.0.0.1:${http}`];
-    this.process = spawn(BINARY, ['serve', ...places, ...this.options], { stdio: 'ignore' });
-    let died = null;
-    this.process.on('error', (error) => { died = error; });
-    this.process.on('exit', (code) => { died ??= new Error(`the server ended with ${code}`); });
-    for (;;) {
-      if (died) throw died;
-      const isReady = await fetch(`${this.address}-/ready`).then((answer) => answer.ok, () => false);
-      if (isReady) return;
-      await new Promise((resolve) => setTimeout(resolve, 30));
-    }
+    this.process = spawn(BINARY, ['serve', ...places, ...this.options], { stdio: ['ignore', 'ignore', 'pipe'] });
+    let said = '';
+    await new Promise((ready, died) => {
+      this.process.on('error', died);
+      this.process.on('exit', (code) => died(new Error(`the server ended with ${code}: ${said}`)));
+      this.process.stderr.on('data', (piece) => {
+        said = (said + piece).slice(-10_000);
+        const places = / ready .*listen="?127.0.0.1:(\d+).*http="?127.0.0.1:(\d+)/.exec(said);
+        if (places) ready(this.ports = places.slice(1).map(Number));
+      });
+    });
   }
 
   async kill() {
