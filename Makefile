@@ -1,18 +1,17 @@
 # The only commands to remember.
 #   make demo            build, load real measurements, kill, recover, check
 #   make demo KEEP=1     the same, and leave the server running
-#   make test            everything that must pass, in under 30 minutes on 2 cores; installs
+#   make test            everything that must pass, in about 25 minutes on 2 cores; installs
 #                        what it needs on Debian and Ubuntu, and lists what it left out elsewhere
 #   make test STRICT=1   the same, and fails if anything would be left out
-#   make soak TIME=600   fuzzing and random models for TIME seconds each, then as many kills of a
-#                        server as KILLS says: 10,000 of them take hours; and ROUNDS faults of
-#                        brokers, object store and nodes
+#   make soak TIME=600   instruction counts; fuzzing and random models for TIME seconds each, then
+#                        as many kills of a server as KILLS says: 10,000 of them take hours; and
+#                        ROUNDS faults of brokers, object store and nodes
 #   make bench           the reports of docs/benchmarks, beside its peers: 2 to 3 hours
 #   make bench QUICK=1   the same from less data, into target/benchmarks-quick: minutes
 #   make deb             a Debian package, in target/debian; needs cargo-deb
 #   make static          the server as one file without shared libraries, in target/STATIC/release
-#   make check           formatting, lints, documentation, dependencies, instruction counts:
-#                        before a commit
+#   make check           formatting, lints, documentation, dependencies: before a commit
 
 CARGO ?= cargo
 TIME ?= 600
@@ -37,13 +36,14 @@ STATIC := $(shell uname -m)-unknown-linux-gnu
 
 # Tools that this machine lacks; `make test` sets it.
 export LEFT_OUT
-# $(call with,TOOL,COMMAND): the command, unless the tool is left out.
-with = $(if $(filter $(1),$(LEFT_OUT)),@echo "Left out: $(1) is missing",$(2))
+# $(call with,TOOLS,WORDS): the words, unless one of the tools is left out.
+with = $(if $(filter $(1),$(LEFT_OUT)),,$(2))
 
 # They need brokers: nothing but their names selects them.
 BROKER_TESTS := --test broker --test kafka
 
-.PHONY: demo test every check soak bench build quick clients console differential faults kafka fuzz deb static
+.PHONY: demo test check every programs rust soak bench build quick clients console differential faults \
+	kafka fuzz instructions deb static
 
 # needs-TOOL fails with how to get the tool.
 needs-%:
@@ -65,53 +65,63 @@ static: needs-cargo needs-cc
 demo: quick
 	$(DEMO)/latewood-bench demo $(if $(KEEP),--keep)
 
-check: needs-cargo needs-cc $(filter-out $(LEFT_OUT:%=needs-%),needs-git needs-cargo-deny needs-valgrind)
+# Documentation with the features of the tests, so that nothing is checked twice for it.
+check: needs-cargo needs-cc $(call with,git,needs-git) $(call with,cargo-deny,needs-cargo-deny)
 	$(CARGO) fmt --all --check
 	$(call with,git,$(CARGO) run --quiet --locked -p xtask)
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace $(BROKER_TESTS) -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet \
+		--lib --bins --examples
 	$(call with,cargo-deny,tests/deny.sh check)
-	$(call with,valgrind,$(CARGO) run --quiet --locked -p xtask -- instructions)
 
 test:
 	tests/setup.sh install
 	$(MAKE) every LEFT_OUT="$$(xargs <target/left-out)"
 	@tests/setup.sh report
 
+comma := ,
+space := $() $()
+lane = $(subst $(space),$(comma),$(strip $(1)))
+# Two lanes: tests wait more than they work.
+every:
+	tests/steps.sh check programs $(call lane,rust $(call with,kafka,kafka))/$(call lane,\
+		$(call with,node chromium,console) $(call with,python3,clients) \
+		$(call with,python3 redistimeseries,differential)) $(call with,c++,fuzz)
+
+# The one build of all tests, and of the server that clients, console and brokers talk to.
+programs: needs-cargo needs-cc
+	$(CARGO) test --locked --workspace --no-run
+	$(CARGO) test --locked --workspace --no-run $(BROKER_TESTS)
+
 # Tests of crates/server/tests/migrate that start a RedisTimeSeries.
 PEER_TESTS := live:: rules_go_on_where_the_source_left_them a_rule_to_a_series_left_out_is_named \
 	a_file_carries_rules_and_expiry a_redis_is_told_what_it_cannot_hold \
 	passwords_open_both_ends_and_wrong_ones_do_not
 
-every: check
+rust: programs
 	$(CARGO) test --locked --workspace $(if $(filter redistimeseries,$(LEFT_OUT)),-- $(PEER_TESTS:%=--skip %))
-	$(call with,python3,$(MAKE) clients)
-	$(call with,node,$(call with,chromium,$(MAKE) console))
-	$(call with,python3,$(call with,redistimeseries,$(MAKE) differential))
-	$(call with,kafka,$(MAKE) kafka)
-	$(call with,c++,$(MAKE) fuzz)
 
 # redis-py, node-redis and go-redis, against Latewood and RedisTimeSeries; Prometheus, collectd,
-# netdata and others as senders; what lies in deploy/; the pages of docs/benchmarks.
-clients: quick $(VENV)/ready $(if $(filter node,$(LEFT_OUT)),,tests/clients/node/node_modules)
-	$(VENV)/bin/python -m pytest -q -rs tests/clients
+# netdata and others as senders; what lies in deploy/; the set-up; the pages of docs/benchmarks.
+clients: programs $(VENV)/ready $(call with,node,tests/clients/node/node_modules)
+	$(VENV)/bin/python -m pytest -q -rs tests/clients tests/test_setup.py
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider crates/bench/report
 
 # Servers with a log in Kafka and objects in S3, ROUNDS faults of them all.
-faults: quick $(VENV)/ready needs-kafka
+faults: programs $(VENV)/ready needs-kafka
 	LATEWOOD_ROUNDS=$(ROUNDS) $(VENV)/bin/python -m pytest -q -s tests/clients/test_faults.py
 
 # The console in a browser, and its assets built anew.
-console: quick tests/console/node_modules console/node_modules
+console: programs tests/console/node_modules console/node_modules
 	node --test --test-concurrency=2 tests/console/*.test.mjs
 
 # The same random commands to Latewood and RedisTimeSeries; LATEWOOD_SEED replays.
-differential: quick $(VENV)/ready
+differential: programs $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q tests/differential
 
 # The client of Kafka, and the server, with three brokers, of which one is killed and one hangs.
-kafka: needs-cargo needs-cc needs-kafka
+kafka: programs needs-kafka
 	tests/cluster/kafka.sh stop
 	trap "tests/cluster/kafka.sh stop" EXIT; tests/cluster/kafka.sh start && \
 		LATEWOOD_KAFKA=127.0.0.1:19092 $(CARGO) test --locked --workspace $(BROKER_TESTS)
@@ -128,7 +138,10 @@ tests/clients/node/node_modules tests/console/node_modules console/node_modules:
 fuzz: needs-cargo needs-c++
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-soak: build
+instructions: needs-cargo needs-valgrind
+	$(CARGO) run --quiet --locked -p xtask -- instructions
+
+soak: build instructions needs-c++
 	LATEWOOD_SOAK_SECONDS=$(TIME) LATEWOOD_KILLS=$(KILLS) \
 		$(CARGO) test --release --locked --workspace -- --nocapture soak
 	PROMQL_ORACLE_EXPRESSIONS=$(EXPRESSIONS) PROMQL_ORACLE_SEED=1000000 \

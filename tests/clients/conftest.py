@@ -13,7 +13,7 @@ import redis
 from peer import Peer, free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = pathlib.Path(os.environ.get("LATEWOOD_BIN", ROOT / "target/demo/latewood"))
+BINARY = pathlib.Path(os.environ.get("LATEWOOD_BIN", ROOT / "target/debug/latewood"))
 
 
 def pytest_configure(config):

@@ -1,7 +1,7 @@
 // A server of one's own, and pages of a browser that report what must not happen: errors of the
 // script, and breaches of the content security policy.
 //
-//   LATEWOOD_BIN   the server; target/demo/latewood without it
+//   LATEWOOD_BIN   the server; target/debug/latewood without it
 //   CHROMIUM       the browser; /usr/bin/chromium without it
 //   SOURCES        1: tests what console/ makes at the moment, not what the server contains
 
@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const BINARY = process.env.LATEWOOD_BIN ?? join(ROOT, 'target/demo/latewood');
+const BINARY = process.env.LATEWOOD_BIN ?? join(ROOT, 'target/debug/latewood');
 
 export class Server {
   constructor(...options) {

@@ -9,7 +9,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEER = ROOT / "bench/peers/redistimeseries.sh"
-BINARY = os.environ.get("LATEWOOD_BIN", ROOT / "target/demo/latewood")
+BINARY = os.environ.get("LATEWOOD_BIN", ROOT / "target/debug/latewood")
 
 
 def free_port():
