@@ -120,8 +120,8 @@ impl Db {
         self.parts.merger.expire_by_clock().map(|_| ())
     }
 
-    /// Trusts the wall clock as it stands: retention follows it at once. The floor does
-    /// not go back.
+    /// Trusts the wall clock as it stands: retention and expiry follow it at once. The
+    /// floor does not go back.
     ///
     /// # Errors
     /// `Io` if the manifest cannot be written.
@@ -129,8 +129,15 @@ impl Db {
         self.parts.merger.accept_clock()
     }
 
+    /// The time by which series expire, in milliseconds since the epoch: the wall clock,
+    /// unless it has jumped ahead of running time and of the newest samples.
+    pub fn now_ms(&self) -> i64 {
+        self.parts.core.time.now_ms()
+    }
+
     /// By how many milliseconds the wall clock is ahead of the time that retention
-    /// trusts; negative if it is behind, 0 if they agree or there is no retention.
+    /// trusts, or without retention of [`Db::now_ms`]; negative if it is behind, 0 if
+    /// they agree.
     pub fn clock_jump_ms(&self) -> i64 {
         self.parts.merger.clock_jump_ms()
     }

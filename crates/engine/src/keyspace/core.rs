@@ -10,6 +10,7 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::{Defaults, Options};
 use crate::index::Index;
 use crate::io::Env;
+use crate::io::trusted::Time;
 use crate::keyspace::defaults::DefaultOptions;
 use crate::keyspace::disk_budget;
 use crate::keyspace::keys::Keys;
@@ -33,6 +34,8 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Core {
     pub(crate) env: Env,
     pub(crate) options: Options,
+    /// By which series expire.
+    pub(crate) time: Arc<Time>,
     pub(crate) defaults: DefaultOptions,
     /// See [`crate::series::shard`] for the order of locks.
     pub(crate) shards: Shards,
@@ -83,12 +86,13 @@ impl Core {
         options.shards = options.shards.next_power_of_two().min(256);
         options.segment_bytes = disk_budget::segment_bytes(&options);
         let observe = Observe::new(&options, &env.clock);
+        let time = Time::new(env.clock.clone());
         let cache = cache.telling(&observe.notices);
         let member = Arc::new(Member::new(options.shards, &observe.signals));
         budget.join(&member);
         let core = Self {
             defaults: DefaultOptions::default(),
-            shards: Shards::new(options.shards, &observe.halt),
+            shards: Shards::new(options.shards, &observe.halt, &time),
             keys: Keys::new(env.random.next_u64()),
             index: Index::new(
                 options.shards,
@@ -106,6 +110,7 @@ impl Core {
             limits: Limits::new(&options, env.clock.clone()),
             metadata: MetadataStore::default(),
             options,
+            time,
             env,
         };
         core.defaults.change(|held| *held = defaults)?;

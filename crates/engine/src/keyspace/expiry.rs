@@ -5,13 +5,15 @@
 //! are log records, so a replay does not depend on the clock.
 //!
 //! The expiry belongs to the series, not to its key: it is kept by renames and
-//! writes. Times are milliseconds of the wall clock.
+//! writes. Times are milliseconds of the wall clock as far as it is trusted
+//! ([`crate::io::trusted::Time`]).
 //!
 //! Tested by `tests/db_expiry.rs` and the model test.
 
+use crate::io::trusted::Newest;
 use crate::keyspace::core::Core;
 use crate::series::shard::ShardState;
-use latewood_model::SeriesId;
+use latewood_model::{SeriesId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -71,7 +73,7 @@ impl Core {
         if state.expiries.len() == 0 {
             return None;
         }
-        let now_ms = self.env.clock.now_ms();
+        let now_ms = self.time.now_ms();
         state.expiries.any_due(now_ms).then_some(now_ms)
     }
 
@@ -102,12 +104,42 @@ impl Core {
             count += state.expiries.len();
             sum_ms += state.expiries.sum_ms();
         }
-        let now_ms = i128::from(self.env.clock.now_ms());
+        let now_ms = i128::from(self.time.now_ms());
         let left_ms = match count {
             0 => 0,
             _ => sum_ms / count as i128 - now_ms,
         };
         (count as u64, u64::try_from(left_ms).unwrap_or(0))
+    }
+
+    /// Follows the wall clock as far as the samples confirm it; due about every second.
+    pub(crate) fn follow_clock(&self) {
+        let jump = self.time.tick(|| self.newest_agreed());
+        // With retention its own clock, which agrees with this one, says so.
+        if let Some(jump) = jump
+            && self.store.retention_ms.load(Ordering::Relaxed) == 0
+        {
+            self.observe.notices.say(format_args!("{jump}"));
+        }
+    }
+
+    /// The time on which the newest samples of several series agree. Linear in the
+    /// number of series.
+    pub(crate) fn newest_agreed(&self) -> Option<Timestamp> {
+        let mut newest = Newest::default();
+        for shard in &self.shards {
+            let mut page = 0;
+            loop {
+                let state = shard.lock();
+                if page == state.slab.pages() {
+                    break;
+                }
+                let series = state.slab.page(page).filter_map(|series| series.newest());
+                series.for_each(|at| newest.note(at));
+                page += 1;
+            }
+        }
+        newest.agreed()
     }
 
     /// Tells the owner of the database which keys expired; under no lock.

@@ -105,10 +105,11 @@ impl Recovery<'_> {
             .collect()
     }
 
-    /// The same for one shard: pairs of series with one key.
+    /// The same for one shard: pairs of series with one key. Finds what counts for
+    /// retention, too, which the replay could not know.
     fn map_shard(&self, shard: usize) -> Vec<(Arc<[u8]>, [SeriesId; 2])> {
-        let state = self.core.shards[shard].lock();
-        let mut doubled = Vec::new();
+        let mut state = self.core.shards[shard].lock();
+        let (mut doubled, mut far) = (Vec::new(), Vec::new());
         for (place, series) in state.slab.iter() {
             let (id, key) = (self.core.shards.id_of(shard, place), &series.key);
             let other = self
@@ -116,6 +117,15 @@ impl Recovery<'_> {
                 .keys
                 .insert(self.core.keys.hash(key), key.clone(), id);
             doubled.extend(other.map(|other| (key.clone(), [other, id])));
+            if series.is_far() {
+                far.push(place);
+            }
+        }
+        let ShardState { slab, sealer, .. } = &mut *state;
+        for place in far {
+            if let Some(series) = slab.get_mut(place) {
+                series.find_counted(sealer);
+            }
         }
         doubled
     }

@@ -59,6 +59,7 @@ impl Rules {
 
     /// Removes every series whose time has come.
     pub(crate) fn sweep_expired(&self) -> Result<()> {
+        self.core.follow_clock();
         if self.core.shards.expiring.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }

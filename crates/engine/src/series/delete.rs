@@ -106,7 +106,7 @@ impl Series {
     ) -> Result<()> {
         let newest = self.newest();
         let stays = |newest| to < newest || from > newest;
-        if self.source_mut().is_some() && newest.is_some_and(stays) {
+        if self.source_mut().is_some() && newest.is_some_and(stays) && !self.is_far() {
             // Rules may still need expired samples.
             self.settle_now(sealer)?;
             Ok(())
@@ -127,6 +127,7 @@ impl Series {
         sealer: &mut Sealer,
     ) -> Result<Deleted> {
         let newest = self.newest();
+        let is_far = self.is_far();
         let stored = self.delete_stored(from, to);
         let head = self.delete_span(from, to, sealer)?;
         let stored_last = self.stored.as_ref().map(|stored| stored.last());
@@ -143,6 +144,9 @@ impl Series {
             && head_newest.is_none()
         {
             stored.set_newest_value(left.and_then(|(_, value)| value));
+        }
+        if is_far {
+            self.find_counted(sealer);
         }
         let newest_left = self.newest();
         if let Some(source) = self.source_mut()
@@ -209,6 +213,10 @@ impl Series {
     /// Settles, and removes all expired samples.
     pub(crate) fn delete_expired(&mut self, sealer: &mut Sealer) -> Result<()> {
         self.settle_now(sealer)?;
+        if self.is_far() {
+            // A replay does not know it, and must delete the same.
+            self.find_counted(sealer);
+        }
         if self.retention_ms == 0 {
             return Ok(());
         }

@@ -26,6 +26,7 @@ pub(crate) mod shard;
 pub(crate) mod shards;
 
 mod ahead;
+mod counted;
 mod delete;
 mod extent;
 mod facts;

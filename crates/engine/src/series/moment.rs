@@ -4,7 +4,7 @@ use latewood_model::Timestamp;
 
 /// See the module. The smallest timestamp means none: samples from before 1970 are
 /// refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment(Timestamp);
 
 impl Moment {

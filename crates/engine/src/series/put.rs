@@ -42,10 +42,13 @@ impl Series {
             && sample.timestamp <= newest
         {
             let fate = self.append_late(sample, policy, newest, sealer)?;
-            if self.links.is_some() && fate.is_change() {
-                self.note_touched(sample.timestamp);
+            if (self.links.is_some() || self.rare.is_some()) && fate.is_change() {
+                self.note_late(sample.timestamp, sealer);
             }
             return Ok(fate);
+        }
+        if sample.timestamp > sealer.horizon.known() {
+            self.note_horizon(sample.timestamp, &mut sealer.horizon);
         }
         // Interpolation lines without an end now lead here.
         let joins =
@@ -84,9 +87,7 @@ impl Series {
             .newest()
             .is_some_and(|newest| sample.timestamp <= newest);
         let fate = if is_deep && is_late {
-            if self.links.is_some() {
-                self.note_touched(sample.timestamp);
-            }
+            self.note_late(sample.timestamp, sealer);
             self.stage_stored(sample, policy)
         } else {
             self.put(sample, policy, sealer)?
@@ -97,11 +98,22 @@ impl Series {
         Ok(fate)
     }
 
+    /// Notes a late sample where that is needed.
+    #[cold]
+    fn note_late(&mut self, timestamp: Timestamp, sealer: &mut Sealer) {
+        if self.is_far() {
+            self.note_horizon(timestamp, &mut sealer.horizon);
+        }
+        if self.links.is_some() {
+            self.note_touched(timestamp);
+        }
+    }
+
     fn ignores(&self, sample: Sample, newest: Timestamp) -> Result<bool> {
         let Some(Ignore {
             max_time_diff_ms,
             max_value_diff,
-        }) = self.ignore.as_deref().copied()
+        }) = self.rare.as_ref().map(|rare| rare.ignore)
         else {
             return Ok(false);
         };

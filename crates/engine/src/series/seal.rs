@@ -11,6 +11,7 @@ use super::Series;
 use super::rewrite::is_full;
 use crate::base::error::Result;
 use crate::format::chunk::Held;
+use crate::io::trusted::Horizon;
 use crate::observe::stages::Inner;
 use latewood_codec::Encoder;
 use latewood_model::Timestamp;
@@ -24,6 +25,8 @@ pub(crate) struct Sealer {
     values: Vec<f64>,
     /// Late samples checked since the batch began: see [`super::ahead`].
     pub(crate) checks: usize,
+    /// What counts for retention; see [`super::counted`].
+    pub(crate) horizon: Horizon,
     /// The stages of a batch that is timed.
     pub(crate) inner: Inner,
 }
@@ -71,6 +74,9 @@ impl Series {
         self.recount_chunk(index, counted);
         self.tail.clear();
         self.sealed_last = last.into();
+        if self.rare.is_some() {
+            self.pass_horizon(&mut sealer.horizon);
+        }
         self.drop_expired();
         sealer.inner.end_seal(begun);
         Ok(())

@@ -4,9 +4,11 @@
 //! Lock order: shards in ascending order ([`super::shard`]).
 
 use super::shard::{Shard, ShardGuard, ShardState};
+use crate::io::trusted::{Horizon, Time};
 use crate::observe::halt::Halt;
 use latewood_model::SeriesId;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 /// All shards, locked.
@@ -39,8 +41,8 @@ impl<'a> IntoIterator for &'a Shards {
 
 impl Shards {
     /// `count` empty shards, which must be a power of two. A panic that may leave
-    /// one half changed stops writes with `halt`.
-    pub(crate) fn new(count: usize, halt: &Halt) -> Self {
+    /// one half changed stops writes with `halt`. Retention counts samples by `time`.
+    pub(crate) fn new(count: usize, halt: &Halt, time: &Arc<Time>) -> Self {
         let stride_log2 = count.trailing_zeros() as u8;
         let shards = (0..count).map(|_| {
             let mut state = ShardState {
@@ -48,6 +50,7 @@ impl Shards {
                 ..ShardState::default()
             };
             state.group.begin(stride_log2);
+            state.sealer.horizon = Horizon::new(time);
             Shard::new(state, halt)
         });
         Self {

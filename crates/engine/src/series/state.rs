@@ -1,5 +1,6 @@
 //! The state of one series and its accessors. The invariants are in [`super`].
 
+use super::counted::Far;
 use super::late::Late;
 use super::moment::Moment;
 use super::seal::Sealer;
@@ -23,8 +24,8 @@ pub(crate) struct Series {
     pub(super) tail: Vec<Sample>,
     /// The rules it is part of; a null pointer in most series.
     pub(super) links: Option<Box<Links>>,
-    /// Boxed because few series have one.
-    pub(super) ignore: Option<Box<Ignore>>,
+    /// What few series have.
+    pub(super) rare: Option<Box<Rare>>,
     /// Samples of a full tail.
     pub(super) frame_samples: u16,
     pub(super) policy: Option<DuplicatePolicy>,
@@ -60,6 +61,21 @@ pub(crate) struct Series {
     pub(crate) stored_noted: bool,
 }
 
+/// The state of a series that few series have.
+#[derive(Debug)]
+pub(super) struct Rare {
+    pub(super) ignore: Ignore,
+    pub(super) far: Option<Far>,
+}
+
+impl Rare {
+    /// Boxed, if there is any.
+    pub(super) fn boxed(ignore: Ignore, far: Option<Far>) -> Option<Box<Self>> {
+        let is_rare = ignore != Ignore::default() || far.is_some();
+        is_rare.then(|| Box::new(Self { ignore, far }))
+    }
+}
+
 impl Series {
     /// An empty series. The index holds its labels.
     pub(crate) fn new(key: Arc<[u8]>, options: &SeriesOptions) -> Self {
@@ -72,7 +88,7 @@ impl Series {
             sealed_last: Moment::NONE,
             tail: Vec::new(),
             links: None,
-            ignore: boxed(options.ignore),
+            rare: Rare::boxed(options.ignore, None),
             frame_samples: tail_max(shape),
             policy: options.duplicate_policy,
             holds_nan: false,
@@ -112,7 +128,11 @@ impl Series {
             chunk_size_bytes: self.chunk_size_bytes,
             encoding: self.encoding,
             duplicate_policy: self.policy,
-            ignore: self.ignore.as_deref().copied().unwrap_or_default(),
+            ignore: self
+                .rare
+                .as_ref()
+                .map(|rare| rare.ignore)
+                .unwrap_or_default(),
             labels,
         }
     }
@@ -136,7 +156,11 @@ impl Series {
         self.frame_samples = tail_max(self.shape());
         self.retention_ms = options.retention_ms;
         self.policy = options.duplicate_policy;
-        self.ignore = boxed(options.ignore);
+        let far = self.rare.as_ref().and_then(|rare| rare.far);
+        self.rare = Rare::boxed(options.ignore, far);
+        if far.is_none() || self.retention_ms == 0 {
+            self.find_counted(sealer);
+        }
         self.drop_expired();
         Ok(())
     }
@@ -223,7 +247,7 @@ impl Series {
     pub(super) fn floor(&self, newest: Timestamp) -> Timestamp {
         match i64::try_from(self.retention_ms) {
             Ok(0) | Err(_) => Timestamp::MIN,
-            Ok(retention_ms) => newest.saturating_sub(retention_ms),
+            Ok(retention_ms) => self.counted(newest).saturating_sub(retention_ms),
         }
     }
 
@@ -246,9 +270,4 @@ impl Series {
 fn tail_max(shape: Shape) -> u16 {
     // At most FRAME_SAMPLES_MAX.
     shape.frame_samples() as u16
-}
-
-/// Boxes the rule if it is set.
-fn boxed(ignore: Ignore) -> Option<Box<Ignore>> {
-    (ignore != Ignore::default()).then(|| Box::new(ignore))
 }

@@ -15,7 +15,7 @@ impl Writer {
     ) -> Result<(Expiry, Position)> {
         let core = &self.core;
         core.check_writable()?;
-        if at_ms <= core.env.clock.now_ms() {
+        if at_ms <= core.time.now_ms() {
             // Closed buckets reach the destinations before the source is removed.
             self.rules.recompute_key_for_removal(key)?;
         }
@@ -24,7 +24,7 @@ impl Writer {
         if !only.allows(state.expiries.get(place), at_ms) {
             return Ok((Expiry::Kept, Position::default()));
         }
-        if at_ms <= core.env.clock.now_ms() {
+        if at_ms <= core.time.now_ms() {
             let position = core.remove_in(&mut state, key, id)?;
             return Ok((Expiry::Removed, position));
         }

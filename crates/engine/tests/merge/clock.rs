@@ -125,7 +125,7 @@ fn samples_that_the_wrong_clock_stamped_take_nothing_for_an_hour() {
     world.clock.advance_ms(HOUR_MS - 1000);
     work(&db);
     assert_eq!(held(&db), 486);
-    assert!(world.said("retention follows them slowly, unless it is set to 0"));
+    assert!(world.said("retention, unless it is set to 0, and expiry follow them slowly"));
     // The operator mends the clock.
     world.clock.jump_ms(-YEARS_MS);
     for _ in 0..10 {

@@ -2,6 +2,7 @@
 
 mod clock;
 mod disk;
+mod far;
 mod faults;
 mod histories;
 pub(crate) mod hooked;

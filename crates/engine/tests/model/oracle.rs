@@ -84,6 +84,9 @@ impl Oracle {
     }
 }
 
+/// A day after the simulated clock, which stands still.
+const HORIZON: i64 = 1_700_000_000_000 + 86_400_000;
+
 impl Series {
     pub(crate) fn newest(&self) -> Option<i64> {
         self.samples.keys().next_back().copied()
@@ -117,7 +120,10 @@ impl Series {
     }
 
     fn floor(&self) -> i64 {
-        match (self.newest(), self.options.retention_ms) {
+        // Nothing further ahead of the clock than a day counts.
+        let counted = self.samples.range(..=HORIZON).next_back();
+        let counted = counted.map(|(at, _)| *at);
+        match (counted, self.options.retention_ms) {
             (Some(newest), 1..) => newest.saturating_sub_unsigned(self.options.retention_ms),
             _ => i64::MIN,
         }

@@ -12,7 +12,6 @@ use super::fault::{NOT_AN_INTEGER, SYNTAX};
 use super::keys::{Access, Keys, Run};
 use super::reply_limit::ReplyLimit;
 use super::spec::{Action, Spec};
-use crate::base::clock::now_ms;
 use crate::messaging::Class;
 use latewood_engine::{Dump, DumpFault, ErrorKind, Restored};
 use latewood_wire::resp::number::parse_i64;
@@ -67,7 +66,11 @@ fn restore(call: &mut Call<'_>) -> Outcome {
     if !options.replace && shared.db.contains(key) {
         return Err(BUSY);
     }
-    let expires_at_ms = expiry(call.args.word(2), options.is_absolute)?;
+    let expires_at_ms = expiry(
+        call.args.word(2),
+        options.is_absolute,
+        call.shared.db.now_ms(),
+    )?;
     let dump = Dump::parse(call.args.word(3)).map_err(|fault| refusal(&fault))?;
     let restored = shared
         .db
@@ -95,13 +98,13 @@ fn refusal(fault: &DumpFault) -> Fault {
 }
 
 /// When the series expires, milliseconds since the Unix epoch.
-fn expiry(ttl: &[u8], is_absolute: bool) -> Result<Option<i64>, Fault> {
+fn expiry(ttl: &[u8], is_absolute: bool, now_ms: i64) -> Result<Option<i64>, Fault> {
     let ttl_ms = parse_i64(ttl).ok_or(NOT_AN_INTEGER)?;
     match ttl_ms {
         0 => Ok(None),
         ..0 => Err(Fault::line("ERR Invalid TTL value, must be >= 0")),
         _ if is_absolute => Ok(Some(ttl_ms)),
-        _ => match ttl_ms.checked_add(now_ms()) {
+        _ => match ttl_ms.checked_add(now_ms) {
             Some(at_ms) => Ok(Some(at_ms)),
             None => Err(Fault::line("ERR invalid expire time in 'restore' command")),
         },

@@ -15,7 +15,6 @@ use super::call::{Call, Outcome};
 use super::fault::{Fault, NOT_AN_INTEGER, REPEATED_BYTES_MAX};
 use super::keys::{Access, Keys, Run};
 use super::spec::{Action, Apply, Spec};
-use crate::base::clock::now_ms;
 use crate::messaging::Class;
 use latewood_engine::{ErrorKind, ExpireIf, Expiry};
 use latewood_wire::resp::number::parse_i64;
@@ -25,13 +24,13 @@ pub(crate) const SPECS: &[Spec] = &[
         "expire",
         "key seconds [NX|XX|GT|LT]",
         "Makes a series expire after seconds.",
-        |call| expire(call, "expire", Unit::Seconds, now_ms()),
+        |call| expire(call, "expire", Unit::Seconds, call.shared.db.now_ms()),
     ),
     expiring(
         "pexpire",
         "key milliseconds [NX|XX|GT|LT]",
         "Makes a series expire after milliseconds.",
-        |call| expire(call, "pexpire", Unit::Milliseconds, now_ms()),
+        |call| expire(call, "pexpire", Unit::Milliseconds, call.shared.db.now_ms()),
     ),
     expiring(
         "expireat",
@@ -177,7 +176,7 @@ fn conditions(args: Args<'_>) -> Result<ExpireIf, Fault> {
 }
 
 fn left(call: &mut Call<'_>, unit: Unit) -> Outcome {
-    let now_ms = now_ms();
+    let now_ms = call.shared.db.now_ms();
     answer(call, |at_ms| {
         rounded(at_ms.saturating_sub(now_ms).max(0), unit)
     })

@@ -31,7 +31,7 @@ const CLOCK: Spec = Spec {
     name: "clock",
     arity: 3,
     syntax: "ACCEPT",
-    summary: "Trusts the wall clock: retention follows it at once.",
+    summary: "Trusts the wall clock: retention and expiry follow it at once.",
     action: Action::Apply(clock),
     ..SETTLE
 };

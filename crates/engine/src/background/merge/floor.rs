@@ -3,7 +3,7 @@
 //! The manifest holds the floor. It only rises, until all series are removed.
 //! Once it is published, readers see no samples below it and writes below it are
 //! refused; merging deletes the files that hold nothing else. By age the floor
-//! follows the time of [`super::clock`] in small steps. By disk it rises when the
+//! follows the time of [`crate::io::trusted`] in small steps. By disk it rises when the
 //! files exceed the disk budget, far enough that removing the oldest blocks frees the
 //! excess.
 //!
@@ -13,11 +13,11 @@
 //!
 //! Tested by `tests/merge` and `tests/disk_budget.rs`.
 
-use crate::background::merge::clock::{Moment, Newest};
 use crate::background::merge::state::Merger;
 use crate::background::merge::state::{Counters, Memory};
 use crate::background::merge::step::Want;
 use crate::base::error::Result;
+use crate::io::trusted::Moment;
 use crate::storage::block::Block;
 use latewood_model::Timestamp;
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ impl Merger {
         }
         let mut now_ms = floor.saturating_add(moment.retention_ms);
         if now_ms > moment.wall_ms {
-            now_ms = now_ms.min(self.newest_agreed().unwrap_or(moment.wall_ms));
+            now_ms = now_ms.min(self.core.newest_agreed().unwrap_or(moment.wall_ms));
         }
         self.clock.lock().begin(now_ms, moment);
     }
@@ -68,7 +68,7 @@ impl Merger {
             return Ok(false);
         }
         let before = clock.jump;
-        let now_ms = clock.now_ms(moment, || self.newest_agreed());
+        let now_ms = clock.now_ms(moment, || self.core.newest_agreed());
         self.jump_ms.store(clock.jump.ms(), Ordering::Relaxed);
         if !clock.jump.is_like(before) {
             let jump = clock.jump;
@@ -92,20 +92,25 @@ impl Merger {
             .saturating_add(moment.step_ms)
     }
 
-    /// Trusts the wall clock: retention follows it at once.
+    /// Trusts the wall clock: retention and expiry follow it at once.
     ///
     /// # Errors
     /// Those of [`crate::keyspace::core::Core::publish`].
     pub(crate) fn accept_clock(&self) -> Result<()> {
         let moment = self.moment();
         self.clock.lock().begin(moment.wall_ms, moment);
+        self.core.time.accept();
         self.expire_by_clock().map(|_| ())
     }
 
     /// By how many milliseconds the wall clock is ahead of the time that retention
-    /// trusts; negative if it is behind, 0 if they agree or there is no retention.
+    /// trusts, or expiry without retention; negative if it is behind, 0 if they agree.
     pub(crate) fn clock_jump_ms(&self) -> i64 {
-        self.jump_ms.load(Ordering::Relaxed)
+        if self.core.store.retention_ms.load(Ordering::Relaxed) == 0 {
+            self.core.time.jump_ms()
+        } else {
+            self.jump_ms.load(Ordering::Relaxed)
+        }
     }
 
     fn moment(&self) -> Moment {
@@ -117,25 +122,6 @@ impl Merger {
             step_ms: (retention_ms / STEPS).clamp(1, STEP_MS_MAX) as i64,
             epoch: self.core.store.epoch(),
         }
-    }
-
-    /// The time on which the newest samples of several series agree. Linear in the
-    /// number of series.
-    fn newest_agreed(&self) -> Option<Timestamp> {
-        let mut newest = Newest::default();
-        for shard in &self.core.shards {
-            let mut page = 0;
-            loop {
-                let state = shard.lock();
-                if page == state.slab.pages() {
-                    break;
-                }
-                let series = state.slab.page(page).filter_map(|series| series.newest());
-                series.for_each(|at| newest.note(at));
-                page += 1;
-            }
-        }
-        newest.agreed()
     }
 
     /// Raises the floor, unless all series were removed since `epoch`. Returns

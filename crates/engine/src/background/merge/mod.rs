@@ -18,7 +18,7 @@
 mod carry;
 #[cfg(test)]
 mod chance;
-mod clock;
+
 mod cursor;
 mod floor;
 mod fold;

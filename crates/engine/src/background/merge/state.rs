@@ -2,8 +2,8 @@
 //!
 //! Tested through `tests/merge`.
 
-use crate::background::merge::clock::RetentionClock;
 use crate::background::merge::plan::BlockUsage;
+use crate::io::trusted::TrustedClock;
 use crate::keyspace::core::Core;
 use crate::storage::block::Block;
 use latewood_model::Timestamp;
@@ -27,7 +27,7 @@ pub(crate) struct Merger {
     /// What the last failure said.
     pub(crate) failure: Mutex<Option<String>>,
     /// The time that retention trusts.
-    pub(super) clock: Mutex<RetentionClock>,
+    pub(super) clock: Mutex<TrustedClock>,
     /// Its jump, for those who must not wait for it.
     pub(super) jump_ms: AtomicI64,
 }

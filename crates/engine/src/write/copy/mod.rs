@@ -124,7 +124,7 @@ impl Writer {
         if !replace && self.reader.contains(to) {
             return Ok((Restored::Taken, Position::default()));
         }
-        let is_past = expires_at_ms.is_some_and(|at_ms| at_ms <= self.core.env.clock.now_ms());
+        let is_past = expires_at_ms.is_some_and(|at_ms| at_ms <= self.core.time.now_ms());
         let mut build = match is_past {
             true => None,
             false => Some(Build::begin(self, to, &options)?),

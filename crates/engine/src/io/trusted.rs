@@ -1,4 +1,11 @@
-//! The time that retention trusts. A wall clock may jump; samples must not go by it.
+//! The time that retention and expiry trust. A wall clock may jump; samples must not
+//! go by it.
+//!
+//! A database has one such clock for `--retention`, which goes on from the published
+//! floor ([`TrustedClock`]), and one for what has times of its own ([`Time`]): series
+//! that expire, and the samples that count for the retention of their series
+//! ([`Horizon`]). Both follow one rule, below; [`Time`] believes the wall clock of the
+//! start.
 //!
 //! The trusted time moves on while the database runs and follows the wall clock as
 //! long as both agree within a tolerance. A wall clock that is ahead by more is
@@ -8,9 +15,14 @@
 //!
 //! Invariants: it never goes back, and never beyond what running time, or the wall
 //! clock and the data together, justify. Times are in milliseconds since the epoch.
-//! Tested below and by `tests/merge/clock.rs`.
+//! Tested below and by `tests/merge/clock.rs` and `tests/merge/far.rs`.
 
+use crate::io::Clock;
+use latewood_model::Timestamp;
+use parking_lot::Mutex;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// How long a jump that the data justify is held at most, and then spread over.
 const HOLD_MS_MAX: i64 = 3_600_000;
@@ -19,6 +31,11 @@ const CATCH_UP_MS_MAX: i64 = 3 * 3_600_000;
 const TOLERANCE_MS_MIN: i64 = 300_000;
 /// Interval at which the series are asked for their newest samples during a jump.
 const ASK_NS: u64 = 60_000_000_000;
+/// How far ahead of the trusted time a sample may be and count for the retention of its
+/// series.
+const HORIZON_MS: i64 = 86_400_000;
+/// What [`Time`] follows a jump by, as `--retention` does with 90 days.
+const SPREAD_MS: i64 = 90 * 86_400_000;
 
 /// What the clocks and the configuration say at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -87,16 +104,16 @@ impl fmt::Display for Jump {
             Self::Ahead(_) => write!(
                 f,
                 "the wall clock is {seconds} s ahead of the newest samples and of running time: \
-                 retention does not follow it"
+                 retention and expiry do not follow it"
             ),
             Self::Followed(_) => write!(
                 f,
                 "the wall clock and the newest samples are {seconds} s ahead of running time: \
-                 retention follows them slowly, unless it is set to 0"
+                 retention, unless it is set to 0, and expiry follow them slowly"
             ),
             Self::Behind(_) => write!(
                 f,
-                "the wall clock is {seconds} s behind running time: retention waits for it"
+                "the wall clock is {seconds} s behind running time: retention and expiry wait for it"
             ),
         }
     }
@@ -114,16 +131,16 @@ struct Trusted {
     followed_since: Option<(i64, u64)>,
 }
 
-/// The time that retention trusts.
+/// The rule of the trusted time.
 #[derive(Debug, Default)]
-pub(crate) struct RetentionClock {
+pub(crate) struct TrustedClock {
     trusted: Option<Trusted>,
     /// That of the samples it knows.
     epoch: u64,
     pub(crate) jump: Jump,
 }
 
-impl RetentionClock {
+impl TrustedClock {
     /// Trusts `now_ms` from that moment on.
     pub(crate) fn begin(&mut self, now_ms: i64, moment: Moment) {
         *self = Self {
@@ -211,6 +228,130 @@ impl Trusted {
     }
 }
 
+/// The trusted time of everything that is not `--retention`: of series that expire, and
+/// of [`Horizon`].
+pub(crate) struct Time {
+    clock: Arc<dyn Clock>,
+    trusted: Mutex<TrustedClock>,
+    /// The trusted time at 0 of the monotonic clock.
+    origin_ms: AtomicI64,
+    jump_ms: AtomicI64,
+}
+
+impl Time {
+    /// Believes the wall clock as it stands.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+        let time = Self {
+            clock,
+            trusted: Mutex::default(),
+            origin_ms: AtomicI64::new(0),
+            jump_ms: AtomicI64::new(0),
+        };
+        time.accept();
+        Arc::new(time)
+    }
+
+    /// Believes the wall clock as it stands.
+    pub(crate) fn accept(&self) {
+        let moment = self.moment();
+        self.trusted.lock().begin(moment.wall_ms, moment);
+        self.settle(moment, moment.wall_ms, Jump::None);
+    }
+
+    /// Follows the clocks, which is due about every second; `newest` asks the data.
+    /// Returns the jump if it is another kind than before.
+    pub(crate) fn tick(&self, newest: impl Fn() -> Option<i64>) -> Option<Jump> {
+        let mut trusted = self.trusted.lock();
+        let (before, moment) = (trusted.jump, self.moment());
+        trusted.now_ms(moment, newest);
+        let jump = trusted.jump;
+        if let Some(now) = trusted.trusted {
+            self.settle(moment, now.now_ms, jump);
+        }
+        (!jump.is_like(before)).then_some(jump)
+    }
+
+    /// The trusted time in milliseconds since the epoch: the wall clock, unless that has
+    /// jumped ahead.
+    pub(crate) fn now_ms(&self) -> i64 {
+        let wall_ms = self.clock.now_ms();
+        let running_ms = self.running_ms(self.clock.monotonic_ns());
+        if wall_ms.saturating_sub(running_ms) > TOLERANCE_MS_MIN {
+            running_ms
+        } else {
+            wall_ms
+        }
+    }
+
+    /// By how much the wall clock is ahead of it; negative if it is behind.
+    pub(crate) fn jump_ms(&self) -> i64 {
+        self.jump_ms.load(Ordering::Relaxed)
+    }
+
+    fn running_ms(&self, monotonic_ns: u64) -> i64 {
+        let origin_ms = self.origin_ms.load(Ordering::Relaxed);
+        origin_ms.saturating_add_unsigned(monotonic_ns / 1_000_000)
+    }
+
+    fn settle(&self, moment: Moment, now_ms: i64, jump: Jump) {
+        let origin_ms = now_ms.saturating_sub_unsigned(moment.monotonic_ns / 1_000_000);
+        self.origin_ms.store(origin_ms, Ordering::Relaxed);
+        self.jump_ms.store(jump.ms(), Ordering::Relaxed);
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            wall_ms: self.clock.now_ms(),
+            monotonic_ns: self.clock.monotonic_ns(),
+            retention_ms: SPREAD_MS,
+            step_ms: 0,
+            epoch: 0,
+        }
+    }
+}
+
+/// The newest timestamp that counts for the retention of a series: a day after the
+/// trusted time. A shard keeps what it last was, so that writes need no clock; it only
+/// rises.
+pub(crate) struct Horizon {
+    known: Timestamp,
+    time: Option<Arc<Time>>,
+}
+
+impl Default for Horizon {
+    /// At the end of time, for single series in tests.
+    fn default() -> Self {
+        Self {
+            known: Timestamp::MAX,
+            time: None,
+        }
+    }
+}
+
+impl Horizon {
+    pub(crate) fn new(time: &Arc<Time>) -> Self {
+        Self {
+            known: Timestamp::MIN,
+            time: Some(Arc::clone(time)),
+        }
+    }
+
+    /// Where it was when it was last asked for.
+    #[inline]
+    pub(crate) fn known(&self) -> Timestamp {
+        self.known
+    }
+
+    /// Where it is now.
+    pub(crate) fn now(&mut self) -> Timestamp {
+        if let Some(time) = &self.time {
+            let now = time.now_ms().saturating_add(HORIZON_MS);
+            self.known = self.known.max(now);
+        }
+        self.known
+    }
+}
+
 /// The newest samples of the series that have the newest ones.
 #[derive(Debug, Default)]
 pub(crate) struct Newest {
@@ -257,13 +398,13 @@ mod tests {
         }
     }
 
-    fn begun() -> RetentionClock {
-        let mut clock = RetentionClock::default();
+    fn begun() -> TrustedClock {
+        let mut clock = TrustedClock::default();
         clock.begin(START, moment(0, 0));
         clock
     }
 
-    fn at(clock: &mut RetentionClock, wall: i64, running: i64, data: i64) -> i64 {
+    fn at(clock: &mut TrustedClock, wall: i64, running: i64, data: i64) -> i64 {
         clock
             .now_ms(moment(wall, running), || Some(START + data))
             .unwrap()
@@ -272,7 +413,7 @@ mod tests {
 
     #[test]
     fn nothing_is_trusted_before_there_are_samples() {
-        let mut clock = RetentionClock::default();
+        let mut clock = TrustedClock::default();
         assert_eq!(clock.now_ms(moment(0, 0), || None), None);
         assert_eq!(at(&mut clock, 20 * 365 * DAY, 0, -5), -5);
     }
@@ -280,7 +421,7 @@ mod tests {
     #[test]
     fn running_time_and_a_clock_that_drifts_are_followed() {
         let mut clock = begun();
-        let unasked = |clock: &mut RetentionClock, wall, running| {
+        let unasked = |clock: &mut TrustedClock, wall, running| {
             clock
                 .now_ms(moment(wall, running), || panic!("asked"))
                 .unwrap()

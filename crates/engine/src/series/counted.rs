@@ -1,0 +1,123 @@
+//! The newest sample that the retention of a series counts from.
+//!
+//! A sample more than a day ahead of the trusted time ([`Horizon`]) does not count: one
+//! sender whose clock is years ahead must not delete the history of its series. Once
+//! the time has come near such a sample, it counts. Hardly a series has such samples,
+//! so only those that do keep a [`Far`]; without it the newest sample counts.
+//!
+//! Invariant: the sample that counts may be assumed too old, never too new, so that
+//! samples are kept too long at worst. Nothing of it is stored: a start does not know the
+//! sample, and looks it up after the replay ([`Series::find_counted`]), or before what
+//! depends on it. Tested by `tests/merge/far.rs` and the model test.
+
+use super::merge::MergeSource;
+use super::moment::Moment;
+use super::state::Rare;
+use super::{Sealer, Series};
+use crate::base::error::Result;
+use crate::io::trusted::Horizon;
+use crate::io::waiting::no_wait;
+use latewood_model::Timestamp;
+
+/// Of a series whose newest samples are ahead of the horizon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Far {
+    /// The newest sample that counts, if it is known.
+    counted: Moment,
+    /// The oldest sample that was ahead of the horizon when it came.
+    next: Timestamp,
+}
+
+impl Far {
+    fn note(&mut self, timestamp: Timestamp, horizon: Timestamp) {
+        if timestamp > horizon {
+            self.next = self.next.min(timestamp);
+        } else if timestamp > self.counted.or_min() {
+            self.counted = timestamp.into();
+        }
+        if self.next <= horizon {
+            self.counted = self.next.max(self.counted.or_min()).into();
+            self.next = Timestamp::MAX;
+        }
+    }
+}
+
+impl Series {
+    /// The newest sample that counts; the smallest timestamp if it is not known.
+    #[inline]
+    pub(super) fn counted(&self, newest: Timestamp) -> Timestamp {
+        let far = self.rare.as_ref().and_then(|rare| rare.far);
+        far.map_or(newest, |far| far.counted.or_min())
+    }
+
+    /// Notes a sample that will be the newest, or is late.
+    #[cold]
+    pub(super) fn note_horizon(&mut self, timestamp: Timestamp, horizon: &mut Horizon) {
+        if self.retention_ms == 0 {
+            return;
+        }
+        let horizon = horizon.now();
+        let newest = self.newest.max(timestamp.into());
+        if let Some(far) = self.far_mut() {
+            far.note(timestamp, horizon);
+            if newest.or_min() <= horizon {
+                self.set_far(None);
+            }
+        } else if timestamp > horizon {
+            self.set_far(Some(Far {
+                counted: self.newest,
+                next: timestamp,
+            }));
+        }
+    }
+
+    /// Forgets what is not ahead of the horizon any more.
+    pub(super) fn pass_horizon(&mut self, horizon: &mut Horizon) {
+        if let Some(newest) = self.newest()
+            && self.far_mut().is_some()
+        {
+            self.note_horizon(newest, horizon);
+        }
+    }
+
+    /// Whether its newest sample is ahead of the horizon.
+    pub(crate) fn is_far(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.far.is_some())
+    }
+
+    /// Notes that it is not known what counts, if the newest sample is ahead of the
+    /// horizon. Returns whether it is.
+    pub(crate) fn assume_far(&mut self, horizon: &mut Horizon) -> bool {
+        let newest = self.newest_or_min();
+        let is_far = self.retention_ms != 0 && newest > horizon.now();
+        self.set_far(is_far.then_some(Far {
+            counted: Moment::NONE,
+            next: newest,
+        }));
+        is_far
+    }
+
+    /// Looks up which sample counts, if the newest one is ahead of the horizon. Where
+    /// it cannot be read, nothing expires until the next sample that counts.
+    pub(crate) fn find_counted(&mut self, sealer: &mut Sealer) {
+        if !self.assume_far(&mut sealer.horizon) {
+            return;
+        }
+        let _locked = no_wait();
+        let horizon = sealer.horizon.known();
+        let snapshot = self.snapshot_held(Timestamp::MIN, horizon);
+        let read = || -> Result<_> { MergeSource::new(snapshot, true)?.last_sample() };
+        if let (Ok(Some(found)), Some(far)) = (read(), self.far_mut()) {
+            far.counted = found.timestamp.into();
+        }
+    }
+
+    fn far_mut(&mut self) -> Option<&mut Far> {
+        self.rare.as_mut()?.far.as_mut()
+    }
+
+    fn set_far(&mut self, far: Option<Far>) {
+        let ignore = self.rare.as_ref().map(|rare| rare.ignore);
+        self.rare = Rare::boxed(ignore.unwrap_or_default(), far);
+    }
+}
