@@ -91,7 +91,7 @@ pub use keyspace::limits::LimitStats;
 pub use keyspace::memory_budget::BudgetStats;
 pub use log::LogStats;
 pub use observe::observer::Work;
-pub use observe::stages::{Stage, StageFigures, Stages, Timed};
+pub use observe::stages::{Stage, StageFigures, Stages, Timer};
 pub use recovery::RecoverySummary;
 pub use series::{Extent, Memory};
 pub use storage::files::LostBlock;

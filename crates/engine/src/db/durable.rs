@@ -19,11 +19,9 @@ impl Db {
     /// `Halted` or `Io`: the records may not be on disk, and no later sync will
     /// write them.
     pub fn sync_to(&self, position: Position) -> Result<()> {
-        let timed = self.parts.core.observe.stages.watch();
+        let mut timer = self.parts.core.observe.stages.watch();
         let synced = self.parts.core.sync_to(position);
-        if let Some(mut timed) = timed {
-            timed.end_for(Stage::SyncWait, 1);
-        }
+        timer.end_for(Stage::SyncWait, 1);
         synced
     }
 

@@ -26,7 +26,6 @@ use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, open_directory};
 use crate::log::{Position, RemoteLog};
 use crate::observe::notices::About;
-use crate::observe::stages::{Timed, Untimed};
 use crate::read::Reader;
 use crate::recovery::{RecoverySummary, recover};
 use crate::tools::{self, Backup};
@@ -209,28 +208,7 @@ impl Db {
     /// acknowledge any sample of the batch; readers may see some of them until the
     /// database is reopened.
     pub fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
-        self.append_timed(
-            batch,
-            scratch,
-            self.parts.core.observe.stages.due().as_mut(),
-        )
-    }
-
-    /// As [`Db::append`]; the caller decides whether the batch is timed, because
-    /// its measurement includes steps outside the engine.
-    ///
-    /// # Errors
-    /// Those of [`Db::append`].
-    pub fn append_timed(
-        &self,
-        batch: &[Append<'_>],
-        scratch: &mut Scratch,
-        timed: Option<&mut Timed>,
-    ) -> Result<Position> {
-        match timed {
-            None => self.writer.append(batch, scratch, &mut Untimed),
-            Some(timed) => self.writer.append(batch, scratch, timed),
-        }
+        self.writer.append(batch, scratch)
     }
 
     /// Removes all series, and the metadata of metrics. Log segments are reused and the files

@@ -109,15 +109,13 @@ impl Index {
             let Some(batch) = queue.lock().begin() else {
                 continue;
             };
-            let timed = self.stages.watch();
+            let mut timer = self.stages.watch();
             for start in (0..batch.len()).step_by(APPLY_MAX) {
                 let mut inverted = self.inverted.write();
                 let end = batch.len().min(start + APPLY_MAX);
                 inverted.apply(batch.changes(start..end));
             }
-            if let Some(mut timed) = timed {
-                timed.end_for(Stage::IndexBatch, batch.len());
-            }
+            timer.end_for(Stage::IndexBatch, batch.len());
             queue.lock().finish(batch);
         }
     }

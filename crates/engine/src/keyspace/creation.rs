@@ -7,7 +7,7 @@
 use crate::base::partition::partition_of;
 use crate::base::refusal::{Excess, Refusal};
 use crate::keyspace::core::Core;
-use crate::observe::stages::{Laps, Stage};
+use crate::observe::stages::Stage;
 use crate::series::Series;
 use crate::series::shard::ShardState;
 use latewood_model::limits::SERIES_MAX;
@@ -66,12 +66,11 @@ impl Core {
         key: &[u8],
         hash: u64,
         options: &SeriesOptions,
-        laps: &mut impl Laps,
     ) -> Result<SeriesId, Refusal> {
-        let id = self.enter_in(state, key, hash, options, laps)?;
+        let id = self.enter_in(state, key, hash, options)?;
         if self.log().is_some() {
             state.group.create(id, key, options);
-            laps.end(Stage::LogEncode);
+            state.sealer.timer.end(Stage::LogEncode);
         }
         Ok(id)
     }
@@ -84,7 +83,6 @@ impl Core {
         key: &[u8],
         hash: u64,
         options: &SeriesOptions,
-        laps: &mut impl Laps,
     ) -> Result<SeriesId, Refusal> {
         self.check_key(key)?;
         self.check_fits_log(key, options)?;
@@ -96,11 +94,11 @@ impl Core {
         state.heads.know(partition_of(id));
         let series = Series::new(key.clone(), options);
         state.slab.insert(self.shards.place_of(id), series);
-        laps.end(Stage::SeriesCreation);
+        state.sealer.timer.end(Stage::SeriesCreation);
         self.keys.add(hash, key, id);
-        laps.end(Stage::TableInsert);
+        state.sealer.timer.end(Stage::TableInsert);
         self.index_labels(id, Some(&options.labels));
-        laps.end(Stage::IndexInsert);
+        state.sealer.timer.end(Stage::IndexInsert);
         Ok(id)
     }
 

@@ -10,7 +10,7 @@
 use crate::base::error::Result;
 use crate::keyspace::core::Core;
 use crate::log::{Log, Position};
-use crate::observe::stages::{Laps, Stage, Untimed};
+use crate::observe::stages::Stage;
 use crate::series::shard::ShardState;
 
 impl Core {
@@ -29,17 +29,8 @@ impl Core {
 
     /// Hands the shard's group to the log and begins the next.
     pub(crate) fn log_group(&self, state: &mut ShardState) -> Result<Position> {
-        self.log_group_timed(state, &mut Untimed)
-    }
-
-    /// The same for a batch that may be timed.
-    pub(crate) fn log_group_timed(
-        &self,
-        state: &mut ShardState,
-        laps: &mut impl Laps,
-    ) -> Result<Position> {
         self.tell_budget(state);
-        laps.end_for(Stage::CacheUpkeep, 0);
+        state.sealer.timer.end_for(Stage::CacheUpkeep, 0);
         let Some(log) = self.log() else {
             return Ok(Position::default());
         };
@@ -47,7 +38,7 @@ impl Core {
             return Ok(Position::default());
         }
         self.note_growth(state.group.len_bytes());
-        let position = log.append_timed(&mut state.group, laps);
+        let position = log.append_timed(&mut state.group, &mut state.sealer.timer);
         if let Ok(position) = position {
             for partition in state.group.touched() {
                 let now_ns = || self.env.clock.monotonic_ns();
@@ -56,7 +47,7 @@ impl Core {
         }
         state.group.clear();
         state.group.begin(self.shards.stride_log2());
-        laps.end_for(Stage::CacheUpkeep, 0);
+        state.sealer.timer.end_for(Stage::CacheUpkeep, 0);
         position
     }
 }

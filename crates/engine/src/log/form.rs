@@ -14,7 +14,7 @@ use crate::log::report::RecoveryReport;
 use crate::log::writer::LocalLog;
 use crate::observe::halt::Halt;
 use crate::observe::observer::Observer;
-use crate::observe::stages::{Laps, Untimed};
+use crate::observe::stages::Timer;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -113,16 +113,16 @@ impl Log {
     /// `Limit` for a group longer than [`Log::group_bytes_max`]; `Halted`
     /// after an earlier failure; `Io` for the failure itself.
     pub fn append(&self, group: &mut GroupBuilder) -> Result<Position> {
-        self.append_timed(group, &mut Untimed)
+        self.append_timed(group, &mut Timer::default())
     }
 
     /// The same for a batch that may be timed.
     pub(crate) fn append_timed(
         &self,
         group: &mut GroupBuilder,
-        laps: &mut impl Laps,
+        timer: &mut Timer,
     ) -> Result<Position> {
-        of_form!(self, log => log.append_timed(group, laps))
+        of_form!(self, log => log.append_timed(group, timer))
     }
 
     /// The newest group appended.

@@ -18,7 +18,7 @@ use crate::log::replay::{Dispatcher, LogStart, Replay, with_workers};
 use crate::log::report::RecoveryReport;
 use crate::observe::halt::Halt;
 use crate::observe::observer::Observer;
-use crate::observe::stages::{Laps, Stage};
+use crate::observe::stages::{Stage, Timer};
 use parking_lot::Mutex;
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -167,7 +167,7 @@ impl Remote {
     pub(crate) fn append_timed(
         &self,
         group: &mut GroupBuilder,
-        laps: &mut impl Laps,
+        timer: &mut Timer,
     ) -> Result<Position> {
         if group.is_empty() {
             return Ok(self.written());
@@ -178,9 +178,9 @@ impl Remote {
             return Err(Error::new(ErrorKind::Limit, message));
         }
         let checksum = group.payload_checksum();
-        laps.end_for(Stage::LogEncode, 0);
+        timer.end_for(Stage::LogEncode, 0);
         let mut tail = self.tail.lock();
-        laps.end(Stage::LockWait);
+        timer.end(Stage::LockWait);
         self.check_halted()?;
         let sequence = tail.next_sequence;
         let bytes = group.seal(sequence, 0, REMOTE_SALT, checksum);
@@ -190,7 +190,7 @@ impl Remote {
         tail.groups += 1;
         tail.next_sequence += 1;
         self.written.store(sequence, Ordering::Release);
-        laps.end(Stage::LogWrite);
+        timer.end(Stage::LogWrite);
         Ok(Position(sequence))
     }
 

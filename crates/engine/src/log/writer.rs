@@ -24,7 +24,7 @@ use crate::log::store::{Store, new_header};
 use crate::log::tail::Tail;
 use crate::observe::halt::Halt;
 use crate::observe::observer::Observer;
-use crate::observe::stages::{Laps, Stage};
+use crate::observe::stages::{Stage, Timer};
 use crc_fast::crc32_iscsi;
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
@@ -160,7 +160,7 @@ impl LocalLog {
     pub(crate) fn append_timed(
         &self,
         group: &mut GroupBuilder,
-        laps: &mut impl Laps,
+        timer: &mut Timer,
     ) -> Result<Position> {
         if group.is_empty() {
             return Ok(self.written());
@@ -171,16 +171,16 @@ impl LocalLog {
             return Err(Error::new(ErrorKind::Limit, message));
         }
         let checksum = group.payload_checksum();
-        laps.end_for(Stage::LogEncode, 0);
+        timer.end_for(Stage::LogEncode, 0);
         let mut tail = self.tail.lock();
-        laps.end(Stage::LockWait);
+        timer.end(Stage::LockWait);
         self.check_halted()?;
         self.reserve(&mut tail, HEADER_BYTES + len)?;
         let sequence = tail.next_sequence;
         let synced = self.durable.load(Ordering::Acquire);
         let bytes = group.seal(sequence, synced, tail.header.salt, checksum);
         let position = self.put(&mut tail, bytes);
-        laps.end(Stage::LogWrite);
+        timer.end(Stage::LogWrite);
         position
     }
 

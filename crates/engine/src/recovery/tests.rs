@@ -3,7 +3,6 @@
 
 use super::Recovery;
 use crate::io::sim::{SimDisk, SimRandom};
-use crate::observe::stages::Untimed;
 use crate::storage::files::Manifest;
 use crate::storage::files::fuzz::{read_manifest, read_series};
 use crate::tools::check;
@@ -120,7 +119,7 @@ fn of_several_series_with_one_key_the_one_that_got_it_last_stays() {
             let (state, options) = (&mut shard.lock(), SeriesOptions::default());
             // Any hash of the shard: a start makes the map of keys anew.
             let hash = number as u64;
-            let id = core.enter_in(state, key, hash, &options, &mut Untimed);
+            let id = core.enter_in(state, key, hash, &options);
             assert_eq!(id, Ok(SeriesId(number as u32)));
         }
         let others = (0..SHARDS as u32).filter(|&id| id != last);

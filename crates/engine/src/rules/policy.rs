@@ -14,7 +14,6 @@ use crate::base::refusal::Refusal;
 use crate::format::rule::RuleSpec;
 use crate::keyspace::creation::Create;
 use crate::log::Position;
-use crate::observe::stages::Untimed;
 use crate::rules::Rules;
 use crate::series::shards::AllShards;
 use latewood_model::{Compaction, SeriesId, SeriesOptions};
@@ -56,10 +55,7 @@ impl Rules {
             return Ok(Ok(Position::default()));
         }
         let shard = self.core.shards.shard_of_hash(hash);
-        let source = match self
-            .core
-            .enter_in(&mut states[shard], key, hash, options, &mut Untimed)
-        {
+        let source = match self.core.enter_in(&mut states[shard], key, hash, options) {
             Ok(source) => source,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -92,10 +88,7 @@ impl Rules {
             return false;
         }
         let state = &mut states[self.core.shards.shard_of_hash(hash)];
-        let Ok(destination) = self
-            .core
-            .enter_in(state, &planned.key, hash, options, &mut Untimed)
-        else {
+        let Ok(destination) = self.core.enter_in(state, &planned.key, hash, options) else {
             return false;
         };
         self.link(states, source, destination, planned.spec);

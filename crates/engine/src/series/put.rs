@@ -9,6 +9,7 @@ use super::late::LateOp;
 use super::{Fate, Sealer, Series};
 use crate::base::error::Result;
 use crate::base::refusal::Refusal;
+use crate::observe::stages::Stage;
 use crate::series::rules::Links;
 use latewood_model::{DuplicatePolicy, Ignore, Sample, Timestamp};
 
@@ -178,7 +179,7 @@ impl Series {
         policy: DuplicatePolicy,
         sealer: &mut Sealer,
     ) -> Result<Fate> {
-        let begun = sealer.inner.begin();
+        let begun = sealer.timer.begin_step().filter(|_| looks(policy));
         let refused = match policy {
             DuplicatePolicy::Block => {
                 sealer.checks += 1;
@@ -190,7 +191,7 @@ impl Series {
                 .is_some_and(|old| policy.resolve(old, sample.value).is_none()),
             _ => false,
         };
-        sealer.inner.end_check(begun.filter(|_| looks(policy)));
+        sealer.timer.end_step(Stage::DuplicateCheck, begun);
         if refused {
             return Ok(Fate::Refused(Refusal::Duplicate));
         }

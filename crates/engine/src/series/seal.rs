@@ -12,7 +12,7 @@ use super::rewrite::is_full;
 use crate::base::error::Result;
 use crate::format::chunk::Held;
 use crate::io::trusted::Horizon;
-use crate::observe::stages::Inner;
+use crate::observe::stages::{Stage, Timer};
 use latewood_codec::Encoder;
 use latewood_model::Timestamp;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub(crate) struct Sealer {
     pub(crate) checks: usize,
     /// What counts for retention; see [`super::counted`].
     pub(crate) horizon: Horizon,
-    /// The stages of a batch that is timed.
-    pub(crate) inner: Inner,
+    /// That of the batch that holds the shard's lock.
+    pub(crate) timer: Timer,
 }
 
 impl Series {
@@ -39,7 +39,7 @@ impl Series {
             return Ok(());
         };
         let last = last.timestamp;
-        let begun = sealer.inner.begin();
+        let begun = sealer.timer.begin_step();
         sealer.timestamps.clear();
         sealer.values.clear();
         sealer
@@ -78,7 +78,7 @@ impl Series {
             self.pass_horizon(&mut sealer.horizon);
         }
         self.drop_expired();
-        sealer.inner.end_seal(begun);
+        sealer.timer.end_step(Stage::FrameSeal, begun);
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use crate::base::refusal::Refusal;
 use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::creation::Create;
 use crate::log::Position;
-use crate::observe::stages::{Laps, Stage, Untimed};
+use crate::observe::stages::Stage;
 use crate::series::Fate;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
@@ -66,19 +66,14 @@ pub(super) fn unless_away<T>(done: Result<T>) -> Result<Option<T>> {
 
 impl Writer {
     /// See [`crate::Db::append`].
-    pub(crate) fn append<L: Laps>(
-        &self,
-        batch: &[Append<'_>],
-        scratch: &mut Scratch,
-        laps: &mut L,
-    ) -> Result<Position> {
+    pub(crate) fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
+        scratch.begin_timing(&self.core.observe.stages);
         admit_write(&self.core)?;
         let renames = self.core.keys.renames.load(Ordering::Acquire);
-        scratch.locate(batch, &self.core.keys, self.core.shards.len(), laps);
+        scratch.locate(batch, &self.core.keys, self.core.shards.len());
         let policy = self.core.defaults.policy();
         let position = self.through_shards(
             scratch,
-            laps,
             |state, scratch, places| {
                 let is_stale = self.core.keys.renames.load(Ordering::Acquire) != renames;
                 self.pass_over_expired(state, scratch, places);
@@ -91,13 +86,11 @@ impl Writer {
                 }));
                 is_stale
             },
-            |step, is_stale, laps| {
+            |step, is_stale| {
                 let found = step.scratch.ids[step.index].filter(|_| !is_stale);
                 let (append, hash) = (&batch[step.index], step.scratch.hashes[step.index]);
-                match self.find_in(step.state, step.shard, append, found, hash, laps) {
-                    SeriesLookup::Here(id) => {
-                        Some(self.append_to(step.state, append, id, policy, laps))
-                    }
+                match self.find_in(step.state, step.shard, append, found, hash) {
+                    SeriesLookup::Here(id) => Some(self.append_to(step.state, append, id, policy)),
                     // A sample before it may create the series.
                     SeriesLookup::Refused(Refusal::NoSuchKey) if self.core.defaults.compacts() => {
                         None
@@ -134,7 +127,7 @@ impl Writer {
         };
         self.write_alone(&target, |state, shard, failed| {
             state.late.begin_alone(index);
-            let outcome = match self.find_in(state, shard, append, None, hash, &mut Untimed) {
+            let outcome = match self.find_in(state, shard, append, None, hash) {
                 // The rule will write this row once it can.
                 SeriesLookup::Here(_) | SeriesLookup::Destination(_)
                     if failed.check(append.timestamp, append.timestamp).is_err() =>
@@ -142,7 +135,7 @@ impl Writer {
                     Err(Refusal::Damaged)
                 }
                 SeriesLookup::Here(id) | SeriesLookup::Destination(id) => {
-                    self.append_to(state, append, id, policy, &mut Untimed)
+                    self.append_to(state, append, id, policy)
                 }
                 SeriesLookup::Refused(refusal) => Err(refusal),
                 SeriesLookup::Elsewhere => return None,
@@ -219,7 +212,6 @@ impl Writer {
         append: &Append<'_>,
         id: SeriesId,
         default_policy: DuplicatePolicy,
-        laps: &mut impl Laps,
     ) -> Outcome {
         let core = &*self.core;
         let place = core.shards.place_of(id);
@@ -239,7 +231,7 @@ impl Writer {
         let newest = series.newest_or_min();
         let fate = series.append(sample, policy, &mut state.sealer);
         let fate = fate.map_err(|error| Refusal::unread(&error))?;
-        laps.end_around(fate.stage(), &mut state.sealer.inner);
+        state.sealer.timer.end(fate.stage());
         let linked = series.links().is_some();
         match fate {
             Fate::InOrder => counters.in_order += 1,
@@ -264,21 +256,21 @@ impl Writer {
             state
                 .group
                 .sample(id, append.timestamp, append.value, policy);
-            laps.end(Stage::LogEncode);
+            state.sealer.timer.end(Stage::LogEncode);
         }
         if fate == Fate::Staged {
             core.after_late(state, place);
-            laps.end(Stage::CacheUpkeep);
+            state.sealer.timer.end(Stage::CacheUpkeep);
         } else if series.memory_moved() {
             if core.budget.wants_flush() && series.seal_early(&mut state.sealer).is_err() {
                 return Err(Refusal::Damaged);
             }
             state.heads.note(series, partition_of(id));
-            laps.end(Stage::CacheUpkeep);
+            state.sealer.timer.end(Stage::CacheUpkeep);
         }
         if linked {
             state.note_rules(place);
-            laps.end(Stage::RuleUpdate);
+            state.sealer.timer.end(Stage::RuleUpdate);
         }
         Ok(append.timestamp)
     }

@@ -10,7 +10,7 @@
 
 use crate::base::error::Result;
 use crate::log::Position;
-use crate::observe::stages::{Laps, Stage};
+use crate::observe::stages::Stage;
 use crate::series::shard::ShardState;
 use crate::write::Writer;
 use crate::write::append::Outcome;
@@ -39,12 +39,11 @@ impl Writer {
     /// # Errors
     /// Those of the log, and of `alone`.
     #[inline]
-    pub(super) fn through_shards<L: Laps, S>(
+    pub(super) fn through_shards<S>(
         &self,
         scratch: &mut Scratch,
-        laps: &mut L,
         begin: impl Fn(&mut ShardState, &mut Scratch, &Range<usize>) -> S,
-        take: impl Fn(Step<'_>, &S, &mut L) -> Option<Outcome>,
+        take: impl Fn(Step<'_>, &S) -> Option<Outcome>,
         alone: impl Fn(usize, &mut Scratch) -> Result<(Outcome, Position)>,
     ) -> Result<Position> {
         let mut position = Position::default();
@@ -54,10 +53,11 @@ impl Writer {
                 continue;
             }
             let mut state = self.core.shards[shard].lock();
-            laps.end(Stage::LockWait);
-            laps.enter(&mut state.sealer.inner);
+            scratch.timer.end(Stage::LockWait);
+            state.sealer.timer = std::mem::take(&mut scratch.timer);
             state.late.clear();
             let begun = begin(&mut state, scratch, &places);
+            let mut logged = Ok(());
             for place in places.clone() {
                 let index = scratch.order[place] as usize;
                 state.late.begin(index);
@@ -69,7 +69,7 @@ impl Writer {
                     place,
                     index,
                 };
-                match take(step, &begun, laps) {
+                match take(step, &begun) {
                     Some(outcome) => scratch.outcomes[index] = outcome,
                     None => {
                         scratch.moved.push(index as u32);
@@ -77,12 +77,17 @@ impl Writer {
                     }
                 }
                 if state.group.len_bytes() > self.core.group_bytes_max() / 4 {
-                    position = position.max(self.core.log_group_timed(&mut state, laps)?);
+                    let end = self.core.log_group(&mut state);
+                    logged = end.map(|end| position = position.max(end));
+                    if logged.is_err() {
+                        break;
+                    }
                 }
             }
             state.late.move_to(&mut scratch.late);
-            position = position.max(self.core.log_group_timed(&mut state, laps)?);
-            laps.leave(&mut state.sealer.inner);
+            let logged = logged.and_then(|()| self.core.log_group(&mut state));
+            scratch.timer = std::mem::take(&mut state.sealer.timer);
+            position = position.max(logged?);
         }
         // In the order of the batch: one may create the series of the next.
         scratch.moved.sort_unstable();

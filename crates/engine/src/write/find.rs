@@ -10,7 +10,7 @@
 
 use crate::base::refusal::Refusal;
 use crate::keyspace::creation::Create;
-use crate::observe::stages::{Laps, Stage};
+use crate::observe::stages::Stage;
 use crate::series::shard::ShardState;
 use crate::write::Writer;
 use crate::write::append::Append;
@@ -38,7 +38,6 @@ impl Writer {
         append: &Append<'_>,
         found: Option<SeriesId>,
         hash: u64,
-        laps: &mut impl Laps,
     ) -> SeriesLookup {
         if append.timestamp < 0 {
             return SeriesLookup::Refused(Refusal::InvalidTimestamp);
@@ -50,7 +49,7 @@ impl Writer {
             Some(id) if state.slab.get(self.core.shards.place_of(id)).is_some() => {
                 SeriesLookup::Here(id)
             }
-            _ => self.find_or_create(state, shard, append, hash, laps),
+            _ => self.find_or_create(state, shard, append, hash),
         }
     }
 
@@ -62,10 +61,9 @@ impl Writer {
         shard: usize,
         append: &Append<'_>,
         hash: u64,
-        laps: &mut impl Laps,
     ) -> SeriesLookup {
         let found = self.core.keys.find(hash, append.key);
-        laps.end_for(Stage::SeriesLookup, 0);
+        state.sealer.timer.end_for(Stage::SeriesLookup, 0);
         match found {
             Some(id) if self.core.shards.shard_of(id) != shard => return SeriesLookup::Elsewhere,
             // The sample is taken alone, which removes the series first.
@@ -89,9 +87,9 @@ impl Writer {
             _ if self.core.shards.shard_of_hash(hash) != shard => return SeriesLookup::Elsewhere,
             // Its destinations are in other shards.
             _ if self.core.defaults.compacts() => return SeriesLookup::Elsewhere,
-            Create::With(options) => self.core.create_in(state, append.key, hash, options, laps),
+            Create::With(options) => self.core.create_in(state, append.key, hash, options),
             _ => match append.create.options(&self.core.defaults.get().series) {
-                Some(options) => self.core.create_in(state, append.key, hash, &options, laps),
+                Some(options) => self.core.create_in(state, append.key, hash, &options),
                 None => Err(Refusal::NoSuchKey),
             },
         };

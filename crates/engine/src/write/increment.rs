@@ -12,7 +12,6 @@ use crate::base::refusal::Refusal;
 use crate::keyspace::admission::admit_write;
 use crate::keyspace::creation::Create;
 use crate::log::Position;
-use crate::observe::stages::Untimed;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
 use crate::write::Writer;
@@ -48,7 +47,7 @@ impl Writer {
                 on_duplicate: Some(DuplicatePolicy::Last),
                 create,
             };
-            let outcome = match self.find_in(state, shard, &append, None, hash, &mut Untimed) {
+            let outcome = match self.find_in(state, shard, &append, None, hash) {
                 SeriesLookup::Here(id) | SeriesLookup::Destination(id) => {
                     self.increment_in(state, append, id, failed)
                 }
@@ -83,6 +82,6 @@ impl Writer {
         if append.value.is_nan() {
             return Err(Refusal::SumIsNan);
         }
-        self.append_to(state, &append, id, DuplicatePolicy::Last, &mut Untimed)
+        self.append_to(state, &append, id, DuplicatePolicy::Last)
     }
 }

@@ -16,7 +16,7 @@ use crate::index::SeriesRef;
 use crate::keyspace::admission::admit_write;
 use crate::keyspace::creation::Create;
 use crate::log::Position;
-use crate::observe::stages::{Laps, Stage, Untimed};
+use crate::observe::stages::Stage;
 use crate::series::shard::ShardState;
 use crate::write::Writer;
 use crate::write::append::{Append, Outcome, unless_away};
@@ -66,29 +66,17 @@ impl Writer {
         batch: &[AppendTo<'_>],
         scratch: &mut Scratch,
     ) -> Result<Position> {
-        match self.core.observe.stages.due() {
-            Some(mut timed) => self.append_timed(batch, scratch, &mut timed),
-            None => self.append_timed(batch, scratch, &mut Untimed),
-        }
-    }
-
-    fn append_timed<L: Laps>(
-        &self,
-        batch: &[AppendTo<'_>],
-        scratch: &mut Scratch,
-        laps: &mut L,
-    ) -> Result<Position> {
+        scratch.begin_timing(&self.core.observe.stages);
         admit_write(&self.core)?;
         let shards = batch
             .iter()
             .map(|append| self.core.shards.shard_of(append.series.id));
         scratch.place(shards, self.core.shards.len());
-        laps.end_for(Stage::SeriesLookup, batch.len());
+        scratch.timer.end_for(Stage::SeriesLookup, batch.len());
         let policy = self.core.defaults.policy();
         let place_of = |append: &AppendTo<'_>| self.core.shards.place_of(append.series.id);
         self.through_shards(
             scratch,
-            laps,
             |state, scratch, places| {
                 let order = &scratch.order[places.clone()];
                 state.touch_checked(order.iter().map(|&at| {
@@ -97,7 +85,7 @@ impl Writer {
                 }));
                 self.core.overdue_ms(state)
             },
-            |step, overdue_ms, laps| {
+            |step, overdue_ms| {
                 let (state, append) = (step.state, &batch[step.index]);
                 let order = &step.scratch.order[step.places.clone()];
                 state.prefetch(step.place - step.places.start, |n| {
@@ -109,7 +97,7 @@ impl Writer {
                 if overdue_ms.is_some_and(is_due) || is_destination() {
                     return None;
                 }
-                Some(self.append_here(state, append, policy, laps))
+                Some(self.append_here(state, append, policy))
             },
             |index, scratch| self.append_with_rules(&batch[index], (index, scratch), policy),
         )
@@ -122,7 +110,6 @@ impl Writer {
         state: &mut ShardState,
         append: &AppendTo<'_>,
         default_policy: DuplicatePolicy,
-        laps: &mut impl Laps,
     ) -> Outcome {
         if !self.is_current(state, append.series) {
             return Err(Refusal::StaleSeries);
@@ -131,7 +118,7 @@ impl Writer {
             return Err(Refusal::InvalidTimestamp);
         }
         let (append, id) = (append.by_key(), append.series.id);
-        self.append_to(state, &append, id, default_policy, laps)
+        self.append_to(state, &append, id, default_policy)
     }
 
     /// Whether the series exists and has the key it had when it was resolved.
@@ -169,7 +156,7 @@ impl Writer {
             let outcome = match is_current && failed.check(at, at).is_err() {
                 // The rule will write this row once it can.
                 true => Err(Refusal::Damaged),
-                false => self.append_here(&mut state, append, default_policy, &mut Untimed),
+                false => self.append_here(&mut state, append, default_policy),
             };
             state.late.move_to(&mut scratch.late);
             return Ok((outcome, self.core.log_group(&mut state)?));

@@ -10,7 +10,7 @@
 
 use crate::base::refusal::Refusal;
 use crate::keyspace::keys::Keys;
-use crate::observe::stages::{Laps, Stage};
+use crate::observe::stages::{Stage, Stages, Timer};
 use crate::series::shard::LateSample;
 use crate::write::append::{Append, Outcome};
 use latewood_model::SeriesId;
@@ -29,6 +29,10 @@ pub struct Scratch {
     pub(crate) moved: Vec<u32>,
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) late: Vec<LateSample>,
+    /// That of the batch, while it holds no lock.
+    pub(crate) timer: Timer,
+    /// The timer is the caller's.
+    is_lent: bool,
 }
 
 impl Scratch {
@@ -48,18 +52,42 @@ impl Scratch {
         &self.late
     }
 
+    /// Has batches timed by `timer`, or not at all while that is off, until
+    /// [`Scratch::give_back`]: for a caller that times steps before and after them. Without
+    /// this each batch is asked for ([`Stages::due`]).
+    #[inline]
+    pub fn lend(&mut self, timer: Timer) {
+        self.timer = timer;
+        self.is_lent = true;
+    }
+
+    /// The timer that was lent, between two batches.
+    #[inline]
+    pub fn timer(&mut self) -> &mut Timer {
+        &mut self.timer
+    }
+
+    /// The timer that was lent.
+    #[inline]
+    pub fn give_back(&mut self) -> Timer {
+        self.is_lent = false;
+        std::mem::take(&mut self.timer)
+    }
+
+    /// Begins the next batch.
+    #[inline]
+    pub(crate) fn begin_timing(&mut self, stages: &Stages) {
+        if !self.is_lent {
+            self.timer = stages.due();
+        }
+    }
+
     /// Finds the shard of each sample of a batch.
-    pub(crate) fn locate(
-        &mut self,
-        batch: &[Append<'_>],
-        keys: &Keys,
-        shard_count: usize,
-        laps: &mut impl Laps,
-    ) {
+    pub(crate) fn locate(&mut self, batch: &[Append<'_>], keys: &Keys, shard_count: usize) {
         self.hashes.clear();
         self.hashes
             .extend(batch.iter().map(|append| keys.hash(append.key)));
-        laps.end_for(Stage::SeriesId, batch.len());
+        self.timer.end_for(Stage::SeriesId, batch.len());
         self.ids.clear();
         let all = batch.iter().map(|append| append.key);
         keys.find_all(&self.hashes, all, &mut self.ids);
@@ -70,7 +98,7 @@ impl Scratch {
             |(id, &hash)| id.map_or(hash as usize, |id| id.0 as usize) as u32 & mask as u32,
         ));
         self.begin(shard_count);
-        laps.end_for(Stage::SeriesLookup, batch.len());
+        self.timer.end_for(Stage::SeriesLookup, batch.len());
     }
 
     /// Begins a batch whose samples are for `shards`, each below `shard_count`.

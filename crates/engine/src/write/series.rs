@@ -5,7 +5,6 @@ use crate::io::waiting::fetching;
 use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::defaults::check_options;
 use crate::log::Position;
-use crate::observe::stages::Untimed;
 use crate::series::Deleted;
 use crate::write::Writer;
 use latewood_model::{SeriesOptions, Timestamp};
@@ -26,7 +25,7 @@ impl Writer {
         if core.keys.find(hash, key).is_some() {
             return Err(Error::new(ErrorKind::KeyExists, "key already exists"));
         }
-        match core.create_in(&mut state, key, hash, options, &mut Untimed) {
+        match core.create_in(&mut state, key, hash, options) {
             Ok(_) => core.log_group(&mut state),
             Err(refusal) => Err(refusal.into()),
         }

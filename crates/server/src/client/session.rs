@@ -11,7 +11,7 @@ use super::watches::Watches;
 use crate::acl::{DEFAULT, Permit, Refreshed, User, Users};
 use crate::clients::{ClientInfo, Flag, Over};
 use crate::state::Shared;
-use latewood_engine::{Durability, Position, Stage, Timed};
+use latewood_engine::{Durability, Position, Stage, Timer};
 use latewood_wire::resp::Protocol;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,11 +63,11 @@ pub(crate) struct Session {
     pub(crate) closing: bool,
     /// The command whose reply `stream` is.
     pub(crate) streamed: Option<Box<Streamed>>,
-    /// The command under way is timed, if it writes samples.
-    pub(crate) timed: Option<Timed>,
-    /// The command under way wrote samples and was timed up to here; so many
-    /// of their replies are not counted yet.
-    pub(crate) timed_reply: Option<(Timed, usize)>,
+    /// Times the command under way, if it writes samples.
+    pub(crate) timer: Timer,
+    /// That of the command under way, which wrote samples, and how many of its replies are
+    /// not counted yet.
+    pub(crate) reply_timer: (Timer, usize),
     /// Work of the reads of this round, in samples (`command/work.rs`).
     pub(crate) round_samples: u64,
     /// Bytes granted for what it makes the server hold between its commands.
@@ -118,8 +118,8 @@ impl Session {
             waiting: None,
             closing: false,
             streamed: None,
-            timed: None,
-            timed_reply: None,
+            timer: Timer::default(),
+            reply_timer: Default::default(),
             round_samples: 0,
             held_bytes: 0,
             pattern_bytes: 0,
@@ -139,10 +139,9 @@ impl Session {
     /// Ends the timing of the command that was under way.
     #[inline]
     pub(crate) fn end_timing(&mut self) {
-        self.timed = None;
-        if let Some((mut timed, replies)) = self.timed_reply.take() {
-            timed.end_for(Stage::Reply, replies);
-        }
+        self.timer = Timer::default();
+        let (mut timer, replies) = std::mem::take(&mut self.reply_timer);
+        timer.end_for(Stage::Reply, replies);
     }
 
     /// Whether EXEC runs.

@@ -57,7 +57,7 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
     let (timestamp, value) = read.map_err(Fault::line)?;
     let db = &call.shared.db;
     let mut scratch = Scratch::new();
-    let mut timed = call.session.timed.take();
+    scratch.lend(std::mem::take(&mut call.session.timer));
     let is_new = loop {
         let is_new = !db.contains(key);
         let policy = series_options::duplicate_policy(args, 4, "ON_DUPLICATE");
@@ -75,10 +75,8 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
             on_duplicate,
             create,
         };
-        if let Some(timed) = &mut timed {
-            timed.end_for(Stage::Parse, 1);
-        }
-        let position = db.append_timed(&[append], &mut scratch, timed.as_mut())?;
+        scratch.timer().end_for(Stage::Parse, 1);
+        let position = db.append(&[append], &mut scratch)?;
         call.session.wrote(position);
         let has_gone = matches!(scratch.outcomes().first(), Some(Err(Refusal::NoSuchKey)));
         if is_new || !has_gone {
@@ -96,7 +94,7 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
                 call.shared.events.created(key);
             }
             call.reply().integer(*timestamp);
-            call.session.timed_reply = timed.map(|timed| (timed, 1));
+            call.session.reply_timer = (scratch.give_back(), 1);
         }
         Some(Err(refusal)) => return Err(Fault::Line(refusal_text(refusal, key, db))),
         None => {

@@ -11,7 +11,7 @@ use super::keys::{Access, Keys, Run};
 use super::spec::{Action, Spec};
 use crate::base::clock::now_ms;
 use crate::messaging::Class;
-use latewood_engine::{Append, Create, Scratch, Stage, Timed};
+use latewood_engine::{Append, Create, Scratch, Stage};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::resp::Reply;
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let mut scratch = Scratch::new();
     let mut parsed = Vec::new();
     let mut appends = Vec::new();
-    let mut timed = call.session.timed.take();
+    scratch.lend(std::mem::take(&mut call.session.timer));
     for start in (0..samples).step_by(APPEND_BATCH_MAX) {
         let batch = start..samples.min(start + APPEND_BATCH_MAX);
         parsed.clear();
@@ -56,21 +56,17 @@ fn apply(call: &mut Call<'_>) -> Outcome {
                 });
             }
         }
-        if let Some(timed) = &mut timed {
-            timed.end_for(Stage::Parse, parsed.len());
-        }
-        answer(call, &parsed, &appends, (&mut scratch, timed.as_mut()));
+        scratch.timer().end_for(Stage::Parse, parsed.len());
+        answer(call, &parsed, &appends, &mut scratch);
         if call.shared.events.is_listening() {
             for i in start..start + parsed.len() {
                 let key = args.word(1 + 3 * i);
                 call.shared.changed(Class::Module, add::EVENT, key);
             }
         }
-        if let Some(timed) = &mut timed {
-            timed.end_for(Stage::Reply, parsed.len());
-        }
+        scratch.timer().end_for(Stage::Reply, parsed.len());
     }
-    call.session.timed_reply = timed.map(|timed| (timed, 0));
+    call.session.reply_timer = (scratch.give_back(), 0);
     Ok(())
 }
 
@@ -80,10 +76,10 @@ fn answer(
     call: &mut Call<'_>,
     parsed: &[Result<(), &'static str>],
     appends: &[Append<'_>],
-    (scratch, timed): (&mut Scratch, Option<&mut Timed>),
+    scratch: &mut Scratch,
 ) {
     let arrival = call.shared.observe.note_ages(appends);
-    let failed = match call.shared.db.append_timed(appends, scratch, timed) {
+    let failed = match call.shared.db.append(appends, scratch) {
         Ok(position) => {
             call.session.wrote(position);
             let observe = &call.shared.observe;

@@ -226,7 +226,7 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
     let counter = &call.shared.counters.commands;
     while !bytes.is_empty() {
         // Each is a batch of its own.
-        call.session.timed = call.shared.db.stages().due();
+        call.session.timer = call.shared.db.stages().due();
         let Ok(Parsed::Command { consumed }) = parser.parse(bytes, &LIMITS) else {
             return Err(Fault::line("ERR a queued command cannot be read again"));
         };

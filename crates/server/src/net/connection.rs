@@ -17,7 +17,7 @@ use crate::messaging::{BufferLimit, Publication};
 use crate::observe::Limit;
 use crate::state::Shared;
 use disk_wait::DiskWait;
-use latewood_engine::Stage;
+use latewood_engine::{Stage, Timer};
 use latewood_model::limits::COMMAND_BYTES_MAX;
 use latewood_wire::resp::Reply;
 use std::io::{self, ErrorKind, Read, Write};
@@ -316,10 +316,10 @@ impl Connection {
             spare[..held].copy_from_slice(&self.input);
             spare
         };
-        let timed = shared.db.stages().due();
+        let mut timer = shared.db.stages().due();
         let read = self.read(shared, &mut buffer[held..]);
-        if let Some(mut timed) = timed.filter(|_| read > 0) {
-            timed.end_for(Stage::Receive, 1);
+        if read > 0 {
+            timer.end_for(Stage::Receive, 1);
         }
         let filled = held + read;
         // Until the missing bytes are there, a look would find nothing new.
@@ -431,7 +431,11 @@ impl Connection {
     pub(super) fn send(&mut self, shared: &Shared, workspace: &mut Workspace) -> u64 {
         let mut bytes_out = 0;
         let has_unsent = self.client.sent < self.client.output.len();
-        let timed = has_unsent.then(|| shared.db.stages().due()).flatten();
+        let mut timer = if has_unsent {
+            shared.db.stages().due()
+        } else {
+            Timer::default()
+        };
         while self.client.sent < self.client.output.len() && !self.is_broken {
             match self.write_once() {
                 Ok(0) => self.is_broken = true,
@@ -449,9 +453,7 @@ impl Connection {
             let flushed = self.socket.flush();
             self.is_broken = flushed.is_err_and(|error| error.kind() != ErrorKind::WouldBlock);
         }
-        if let Some(mut timed) = timed {
-            timed.end_for(Stage::Send, 1);
-        }
+        timer.end_for(Stage::Send, 1);
         if bytes_out > 0 {
             self.stalled_since = None;
         }

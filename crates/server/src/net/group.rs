@@ -16,7 +16,7 @@ use crate::command::{engine_text, refusal_text, sample};
 use crate::messaging::{ADD_EVENT, Class};
 use crate::observe::GroupWork;
 use crate::state::Shared;
-use latewood_engine::{Append, Create, Scratch, Stage, Timed};
+use latewood_engine::{Append, Create, Scratch, Stage, Timer};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::resp::Reply;
 use std::sync::atomic::Ordering;
@@ -42,8 +42,8 @@ pub(super) struct Group<'a> {
     commands: u64,
     /// Those that are TS.MADD.
     madds: u64,
-    /// The group is timed, stage by stage.
-    pub(super) timed: Option<Timed>,
+    /// Times the group stage by stage, if it is one of those that are timed.
+    pub(super) timer: Timer,
 }
 
 impl<'a> Group<'a> {
@@ -52,7 +52,7 @@ impl<'a> Group<'a> {
     #[inline]
     pub(super) fn begin(&mut self, shared: &Shared) {
         if self.steps.is_empty() {
-            self.timed = shared.db.stages().due();
+            self.timer = shared.db.stages().due();
         }
     }
 
@@ -159,10 +159,8 @@ impl<'a> Group<'a> {
             .last()
             .map(|last| matches!(last.create, Create::Never));
         session.info.figures.set_fast_command(is_madd);
-        let mut timed = self.timed.take();
-        if let Some(timed) = &mut timed {
-            timed.end_for(Stage::Parse, self.appends.len());
-        }
+        self.timer.end_for(Stage::Parse, self.appends.len());
+        scratch.lend(std::mem::take(&mut self.timer));
         let begun = Instant::now();
         let mut replies = Replies {
             steps: self.steps.iter(),
@@ -172,7 +170,7 @@ impl<'a> Group<'a> {
         let (mut applied, mut refused) = (0, 0);
         let arrival = shared.observe.note_ages(&self.appends);
         for batch in self.appends.chunks(APPEND_BATCH_MAX) {
-            match shared.db.append_timed(batch, scratch, timed.as_mut()) {
+            match shared.db.append(batch, scratch) {
                 Ok(position) => {
                     session.wrote(position);
                     applied += batch.len() as u64;
@@ -197,18 +195,14 @@ impl<'a> Group<'a> {
                     shared.observe.errors.note(&text, batch.len() as u64);
                 }
             }
-            if let Some(timed) = &mut timed {
-                timed.end_for(Stage::Reply, batch.len());
-            }
+            scratch.timer().end_for(Stage::Reply, batch.len());
         }
         shared.observe.note_accepted(&arrival, applied - refused);
         replies.skip_to_sample();
         let adds_failed = replies.adds_failed;
         note_refused(shared, refused);
         self.count(shared, session, (begun, adds_failed));
-        if let Some(mut timed) = timed {
-            timed.end_for(Stage::Reply, 0);
-        }
+        scratch.give_back().end_for(Stage::Reply, 0);
         self.commands = 0;
         self.madds = 0;
         self.appends.clear();
@@ -244,7 +238,7 @@ impl<'a> Group<'a> {
             steps: self.steps,
             commands: 0,
             madds: 0,
-            timed: None,
+            timer: Timer::default(),
         }
     }
 }

@@ -228,7 +228,7 @@ impl Executor {
                 continue;
             }
             self.apply(&mut group, shared, client);
-            client.session.timed = group.timed.take();
+            client.session.timer = std::mem::take(&mut group.timer);
             match next(shared, client, rest, &mut shared_lock) {
                 Some(bytes) => at += bytes,
                 None => break,

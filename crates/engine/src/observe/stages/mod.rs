@@ -1,25 +1,23 @@
 //! How long each stage of a write takes, from the first byte to the reply.
 //!
-//! One batch in so many is timed ([`Stages::due`]); the others pay a
-//! countdown and a branch. A timed batch carries a [`Timed`], which reads the
-//! cycle counter wherever a stage ends and gives the time since the last end
-//! to that stage. The write path is generic over [`Laps`] and compiled twice,
-//! so that an untimed batch runs no code of it. Background work is always
-//! timed. All stages of a database are in one registry, which exporters read with
+//! One batch in `N` is timed ([`Stages::set_sampling`]); the path asks once a batch
+//! ([`Stages::due`]). The [`Timer`] of a batch is in its [`crate::Scratch`], and in the
+//! shard whose lock the batch holds. On, it reads the cycle counter wherever a stage
+//! ends and gives the time since the last end to that stage; off, that costs a branch.
+//! Background work is always timed. All stages of a database are in one registry, which exporters read with
 //! [`Stages::figures`].
 //!
 //! Invariant: while the sampling is 0 nothing is counted and no clock read.
 //! Tested by `stages/tests.rs`, stage by stage.
 
-mod laps;
 mod registry;
 #[cfg(test)]
 mod tests;
 mod ticker;
+mod timer;
 
-pub use laps::Timed;
-pub(crate) use laps::{Inner, Laps, Untimed};
 pub use registry::{StageFigures, Stages};
+pub use timer::Timer;
 
 /// A part of the work that a write causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use crate::observe::histogram::Histogram;
 use crate::observe::stages::Stage;
-use crate::observe::stages::laps::Timed;
 use crate::observe::stages::ticker::{FRACTIONS_LOG2, Ticker};
+use crate::observe::stages::timer::Timer;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ pub struct Stages(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// One batch in so many is timed; 0 is off.
+    /// One batch in this many is timed; 0 is off.
     sampling: AtomicU32,
     meters: [Meter; Stage::COUNT],
 }
@@ -78,26 +78,26 @@ impl Stages {
         self.0.sampling.store(every, Ordering::Relaxed);
     }
 
-    /// Whether the batch that begins now is to be timed: then this does it,
-    /// from now on. Which one it is is random, so that no rhythm of the
+    /// The timer of the batch that begins now, which is on for one batch in
+    /// [`Stages::sampling`]. Which one is random, so that no rhythm of the
     /// batches meets that of the sampling.
     #[inline]
-    pub fn due(&self) -> Option<Timed> {
+    pub fn due(&self) -> Timer {
         let every = self.sampling();
         if every == 0 {
-            return None;
+            return Timer::default();
         }
         let left = LEFT.get();
         // Twice the mean or more was drawn for another sampling.
         if left > 1 && left < every.saturating_mul(2) {
             LEFT.set(left - 1);
-            return None;
+            return Timer::default();
         }
         self.begin(every)
     }
 
     #[cold]
-    fn begin(&self, every: u32) -> Option<Timed> {
+    fn begin(&self, every: u32) -> Timer {
         // Xorshift: Marsaglia, "Xorshift RNGs", J. Stat. Softw. 8 (2003).
         let mut random = RANDOM.get();
         random ^= random << 13;
@@ -106,15 +106,17 @@ impl Stages {
         RANDOM.set(random);
         let span = u64::from(every) * 2 - 1;
         // From 1 to twice the mean less 1, so that the mean is `every`.
-        LEFT.set(1 + (random >> 16).checked_rem(span)? as u32);
-        Some(Timed::begin(self.clone(), Ticker::get(), u64::from(every)))
+        LEFT.set(1 + ((random >> 16) % span) as u32);
+        Timer::begin(self.clone(), Ticker::get(), u64::from(every))
     }
 
     /// Times something that happens behind the writers, if anything is timed; ended with
-    /// [`Timed::end_for`].
-    pub fn watch(&self) -> Option<Timed> {
-        let ticker = Ticker::get_if_set().filter(|_| self.sampling() > 0)?;
-        Some(Timed::begin(self.clone(), ticker, 1))
+    /// [`Timer::end_for`].
+    pub fn watch(&self) -> Timer {
+        let ticker = Ticker::get_if_set().filter(|_| self.sampling() > 0);
+        ticker.map_or_else(Timer::default, |ticker| {
+            Timer::begin(self.clone(), ticker, 1)
+        })
     }
 
     /// Counts one event of a stage that somebody else has timed.

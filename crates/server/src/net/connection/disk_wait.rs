@@ -6,14 +6,14 @@
 use super::Connection;
 use crate::messaging::Why;
 use crate::state::Shared;
-use latewood_engine::{Position, Stage, Timed};
+use latewood_engine::{Position, Stage, Timer};
 
 /// A wait for the disk that a loop has noted.
 #[derive(Debug)]
 pub(super) struct DiskWait {
     /// Up to where the log must be on disk.
     position: Position,
-    timed: Option<Timed>,
+    timer: Timer,
 }
 
 impl Connection {
@@ -36,15 +36,15 @@ impl Connection {
     pub(in crate::net) fn begin_disk_wait(&mut self, shared: &Shared, position: Position) {
         self.disk_wait = Some(DiskWait {
             position,
-            timed: shared.db.stages().watch(),
+            timer: shared.db.stages().watch(),
         });
     }
 
     /// Ends its wait for the disk: its replies may go, and WAITAOF answers. Where the log
     /// `has_failed`, what it wrote is not acknowledged: it is closed without its replies.
     pub(in crate::net) fn end_disk_wait(&mut self, shared: &Shared, has_failed: bool) {
-        if let Some(mut timed) = self.disk_wait.take().and_then(|wait| wait.timed) {
-            timed.end_for(Stage::SyncWait, 1);
+        if let Some(mut wait) = self.disk_wait.take() {
+            wait.timer.end_for(Stage::SyncWait, 1);
         }
         if has_failed && self.holds_replies() {
             self.abort();
