@@ -1,7 +1,7 @@
 //! Metadata of metrics: what is there after a restart, a crash, damage, a backup and FLUSHALL.
 
 use crate::db_support::{append, last_wins, open, options, sample};
-use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
+use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::tools::check;
 use latewood_engine::{Db, ErrorKind, Options};
 use latewood_model::{Labels, SeriesOptions, Told};
@@ -175,4 +175,29 @@ fn metrics_whose_series_are_gone_stay_until_there_is_no_room() {
     for metric in ["by_key", "by_label", "new"] {
         assert_eq!(help(&db, metric).as_deref(), Some("text"), "{metric}");
     }
+}
+
+#[test]
+fn what_is_told_while_flushall_waits_for_the_disk_is_kept() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    append(&db, &[sample(b"k", 1, 1.0)]).unwrap();
+    tell(&db, "old_total", "of before");
+    let hold = disk.hold(Op::Sync);
+    std::thread::scope(|scope| {
+        let flushing = scope.spawn(|| db.flush_all().unwrap());
+        while hold.waiting() == 0 {
+            std::thread::yield_now();
+        }
+        tell(&db, "new_total", "of after");
+        drop(hold);
+        flushing.join().unwrap();
+    });
+    assert_eq!(help(&db, "old_total"), None);
+    assert_eq!(help(&db, "new_total").as_deref(), Some("of after"));
+    db.maintain().unwrap();
+    drop(db);
+    let db = open(&disk).unwrap();
+    assert_eq!(help(&db, "new_total").as_deref(), Some("of after"));
+    assert_eq!(count(&db), 1);
 }

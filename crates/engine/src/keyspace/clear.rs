@@ -41,6 +41,8 @@ impl Core {
     /// # Errors
     /// Those of the log and of [`Core::publish`]; `Io` if the metadata cannot be written.
     pub(crate) fn clear(&self) -> Result<Position> {
+        // The file is written below, and not before the log says it.
+        let mut saving = self.metadata.hold_saves();
         let mut published = self.store.published.lock();
         let mut states: Vec<ShardGuard<'_>> = self.shards.lock_all();
         self.keys.clear();
@@ -52,14 +54,14 @@ impl Core {
             states[0].group.flush_all();
         }
         let position = self.log_group(&mut states[0])?;
+        // A sender that comes after this is not forgotten.
+        self.metadata.clear();
         drop(states);
         // Before the log may forget what it holds, it must not lose this.
         self.sync_to(position)?;
-        // Only now: the background may write it at any time.
-        self.metadata.clear();
         published.forget(self.store.dir(), position);
         // Where one of these fails, a restart finds the old manifest and that group.
-        self.metadata.save(&self.env, self.store.dir())?;
+        saving.save(&self.env, self.store.dir())?;
         self.publish_locked(&mut published, &mut |_| Ok(()))?;
         if let Some(log) = self.log() {
             log.trim(position)?;

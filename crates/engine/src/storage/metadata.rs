@@ -22,7 +22,7 @@ pub(crate) use file::read;
 use crate::base::error::Result;
 use crate::io::Env;
 use latewood_model::Told;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
@@ -85,6 +85,19 @@ struct Held {
     lacks_room: bool,
     /// When they may be looked for again.
     next_look_ns: u64,
+}
+
+/// The right to write the file, which one thread has at a time.
+pub(crate) struct Saving<'a> {
+    store: &'a MetadataStore,
+    next_save_ns: MutexGuard<'a, u64>,
+}
+
+impl Saving<'_> {
+    /// As [`MetadataStore::save`].
+    pub(crate) fn save(&mut self, env: &Env, dir: &Path) -> Result<()> {
+        self.store.write(&mut self.next_save_ns, env, dir)
+    }
 }
 
 impl Metadata {
@@ -238,7 +251,15 @@ impl MetadataStore {
     /// # Errors
     /// `Io`; then it is tried again at the next call.
     pub(crate) fn save(&self, env: &Env, dir: &Path) -> Result<()> {
-        self.write(&mut self.next_save_ns.lock(), env, dir)
+        self.hold_saves().save(env, dir)
+    }
+
+    /// Keeps others from writing the file.
+    pub(crate) fn hold_saves(&self) -> Saving<'_> {
+        Saving {
+            store: self,
+            next_save_ns: self.next_save_ns.lock(),
+        }
     }
 
     /// The same unless it was written a short time ago.
@@ -246,11 +267,14 @@ impl MetadataStore {
     /// # Errors
     /// Those of [`MetadataStore::save`]; then it is tried again after a while.
     pub(crate) fn save_if_due(&self, env: &Env, dir: &Path) -> Result<()> {
-        let mut next_save_ns = self.next_save_ns.lock();
-        match env.clock.monotonic_ns() < *next_save_ns {
-            true => Ok(()),
-            false => self.write(&mut next_save_ns, env, dir),
+        // Where another thread writes it, a later turn looks again.
+        let Some(mut next_save_ns) = self.next_save_ns.try_lock() else {
+            return Ok(());
+        };
+        if env.clock.monotonic_ns() < *next_save_ns {
+            return Ok(());
         }
+        self.write(&mut next_save_ns, env, dir)
     }
 
     fn write(&self, next_save_ns: &mut u64, env: &Env, dir: &Path) -> Result<()> {
