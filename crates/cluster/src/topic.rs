@@ -42,7 +42,7 @@ struct Rule {
 const IN_SYNC: &str = "min.insync.replicas";
 
 /// Settings of a topic, by the names of Kafka.
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     Rule {
         name: "cleanup.policy",
         need: Need::Is("delete"),
@@ -91,6 +91,13 @@ const RULES: [Rule; 8] = [
         need: Need::Is("LogAppendTime"),
         made: "LogAppendTime",
         why: "writes of a node whose clock is wrong are refused",
+        is_optional: false,
+    },
+    Rule {
+        name: "compression.type",
+        need: Need::Is("producer"),
+        made: "producer",
+        why: "brokers compress records, which is not supported",
         is_optional: false,
     },
     Rule {
@@ -166,10 +173,10 @@ pub fn unsafe_settings(topic: &Topic, replication: Replication) -> Vec<String> {
 /// All sentences of [`unsafe_settings`].
 pub fn require_safe(topic: &Topic, name: &str, replication: Replication) -> Result<(), String> {
     let sentences = unsafe_settings(topic, replication);
-    match sentences.is_empty() {
-        true => Ok(()),
-        false => Err(format!("topic {name} is unsafe: {}", sentences.join("; "))),
+    if sentences.is_empty() {
+        return Ok(());
     }
+    Err(format!("topic {name} is unsafe: {}", sentences.join("; ")))
 }
 
 /// What happened to a topic since it was described as `before` that its log does not survive:
@@ -296,6 +303,11 @@ mod tests {
                 "message.timestamp.type",
                 "CreateTime",
                 "is CreateTime, must be LogAppendTime",
+            ),
+            (
+                "compression.type",
+                "zstd",
+                "compression.type is zstd, must be producer",
             ),
             (
                 "remote.storage.enable",

@@ -6,6 +6,7 @@
 //! Tested here as tables of texts, and in `tests/broker/access.rs` against brokers that ask for
 //! TLS and passwords.
 
+use latewood_tls::ClientOptions;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,23 +34,14 @@ pub struct Address {
 }
 
 /// How a client connects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// Connections are encrypted.
-    pub tls: Option<Tls>,
+    /// Connections are encrypted. The files are read anew for each, as they may be renewed.
+    pub tls: Option<ClientOptions>,
     /// As whom; nobody without it.
     pub login: Option<Login>,
     /// How long a call may take, connecting included.
     pub limit: Duration,
-}
-
-/// Files of TLS, in PEM. Read anew for each connection, so that renewed ones are used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tls {
-    /// Authorities that the brokers' certificates may be of; those of the system without it.
-    pub cacert: Option<PathBuf>,
-    /// The certificate to show, and its private key.
-    pub identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// A user and how it proves itself.
@@ -184,16 +176,17 @@ impl TryFrom<Given> for Access {
 
     /// Reads the file of the password.
     fn try_from(given: Given) -> Result<Self, String> {
-        let identity = match (&given.cert, &given.key) {
-            (Some(cert), Some(key)) => Some((cert.clone(), key.clone())),
-            (None, None) => None,
+        match (&given.cert, &given.key) {
             (Some(_), None) => return Err("a certificate needs its private key".into()),
             (None, Some(_)) => return Err("a private key needs its certificate".into()),
-        };
-        let is_encrypted = given.tls || given.cacert.is_some() || identity.is_some();
-        let tls = is_encrypted.then(|| Tls {
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+        let is_encrypted = given.tls || given.cacert.is_some() || given.cert.is_some();
+        let tls = is_encrypted.then(|| ClientOptions {
+            tls: true,
             cacert: given.cacert.clone(),
-            identity,
+            cert: given.cert.clone(),
+            key: given.key.clone(),
         });
         Ok(Self {
             login: given.login(is_encrypted)?,
@@ -239,18 +232,28 @@ impl Given {
     }
 }
 
+impl Mechanism {
+    /// As the protocol and the options spell it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "PLAIN",
+            Self::ScramSha256 => "SCRAM-SHA-256",
+            Self::ScramSha512 => "SCRAM-SHA-512",
+        }
+    }
+}
+
 impl FromStr for Mechanism {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.to_ascii_uppercase().as_str() {
-            "PLAIN" => Ok(Self::Plain),
-            "SCRAM-SHA-256" => Ok(Self::ScramSha256),
-            "SCRAM-SHA-512" => Ok(Self::ScramSha512),
-            _ => Err(format!(
+        let mut all = [Self::Plain, Self::ScramSha256, Self::ScramSha512].into_iter();
+        let named = all.find(|mechanism| mechanism.name().eq_ignore_ascii_case(text));
+        named.ok_or_else(|| {
+            format!(
                 "unknown SASL mechanism \"{text}\": PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are supported"
-            )),
-        }
+            )
+        })
     }
 }
 

@@ -1,9 +1,11 @@
 //! Topics: made, described, and made again under their name.
 
 use crate::{Cluster, new_name};
-use krafka::admin::DeleteTopicsOptions;
+use bytes::{BufMut, BytesMut};
 use latewood_cluster::kafka::{Kafka, KafkaError, NewTopic, Partition};
 use latewood_cluster::topic::{Replication, new_topic, unsafe_settings};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 #[test]
 fn a_topic_is_described_with_its_replicas_and_settings() {
@@ -82,15 +84,22 @@ fn brokers_make_the_topic_of_a_log_as_it_must_be() {
     assert_eq!(found.len(), 4, "{found:?}");
 }
 
-/// Deletes a topic, which the client cannot.
+/// Deletes a topic, which the client cannot: `DeleteTopics` 1 to any broker.
 fn delete(cluster: &Cluster, name: &str) {
-    let brokers = cluster.address(false).brokers.join(",");
-    let deleted = tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let kafka = krafka::Kafka::builder(brokers).connect().await.unwrap();
-        let options = DeleteTopicsOptions::default();
-        kafka.admin().delete_topics([name], options).await.unwrap()
-    });
-    assert!(deleted.values().all(Result::is_ok), "{deleted:?}");
+    let mut broker = TcpStream::connect(&cluster.address(false).brokers[0]).unwrap();
+    let mut request = BytesMut::new();
+    request.put_slice(&[0, 20, 0, 1, 0, 0, 0, 7, 0xff, 0xff]); // key, version, id, no name
+    request.put_i32(1);
+    request.put_u16(name.len() as u16);
+    request.put_slice(name.as_bytes());
+    request.put_i32(10_000); // milliseconds
+    let length = (request.len() as u32).to_be_bytes();
+    broker.write_all(&[&length[..], &request].concat()).unwrap();
+    let mut length = [0; 4];
+    broker.read_exact(&mut length).unwrap();
+    let mut answer = vec![0; u32::from_be_bytes(length) as usize];
+    broker.read_exact(&mut answer).unwrap();
+    assert!(answer.ends_with(&[0, 0]), "{answer:?}"); // the code of the topic
 }
 
 #[test]

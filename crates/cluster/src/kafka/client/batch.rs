@@ -1,84 +1,156 @@
 //! Records as brokers store them: one in a batch on the way out, batches on the way back.
+//!
+//! Batches are decoded here, since `kafka-protocol` allocates for as many records and headers as
+//! a batch claims to have. Its decoder is what the tests compare with.
 
 use super::failure::malformed;
-use crate::kafka::{KafkaError, Offset, Partition, Records, Result};
-use bytes::{BufMut, Bytes, BytesMut};
-use krafka::__private::protocol::{RecordBatch, RecordBatchBuilder, RecordBatchHeader};
+use crate::kafka::{KafkaError, Offset, Records, Result};
+use bytes::{Buf, Bytes, BytesMut};
+use crc_fast::crc32_iscsi;
+use kafka_protocol::records::{
+    Compression, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Record,
+    RecordBatchEncoder, RecordEncodeOptions, TimestampType,
+};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Every replica in sync has the record before it is answered.
-const ACKS_ALL: i16 = -1;
+/// The version of the format.
+const MAGIC: u8 = 2;
+/// Bytes of a batch before its records.
+const HEADER_BYTES: usize = 61;
+/// Bytes before those that the length of a batch counts.
+const LENGTH_END: usize = 12;
+/// Bits of a batch's attributes.
+const COMPRESSION: i16 = 7;
+const CONTROL: i16 = 1 << 5;
 
 /// A batch of one record without key and headers.
 ///
 /// # Errors
 /// `Refused` if it is too large for the format.
 pub(super) fn encode(value: &[u8]) -> Result<Bytes> {
-    let value = Bytes::copy_from_slice(value);
-    let batch = RecordBatchBuilder::new().add_record(None::<Bytes>, Some(value));
-    let encoded = batch.build().encode();
-    encoded.map_err(|error| KafkaError::Refused(error.to_string()))
-}
-
-/// The body of a Produce request of versions 3 to 8, which the client's own type does not let
-/// others make.
-pub(super) fn put_produce(
-    buffer: &mut BytesMut,
-    partition: &Partition,
-    batch: &[u8],
-    wait_ms: i32,
-) {
-    let length = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
-    buffer.put_i16(-1); // no transaction
-    buffer.put_i16(ACKS_ALL);
-    buffer.put_i32(wait_ms);
-    buffer.put_i32(1);
-    buffer.put_i16(i16::try_from(partition.topic.len()).unwrap_or(i16::MAX));
-    buffer.put_slice(partition.topic.as_bytes());
-    buffer.put_i32(1);
-    buffer.put_i32(partition.number.cast_signed());
-    buffer.put_i32(length(batch.len()));
-    buffer.put_slice(batch);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let record = Record {
+        transactional: false,
+        control: false,
+        delete_horizon: false,
+        partition_leader_epoch: NO_PARTITION_LEADER_EPOCH,
+        producer_id: NO_PRODUCER_ID,
+        producer_epoch: NO_PRODUCER_EPOCH,
+        timestamp_type: TimestampType::Creation,
+        offset: 0,
+        sequence: NO_SEQUENCE,
+        timestamp: now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX)),
+        key: None,
+        value: Some(Bytes::copy_from_slice(value)),
+        headers: Default::default(),
+    };
+    let options = RecordEncodeOptions {
+        version: MAGIC.cast_signed(),
+        compression: Compression::None,
+    };
+    let mut batch = BytesMut::with_capacity(value.len() + 2 * HEADER_BYTES);
+    let encoded = RecordBatchEncoder::encode(&mut batch, [&record], &options);
+    encoded.map_err(|error| KafkaError::Refused(error.to_string()))?;
+    Ok(batch.freeze())
 }
 
 /// The records of fetched batches from `from` on. A batch that the answer cut off is left for
 /// the next read.
 ///
 /// # Errors
-/// `Unavailable` if a batch is damaged.
-pub(super) fn decode(mut bytes: Bytes, from: Offset, end: Offset) -> Result<Records> {
+/// `Unavailable` if a batch is damaged or compressed.
+pub(super) fn decode(mut bytes: &[u8], from: Offset, end: Offset) -> Result<Records> {
     let mut found = Records {
         records: Vec::new(),
         next: from,
         end,
     };
-    while !bytes.is_empty() {
-        let is_cut = bytes.len() < RecordBatchHeader::SIZE
-            || RecordBatchHeader::peek(&bytes)
-                .is_ok_and(|header| header.total_size() > bytes.len());
-        if is_cut {
-            break;
-        }
-        let batch = RecordBatch::decode(&mut bytes);
-        let batch = batch.map_err(|error| malformed(&format!("behind {}: {error}", found.next)))?;
-        if !batch.attributes.is_control_batch {
-            take(&batch, from, &mut found.records)?;
-        }
-        let last = batch.base_offset + i64::from(batch.last_offset_delta);
-        found.next = found.next.max(offset(last)? + 1);
+    while let Some(batch) = split_batch(&mut bytes, found.next)? {
+        take(batch, &mut found, from)?;
     }
     Ok(found)
 }
 
+/// The next batch, if all of it is there.
+fn split_batch<'a>(bytes: &mut &'a [u8], at: Offset) -> Result<Option<&'a [u8]>> {
+    let Some((mut head, _)) = bytes.split_at_checked(LENGTH_END) else {
+        return Ok(None);
+    };
+    head.advance(8);
+    let length = usize::try_from(head.get_i32()).unwrap_or(0) + LENGTH_END;
+    if length < HEADER_BYTES {
+        return Err(malformed(&format!("a batch of {length} bytes behind {at}")));
+    }
+    let Some((batch, rest)) = bytes.split_at_checked(length) else {
+        return Ok(None);
+    };
+    *bytes = rest;
+    Ok(Some(batch))
+}
+
 /// What a batch has from `from` on; it may begin before.
-fn take(batch: &RecordBatch, from: Offset, records: &mut Vec<(Offset, Vec<u8>)>) -> Result<()> {
-    for record in &batch.records {
-        let at = offset(batch.base_offset + i64::from(record.offset_delta))?;
-        if at >= from {
-            let value = record.value.as_deref().unwrap_or_default();
-            records.push((at, value.to_vec()));
+fn take(mut batch: &[u8], found: &mut Records, from: Offset) -> Result<()> {
+    let at = found.next;
+    let damaged = |what: &str| malformed(&format!("a batch behind {at}: {what}"));
+    let base = batch.get_i64();
+    batch.advance(8);
+    let magic = batch.get_u8();
+    if magic != MAGIC {
+        return Err(damaged(&format!("format {magic} is not supported")));
+    }
+    if batch.get_u32() != crc32_iscsi(batch) {
+        return Err(damaged("wrong checksum"));
+    }
+    let attributes = batch.get_i16();
+    let last = base.checked_add(batch.get_i32().into());
+    let last = offset(last.ok_or_else(|| damaged("too large an offset"))?)?;
+    if attributes & CONTROL == 0 {
+        if attributes & COMPRESSION != 0 {
+            return Err(damaged("compressed: compression.type must be producer"));
+        }
+        batch.advance(8 + 8 + 8 + 2 + 4); // times, producer, epoch, sequence
+        for _ in 0..batch.get_i32() {
+            let record = split_record(&mut batch).ok_or_else(|| damaged("a record is cut off"))?;
+            let at = offset(base.checked_add(record.0).unwrap_or(-1))?;
+            if at >= from {
+                found.records.push((at, record.1.to_vec()));
+            }
         }
     }
+    found.next = found.next.max(last + 1);
     Ok(())
+}
+
+/// The offset of the next record, counted from that of its batch, and its value.
+fn split_record<'a>(batch: &mut &'a [u8]) -> Option<(i64, &'a [u8])> {
+    let mut record = split_counted(batch)?;
+    record.try_get_u8().ok()?; // attributes
+    varint(&mut record)?; // time
+    let offset = varint(&mut record)?;
+    split_counted(&mut record)?; // key
+    Some((offset, split_counted(&mut record)?))
+}
+
+/// Bytes behind their number, which is -1 where they are missing.
+fn split_counted<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = match varint(bytes)? {
+        -1 => 0,
+        length => usize::try_from(length).ok()?,
+    };
+    bytes.split_off(..length)
+}
+
+/// A number in groups of seven bits, the lowest first, its sign in the lowest bit of all.
+fn varint(bytes: &mut &[u8]) -> Option<i64> {
+    let mut number = 0_u64;
+    for shift in (0..u64::BITS).step_by(7) {
+        let byte = bytes.try_get_u8().ok()?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed());
+        }
+    }
+    None
 }
 
 /// An offset out of an answer.
@@ -92,21 +164,40 @@ pub(super) fn offset(number: i64) -> Result<Offset> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use krafka::__private::protocol::RecordBatchAttributes;
+    use kafka_protocol::records::RecordBatchDecoder;
 
     /// A batch at an offset, as a broker stores it.
+    fn batch_with(at: i64, values: &[&str], change: impl Fn(&mut Record)) -> Vec<u8> {
+        let records = RecordBatchDecoder::decode(&mut encode(b"").unwrap()).unwrap();
+        let record = records.records[0].clone();
+        let records: Vec<Record> = (0..)
+            .zip(values)
+            .map(|(delta, value)| {
+                let mut record = Record {
+                    offset: at + delta,
+                    sequence: i32::try_from(delta).unwrap() - 1,
+                    value: Some(Bytes::copy_from_slice(value.as_bytes())),
+                    ..record.clone()
+                };
+                change(&mut record);
+                record
+            })
+            .collect();
+        let options = RecordEncodeOptions {
+            version: 2,
+            compression: Compression::None,
+        };
+        let mut batch = BytesMut::new();
+        RecordBatchEncoder::encode(&mut batch, &records, &options).unwrap();
+        batch.to_vec()
+    }
+
     fn batch(at: i64, values: &[&str]) -> Vec<u8> {
-        let mut builder = RecordBatchBuilder::new();
-        for value in values {
-            builder = builder.add_record(None::<Bytes>, Some(value.to_string()));
-        }
-        let mut batch = builder.build();
-        batch.base_offset = at;
-        batch.encode().unwrap().to_vec()
+        batch_with(at, values, |_| ())
     }
 
     fn read(bytes: &[u8], from: Offset) -> Records {
-        decode(Bytes::copy_from_slice(bytes), from, 100).unwrap()
+        decode(bytes, from, 100).unwrap()
     }
 
     fn values(found: &Records) -> Vec<(Offset, &str)> {
@@ -123,6 +214,18 @@ mod tests {
             assert_eq!(found.records, [(0, value.to_vec())]);
             assert_eq!((found.next, found.end), (1, 100));
         }
+    }
+
+    #[test]
+    fn keys_and_headers_are_passed_over() {
+        let bytes = batch_with(5, &["a", "b"], |record| {
+            record.key = Some(Bytes::from_static(b"key"));
+            let header = Some(Bytes::from_static(b"value"));
+            record.headers.insert("header".to_owned().into(), header);
+        });
+        assert_eq!(values(&read(&bytes, 0)), [(5, "a"), (6, "b")]);
+        let bytes = batch_with(5, &["a"], |record| record.value = None);
+        assert_eq!(values(&read(&bytes, 0)), [(5, "")]);
     }
 
     #[test]
@@ -152,23 +255,64 @@ mod tests {
 
     #[test]
     fn marks_of_transactions_are_passed_over() {
-        let mut mark = RecordBatchBuilder::new()
-            .add_record(None::<Bytes>, Some("x"))
-            .build();
-        mark.base_offset = 5;
-        mark.attributes = RecordBatchAttributes {
-            is_control_batch: true,
-            ..mark.attributes
-        };
-        let found = read(&mark.encode().unwrap(), 5);
+        let mark = batch_with(5, &["x"], |record| record.control = true);
+        let found = read(&mark, 5);
         assert_eq!((values(&found), found.next), (vec![], 6));
     }
 
     #[test]
     fn a_damaged_batch_is_an_error() {
-        let mut bytes = batch(3, &["abc"]);
-        *bytes.last_mut().unwrap() ^= 1;
-        let error = decode(bytes.into(), 3, 100).unwrap_err();
-        assert!(matches!(error, KafkaError::Unavailable(_)), "{error}");
+        let whole = batch(3, &["abc"]);
+        for at in LENGTH_END + 4..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            let error = decode(&bytes, 3, 100).unwrap_err();
+            assert!(matches!(error, KafkaError::Unavailable(_)), "{at}: {error}");
+        }
+    }
+
+    /// A batch whose checksum is right, whatever else is not.
+    fn resigned(mut bytes: Vec<u8>) -> Vec<u8> {
+        let checksum = crc32_iscsi(&bytes[21..]);
+        bytes[17..21].copy_from_slice(&checksum.to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_batch_of_a_liar_is_an_error() {
+        let mut many = batch(3, &["abc"]);
+        many[57..61].copy_from_slice(&i32::MAX.to_be_bytes());
+        let mut long = batch(3, &["abc"]);
+        long[61] = 0x7e;
+        let mut packed = batch(3, &["abc"]);
+        packed[22] = 4;
+        let mut far = batch(3, &["abc"]);
+        far[..8].copy_from_slice(&i64::MAX.to_be_bytes());
+        far[23..27].copy_from_slice(&1_i32.to_be_bytes());
+        for (bytes, reason) in [
+            (many, "a record is cut off"),
+            (long, "a record is cut off"),
+            (packed, "compression.type must be producer"),
+            (far, "too large an offset"),
+        ] {
+            let error = decode(&resigned(bytes), 0, 100).unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+        let mut short = batch(3, &["abc"]);
+        short[8..12].copy_from_slice(&7_i32.to_be_bytes());
+        assert!(decode(&short, 0, 100).is_err());
+    }
+
+    /// The answer of no other value, and no panic, whatever byte is changed.
+    #[test]
+    fn changed_bytes_never_panic() {
+        let whole = batch(3, &["abc", "d"]);
+        for at in 0..whole.len() {
+            for value in 0..=u8::MAX {
+                let mut bytes = whole.clone();
+                bytes[at] = value;
+                let _ = decode(&resigned(bytes), 3, 100);
+            }
+        }
     }
 }

@@ -3,17 +3,17 @@
 //! What is remembered may be out of date: a broker that no longer leads says so, and then, as
 //! after every failed request, the partition is forgotten and asked for anew.
 
-use super::connections::{Connections, Kind};
-use super::failure::of_topic;
+use super::connections::Connections;
+use super::failure::{check, of_topic};
 use crate::kafka::{KafkaError, Partition, Result};
-use krafka::__private::protocol::{ApiKey, MetadataRequest, MetadataResponse};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::{MetadataRequest, MetadataResponse};
+use kafka_protocol::protocol::StrBytes;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::Instant;
 
-/// The first version whose answer has the ids of topics.
-const METADATA: Kind = Kind(ApiKey::Metadata, 10);
-/// The part of a call's time that one broker may take before the next is asked.
+/// The part of the time left that one broker may take before the next is asked.
 const ATTEMPTS: u32 = 4;
 
 /// Brokers and leaders.
@@ -48,17 +48,17 @@ impl Leaders {
     ///
     /// # Errors
     /// `NoSuchTopic`, `Refused`, and `Unavailable` without a leader or a broker that answers.
-    pub(super) async fn find(
+    pub(super) fn find(
         &self,
         connections: &Connections,
         partition: &Partition,
-        limit: Duration,
+        deadline: Instant,
     ) -> Result<String> {
         let remembered = self.known().leaders.get(partition).cloned();
         if let Some(leader) = remembered {
             return Ok(leader);
         }
-        let (_, answer) = self.ask(connections, Some(&partition.topic), limit).await?;
+        let (_, answer) = self.ask(connections, Some(&partition.topic), deadline)?;
         if answer.topics[0].partitions.len() <= partition.number as usize {
             let Partition { topic, number } = partition;
             let text = format!("topic {topic} has no partition {number}");
@@ -81,28 +81,28 @@ impl Leaders {
     ///
     /// # Errors
     /// `NoSuchTopic`, `Refused`, and `Unavailable` if no broker answers.
-    pub(super) async fn ask(
+    pub(super) fn ask(
         &self,
         connections: &Connections,
         topic: Option<&str>,
-        limit: Duration,
+        deadline: Instant,
     ) -> Result<(String, MetadataResponse)> {
         let mut failures = Vec::new();
         for broker in self.candidates() {
-            let answer = ask_one(connections, &broker, topic);
-            match tokio::time::timeout(limit / ATTEMPTS, answer).await {
-                Ok(Ok(answer)) => {
+            let now = Instant::now();
+            let share = deadline.saturating_duration_since(now) / ATTEMPTS;
+            match ask_one(connections, &broker, topic, now + share) {
+                Ok(answer) => {
                     self.remember(&broker, &answer);
                     return Ok((broker, answer));
                 }
-                Ok(Err(error @ (KafkaError::Refused(_) | KafkaError::NoSuchTopic(_)))) => {
+                Err(error @ (KafkaError::Refused(_) | KafkaError::NoSuchTopic(_))) => {
                     return Err(error);
                 }
-                Ok(Err(KafkaError::Unknown(text) | KafkaError::Unavailable(text))) => {
+                Err(KafkaError::Unknown(text) | KafkaError::Unavailable(text)) => {
                     failures.push(text);
                 }
-                Ok(Err(error)) => failures.push(error.to_string()),
-                Err(_) => failures.push(format!("{broker}: timed out")),
+                Err(error) => failures.push(error.to_string()),
             }
         }
         let text = format!("no broker answers: {}", failures.join("; "));
@@ -125,22 +125,24 @@ impl Leaders {
     fn remember(&self, broker: &str, answer: &MetadataResponse) {
         let mut known = self.known();
         known.last = Some(broker.to_owned());
-        let address = |host: &str, port: i32| match host.contains(':') {
-            true => format!("[{host}]:{port}"),
-            false => format!("{host}:{port}"),
+        let address = |host: &str, port: i32| {
+            if host.contains(':') {
+                return format!("[{host}]:{port}");
+            }
+            format!("{host}:{port}")
         };
         let brokers = answer.brokers.iter();
         known.brokers = brokers
-            .map(|broker| (broker.node_id, address(&broker.host, broker.port)))
+            .map(|broker| (*broker.node_id, address(&broker.host, broker.port)))
             .collect();
         for topic in &answer.topics {
-            let name = topic.name.as_deref().unwrap_or_default();
+            let name = topic.name.as_ref().map_or("", |name| name);
             for partition in &topic.partitions {
                 let key = Partition {
                     topic: name.to_owned(),
                     number: partition.partition_index.cast_unsigned(),
                 };
-                match known.brokers.get(&partition.leader_id).cloned() {
+                match known.brokers.get(&*partition.leader_id).cloned() {
                     Some(leader) => known.leaders.insert(key, leader),
                     None => known.leaders.remove(&key),
                 };
@@ -158,23 +160,26 @@ impl Leaders {
 ///
 /// # Errors
 /// `NoSuchTopic` if the broker has none of that name.
-pub(super) async fn ask_one(
+pub(super) fn ask_one(
     connections: &Connections,
     broker: &str,
     topic: Option<&str>,
+    deadline: Instant,
 ) -> Result<MetadataResponse> {
-    let request = MetadataRequest::for_topics(topic.into_iter().collect());
-    let connection = connections.take(broker).await?;
-    let answer = connections.ask(connection, METADATA, &request, Duration::ZERO);
-    let answer: MetadataResponse = answer.await?;
-    let Some(topic) = topic else {
-        return Ok(answer);
-    };
-    match answer.topics.first() {
-        Some(found) if found.error_code.is_ok() => Ok(answer),
-        Some(found) => Err(of_topic(found.error_code, topic, None)),
-        None => Err(KafkaError::Unknown(format!(
-            "{broker}: an answer without topic {topic}"
-        ))),
+    let topics = topic.map(|name| {
+        let name = StrBytes::from_string(name.to_owned());
+        MetadataRequestTopic::default().with_name(Some(name.into()))
+    });
+    let request = MetadataRequest::default()
+        .with_topics(Some(topics.into_iter().collect()))
+        .with_allow_auto_topic_creation(false);
+    let answer = connections.ask(broker, &request, deadline)?;
+    if let Some(topic) = topic {
+        let Some(found) = answer.topics.first() else {
+            let text = format!("{broker}: an answer without topic {topic}");
+            return Err(KafkaError::Unknown(text));
+        };
+        check(found.error_code, |code| of_topic(code, topic, None))?;
     }
+    Ok(answer)
 }

@@ -75,33 +75,33 @@ fn files_of_tls_imply_tls() {
         tls: true,
         ..Given::default()
     };
-    assert_eq!(tls(plain), Some(Tls::default()));
+    let all_of_system = ClientOptions {
+        tls: true,
+        ..ClientOptions::default()
+    };
+    assert_eq!(tls(plain), Some(all_of_system.clone()));
     let cacert = Some(PathBuf::from("ca.pem"));
     let given = Given {
         cacert: cacert.clone(),
         ..Given::default()
     };
-    assert_eq!(
-        tls(given),
-        Some(Tls {
-            cacert,
-            identity: None
-        })
-    );
-    let (cert, key) = (PathBuf::from("c.pem"), PathBuf::from("c.key"));
+    let with_cacert = ClientOptions {
+        cacert,
+        ..all_of_system.clone()
+    };
+    assert_eq!(tls(given), Some(with_cacert));
+    let (cert, key) = (Some("c.pem".into()), Some("c.key".into()));
     let given = Given {
-        cert: Some(cert.clone()),
-        key: Some(key.clone()),
+        cert: cert.clone(),
+        key: key.clone(),
         ..Given::default()
     };
-    let identity = Some((cert, key));
-    assert_eq!(
-        tls(given),
-        Some(Tls {
-            cacert: None,
-            identity
-        })
-    );
+    let with_cert = ClientOptions {
+        cert,
+        key,
+        ..all_of_system
+    };
+    assert_eq!(tls(given), Some(with_cert));
 }
 
 #[test]
