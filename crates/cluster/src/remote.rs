@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// After so long without a write the owner proves that it still is one.
+/// The owner proves that it still is one when nothing was written for this time.
 const TICK_EVERY: Duration = Duration::from_secs(10);
 /// How long a stop waits for what is not durable yet.
 const CLOSE_WAIT: Duration = Duration::from_secs(30);
@@ -193,7 +193,7 @@ impl TabletLog {
         }
     }
 
-    /// Waits until nothing waits for Kafka, at most so long; whether nothing does.
+    /// Waits up to `limit` for the queue to empty. Returns whether it did.
     pub fn drain(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let mut state = self.state.lock();

@@ -2,12 +2,13 @@
 //!
 //! Invariant: a wait ends as soon as [`Cancel::cancel`] is called. Tested below.
 
+use std::fmt::Display;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The call was given up because of [`Cancel::cancel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cancelled;
+pub struct Cancelled;
 
 /// A flag that ends calls which would otherwise be repeated until they succeed.
 #[derive(Debug, Default)]
@@ -33,10 +34,11 @@ impl Cancel {
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match *set {
-                true => return Err(Cancelled),
-                false if left.is_zero() => return Ok(()),
-                false => {}
+            if *set {
+                return Err(Cancelled);
+            }
+            if left.is_zero() {
+                return Ok(());
             }
             let waited = self.changed.wait_timeout(set, left);
             set = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -62,6 +64,27 @@ impl Retry {
             first: Duration::from_millis(5),
             longest: Duration::from_millis(500),
             cancel,
+        }
+    }
+
+    /// Calls until there is an answer that another attempt would not change. `what` cannot be done
+    /// meanwhile: a machine that starts before brokers or a store is an ordinary thing.
+    ///
+    /// # Errors
+    /// [`Cancelled`]; within, those of `call` that are not temporary.
+    pub fn repeat<T, E: Display>(
+        &self,
+        what: &str,
+        mut call: impl FnMut() -> Result<T, E>,
+        is_temporary: impl Fn(&E) -> bool,
+    ) -> Result<Result<T, E>, Cancelled> {
+        let mut pauses = self.pauses();
+        loop {
+            match call() {
+                Err(error) if is_temporary(&error) => tracing::warn!(%error, "{what} yet"),
+                called => return Ok(called),
+            }
+            pauses.pause()?;
         }
     }
 
@@ -107,6 +130,27 @@ mod tests {
         });
         assert!(retry.cancel.is_cancelled());
         assert_eq!(retry.pauses().pause(), Err(Cancelled));
+    }
+
+    #[test]
+    fn a_call_is_repeated_until_its_answer_is_final() {
+        let retry = Retry {
+            first: Duration::ZERO,
+            ..Retry::new(Arc::default())
+        };
+        let mut answers = [Err("away"), Err("away"), Ok(7)].into_iter();
+        let is_temporary = |error: &&str| *error == "away";
+        let answer = retry.repeat(
+            "cannot",
+            || answers.next().expect("an answer"),
+            is_temporary,
+        );
+        assert_eq!(answer, Ok(Ok(7)));
+        let refused = retry.repeat("cannot", || Err::<(), _>("no"), is_temporary);
+        assert_eq!(refused, Ok(Err("no")));
+        retry.cancel.cancel();
+        let cancelled = retry.repeat("cannot", || Err::<(), _>("away"), is_temporary);
+        assert_eq!(cancelled, Err(Cancelled));
     }
 
     #[test]

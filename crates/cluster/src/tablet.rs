@@ -121,7 +121,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same call may succeed later, after a pause.
+    /// Whether the same call may succeed later.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Checkpoint(error) if error.is_temporary())
     }
@@ -136,15 +136,16 @@ impl Tablet {
     ///
     /// # Errors
     /// `OtherLog`, with nothing but the claim done; `Owner`; `Checkpoint` for damaged or missing
-    /// objects and a directory with a log of its own; `Engine`. Objects without the checkpoint
+    /// objects and a directory that keeps its own log; `Engine`. Objects without the checkpoint
     /// that the log names, and a directory in use, are refused before the claim.
     pub fn open(
         place: Place,
-        (options, defaults): (Options, Defaults),
+        options: Options,
+        defaults: Defaults,
         tell: &mut dyn FnMut(Progress),
         on_end: OnEnd,
     ) -> Result<(Self, Db), Error> {
-        // A start that is in vain deposes nobody.
+        // A start that cannot succeed deposes nobody.
         place.objects.require_unused(&place.dir)?;
         require_objects(&place)?;
         let Place { objects, retry, .. } = place;
@@ -264,7 +265,7 @@ impl Tablet {
         &self.log
     }
 
-    /// Gives the tablet up without a word, as a killed process does.
+    /// Gives the tablet up without a farewell, as a killed process does.
     pub fn abandon(&self) {
         self.cancel.cancel();
         self.stop_fetching();
@@ -306,24 +307,16 @@ fn require_own_log(objects: &Objects, retry: &Retry, claimed: &Claimed) -> Resul
         return Ok(());
     };
     let offset = latest.offset;
-    match claimed.checkpoint.is_some() && claimed.owner.epoch() > offset {
-        true => Ok(()),
-        false => Err(Error::OtherLog { offset }),
+    if claimed.checkpoint.is_some() && claimed.owner.epoch() > offset {
+        return Ok(());
     }
+    Err(Error::OtherLog { offset })
 }
 
 /// Calls the store until it answers.
-fn at_last<T>(retry: &Retry, mut call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-    let mut pauses = retry.pauses();
-    loop {
-        match call() {
-            Err(error) if error.is_temporary() => {
-                tracing::warn!(%error, "cannot use the object store yet");
-                pauses.pause().map_err(owner::Error::from)?;
-            }
-            called => return called,
-        }
-    }
+fn at_last<T>(retry: &Retry, call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let answer = retry.repeat("cannot use the object store", call, Error::is_temporary);
+    answer.map_err(owner::Error::from)?
 }
 
 /// The bytes of a digest in hexadecimal digits.

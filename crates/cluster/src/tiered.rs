@@ -117,17 +117,17 @@ impl Disk for TieredDisk {
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        match self.fetcher.link(from, to) {
-            true => Ok(()),
-            false => self.below.link(from, to),
+        if self.fetcher.link(from, to) {
+            return Ok(());
         }
+        self.below.link(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        match self.fetcher.remove(path) {
-            true => Ok(()),
-            false => self.below.remove(path),
+        if self.fetcher.remove(path) {
+            return Ok(());
         }
+        self.below.remove(path)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {

@@ -78,8 +78,10 @@ struct Version {
 impl Listing {
     /// The listing of these files.
     pub(super) fn new(
-        (cluster, tablet): (&str, u32),
-        (epoch, number): (u64, u64),
+        cluster: &str,
+        tablet: u32,
+        epoch: u64,
+        number: u64,
         mut files: Vec<Row>,
         made_at_ms: i64,
     ) -> Self {
@@ -195,7 +197,7 @@ mod tests {
     }
 
     fn listing(files: Vec<Row>) -> Listing {
-        Listing::new(("main", 3), (7, 1), files, 5)
+        Listing::new("main", 3, 7, 1, files, 5)
     }
 
     #[test]

@@ -319,7 +319,7 @@ impl Objects {
             .await
     }
 
-    /// Whether a file has the bytes of its row; one that cannot be read has not.
+    /// Whether a file can be read and has the bytes of its row.
     async fn is_right(&self, path: &Path, row: &Row) -> bool {
         let wanted = &row.file.content;
         let len_bytes = self.env.disk.open(path).and_then(|file| file.len_bytes());
@@ -366,15 +366,14 @@ impl Objects {
     }
 }
 
-/// Refuses files of a database with a log of its own.
+/// Refuses files of a database that keeps its log in its directory.
 pub(super) fn refuse_log(files: &[String], dir: &Path) -> Result<()> {
     let is_log = |path: &String| path.split('/').next() == Some(names::LOG);
-    match files.iter().any(is_log) {
-        false => Ok(()),
-        true => Err(CheckpointError::LocalLog {
-            dir: dir.to_owned(),
-        }),
+    if files.iter().any(is_log) {
+        let dir = dir.to_owned();
+        return Err(CheckpointError::LocalLog { dir });
     }
+    Ok(())
 }
 
 /// Does something with a local file.

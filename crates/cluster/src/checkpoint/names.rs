@@ -22,10 +22,11 @@ const DIGITS: usize = 16;
 
 /// The object of the file `path` of a database, saved in checkpoint `number`.
 pub(super) fn file(epoch: u64, number: u64, path: &str, content: &Content) -> String {
-    match path.contains('/') {
-        true => format!("{epoch:016x}/{path}.{}", digest(content)),
-        false => format!("{epoch:016x}/{path}-{number:016x}.{}", digest(content)),
+    let digest = digest(content);
+    if path.contains('/') {
+        return format!("{epoch:016x}/{path}.{digest}");
     }
+    format!("{epoch:016x}/{path}-{number:016x}.{digest}")
 }
 
 /// The object of the listing of checkpoint `number`.

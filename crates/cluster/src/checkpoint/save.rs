@@ -55,14 +55,13 @@ impl Objects {
         let rows: Vec<Row> = stream::iter(paths)
             .map(|path| {
                 let known = previous.and_then(|previous| previous.row(&path));
-                self.save_file((epoch, number), folder, path, known)
+                self.save_file(epoch, number, folder, path, known)
             })
             .buffer_unordered(FILES_AT_ONCE)
             .try_collect()
             .await?;
-        let whose = (self.cluster.as_str(), self.tablet);
         let now_ms = self.env.clock.now_ms();
-        let listing = Listing::new(whose, (epoch, number), rows, now_ms);
+        let listing = Listing::new(&self.cluster, self.tablet, epoch, number, rows, now_ms);
         let bytes = listing.encode();
         let content = Content::of(&bytes);
         let object = names::listing(epoch, number, &content);
@@ -76,7 +75,8 @@ impl Objects {
     /// The row of a file, whose object is in the store.
     async fn save_file(
         &self,
-        (epoch, number): (u64, u64),
+        epoch: u64,
+        number: u64,
         folder: &Path,
         path: String,
         known: Option<&Row>,

@@ -200,10 +200,10 @@ impl Inner {
 
     /// The answer of a call that was done, unless it is lost.
     fn answer<T>(&mut self, answer: T) -> Result<T> {
-        match self.happens(self.faults.unanswered) {
-            true => Err(KafkaError::Unknown("made up".to_owned())),
-            false => Ok(answer),
+        if self.happens(self.faults.unanswered) {
+            return Err(KafkaError::Unknown("made up".to_owned()));
         }
+        Ok(answer)
     }
 
     /// The end of a partition as the broker that is asked believes.
@@ -212,10 +212,10 @@ impl Inner {
             let log = self.log(partition)?;
             (log.begin, log.end)
         };
-        match self.happens(self.faults.behind) {
-            true => Ok(begin + self.below(end - begin + 1)),
-            false => Ok(end),
+        if self.happens(self.faults.behind) {
+            return Ok(begin + self.below(end - begin + 1));
         }
+        Ok(end)
     }
 }
 

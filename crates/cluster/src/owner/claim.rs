@@ -83,7 +83,7 @@ fn attempt(link: &Arc<Link>, claimant: &Claimant) -> Result<Claimed> {
             }
         })?;
         if let Some(epoch) = read {
-            return found.claimed(link, reader, begin, (epoch, deposed));
+            return found.claimed(link, reader, begin, epoch, deposed);
         }
         if std::mem::replace(&mut asked, true) {
             pauses.pause()?;
@@ -125,7 +125,8 @@ impl Found {
         link: &Arc<Link>,
         reader: Reader,
         begin: (Offset, State),
-        (epoch, deposed): (Offset, Option<Offset>),
+        epoch: Offset,
+        deposed: Option<Offset>,
     ) -> Result<Claimed> {
         let begin = match &self.checkpoint {
             Some(checkpoint) if checkpoint.begin < begin.0 => {

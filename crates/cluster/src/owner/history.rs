@@ -92,10 +92,10 @@ impl History {
                     }
                     _ => {}
                 }
-                match bytes < COLLECT_BYTES {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(Ok(false)),
+                if bytes >= COLLECT_BYTES {
+                    return ControlFlow::Break(Ok(false));
                 }
+                ControlFlow::Continue(())
             })?;
             match (read, until) {
                 (Some(end), _) => self.done = end?,
@@ -121,11 +121,10 @@ impl Iterator for History {
     type Item = Result<Data>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let filled = match self.ready.is_empty() && !self.done {
-            true => self.fill(),
-            false => Ok(()),
-        };
-        if let Err(error) = filled {
+        if self.ready.is_empty()
+            && !self.done
+            && let Err(error) = self.fill()
+        {
             self.done = true;
             self.ready.clear();
             return Some(Err(error));

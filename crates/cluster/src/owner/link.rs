@@ -65,10 +65,10 @@ impl Link {
     }
 
     pub(super) fn compare(&self, topic: &Topic) -> Result<()> {
-        match topic.id == self.topic_id {
-            true => Ok(()),
-            false => Err(Stop::Recreated.into()),
+        if topic.id != self.topic_id {
+            return Err(Stop::Recreated.into());
         }
+        Ok(())
     }
 
     /// The first offset that is held.

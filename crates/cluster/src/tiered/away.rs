@@ -95,9 +95,10 @@ impl Away {
             }
             Err(Failed::Lost(text)) => {
                 let found = *state.lost.get_or_insert_with(Instant::now);
-                Some(match found.elapsed() < lost_after {
-                    true => Failed::Later(text),
-                    false => Failed::Lost(text),
+                Some(if found.elapsed() < lost_after {
+                    Failed::Later(text)
+                } else {
+                    Failed::Lost(text)
                 })
             }
             Err(failed) => Some(failed),

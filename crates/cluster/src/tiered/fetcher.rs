@@ -232,11 +232,14 @@ impl Fetcher {
         if !text.contains(&called) {
             text = format!("{called}: {text}");
         }
-        Err(match error.is_damage() {
-            // A start assumes nothing of what it cannot read.
-            true if self.wait_max().is_some() => Failed::Lost(text),
-            false if error.is_temporary() => Failed::Later(text),
-            _ => Failed::Refused(text),
+        // A start assumes nothing of what it cannot read.
+        let is_running = self.wait_max().is_some();
+        Err(if error.is_damage() && is_running {
+            Failed::Lost(text)
+        } else if error.is_temporary() && !error.is_damage() {
+            Failed::Later(text)
+        } else {
+            Failed::Refused(text)
         })
     }
 
@@ -244,12 +247,11 @@ impl Fetcher {
     fn arrive(&self, away: &Away, unfinished: &Path) -> std::io::Result<Arc<dyn File>> {
         let file = self.disk.open(unfinished)?;
         let mut files = self.files.lock();
-        match files.contains_key(&away.path) {
-            true => {
-                self.disk.rename(unfinished, &away.path)?;
-                files.remove(&away.path);
-            }
-            false => self.disk.remove(unfinished)?,
+        if files.contains_key(&away.path) {
+            self.disk.rename(unfinished, &away.path)?;
+            files.remove(&away.path);
+        } else {
+            self.disk.remove(unfinished)?;
         }
         Ok(file)
     }
@@ -278,14 +280,14 @@ impl Queue {
         if let Some(away) = self.asked.pop_front() {
             return Some((away, false));
         }
-        match self.running_later < THREADS_LATER {
-            true => self.later.pop_front().map(|away| (away, true)),
-            false => None,
+        if self.running_later >= THREADS_LATER {
+            return None;
         }
+        self.later.pop_front().map(|away| (away, true))
     }
 
-    /// Leaves a file for another attempt; whether that should be said. Who waits for it asks for
-    /// it again.
+    /// Leaves a file for another attempt. Returns whether that should be logged. Readers that wait
+    /// for the file ask for it again.
     fn put_back(&mut self, away: Arc<Away>) -> bool {
         if !self.later.iter().any(|later| Arc::ptr_eq(later, &away)) {
             self.later.push_back(away);

@@ -94,8 +94,8 @@ impl World {
             shards: 2,
             ..Options::default()
         };
-        let opened = (options, Defaults::default());
-        Tablet::open(place, opened, &mut |_| {}, Box::new(|_| {}))
+        let (defaults, on_end) = (Defaults::default(), Box::new(|_: &_| {}));
+        Tablet::open(place, options, defaults, &mut |_| {}, on_end)
     }
 }
 

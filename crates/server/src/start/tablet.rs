@@ -79,10 +79,7 @@ pub(super) fn open(
     if !settings.wal {
         return Err("log: cannot be used with --wal off".to_owned());
     }
-    let replication = match cluster.any_replication {
-        true => Replication::Any,
-        false => Replication::Durable,
-    };
+    let replication = cluster.replication();
     let (address, client) = connect(log, cluster.kafka.clone())?;
     let kafka: Arc<dyn Kafka> = Arc::new(client);
     let name = topic::log_name(&address.name);
@@ -115,8 +112,8 @@ pub(super) fn open(
         retry: Retry::new(Arc::new(Cancel::default())),
         read_wait: READ_WAIT,
     };
-    let opened = (options, settings.defaults.clone());
-    let (tablet, db) = Tablet::open(place, opened, &mut |_| {}, stops(shared))
+    let defaults = settings.defaults.clone();
+    let (tablet, db) = Tablet::open(place, options, defaults, &mut |_| {}, stops(shared))
         .map_err(|error| describe(&settings.dir, &error.to_string()))?;
     let keeper = Keeper {
         tablet,
@@ -141,21 +138,20 @@ fn stops(shared: Weak<Shared>) -> OnEnd {
     })
 }
 
-/// Asks until there is an answer that another attempt would not change. A machine that starts
-/// before the brokers or the store do is an ordinary thing; a stop ends the process meanwhile.
-fn patiently<T, Error: Display>(
+/// Asks until there is an answer that another attempt would not change; a stop ends the process
+/// meanwhile.
+fn patiently<T, E: Display>(
     what: &str,
-    ask: impl Fn() -> Result<T, Error>,
-    is_temporary: impl Fn(&Error) -> bool,
+    ask: impl FnMut() -> Result<T, E>,
+    is_temporary: impl Fn(&E) -> bool,
 ) -> Result<T, String> {
-    loop {
-        match ask() {
-            Ok(answer) => return Ok(answer),
-            Err(error) if is_temporary(&error) => tracing::warn!(%error, "{what} yet"),
-            Err(error) => return Err(format!("{what}: {error}")),
-        }
-        thread::sleep(RETRY_EVERY);
-    }
+    let retry = Retry {
+        longest: RETRY_EVERY,
+        ..Retry::new(Arc::default())
+    };
+    let answer = retry.repeat(what, ask, is_temporary);
+    let answer = answer.map_err(|_| format!("{what}: given up"))?;
+    answer.map_err(|error| format!("{what}: {error}"))
 }
 
 /// The topic, if it can hold the log of one tablet.
@@ -309,18 +305,18 @@ impl Keeper {
                 *missing = if is_missing { *missing + 1 } else { 0 };
                 // A broker that starts may not know its topics yet; one that is away says
                 // nothing about them.
-                return match *missing >= MISSING_MAX {
-                    true => Err(format!("topic {name} was deleted")),
-                    false => Ok(()),
-                };
+                if *missing >= MISSING_MAX {
+                    return Err(format!("topic {name} was deleted"));
+                }
+                return Ok(());
             }
         };
         *missing = 0;
         let changes = topic::changed(&self.topic, &now, self.replication);
-        match changes.is_empty() {
-            true => Ok(()),
-            false => Err(format!("topic {name} was changed: {}", changes.join("; "))),
+        if changes.is_empty() {
+            return Ok(());
         }
+        Err(format!("topic {name} was changed: {}", changes.join("; ")))
     }
 }
 

@@ -2,6 +2,7 @@
 //! from flags, environment, file and defaults.
 
 use crate::messaging::Notify;
+use latewood_cluster::topic::Replication;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::DuplicatePolicy;
 use latewood_wire::influx::Precision;
@@ -85,6 +86,16 @@ pub(crate) struct Cluster {
     pub(crate) kafka: latewood_cluster::kafka::options::Given,
     /// A record on one broker will do.
     pub(crate) any_replication: bool,
+}
+
+impl Cluster {
+    /// How many brokers must have a record.
+    pub(crate) fn replication(&self) -> Replication {
+        if self.any_replication {
+            return Replication::Any;
+        }
+        Replication::Durable
+    }
 }
 
 /// Settings of queries in PromQL.
