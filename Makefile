@@ -105,7 +105,7 @@ rust: programs
 # redis-py, node-redis and go-redis, against Latewood and RedisTimeSeries; Prometheus, collectd,
 # netdata and others as senders; what lies in deploy/; the set-up; the pages of docs/benchmarks.
 clients: programs $(VENV)/ready $(call with,node,tests/clients/node/node_modules)
-	$(VENV)/bin/python -m pytest -q -rs tests/clients tests/test_setup.py
+	$(VENV)/bin/python -m pytest -q -rs -n 2 --dist loadfile tests/clients tests/test_setup.py
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider crates/bench/report
 
 # Servers with a log in Kafka and objects in S3, ROUNDS faults of them all.
@@ -118,7 +118,7 @@ console: programs tests/console/node_modules console/node_modules
 
 # The same random commands to Latewood and RedisTimeSeries; LATEWOOD_SEED replays.
 differential: programs $(VENV)/ready
-	$(VENV)/bin/python -m pytest -q tests/differential
+	$(VENV)/bin/python -m pytest -q -n 2 tests/differential
 
 # The client of Kafka, and the server, with three brokers, of which one is killed and one hangs.
 kafka: programs needs-kafka

@@ -9,11 +9,16 @@ import time
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from peer import Peer, free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("LATEWOOD_BIN", ROOT / "target/debug/latewood"))
+
+# Tries of the client's own would wait for seconds, and hide a connection that ends.
+NO_RETRY = Retry(NoBackoff(), 0)
 
 
 def pytest_configure(config):
@@ -67,7 +72,8 @@ class Server:
         raise TimeoutError("the server does not respond")
 
     def client(self, **options):
-        return redis.Redis(host="127.0.0.1", port=self.port, decode_responses=True, **options)
+        options = {"retry": NO_RETRY, "decode_responses": True, **options}
+        return redis.Redis(host="127.0.0.1", port=self.port, **options)
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
