@@ -223,10 +223,10 @@ test('a login that the browser keeps by itself is not used', async () => {
 });
 
 test('what cannot be done says why', async () => {
-  const page = await browser.open(query(server, { q: 'room_temp', range: '5m' }));
+  const page = await browser.open(at(server, 'queries'));
   const refuse = (path) => page.route(`**/api/v1/${path}*`, (route) => route.fulfill({ status: 403, json: { status: 'error', errorType: 'forbidden', error: `no ${path} for you` } }));
   await refuse('status/tsdb');
-  await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
+  await page.goto(query(server, { q: 'room_temp', range: '5m' }));
   await page.getByRole('alert').getByText('no status/tsdb for you').waitFor();
   await refuse('format_query');
   await page.getByRole('button', { name: 'Format (A)' }).click();
@@ -235,9 +235,8 @@ test('what cannot be done says why', async () => {
   await page.getByLabel('Query A').locator('.cm-content').click();
   await page.keyboard.type(' ');
   await becomes(() => said(page), [], page);
-  await page.goto(at(server, 'explain', { q: 'room_temp', range: '5m' }));
   await refuse('status/tsdb');
-  await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
+  await page.goto(at(server, 'explain', { q: 'room_temp', range: '5m' }));
   await page.getByRole('alert').getByText('no status/tsdb for you').waitFor();
 });
 
@@ -245,9 +244,12 @@ test('the time of one sample alone is shown, and none where there is none', asyn
   const other = await Server.begin('--wal', 'off');
   try {
     const page = await browser.open(query(other, { q: 'room_temp', range: '5m' }));
-    await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
-    await page.getByRole('alert').getByText('the server has no samples').waitFor();
+    await page.getByText('No series matches room_temp.').waitFor();
+    await other.redis(['TS.CREATE', 'room_temp']);
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.getByText('The series have no samples.').waitFor();
     await other.write([`room temp=1 ${START}`]);
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
     await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
     await becomes(() => legend(page), ['room_temp'], page);
   } finally {

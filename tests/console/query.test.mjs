@@ -207,6 +207,37 @@ test('where nothing matches, the time that has samples is offered', async () => 
   await becomes(() => legend(page), LEGEND, page);
 });
 
+test('the time that has samples is that of the query, and its end has the newest one', async () => {
+  const newest = START + 40 * 86_400_000 + 12_345_678;
+  const short = [START + 1003, START + 777_777];
+  await server.write([`newest,of=long v=1 ${START}`, `newest,of=long v=23 ${newest - 600_000}`, `newest,of=long v=22 ${newest}`,
+    `newest,of=short v=23 ${short[0]}`, `newest,of=short v=22 ${short[1]}`]);
+  // Steps of the second are longer than a sample counts for.
+  for (const [of, times] of [['short', short], ['long', [START, newest]]]) {
+    const page = await browser.open(query(server, { q: `newest_v{of="${of}"}`, range: '5m' }));
+    await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
+    await becomes(() => texts(page, '.legend .value'), ['22'], page);
+    assert.deepEqual(['from', 'to'].map((name) => Number(parameters(page).get(name))), times);
+  }
+});
+
+test('no time is offered for names that do not exist, nor where all samples are shown', async () => {
+  const page = await browser.open(query(server, { q: 'rooom_temp', range: '5m' }));
+  const button = page.getByRole('button', { name: 'Show all the time that has samples' });
+  const said = async (text) => {
+    await page.locator('.notice.empty', { hasText: text }).waitFor();
+    assert.equal(await button.count(), 0);
+  };
+  await said('No series matches rooom_temp.');
+  await page.goto(query(server, { q: 'room_temp / rooom_temp + rooom_humidity', ...SPAN }));
+  await said('No series match rooom_temp, rooom_humidity.');
+  await page.goto(query(server, { q: 'room_temp > 100', ...SPAN }));
+  const known = page.waitForResponse((response) => response.url().includes('status/tsdb'));
+  await page.reload();
+  await known;
+  await said('No samples');
+});
+
 test('the history and saved queries come back', async () => {
   const page = await browser.open(query(server, SPAN));
   await page.getByLabel('Query A').locator('.cm-content').click();

@@ -2,7 +2,6 @@
 // milliseconds.
 
 import { computed } from '@preact/signals';
-import { api, type Failure } from '../api';
 import { durationText, parseDuration } from '../clock';
 import { params, setParams } from '../route';
 
@@ -38,14 +37,4 @@ export function setRange(range: Range, replace = false): void {
     from: isFixed ? String(Math.round(range.from_ms)) : null,
     to: isFixed ? String(Math.round(range.to_ms)) : null,
   }, replace);
-}
-
-/** Shows the time in which there are samples; what went wrong, or null. */
-export async function showStored(): Promise<Failure | null> {
-  const outcome = await api<{ headStats: { minTime?: number; maxTime?: number } }>('status/tsdb', { limit: 1 });
-  if (!outcome.ok) return outcome;
-  const { minTime = Infinity, maxTime = -Infinity } = outcome.data.headStats;
-  if (minTime > maxTime) return { status: 0, kind: 'empty', text: 'the server has no samples' };
-  setRange({ from_ms: minTime, to_ms: Math.max(maxTime, minTime + 1) });
-  return null;
 }

@@ -1,12 +1,14 @@
 // What holds for the whole query: its figures, why it has no result, and remarks.
 
 import { Remarks } from '../../components/notice';
-import { ShowStored } from '../../components/showstored';
+import { selectorsOf } from '../../components/selectors';
+import { Stored } from '../../components/stored';
 import { secondText } from '../../clock';
 import { bytes, count, took } from '../../format';
 import { reveal, setDepth } from './chosen';
 import { isSelector } from './empty';
 import { slowest, type Explanation, type Node } from './nodes';
+import { run } from './run';
 
 /** The figures of the query in a line; it keeps its place while there are none. */
 export function Sum({ data }: { data: Explanation | null }) {
@@ -37,11 +39,13 @@ export function Heads({ data, empty, about }: Properties) {
   return (
     <>
       {empty && (
-        <p class="why">
-          <strong>No result.</strong> {empty.why}{' '}
-          <button type="button" onClick={() => reveal(nodes, empty.node.id)}><code>{empty.node.text}</code></button>{' '}
-          {isSelector(empty.node) && <ShowStored />}
-        </p>
+        <div class="why">
+          <p>
+            <strong>No result.</strong> {empty.why}{' '}
+            <button type="button" onClick={() => reveal(nodes, empty.node.id)}><code>{empty.node.text}</code></button>
+          </p>
+          {isSelector(empty.node) && (empty.node.seriesRead ?? 0) > 0 && <Stored selectors={selectorsOf(empty.node.text)} shown={run.value?.span ?? null} />}
+        </div>
       )}
       <Remarks all={data.annotations} tool={(at) => <button type="button" class="quiet" onClick={() => reveal(nodes, about[at]!)}>Show</button>} />
       <div class="tabs">

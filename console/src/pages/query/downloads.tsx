@@ -1,16 +1,16 @@
 // What is shown, as a file made here; and the samples behind it, as the server exports them.
 
-import { LanguageType, promQLLanguage } from '@prometheus-io/codemirror-promql';
 import { exportSamples, type Format } from '../../components/export';
 import { Exporting } from '../../components/exporting';
 import { Menu } from '../../components/menu';
+import { selectorsOf } from '../../components/selectors';
 import { range, spanOf } from '../../components/span';
 import { csvLine, download, labelOf } from '../../format';
 import { letter } from './drafts';
 import { answered, jsonParts } from './json';
 import { found } from './lines';
 import { run } from './run';
-import { asked } from './state';
+import { enabled } from './state';
 
 /** In parts, as one text cannot hold every answer. */
 function csv(): string[] {
@@ -23,19 +23,8 @@ function csv(): string[] {
   return [`${csvLine(['query', ...names, 'timestamp', 'value'])}\r\n`, ...parts];
 }
 
-/** The selectors of the queries that are enabled. */
-function selectors(): string[] {
-  const { parser } = promQLLanguage(LanguageType.PromQL);
-  const found = new Set<string>();
-  for (const { text, isOff } of asked.peek()) {
-    if (isOff) continue;
-    parser.parse(text).iterate({ enter: (node) => { if (node.name === 'VectorSelector') found.add(text.slice(node.from, node.to)); } });
-  }
-  return [...found];
-}
-
 function raw(format: Format): void {
-  void exportSamples(selectors(), run.peek()?.span ?? spanOf(range.peek()), format);
+  void exportSamples(selectorsOf(...enabled.peek().map(({ text }) => text)), run.peek()?.span ?? spanOf(range.peek()), format);
 }
 
 export function Downloads() {

@@ -10,7 +10,7 @@ import { count, short } from '../../format';
 import { Heat, isHeat } from './heat';
 import { lines, LINES_MAX, seriesTotal, times, type SeriesLine } from './lines';
 import { run } from './run';
-import { heat, hidden, look, noteRange, setHidden, width_px, zoomBack } from './state';
+import { heat, hidden, look, noteRange, onSteps, setHidden, width_px, zoomBack } from './state';
 
 const HEIGHT_PX = 380;
 
@@ -60,7 +60,7 @@ function Legend({ onFocus }: { onFocus: (index: number) => void }) {
 
 function zoom(span: Span): void {
   noteRange();
-  setRange(span);
+  setRange(onSteps(span));
 }
 
 function Lines() {

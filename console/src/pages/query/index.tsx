@@ -3,7 +3,8 @@
 import { isRefused, useRefresh, useRuns } from '../../ask';
 import { RefreshChoice } from '../../components/choice';
 import { Busy, Empty } from '../../components/notice';
-import { ShowStored } from '../../components/showstored';
+import { selectorsOf } from '../../components/selectors';
+import { Stored } from '../../components/stored';
 import { StepInput } from '../../components/step';
 import { TabPanel, Tabs } from '../../components/tabs';
 import { TimePicker } from '../../components/timepicker';
@@ -19,7 +20,7 @@ import { isEmpty } from './lines';
 import { Rows } from './rows';
 import { answers, cancel, isRunning, leave, run, runAll } from './run';
 import { Sparse } from './sparse';
-import { asked, look, refresh_ms, toggleLook, view, type View } from './state';
+import { enabled, look, refresh_ms, toggleLook, view, type View } from './state';
 import { Json, Samples } from './tables';
 import './query.css';
 
@@ -48,8 +49,7 @@ function Bar() {
 }
 
 function Nothing() {
-  const isAsked = asked.value.some((query) => !query.isOff && query.text.trim() !== '');
-  if (!isAsked) {
+  if (enabled.value.length === 0) {
     return (
       <Empty title="No query yet">
         <p>Type the name of a metric above: names are completed from this server. Enter runs the query.</p>
@@ -60,12 +60,13 @@ function Nothing() {
   if (failures.some(({ kind }) => kind === 'canceled')) return <Empty title="Cancelled"><button type="button" onClick={() => void runAll()}>Run again</button></Empty>;
   if (failures.length > 0) return <Empty title="No answer"><p>What is wrong stands beside the query.</p></Empty>;
   const now = run.value;
+  const selectors = selectorsOf(...enabled.value.map(({ text }) => text));
   return (
     <Empty title="No samples">
       {now?.isRange && <p>Nothing matches between {secondText(now.span.from_ms)} and {secondText(now.span.to_ms)}.</p>}
       {now && !now.isRange && <p>Nothing matches at {secondText(now.span.to_ms)}, the end of the range.</p>}
       <Sparse />
-      <ShowStored />
+      {selectors.length > 0 && <Stored selectors={selectors} shown={now?.span ?? null} />}
     </Empty>
   );
 }

@@ -29,6 +29,9 @@ export const asked = computed<Asked[]>(() => {
   return (texts.length > 0 ? texts : ['']).map((text, at) => ({ text, isOff: off.has(String(at)) }));
 });
 
+/** Those that are run. */
+export const enabled = computed(() => asked.value.filter(({ text, isOff }) => !isOff && text.trim() !== ''));
+
 /** Puts queries in the address. */
 export function setAsked(queries: Asked[], replace = false): void {
   const off = queries.flatMap((query, at) => (query.isOff ? [String(at)] : []));
@@ -90,17 +93,30 @@ export function automaticStep(span: Span): number {
   return STEPS_MS.find((step) => step >= least) ?? Math.ceil(least / 86_400_000) * 86_400_000;
 }
 
+/** The step of a span: that of the address, unless it makes too many. */
+function stepOf(span: Span): number {
+  const given = parseDuration(params.peek().get('step') ?? '');
+  return Math.max(given ?? automaticStep(span), Math.ceil((span.to_ms - span.from_ms) / STEPS_MAX));
+}
+
 /**
- * The step, and the span on whole steps, so that a chart that goes on does not tremble. Up to now
- * means up to the step after it, which has the newest sample if that is not older than LOOKBACK_MS there.
+ * The step, and when to evaluate. The last step of fixed times is their end, which has the newest
+ * sample before it. Up to now means up to a whole step after it, so that a chart that goes on does
+ * not tremble; of longer steps than a sample counts for, the last one is no later than that.
  */
 export function grid(): { step_ms: number; span: Span; start_ms: number; end_ms: number } {
   const span = spanOf(range.peek());
-  const given = parseDuration(params.peek().get('step') ?? '');
-  const least = Math.ceil((span.to_ms - span.from_ms) / STEPS_MAX);
-  const step_ms = Math.max(given ?? automaticStep(span), least);
-  const last = 'from_ms' in range.peek() ? Math.floor(span.to_ms / step_ms) : Math.ceil(span.to_ms / step_ms);
-  return { step_ms, span, start_ms: Math.ceil(span.from_ms / step_ms) * step_ms, end_ms: last * step_ms };
+  const step_ms = stepOf(span);
+  const align_ms = Math.min(step_ms, LOOKBACK_MS);
+  const end_ms = 'from_ms' in range.peek() ? span.to_ms : Math.ceil(span.to_ms / align_ms) * align_ms;
+  return { step_ms, span, start_ms: end_ms - Math.floor((end_ms - span.from_ms) / step_ms) * step_ms, end_ms };
+}
+
+/** A span that was dragged, with ends on whole steps, since a pixel means no millisecond. */
+export function onSteps(span: Span): Span {
+  const step_ms = stepOf(span);
+  const [from_ms, to_ms] = [span.from_ms, span.to_ms].map((ms) => Math.round(ms / step_ms) * step_ms);
+  return from_ms! < to_ms! ? { from_ms: from_ms!, to_ms: to_ms! } : span;
 }
 
 /** The range of the address, for links to pages that have one, too. */
