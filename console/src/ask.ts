@@ -28,6 +28,21 @@ export function isRefused(failure: Failure | null | undefined): boolean {
   return failure != null && [400, 401, 403, 404].includes(failure.status);
 }
 
+/** Whether the server has not said anything about the question: it is away, loading, or too busy. */
+export function isUnanswered(failure: Failure | null | undefined): boolean {
+  return failure != null && (failure.kind === 'network' || (failure.status >= 502 && failure.status <= 504));
+}
+
+/** How often a server that is away is asked again. */
+const AWAY_MS = 2000;
+
+/** How often a page asks again that wants to every `every_ms`, null never: what is refused is not asked
+ * again, and what is not answered is until it is. */
+export function nextAsk(every_ms: number | null, ...failures: (Failure | null | undefined)[]): number | null {
+  if (failures.some(isUnanswered)) return Math.min(AWAY_MS, every_ms ?? AWAY_MS);
+  return failures.some(isRefused) ? null : every_ms;
+}
+
 /** Asks again `every_ms` after each answer, null never; what fell into the time out of sight is made up for once. */
 export function useRefresh(every_ms: number | null, isRunning: boolean, again: () => void): void {
   const latest = useRef(again);
@@ -79,7 +94,7 @@ export function useAsked<T>(question: (signal: AbortSignal) => Promise<Outcome<T
     return () => abort.abort();
   }, [login, about]);
   const again = useCallback(() => ask.current(), []);
-  useRefresh(isRefused(state.failure) ? null : every_ms ?? null, state.isRunning, again);
+  useRefresh(nextAsk(every_ms ?? null, state.failure), state.isRunning, again);
   return { ...state, again };
 }
 

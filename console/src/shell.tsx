@@ -2,7 +2,7 @@
 // (the login, the server being away, keys).
 
 import { useEffect } from 'preact/hooks';
-import { loginNeeded, logout, reachable, user } from './api';
+import { loginNeeded, logout, reachable, send, user } from './api';
 import { zone } from './clock';
 import { Boundary } from './components/boundary';
 import { Empty } from './components/notice';
@@ -63,8 +63,22 @@ function useKeys() {
   }, []);
 }
 
+/** How often a server that is away is looked for, also on pages that ask for nothing. */
+const AWAY_MS = 2000;
+
+/** Takes the banner away once the server answers anything. */
+function useReturn() {
+  const isAway = !reachable.value;
+  useEffect(() => {
+    if (!isAway) return;
+    const timer = setInterval(() => void send('-/healthy'), AWAY_MS);
+    return () => clearInterval(timer);
+  }, [isAway]);
+}
+
 export function Shell() {
   useKeys();
+  useReturn();
   const shown = current();
   useEffect(() => { document.title = `${shown.title} - Latewood`; }, [shown]);
   const View = shown.view;

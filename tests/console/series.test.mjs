@@ -117,7 +117,7 @@ test('samples that are not finite are in the table and marked in the graph', asy
   await becomes(() => rows(page, 'Samples'), [
     `${time} | +Inf |  | ${START}`, `${time}.001 | -Inf |  | ${START + 1}`, `${time}.002 | NaN |  | ${START + 2}`, `${time}.003 | 5 |  | ${START + 3}`,
   ], page);
-  assert.deepEqual(await keys(page), ['4 samples', '0 late', '3 NaN, +Inf or -Inf']);
+  assert.deepEqual(await keys(page), ['4 samples', '0 late, waiting to be merged', '3 NaN, +Inf or -Inf']);
   // The sample without a neighbour is a point.
   assert.ok(await pixels(page, BLUE) > 3 && await pixels(page, VIOLET) > 20);
   assert.equal(await line(page, 'TS.RANGE'), `TS.RANGE "odd{a=\\"b\\"}" ${START} ${START + 3}`);
@@ -145,7 +145,7 @@ test('many samples are drawn by spans and listed by pages, fewer one by one; a l
   await page.mouse.move(0, 0);
   await becomes(async () => (await keys(page))[0], 'Each 1m:', page);
   await page.keyboard.press('+');
-  await becomes(() => keys(page), ['6 250 samples', '0 late', '0 NaN, +Inf or -Inf'], page);
+  await becomes(() => keys(page), ['6 250 samples', '0 late, waiting to be merged', '0 NaN, +Inf or -Inf'], page);
   assert.equal((await said(page)).slice(0, 13), '6 250 samples');
   await page.keyboard.press('0');
   await becomes(async () => (await keys(page))[0], 'Each 1m:', page);
@@ -153,7 +153,7 @@ test('many samples are drawn by spans and listed by pages, fewer one by one; a l
   await becomes(() => said(page), first, page);
 });
 
-test('late samples are marked in the graph and in the table while they are pending', async () => {
+test('late samples are marked in the graph and in the table while they wait to be merged', async () => {
   const now = Date.now();
   const late = Array.from({ length: 10 }, (_, at) => now - 600_000 + at * 1000 + 500);
   await server.redis(['TS.CREATE', 'tide'], ...Array.from({ length: 1200 }, (_, at) => ['TS.ADD', 'tide', now - 1_200_000 + at * 1000, 1]));
@@ -164,14 +164,14 @@ test('late samples are marked in the graph and in the table while they are pendi
   const timer = setInterval(() => void more(), 300);
   try {
     const page = await browser.open(address({ key: 'tide', range: '1h', refresh: '1s' }));
-    await becomes(() => keys(page), ['1 210 samples', '10 late', '0 NaN, +Inf or -Inf'], page);
+    await becomes(() => keys(page), ['1 210 samples', '10 late, waiting to be merged', '0 NaN, +Inf or -Inf'], page);
     assert.ok(await pixels(page, ORANGE) > 20);
     await page.getByRole('button', { name: 'Late', exact: true }).click();
-    const times = late.map((time) => `2 | late | ${time}`);
+    const times = late.map((time) => `2 | waiting | ${time}`);
     await becomes(async () => (await rows(page, 'Samples')).slice(0, 10).map((row) => row.replace(/^.*? \| /, '')), times, page);
     clearInterval(timer);
-    await becomes(() => keys(page), ['1 210 samples', '0 late', '0 NaN, +Inf or -Inf'], page);
-    assert.equal(await figure(page, 'Late, pending'), '0');
+    await becomes(() => keys(page), ['1 210 samples', '0 late, waiting to be merged', '0 NaN, +Inf or -Inf'], page);
+    assert.equal(await figure(page, 'Late, waiting to be merged'), '0');
   } finally {
     clearInterval(timer);
   }
@@ -234,7 +234,7 @@ test('rows of Query lead to their series in the same time, Cardinality to a list
   const page = await browser.open(query(server, { ...span, q: '{__name__="room:1"}', view: 'table' }));
   await page.getByRole('link', { name: 'room:1', exact: true }).click();
   await becomes(async () => [parameters(page).get('key'), parameters(page).get('to')], ['room:1', span.to], page);
-  await becomes(() => keys(page), ['50 samples', '0 late', '0 NaN, +Inf or -Inf'], page);
+  await becomes(() => keys(page), ['50 samples', '0 late, waiting to be merged', '0 NaN, +Inf or -Inf'], page);
   await page.goto(`${server.address}#/cardinality?match=${encodeURIComponent('{site="north"}')}`);
   await page.getByRole('link', { name: 'List', exact: true }).click();
   await becomes(() => status(page), '2 series', page);
@@ -249,7 +249,7 @@ test('a key that is not there, one without samples, and one that may not be read
   await page.getByText('The series is empty').waitFor();
   await page.goto(address({ key: 'room:1', range: '1m' }));
   await page.getByRole('button', { name: 'Show all the time that has samples' }).click();
-  await becomes(() => keys(page), ['51 samples', '0 late', '1 NaN, +Inf or -Inf'], page);
+  await becomes(() => keys(page), ['51 samples', '0 late, waiting to be merged', '1 NaN, +Inf or -Inf'], page);
   await page.getByRole('button', { name: 'Log in' }).click();
   await page.locator('.login [name=user]').fill('limited');
   await page.locator('.login [name=password]').fill('secret');
@@ -294,6 +294,6 @@ test('everything is reached with the keyboard', async () => {
   await becomes(() => rows(page, 'Keys'), ['room:1:avg'], page);
   await tabTo(page, 'room:1:avg');
   await page.keyboard.press('Enter');
-  await becomes(() => keys(page), ['8 samples', '0 late', '0 NaN, +Inf or -Inf'], page);
+  await becomes(() => keys(page), ['8 samples', '0 late, waiting to be merged', '0 NaN, +Inf or -Inf'], page);
   for (const name of ['All samples', 'Download', '8 samples from', 'Rules', 'Samples', 'TS.RANGE', 'Copy TS.RANGE']) await tabTo(page, name);
 });

@@ -69,7 +69,7 @@ test('names that look like HTML are texts', () =>
     const page = await browser.open(query(server, { q: 'm_v' }));
     await page.locator('.legend .name', { hasText: 'onerror' }).waitFor();
     await page.getByRole('tab', { name: 'Table' }).click();
-    await page.locator('.table td', { hasText: hostile }).waitFor();
+    await page.locator('.table td', { hasText: hostile }).first().waitFor();
     assert.deepEqual((await texts(page, '.table th')).map((text) => text.trim()), ['metric', '<b>x</b>', 'host', 'Value']);
     await page.getByRole('tab', { name: 'JSON' }).click();
     await page.locator('.json', { hasText: 'onerror' }).waitFor();
@@ -159,13 +159,13 @@ test('an address of no page says so', () =>
     const page = await browser.open(`${server.address}#/nopage?q=up`);
     await page.getByRole('heading', { name: 'No such page' }).waitFor();
     await page.getByRole('link', { name: 'Query' }).click();
-    await page.getByText('No query yet').waitFor();
+    await page.getByText('No series yet').waitFor();
   }));
 
 test('g waits a second for its letter', () =>
   using(['--wal', 'off'], async (server) => {
     const page = await browser.open(server.address);
-    await page.getByText('No query yet').waitFor();
+    await page.getByText('No series yet').waitFor();
     await page.clock.install();
     await page.keyboard.press('g');
     await page.clock.runFor(1000);

@@ -14,7 +14,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { api } from '../api';
 import { unitsOf } from '../format';
 import { isDark } from '../theme';
-import { client } from './names';
+import { completion } from './completion';
 import { editorTheme } from './editortheme';
 
 interface Properties {
@@ -56,7 +56,7 @@ const marked = StateField.define<DecorationSet>({
   provide: (field) => EditorView.decorations.from(field),
 });
 
-const promql = new PromQLExtension().activateLinter(false).setComplete({ remote: client });
+const promql = new PromQLExtension().activateLinter(false).setComplete({ completeStrategy: completion });
 
 const highlighting = HighlightStyle.define([
   { tag: tags.keyword, color: 'var(--code-keyword)' },

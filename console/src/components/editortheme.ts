@@ -15,6 +15,8 @@ const RULES = {
   '&.cm-focused .cm-matchingBracket': { backgroundColor: 'var(--selection)' },
   '&.cm-focused .cm-nonmatchingBracket': { backgroundColor: 'transparent', color: 'var(--error)' },
   '.cm-tooltip': { backgroundColor: 'var(--raised)', border: '1px solid var(--line)', borderRadius: '6px', boxShadow: 'var(--shadow)', color: 'var(--text)', overflow: 'hidden' },
+  // Below the line that is typed, whose underscores lie under its letters.
+  '.cm-tooltip-autocomplete.cm-tooltip-below': { marginTop: '4px' },
   '.cm-tooltip.cm-tooltip-autocomplete > ul': { fontFamily: 'var(--mono)', fontSize: '13px', maxHeight: '16em' },
   '.cm-tooltip.cm-tooltip-autocomplete > ul > li': { padding: '3px 10px', lineHeight: '1.5' },
   '.cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]': { background: 'var(--accent)', color: 'var(--on-accent)' },

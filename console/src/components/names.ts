@@ -7,7 +7,13 @@ import { quoted } from '../format';
 const KEPT_MS = 60_000;
 const NAMES_MAX = 10_000;
 
-type Metadata = Record<string, { type: string; help: string }[]>;
+export type Metadata = Record<string, { type: string; help: string }[]>;
+
+/** What is known of a metric, or of the histogram or counter that it is a part of. */
+export function metadataOf(metadata: Metadata, name: string): { type: string; help: string } | undefined {
+  const of = (one: string) => (Object.hasOwn(metadata, one) ? metadata[one]![0] : undefined);
+  return of(name) ?? of(name.replace(/_(count|sum|bucket|total)$/, ''));
+}
 
 const kept = new Map<string, { until_ms: number; answer: Promise<unknown> }>();
 session.subscribe(() => kept.clear());

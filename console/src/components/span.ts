@@ -17,7 +17,7 @@ const DEFAULT_MS = 3_600_000;
 
 /** The range that the address names. */
 export const range = computed<Range>(() => {
-  const [from_ms, to_ms] = [Number(params.value.get('from') ?? NaN), Number(params.value.get('to') ?? NaN)];
+  const [from_ms, to_ms] = ['from', 'to'].map((name) => Number(params.value.get(name) || NaN)) as [number, number];
   if (from_ms < to_ms) return { from_ms, to_ms };
   return { last_ms: parseDuration(params.value.get('range') ?? '') ?? DEFAULT_MS };
 });

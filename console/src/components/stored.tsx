@@ -3,7 +3,7 @@
 
 import { useEffect } from 'preact/hooks';
 import { api, type Failure, type Outcome } from '../api';
-import { isRefused, useAsked } from '../ask';
+import { isUnanswered, useAsked } from '../ask';
 import { secondText } from '../clock';
 import { FailureLine } from './notice';
 import { setRange, type Span } from './span';
@@ -38,7 +38,7 @@ export function Stored({ selectors, shown }: { selectors: string[]; shown: Span 
   const asked = selectors.slice(0, ASKED_MAX);
   const { data, failure, again } = useAsked<Found>((signal) => find(asked, signal), JSON.stringify(asked));
   useEffect(again, [shown]);
-  if (failure && (isRefused(failure) || !data)) return <FailureLine failure={failure} />;
+  if (failure && (!data || !isUnanswered(failure))) return <FailureLine failure={failure} />;
   if (!data) return null;
   const { missing, span } = data;
   const isAll = span !== null && shown !== null && shown.from_ms <= span.from_ms && span.to_ms <= shown.to_ms;

@@ -5,7 +5,8 @@
 //   idle   as in idle.tsx
 
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
-import { useAnswer } from '../../ask';
+import { isUnanswered, useAnswer } from '../../ask';
+import { Broken, durationOf } from '../../components/broken';
 import { Choice } from '../../components/choice';
 import { FigureList } from '../../components/figures';
 import { Busy, Empty, ErrorBox, NoSeries } from '../../components/notice';
@@ -19,6 +20,7 @@ import type { Tsdb } from './list';
 import { Lists } from './lists';
 import './cardinality.css';
 
+const CHECKS = [durationOf('idle', 'series without samples since today, 00:00 are listed')];
 const LENGTHS = ['10', '20', '50', '100', '1000'];
 
 function Heads({ data }: { data: Tsdb | null }) {
@@ -75,19 +77,21 @@ export function CardinalityPage() {
   // One moment for one question: a later one would ask again.
   const since = useMemo(idleSince, [filter, focus, top, idle, zone.value, turn]);
   const { data, failure, isRunning, again } = useAnswer<Tsdb>('status/tsdb', { 'match[]': filter, focusLabel: focus, topN: top, idleSince: since / 1000 });
+  const shown = failure && !isUnanswered(failure) ? null : data;
   const countAgain = () => (idleSince() === since ? again() : setTurn(turn + 1));
   return (
     <div class="page cardinality">
       <h1 class="hidden">Cardinality</h1>
-      <Filter filter={filter} total={failure || isRunning ? null : data?.totalSeries ?? null} />
+      <Filter filter={filter} total={isRunning ? null : shown?.totalSeries ?? null} />
       <Bar focus={focus} again={countAgain} />
+      <Broken checks={CHECKS} />
       <section class="card" aria-label="Heads">
         <Busy on={isRunning} />
-        <Heads data={failure ? null : data} />
+        <Heads data={shown} />
       </section>
       {failure && <ErrorBox failure={failure} retry={countAgain} />}
-      {!failure && data?.totalSeries === 0 && <Nothing filter={filter} />}
-      {!failure && data !== null && data.totalSeries > 0 && <Lists data={data} filter={filter} focus={focus} />}
+      {shown?.totalSeries === 0 && <Nothing filter={filter} />}
+      {shown !== null && shown.totalSeries > 0 && <Lists data={shown} filter={filter} focus={focus} />}
     </div>
   );
 }

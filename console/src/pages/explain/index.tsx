@@ -1,14 +1,15 @@
 // The Explain page: what the parts of a PromQL expression gave and took, and what matched what.
 
 import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks';
-import { useRuns } from '../../ask';
+import { nextAsk, useRefresh, useRuns } from '../../ask';
+import { Broken, RANGE, wordOf } from '../../components/broken';
 import { Editor } from '../../components/editor';
 import { Busy, Empty, FailureLine } from '../../components/notice';
 import { StepInput } from '../../components/step';
 import { TimePicker } from '../../components/timepicker';
 import { href, params, setParams } from '../../route';
 import { noteQuery } from '../query/history';
-import { sameTime } from '../query/state';
+import { sameTime, stepProblem } from '../query/state';
 import { chosen, forget } from './chosen';
 import { Detail } from './detail';
 import { emptiness } from './empty';
@@ -18,6 +19,8 @@ import { nodeAt, spanIn, type Explanation } from './nodes';
 import { answer, cancel, explain, isInstant, isRunning, leave, run, setText, text } from './run';
 import { Tree } from './tree';
 import './explain.css';
+
+const CHECKS = [...RANGE, stepProblem, wordOf('instant', ['0', '1'], 'each step of the range is explained')];
 
 /** What an answer depends on. */
 function request(): string {
@@ -91,6 +94,7 @@ function markOf(draft: string): { from: number; to: number } | null {
 
 export function ExplainPage() {
   useRuns('explain', request, () => void explain(), leave);
+  useRefresh(nextAsk(null, answer.value?.failure), isRunning.value, () => void explain());
   useEffect(() => forget, []);
   const [draft, setDraft] = useState(text.value);
   useLayoutEffect(() => setDraft(text.value), [text.value]);
@@ -105,6 +109,7 @@ export function ExplainPage() {
     <div class="page explain-page">
       <h1 class="hidden">Explain</h1>
       <Bar draft={draft} onRun={start} />
+      <Broken checks={CHECKS} />
       <div class="query">
         <div class="line">
           <Editor label="Expression" text={text.value} revision={0} onText={setDraft} onRun={start} mark={markOf(draft)} />

@@ -3,6 +3,7 @@
 // the next one is there, also while the server is away.
 
 import { computed } from '@preact/signals';
+import { isUnanswered } from '../../ask';
 import { api, type Failure, type Outcome } from '../../api';
 import { runner } from '../../runner';
 import { by, protocol, span, type By } from './state';
@@ -30,15 +31,16 @@ export interface Minute {
   start: number;
   samples: number;
   lateSamples: number;
-  /** Powers of two and counts. */
+  lateAgeP99Ms: number;
+  /** Bands of ages and counts. */
   lateAges: [number, number][];
-  /** Bands and counts. */
   arrivalAges: [number, number][];
 }
 
 interface Data {
   start: number;
   now: number;
+  countedSince: number;
   spanMs: number;
   quantileError: number;
   total: Required<Figures>;
@@ -46,7 +48,7 @@ interface Data {
   rowsStart: number;
   rows: Row[];
   others: Figures | null;
-  heatMap: { stepMs: number; arrivalAgeBoundsMs: number[]; minutes: Minute[] };
+  heatMap: { stepMs: number; ageBoundsMs: number[]; minutes: Minute[] };
 }
 
 interface Shown {
@@ -64,14 +66,19 @@ export const isAsking = shown.isRunning;
 export const totals = computed(() => shown.answer.value.totals);
 /** The rows that were asked for; they say by themselves what they are about. */
 export const rows = computed(() => shown.answer.value.rows);
+/** How long the server counts, where that is not the whole span; null where it is. */
+export const counted_ms = computed(() => {
+  const data = totals.value;
+  return data === null || data.countedSince <= data.start ? null : data.now - data.countedSince;
+});
 export const failure = computed(() => shown.answer.value.failure);
 export const rowsFailure = computed(() => shown.answer.value.rowsFailure);
 
 const ROWS = 64;
 
-/** What the server refuses leaves nothing; where it is away, its last words stand. */
+/** What the server refuses leaves nothing; where it is away or loads, its last words stand. */
 function orLast(found: Outcome<Data>, before: Data | null): Data | null {
-  return found.ok ? found.data : found.status >= 400 ? null : before;
+  return found.ok ? found.data : isUnanswered(found) ? before : null;
 }
 
 /** Asks for what the address names. */

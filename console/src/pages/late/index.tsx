@@ -1,24 +1,30 @@
 // The Late page: how late samples come, from where, and how long a rule has to wait for them.
 
 import { useEffect } from 'preact/hooks';
-import { isRefused, useRefresh, useRuns } from '../../ask';
+import { nextAsk, useRefresh, useRuns } from '../../ask';
 import { clockText } from '../../clock';
+import { Broken, refreshOf, wordOf } from '../../components/broken';
 import { Choice, RefreshChoice } from '../../components/choice';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { setParams } from '../../route';
-import { ask, failure, isAsking, leave, totals } from './ask';
+import { ask, counted_ms, failure, isAsking, leave, totals } from './ask';
 import { Heat } from './heat';
 import { Delays } from './delays';
 import { Rows } from './rows';
 import { by, DEFAULT_REFRESH, DEFAULT_SPAN, minute, protocol, refresh_ms, span, SPANS } from './state';
 import { Summary } from './summary';
+import { secondsText } from './text';
 import { Times } from './times';
 import './late.css';
+
+const CHECKS = [
+  refreshOf('it does not refresh'), wordOf('by', ['protocol', 'metric', 'sender'], 'the rows are by protocol'), wordOf('ages', ['late', 'clock'], 'the heat map shows late samples'),
+];
 
 function useRequests() {
   useRuns('late', () => [span.value, protocol.value, by.value].join(' '), () => void ask(), leave);
   useEffect(() => () => { minute.value = null; }, []);
-  useRefresh(isRefused(failure.value) ? null : refresh_ms.value, isAsking.value, () => void ask());
+  useRefresh(nextAsk(refresh_ms.value, failure.value), isAsking.value, () => void ask());
 }
 
 function Bar() {
@@ -45,17 +51,20 @@ function Meaning() {
 
 /** What is said where no sample, or none late, came. */
 function None({ samples }: { samples: number }) {
+  const by = protocol.value && ` by ${protocol.value}`;
+  const time = counted_ms.value === null ? `in the last ${span.value}` : `since the start of the server, ${secondsText(counted_ms.value)} ago`;
   if (samples === 0) {
+    const others = [...(counted_ms.value === null ? ['a longer time'] : []), ...(by ? ['all protocols'] : [])];
     return (
       <Empty title="No sample came">
-        <p>No sample arrived in the last {span.value}{protocol.value && ` by ${protocol.value}`}. Choose a longer time{protocol.value && ' or all protocols'}, or look whether the senders run.</p>
+        <p>No sample arrived {time}{by}. {others.length > 0 ? `Choose ${others.join(' or ')}, or look` : 'Look'} whether the senders run.</p>
         <Meaning />
       </Empty>
     );
   }
   return (
     <Empty title="No sample came late">
-      <p>Every sample of the last {span.value} was newer than those of its series before it. Rules and alerts need no delay for such senders.</p>
+      <p>Every sample that arrived {time}{by} was newer than those of its series before it. Rules and alerts need no delay for such senders.</p>
       <Meaning />
     </Empty>
   );
@@ -84,6 +93,7 @@ export function LatePage() {
     <div class="page late">
       <h1 class="hidden">Late samples</h1>
       <Bar />
+      <Broken checks={CHECKS} />
       {failure.value && (
         <ErrorBox failure={failure.value} retry={() => void ask()}>
           {failure.value.status === 404 && <p>This server does not count late samples: a newer version does.</p>}

@@ -15,18 +15,13 @@ export const minutes = computed<Minute[]>(() => {
   const at = new Map(found.map((one) => [one.start, one]));
   return Array.from({ length: Math.round(data.spanMs / stepMs) }, (_, index) => {
     const start = data.start + index * stepMs;
-    return at.get(start) ?? { start, samples: 0, lateSamples: 0, lateAges: [], arrivalAges: [] };
+    return at.get(start) ?? { start, samples: 0, lateSamples: 0, lateAgeP99Ms: 0, lateAges: [], arrivalAges: [] };
   });
 });
 
-/** The age that 99 % of a minute's late samples do not exceed: the upper bound of its power of two. */
-export function p99_ms({ lateSamples, lateAges }: Minute): number | null {
-  let rest = Math.ceil(0.99 * lateSamples);
-  for (const [power, samples] of lateAges) {
-    rest -= samples;
-    if (rest <= 0) return Math.min(2 ** (power + 1), totals.value?.total.lateAgeMs.max ?? Infinity);
-  }
-  return null;
+/** The age that 99 % of a minute's late samples do not exceed. */
+export function p99_ms({ lateSamples, lateAgeP99Ms }: Minute): number | null {
+  return lateSamples > 0 ? lateAgeP99Ms : null;
 }
 
 /** What came in the minute at the cursor. */

@@ -75,7 +75,7 @@ function List() {
         id={(row) => (row.isOthers ? 'others' : JSON.stringify([row.protocol, row.metric, row.sender, row.user]))} />
       <p class="hint">
         {by.value === 'protocol' ? 'Delays: after how long 99 % and 99.9 % of the samples have come, where those in order come at once.'
-          : `Since ${secondText(data.rowsStart)}${protocol.value ? ', of all protocols' : ''}. Only those with most late samples have rows; samples in order are not counted by ${by.value}.`}
+          : `Since ${secondText(Math.max(data.rowsStart, data.countedSince))}${protocol.value ? ', of all protocols' : ''}. Only those with most late samples have rows; samples in order are not counted by ${by.value}.`}
       </p>
     </>
   );

@@ -2,8 +2,8 @@
 
 import { FigureList } from '../../components/figures';
 import { count, UNKNOWN } from '../../format';
-import type { Figures } from './ask';
-import { ageText, shareText } from './text';
+import { counted_ms, type Figures } from './ask';
+import { ageText, secondsText, shareText } from './text';
 
 export function Summary({ total, error }: { total: Required<Figures>; error: number }) {
   const age = (ms: number) => (total.lateSamples > 0 ? ageText(ms) : UNKNOWN);
@@ -16,6 +16,7 @@ export function Summary({ total, error }: { total: Required<Figures>; error: num
         ['Age p99', age(total.lateAgeMs.p99)],
         ['Oldest', <>{age(total.lateAgeMs.max)}<small>exact</small></>],
       ]} />
+      {counted_ms.value !== null && <p class="hint">Counted since the start, {secondsText(counted_ms.value)} ago.</p>}
       <p class="hint">Ages are of late samples only, behind the newest of their series. Quantiles are never too small, and at most {100 * error}&#x202f;% too large.</p>
     </>
   );

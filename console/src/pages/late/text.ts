@@ -15,6 +15,11 @@ export function ageText(ms: number): string {
   return `${Math.floor(ms / size)}${unit}${rest > 0 ? `${rest}${next}` : ''}`;
 }
 
+/** A duration in whole seconds, as PromQL writes it. */
+export function secondsText(ms: number): string {
+  return durationText(Math.floor(ms / 1000) * 1000);
+}
+
 /** A share in percent, with three digits: `4.52 %`; `< 0.001 %` where it is small, but not none. */
 export function shareText(part: number, of: number): string {
   if (part === 0 || of === 0) return '0\u202f%';

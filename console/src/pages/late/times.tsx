@@ -55,7 +55,7 @@ export function Times() {
         <PerMinute title="Share of late samples" index={0} values={shares} look={LINEAR} format={percent} />
         <PerMinute title="Age p99 of late samples" index={1} values={ages} look={LOGARITHMIC} format={ageText} ticks={AGES_MS} />
       </div>
-      <p class="hint said" aria-live="polite">{minuteText.value ?? 'By minute of arrival. Ages of single minutes are at most twice too large, never too small. Arrow keys show values.'}</p>
+      <p class="hint said" aria-live="polite">{minuteText.value ?? 'By minute of arrival. Arrow keys show values.'}</p>
     </section>
   );
 }

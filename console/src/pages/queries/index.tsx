@@ -3,6 +3,7 @@
 //   top  its length
 
 import { useAnswer } from '../../ask';
+import { Broken, wordOf } from '../../components/broken';
 import { Choice } from '../../components/choice';
 import { ErrorBox } from '../../components/notice';
 import { TabPanel, Tabs } from '../../components/tabs';
@@ -14,6 +15,8 @@ import './queries.css';
 const EVERY_MS = 2000;
 const LENGTHS = ['10', '20', '50', '100', '1000'];
 const RANKINGS: [Ranking, string][] = [['average', 'Slowest'], ['count', 'Most often'], ['sum', 'Longest in all']];
+
+const CHECKS = [wordOf('by', RANKINGS.map(([name]) => name), 'the slowest are listed')];
 
 function ranking(): Ranking {
   const by = params.value.get('by');
@@ -43,6 +46,7 @@ export function QueriesPage() {
   return (
     <div class="page queries-page">
       <h1 class="hidden">Queries</h1>
+      <Broken checks={CHECKS} />
       <Running answered={running} />
       <EndedSection />
     </div>

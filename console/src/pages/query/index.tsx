@@ -1,6 +1,7 @@
 // The Query page: PromQL over a time range, as a chart, a table or JSON.
 
-import { isRefused, useRefresh, useRuns } from '../../ask';
+import { isRefused, nextAsk, useRefresh, useRuns } from '../../ask';
+import { Broken, RANGE, refreshOf, wordOf } from '../../components/broken';
 import { RefreshChoice } from '../../components/choice';
 import { Busy, Empty } from '../../components/notice';
 import { selectorsOf } from '../../components/selectors';
@@ -12,7 +13,8 @@ import { secondText } from '../../clock';
 import type { Look } from '../../components/chart';
 import { params } from '../../route';
 import { Downloads } from './downloads';
-import { addQuery, runDrafts } from './drafts';
+import { Begin } from './begin';
+import { addQuery, letter, runDrafts } from './drafts';
 import { Graph } from './graph';
 import { HeatToggle, isHeat } from './heat';
 import { KeptMenus } from './kept';
@@ -20,12 +22,16 @@ import { isEmpty } from './lines';
 import { Rows } from './rows';
 import { answers, cancel, isRunning, leave, run, runAll } from './run';
 import { Sparse } from './sparse';
-import { enabled, look, refresh_ms, toggleLook, view, type View } from './state';
+import { asked, enabled, explainHref, look, refresh_ms, stepProblem, toggleLook, view, type View } from './state';
 import { Json, Samples } from './tables';
 import './query.css';
 
 const VIEWS: [View, string][] = [['graph', 'Graph'], ['table', 'Table'], ['json', 'JSON']];
 const LOOKS: [keyof Look, string][] = [['stacked', 'Stacked'], ['zero', 'From zero'], ['log', 'Logarithmic'], ['points', 'Points']];
+
+const CHECKS = [
+  ...RANGE, stepProblem, refreshOf('it does not refresh'), wordOf('view', VIEWS.map(([name]) => name), 'the graph is shown'),
+];
 
 /** What an answer depends on. */
 function request(): string {
@@ -49,13 +55,7 @@ function Bar() {
 }
 
 function Nothing() {
-  if (enabled.value.length === 0) {
-    return (
-      <Empty title="No query yet">
-        <p>Type the name of a metric above: names are completed from this server. Enter runs the query.</p>
-      </Empty>
-    );
-  }
+  if (enabled.value.length === 0) return <Begin />;
   const failures = answers.value.flatMap((answer) => answer?.failure ?? []);
   if (failures.some(({ kind }) => kind === 'canceled')) return <Empty title="Cancelled"><button type="button" onClick={() => void runAll()}>Run again</button></Empty>;
   if (failures.length > 0) return <Empty title="No answer"><p>What is wrong stands beside the query.</p></Empty>;
@@ -66,6 +66,9 @@ function Nothing() {
       {now?.isRange && <p>Nothing matches between {secondText(now.span.from_ms)} and {secondText(now.span.to_ms)}.</p>}
       {now && !now.isRange && <p>Nothing matches at {secondText(now.span.to_ms)}, the end of the range.</p>}
       <Sparse />
+      <p>{asked.value.map((query, at) => enabled.value.includes(query) && (
+        <span key={at}><a href={explainHref(query.text)}>Explain{enabled.value.length > 1 && ` ${letter(at)}`}</a>{' '}</span>
+      ))}shows which part gives no series.</p>
       {selectors.length > 0 && <Stored selectors={selectors} shown={now?.span ?? null} />}
     </Empty>
   );
@@ -92,12 +95,15 @@ function Head() {
 
 export function QueryPage() {
   useRuns('query', request, () => void runAll(), leave);
-  const isFutile = answers.value.every((answer) => answer === null || isRefused(answer.failure));
-  useRefresh(isFutile ? null : refresh_ms.value, isRunning.value, () => void runAll());
+  // One that is refused does not keep the others from being asked again.
+  const failures = answers.value.flatMap((answer) => (answer ? [answer.failure] : []));
+  const wanted = failures.filter((one) => !isRefused(one));
+  useRefresh(wanted.length === 0 ? null : nextAsk(refresh_ms.value, ...wanted), isRunning.value, () => void runAll());
   return (
     <div class="page">
       <h1 class="hidden">Query</h1>
       <Bar />
+      <Broken checks={CHECKS} />
       <Rows />
       <button type="button" class="quiet add" onClick={addQuery}>+ Add query</button>
       <section class="card" aria-label="Answer">

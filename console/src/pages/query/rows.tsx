@@ -9,8 +9,7 @@ import { api, type Failure } from '../../api';
 import { count, took } from '../../format';
 import { change, draft, letter, replaceDraft, revision, runDrafts, setDraft, withDrafts } from './drafts';
 import { answers, type Answered } from './run';
-import { href } from '../../route';
-import { asked, sameTime, view, type Asked } from './state';
+import { asked, explainHref, type Asked } from './state';
 
 /** A text that could not be formatted, and why. */
 const unformatted = signal<{ text: string; failure: Failure } | null>(null);
@@ -43,11 +42,10 @@ function Figures({ answer }: { answer: Answered }) {
 
 /** Leads to the Explain page, with what is typed. */
 function ExplainLink({ at, query }: { at: number; query: Asked }) {
-  const to = (text: string) => href('explain', sameTime({ q: text, instant: view.value === 'table' ? '1' : '' }));
   const name = `Explain (${letter(at)})`;
   return (
-    <a class="quiet explain" href={to(draft(at) ?? query.text)} title={name} aria-label={name}
-      onClick={(event) => { event.currentTarget.href = to(draft(at) ?? query.text); }}><Icon name="tree" /></a>
+    <a class="quiet explain" href={explainHref(draft(at) ?? query.text)} title={name} aria-label={name}
+      onClick={(event) => { event.currentTarget.href = explainHref(draft(at) ?? query.text); }}><Icon name="tree" /></a>
   );
 }
 

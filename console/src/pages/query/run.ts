@@ -2,6 +2,7 @@
 // answer stays until the next one is there, also while the server is away.
 
 import { computed } from '@preact/signals';
+import { isUnanswered } from '../../ask';
 import { api, type Failure, type Parameters } from '../../api';
 import type { Labels } from '../../format';
 import type { Span } from '../../components/span';
@@ -76,10 +77,10 @@ export function canceled(text: string): Answered<never> {
   return { ...NOTHING, text, failure: { status: 0, kind: 'canceled', text: 'you cancelled the query' } };
 }
 
-/** Where the server did not answer, what it said last of the same query is still the best there is. */
+/** Where the server did not answer, or still loads, what it said last of the same query is still the best there is. */
 export function orLast<D>(found: Answered<D>, before: Answered<D> | null | undefined): Answered<D> {
-  const isUnanswered = found.failure?.kind === 'network' || found.failure?.kind === 'canceled';
-  return isUnanswered && before?.text === found.text ? { ...before, failure: found.failure } : found;
+  const isKept = isUnanswered(found.failure) || found.failure?.kind === 'canceled';
+  return isKept && before?.text === found.text ? { ...before, failure: found.failure } : found;
 }
 
 /** What is shown after a run. Its answers have the same times: the last ones stay together, or not at all. */

@@ -10,10 +10,11 @@
 //   range, from, to  as in components/span.ts
 
 import { computed, signal } from '@preact/signals';
-import { parseDuration } from '../../clock';
+import { durationText, parseDuration } from '../../clock';
 import { spanOf, range, type Span } from '../../components/span';
 import type { Look } from '../../components/chart';
-import { page, params, setParams } from '../../route';
+import { count } from '../../format';
+import { href, page, params, setParams } from '../../route';
 
 export interface Asked {
   text: string;
@@ -93,6 +94,16 @@ export function automaticStep(span: Span): number {
   return STEPS_MS.find((step) => step >= least) ?? Math.ceil(least / 86_400_000) * 86_400_000;
 }
 
+/** What is wrong with the step of the address; null if nothing is. */
+export function stepProblem(): string | null {
+  const text = params.value.get('step') ?? '';
+  const given = parseDuration(text);
+  if (text === '') return null;
+  if (given === null) return `The address has step=${text}, which is not a duration such as 30s: the step fits the range.`;
+  const used = stepOf(spanOf(range.value));
+  return used > given ? `A step of ${text} makes more than ${count(STEPS_MAX)} steps: one of ${durationText(used)} is used.` : null;
+}
+
 /** The step of a span: that of the address, unless it makes too many. */
 function stepOf(span: Span): number {
   const given = parseDuration(params.peek().get('step') ?? '');
@@ -151,4 +162,9 @@ export function zoomBack(): void {
 export function sameTime(values: Record<string, string>): Record<string, string> {
   const times = Object.fromEntries(['range', 'from', 'to', 'step'].map((name) => [name, params.value.get(name) ?? '']));
   return Object.fromEntries(Object.entries({ ...values, ...times }).filter(([, value]) => value !== ''));
+}
+
+/** The Explain page with an expression, at the same time. */
+export function explainHref(text: string): string {
+  return href('explain', sameTime({ q: text, instant: view.value === 'table' ? '1' : '' }));
 }

@@ -8,6 +8,7 @@
 import { useMemo } from 'preact/hooks';
 import { useAsked } from '../../ask';
 import { clockText, parseDuration } from '../../clock';
+import { Broken, refreshOf, wordOf } from '../../components/broken';
 import { RefreshChoice } from '../../components/choice';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { Table } from '../../components/table';
@@ -22,6 +23,8 @@ const DEFAULT_REFRESH = '10s';
 const LEAST_MS = 2000;
 /** Two lines of a key; rules.css has the same. */
 const ROW_PX = 44;
+
+const CHECKS = [refreshOf(`it refreshes every ${DEFAULT_REFRESH}`), wordOf('only', ['behind'], 'all rules are shown')];
 
 function Bar({ rules, shown, at_ms, again }: { rules: Rule[]; shown: number; at_ms: number; again: () => void }) {
   const behind = useMemo(() => rules.filter(isBehind).length, [rules]);
@@ -84,6 +87,7 @@ export function RulesPage() {
     <div class="page rules">
       <h1 class="hidden">Rules</h1>
       <Bar rules={data?.rules ?? []} shown={shown.length} at_ms={at_ms} again={again} />
+      <Broken checks={CHECKS} />
       {failure && (
         <ErrorBox failure={failure} retry={again}>
           {failure.status === 403 && <p>This page needs a user with permission for the command TS.INFO.</p>}

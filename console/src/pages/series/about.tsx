@@ -10,7 +10,7 @@ function figures(series: Series): Figure[] {
   const { retention_ms, ignore_max_time_diff_ms: time, ignore_max_value_diff: value } = series;
   return [
     ['Samples', count(series.samples)],
-    ['Late, pending', count(series.late_pending)],
+    ['Late, waiting to be merged', count(series.late_pending)],
     ['First', series.first_ms === null ? 'none' : timeText(series.first_ms)],
     ['Last', series.last_ms === null ? 'none' : timeText(series.last_ms)],
     ['Chunks in memory', `${count(series.memory_chunks)}, ${bytes(series.memory_chunks_bytes)}`],

@@ -1,6 +1,6 @@
 // Finds series by a selector.
 
-import { useAnswer } from '../../ask';
+import { isUnanswered, useAnswer } from '../../ask';
 import { useDraft } from '../../components/draft';
 import { Editor } from '../../components/editor';
 import { Busy, Empty, ErrorBox, NoSeries } from '../../components/notice';
@@ -40,6 +40,7 @@ export function ByLabel() {
   const select = params.value.get('select') ?? '';
   const { data, failure, isRunning, again } = useAnswer<Labels[]>('series', { 'match[]': select || ALL, limit: LISTED_MAX });
   const isCut = data?.length === LISTED_MAX;
+  const isShown = data !== null && (!failure || isUnanswered(failure));
   return (
     <>
       <Selector select={select} />
@@ -51,9 +52,9 @@ export function ByLabel() {
           </ErrorBox>
         )}
         <p class="hint found" role="status">
-          {!failure && data && data.length > 0 && (isCut ? `The first ${count(LISTED_MAX)} series are listed; narrow the selector to find others.` : `${count(data.length)} series`)}
+          {isShown && data.length > 0 && (isCut ? `The first ${count(LISTED_MAX)} series are listed; narrow the selector to find others.` : `${count(data.length)} series`)}
         </p>
-        {!failure && data && (data.length > 0 ? <SeriesList found={data} /> : <Nothing select={select} />)}
+        {isShown && (data.length > 0 ? <SeriesList found={data} /> : <Nothing select={select} />)}
       </section>
     </>
   );

@@ -65,13 +65,13 @@ function ofSummary({ times, least, mean, greatest }: Summary): Plotted {
 
 function SamplesLegend({ samples, at }: { samples: Sample[]; at: number | null }) {
   const shown = at === null ? undefined : samples[at];
-  if (shown) return <p class="keys"><span>{timeText(shown[0])}</span><strong>{shown[1]}</strong>{shown[2] && <span><LateSymbol /> late</span>}</p>;
+  if (shown) return <p class="keys"><span>{timeText(shown[0])}</span><strong>{shown[1]}</strong>{shown[2] && <span><LateSymbol /> late, waiting to be merged</span>}</p>;
   const late = samples.filter(([, , isLate]) => isLate).length;
   const others = samples.filter(([, text]) => !Number.isFinite(valueOf(text))).length;
   return (
     <p class="keys">
       <span><Swatch index={VALUE} /> {several(samples.length, 'sample')}</span>
-      <span><LateSymbol /> {count(late)} late</span>
+      <span><LateSymbol /> {count(late)} late, waiting to be merged</span>
       <span><MarkSymbol mark="cross" index={NO_NUMBER} /> {count(others)} NaN, +Inf or -Inf</span>
     </p>
   );

@@ -1,7 +1,8 @@
 // One series.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { isRefused, useAsked, useRefresh, type Answered } from '../../ask';
+import { nextAsk, useAsked, useRefresh, type Answered } from '../../ask';
+import { Broken, RANGE, refreshOf } from '../../components/broken';
 import { RefreshChoice } from '../../components/choice';
 import { exportSamples, type Format } from '../../components/export';
 import { Exporting } from '../../components/exporting';
@@ -19,8 +20,9 @@ import { Graph, type Drawn } from './graph';
 import { PAGE_SAMPLES, useSamples, useSummary } from './samples';
 import { exactSelector } from './selector';
 import type { Series } from './state';
-import { SamplesTable } from './table';
+import { atProblem, SamplesTable } from './table';
 
+const CHECKS = [...RANGE, refreshOf('it does not refresh'), () => atProblem()];
 const HOUR_MS = 3_600_000;
 
 /** All samples, if there are some. */
@@ -107,7 +109,7 @@ export function One({ answered }: { answered: Answered<Series> & { data: Series 
   const isSummarized = isLong && summarized.span === span;
   const isWaiting = isLong && !isSummarized && !summarized.failure && (selector !== null || selected.isRunning);
   const isRunning = samples.isRunning || isWaiting;
-  useRefresh(isRefused(samples.failure) ? null : parseDuration(params.value.get('refresh') ?? ''), isRunning, next);
+  useRefresh(nextAsk(parseDuration(params.value.get('refresh') ?? ''), samples.failure), isRunning, next);
   // It stays while the next is under way.
   const drawn = useRef<Drawn | null>(null);
   if (samples.data && !isWaiting) drawn.current = { span, samples: samples.data.samples, summary: isSummarized ? summarized.summary : null };
@@ -115,6 +117,7 @@ export function One({ answered }: { answered: Answered<Series> & { data: Series 
   return (
     <>
       <Bar series={series} selector={selector} span={asked} again={next} />
+      <Broken checks={CHECKS} />
       {[failure, samples.failure, isLong ? summarized.failure : null].map((one, at) => one && <ErrorBox key={at} failure={one} retry={next} />)}
       {selected.failure && <ErrorBox failure={selected.failure} retry={next}><p>Whether a selector matches this series alone is not known; Query and Download need one.</p></ErrorBox>}
       <section class="card graph-of" aria-label="Graph">

@@ -14,7 +14,7 @@ import { several } from './state';
 const COLUMNS: Column<Sample>[] = [
   { name: 'time', title: 'Time', by: ([time]) => time, cell: ([time]) => timeText(time), width: '206px' },
   { name: 'value', title: 'Value', by: ([, text]) => valueOf(text), cell: ([, text]) => text, isNumber: true },
-  { name: 'late', title: 'Late', by: ([, , isLate]) => Number(!isLate), cell: ([, , isLate]) => (isLate ? <><LateSymbol /> late</> : ''), width: '84px' },
+  { name: 'late', title: 'Late', by: ([, , isLate]) => Number(!isLate), cell: ([, , isLate]) => (isLate ? <><LateSymbol /> waiting</> : ''), width: '104px' },
   { name: 'timestamp', title: 'Timestamp', by: ([time]) => time, cell: ([time]) => time, isNumber: true, width: '140px' },
 ];
 
@@ -46,6 +46,12 @@ function Further({ name, at, span }: { name: string; at: string; span: Span }) {
   );
 }
 
+/** What is wrong with `at` in the address; null if nothing is. */
+export function atProblem(): string | null {
+  const at = params.value.get('at');
+  return at === null || (at !== '' && Number.isFinite(Number(at))) ? null : `The address has at=${at}, which is not a time in seconds: the first page is shown.`;
+}
+
 /** The table begins with the page that is known, unless the address names a later one. */
 export function SamplesTable({ name, span, first }: { name: string; span: Span; first: Page }) {
   const at = params.value.get('at');
@@ -54,9 +60,9 @@ export function SamplesTable({ name, span, first }: { name: string; span: Span; 
     <section class="card samples" aria-labelledby="samples">
       <h2 id="samples">Samples</h2>
       <p class="hint">
-        <LateSymbol /> late: the timestamp has a late operation in memory. Such operations are folded into the chunks once the series gets no
-        more of them, and written into blocks; then they are not marked any more, nor are samples that came late before their series had
-        sealed a frame behind them.
+        <LateSymbol /> waiting: the timestamp has a late sample or a deletion in memory that waits to be merged. That happens once the series
+        gets no more of them, and when they are written into blocks; then they are not marked any more, nor are samples that came late before
+        their series had sealed a frame behind them.
       </p>
       {isLater ? <Further name={name} at={at} span={span} /> : <Shown page={first} at={null} />}
     </section>

@@ -103,7 +103,7 @@ function Samples({ status: { samples } }: { status: Status }) {
       ['series', count(samples.series)],
       ['created, expired', `${count(samples.series_created)}, ${count(samples.series_expired)}`],
       ['in order', count(samples.in_order)],
-      ['late, pending', `${count(samples.late)}, ${count(samples.late_pending)}`],
+      ['late, waiting to be merged', `${count(samples.late)}, ${count(samples.late_pending)}`],
       ['duplicate, ignored', `${count(samples.duplicate)}, ${count(samples.ignored)}`],
       ['refused', count(samples.refused), samples.refused > 0],
     ]} />

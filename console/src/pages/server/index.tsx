@@ -2,7 +2,8 @@
 // or `off`; without it every two seconds.
 
 import { useEffect } from 'preact/hooks';
-import { useAnswer } from '../../ask';
+import { isUnanswered, useAnswer } from '../../ask';
+import { Broken, refreshOf } from '../../components/broken';
 import { RefreshChoice } from '../../components/choice';
 import { Busy, ErrorBox } from '../../components/notice';
 import { parseDuration, secondText } from '../../clock';
@@ -15,11 +16,13 @@ import { note, past, type Status } from './status';
 import './server.css';
 
 const LEAST_MS = 1000;
+const CHECKS = [refreshOf('it refreshes every 2s')];
 
 type Kind = 'good' | 'loading' | 'bad';
 const LAMPS: Record<Kind, string> = { good: '✓', loading: '…', bad: '!' };
 
-function word({ state }: Status): [text: string, kind: Kind] {
+function word({ state }: Status, isAway: boolean): [text: string, kind: Kind] {
+  if (isAway) return ['No answer', 'bad'];
   if (state.writes_stopped !== null) return ['Writes stopped', 'bad'];
   if (state.loading !== null) return [`Loading: ${count(Math.floor(state.loading.percent))}%`, 'loading'];
   if (!state.ready) return ['Not ready', 'bad'];
@@ -30,15 +33,16 @@ function Loading({ loading }: { loading: NonNullable<Status['state']['loading']>
   return <p>{bytes(loading.bytes_done)} of {bytes(loading.bytes_total)} are loaded; {count(loading.eta_seconds)} s to go.</p>;
 }
 
-function State({ seen }: { seen: Status[] }) {
+function State({ seen, isAway }: { seen: Status[]; isAway: boolean }) {
   const status = seen.at(-1)!;
-  const [text, kind] = word(status);
+  const [text, kind] = word(status, isAway);
   const found = matters(seen);
   return (
     <section class={`card state ${kind}`} aria-label="State">
       <p class="word" role="status"><span class="lamp" aria-hidden="true">{LAMPS[kind]}</span>{text}</p>
       <div>
-        {status.state.loading && <Loading loading={status.state.loading} />}
+        {isAway && <p class="hint">It answered last at {secondText(status.server.time_ms)}.{found.length > 0 && ' Then this needed attention:'}</p>}
+        {!isAway && status.state.loading && <Loading loading={status.state.loading} />}
         {found.length === 0 && kind === 'good' && <p class="hint">Nothing needs attention.</p>}
         <ul class="matters">{found.map((one) => <li key={one.text} class={one.isError ? 'bad' : 'warn'}>{one.text}{one.page && <> <a href={href(one.page)}>Show {one.page}</a></>}</li>)}</ul>
       </div>
@@ -62,14 +66,15 @@ export function ServerPage() {
         <RefreshChoice initial="2s" />
         {every_ms === undefined && <button type="button" onClick={again}>Look again</button>}
       </div>
+      <Broken checks={CHECKS} />
       {failure && (
         <ErrorBox failure={failure} retry={again}>
           {failure.status === 403 && <p>This page needs a user with permission for the command INFO.</p>}
-          {failure.status === 0 && <p>{status ? 'Below is what it said last. ' : ''}Check that it runs; {every_ms === undefined ? 'then try again' : 'this page goes on by itself'}.</p>}
+          {failure.status === 0 && <p>{status ? 'Below is what it said last. ' : ''}Check that it runs; this page goes on by itself.</p>}
         </ErrorBox>
       )}
       {!status && !failure && <section class="card state"><Busy on={isRunning} /></section>}
-      {status && <State seen={seen} />}
+      {status && <State seen={seen} isAway={isUnanswered(failure)} />}
       {status && <Charts />}
       {status && <Cards status={status} />}
     </div>

@@ -2,14 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Upper bounds of the ages that samples are counted by, in milliseconds: up to
-/// ten seconds as it should be, and from there to a month. No two lie between
-/// the same powers of two.
+/// Upper bounds of the ages that samples are counted by, in milliseconds: 1 s, 10 s, 1 m, 5 m,
+/// 1 h, 6 h, 1 d, 7 d and 30 d. No two lie between the same powers of two.
 pub(crate) const AGE_BOUNDS_MS: [u64; 9] = [
     1_000,
     10_000,
     60_000,
-    600_000,
+    300_000,
     3_600_000,
     21_600_000,
     86_400_000,
@@ -70,6 +69,11 @@ impl Ages {
         let at = below + usize::from(age_ms > BOUNDS_MS[below]);
         self.counts[at] += 1;
         self.sum_ms = self.sum_ms.saturating_add(age_ms);
+    }
+
+    /// How many samples there were up to each bound and older than all.
+    pub(crate) fn counts(&self) -> &[u64] {
+        &self.counts
     }
 }
 

@@ -92,8 +92,10 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
         }
     };
     let rows: Vec<_> = rows.into_iter().take(limit).collect();
+    let uptime_ms = shared.lifetime.started.elapsed().as_millis() as i64;
     Ok(json!({
         "now": now_ms,
+        "countedSince": now_ms - uptime_ms,
         "start": first * MINUTE_MS,
         "spanMs": minutes as i64 * MINUTE_MS,
         "quantileError": QUANTILE_ERROR,
@@ -154,9 +156,10 @@ fn top(
 ) -> (Vec<RankedRow>, LateSum) {
     let mut seen = Vec::new();
     for row in rows {
-        match seen.len() < limit && may_see(&row) {
-            true => seen.push(row),
-            false => others.merge(&row.sum),
+        if seen.len() < limit && may_see(&row) {
+            seen.push(row);
+        } else {
+            others.merge(&row.sum);
         }
     }
     (seen, others)
@@ -193,6 +196,11 @@ fn figures(sum: &LateSum, has_samples: bool) -> Value {
     Value::Object(shown)
 }
 
+/// Bands and their counts, as the answer has them.
+fn pairs(cells: &BTreeMap<usize, u64>) -> Vec<(usize, u64)> {
+    cells.iter().map(|(band, count)| (*band, *count)).collect()
+}
+
 /// What is read of the minutes.
 #[derive(Default)]
 struct Read {
@@ -205,9 +213,17 @@ struct Read {
 #[derive(Default)]
 struct Cells {
     samples: u64,
-    late: u64,
-    late_ages: BTreeMap<u32, u64>,
+    late: LateSum,
+    /// Samples by band of age.
+    late_ages: BTreeMap<usize, u64>,
     arrival_ages: BTreeMap<usize, u64>,
+}
+
+/// Adds what is not 0 of `counts`, by band.
+fn add_bands(cells: &mut BTreeMap<usize, u64>, counts: &[u64]) {
+    for (band, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        *cells.entry(band).or_default() += count;
+    }
 }
 
 impl Read {
@@ -223,21 +239,18 @@ impl Read {
             }
             if let Some((_, sum)) = read.routes.last_mut() {
                 sum.samples += minute.samples;
-                minute.late.inspect(|late| sum.add(late));
+                minute.late.inspect(|late| sum.add(&late.ages));
             }
             if only.is_some_and(|only| only != minute.route) {
                 return;
             }
             let cells = read.minutes.entry(minute.number).or_default();
             cells.samples += minute.samples;
-            for (power, count) in minute.late.into_iter().flat_map(|late| late.by_powers()) {
-                cells.late += count;
-                *cells.late_ages.entry(power).or_default() += count;
+            if let Some(late) = minute.late {
+                cells.late.add(&late.ages);
+                add_bands(&mut cells.late_ages, late.bands.counts());
             }
-            let arrival = minute.arrival.iter().enumerate();
-            for (band, &count) in arrival.filter(|(_, count)| **count > 0) {
-                *cells.arrival_ages.entry(band).or_default() += count;
-            }
+            add_bands(&mut cells.arrival_ages, &minute.arrival);
         });
         let shown = read.routes.iter();
         let shown = shown.filter(|(route, _)| only.is_none_or(|only| only == *route));
@@ -258,25 +271,19 @@ impl Read {
     }
 
     fn heat_map(&self) -> Value {
-        let pairs = |cells: &mut dyn Iterator<Item = (usize, u64)>| -> Vec<Value> {
-            cells.map(|(at, count)| json!([at, count])).collect()
-        };
         let minutes = self.minutes.iter().map(|(number, cells)| {
-            let late = cells.late_ages.iter();
-            let mut late = late.map(|(power, count)| (*power as usize, *count));
-            let arrival = cells.arrival_ages.iter();
-            let mut arrival = arrival.map(|(band, count)| (*band, *count));
             json!({
                 "start": number * MINUTE_MS,
                 "samples": cells.samples,
-                "lateSamples": cells.late,
-                "lateAges": pairs(&mut late),
-                "arrivalAges": pairs(&mut arrival),
+                "lateSamples": cells.late.late,
+                "lateAgeP99Ms": cells.late.age_ms(0.99),
+                "lateAges": pairs(&cells.late_ages),
+                "arrivalAges": pairs(&cells.arrival_ages),
             })
         });
         json!({
             "stepMs": MINUTE_MS,
-            "arrivalAgeBoundsMs": AGE_BOUNDS_MS,
+            "ageBoundsMs": AGE_BOUNDS_MS,
             "minutes": minutes.collect::<Vec<_>>(),
         })
     }

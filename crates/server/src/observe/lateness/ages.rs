@@ -61,27 +61,6 @@ impl LateAges {
             .as_ref()
             .map_or(0, |_| size_of::<[u32; BUCKETS]>())
     }
-
-    /// Counts by powers of two milliseconds, those that are not zero: the exponent `n` stands for
-    /// ages from `2^n` to below `2^(n+1)`.
-    pub(crate) fn by_powers(&self) -> Vec<(u32, u64)> {
-        let mut powers: Vec<(u32, u64)> = Vec::new();
-        for (bucket, &count) in self
-            .counts
-            .iter()
-            .flat_map(|counts| counts.iter().enumerate())
-        {
-            if count == 0 {
-                continue;
-            }
-            let power = (longest_in(bucket, SPLIT_BITS) | 1).ilog2();
-            match powers.last_mut() {
-                Some((last, sum)) if *last == power => *sum += u64::from(count),
-                _ => powers.push((power, count.into())),
-            }
-        }
-        powers
-    }
 }
 
 /// Late samples of several stretches, and all samples among which they came.

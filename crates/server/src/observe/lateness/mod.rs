@@ -3,7 +3,8 @@
 //! A sample is late if it is older than the newest of its series when it arrives; its age is the
 //! difference. Samples in order cost one counter a batch. Late ones are counted by age, in
 //! buckets of one part in eight ([`ages`]), in a ring of minutes for each route and in a bounded
-//! table for metrics and one for senders ([`ranking`]).
+//! table for metrics and one for senders ([`ranking`]). The minutes also count them by the bands of
+//! the heat map, into which those buckets do not nest.
 //!
 //! Invariants: [`Lateness::len_bytes`] never exceeds 4 MiB, whatever is sent. Every late sample is
 //! in one minute, in one row of metrics (or their others), and in one of senders. Deleting
@@ -66,7 +67,18 @@ struct RouteLate {
     /// Since the start.
     total: AtomicU64,
     /// A ring of minutes, empty until there are late samples.
-    minutes: Mutex<Vec<(i64, LateAges)>>,
+    minutes: Mutex<Vec<LateMinute>>,
+}
+
+/// Late samples of one minute of one route.
+#[derive(Debug, Default)]
+pub(crate) struct LateMinute {
+    /// Minutes from the Unix epoch.
+    number: i64,
+    /// By their age.
+    pub(crate) ages: LateAges,
+    /// By the bands of [`super::AGE_BOUNDS_MS`].
+    pub(crate) bands: Ages,
 }
 
 /// One minute of one route.
@@ -81,7 +93,7 @@ pub(crate) struct MinuteOf<'a> {
     /// Samples received, by the clock's time less theirs, as in [`super::AGE_BOUNDS_MS`].
     pub(crate) arrival: Vec<u64>,
     /// The late ones; `None` if there are none.
-    pub(crate) late: Option<&'a LateAges>,
+    pub(crate) late: Option<&'a LateMinute>,
 }
 
 impl Default for Lateness {
@@ -145,7 +157,7 @@ impl Lateness {
                 let is_there = minute.number.load(Ordering::Acquire) == number;
                 let arrived = Some(&minute.routes[route as usize]).filter(|_| is_there);
                 let late = late.get(place_of(number));
-                let late = late.filter(|(at, ages)| *at == number && ages.late() > 0);
+                let late = late.filter(|late| late.number == number && late.ages.late() > 0);
                 let samples = arrived.map_or(0, |one| one.samples.load(Ordering::Relaxed));
                 let arrival = arrived.map(|one| one.ages.read().0.collect::<Vec<_>>());
                 let arrival = arrival.unwrap_or_default();
@@ -156,7 +168,7 @@ impl Lateness {
                         route,
                         samples,
                         arrival,
-                        late: late.map(|(_, ages)| ages),
+                        late,
                     });
                 }
             }
@@ -173,7 +185,7 @@ impl Lateness {
         let mut sum = LateSum::default();
         self.each(now_ms, minutes, |minute| {
             sum.samples += minute.samples;
-            minute.late.inspect(|late| sum.add(late));
+            minute.late.inspect(|late| sum.add(&late.ages));
         });
         sum
     }
@@ -193,8 +205,8 @@ impl Lateness {
     pub(crate) fn len_bytes(&self) -> usize {
         let routes = self.routes.iter().map(|route| {
             let minutes = route.minutes.lock();
-            let ages = minutes.iter().map(|(_, ages)| ages.len_bytes());
-            minutes.capacity() * size_of::<(i64, LateAges)>() + ages.sum::<usize>()
+            let ages = minutes.iter().map(|late| late.ages.len_bytes());
+            minutes.capacity() * size_of::<LateMinute>() + ages.sum::<usize>()
         });
         let rankings = [&self.metrics, &self.senders].map(|one| one.lock().len_bytes());
         MINUTES * size_of::<Minute>() + routes.sum::<usize>() + rankings.iter().sum::<usize>()
@@ -222,15 +234,20 @@ impl RouteLate {
         if minutes.is_empty() {
             minutes.resize_with(MINUTES, Default::default);
         }
-        let (at, ages) = &mut minutes[place_of(number)];
-        if *at != number {
-            *at = number;
-            ages.clear();
+        let late = &mut minutes[place_of(number)];
+        if late.number != number {
+            *late = LateMinute {
+                number,
+                ..LateMinute::default()
+            };
         }
-        let before = ages.late();
-        ages_ms.for_each(|age_ms| ages.note(age_ms));
+        let before = late.ages.late();
+        for age_ms in ages_ms {
+            late.ages.note(age_ms);
+            late.bands.note(age_ms.try_into().unwrap_or(i64::MAX));
+        }
         self.total
-            .fetch_add(ages.late() - before, Ordering::Relaxed);
+            .fetch_add(late.ages.late() - before, Ordering::Relaxed);
     }
 }
 

@@ -118,10 +118,14 @@ fn counts_are_those_of_a_model() {
             let sum = by_route.entry(name).or_default();
             sum.samples += minute.samples;
             if let Some(late) = minute.late {
-                sum.add(late);
-                let powers: u64 = late.by_powers().iter().map(|(_, count)| count).sum();
-                assert_eq!(powers, late.late());
-                by_minute.insert((minute.number, name), late.late());
+                sum.add(&late.ages);
+                let of = |one: &&Sample| (one.minute, one.route) == (minute.number, minute.route);
+                let mut bands = vec![0; AGE_BOUNDS_MS.len() + 1];
+                for one in all.iter().filter(of) {
+                    bands[AGE_BOUNDS_MS.partition_point(|bound_ms| *bound_ms < one.age_ms)] += 1;
+                }
+                assert_eq!(late.bands.counts(), bands);
+                by_minute.insert((minute.number, name), late.ages.late());
             }
         });
         for route in Route::ALL {
@@ -242,7 +246,7 @@ fn arrivals_are_counted_by_minute_and_age() {
         seen.push((minute.number, minute.route, minute.samples, minute.arrival));
     });
     let mut arrival = vec![0; AGE_BOUNDS_MS.len() + 1];
-    (arrival[0], arrival[3]) = (1, 1);
+    (arrival[0], arrival[4]) = (1, 1);
     assert_eq!(seen, [(minute_of(NOW_MS), Route::Otlp, 1, arrival)]);
 }
 
