@@ -1,14 +1,17 @@
 // Lines over time, by uPlot. Dragging zooms, dragging with Shift pans, a double click goes back;
-// the page decides what these do. With the focus: + and - zoom, arrows pan, 0 goes back.
+// the page decides what these do. With the focus: + and - zoom, arrows pan, 0 goes back. The pointer
+// shows the value of the line that is nearest to it.
 
+import { useSignal, type Signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { zone } from '../clock';
+import { timeText, zone } from '../clock';
 import { short } from '../format';
 import { colour, dash, isDark } from '../theme';
 import { timeTicks } from './axis';
 import { isShortcut, spanOfKey } from './keys';
+import { Swatch } from './swatch';
 import type { Span } from './span';
 
 /** One line. */
@@ -178,7 +181,47 @@ function ticksOf({ ticks }: Properties): Partial<uPlot.Axis> {
   return { splits, filter: (_, splits) => splits };
 }
 
-function options(given: Properties, latest: () => Properties, width: number, dark: boolean): uPlot.Options {
+/** What is said beside the pointer. */
+interface Nearest {
+  index: number;
+  label: string;
+  value: string;
+  time: string;
+  x: number;
+  y: number;
+  isRight: boolean;
+}
+
+const TIP_PX = 14;
+
+/** The line whose value at the cursor is nearest to it; null without one. */
+function nearest(plot: uPlot, { times, lines, format }: Properties): Nearest | null {
+  const { idx: at, left = -1, top = -1 } = plot.cursor;
+  if (at == null || left < 0 || top < 0) return null;
+  let found: Line | null = null;
+  let least = Infinity;
+  lines.forEach((line, place) => {
+    const drawn = plot.data[place + 1]?.[at];
+    if (line.isHidden || drawn == null) return;
+    const distance = Math.abs(plot.valToPos(drawn, 'y') - top);
+    if (distance < least) [found, least] = [line, distance];
+  });
+  if (found === null || times[at] === undefined) return null;
+  const { index, label, values } = found as Line;
+  const isRight = left > plot.over.clientWidth / 2;
+  return {
+    index, label, value: format ? format(values[at]!) : String(values[at]), time: timeText(times[at]), isRight,
+    x: plot.over.offsetLeft + left + (isRight ? -TIP_PX : TIP_PX), y: plot.over.offsetTop + Math.max(0, top - TIP_PX),
+  };
+}
+
+function Tip({ shown }: { shown: Signal<Nearest | null> }) {
+  if (shown.value === null) return null;
+  const { index, label, value, time, x, y, isRight } = shown.value;
+  return <div class={`tip ${isRight ? 'left' : ''}`} style={{ left: `${x}px`, top: `${y}px` }} aria-hidden="true"><Swatch index={index} /> {label} <b>{value}</b><time>{time}</time></div>;
+}
+
+function options(given: Properties, latest: () => Properties, tip: Signal<Nearest | null>, width: number, dark: boolean): uPlot.Options {
   const grid = { stroke: dark ? '#ffffff14' : '#00000012', width: 1 };
   const axis = { stroke: dark ? '#aab4bb' : '#55606a', grid, ticks: { ...grid, size: 4 }, font: '12px system-ui, sans-serif' };
   return {
@@ -204,7 +247,10 @@ function options(given: Properties, latest: () => Properties, width: number, dar
       bind: { mousedown: panning(latest), dblclick: () => () => { latest().onBack?.(); return null; } },
     },
     hooks: {
-      setCursor: [(plot) => latest().onCursor(plot.cursor.idx ?? null)],
+      setCursor: [(plot) => {
+        latest().onCursor(plot.cursor.idx ?? null);
+        tip.value = nearest(plot, latest());
+      }],
       setSelect: [(plot) => {
         if (plot.select.width < 4) return;
         const at = (x: number) => plot.posToVal(x, 'x');
@@ -231,13 +277,14 @@ export function Chart(properties: Properties) {
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(properties);
   latest.current = properties;
+  const tip = useSignal<Nearest | null>(null);
   const dark = isDark.value;
   const inUtc = zone.value;
   // Anything but data and span changes the options, of which uPlot makes a new chart.
   const shape = JSON.stringify([look, height, dark, inUtc, lines.map((line) => [line.index, line.isHidden, line.marks]), area]);
   useLayoutEffect(() => {
     const element = box.current!;
-    const made = new uPlot(options(latest.current, () => latest.current, element.clientWidth, dark), drawn(latest.current), element);
+    const made = new uPlot(options(latest.current, () => latest.current, tip, element.clientWidth, dark), drawn(latest.current), element);
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
     observer.observe(element);
@@ -257,6 +304,8 @@ export function Chart(properties: Properties) {
     <div class="chart" ref={box} tabIndex={0} role="img" aria-label={properties.label}
       data-from={span.from_ms} data-to={span.to_ms}
       style={{ minHeight: `${height}px` }} onKeyDown={(event) => key(event, latest.current)}
-      onMouseLeave={() => properties.onCursor(null)} />
+      onMouseLeave={() => { tip.value = null; properties.onCursor(null); }}>
+      <Tip shown={tip} />
+    </div>
   );
 }

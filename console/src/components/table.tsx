@@ -1,8 +1,9 @@
 // A table of any number of rows: only those in sight are drawn. Rows have one height. Clicking
-// the head of a column sorts; the keys of the browser scroll, since the table takes the focus.
+// the head of a column sorts; the keys of the browser scroll, since the table takes the focus. Where
+// it is wider than the window, the first column stays in sight, and a line says that there are more.
 
 import type { ComponentChildren } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import { params, setParams } from '../route';
 import { useWindow } from './window';
 
@@ -40,6 +41,13 @@ interface Properties<Row> {
 }
 
 const ROW_PX = 30;
+/** The width of a column without one, on narrow screens. */
+const LEAST_PX = 128;
+
+/** The least width of a table on narrow screens. */
+function leastWidth<Row>(columns: Column<Row>[]): number {
+  return columns.reduce((sum, { width }) => sum + (width?.endsWith('px') ? parseInt(width) : LEAST_PX), 0);
+}
 
 // Made once: a table may have tens of thousands of names.
 const names = new Intl.Collator('en', { numeric: true });
@@ -67,6 +75,14 @@ export function Table<Row>({ label, columns, rows, id, order: initial, rowPx = R
   const order = initial === undefined ? own : orderOf(params.value.get('order') || initial);
   const shown = useMemo(() => sorted(rows, columns, order), [rows, columns, order?.name, order?.isDescending]);
   const { box, first, last, onScroll } = useWindow(shown.length, rowPx);
+  const [isCut, setCut] = useState(false);
+  useLayoutEffect(() => {
+    const look = () => setCut(box.current!.scrollWidth > box.current!.clientWidth + 1);
+    look();
+    const observer = new ResizeObserver(look);
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, [columns]);
   const click = (column: Column<Row>) => {
     const isDescending = order?.name === column.name ? !order.isDescending : column.isNumber === true;
     if (initial === undefined) return setOwn({ name: column.name, isDescending });
@@ -74,34 +90,37 @@ export function Table<Row>({ label, columns, rows, id, order: initial, rowPx = R
     setParams({ order: text === initial ? null : text }, true);
   };
   return (
-    <div class="table" ref={box} tabIndex={0} onScroll={onScroll} role="region" aria-label={label}>
-      <table aria-rowcount={rows.length + 1}>
-        <colgroup>{columns.map((column) => <col key={column.name} style={{ width: column.width }} />)}</colgroup>
-        <thead>
-          <tr aria-rowindex={1}>
-            {columns.map((column) => {
-              const isBy = order?.name === column.name;
-              const direction = isBy ? (order?.isDescending ? 'descending' : 'ascending') : undefined;
-              return (
-                <th key={column.name} scope="col" class={column.isNumber ? 'number' : ''} aria-sort={direction}>
-                  {column.by
-                    ? <button type="button" onClick={() => click(column)}>{column.title}<span aria-hidden="true">{isBy ? (order?.isDescending ? ' ↓' : ' ↑') : ''}</span></button>
-                    : <span class={column.isTitleHidden ? 'hidden' : ''}>{column.title}</span>}
-                </th>
-              );
-            })}
-          </tr>
-        </thead>
-        <tbody>
-          {first > 0 && <tr aria-hidden="true" style={{ height: `${first * rowPx}px` }} />}
-          {shown.slice(first, last).map((row, at) => (
-            <tr key={id(row, first + at)} aria-rowindex={first + at + 2}>
-              {columns.map((column) => <td key={column.name} class={column.isNumber ? 'number' : ''}>{column.cell(row)}</td>)}
+    <>
+      {isCut && <p class="hint sideways">Scroll the table sideways for all {columns.length} columns.</p>}
+      <div class={`table ${isCut ? 'cut' : ''}`} ref={box} tabIndex={0} onScroll={onScroll} role="region" aria-label={label}>
+        <table aria-rowcount={rows.length + 1} style={{ '--least': `${leastWidth(columns)}px` }}>
+          <colgroup>{columns.map((column) => <col key={column.name} style={{ width: column.width }} />)}</colgroup>
+          <thead>
+            <tr aria-rowindex={1}>
+              {columns.map((column) => {
+                const isBy = order?.name === column.name;
+                const direction = isBy ? (order?.isDescending ? 'descending' : 'ascending') : undefined;
+                return (
+                  <th key={column.name} scope="col" class={column.isNumber ? 'number' : ''} aria-sort={direction}>
+                    {column.by
+                      ? <button type="button" onClick={() => click(column)}>{column.title}<span aria-hidden="true">{isBy ? (order?.isDescending ? ' ↓' : ' ↑') : ''}</span></button>
+                      : <span class={column.isTitleHidden ? 'hidden' : ''}>{column.title}</span>}
+                  </th>
+                );
+              })}
             </tr>
-          ))}
-          {last < shown.length && <tr aria-hidden="true" style={{ height: `${(shown.length - last) * rowPx}px` }} />}
-        </tbody>
-      </table>
-    </div>
+          </thead>
+          <tbody>
+            {first > 0 && <tr aria-hidden="true" style={{ height: `${first * rowPx}px` }} />}
+            {shown.slice(first, last).map((row, at) => (
+              <tr key={id(row, first + at)} aria-rowindex={first + at + 2}>
+                {columns.map((column) => <td key={column.name} class={column.isNumber ? 'number' : ''}>{column.cell(row)}</td>)}
+              </tr>
+            ))}
+            {last < shown.length && <tr aria-hidden="true" style={{ height: `${(shown.length - last) * rowPx}px` }} />}
+          </tbody>
+        </table>
+      </div>
+    </>
   );
 }

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Chart } from '../../components/chart';
 import { setRange, type Span } from '../../components/span';
 import { Swatch } from '../../components/swatch';
+import { useFill } from '../../components/window';
 import { timeText, secondText } from '../../clock';
 import { count, short } from '../../format';
 import { Heat, isHeat } from './heat';
@@ -12,7 +13,9 @@ import { lines, LINES_MAX, seriesTotal, times, type SeriesLine } from './lines';
 import { run } from './run';
 import { heat, hidden, look, noteRange, onSteps, setHidden, width_px, zoomBack } from './state';
 
-const HEIGHT_PX = 380;
+/** What is left of the window below a chart for its legend. */
+const LEGEND_PX = 130;
+const LEAST_PX = 280;
 
 /** The place of the cursor in `times`. */
 const cursor = signal<number | null>(null);
@@ -63,7 +66,7 @@ function zoom(span: Span): void {
   setRange(onSteps(span));
 }
 
-function Lines() {
+function Lines({ height }: { height: number }) {
   const [focus, setFocus] = useState(-1);
   const off = hidden.value;
   const drawn = useMemo(
@@ -76,7 +79,7 @@ function Lines() {
     <>
       {now && (
         <Chart label={`${total} series from ${secondText(now.span.from_ms)} to ${secondText(now.span.to_ms)}`} times={times.value} lines={drawn} span={now.span}
-          look={look.value} height={HEIGHT_PX} focus={focus} onSpan={zoom} onBack={zoomBack} onCursor={(at) => { cursor.value = at; }} />
+          look={look.value} height={height} focus={focus} onSpan={zoom} onBack={zoomBack} onCursor={(at) => { cursor.value = at; }} />
       )}
       {heat.value !== null && <p class="hint">A heat map needs series with the label le, such as <code>sum by (le) (rate(NAME_bucket[5m]))</code>.</p>}
       {total > LINES_MAX && <p class="hint">The first {count(LINES_MAX)} of {count(total)} series are drawn. The table shows all; aggregate, or use topk, to draw what matters.</p>}
@@ -92,5 +95,6 @@ export function Graph() {
     if (box.current) observer.observe(box.current);
     return () => observer.disconnect();
   }, []);
-  return <div class="graph" ref={box}>{isHeat.value ? <Heat onSpan={zoom} onBack={zoomBack} /> : <Lines />}</div>;
+  const height = useFill(box, LEGEND_PX, LEAST_PX);
+  return <div class="graph" ref={box}>{isHeat.value ? <Heat height={height} onSpan={zoom} onBack={zoomBack} /> : <Lines height={height} />}</div>;
 }

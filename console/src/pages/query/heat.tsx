@@ -13,8 +13,6 @@ import { times } from './lines';
 import { answers, run } from './run';
 import { heat } from './state';
 
-const HEIGHT_PX = 380;
-
 /** The histograms of the answers. */
 export const histograms = computed(() => histogramsOf(answers.value));
 
@@ -68,12 +66,12 @@ export function HeatToggle() {
 /** Whether the heat map is drawn, not lines. */
 export const isHeat = computed(() => heat.value !== null && histograms.value.length > 0);
 
-export function Heat({ onSpan, onBack }: { onSpan: (span: Span) => void; onBack: () => void }) {
+export function Heat({ height, onSpan, onBack }: { height: number; onSpan: (span: Span) => void; onBack: () => void }) {
   if (!shown.value || !chosen.value) return null;
   return (
     <div class="heat">
       <Choice />
-      <HeatMap label={`Heat map of ${chosen.value.label}`} grid={shown.value.grid} height={HEIGHT_PX} cell={cell.value} onCell={(next) => { cell.value = next; }}
+      <HeatMap label={`Heat map of ${chosen.value.label}`} grid={shown.value.grid} height={height} cell={cell.value} onCell={(next) => { cell.value = next; }}
         onSpan={onSpan} onBack={onBack} said={said.value} hint="The pointer, or the arrow keys in the map, show values." format={short}
         unit="in each bucket, logarithmic; nothing where there is no value" />
       <Remarks all={remarks('warning', warnings())} />

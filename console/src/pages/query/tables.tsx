@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { Table, type Column } from '../../components/table';
+import { isNarrow } from '../../components/window';
 import { count, labelOf, seriesText, type Labels } from '../../format';
 import { timeText } from '../../clock';
 import { labelsHref } from '../series/state';
@@ -38,7 +39,7 @@ function seriesLink({ labels }: Row, text: string): ComponentChildren {
   return <a class="series" href={labelsHref(labels, rangeParams())} title={`Series ${seriesText(labels)}`}>{text || '""'}</a>;
 }
 
-function columnsOf(all: Found[]): Column<Row>[] {
+function columnsOf(all: Found[], isSmall: boolean): Column<Row>[] {
   const labels = new Set(all.flatMap((one) => Object.keys(one.labels)));
   const columns: Column<Row>[] = [];
   if (new Set(all.map((one) => one.query)).size > 1) {
@@ -57,13 +58,14 @@ function columnsOf(all: Found[]): Column<Row>[] {
   if (all.some(({ samples }) => samples.some(([time_s]) => time_s !== first_s))) {
     columns.push({ name: 'time', title: 'Time', cell: (row) => timeText(Math.round(row.time_s * 1000)), by: (row) => row.time_s, width: '190px' });
   }
-  columns.push({ name: 'value', title: 'Value', cell: (row) => row.value, by: (row) => valueOf(row.value), isNumber: true, width: '200px' });
-  return columns;
+  const value: Column<Row> = { name: 'value', title: 'Value', cell: (row) => row.value, by: (row) => valueOf(row.value), isNumber: true, width: isSmall ? '120px' : '200px' };
+  // On narrow screens it is in sight.
+  return isSmall ? [...columns.slice(0, 1), value, ...columns.slice(1)] : [...columns, value];
 }
 
 export function Samples() {
   const all = found.value;
-  const columns = useMemo(() => columnsOf(all), [all]);
+  const columns = useMemo(() => columnsOf(all, isNarrow.value), [all, isNarrow.value]);
   const rows = useMemo(() => rowsOf(all), [all]);
   const total = samplesTotal.value;
   return (

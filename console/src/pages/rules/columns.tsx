@@ -26,9 +26,15 @@ function FailedLink({ rule }: { rule: Rule }) {
   return <a class="bad" href={href('rules', next)} title="Show which">{count(rule.failed_buckets)}</a>;
 }
 
-export const COLUMNS: Column<Rule>[] = [
+const KEYS: Column<Rule>[] = [
   { name: 'source', title: 'Source', by: (row) => row.source, cell: (row) => <Key name={row.source} /> },
   { name: 'destination', title: 'Destination', by: (row) => row.destination, cell: (row) => <Key name={row.destination} /> },
+];
+
+/** Both keys in one column, a line for each. */
+const BOTH: Column<Rule> = { name: 'source', title: 'Rule', by: (row) => row.source, cell: (row) => <><Key name={row.source} /><Key name={row.destination} /></>, width: '148px' };
+
+const FIGURES: Column<Rule>[] = [
   { name: 'aggregator', title: 'Aggregator', by: (row) => row.aggregator, cell: (row) => row.aggregator.toLowerCase(), width: '98px' },
   { name: 'bucket', title: 'Bucket', by: (row) => row.bucket_ms, cell: (row) => duration(row.bucket_ms), isNumber: true, width: '76px' },
   { name: 'align', title: 'Align', by: (row) => row.align_ms, cell: (row) => duration(row.align_ms), isNumber: true, width: '68px' },
@@ -43,3 +49,9 @@ export const COLUMNS: Column<Rule>[] = [
     cell: ({ recomputed_ms: ms }) => (ms === null ? <span title="Not since the start of the server">{UNKNOWN}</span> : <When ms={ms} title={timeText(ms)} />),
   },
 ];
+
+const isState = ({ name }: Column<Rule>) => name === 'dirty' || name === 'failed';
+
+export const COLUMNS: Column<Rule>[] = [...KEYS, ...FIGURES];
+/** Of narrow screens: what is dirty or failed is in sight. */
+export const NARROW: Column<Rule>[] = [BOTH, ...FIGURES.filter(isState), ...FIGURES.filter((column) => !isState(column))];

@@ -12,17 +12,19 @@ import { Broken, refreshOf, wordOf } from '../../components/broken';
 import { RefreshChoice } from '../../components/choice';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { Table } from '../../components/table';
+import { isNarrow } from '../../components/window';
 import { count } from '../../format';
 import { params, setParams } from '../../route';
-import { COLUMNS } from './columns';
+import { COLUMNS, NARROW } from './columns';
 import { Failed } from './failed';
 import { allRules, isBehind, matching, RULES_MAX, soFar, type Found, type Rule } from './rule';
 import './rules.css';
 
 const DEFAULT_REFRESH = '10s';
 const LEAST_MS = 2000;
-/** Two lines of a key; rules.css has the same. */
+/** Two lines of a key, or two keys where the screen is narrow; rules.css has the same. */
 const ROW_PX = 44;
+const NARROW_PX = 52;
 
 const CHECKS = [refreshOf(`it refreshes every ${DEFAULT_REFRESH}`), wordOf('only', ['behind'], 'all rules are shown')];
 
@@ -70,7 +72,7 @@ function Rules({ found, shown }: { found: Found; shown: Rule[] }) {
   return (
     <>
       {found.isCut && <p class="hint">Only the first {count(RULES_MAX)} rules are asked for.</p>}
-      <Table label="Compaction rules" columns={COLUMNS} rows={shown} rowPx={ROW_PX} id={(row) => `${row.source}\n${row.destination}`} order="source" />
+      <Table label="Compaction rules" columns={isNarrow.value ? NARROW : COLUMNS} rows={shown} rowPx={isNarrow.value ? NARROW_PX : ROW_PX} id={(row) => `${row.source}\n${row.destination}`} order="source" />
     </>
   );
 }
