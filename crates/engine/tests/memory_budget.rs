@@ -1,13 +1,14 @@
 //! The memory budget, with simulated memory of the process.
 
 use crate::db_support::{DIR, append, last_wins, options, sample, timestamps};
-use latewood_engine::io::Env;
 use latewood_engine::io::sim::{SimClock, SimDisk, SimProcess};
+use latewood_engine::io::{Clock, Env};
 use latewood_engine::{Create, Db, Error, ErrorKind, Options, Outcome, Refusal, RuleSpec};
 use latewood_model::{Aggregator, SeriesOptions};
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const BUDGET: u64 = 1 << 20;
 
@@ -18,6 +19,38 @@ struct World {
     db: Db,
     process: Arc<SimProcess>,
     clock: Arc<SimClock>,
+    waits: Arc<Waits>,
+}
+
+thread_local! {
+    /// Of a thread whose wait for memory is watched: the time that passes at each of its looks.
+    static STEP_MS: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// The clock, and how often threads that wait for memory have looked at it.
+#[derive(Debug)]
+struct Waits {
+    clock: Arc<SimClock>,
+    process: Arc<SimProcess>,
+    looks: AtomicU64,
+    /// The look at which half of the budget becomes free.
+    frees_at: AtomicU64,
+}
+
+impl Clock for Waits {
+    fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        if let Some(step_ms) = STEP_MS.get() {
+            self.clock.advance_ms(step_ms);
+            if self.looks.fetch_add(1, Ordering::SeqCst) == self.frees_at.load(Ordering::SeqCst) {
+                self.process.set_anonymous_bytes(BUDGET / 2);
+            }
+        }
+        self.clock.monotonic_ns()
+    }
 }
 
 /// An environment whose memory and time the test sets.
@@ -35,12 +68,39 @@ fn settable() -> (Env, Arc<SimProcess>, Arc<SimClock>) {
 impl World {
     fn open(options: Options) -> Self {
         let (env, process, clock) = settable();
+        let waits = Arc::new(Waits {
+            clock: clock.clone(),
+            process: process.clone(),
+            looks: AtomicU64::new(0),
+            frees_at: AtomicU64::new(u64::MAX),
+        });
+        let env = Env {
+            clock: waits.clone(),
+            ..env
+        };
         let options = Options {
             memory_bytes: BUDGET,
             ..options
         };
         let db = Db::open(&env, Path::new(DIR), options, last_wins()).unwrap();
-        Self { db, process, clock }
+        Self {
+            db,
+            process,
+            clock,
+            waits,
+        }
+    }
+
+    /// What `write` returns, which waits for memory: `step_ms` pass at each of its looks at the
+    /// clock, and memory becomes free at look number `frees_at` from now on.
+    fn wait<T>(&self, step_ms: u32, frees_at: u64, write: impl FnOnce(&Db) -> T) -> T {
+        let before = self.waits.looks.load(Ordering::SeqCst);
+        let frees_at = before.saturating_add(frees_at);
+        self.waits.frees_at.store(frees_at, Ordering::SeqCst);
+        STEP_MS.set(Some(step_ms));
+        let written = write(&self.db);
+        STEP_MS.set(None);
+        written
     }
 
     /// The process holds so much from now on, and some time passes.
@@ -202,27 +262,13 @@ fn a_new_series_waits_for_memory_a_bounded_time() {
         &|db| db.increment(b"d", 1.0, Some(1), Create::Defaults).map(drop),
     ];
     for other in others {
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-                world.hold(BUDGET / 2);
-            });
-            other(&world.db).unwrap();
-        });
+        world.wait(50, 5, other).unwrap();
         full();
     }
     assert!(world.db.contains(b"d"));
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                world.clock.advance_ms(100);
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-        });
-        assert_eq!(world.add(b"e"), Err(Refusal::OutOfMemory));
-        is_over.store(true, Ordering::Relaxed);
-    });
+    assert_eq!(world.db.stats().budget.stalls, 4);
+    let refused = world.wait(50, u64::MAX, |_| world.add(b"e"));
+    assert_eq!(refused, Err(Refusal::OutOfMemory));
     // Others that come meanwhile do not wait: nobody moves the clock.
     assert_eq!(world.add(b"f"), Err(Refusal::OutOfMemory));
     // Nor do they where memory comes and goes.
@@ -235,13 +281,7 @@ fn a_new_series_waits_for_memory_a_bounded_time() {
     // Once it has been there for a while they do again.
     world.hold_for_long(BUDGET / 2);
     full();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            world.hold(BUDGET / 2);
-        });
-        assert_eq!(world.add(b"f"), Ok(1));
-    });
+    assert_eq!(world.wait(50, 5, |_| world.add(b"f")), Ok(1));
 }
 
 #[test]
@@ -408,15 +448,24 @@ fn what_is_read_while_a_new_series_waits_is_kept_at_hand() {
     world.hold(BUDGET / 4);
     fill_blocks(db);
     world.hold_for_long(BUDGET / 100 * 88);
-    let (all, pause) = (read_all(db), std::time::Duration::from_millis(20));
+    let all = read_all(db);
+    let looks = || world.waits.looks.load(Ordering::SeqCst);
     std::thread::scope(|scope| {
-        scope.spawn(|| assert_eq!(world.add(b"new"), Ok(1)));
-        while held() > all / 2 {
+        scope.spawn(|| {
+            // From here on nobody measures the memory: the clock stands still.
+            let added = world.wait(0, u64::MAX, |_| world.add(b"new"));
+            assert_eq!(added, Ok(1));
+        });
+        // It looks twice a turn: what was at hand has gone.
+        while looks() < 6 {
             std::thread::yield_now();
         }
-        // From here on nobody measures the memory: the clock stands still.
+        assert!(held() < all / 2, "{} of {all} bytes are held", held());
         let before = read_all(db);
-        std::thread::sleep(pause);
+        let turns = looks() + 6;
+        while looks() < turns {
+            std::thread::yield_now();
+        }
         let after = held();
         world.hold(BUDGET / 4);
         assert_eq!(before, after);

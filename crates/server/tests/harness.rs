@@ -6,11 +6,20 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Longer than any answer takes, so that a missing one fails the test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks again and again until it is so; where it never is, the test fails.
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 /// A running server with a directory of its own; killed when dropped.
 pub(crate) struct Server {
@@ -236,15 +245,8 @@ impl Client {
 
     /// Asks until this is the reply.
     pub(crate) fn wait_until(&mut self, line: &str, wanted: &str) {
-        let begun = std::time::Instant::now();
-        loop {
-            let reply = self.ask(line);
-            if reply == wanted {
-                return;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{line}: {reply}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let what = format!("{wanted:?} to {line}");
+        eventually(&what, || self.ask(line) == wanted);
     }
 
     /// Sends one command; the reply as text.

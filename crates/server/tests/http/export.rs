@@ -1,6 +1,6 @@
 //! Samples as JSON lines, CSV and Arrow.
 
-use crate::harness::Server;
+use crate::harness::{Server, eventually};
 use crate::http::client::Http;
 use crate::http::server;
 use serde_json::{Value, json};
@@ -361,12 +361,7 @@ fn a_reader_who_leaves_ends_the_work_and_others_go_on() {
     }
     drop(many);
     let mut redis = server.client();
-    let deadline = std::time::Instant::now() + crate::harness::PATIENCE;
-    while redis.info("read_export_cancelled") < 12 {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "answers go on that nobody reads"
-        );
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    eventually("the end of answers that nobody reads", || {
+        redis.info("read_export_cancelled") >= 12
+    });
 }

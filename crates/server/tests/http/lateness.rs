@@ -1,6 +1,6 @@
 //! How late samples come, as `/api/v1/status/lateness` tells it.
 
-use crate::harness::{Numbers, Server, encoded, seed};
+use crate::harness::{Numbers, Server, encoded, eventually, seed};
 use crate::http::client::Http;
 use crate::http::otlp::request;
 use crate::http::prometheus::write;
@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
-use std::time::Instant;
 
 const LINES: [&str; 8] = [
     "--influx-tcp",
@@ -141,17 +140,9 @@ impl Senders {
 
     /// Waits until so many samples have arrived: lines are not answered.
     fn wait(&mut self, samples: u64) {
-        let begun = Instant::now();
-        loop {
-            let told = asked(&mut self.http, &[("span", "2h")]);
-            if told["total"]["samples"] == samples {
-                return;
-            }
-            assert!(
-                begun.elapsed() < crate::harness::PATIENCE,
-                "{samples}: {told}"
-            );
-        }
+        eventually(&format!("{samples} samples"), || {
+            asked(&mut self.http, &[("span", "2h")])["total"]["samples"] == samples
+        });
     }
 }
 

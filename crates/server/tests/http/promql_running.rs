@@ -1,11 +1,10 @@
 //! Queries in PromQL that run, wait, or are answered: how they end.
 
-use crate::harness::{PATIENCE, Server};
+use crate::harness::{Server, eventually};
 use crate::http::client::Http;
 use crate::http::promql::{ask, filled, path};
 use crate::http::server;
 use serde_json::Value;
-use std::time::{Duration, Instant};
 
 /// A query that takes many seconds and, for each of them, little memory, at any time.
 pub(crate) const LONG: &str = "mad_over_time(mad_over_time(vector(1)[1h:1s])[30d:1s])";
@@ -31,16 +30,21 @@ fn a_query_may_have_less_time() {
 
 /// The numbers of the queries that run, the oldest first, once there are so many.
 fn listed(http: &mut Http, count: usize) -> Vec<String> {
-    let patience = Instant::now() + PATIENCE;
-    loop {
-        let (_, body) = ask(http, "status/active_queries", &[]);
-        let list = body["data"].as_array().unwrap();
-        if list.len() == count {
-            let id = |one: &Value| one["id"].as_str().unwrap().to_owned();
-            return list.iter().map(id).collect();
-        }
-        assert!(Instant::now() < patience, "{body}");
-        std::thread::yield_now();
+    let mut list = Vec::new();
+    eventually(&format!("{count} queries"), || {
+        list = active(http);
+        list.len() == count
+    });
+    let id = |one: &Value| one["id"].as_str().unwrap().to_owned();
+    list.iter().map(id).collect()
+}
+
+/// The queries that run.
+fn active(http: &mut Http) -> Vec<Value> {
+    let (_, mut body) = ask(http, "status/active_queries", &[]);
+    match body["data"].take() {
+        Value::Array(list) => list,
+        other => panic!("{other}"),
     }
 }
 
@@ -189,7 +193,10 @@ fn a_slow_reader_gets_all_though_the_time_of_the_query_is_over() {
     http.send(format!("GET {range} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes());
     assert_eq!(http.head().status, 200);
     // Most of it cannot be under way yet.
-    std::thread::sleep(Duration::from_millis(4100));
+    let mut other = Http::to(server.http());
+    eventually("the end of its time", || {
+        active(&mut other)[0]["durationSeconds"].as_f64() > Some(4.1)
+    });
     let rest = http.rest();
     assert!(rest.len() > 100 * 11_001 * 17, "{} bytes", rest.len());
     assert!(rest.ends_with(b"\r\n0\r\n\r\n"));

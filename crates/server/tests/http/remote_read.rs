@@ -1,10 +1,9 @@
 //! Remote read: both answers, and what is refused.
 
-use crate::harness::{PATIENCE, Server};
+use crate::harness::{Server, eventually};
 use crate::http::client::{Answer, Http};
 use crate::http::protobuf::{append_varint, field};
 use crate::http::server;
-use std::time::{Duration, Instant};
 
 const HEAD: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";
 const STREAMED: &[u8] = &[0x10, 1];
@@ -316,15 +315,11 @@ fn a_message_that_waits_for_its_reader_counts_and_keeps_no_writer_out() {
     assert!(refused.field("retry-after").is_some());
     assert_eq!(http.post("/write", b"n v=1 1\n").status, 204);
     drop(slow);
-    let begun = Instant::now();
-    let answer = loop {
-        let answer = ask(&mut http, &message);
-        if answer.status == 200 {
-            break answer;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{}", answer.text());
-        std::thread::sleep(Duration::from_millis(20));
-    };
+    let mut answer = refused;
+    eventually("room for the answer", || {
+        answer = ask(&mut http, &message);
+        answer.status == 200
+    });
     let results = results(&answer);
     assert_eq!(results.len(), 40);
     assert!(results.iter().all(|series| series[0].1.len() == 100_000));
@@ -337,21 +332,25 @@ fn a_reader_who_leaves_is_noticed_among_series_without_samples() {
     let lines: String = (0..5_000).map(|at| format!("m,n={at} v=1 1\n")).collect();
     let written = http.post("/write?precision=ms", lines.as_bytes());
     assert_eq!(written.status, 204);
-    let message = query(1000, 2000, &[(EQUAL, "__name__", "m_v")]).repeat(16);
+    assert_eq!(
+        http.post("/write?precision=ms", b"f v=1 1500\n").status,
+        204
+    );
+    let first = query(1000, 2000, &[(EQUAL, "__name__", "f_v")]);
+    let others = query(1000, 2000, &[(EQUAL, "__name__", "m_v")]).repeat(63);
+    assert_eq!(ask(&mut http, &first).status, 200);
+    let message = [first, others].concat();
     let mut redis = server.client();
-    let begun = Instant::now();
-    assert_eq!(ask(&mut http, &message).status, 200);
-    let whole = begun.elapsed();
-    // Who leaves before the series are found, or when all were read, is nobody
-    // who leaves among them: readers leave at moments spread over the whole.
-    let mut share = 0.0_f64;
-    while redis.info("read_remote_read_cancelled") == 0 {
-        assert!(begun.elapsed() < PATIENCE, "the work goes on for nobody");
+    // Each leaves when the first series was read, and the others are left.
+    eventually("the end of work for nobody", || {
+        let read = redis.info("read_remote_read_items");
         let mut reader = Http::to(server.http());
         send(&mut reader, &message);
-        share = (share + 0.618).fract();
-        std::thread::sleep(whole.mul_f64(share));
+        eventually("the first series", || {
+            redis.info("read_remote_read_items") > read
+        });
         drop(reader);
         assert_eq!(http.get("/api/v1/labels").status, 200);
-    }
+        redis.info("read_remote_read_cancelled") > 0
+    });
 }

@@ -1,8 +1,7 @@
 //! InfluxDB line protocol over TCP and UDP, which answers nothing.
 
-use super::{Lines, PATIENCE, Served, samples, serve, serve_with};
+use super::{Lines, Served, eventually, samples, serve, serve_with};
 use std::net::UdpSocket;
-use std::time::{Duration, Instant};
 
 /// A figure of INFO, which shows protocols only once they were used.
 fn info(server: &Served, field: &str) -> u64 {
@@ -15,18 +14,9 @@ fn info(server: &Served, field: &str) -> u64 {
 
 /// Asks until the figure is `wanted`.
 fn wait_for(server: &Served, field: &str, wanted: u64) {
-    let begun = Instant::now();
-    loop {
-        let figure = info(server, field);
-        if figure == wanted {
-            return;
-        }
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "{field} is {figure}, not {wanted}"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually(&format!("{wanted} of {field}"), || {
+        info(server, field) == wanted
+    });
 }
 
 fn figure(server: &Served, name: &str) -> u64 {

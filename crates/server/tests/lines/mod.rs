@@ -4,7 +4,7 @@ mod akumuli;
 mod influx;
 mod opentsdb;
 
-use crate::harness::{PATIENCE, Server};
+use crate::harness::{PATIENCE, Server, eventually};
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -26,6 +26,20 @@ impl Lines {
 
     fn send(&mut self, text: &str) {
         self.reader.get_mut().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits until the server has read what was sent: nothing is left in its socket.
+    fn wait_until_read(&self) {
+        let stream = self.reader.get_ref();
+        let [here, there] = [stream.local_addr(), stream.peer_addr()].map(|address| {
+            let port = address.unwrap().port();
+            format!("0100007F:{port:04X}")
+        });
+        let empty = format!(" {there} {here} 01 00000000:00000000 ");
+        eventually("the server's read", || {
+            let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+            sockets.contains(&empty)
+        });
     }
 
     /// The next line of the answer, without its ending.

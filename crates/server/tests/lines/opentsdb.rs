@@ -39,7 +39,7 @@ fn a_browser_that_is_sent_here_writes_nothing() {
     let server = serve();
     let mut browser = Lines::connect(server.address_of("opentsdb"));
     browser.send("PO");
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    browser.wait_until_read();
     browser.send("ST / HTTP/1.1\r\nHost: x\r\nContent-Length: 18\r\n\r\nput m 1 1 h=a\n");
     let said = browser.finish();
     assert!(said.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{said}");
@@ -171,9 +171,9 @@ fn a_pause_of_writes_holds_lines_up() {
     redis.ask("CLIENT PAUSE 600000 WRITE");
     let mut sender = Lines::connect(server.address_of("opentsdb"));
     sender.send("put m 1 1 h=a\nversion\n");
+    sender.wait_until_read();
     for _ in 0..20 {
         redis.expect(&[("EXISTS m{h=\"a\"}", ":0\r\n")]);
-        std::thread::sleep(std::time::Duration::from_millis(5));
     }
     redis.ask("CLIENT UNPAUSE");
     assert!(sender.answer().starts_with("latewood "));

@@ -1,13 +1,13 @@
 //! Copies of a RedisTimeSeries that others write to.
 
-use crate::harness::{Client, PATIENCE, Server};
+use crate::harness::{Client, Server, eventually};
 use crate::migrate::peer::Peer;
 use crate::migrate::{assert_same, contents, copying, latewood, outcome, run};
 use latewood_wire::resp::encode_command;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Stops the writer when it goes, also where the test fails: else it would
 /// wait for the writer for ever.
@@ -16,15 +16,6 @@ struct Stopper<'a>(&'a AtomicBool);
 impl Drop for Stopper<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Asks until it is so.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -205,7 +196,7 @@ fn a_series_that_never_rests_is_named() {
             }
         });
         let mut reader = peer.client();
-        wait_until("a series", || reader.ask("EXISTS hot") == ":1\r\n");
+        eventually("a series", || reader.ask("EXISTS hot") == ":1\r\n");
         reader.expect(&[
             ("TS.CREATE mean", "+OK\r\n"),
             ("TS.CREATERULE hot mean AGGREGATION avg 1000000", "+OK\r\n"),
@@ -245,7 +236,7 @@ fn a_killed_import_goes_on_where_it_was() {
             .filter(|line| line.starts_with("copied"))
             .count()
     };
-    wait_until("the fourth series", || {
+    eventually("the fourth series", || {
         assert_eq!(import.try_wait().unwrap(), None, "it ended");
         copied() >= 4
     });
@@ -283,7 +274,7 @@ fn a_broken_connection_is_an_error_and_the_rest_can_follow() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    wait_until("the first series", || {
+    eventually("the first series", || {
         assert_eq!(import.try_wait().unwrap(), None, "it ended");
         target.client().ask("DBSIZE") != ":0\r\n"
     });

@@ -1,11 +1,10 @@
 //! A RedisTimeSeries of the test's own.
 
-use crate::harness::{Client, PATIENCE};
+use crate::harness::{Client, eventually};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A running peer; killed when dropped.
@@ -40,11 +39,7 @@ impl Peer {
             address: format!("127.0.0.1:{port}"),
             _dir: dir,
         };
-        let began = Instant::now();
-        while TcpStream::connect(&peer.address).is_err() {
-            assert!(began.elapsed() < PATIENCE, "the peer does not answer");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        eventually("the peer", || TcpStream::connect(&peer.address).is_ok());
         peer
     }
 

@@ -1,7 +1,6 @@
 //! RENAME, RENAMENX, EXPIRE and its family.
 
-use crate::harness::{Client, Server};
-use std::time::{Duration, Instant};
+use crate::harness::{Server, eventually};
 
 const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
 
@@ -125,15 +124,6 @@ fn expire_refuses_in_words() {
     client.expect(&[("TTL b", ":-1\r\n")]);
 }
 
-/// Asks until the answer is `wanted`.
-fn await_answer(client: &mut Client, line: &str, wanted: &str) {
-    let begun = Instant::now();
-    while client.ask(line) != wanted {
-        assert!(begun.elapsed() < crate::harness::PATIENCE, "{line}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn a_series_goes_when_its_time_comes_and_stays_gone() {
     let server = Server::with(&[]);
@@ -144,17 +134,14 @@ fn a_series_goes_when_its_time_comes_and_stays_gone() {
         ("PEXPIRE k 30", ":1\r\n"),
         ("EXPIRE long 1000", ":1\r\n"),
     ]);
-    await_answer(&mut client, "EXISTS k", ":0\r\n");
+    client.wait_until("EXISTS k", ":0\r\n");
     client.expect(&[
         ("DBSIZE", ":1\r\n"),
         ("KEYS *", "*1\r\n$4\r\nlong\r\n"),
         ("PTTL k", ":-2\r\n"),
         ("DEL k", ":0\r\n"),
     ]);
-    let begun = Instant::now();
-    while client.info("expired_keys") != 1 {
-        assert!(begun.elapsed() < crate::harness::PATIENCE);
-    }
+    eventually("an expired key", || client.info("expired_keys") == 1);
     let info = client.ask("INFO keyspace");
     let avg = info.split("db0:keys=1,expires=1,avg_ttl=").nth(1).unwrap();
     let avg: u64 = avg.trim().parse().unwrap();

@@ -1,7 +1,7 @@
 //! Reads that take long, on a server with one event loop: the other connections go on,
 //! replies stay in order, and a read that nobody waits for any more ends.
 
-use crate::harness::{Client, Server, command, encoded, text};
+use crate::harness::{Client, Server, command, encoded, eventually, text};
 use latewood_wire::resp::encode_command;
 use std::net::Shutdown;
 use std::process::Stdio;
@@ -75,10 +75,7 @@ pub(crate) fn begin(client: &mut Client, other: &mut Client, read: &[u8]) {
 }
 
 pub(crate) fn wait_for_running(client: &mut Client, reads: u64) {
-    let begun = std::time::Instant::now();
-    while client.info("long_reads_running") != reads {
-        assert!(begun.elapsed() < crate::harness::PATIENCE);
-    }
+    eventually("long reads", || client.info("long_reads_running") == reads);
 }
 
 /// As many endless reads as there are threads; the last free one is for a user who has none.
@@ -449,16 +446,13 @@ fn commands_of_reads_that_wait_share_a_part_of_memory() {
         for client in &mut waiting {
             client.send(&read);
         }
-        let begun = std::time::Instant::now();
-        let waits = loop {
-            let waits = other.info("long_reads_waiting");
-            if waits + other.info("refused_clients") - refused == CLIENTS {
-                break waits;
-            }
-            assert!(begun.elapsed() < crate::harness::PATIENCE);
-        };
+        let mut waits = 0;
+        eventually("an answer to each", || {
+            waits = other.info("long_reads_waiting");
+            waits + other.info("refused_clients") - refused == CLIENTS
+        });
         drop((waiting, running));
-        while other.info("connected_clients") > 1 {}
+        eventually("their end", || other.info("connected_clients") == 1);
         wait_for_running(&mut other, 0);
         waits
     });

@@ -1,6 +1,6 @@
 //! Clients that take their time to read what they asked for.
 
-use crate::harness::{Client, PATIENCE, Server, encoded, text, words};
+use crate::harness::{Client, PATIENCE, Server, encoded, eventually, text, words};
 use latewood_wire::resp::encode_command;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,10 +11,9 @@ const QUERIES: usize = 24;
 
 /// Asks until `is_so` of the line of CLIENT LIST for client `id`.
 fn wait_for(client: &mut Client, id: &str, is_so: impl Fn(&str) -> bool) {
-    let begun = Instant::now();
-    while !is_so(&client.ask(&format!("CLIENT LIST ID {id}"))) {
-        assert!(begun.elapsed() < PATIENCE, "it never was so");
-    }
+    eventually("such a client", || {
+        is_so(&client.ask(&format!("CLIENT LIST ID {id}")))
+    });
 }
 
 fn id_of(client: &mut Client) -> String {
@@ -45,10 +44,7 @@ fn who_has_not_logged_in_is_owed_little() {
             .find(|line| line.contains("user=default") && !line.contains("client|list"));
         line.map_or(0, |line| field(line, "obl"))
     };
-    let begun = Instant::now();
-    while owed(&mut admin) < 4096 {
-        assert!(begun.elapsed() < PATIENCE, "nothing waits");
-    }
+    eventually("replies that wait", || owed(&mut admin) >= 4096);
     for _ in 0..100 {
         assert!(owed(&mut admin) < 16 * 1024);
     }

@@ -1,7 +1,6 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 
-use crate::harness::{PATIENCE, Server, encoded, text};
-use std::time::Instant;
+use crate::harness::{Server, encoded, eventually, text};
 
 #[test]
 fn commands_are_queued_and_run_together() {
@@ -138,14 +137,6 @@ fn a_watched_key_that_changes_stops_exec() {
     resp3.expect(&[("MULTI", "+OK\r\n"), ("EXEC", "_\r\n")]);
 }
 
-/// Asks until it is so.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what} did not come");
-    }
-}
-
 const WATCH: [(&str, &str); 3] = [
     ("WATCH k", "+OK\r\n"),
     ("MULTI", "+OK\r\n"),
@@ -159,7 +150,7 @@ fn a_watched_key_that_expires_stops_exec_and_one_that_had_does_not() {
     let (mut client, mut other) = (server.client(), server.client());
     let mut late = 0;
     for round in 0..10 {
-        wait_until("a watch before the end of k", || {
+        eventually("a watch before the end of k", || {
             other.expect(&SOON_GONE);
             client.expect(&WATCH);
             // Where others take the cores, it may end before it is watched.
@@ -170,14 +161,14 @@ fn a_watched_key_that_expires_stops_exec_and_one_that_had_does_not() {
             }
             is_there
         });
-        wait_until("the end of k", || other.ask("EXISTS k") == ":0\r\n");
+        eventually("the end of k", || other.ask("EXISTS k") == ":0\r\n");
         client.expect(&[("EXEC", "*-1\r\n")]);
         other.expect(&SOON_GONE);
-        wait_until("the end of k", || other.ask("EXISTS k") == ":0\r\n");
+        eventually("the end of k", || other.ask("EXISTS k") == ":0\r\n");
         client.expect(&WATCH);
         // Its removal, whoever does it, changes nothing for who watches now.
         let removed = 2 * round + 2 + late;
-        wait_until("a removal", || other.info("expired_keys") >= removed);
+        eventually("a removal", || other.info("expired_keys") >= removed);
         client.expect(&[("EXEC", "*1\r\n+PONG\r\n")]);
     }
 }
@@ -266,10 +257,7 @@ fn a_long_exec_stops_reading_and_still_writes() {
     ]);
     client.send(&encoded("EXEC"));
     let mut other = server.client();
-    let began = Instant::now();
-    while other.ask("EXISTS last") == ":0\r\n" {
-        assert!(began.elapsed() < PATIENCE);
-    }
+    other.wait_until("EXISTS last", ":1\r\n");
     let replies = text(&client.reply());
     let late = "-ERR EXEC has run for more than 1 second: commands that read, COPY and RESTORE \
                 are refused\r\n";

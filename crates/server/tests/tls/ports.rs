@@ -1,6 +1,6 @@
 //! Every port speaks TLS.
 
-use crate::harness::{Server, encoded};
+use crate::harness::{Server, encoded, eventually};
 use crate::tls::certificates::{Authority, words};
 use crate::tls::peer::{Peer, tls_address};
 use latewood_tls::ClientOptions;
@@ -25,9 +25,14 @@ fn commands_replies_and_long_pipelines_are_the_same_with_tls() {
     let range = plain.ask("TS.RANGE k - +");
     assert_eq!(peer.ask("TS.RANGE k - +"), range);
     assert!(range.len() > 1_500_000);
-    // More than all buffers on the way hold, and nobody reads for a while.
+    // More than all buffers on the way hold, and nobody reads before they are full.
+    assert_eq!(peer.ask("CLIENT SETNAME late"), "+OK\r\n");
     peer.send(&encoded("TS.RANGE k - +").repeat(12));
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    eventually("a reply that does not fit", || {
+        let clients = plain.ask("CLIENT LIST");
+        let late = clients.lines().find(|line| line.contains(" name=late "));
+        !late.unwrap().contains(" omem=0 ")
+    });
     for _ in 0..12 {
         assert!(peer.reply().unwrap() == range);
     }
