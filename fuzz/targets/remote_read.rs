@@ -6,7 +6,7 @@ use latewood_wire::selector::MATCHERS_MAX;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|message: &[u8]| {
-    let Ok(request) = Request::read(message) else {
+    let Ok(request) = Request::read(message, latewood_promql::compile_pattern) else {
         return;
     };
     assert!(request.queries.len() <= QUERIES_MAX);

@@ -123,7 +123,7 @@ pub struct RedisImport {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub passes: u32,
 
-    /// TLS towards the server; an address as tls://HOST:PORT has it for that one alone.
+    /// Use TLS; tls://HOST:PORT enables TLS for this address only.
     #[command(flatten)]
     pub tls: ClientOptions,
 }
@@ -151,7 +151,7 @@ pub struct CsvImport {
     #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
     pub rate: u64,
 
-    /// TLS towards the server; an address as tls://HOST:PORT has it for that one alone.
+    /// Use TLS; tls://HOST:PORT enables TLS for this address only.
     #[command(flatten)]
     pub tls: ClientOptions,
 }
@@ -188,7 +188,7 @@ pub struct InfluxImport {
     #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
     pub rate: u64,
 
-    /// TLS towards the server; an address as tls://HOST:PORT has it for that one alone.
+    /// Use TLS; tls://HOST:PORT enables TLS for this address only.
     #[command(flatten)]
     pub tls: ClientOptions,
 }
@@ -224,7 +224,7 @@ pub struct CsvExport {
     #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
     pub rate: u64,
 
-    /// TLS towards the server; an address as tls://HOST:PORT has it for that one alone.
+    /// Use TLS; tls://HOST:PORT enables TLS for this address only.
     #[command(flatten)]
     pub tls: ClientOptions,
 }

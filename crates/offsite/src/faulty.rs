@@ -27,7 +27,7 @@ pub enum Fault {
     Unavailable,
     /// The request is done, but its answer is lost.
     Unanswered,
-    /// The answer takes so many turns of the runtime.
+    /// The answer takes this number of turns of the runtime.
     Late(u32),
     /// The key has no right to do this.
     Denied,
@@ -110,7 +110,7 @@ impl FaultyStore {
         }
     }
 
-    /// The same objects, in a store that does so many requests and then no more.
+    /// The same objects, in a store that answers the first `answers` requests only.
     #[must_use]
     pub fn with_answers(&self, answers: u64) -> Self {
         self.with(move |request| match request.number < answers {

@@ -79,7 +79,7 @@ async fn fetch<T: Target>(
         target = target.take(&piece).await?;
     }
     if bytes != wanted.bytes {
-        // The object has the right length: it is the answer that has not.
+        // The object has the right length; the answer does not.
         let answer = format!("the answer has not the {} bytes announced", wanted.bytes);
         return Err(failed(object_store::Error::Generic {
             store: "download",

@@ -37,5 +37,6 @@ pub use calendar::rfc3339;
 pub use error::ParseError;
 pub use json::to_json;
 pub use parse::{QUERY_BYTES_MAX, parse, parse_selector, parse_selector_with};
+pub use pattern::compile as compile_pattern;
 pub use prepare::{PrepareError, Times, prepare};
 pub use print::pretty;

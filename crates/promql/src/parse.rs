@@ -44,8 +44,8 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
     let parsed = parser.whole();
     let mut expr = parser.ends(parsed)?;
     check::check(text, &mut expr)?;
-    match parser.not_utf8 {
-        Some(span) => Err(ParseError::new(text, span, "text must be valid UTF-8")),
+    match parser.not_utf8.first() {
+        Some(span) => Err(ParseError::new(text, *span, "text must be valid UTF-8")),
         None => Ok(expr),
     }
 }
@@ -100,8 +100,8 @@ struct Parser<'a> {
     /// Of the expression parsed last.
     height: usize,
     patterns: Patterns,
-    /// A text that cannot be held. Prometheus accepts it, so that all other errors come first.
-    not_utf8: Option<Span>,
+    /// Texts that cannot be held. Prometheus accepts them, so that all other errors come first.
+    not_utf8: Vec<Span>,
 }
 
 impl<'a> Parser<'a> {
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
             nesting: 0,
             height: 0,
             patterns: Patterns::default(),
-            not_utf8: None,
+            not_utf8: Vec::new(),
         }
     }
 

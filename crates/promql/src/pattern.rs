@@ -14,7 +14,7 @@ use latewood_wire::selector::{Pattern, Patterns, SelectorError};
 ///
 /// # Errors
 /// The text of the error.
-pub(crate) fn compile(text: &[u8], patterns: &mut Patterns) -> Result<Pattern, String> {
+pub fn compile(text: &[u8], patterns: &mut Patterns) -> Result<Pattern, String> {
     let Ok(text) = std::str::from_utf8(text) else {
         let shown = String::from_utf8_lossy(text);
         return Err(format!("error parsing regexp: invalid UTF-8: `{shown}`"));
@@ -112,8 +112,8 @@ impl<'a> Translation<'a> {
                 _ => None,
             };
             match count {
-                Some(count) => {
-                    self.repeat(start, count, last_repeat)?;
+                Some((min, max)) => {
+                    self.repeat(start, min, max, last_repeat)?;
                     last_repeat = Some(start);
                 }
                 None => {
@@ -189,7 +189,8 @@ impl<'a> Translation<'a> {
     fn repeat(
         &mut self,
         start: usize,
-        (min, max): (u32, Option<u32>),
+        min: u32,
+        max: Option<u32>,
         last: Option<usize>,
     ) -> Done<'a> {
         let is_wrong = max.is_some_and(|max| max > REPEAT_MAX || max < min);

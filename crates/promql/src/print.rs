@@ -37,7 +37,7 @@ impl fmt::Display for Duration {
 fn push(out: &mut String, expr: &Expr) {
     match expr {
         Expr::Number(number) => push_number(out, number),
-        Expr::Text(text) => out.push_str(&quoted(&text.value)),
+        Expr::Text(text) => out.push_str(&quoted(text.bytes())),
         Expr::Paren(inner, _) => {
             out.push('(');
             push(out, inner);

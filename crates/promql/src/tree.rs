@@ -126,10 +126,19 @@ pub struct Number {
 /// A text.
 #[derive(Clone, Debug)]
 pub struct Text {
-    /// Without quotes and escapes.
+    /// Without quotes and escapes; empty where it is not UTF-8.
     pub value: String,
+    /// Its bytes where they are not UTF-8: only the label of `count_values` may be such a text.
+    pub not_utf8: Option<Box<[u8]>>,
     /// Where it stands.
     pub span: Span,
+}
+
+impl Text {
+    /// The text as bytes, which may not be UTF-8.
+    pub fn bytes(&self) -> &[u8] {
+        self.not_utf8.as_deref().unwrap_or(self.value.as_bytes())
+    }
 }
 
 /// A sign before an expression.

@@ -5,9 +5,10 @@
 //! rows if requested; if an interpolation line crosses them (TWA), also before the
 //! first and after the last sample of the span.
 //!
-//! NaN samples are removed here. A bucket with NaN only is empty, unless an
-//! aggregator counts NaN. Then it is a row; if TWA needs the next number to close
-//! the bucket, the bucket waits for it.
+//! NaN samples are removed here. A bucket is a row if an aggregator takes one of its
+//! samples (COUNTNAN takes NaN, COUNTALL everything, the others numbers), or if empty
+//! buckets are rows. If TWA needs the next number to close a bucket of NaN, the bucket
+//! waits for it.
 
 use super::cut::{begin_of, end_of};
 use super::filter::Filter;
@@ -37,6 +38,8 @@ pub(super) struct Buckets<'a> {
     reverse: bool,
     /// NaN alone makes a row.
     counts_nans: bool,
+    /// Numbers alone make a row.
+    counts_numbers: bool,
     window: Window,
     fold: Fold,
     rows: Rows<'a>,
@@ -79,7 +82,8 @@ impl<'a> Buckets<'a> {
         Self {
             aggregation,
             reverse: query.reverse,
-            counts_nans: aggregation.counts_nans(),
+            counts_nans: aggregation.empty || aggregation.counts_nans(),
+            counts_numbers: aggregation.empty || aggregation.counts_numbers(),
             window,
             fold: Fold::new(aggregation, query.reverse, twa),
             rows,
@@ -94,7 +98,12 @@ impl<'a> Buckets<'a> {
 
     /// Whether such a batch changes no row.
     pub(super) fn passes_over(&self, stats: &BatchStats) -> bool {
-        stats.nan_count == stats.count && !self.counts_nans
+        self.makes_no_row(stats.count.saturating_sub(stats.nan_count), stats.nan_count)
+    }
+
+    /// Whether such samples alone leave their bucket without a row.
+    fn makes_no_row(&self, numbers: u64, nans: u64) -> bool {
+        (numbers == 0 || !self.counts_numbers) && (nans == 0 || !self.counts_nans)
     }
 
     /// The bucket to which the statistics of a batch can be added.
@@ -226,7 +235,7 @@ impl<'a> Buckets<'a> {
         values: &[f64],
         nans: u64,
     ) -> ControlFlow<()> {
-        if timestamps.is_empty() && !self.counts_nans {
+        if self.makes_no_row(timestamps.len() as u64, nans) {
             return ControlFlow::Continue(());
         }
         let mut next = None;

@@ -49,6 +49,13 @@ impl Aggregation {
         let counts = |by: &Aggregator| matches!(by, Aggregator::CountNan | Aggregator::CountAll);
         self.aggregators.iter().any(counts)
     }
+
+    /// Whether a bucket with numbers only is a row.
+    pub(super) fn counts_numbers(&self) -> bool {
+        self.aggregators
+            .iter()
+            .any(|by| *by != Aggregator::CountNan)
+    }
 }
 
 /// The numbers next to a query's span that pass its filters; NaN is skipped.

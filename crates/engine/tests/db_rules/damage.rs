@@ -167,14 +167,37 @@ fn the_rest_is_as_without_damage() {
         let disks = [flushed(), flushed()];
         damage(&disks[0]);
         let dbs = disks.each_ref().map(|disk| open(disk).unwrap());
+        // Of what it takes.
+        let value = |number: f64| match aggregator {
+            Aggregator::CountNan => f64::NAN,
+            _ => number,
+        };
+        let of = |samples: &[(i64, f64)]| -> Vec<(i64, f64)> {
+            samples
+                .iter()
+                .map(|&(at, number)| (at, value(number)))
+                .collect()
+        };
         for db in &dbs {
             make_rule(db, spec(aggregator, 10, 3));
-            add(db, &[(LOST, 1.0), (WHOLE, 2.0), (4_003, 1.0), (4_020, 9.0)]);
-            add(db, &[(3_700, 3.0), (4_004, 1.0), (4_041, 2.0)]);
+            add(
+                db,
+                &of(&[(LOST, 1.0), (WHOLE, 2.0), (4_003, 1.0), (4_020, 9.0)]),
+            );
+            add(db, &of(&[(3_700, 3.0), (4_004, 1.0), (4_041, 2.0)]));
         }
         let [damaged, whole] = &dbs;
         is_refused(damaged, 0, i64::MAX);
-        assert!(rows(whole, 3_000, i64::MAX).len() >= 4, "{aggregator:?}");
+        // The bucket at 2,993 holds numbers alone.
+        let at_least = if aggregator == Aggregator::CountNan {
+            3
+        } else {
+            4
+        };
+        assert!(
+            rows(whole, 3_000, i64::MAX).len() >= at_least,
+            "{aggregator:?}"
+        );
         let newer = dbs.each_ref().map(|db| rows(db, 3_000, i64::MAX));
         assert_eq!(newer[0], newer[1], "{aggregator:?}");
         let error = damaged.delete_range(SOURCE, 0, 2_999).unwrap_err();

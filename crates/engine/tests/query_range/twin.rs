@@ -121,12 +121,12 @@ fn naive_buckets(
     line: &[Sample],
     (before, after): (Option<Sample>, Option<Sample>),
 ) -> Vec<(i64, Vec<f64>)> {
-    let counts = [Aggregator::CountNan, Aggregator::CountAll];
-    let mut kept = kept.to_vec();
-    if !aggregation.aggregators.iter().any(|by| counts.contains(by)) {
-        // Then NaN is as nothing.
-        kept.retain(|sample| !sample.value.is_nan());
-    }
+    let takes = |by: &Aggregator, sample: &Sample| match by {
+        Aggregator::CountAll => true,
+        Aggregator::CountNan => sample.value.is_nan(),
+        _ => !sample.value.is_nan(),
+    };
+    let any_takes = |sample: &Sample| aggregation.aggregators.iter().any(|by| takes(by, sample));
     let width = aggregation.bucket_ms;
     let start = |t: i64| aggregation.align + (t - aggregation.align).div_euclid(width) * width;
     let mut buckets: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
@@ -145,7 +145,14 @@ fn naive_buckets(
             }
         }
     }
-    for sample in &kept {
+    let makes_a_row = |bucket: i64| {
+        kept.iter()
+            .any(|s| start(s.timestamp) == bucket && (aggregation.empty || any_takes(s)))
+    };
+    for sample in kept {
+        if !makes_a_row(start(sample.timestamp)) {
+            continue;
+        }
         buckets
             .entry(start(sample.timestamp))
             .or_default()

@@ -116,7 +116,8 @@ pub(crate) fn run(options: &RedisImport) -> Result<Outcome> {
     import.agree(&keys)?;
     let finished = import.finish()?;
     let others = keys.others;
-    Ok(report::print(&import.series, &others, &finished))
+    let deletes = options.delete;
+    Ok(report::print(&import.series, &others, &finished, deletes))
 }
 
 impl Import<'_> {

@@ -1,5 +1,6 @@
 //! The summary of an import, on standard output.
 
+use super::compare::Differences;
 use super::finish::Finished;
 use super::{Entry, Verdict};
 use crate::error::shown;
@@ -14,6 +15,7 @@ pub(crate) fn print(
     series: &BTreeMap<Vec<u8>, Entry>,
     others: &BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
     finished: &Finished,
+    deletes: bool,
 ) -> Outcome {
     let mut agreed = 0_u64;
     let mut samples_agreed = 0_u64;
@@ -31,22 +33,7 @@ pub(crate) fn print(
             )),
             Verdict::Refused(why) => left.push(format!("{key}: not copied: {why}")),
             Verdict::Copied => left.push(format!("{key}: copied, not compared")),
-            Verdict::Differs(found) => left.push(format!(
-                "{key}: {}: {} samples were missing, {} had another value, {} are not \
-                 on the source{}",
-                match &found.refused {
-                    Some(text) => format!("the target refused {text}"),
-                    None => "still changing".to_owned(),
-                },
-                found.missing,
-                found.other_value,
-                found.extra,
-                if found.extra > 0 {
-                    " (use --delete)"
-                } else {
-                    ""
-                }
-            )),
+            Verdict::Differs(found) => left.push(format!("{key}: {}", differs(found, deletes))),
         }
     }
     println!(
@@ -77,6 +64,24 @@ pub(crate) fn print(
         println!("not everything was copied");
         Outcome::Incomplete
     }
+}
+
+/// Why a series still differs. Samples that only the target has stay without `deletes`: then
+/// nothing changes.
+fn differs(found: &Differences, deletes: bool) -> String {
+    let stay = if deletes { 0 } else { found.extra };
+    let why = match &found.refused {
+        Some(text) => format!("the target refused {text}: "),
+        None if found.missing + found.other_value + found.extra > stay => {
+            "still changing: ".to_owned()
+        }
+        None => return format!("{stay} samples are not on the source (use --delete)"),
+    };
+    let hint = if stay > 0 { " (use --delete)" } else { "" };
+    format!(
+        "{why}{} samples were missing, {} had another value, {} are not on the source{hint}",
+        found.missing, found.other_value, found.extra
+    )
 }
 
 fn names(keys: impl ExactSizeIterator<Item = String>) -> String {

@@ -32,12 +32,7 @@ pub(crate) fn operator(
         let Expr::Text(label) = label.bare() else {
             return Err(missing());
         };
-        return Ok(Box::new(CountValues::new(
-            &label.value,
-            grouping,
-            input,
-            steps,
-        )?));
+        return Ok(Box::new(CountValues::new(label, grouping, input, steps)?));
     }
     let param = || {
         Ok::<_, EvalError>(Param {

@@ -9,6 +9,23 @@ use crate::labels::Labels;
 use crate::span::Span;
 use crate::tree::{Binary, Cardinality, Op, Type};
 
+/// What belongs to the two sides of a binary operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operands<T> {
+    pub(crate) left: T,
+    pub(crate) right: T,
+}
+
+impl<T> Operands<T> {
+    /// The left one on the right.
+    pub(crate) fn swapped(self) -> Self {
+        Self {
+            left: self.right,
+            right: self.left,
+        }
+    }
+}
+
 /// The operator of a binary operation on its two sides.
 pub(crate) fn operator(node: &Binary, left: Node, right: Node, steps: usize) -> Node {
     let span = node.left.span().to(node.right.span());
@@ -17,15 +34,20 @@ pub(crate) fn operator(node: &Binary, left: Node, right: Node, steps: usize) -> 
         returns_bool: node.returns_bool,
         span,
     };
-    let effects = (Effects(speaks(&node.left)), Effects(speaks(&node.right)));
+    let effects = Operands {
+        left: Effects(speaks(&node.left)),
+        right: Effects(speaks(&node.right)),
+    };
     match (node.left.ty(), node.right.ty(), &node.matching) {
         (Type::Vector, Type::Vector, Some(matching))
             if matching.cardinality == Cardinality::ManyToMany =>
         {
-            Box::new(Set::new(node.op, matching, (left, right), effects, steps))
+            let nodes = Operands { left, right };
+            Box::new(Set::new(node.op, matching, nodes, effects, steps))
         }
         (Type::Vector, Type::Vector, Some(matching)) => {
-            Box::new(Join::new(apply, matching, (left, right), effects, steps))
+            let nodes = Operands { left, right };
+            Box::new(Join::new(apply, matching, nodes, effects, steps))
         }
         (Type::Vector, _, _) => Box::new(WithScalar::new(apply, left, right, Side::Right)),
         (_, Type::Vector, _) => Box::new(WithScalar::new(apply, right, left, Side::Left)),

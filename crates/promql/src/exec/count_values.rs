@@ -7,6 +7,8 @@ use crate::exec::tally::Tally;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::Labels;
 use crate::number::plain;
+use crate::quote::quoted;
+use crate::tree::Text;
 use std::collections::HashMap;
 
 /// How many series of each group have a value.
@@ -21,19 +23,20 @@ pub(crate) struct CountValues {
 
 impl CountValues {
     /// # Errors
-    /// Where `label` is empty.
+    /// Where `label` is empty or not UTF-8.
     pub(crate) fn new(
-        label: &str,
+        label: &Text,
         grouping: Grouping,
         input: Node,
         steps: usize,
     ) -> Result<Self, EvalError> {
-        if label.is_empty() {
-            return Err(EvalError::Query("invalid label name \"\"".to_owned()));
+        if label.value.is_empty() {
+            let name = quoted(label.bytes());
+            return Err(EvalError::Query(format!("invalid label name {name}")));
         }
         Ok(Self {
-            label: label.to_owned(),
-            grouping: grouping.keeping(label),
+            label: label.value.clone(),
+            grouping: grouping.keeping(&label.value),
             input,
             steps,
             columns: Vec::new(),

@@ -8,7 +8,7 @@
 //! "Many" is the left side, but the right one of `group_right`; "one" is the other.
 
 use crate::column::Column;
-use crate::exec::binary::Apply;
+use crate::exec::binary::{Apply, Operands};
 use crate::exec::chunks::for_columns;
 use crate::exec::effects::Effects;
 use crate::exec::matching::{Group, Term, groups, match_labels, names, sorted};
@@ -27,7 +27,8 @@ pub(crate) struct Join {
     many: Node,
     one: Node,
     /// Of the many side and of the one side.
-    effects: (Effects, Effects),
+    of_many: Effects,
+    of_one: Effects,
     steps: usize,
     series: Vec<Series>,
     /// Of each series the pairs that it consists of; they never overlap.
@@ -43,20 +44,21 @@ impl Join {
     pub(crate) fn new(
         apply: Apply,
         matching: &Matching,
-        (left, right): (Node, Node),
-        (of_left, of_right): (Effects, Effects),
+        nodes: Operands<Node>,
+        effects: Operands<Effects>,
         steps: usize,
     ) -> Self {
-        let (many, one, effects) = match matching.cardinality {
-            Cardinality::OneToMany => (right, left, (of_right, of_left)),
-            _ => (left, right, (of_left, of_right)),
+        let (many_one, effects) = match matching.cardinality {
+            Cardinality::OneToMany => (nodes.swapped(), effects.swapped()),
+            _ => (nodes, effects),
         };
         Self {
             apply,
             matching: sorted(matching),
-            many,
-            one,
-            effects,
+            many: many_one.left,
+            one: many_one.right,
+            of_many: effects.left,
+            of_one: effects.right,
             steps,
             series: Vec::new(),
             terms: Vec::new(),
@@ -243,23 +245,25 @@ impl Join {
             term.one.into_iter().for_each(|at| one[at] = true);
         }
         let unneeded = |used: Vec<bool>| (0..used.len()).filter(move |at| !used[*at]);
-        let (of_many, of_one) = self.effects;
-        of_many.hear(&*self.many, unneeded(many), self.steps, ctx)?;
-        of_one.hear(&*self.one, unneeded(one), self.steps, ctx)
+        self.of_many
+            .hear(&*self.many, unneeded(many), self.steps, ctx)?;
+        self.of_one.hear(&*self.one, unneeded(one), self.steps, ctx)
     }
 
     /// Records which series match, where the query is explained.
     fn record(&self, mut groups: Vec<Group>, ctx: &Context<'_>) -> Result<(), EvalError> {
         let (fill_many, fill_one) = self.fills();
-        let (of_many, of_one) = self.effects;
         // Those that stand beside a fill or speak are computed anyway.
-        let mut sides = (&*self.many, &*self.one);
-        let mut probes = (
-            fill_one.is_none() && !of_many.0,
-            fill_many.is_none() && !of_one.0,
-        );
+        let mut sides = Operands {
+            left: &*self.many,
+            right: &*self.one,
+        };
+        let mut probes = Operands {
+            left: fill_one.is_none() && !self.of_many.0,
+            right: fill_many.is_none() && !self.of_one.0,
+        };
         if self.is_swapped() {
-            (sides, probes) = ((sides.1, sides.0), (probes.1, probes.0));
+            (sides, probes) = (sides.swapped(), probes.swapped());
             for group in &mut groups {
                 std::mem::swap(&mut group.left, &mut group.right);
             }

@@ -65,7 +65,7 @@ struct Twice {
 }
 
 impl Sides<'_> {
-    /// Bytes of the masks of so many series.
+    /// Bytes of the masks of `members` series.
     fn masks_bytes(&self, members: usize) -> usize {
         members * (size_of::<Vec<u64>>() + self.steps.div_ceil(64) * 8)
     }

@@ -122,7 +122,8 @@ impl RangeCall {
         each: OverTime,
         samples: &Samples,
         mut pass: impl FnMut(usize) -> Result<(), EvalError>,
-        (ctx, out): (&Context<'_>, &mut Column),
+        ctx: &Context<'_>,
+        out: &mut Column,
     ) -> Result<(), EvalError> {
         let mut buffer = Vec::new();
         let mut warnings = Annotations::default();
@@ -259,10 +260,10 @@ impl Operator for RangeCall {
                     Some(sliding) => {
                         slide(span, self.name == "avg_over_time", sliding, samples, out)
                     }
-                    None => self.pieces(each, samples, pass, (ctx, out))?,
+                    None => self.pieces(each, samples, pass, ctx, out)?,
                 }
             }
-            Kind::OverTime(each) => self.pieces(each, samples, pass, (ctx, out))?,
+            Kind::OverTime(each) => self.pieces(each, samples, pass, ctx, out)?,
         }
         ctx.release(bytes);
         Ok(())

@@ -109,7 +109,7 @@ impl RangeInput {
             }
             Self::Subquery { grid: None, .. } => scratch.samples.clear(),
             Self::Recorded(input, record) => {
-                return recorded(input, record, at, span, (ctx, scratch));
+                return recorded(input, record, at, span, ctx, scratch);
             }
             Self::Subquery {
                 input,
@@ -137,7 +137,8 @@ fn recorded(
     record: &Record,
     at: usize,
     span: &Span,
-    (ctx, scratch): (&Context<'_>, &mut Scratch),
+    ctx: &Context<'_>,
+    scratch: &mut Scratch,
 ) -> Result<(), EvalError> {
     if ctx.is_probing {
         return input.load(at, span, ctx, scratch);

@@ -126,8 +126,8 @@ impl Change {
         if times[last] <= start_ms || (is_smoothed && times[first] > window.end_ms) {
             return None;
         }
-        let ends = (first, last);
-        let (left, right) = values_at(of, window, ends, start_ms, is_smoothed, self.is_counter);
+        let is_counter = self.is_counter;
+        let (left, right) = values_at(of, window, first, last, start_ms, is_smoothed, is_counter);
         let mut change = right - left;
         if self.is_counter {
             let inner = first + usize::from(times[first] <= start_ms);
@@ -165,7 +165,7 @@ pub(crate) fn borders(
     if times[last] <= start_ms {
         return Vec::new();
     }
-    let (left, right) = values_at(of, window, (first, last), start_ms, is_smoothed, false);
+    let (left, right) = values_at(of, window, first, last, start_ms, is_smoothed, false);
     let inner = first + usize::from(times[first] <= start_ms);
     let inner_end = last + usize::from(times[last] < window.end_ms);
     let mut samples = Vec::with_capacity(inner_end.saturating_sub(inner) + 2);
@@ -191,7 +191,8 @@ fn last_of(times: &[i64], window: Window, is_smoothed: bool) -> usize {
 fn values_at(
     of: &Samples,
     window: Window,
-    (first, last): (usize, usize),
+    first: usize,
+    last: usize,
     start_ms: i64,
     is_smoothed: bool,
     is_counter: bool,

@@ -49,7 +49,7 @@ pub(crate) enum Given {
     Unknown,
     /// Nothing needed it, but somebody looked whether it has a sample.
     Probed(bool),
-    /// It has so many samples.
+    /// Its number of samples.
     Samples(u32),
 }
 

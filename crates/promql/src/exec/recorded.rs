@@ -3,6 +3,7 @@
 //! Tested by `tests/evaluation/explain.rs`.
 
 use crate::column::Column;
+use crate::exec::binary::Operands;
 use crate::exec::chunks::for_columns;
 use crate::exec::matching::Group;
 use crate::exec::record::{Matches, Record, untimed};
@@ -151,8 +152,8 @@ impl Context<'_> {
     pub(crate) fn record_matches(
         &self,
         groups: Vec<Group>,
-        (left, right): (&dyn Operator, &dyn Operator),
-        probes: (bool, bool),
+        Operands { left, right }: Operands<&dyn Operator>,
+        probes: Operands<bool>,
         steps: usize,
     ) -> Result<(), EvalError> {
         let Some(record) = self.record else {
@@ -160,7 +161,8 @@ impl Context<'_> {
         };
         let series = left.series().len() + right.series().len();
         self.hold(series.saturating_mul(MATCHED_BYTES))?;
-        for (input, is_wanted, is_left) in [(left, probes.0, true), (right, probes.1, false)] {
+        for (input, is_wanted, is_left) in [(left, probes.left, true), (right, probes.right, false)]
+        {
             if is_wanted {
                 let alone = groups.iter().filter(|group| !group.has_both());
                 let members = alone.flat_map(|group| match is_left {

@@ -1,6 +1,7 @@
 //! `and`, `or`, `unless`: step by step, samples of one side where the other has or lacks some.
 
 use crate::column::Column;
+use crate::exec::binary::Operands;
 use crate::exec::effects::Effects;
 use crate::exec::matching::{Group, groups, sorted};
 use crate::exec::presence::{Mask, presence};
@@ -13,7 +14,7 @@ pub(crate) struct Set {
     matching: Matching,
     left: Node,
     right: Node,
-    effects: (Effects, Effects),
+    effects: Operands<Effects>,
     steps: usize,
     /// Of each series of the result: its input and its mask.
     parts: Vec<Part>,
@@ -33,15 +34,15 @@ impl Set {
     pub(crate) fn new(
         op: Op,
         matching: &Matching,
-        (left, right): (Node, Node),
-        effects: (Effects, Effects),
+        nodes: Operands<Node>,
+        effects: Operands<Effects>,
         steps: usize,
     ) -> Self {
         Self {
             op,
             matching: sorted(matching),
-            left,
-            right,
+            left: nodes.left,
+            right: nodes.right,
             effects,
             steps,
             parts: Vec::new(),
@@ -105,13 +106,16 @@ impl Set {
     fn hear(&self, groups: &[Group], ctx: &Context<'_>) -> Result<(), EvalError> {
         let single = |group: &&Group| !group.has_both();
         let right = groups.iter().filter(single).flat_map(|group| &group.right);
-        let (of_left, of_right) = self.effects;
-        of_right.hear(&*self.right, right.copied(), self.steps, ctx)?;
+        self.effects
+            .right
+            .hear(&*self.right, right.copied(), self.steps, ctx)?;
         if self.op == Op::Unless {
             return Ok(());
         }
         let left = groups.iter().filter(single).flat_map(|group| &group.left);
-        of_left.hear(&*self.left, left.copied(), self.steps, ctx)
+        self.effects
+            .left
+            .hear(&*self.left, left.copied(), self.steps, ctx)
     }
 }
 
@@ -128,10 +132,15 @@ impl Operator for Set {
         } else {
             self.hear(&groups, ctx)?;
         }
-        let (of_left, of_right) = self.effects;
-        let sides = (&*self.left, &*self.right);
+        let sides = Operands {
+            left: &*self.left,
+            right: &*self.right,
+        };
         // The others are computed anyway.
-        let probes = (self.op == Op::And && !of_left.0, !is_or && !of_right.0);
+        let probes = Operands {
+            left: self.op == Op::And && !self.effects.left.0,
+            right: !is_or && !self.effects.right.0,
+        };
         ctx.record_matches(groups, sides, probes, self.steps)
     }
 

@@ -94,11 +94,18 @@ impl<'a> Parser<'a> {
     fn string(&mut self) -> Parsed<Expr> {
         let token = self.next()?;
         let span = token.span();
-        let value = String::from_utf8(unquoted(token.text)).unwrap_or_else(|_| {
-            self.not_utf8.get_or_insert(span);
-            String::new()
-        });
-        Ok(Expr::Text(Text { value, span }))
+        let (value, not_utf8) = match String::from_utf8(unquoted(token.text)) {
+            Ok(value) => (value, None),
+            Err(error) => {
+                self.not_utf8.push(span);
+                (String::new(), Some(error.into_bytes().into()))
+            }
+        };
+        Ok(Expr::Text(Text {
+            value,
+            not_utf8,
+            span,
+        }))
     }
 
     fn paren(&mut self) -> Parsed<Expr> {
@@ -172,6 +179,12 @@ impl<'a> Parser<'a> {
         };
         self.grow(height, span)?;
         let (param, expr) = self.aggregate_arguments(op, arguments, span)?;
+        if let (Aggregator::CountValues, Some(Expr::Text(label))) =
+            (op, param.as_ref().map(Expr::bare))
+        {
+            // Such a label is refused when the query runs.
+            self.not_utf8.retain(|span| *span != label.span);
+        }
         Ok(Expr::Aggregate(Box::new(Aggregate {
             op,
             expr,

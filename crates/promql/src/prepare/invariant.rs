@@ -52,8 +52,12 @@ pub(super) fn wrap(expr: &mut Expr) {
 }
 
 fn take(expr: &mut Expr) -> Expr {
-    let (value, span) = (String::new(), Span::default());
-    std::mem::replace(expr, Expr::Text(Text { value, span }))
+    let nothing = Text {
+        value: String::new(),
+        not_utf8: None,
+        span: Span::default(),
+    };
+    std::mem::replace(expr, Expr::Text(nothing))
 }
 
 fn without_parens(expr: &mut Expr) {

@@ -163,6 +163,10 @@ fn groups_are_by_or_without_labels() {
             ("avg(x)", &*format!("{{}} {}", plain(7.0 / 3.0))),
             ("count_values by (a) (\"a\", x{b=\"1\"})", "{a=\"1\"} 1"),
             ("count_values(\"\", x)", "error: invalid label name \"\""),
+            (
+                "count_values(\"\\xff\", x)",
+                "error: invalid label name \"\\xff\"",
+            ),
         ],
     );
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Entries kept.
 pub(crate) const ENTRIES_MAX: usize = 128;
-/// Refusals within so many milliseconds of the first are counted together.
+/// Refusals within this time of the first, in milliseconds, are counted together.
 const SAME_MS: i64 = 60_000;
 /// Bytes kept of a name.
 const NAME_BYTES_MAX: usize = 1024;

@@ -285,7 +285,7 @@ fn has_blank(text: &[u8]) -> bool {
     text.iter().any(is_blank)
 }
 
-/// A rule may name a command of Redis that this server has not: users are
+/// A rule may name a command of Redis that this server lacks: users are
 /// written for both. It has no effect.
 fn check_absent(catalogue: &Catalogue, allow: bool, name: &str) -> Result<(), Reason> {
     let (command, first) = match name.split_once('|') {

@@ -168,7 +168,7 @@ impl Session {
     }
 
     /// Ends the wait for a reply that has not begun, of a client that sends no more: an
-    /// error takes its place, so that the commands behind it are still run. Whether there
+    /// error takes its place, so that later commands still run. Returns whether there
     /// was such a wait.
     pub(crate) fn end_parked(&mut self, shared: &Shared, out: &mut Vec<u8>) -> bool {
         let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);

@@ -65,8 +65,8 @@ pub(crate) struct Session {
     pub(crate) streamed: Option<Box<Streamed>>,
     /// Times the command under way, if it writes samples.
     pub(crate) timer: Timer,
-    /// That of the command under way, which wrote samples, and how many of its replies are
-    /// not counted yet.
+    /// That of the command under way, which wrote samples, and the number of its replies that
+    /// are not counted yet.
     pub(crate) reply_timer: (Timer, usize),
     /// Work of the reads of this round, in samples (`command/work.rs`).
     pub(crate) round_samples: u64,
@@ -210,7 +210,7 @@ impl Session {
         held.grant(&mut self.held_bytes, bytes, share_bytes)
     }
 
-    /// Takes a share of the time of those who publish, for a pattern of so many bytes.
+    /// Takes a share of the publishers' time, for a pattern of `bytes` bytes.
     ///
     /// # Errors
     /// [`Over`]: the connection, or all of them, have too many patterns.

@@ -48,7 +48,7 @@ pub(crate) struct Streamed {
 }
 
 impl Streamed {
-    /// A command whose first part took so long.
+    /// A command whose first part took `took`.
     pub(crate) fn new(command: CommandId, words: Vec<Vec<u8>>, took: Duration) -> Self {
         Self {
             command,

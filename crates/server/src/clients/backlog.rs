@@ -16,7 +16,7 @@ use latewood_model::limits::{REPLY_BACKLOG_BYTES, REPLY_BACKLOG_MAX};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What a connection may leave unread at the end of a round beside what it had
-/// at its begin: each loop may outrun the share by so much.
+/// at its begin: each loop may exceed the share by this.
 const STEP_BYTES: usize = REPLY_BACKLOG_BYTES;
 
 /// What all connections together leave unread beyond what each may anyway.
@@ -26,7 +26,7 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// Notes that a connection leaves so many bytes unread, of which `noted` were
+    /// Notes that a connection leaves `unread` bytes unread, of which `noted` were
     /// counted before.
     #[inline]
     pub(crate) fn note(&self, noted: &mut usize, unread: usize) {

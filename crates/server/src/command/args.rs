@@ -28,7 +28,7 @@ impl<'a> Args<'a> {
         self.len
     }
 
-    /// The first `len` words, of which there must be as many.
+    /// The first `len` words; there must be at least `len`.
     pub(crate) fn first(self, len: usize) -> Self {
         Self { len, ..self }
     }
@@ -47,7 +47,7 @@ impl<'a> Args<'a> {
         self.command.arg(self.buffer, self.skipped + i)
     }
 
-    /// Word `i`, if there are as many.
+    /// Word `i`, if it is there.
     pub(crate) fn get(&self, i: usize) -> Option<&'a [u8]> {
         (i < self.len()).then(|| self.word(i))
     }

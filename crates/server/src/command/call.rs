@@ -33,7 +33,7 @@ pub(crate) struct Call<'a> {
 pub(crate) type Rest = Box<dyn FnOnce(&mut Call<'_>) -> Outcome + Send>;
 
 impl Call<'_> {
-    /// Ends a command that only reads, or COPY, with `rest`, which has about so much work, in
+    /// Ends a command that only reads, or COPY, with `rest`, whose work is about `samples`
     /// samples: here if that is short, on a reader thread otherwise. EXEC does all
     /// of its commands here.
     pub(crate) fn finish(
@@ -49,12 +49,12 @@ impl Call<'_> {
         rest(self)
     }
 
-    /// Notes so much work of a read that is done here.
+    /// Notes the work of a read that is done here, in samples.
     pub(crate) fn stays(&mut self, samples: u64) {
         self.session.round_samples = self.session.round_samples.saturating_add(samples);
     }
 
-    /// Whether [`Call::finish`] leaves so much work to a reader thread.
+    /// Whether [`Call::finish`] leaves this work, in samples, to a reader thread.
     pub(crate) fn leaves(&self, samples: u64) -> bool {
         let is_beside = self.cancelled.is_some();
         samples > LOOP_SAMPLES_MAX && !is_beside && !self.session.in_exec()

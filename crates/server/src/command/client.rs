@@ -146,6 +146,14 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             ..SUB
         },
         Spec {
+            name: "maint_notifications",
+            arity: -3,
+            syntax: "ON|OFF [parameter value ...]",
+            summary: "Accepted: Latewood moves no endpoints, so there is nothing to notify of.",
+            action: Action::Apply(maint_notifications),
+            ..SUB
+        },
+        Spec {
             name: "reply",
             arity: 3,
             syntax: "ON|OFF|SKIP",
@@ -264,6 +272,15 @@ fn reply(call: &mut Call<'_>) -> Outcome {
     } else {
         return Err(SYNTAX);
     }
+    Ok(())
+}
+
+/// Clients of Redis ask for these at each connection.
+fn maint_notifications(call: &mut Call<'_>) -> Outcome {
+    if !(call.args.is(2, "ON") || call.args.is(2, "OFF")) {
+        return Err(SYNTAX);
+    }
+    call.reply().ok();
     Ok(())
 }
 

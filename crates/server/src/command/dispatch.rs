@@ -131,7 +131,7 @@ fn apply_or_leave(call: &mut Call<'_>, spec: &Spec, apply: Apply) -> Outcome {
     call.finish(work::UNKNOWN, apply)
 }
 
-/// Does the work of a command that has taken so long `before`, or a part of it and
+/// Does the work of a command that has taken `before` until now, or a part of it, and
 /// leaves the rest to a reader thread.
 fn perform(
     call: &mut Call<'_>,
@@ -155,8 +155,8 @@ fn perform(
         fault.text(name).into_owned()
     });
     let (took, failed) = (before + begun.elapsed(), outcome.is_err());
-    if let Some(rest) = call.rest.take() {
-        return leave(call, spec, name, took, rest);
+    if let Some((samples, rest)) = call.rest.take() {
+        return leave(call, spec, name, took, samples, rest);
     }
     let words = || shown_words(name, call.args);
     if call.session.stream.is_some() && !failed {
@@ -179,7 +179,8 @@ fn leave(
     spec: &'static Spec,
     name: &str,
     took: Duration,
-    (samples, rest): (u64, Rest),
+    samples: u64,
+    rest: Rest,
 ) -> Result<(), String> {
     let (mut words, commands, name) = (Vec::new(), call.commands, name.to_owned());
     encode_command(&mut words, &call.args.from(0).collect::<Vec<_>>());

@@ -32,6 +32,7 @@ const FACTS: &[(&str, &str, &str)] = &[
     ("client|info", "6.2.0", "O(1)"),
     ("client|kill", "2.4.0", "O(N)"),
     ("client|list", "2.4.0", "O(N)"),
+    ("client|maint_notifications", "8.2.0", "O(1)"),
     ("client|no-evict", "7.0.0", "O(1)"),
     ("client|no-touch", "7.2.0", "O(1)"),
     ("client|pause", "3.0.0", "O(1)"),

@@ -84,7 +84,7 @@ impl Run {
         Self { places, access }
     }
 
-    /// As many keys as word `at` says, behind it.
+    /// The keys after word `at`, which is their number.
     pub(crate) const fn counted(at: usize, access: Access) -> Self {
         let places = Places::Counted { at };
         Self { places, access }

@@ -147,7 +147,7 @@ struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Whether so many rows of `width` values fit to the `held` bytes.
+    /// Breaks unless `rows` rows of `width` values fit beside the `held` bytes.
     fn fit(&mut self, held: usize, rows: u64, width: usize) -> ControlFlow<()> {
         let bytes = rows.saturating_mul(bytes_of_row(width) as u64);
         if bytes > self.limit.bytes.saturating_sub(held) as u64 {

@@ -16,7 +16,8 @@ pub(crate) fn require(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), St
     check(
         call.shared.runtime.users.catalogue(),
         user,
-        (spec, name),
+        spec,
+        name,
         call.args,
         0,
     )
@@ -35,7 +36,8 @@ pub(crate) fn require_at_exec(call: &Call<'_>, spec: &Spec, name: &str) -> Resul
     check(
         call.shared.runtime.users.catalogue(),
         user,
-        (spec, name),
+        spec,
+        name,
         call.args,
         0,
     )
@@ -89,7 +91,7 @@ pub(crate) fn dry_run(
         return Err(Fault::Line(Fault::Arity.text(&name)));
     }
     let catalogue = call.shared.runtime.users.catalogue();
-    Ok(check(catalogue, user, (spec, &name), args, name_at).err())
+    Ok(check(catalogue, user, spec, &name, args, name_at).err())
 }
 
 /// Whether `user` may run the command at word `name_at` of `args`, whose full
@@ -103,7 +105,8 @@ pub(crate) fn dry_run(
 fn check(
     catalogue: &Catalogue,
     user: &User,
-    (spec, full_name): (&Spec, &str),
+    spec: &Spec,
+    full_name: &str,
     args: Args<'_>,
     name_at: usize,
 ) -> Result<(), Refusal> {

@@ -128,7 +128,7 @@ fn block(call: &mut Call<'_>, mut reader: SampleReader, block_ms: u64) -> Outcom
     Ok(())
 }
 
-/// When a wait of so many milliseconds is over: never after 0, and after more than
+/// When a wait of `wait_ms` milliseconds is over: never for 0, and for more than
 /// the clock can hold.
 pub(super) fn deadline(wait_ms: u64) -> Option<Instant> {
     let deadline = Instant::now().checked_add(Duration::from_millis(wait_ms));
@@ -328,7 +328,7 @@ impl SampleReader {
         (was_there && !self.was_there) || !matches!(self.has_enough(shared), Ok(false))
     }
 
-    /// Whether there are as many samples as it waits for.
+    /// Whether the samples it waits for are there.
     fn has_enough(&self, shared: &Shared) -> Result<bool, Fault> {
         let by_rows = self.min_count <= COUNTED_SINGLY_MAX;
         let mut counted = Counted {
@@ -365,7 +365,7 @@ fn all_in_one() -> Aggregation {
     }
 }
 
-/// Counts samples: as many as a row says, or one for each row.
+/// Counts samples: the value of each row, or one for each row.
 struct Counted {
     samples: u64,
     by_rows: bool,

@@ -91,7 +91,7 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Room for so many rows. The buffer doubles as vectors do, but not past
+    /// Makes room for `rows` rows. The buffer doubles as vectors do, but not past
     /// the end of the longest reply.
     fn make_room(&mut self, rows: usize, width: usize) {
         let (len, capacity) = (self.out.len(), self.out.capacity());

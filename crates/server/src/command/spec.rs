@@ -15,7 +15,7 @@ pub(crate) type Apply = fn(&mut Call<'_>) -> Outcome;
 pub(crate) struct Spec {
     /// In lower case.
     pub(crate) name: &'static str,
-    /// Words with the name: exactly so many, or at least `-arity`.
+    /// Number of words with the name: exactly `arity`, or at least `-arity`.
     pub(crate) arity: i64,
     /// The flags that COMMAND INFO shows.
     pub(crate) flags: &'static [&'static str],

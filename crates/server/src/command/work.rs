@@ -49,11 +49,11 @@ pub(crate) fn of_view(query: &RangeQuery, view: &View) -> u64 {
     of_rows(query, view.samples_about(query), filled)
 }
 
-/// The work of a query of `series` series, which have about so many samples in its span.
+/// The work of a query of `series` series with about `samples` samples in its span.
 pub(crate) fn of_series(query: &RangeQuery, series: usize, samples: u64) -> u64 {
     let series = series as u64;
     let count = query.count.filter(|_| {
-        // How many of the others it takes to make so many rows is not known.
+        // For other queries, the samples needed for `count` rows are unknown.
         query.aggregation.is_none() && query.filter_by_value.is_none()
     });
     let samples = count.map_or(samples, |count| samples.min(count.saturating_mul(series)));
@@ -61,17 +61,17 @@ pub(crate) fn of_series(query: &RangeQuery, series: usize, samples: u64) -> u64 
     of_rows(query, samples, filled).saturating_add(series * SAMPLES_PER_SERIES)
 }
 
-/// The work of copying so many samples.
+/// The work of copying `samples` samples.
 pub(crate) fn of_copy(samples: u64) -> u64 {
     samples.saturating_mul(SAMPLES_PER_COPIED)
 }
 
-/// The work of looking at so many keys, names or values.
+/// The work of looking at `names` keys, names or values.
 pub(crate) fn of_names(names: usize) -> u64 {
     names as u64 * SAMPLES_PER_NAME
 }
 
-/// Whether a read with so much work ends soon.
+/// Whether a read of this work, in samples, ends soon.
 pub(crate) fn is_brief(samples: u64) -> bool {
     samples <= BRIEF_SAMPLES_MAX
 }
@@ -92,8 +92,8 @@ pub(crate) fn span_of(query: &RangeQuery) -> (i64, i64) {
 impl Call<'_> {
     /// The work of a read in the span `from..=to` that is `samples` where all of its blocks are
     /// on this machine.
-    pub(crate) fn work_in(&self, (from, to): (i64, i64), samples: u64) -> u64 {
-        match self.shared.db.is_away(from, to) {
+    pub(crate) fn work_in(&self, span: (i64, i64), samples: u64) -> u64 {
+        match self.shared.db.is_away(span.0, span.1) {
             true => UNKNOWN,
             false => samples,
         }

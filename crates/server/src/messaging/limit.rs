@@ -9,9 +9,9 @@ use std::fmt;
 /// The limit of the class `pubsub`, which subscribers and monitors belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BufferLimit {
-    /// Closed at once above so many bytes; 0: never.
+    /// Closed at once above this; 0: never.
     pub(crate) hard_bytes: usize,
-    /// Closed after `soft_s` seconds above so many bytes; 0: never.
+    /// Closed after `soft_s` seconds above this; 0: never.
     pub(crate) soft_bytes: usize,
     /// See `soft_bytes`.
     pub(crate) soft_s: u64,

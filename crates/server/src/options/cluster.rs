@@ -29,8 +29,7 @@ pub(super) const ROWS: &[Row] = &[
         "kafka-ca-cert-file FILE",
         "",
         Kind::Path(|settings| &mut settings.cluster.kafka.cacert),
-        "Authorities in PEM that the certificates of the brokers may be of; those of the system \
-         without it",
+        "CA certificates in PEM for the brokers (default: the system's)",
     ),
     row(
         "kafka-cert-file FILE",
@@ -61,7 +60,7 @@ pub(super) const ROWS: &[Row] = &[
         "kafka-sasl-mechanism NAME",
         "",
         Kind::Optional(|settings| &mut settings.cluster.kafka.mechanism),
-        "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; the last without it",
+        "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 (default: SCRAM-SHA-512)",
     ),
     row(
         "kafka-any-replication on|off",

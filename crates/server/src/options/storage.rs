@@ -52,8 +52,8 @@ pub(super) const ROWS: &[Row] = &[
         "wal on|off",
         "on",
         Kind::OnOff(|settings| &mut settings.wal),
-        "Keep a write-ahead log; without it a kill loses what is in no block. For measuring \
-         what the log costs",
+        "Keep a write-ahead log. Off: a crash loses every sample that is not yet in a block; for \
+         benchmarks only",
     ),
     row(
         "strict on|off",

@@ -47,7 +47,7 @@ pub(crate) struct Init {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(super) log: Log,
-    /// The object store, as `serve` has it
+    /// The object store, same as for `serve`
     #[arg(long, env = "LATEWOOD_OBJECTS", value_name = "URL")]
     pub(super) objects: String,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Inspect {
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(super) log: Log,
-    /// The object store, as `serve` has it
+    /// The object store, same as for `serve`
     #[arg(long, env = "LATEWOOD_OBJECTS", value_name = "URL")]
     pub(super) objects: String,
     /// Print JSON
@@ -77,7 +77,7 @@ pub(crate) struct Stats {
 pub(crate) struct Restore {
     #[command(flatten)]
     pub(super) log: Log,
-    /// The object store, as `serve` has it
+    /// The object store, same as for `serve`
     #[arg(long, env = "LATEWOOD_OBJECTS", value_name = "URL")]
     pub(super) objects: String,
     /// Directory to restore to; must be empty or missing
@@ -112,7 +112,7 @@ pub(super) struct Log {
     /// File with the password of that user
     #[arg(long, env = "LATEWOOD_KAFKA_PASSWORD_FILE", value_name = "FILE")]
     kafka_password_file: Option<PathBuf>,
-    /// PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; the last without it
+    /// PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 (default: SCRAM-SHA-512)
     #[arg(long, env = "LATEWOOD_KAFKA_SASL_MECHANISM", value_name = "NAME")]
     kafka_sasl_mechanism: Option<String>,
 }

@@ -256,7 +256,7 @@ fn what_is_no_request_to_read_is_refused() {
     for (message, wanted) in [
         (&b"\x0a\x09x"[..], "not a valid protobuf message"),
         (&bad_type, "unknown matcher type 9"),
-        (&bad_pattern, "unclosed group"),
+        (&bad_pattern, "error parsing regexp: missing closing ): `(`"),
         (&[0x10, 5], "none of the accepted response types"),
     ] {
         let answer = ask(&mut http, message);

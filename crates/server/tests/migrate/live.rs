@@ -307,7 +307,7 @@ fn series_that_are_there_are_kept_unless_told_otherwise() {
     let (status, summary, _) = run(&[&words[..], &["--overwrite"]].concat());
     assert_eq!(status, Some(3));
     assert!(
-        summary.contains("1 are not on the source (use --delete)"),
+        summary.contains("\nk: 1 samples are not on the source (use --delete)\n"),
         "{summary}"
     );
     target.client().expect(&[(

@@ -183,6 +183,22 @@ fn a_pause_holds_commands_and_loses_none() {
     ]);
 }
 
+/// redis-py asks for them at each connection.
+#[test]
+fn notices_of_maintenance_are_accepted_and_count_no_error() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        (
+            "CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none",
+            "+OK\r\n",
+        ),
+        ("CLIENT MAINT_NOTIFICATIONS OFF", "+OK\r\n"),
+    ]);
+    assert_eq!(client.info("total_error_replies"), 0);
+    client.expect_errors(&[("CLIENT MAINT_NOTIFICATIONS maybe", "ERR syntax error")]);
+}
+
 #[test]
 fn there_is_no_client_side_caching() {
     let server = Server::start();

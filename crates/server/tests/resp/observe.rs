@@ -312,10 +312,6 @@ fn memory_says_what_series_take() {
             "MEMORY FOO",
             "ERR unknown subcommand 'FOO'. Try MEMORY HELP.",
         ),
-        (
-            "MEMORY PURGE",
-            "ERR the C library's allocator is not asked for figures or to give memory back",
-        ),
     ]);
 }
 

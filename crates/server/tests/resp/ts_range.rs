@@ -163,6 +163,63 @@ fn empty_buckets() {
 }
 
 #[test]
+fn buckets_of_nan_are_rows_where_empty_ones_are_or_nan_is_counted() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.CREATE k LABELS of nan", "+OK\r\n"),
+        (
+            "TS.MADD k 50 30 k 110 nan k 210 40 k 250 nan k 310 nan",
+            "*5\r\n:50\r\n:110\r\n:210\r\n:250\r\n:310\r\n",
+        ),
+    ]);
+    expect_rows(
+        &mut client,
+        &[
+            ("TS.RANGE k 0 199 AGGREGATION sum 100 EMPTY", "0=30 100=0"),
+            (
+                "TS.RANGE k 100 399 AGGREGATION sum 100 EMPTY",
+                "100=0 200=40 300=0",
+            ),
+            (
+                "TS.REVRANGE k 100 399 AGGREGATION sum 100 EMPTY",
+                "300=0 200=40 100=0",
+            ),
+            ("TS.RANGE k 0 199 AGGREGATION avg 100 EMPTY", "0=30 100=NaN"),
+            ("TS.RANGE k 0 199 AGGREGATION last 100 EMPTY", "0=30 100=30"),
+            ("TS.RANGE k 100 199 AGGREGATION avg 20 EMPTY", "100=NaN"),
+            ("TS.RANGE k 300 399 AGGREGATION twa 100 EMPTY", "300=NaN"),
+            ("TS.RANGE k - + AGGREGATION sum 100", "0=30 200=40"),
+            (
+                "TS.RANGE k - + AGGREGATION countnan 50",
+                "100=1 250=1 300=1",
+            ),
+            (
+                "TS.REVRANGE k - + AGGREGATION countnan 100",
+                "300=1 200=1 100=1",
+            ),
+            (
+                "TS.RANGE k 0 199 AGGREGATION countnan 50 EMPTY",
+                "50=0 100=1",
+            ),
+            (
+                "TS.RANGE k - + AGGREGATION countnan,sum 100",
+                "0=0,30 100=1,0 200=1,40 300=1,0",
+            ),
+            (
+                "TS.RANGE k - + AGGREGATION countall 100",
+                "0=1 100=1 200=2 300=1",
+            ),
+        ],
+    );
+    let grouped = "TS.MRANGE 0 199 AGGREGATION sum 100 EMPTY FILTER of=nan GROUPBY of REDUCE sum";
+    let reply = client.ask(grouped);
+    assert!(reply.ends_with(&rows("0=30 100=0")), "{reply}");
+    let each = client.ask("TS.MRANGE 0 199 AGGREGATION countnan 50 FILTER of=nan");
+    assert!(each.ends_with(&rows("100=1")), "{each}");
+}
+
+#[test]
 fn errors_come_in_the_order_of_the_checks() {
     let server = Server::start();
     let mut client = filled(&server);

@@ -15,7 +15,7 @@ pub mod frames;
 mod tests;
 
 use crate::protobuf::{Fields, ProtobufError, Value, varint};
-use crate::selector::{MATCHERS_MAX, Matcher, Patterns, SelectorError, Test};
+use crate::selector::{MATCHERS_MAX, Matcher, Pattern, Patterns, SelectorError, Test};
 use prost::encoding::{WireType, encode_key, encode_varint};
 
 /// Queries of one request.
@@ -63,8 +63,11 @@ pub enum ReadError {
     #[error("a matcher is not valid UTF-8")]
     NotUtf8,
     /// A bad regular expression.
+    #[error("{0}")]
+    Pattern(String),
+    /// More than [`MATCHERS_MAX`] matchers in a query.
     #[error(transparent)]
-    Pattern(#[from] SelectorError),
+    Matchers(#[from] SelectorError),
     /// More queries than [`QUERIES_MAX`].
     #[error("more than {QUERIES_MAX} queries")]
     TooMany,
@@ -73,23 +76,28 @@ pub enum ReadError {
     NoForm,
 }
 
+/// Compiles a regular expression as one of the patterns of a request, or says what is wrong.
+pub type Compile = fn(&[u8], &mut Patterns) -> Result<Pattern, String>;
+
 impl Request {
-    /// Decodes an uncompressed message.
+    /// Decodes an uncompressed message; `compile` is asked for each regular expression.
     ///
     /// The response type is the first supported one that the reader accepts,
     /// `SAMPLES` if it names none.
     ///
     /// # Errors
     /// The message is invalid or asks for something that is not supported.
-    pub fn read(message: &[u8]) -> Result<Self, ReadError> {
-        let (mut queries, mut forms, mut patterns) = (Vec::new(), Vec::new(), Patterns::default());
+    pub fn read(message: &[u8], compile: Compile) -> Result<Self, ReadError> {
+        let (mut queries, mut forms) = (Vec::new(), Vec::new());
+        let mut patterns = Patterns::default();
+        let mut compile = |text: &[u8]| compile(text, &mut patterns);
         let mut fields = Fields::of(message);
         while let Some((number, value)) = fields.next_field()? {
             match (number, value) {
                 (1, Value::Bytes(_)) if queries.len() == QUERIES_MAX => {
                     return Err(ReadError::TooMany);
                 }
-                (1, Value::Bytes(query)) => queries.push(Query::read(query, &mut patterns)?),
+                (1, Value::Bytes(query)) => queries.push(Query::read(query, &mut compile)?),
                 (2, Value::Varint(form)) => forms.push(form),
                 (2, Value::Bytes(mut packed)) => {
                     while !packed.is_empty() {
@@ -109,8 +117,10 @@ impl Request {
 }
 
 impl Query {
-    /// Compiles its regular expressions with `patterns`.
-    fn read(message: &[u8], patterns: &mut Patterns) -> Result<Self, ReadError> {
+    fn read(
+        message: &[u8],
+        compile: &mut impl FnMut(&[u8]) -> Result<Pattern, String>,
+    ) -> Result<Self, ReadError> {
         let mut query = Self {
             from_ms: 0,
             to_ms: 0,
@@ -125,7 +135,7 @@ impl Query {
                 (3, Value::Bytes(_)) if query.matchers.len() == MATCHERS_MAX => {
                     return Err(SelectorError::TooMany.into());
                 }
-                (3, Value::Bytes(message)) => query.matchers.push(matcher(message, patterns)?),
+                (3, Value::Bytes(message)) => query.matchers.push(matcher(message, compile)?),
                 // Hints do not change the result.
                 _ => {}
             }
@@ -134,7 +144,10 @@ impl Query {
     }
 }
 
-fn matcher(message: &[u8], patterns: &mut Patterns) -> Result<Matcher, ReadError> {
+fn matcher(
+    message: &[u8],
+    compile: &mut impl FnMut(&[u8]) -> Result<Pattern, String>,
+) -> Result<Matcher, ReadError> {
     let (mut kind, mut name, mut value) = (0, &[][..], &[][..]);
     let mut fields = Fields::of(message);
     while let Some((number, field)) = fields.next_field()? {
@@ -150,8 +163,8 @@ fn matcher(message: &[u8], patterns: &mut Patterns) -> Result<Matcher, ReadError
     let test = match kind {
         0 => Test::Equal(value.as_bytes().into()),
         1 => Test::NotEqual(value.as_bytes().into()),
-        2 => Test::Match(patterns.compile(value)?),
-        3 => Test::NotMatch(patterns.compile(value)?),
+        2 => Test::Match(compile(value.as_bytes()).map_err(ReadError::Pattern)?),
+        3 => Test::NotMatch(compile(value.as_bytes()).map_err(ReadError::Pattern)?),
         other => return Err(ReadError::MatcherType(other)),
     };
     Ok(Matcher::new(name.as_bytes(), test))

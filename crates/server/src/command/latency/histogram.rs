@@ -1,5 +1,5 @@
 //! `LATENCY HISTOGRAM [command ...]`: for each command that ran, its calls and
-//! how many of them took at most so many microseconds, at powers of two. The
+//! how many of them took at most a number of microseconds, by powers of two. The
 //! name of a container stands for all its subcommands; unknown names and
 //! commands that never ran are left out.
 

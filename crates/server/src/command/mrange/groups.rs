@@ -96,7 +96,7 @@ impl Stream for Grouped {
         let replies = shared.db.spread(samples, |spread| {
             spread.map(part, |(value, series)| {
                 let mut reply = Vec::new();
-                question.append(&mut reply, to, (&value, &series), spread);
+                question.append(&mut reply, to, &value, &series, spread);
                 reply
             })
         });
@@ -121,7 +121,8 @@ impl Question {
         &self,
         out: &mut Vec<u8>,
         part: Part<'_>,
-        (value, series): (&[u8], &[SeriesRef]),
+        value: &[u8],
+        series: &[SeriesRef],
         spread: Spread,
     ) {
         let Part {

@@ -4,7 +4,7 @@
 use super::chunk::CHUNK_SAMPLES;
 use super::frames::{FRAME_BYTES, FrameWriter};
 use super::*;
-use crate::selector::PATTERNS_MAX;
+use crate::selector::{PATTERNS_MAX, Pattern, Patterns, SelectorError};
 use proptest::prelude::*;
 
 /// A field of protobuf with bytes in it.
@@ -24,6 +24,14 @@ fn matcher_message(kind: i64, name: &[u8], value: &[u8]) -> Vec<u8> {
     field(3, &[int(1, kind), field(2, name), field(3, value)].concat())
 }
 
+fn read_with(message: &[u8]) -> Result<Request, ReadError> {
+    fn compile(text: &[u8], patterns: &mut Patterns) -> Result<Pattern, String> {
+        let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
+        patterns.compile(text).map_err(|error| error.to_string())
+    }
+    Request::read(message, compile)
+}
+
 #[test]
 fn a_request_is_read_with_every_type_of_matcher() {
     let query = [
@@ -36,7 +44,7 @@ fn a_request_is_read_with_every_type_of_matcher() {
         field(4, b"\x08\x01"),
     ];
     let message = [field(1, &query.concat()), field(1, b""), field(2, &[0, 1])].concat();
-    let request = Request::read(&message).unwrap();
+    let request = read_with(&message).unwrap();
     assert_eq!((request.queries.len(), request.form), (2, Form::Samples));
     let query = &request.queries[0];
     assert_eq!((query.from_ms, query.to_ms), (-5, 1_700_000_000_000));
@@ -50,7 +58,7 @@ fn a_request_is_read_with_every_type_of_matcher() {
 
 #[test]
 fn the_first_form_that_there_is_answers() {
-    let form = |types: &[u8]| Request::read(types).map(|request| request.form);
+    let form = |types: &[u8]| read_with(types).map(|request| request.form);
     assert_eq!(form(b""), Ok(Form::Samples));
     assert_eq!(form(&[0x10, 1, 0x10, 0]), Ok(Form::StreamedXorChunks));
     assert_eq!(form(&[0x12, 2, 7, 1]), Ok(Form::StreamedXorChunks));
@@ -59,9 +67,9 @@ fn the_first_form_that_there_is_answers() {
 
 #[test]
 fn what_is_no_request_is_told() {
-    let read = |query: &[u8]| Request::read(&field(1, query)).unwrap_err();
+    let read = |query: &[u8]| read_with(&field(1, query)).unwrap_err();
     assert_eq!(
-        Request::read(b"\x0a\x05a").unwrap_err(),
+        read_with(b"\x0a\x05a").unwrap_err(),
         ProtobufError::Malformed.into()
     );
     assert_eq!(
@@ -72,16 +80,17 @@ fn what_is_no_request_is_told() {
     let text = read(&matcher_message(2, b"a", b"(")).to_string();
     assert!(text.contains("unclosed group"), "{text}");
     let many = field(1, b"").repeat(QUERIES_MAX + 1);
-    assert_eq!(Request::read(&many).unwrap_err(), ReadError::TooMany);
+    assert_eq!(read_with(&many).unwrap_err(), ReadError::TooMany);
     let many = matcher_message(0, b"a", b"b").repeat(MATCHERS_MAX + 1);
     assert_eq!(read(&many), SelectorError::TooMany.into());
     let pattern = |at| matcher_message(2, b"a", format!("b.*{at}").as_bytes());
     let query = |from, to| field(1, &(from..to).flat_map(pattern).collect::<Vec<u8>>());
     let queries = |count| [query(0, 2), query(2, count)].concat();
-    assert!(Request::read(&queries(PATTERNS_MAX)).is_ok());
-    assert!(Request::read(&queries(PATTERNS_MAX).repeat(2)).is_ok());
-    let many = Request::read(&queries(PATTERNS_MAX + 1)).unwrap_err();
-    assert_eq!(many, SelectorError::TooManyPatterns.into());
+    assert!(read_with(&queries(PATTERNS_MAX)).is_ok());
+    assert!(read_with(&queries(PATTERNS_MAX).repeat(2)).is_ok());
+    let many = read_with(&queries(PATTERNS_MAX + 1)).unwrap_err();
+    let told = SelectorError::TooManyPatterns.to_string();
+    assert_eq!(many, ReadError::Pattern(told));
 }
 
 /// Bits of a chunk, the highest of each byte first.

@@ -21,6 +21,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use latewood_promql::compile_pattern;
 use latewood_wire::prometheus::read::{Form, Request};
 use std::slice;
 use std::sync::Arc;
@@ -47,7 +48,8 @@ async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Re
     check(&asked, headers)?;
     let work = move || {
         let message = asked.received.unpacked_within(REQUEST_BYTES_MAX)?;
-        let request = Request::read(&message).map_err(|error| Answer::bad(error.to_string()))?;
+        let request = Request::read(&message, compile_pattern)
+            .map_err(|error| Answer::bad(error.to_string()))?;
         let jobs = jobs(&asked, &request)?;
         // The patterns of the request are not kept while the answer goes out.
         Ok((asked, request.form, request.queries.len(), jobs))
