@@ -1,9 +1,12 @@
 //! The disk budget of a real directory, measured from outside.
 
 use latewood_engine::io::Env;
-use latewood_engine::{Append, Create, Db, Defaults, ErrorKind, Options, Scratch};
+use latewood_engine::io::sim::SimDisk;
+use latewood_engine::{Append, Create, Db, Defaults, ErrorKind, NoticeHook, Options, Scratch};
+use latewood_model::SeriesOptions;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const BUDGET: u64 = 16 << 20;
@@ -165,4 +168,28 @@ fn old_samples_are_refused_from_the_first_write_after_a_start_on() {
     let refusal = latewood_engine::Refusal::OlderThanFloor;
     assert_eq!(scratch.outcomes(), [Err(refusal)]);
     assert_eq!(db.retention_ms(), 3_600_000);
+}
+
+#[test]
+fn a_small_disk_has_a_small_log_and_the_operator_is_told() {
+    let disk = SimDisk::new();
+    disk.set_free_bytes(100 << 20);
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let hears = Arc::clone(&said);
+    let options = Options {
+        background: false,
+        shards: 1,
+        on_notice: Some(NoticeHook::new(move |sentence| {
+            hears.lock().unwrap().push(sentence.to_owned());
+        })),
+        ..Options::default()
+    };
+    let dir = Path::new("/db");
+    let db = Db::open(&disk.env(1), dir, options, Defaults::default()).unwrap();
+    db.create(b"k", &SeriesOptions::default()).unwrap();
+    let segment = dir.join("wal/segment-0000000000000001.wal");
+    let segment_bytes = disk.bytes(&segment).unwrap().len();
+    assert!(segment_bytes <= (100 << 20) / 16, "{segment_bytes}");
+    let said = said.lock().unwrap();
+    assert!(said[0].contains("104857600 bytes free"), "{said:?}");
 }

@@ -45,6 +45,11 @@ impl Disk for RealDisk {
         create_dir_all(self, path, &|path: &Path| self.sync_dir(path))
     }
 
+    fn free_bytes(&self, path: &Path) -> io::Result<Option<u64>> {
+        let found = rustix::fs::statvfs(path)?;
+        Ok(Some(found.f_bavail.saturating_mul(found.f_frsize)))
+    }
+
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(path)? {

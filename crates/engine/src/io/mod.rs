@@ -73,6 +73,15 @@ pub trait Disk: Send + Sync + Debug {
     /// refuses: then there is no file.
     fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>>;
 
+    /// Bytes that the file system of `path` has free for this process, if it says.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    fn free_bytes(&self, path: &Path) -> io::Result<Option<u64>> {
+        let _ = path;
+        Ok(None)
+    }
+
     /// Creates a file of `len_bytes` zeros whose space is reserved but not
     /// written, made for many small writes: they reach the kernel without a
     /// system call where the file system allows, and its syncs cost more than

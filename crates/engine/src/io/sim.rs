@@ -62,6 +62,7 @@ struct State {
     /// What waits, and how many do.
     held: Vec<Op>,
     waiting: usize,
+    free_bytes: Option<u64>,
     dead: bool,
 }
 
@@ -79,6 +80,11 @@ impl SimDisk {
     /// Takes back all faults that have not struck.
     pub fn heal(&self) {
         self.state.lock().faults.clear();
+    }
+
+    /// Says from now on that this much is free; nothing is refused for it.
+    pub fn set_free_bytes(&self, bytes: u64) {
+        self.state.lock().free_bytes = Some(bytes);
     }
 
     /// How many operations of a kind were asked for.
@@ -155,6 +161,10 @@ impl State {
 }
 
 impl Disk for SimDisk {
+    fn free_bytes(&self, _path: &Path) -> io::Result<Option<u64>> {
+        Ok(self.state.lock().free_bytes)
+    }
+
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         create_dir_all(self, path, &|path: &Path| self.sync_dir(path))
     }

@@ -26,7 +26,7 @@ use crate::storage::block::Cache;
 use crate::storage::metadata::MetadataStore;
 use latewood_model::SeriesId;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What the threads of a database share: a list of parts, each with its own
@@ -84,7 +84,8 @@ impl Core {
             options.shards = (SHARDS_PER_CORE * cores).min(SHARDS_MAX);
         }
         options.shards = options.shards.next_power_of_two().min(256);
-        options.segment_bytes = disk_budget::segment_bytes(&options);
+        let small_disk = disk_budget::small_disk_bytes(&env, dir);
+        options.segment_bytes = disk_budget::segment_bytes(&options, small_disk);
         let observe = Observe::new(&options, &env.clock);
         let time = Time::new(env.clock.clone());
         let cache = cache.telling(&observe.notices);
@@ -114,6 +115,15 @@ impl Core {
             env,
         };
         core.defaults.change(|held| *held = defaults)?;
+        if let Some(free_bytes) = small_disk {
+            let budget = &core.store.disk_budget;
+            budget.small_disk_bytes.store(free_bytes, Ordering::Relaxed);
+            let segment_bytes = core.options.segment_bytes;
+            core.observe.notices.say(format_args!(
+                "the disk has {free_bytes} bytes free: log segments are of {segment_bytes} bytes; \
+                 a full disk stops all writes, --disk-budget drops the oldest samples instead"
+            ));
+        }
         Ok(core)
     }
 

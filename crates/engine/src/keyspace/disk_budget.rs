@@ -6,6 +6,9 @@
 //! bounded time. If no space is freed they are refused, so that the files do not
 //! exceed the budget.
 //!
+//! Without a budget, free space of less than [`SMALL_DISK_BYTES`] at the open determines
+//! the log in the same way: else one segment could fill the disk, which stops all writes.
+//!
 //! All files of the directory count, in whole pages of the disk, including
 //! prepared and recycled log segments. The budget determines the size of segments
 //! and the length of the log when the database is opened.
@@ -14,13 +17,17 @@
 
 use crate::base::options::Options;
 use crate::base::tally::{Tallied, Tally};
+use crate::io::Env;
 use crate::keyspace::core::Core;
 use crate::storage::files::Manifest;
 use parking_lot::{Condvar, Mutex};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The size of a log segment is this part of the budget.
 const SEGMENT_SHARE: u64 = 32;
+/// Free space below which a disk is small.
+const SMALL_DISK_BYTES: u64 = 2 << 30;
 /// Minimum size of a segment, so that nearly any key with its labels fits.
 const SEGMENT_BYTES_MIN: u64 = 512 << 10;
 /// The log is flushed once it has grown by this part of the budget.
@@ -37,6 +44,8 @@ const PAGE_BYTES: u64 = 4096;
 pub(crate) struct DiskBudget {
     /// 0 means no limit.
     pub(crate) budget_bytes: AtomicU64,
+    /// What was free at the open, if that was little; else 0.
+    pub(crate) small_disk_bytes: AtomicU64,
     /// Series files and the manifest.
     catalogue_bytes: AtomicU64,
     /// Files in quarantine.
@@ -112,9 +121,16 @@ fn on_disk(len_bytes: u64) -> u64 {
     len_bytes.next_multiple_of(PAGE_BYTES)
 }
 
-/// Bytes of one log segment under a disk budget.
-pub(crate) fn segment_bytes(options: &Options) -> u64 {
-    match options.disk_budget_bytes {
+/// What is free for the database in `dir`, if that is little.
+pub(crate) fn small_disk_bytes(env: &Env, dir: &Path) -> Option<u64> {
+    // A disk that does not say is taken for a large one.
+    let free = env.disk.free_bytes(dir).ok().flatten();
+    free.filter(|&free| free < SMALL_DISK_BYTES)
+}
+
+/// Bytes of one log segment under a disk budget, or on a disk with little space.
+pub(crate) fn segment_bytes(options: &Options, small_disk: Option<u64>) -> u64 {
+    match smaller(options.disk_budget_bytes, small_disk) {
         0 => options.segment_bytes,
         budget => {
             let share = (budget / SEGMENT_SHARE).max(SEGMENT_BYTES_MIN);
@@ -122,6 +138,14 @@ pub(crate) fn segment_bytes(options: &Options) -> u64 {
                 .segment_bytes
                 .min(share.next_multiple_of(PAGE_BYTES))
         }
+    }
+}
+
+/// The smaller of a budget, where 0 is none, and what is free; 0 is neither.
+fn smaller(budget_bytes: u64, small_disk: Option<u64>) -> u64 {
+    match (budget_bytes, small_disk) {
+        (0, free) => free.unwrap_or(0),
+        (budget, free) => free.map_or(budget, |free| free.min(budget)),
     }
 }
 
@@ -140,9 +164,10 @@ impl DiskBudget {
 
     /// How long the log may get before it is flushed, where `wanted` is asked for.
     pub(crate) fn log_bytes_max(&self, wanted: u64) -> u64 {
-        match self.budget_bytes() {
+        let small_disk = Some(self.small_disk_bytes.load(Ordering::Relaxed));
+        match smaller(self.budget_bytes(), small_disk.filter(|&free| free > 0)) {
             0 => wanted,
-            budget => wanted.min(budget / LOG_SHARE),
+            bytes => wanted.min(bytes / LOG_SHARE),
         }
     }
 

@@ -5,7 +5,8 @@ use crate::harness::{Client, Server, command};
 use latewood_wire::resp::encode_command;
 use std::io::Write;
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 /// Bytes of the file system, less than the disk budget keeps the files to.
 const DISK: &str = "6m";
@@ -17,6 +18,9 @@ fn value(at: u64) -> f64 {
     f64::from_bits(at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 12 | 0x3ff0 << 48)
 }
 
+/// Bytes of one that holds a database, and less than two log segments on a large disk.
+const SMALL_DISK: &str = "100m";
+
 /// Whether this machine lets a process mount something for itself.
 fn can_mount() -> bool {
     let tried = Command::new("unshare")
@@ -25,6 +29,41 @@ fn can_mount() -> bool {
         .stderr(Stdio::null())
         .status();
     tried.is_ok_and(|status| status.success())
+}
+
+/// Whether the machine does not let the test `name` mount, which it then says.
+fn is_left_out(name: &str) -> bool {
+    if can_mount() {
+        return false;
+    }
+    // Not by the macro, whose words a passing test does not show.
+    let message = format!(
+        "SKIPPED {name}: this machine does not let a process mount a file system of its own\n"
+    );
+    std::io::stderr().write_all(message.as_bytes()).unwrap();
+    true
+}
+
+/// `latewood` in `dir`, with `script` run before it where only it sees the mounts.
+fn mounted(script: &str, dir: &Path, options: &[&str]) -> Child {
+    let serve = command(dir);
+    Command::new("unshare")
+        .args([
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            script,
+            "sh",
+        ])
+        .arg(serve.get_program())
+        .args(serve.get_args())
+        .args(["--listen", "127.0.0.1:0", "--http", "off"])
+        .args(options)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 /// Writes until the server refuses; how many samples it took, and the refusal.
@@ -68,16 +107,11 @@ fn check(client: &mut Client, acknowledged: u64) {
 
 #[test]
 fn a_full_disk_refuses_writes_and_loses_nothing() {
-    if !can_mount() {
-        // Not by the macro, whose words a passing test does not show.
-        let message = b"SKIPPED a_full_disk_refuses_writes_and_loses_nothing: \
-            this machine does not let a process mount a file system of its own\n";
-        std::io::stderr().write_all(message).unwrap();
+    if is_left_out("a_full_disk_refuses_writes_and_loses_nothing") {
         return;
     }
     for durability in ["sync", "interval"] {
         let dir = tempfile::tempdir().unwrap();
-        let serve = command(dir.path());
         // The second server finds the same files and more room. The first one
         // does not outlive a test that fails.
         let script = format!(
@@ -86,24 +120,8 @@ fn a_full_disk_refuses_writes_and_loses_nothing() {
              mount -o remount,size=64m \"$4\"
              exec \"$@\""
         );
-        let child = Command::new("unshare")
-            .args([
-                "--user",
-                "--map-root-user",
-                "--mount",
-                "sh",
-                "-c",
-                &script,
-                "sh",
-            ])
-            .arg(serve.get_program())
-            .args(serve.get_args())
-            .args(["--listen", "127.0.0.1:0", "--http", "off"])
-            .args(["--disk-budget", "16mb"])
-            .args(["--durability", durability])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let options = ["--disk-budget", "16mb", "--durability", durability];
+        let child = mounted(&script, dir.path(), &options);
         let server = Server::adopt(child, dir);
         let mut client = server.client();
         client.expect(&[("TS.CREATE key", "+OK\r\n")]);
@@ -135,5 +153,26 @@ fn a_full_disk_refuses_writes_and_loses_nothing() {
         check(&mut client, acknowledged);
         let next = acknowledged + BATCH;
         client.expect(&[(&format!("TS.ADD key {next} 1"), &format!(":{next}\r\n"))]);
+    }
+}
+
+#[test]
+fn a_small_disk_takes_writes() {
+    if is_left_out("a_small_disk_takes_writes") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size={SMALL_DISK} latewood \"$4\"
+         exec setpriv --pdeathsig KILL \"$@\""
+    );
+    let child = mounted(&script, dir.path(), &[]);
+    let server = Server::adopt_after(child, dir, |line| line.contains("log segments are of"));
+    let mut client = server.client();
+    client.expect(&[("TS.CREATE key", "+OK\r\n"), ("TS.ADD key 1 1", ":1\r\n")]);
+    for first in (0..100 * BATCH).step_by(BATCH as usize) {
+        let batch = (first + 10..first + 10 + BATCH).map(|at| format!("key {at} {}", value(at)));
+        let reply = client.ask(&format!("TS.MADD {}", batch.collect::<Vec<_>>().join(" ")));
+        assert!(!reply.contains('-'), "{reply}");
     }
 }
