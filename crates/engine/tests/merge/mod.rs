@@ -6,6 +6,7 @@ mod far;
 mod faults;
 mod histories;
 pub(crate) mod hooked;
+mod kept;
 mod meanwhile;
 mod random;
 mod threads;

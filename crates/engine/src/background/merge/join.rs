@@ -1,8 +1,8 @@
 //! Chunks of one series in a row, cut anew where that makes fewer frames.
 //!
-//! Each flush leaves a partial frame at the end of each series. Full frames are
-//! copied byte for byte; neighbours under three quarters full are decoded and
-//! encoded again where they fit into fewer frames, so samples are encoded a
+//! Each flush leaves a partial frame at the end of each series, and late samples leave
+//! more. Full frames are copied byte for byte; neighbours that are not full are decoded
+//! and encoded again where they fit into fewer frames, so samples are encoded a
 //! second time only to save a frame. Chunks are at least 4 KiB: what a
 //! small CHUNK_SIZE is good for, quick late samples, is no matter in a block.
 //!
@@ -54,7 +54,7 @@ impl<'a> Joiner<'a> {
     /// Takes frame `index` of `chunk`.
     pub(crate) fn frame(&mut self, chunk: &Arc<Chunk>, index: usize) -> Result<()> {
         let count = chunk.frame(index)?.count();
-        if count * 4 >= self.frame_samples * 3 {
+        if count >= self.frame_samples {
             self.release()?;
             return self.rewriter.untouched(chunk, index);
         }
