@@ -94,7 +94,7 @@ pub use observe::observer::Work;
 pub use observe::stages::{Stage, StageFigures, Stages, Timer};
 pub use recovery::RecoverySummary;
 pub use series::{Extent, Memory};
-pub use storage::files::LostBlock;
+pub use storage::files::{Doubt, DoubtKind, LostBlock};
 pub use storage::metadata::MetadataStats;
 
 /// Reads any bytes as a block, with every reading function; for the fuzz target.

@@ -13,6 +13,7 @@ mod limits;
 pub(crate) mod memory;
 mod metadata;
 mod observe;
+mod quarantine;
 mod read;
 pub(crate) mod resources;
 mod rules;

@@ -14,6 +14,13 @@ use std::path::{Path, PathBuf};
 const COPY_BYTES: u64 = 1024 * 1024;
 /// What a copy is called until it is whole.
 const UNFINISHED: &str = "copy.new";
+/// The list of what the operator has not accepted.
+pub(crate) const UNACCEPTED: &str = "UNACCEPTED";
+
+/// Whether a file in the folder is one that was damaged.
+pub(crate) fn is_damaged(name: &str) -> bool {
+    name != UNFINISHED && !name.starts_with(UNACCEPTED)
+}
 
 /// The folder that damaged files go to.
 #[derive(Debug)]
@@ -142,7 +149,7 @@ impl<'a> Quarantine<'a> {
     pub(crate) fn held(&self) -> Result<Vec<String>> {
         match self.env.disk.list(self.dir) {
             Ok(mut names) => {
-                names.retain(|name| name != UNFINISHED);
+                names.retain(|name| is_damaged(name));
                 Ok(names)
             }
             Err(error) if error.kind() == IoKind::NotFound => Ok(Vec::new()),

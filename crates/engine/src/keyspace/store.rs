@@ -13,6 +13,7 @@ use crate::storage::block::CurrentBlocks;
 use crate::storage::block::{Block, BlockMeta, BlockSet, Cache, PartitionBlocks};
 use crate::storage::files::LostBlock;
 use crate::storage::files::directory::{block_path, remove_if_there, series_file_path, sweep};
+use crate::storage::files::doubt::Doubt;
 use crate::storage::files::manifest::Manifest;
 use latewood_model::Timestamp;
 use parking_lot::Mutex;
@@ -35,6 +36,8 @@ pub(crate) struct Store {
     pub(crate) cache: Cache,
     /// Blocks that the start had to leave out.
     pub(crate) lost: Mutex<Vec<LostBlock>>,
+    /// Damage that the operator has not accepted.
+    pub(crate) doubts: Mutex<Arc<[Doubt]>>,
 }
 
 /// What is in force.
@@ -84,6 +87,7 @@ impl Store {
             retention_ms: options.retention_ms.into(),
             cache,
             lost: Mutex::default(),
+            doubts: Mutex::new(Arc::default()),
         }
     }
 

@@ -139,8 +139,9 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
         recovery.load(&directory, log_beside(&env, &guard.log_dir())?)?;
     }
     summary.series_displaced = recovery.rebuild(&named);
-    recovery.tidy(directory.manifest)?;
     summary.blocks_lost = core.store.lost.lock().clone();
+    recovery.note_doubts(&summary.blocks_lost, &summary.log.holes)?;
+    recovery.tidy(directory.manifest)?;
     summary.series = core.keys.len() as u64;
     let quarantine = Quarantine::new(&env, &quarantine);
     summary.quarantined = quarantine.held()?;

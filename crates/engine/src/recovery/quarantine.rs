@@ -9,10 +9,12 @@
 use crate::base::error::{ErrorKind, Result};
 use crate::base::names;
 use crate::io::quarantine::Quarantine;
+use crate::log::LogHole;
 use crate::recovery::Recovery;
 use crate::storage::block::{Block, BlockMeta, BlockSet, Family, PartitionBlocks};
 use crate::storage::files::LostBlock;
 use crate::storage::files::directory::block_path;
+use crate::storage::files::doubt::{self, Doubt};
 use crate::storage::files::manifest::Manifest;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,14 +45,19 @@ impl Recovery<'_> {
         let mut sound = BlockSet::default();
         for (&partition, files) in &mut manifest.partitions {
             let mut blocks = PartitionBlocks::default();
-            self.open_list(&mut files.base, &mut blocks.base)?;
-            self.open_list(&mut files.late, &mut blocks.late)?;
+            self.open_list(partition, &mut files.base, &mut blocks.base)?;
+            self.open_list(partition, &mut files.late, &mut blocks.late)?;
             sound.partitions.insert(partition, blocks);
         }
         self.core.store.open_blocks(manifest, &sound)
     }
 
-    fn open_list(&self, list: &mut Vec<BlockMeta>, opened: &mut Vec<Arc<Block>>) -> Result<()> {
+    fn open_list(
+        &self,
+        partition: u32,
+        list: &mut Vec<BlockMeta>,
+        opened: &mut Vec<Arc<Block>>,
+    ) -> Result<()> {
         let mut kept = Vec::with_capacity(list.len());
         for meta in list.drain(..) {
             let path = block_path(self.core.store.dir(), meta.number);
@@ -65,6 +72,7 @@ impl Recovery<'_> {
                         kept_as: Quarantine::new(&self.core.env, &dir).keep(&path)?,
                         reason: error.to_string(),
                         is_late: meta.family == Family::Late,
+                        partition,
                         series: meta.series,
                         samples: meta.samples,
                         first: meta.first,
@@ -76,6 +84,31 @@ impl Recovery<'_> {
             }
         }
         *list = kept;
+        Ok(())
+    }
+}
+
+impl Recovery<'_> {
+    /// Notes what the operator has to accept: what this start lost, and what earlier ones
+    /// lost.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn note_doubts(&self, lost: &[LostBlock], holes: &[LogHole]) -> Result<()> {
+        let (env, store) = (&self.core.env, &self.core.store);
+        let dir = names::quarantine_dir(store.dir());
+        let mut doubts = doubt::read(env, &dir)?;
+        let known = doubts.len();
+        let new = lost.iter().map(Doubt::of_block);
+        for doubt in new.chain(holes.iter().map(Doubt::of_hole)) {
+            if !doubts.contains(&doubt) {
+                doubts.push(doubt);
+            }
+        }
+        if doubts.len() > known {
+            doubt::write(env, &dir, &doubts)?;
+        }
+        *store.doubts.lock() = doubts.into();
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::base::names;
 use crate::io::Env;
 use crate::io::directory::{is_remote, open_existing};
+use crate::io::quarantine::Quarantine;
 use crate::log::{self, LogHole, Position, RecoveryReport};
 use crate::storage::block::{Block, BlockMeta, Cache};
 use crate::storage::files::{
@@ -340,7 +341,7 @@ impl Checker<'_> {
 
     fn leftovers(&mut self) -> Result<()> {
         let quarantine = names::quarantine_dir(self.dir);
-        let held = list(self.env, &quarantine)?.len();
+        let held = Quarantine::new(self.env, &quarantine).held()?.len();
         if held > 0 {
             self.notice(format!(
                 "quarantine holds {held} damaged files ({})",

@@ -1,12 +1,13 @@
 //! Totals of a database, counted from its manifest, series files and log.
 
 use super::log::Counter;
-use super::read::{list, manifest_of};
+use super::read::manifest_of;
 use crate::base::detail::Detail;
 use crate::base::error::Result;
 use crate::base::names;
 use crate::io::Env;
 use crate::io::directory::{is_remote, open_existing};
+use crate::io::quarantine::Quarantine;
 use crate::log::{self, Position};
 use crate::storage::block::BlockMeta;
 use crate::storage::files::{Manifest, PartitionFiles};
@@ -61,7 +62,10 @@ fn count(env: &Env, dir: &Path) -> Result<Detail> {
         ("log", log_totals(env, dir, &manifest)?),
         (
             "quarantined_files",
-            list(env, &names::quarantine_dir(dir))?.len().into(),
+            Quarantine::new(env, &names::quarantine_dir(dir))
+                .held()?
+                .len()
+                .into(),
         ),
     ]))
 }

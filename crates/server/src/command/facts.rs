@@ -119,6 +119,7 @@ const FACTS: &[(&str, &str, &str)] = &[
     ("latewood|create", "0.1.0", "O(N) with N labels"),
     ("latewood|help", "0.1.0", "O(1)"),
     ("latewood|merge", "0.1.0", "O(1); O(N) in the background"),
+    ("latewood|quarantine", "0.1.0", "O(1)"),
     ("latewood|range", "0.1.0", "O(N) with N samples"),
     ("latewood|settle", "0.1.0", "O(N)"),
     ("memory", "4.0.0", "that of the subcommand"),

@@ -3,7 +3,8 @@
 //! BACKUP copies the database into a folder while it is served: it replies at
 //! once, INFO latewood shows the outcome.
 //! SETTLE settles late samples into the chunks in memory and waits for it; CLOCK
-//! ACCEPT trusts the wall clock for retention; MERGE is in [`super::merge`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
+//! ACCEPT trusts the wall clock for retention; QUARANTINE ACCEPT accepts what damaged
+//! files have lost; MERGE is in [`super::merge`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
 
 use super::call::{Call, Outcome};
 use super::fault::{Fault, SYNTAX};
@@ -36,6 +37,15 @@ const CLOCK: Spec = Spec {
     ..SETTLE
 };
 
+const QUARANTINE: Spec = Spec {
+    name: "quarantine",
+    arity: 3,
+    syntax: "ACCEPT",
+    summary: "Accepts what was lost with damaged files; returns how many.",
+    action: Action::Apply(quarantine),
+    ..SETTLE
+};
+
 const BACKUP: Spec = Spec {
     name: "backup",
     arity: 3,
@@ -51,12 +61,13 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     flags: &["admin"],
     keys: Keys::NONE,
     group: "latewood",
-    syntax: "BACKUP|SETTLE|MERGE|CLOCK|ADD|CREATE|ALTER|RANGE|HELP",
+    syntax: "BACKUP|SETTLE|MERGE|CLOCK|QUARANTINE|ADD|CREATE|ALTER|RANGE|HELP",
     summary: "Commands that only Latewood has.",
     action: Action::Container(&[
         BACKUP,
         SETTLE,
         CLOCK,
+        QUARANTINE,
         super::merge::SPEC,
         super::exact::ADD,
         super::exact::CREATE,
@@ -108,6 +119,17 @@ fn clock(call: &mut Call<'_>) -> Outcome {
         "the clock was accepted: samples before kept_from_ms are expired"
     );
     call.reply().ok();
+    Ok(())
+}
+
+fn quarantine(call: &mut Call<'_>) -> Outcome {
+    if !call.args.is(2, "ACCEPT") {
+        return Err(SYNTAX);
+    }
+    let files = call.shared.db.accept_quarantine()?;
+    let user = String::from_utf8_lossy(&call.session.permit.user().name).into_owned();
+    tracing::warn!(user, files, "what damaged files have lost was accepted");
+    call.reply().integer(files as i64);
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use super::answer::json_text;
 use super::context::Context;
+use crate::state::Shared;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -37,10 +38,26 @@ pub(super) async fn health(State(context): State<Context>) -> Response {
         ),
         Some(why) => (StatusCode::SERVICE_UNAVAILABLE, "fail", why),
     };
+    let checks: Vec<_> = quarantine(&context.shared).into_iter().collect();
+    let checks = checks
+        .iter()
+        .map(|message| json!({"name": "quarantine", "status": "fail", "message": message}));
     let body = json!({
-        "name": "latewood", "status": word, "message": message, "checks": [], "version": VERSION,
+        "name": "latewood", "status": word, "message": message,
+        "checks": checks.collect::<Vec<_>>(), "version": VERSION,
     });
     (status, json_text(&body)).into_response()
+}
+
+/// What an operator has to look at although all is served.
+fn quarantine(shared: &Shared) -> Option<String> {
+    let count = shared.db.doubts().len();
+    (count > 0).then(|| {
+        format!(
+            "{count} damaged files are in quarantine and not accepted: samples may be missing, \
+             and overwritten or deleted ones visible again; see LATEWOOD QUARANTINE ACCEPT"
+        )
+    })
 }
 
 /// `/`: what this server is, for programs.
@@ -61,7 +78,11 @@ pub(super) async fn healthy() -> &'static str {
 /// `/-/ready`: 503 while the database is loading or writes are refused.
 pub(super) async fn ready(State(context): State<Context>) -> Response {
     match context.shared.unready() {
-        None => "Latewood is ready.\n".into_response(),
+        None => {
+            let warning = quarantine(&context.shared);
+            let warning = warning.map_or_else(String::new, |why| format!("Warning: {why}.\n"));
+            format!("Latewood is ready.\n{warning}").into_response()
+        }
         Some(why) => (
             StatusCode::SERVICE_UNAVAILABLE,
             format!("Latewood: {why}.\n"),

@@ -21,6 +21,7 @@ mod promql_explain;
 mod promql_limits;
 mod promql_running;
 pub(crate) mod protobuf;
+mod quarantine;
 mod reading;
 mod remote_read;
 mod status;

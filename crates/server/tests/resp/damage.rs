@@ -48,11 +48,14 @@ fn the_rest_is_served_and_the_damage_named() {
         "recovery_log_holes:1",
         "recovery_groups_lost:1",
         "quarantined_files:1",
+        "quarantine_unaccepted:1",
     ] {
         assert!(info.contains(field), "{info}");
     }
     let held = std::fs::read_dir(server.dir().join("quarantine")).unwrap();
-    assert_eq!(held.count(), 1);
+    let held: Vec<_> = held.map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(held.len(), 2, "{held:?}");
+    assert!(held.iter().any(|name| name == "UNACCEPTED"));
 }
 
 /// What the first start met is in blocks then: no later one meets it again.

@@ -153,6 +153,7 @@ fn a_block_that_cannot_be_opened_is_kept_aside_and_the_rest_served() {
         let found = db.recovery().blocks_lost.clone();
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].samples, found[0].first), (20, FIRSTS[lost]));
+        assert_eq!(db.doubts().len(), 1);
         for key in KEYS {
             assert_eq!(read(&db, key).unwrap(), held(FIRSTS[1 - lost]));
         }
@@ -166,7 +167,20 @@ fn a_block_that_cannot_be_opened_is_kept_aside_and_the_rest_served() {
         assert!(db.recovery().blocks_lost.is_empty());
         assert_eq!(db.recovery().quarantined, [found[0].kept_as.clone()]);
         assert_eq!(read(&db, KEYS[0]).unwrap(), held(FIRSTS[1 - lost]));
+        // Until somebody accepts it.
+        let (series, at) = (db.resolve(KEYS[0]).unwrap(), FIRSTS[lost]);
+        let doubt = db.doubt_of(std::slice::from_ref(&series), at + 9, at + 500);
+        assert_eq!(
+            doubt.map(|doubt| doubt.name),
+            Some(found[0].kept_as.clone())
+        );
+        assert_eq!(db.doubt_of(&[series], at + 10, at + 500), None);
+        assert_eq!(db.accept_quarantine().unwrap(), 1);
+        assert!(db.doubts().is_empty());
         drop(db);
+        let disk = disk.crash(5);
+        assert!(open(&disk).doubts().is_empty());
+        assert!(disk.bytes(&kept).is_ok());
         let checked = check(&disk.env(1), dir(), &mut |_| {}).unwrap();
         assert_eq!((checked.damage, checked.blocks), (0, 1));
     }
@@ -248,6 +262,7 @@ fn a_start_cut_short_anywhere_finds_the_damage_again() {
         let name = blocks[0].file_name().unwrap();
         let kept = disk.bytes(&dir().join("quarantine").join(name)).unwrap();
         assert_eq!(kept, bytes, "step {step}");
+        assert_eq!(db.doubts().len(), 1, "step {step}");
     }
 }
 

@@ -12,6 +12,8 @@ pub struct LostBlock {
     /// Whether it is a late block, with late samples and deletions, not a base
     /// block.
     pub is_late: bool,
+    /// The partition of its series.
+    pub partition: u32,
     /// Number of series in it.
     pub series: u64,
     /// Number of samples in it.

@@ -18,6 +18,7 @@ mod bytes;
 #[cfg(test)]
 mod chance;
 pub(crate) mod directory;
+pub(crate) mod doubt;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod lost;
@@ -29,6 +30,7 @@ pub(crate) mod table;
 pub(crate) mod verdict;
 
 pub(crate) use directory::Directory;
+pub use doubt::{Doubt, DoubtKind};
 pub use lost::LostBlock;
 pub(crate) use manifest::{Manifest, PartitionFiles, SeriesFileMeta};
 pub(crate) use row::{DirtyRow, RuleRow, SeriesRow, SourceRow};

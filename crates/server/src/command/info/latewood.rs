@@ -240,6 +240,7 @@ fn recovery(text: &mut String, shared: &Shared) {
         recovery.blocks_damaged.len(),
     );
     field(text, "quarantined_files", recovery.quarantined.len());
+    field(text, "quarantine_unaccepted", shared.db.doubts().len());
     field(text, "recovery_clean", u8::from(recovery.log.clean));
     field(
         text,

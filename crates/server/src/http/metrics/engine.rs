@@ -440,6 +440,12 @@ pub(super) fn recovery(text: &mut Text, shared: &Shared) {
         "Files in quarantine at start.",
         recovery.quarantined.len(),
     );
+    text.single(
+        "quarantine_unaccepted",
+        Gauge,
+        "Damaged files and parts of the log that nobody has accepted.",
+        shared.db.doubts().len(),
+    );
 }
 
 pub(super) fn stages(text: &mut Text, shared: &Shared) {

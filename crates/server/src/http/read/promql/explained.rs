@@ -42,6 +42,8 @@ pub(super) struct Explained {
     /// Nodes written.
     written: usize,
     late: u64,
+    /// What [`Views::warning`] says.
+    doubt: Option<String>,
     /// Since when its reader is waited for.
     idle_since: Option<Instant>,
 }
@@ -55,6 +57,7 @@ impl Explained {
             explanation: None,
             written: 0,
             late: 0,
+            doubt: None,
             idle_since: None,
         }
     }
@@ -75,6 +78,7 @@ impl Explained {
         let (times, is_range) = (self.wanted.times, self.wanted.is_range);
         let explanation = query.explain(text, times, is_range, settings, &*views);
         self.late = views.late();
+        self.doubt = views.warning();
         explanation.map_err(|error| refusal(error, Some(&views)))
     }
 
@@ -123,12 +127,14 @@ impl Explained {
         let query = query.to_string();
         out.extend_from_slice(b"],");
         out.extend_from_slice(&query.as_bytes()[1..]);
-        let texts = |level: Level| {
+        let texts = |level: Level| -> Vec<String> {
             let annotations = of.annotations.iter();
             let wanted = annotations.filter(|annotation| annotation.level == level);
             wanted.map(|one| one.shown(&self.wanted.text)).collect()
         };
-        put_texts("warnings", "warning", texts(Level::Warning), out);
+        let mut warnings = texts(Level::Warning);
+        warnings.extend(self.doubt.clone());
+        put_texts("warnings", "warning", warnings, out);
         put_texts("infos", "info", texts(Level::Info), out);
         out.extend_from_slice(b"}\n");
     }

@@ -46,6 +46,8 @@ pub(super) struct Answering {
     idle_since: Option<Instant>,
     /// Late samples that were merged.
     late: u64,
+    /// What [`Views::warning`] says.
+    doubt: Option<String>,
     listed: Listed,
 }
 
@@ -65,6 +67,7 @@ impl Answering {
             began: None,
             idle_since: None,
             late: 0,
+            doubt: None,
             listed,
         }
     }
@@ -97,6 +100,7 @@ impl Answering {
             .instant(at_ms, &wanted.settings, &*views)
             .map_err(refused)?;
         self.late = views.late();
+        self.doubt = views.warning();
         let rows: Vec<Row> = match outcome.value {
             Value::Scalar(value) => {
                 put_head("scalar", out);
@@ -142,7 +146,7 @@ impl Answering {
             out.extend_from_slice(self.stats(stats).to_string().as_bytes());
         }
         out.push(b'}');
-        let (mut warnings, mut infos) = (Vec::new(), Vec::new());
+        let (mut warnings, mut infos) = (Vec::from_iter(self.doubt.clone()), Vec::new());
         for annotation in annotations.iter() {
             let text = annotation.shown(&self.wanted.text);
             match annotation.level {
@@ -272,6 +276,7 @@ impl Pieces for Answering {
             State::New => (Annotations::default(), Stats::default()),
             State::Range(evaluation, _, views) => {
                 self.late = views.late();
+                self.doubt = views.warning();
                 let outcome = evaluation.outcome();
                 (outcome.annotations, outcome.stats)
             }

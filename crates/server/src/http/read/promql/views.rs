@@ -11,7 +11,7 @@ use crate::http::answer::Answer;
 use crate::http::labelled::Named;
 use crate::http::read::asked::{Asked, Unreadable, raw};
 use crate::http::read::parameters::Span;
-use latewood_engine::{SeriesRef, SeriesView, Sink, View};
+use latewood_engine::{Doubt, DoubtKind, SeriesRef, SeriesView, Sink, View};
 use latewood_promql::source::{Found, Hold, Interrupt, Matcher, Source, SourceError, Take};
 use parking_lot::{Mutex, RwLock};
 use std::ops::ControlFlow;
@@ -29,6 +29,8 @@ pub(super) struct Views {
     selected: Mutex<Vec<Selected>>,
     /// Late samples of the series found.
     late: AtomicU64,
+    /// Unaccepted damage that concerns one of them.
+    doubt: Mutex<Option<Doubt>>,
     /// What refused the query, if it has a status of its own.
     refusal: Mutex<Option<Answer>>,
 }
@@ -58,6 +60,7 @@ impl Views {
             held: RwLock::default(),
             selected: Mutex::default(),
             late: AtomicU64::new(0),
+            doubt: Mutex::default(),
             refusal: Mutex::default(),
         }
     }
@@ -70,6 +73,31 @@ impl Views {
     /// Late samples and deletions in memory that its reads merge.
     pub(super) fn late(&self) -> u64 {
         self.late.load(Ordering::Relaxed)
+    }
+
+    /// A warning, if the samples may not be those that were written.
+    pub(super) fn warning(&self) -> Option<String> {
+        let doubt = self.doubt.lock();
+        let Doubt {
+            name,
+            kind,
+            first,
+            last,
+            ..
+        } = doubt.as_ref()?;
+        let what = match kind {
+            DoubtKind::Base => {
+                format!("samples from {first} to {last} may be missing")
+            }
+            DoubtKind::Late => format!(
+                "from {first} to {last} late samples may be missing, and overwritten or deleted \
+                 ones may be visible again"
+            ),
+            DoubtKind::Log => "writes and deletions may be missing".to_owned(),
+        };
+        Some(format!(
+            "{name} is damaged: {what}, until LATEWOOD QUARANTINE ACCEPT"
+        ))
     }
 
     fn refuse(&self, answer: Answer) -> SourceError {
@@ -94,6 +122,11 @@ impl Views {
                 let _shared_lock = shared.exec_lock.share_beside_loops();
                 shared.db.views(&refs, &query, false)
             };
+            let mut doubt = self.doubt.lock();
+            if doubt.is_none() {
+                *doubt = shared.db.doubt_of(&refs, span.from_ms, span.to_ms);
+            }
+            drop(doubt);
             let each = |one: &SeriesView| EACH_BYTES + one.view.memory_bytes();
             let held_bytes = views.iter().map(each).sum();
             self.keep(views, part, &mut found);
