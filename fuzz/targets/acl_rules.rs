@@ -1,6 +1,6 @@
 //! Rules of ACL SETUSER, separated by zeros: what is accepted can be written to the ACL file and
 //! read back as the same user.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_server::fuzz::acl_rules;
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 //! Akumuli's lines: no input may panic, and after any input a valid message that
 //! follows a series line is found.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::akumuli::Writer;
 use latewood_wire::lines::{Lines, Step};

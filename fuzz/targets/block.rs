@@ -1,6 +1,6 @@
 //! Blocks: no bytes make a reader panic or use more memory than the file, and in a
 //! valid block lookups agree with a full scan.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_engine::fuzz_block;
 use libfuzzer_sys::fuzz_target;

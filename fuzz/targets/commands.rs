@@ -1,6 +1,6 @@
 //! Commands of two connections, one of a user who may do everything and one of a user with
 //! rules: every reply is whole, and the second sees and changes nothing that its rules forbid.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_server::fuzz::Redis;
 use latewood_wire::resp::{encode_command, parse_reply, skip_reply};

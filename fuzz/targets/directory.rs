@@ -2,7 +2,7 @@
 //! reads, or is refused. Nothing panics, and every error names a file.
 //!
 //! An edit is 8 bytes: what is done, to which file, at which place, and a number.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use crc_fast::crc32_iscsi;
 use latewood_engine::io::Disk;

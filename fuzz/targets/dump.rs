@@ -1,5 +1,5 @@
 //! DUMP payloads: no bytes make the reader panic or use more memory than a frame.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_engine::Dump;
 use libfuzzer_sys::fuzz_target;

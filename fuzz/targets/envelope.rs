@@ -1,6 +1,6 @@
 //! Records of a log in Kafka: what is decoded is encoded to the same bytes, a scan of any records
 //! keeps its invariants, and a copy of the log behind itself adds nothing but claims.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_cluster::envelope::{Envelope, State};
 use latewood_cluster::scan::{Scan, Verdict};

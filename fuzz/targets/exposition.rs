@@ -1,6 +1,6 @@
 //! The text format of Prometheus: no input may panic, and the result does not
 //! depend on how the input is split.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::prometheus::exposition::Decoder;
 use latewood_wire::testing::Collected;

@@ -1,6 +1,6 @@
 //! Label filters: no text may panic, and names and values of a filter are parts of
 //! its text.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_model::Test;
 use latewood_wire::filter::parse;

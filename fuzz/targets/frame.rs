@@ -1,6 +1,6 @@
 //! Frames: no bytes make a decoder panic, all ways to read a frame agree, and
 //! any samples come back bit for bit.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_codec::{Encoder, FRAME_SAMPLES_MAX, Frame, Hint};
 use libfuzzer_sys::fuzz_target;

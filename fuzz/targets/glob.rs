@@ -1,6 +1,6 @@
 //! Glob patterns: the compiled matcher agrees with one that fills a table, and its memory is
 //! bounded by the length of the pattern.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_server::fuzz::glob;
 use libfuzzer_sys::fuzz_target;

@@ -2,7 +2,7 @@
 //!
 //! Requests stand between two bytes 0xff. The first byte of a request compresses its body, which
 //! stands behind its head and an empty line.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_server::fuzz::Http;
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 //! CSV files: what a line says is written and read back as the same.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_migrate::fuzz_csv;
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 //! Files of InfluxDB line protocol, also compressed: what is sent is what the server takes.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_migrate::fuzz_influx;
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 //! InfluxDB line protocol: samples and refusals do not depend on how the bytes are
 //! split.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::influx::{Decoder, Precision};
 use latewood_wire::testing::Collected;

@@ -1,5 +1,5 @@
 //! `BACKUP.json`: no list names a file outside the database, and what is read is written back.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_offsite::{Content, Entry, Listing};
 use libfuzzer_sys::fuzz_target;

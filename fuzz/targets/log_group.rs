@@ -1,6 +1,6 @@
 //! Records of the log: no bytes make the reader panic, and what it understood
 //! can be written and read again.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_engine::log::{GroupBuilder, Record, RecordIter};
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 //! Manifests: no bytes make a reader panic, and an accepted manifest round-trips.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_engine::fuzz_manifest;
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 //! Numbers: the accepted texts are those of their grammars, and every f64 is
 //! written in a form that parses back to the same bits.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::resp::{double, number};
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 //! Bodies of OpenTSDB's `/api/put`: no input may panic, and every point is
 //! either a sample or a refusal.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::opentsdb::{Writer, json};
 use latewood_wire::testing::Collected;

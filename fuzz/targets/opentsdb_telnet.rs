@@ -1,6 +1,6 @@
 //! OpenTSDB's telnet lines: no input may panic, and time and value of an accepted
 //! sample are in OpenTSDB's range.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::lines::{Lines, Step};
 use latewood_wire::opentsdb::telnet::{self, Request};

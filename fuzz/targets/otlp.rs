@@ -1,6 +1,6 @@
 //! OTLP requests in both encodings: no input may panic, and an accepted request
 //! gives the same samples a second time.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::otlp::{Decoder, Encoding, read, weight};
 use latewood_wire::testing::Collected;

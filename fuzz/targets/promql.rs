@@ -1,6 +1,6 @@
 //! PromQL: no input may panic, overflow the stack, be slow or use much memory, and an expression
 //! that is printed parses to the same.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_promql::{Times, parse, parse_selector, prepare, pretty, to_json};
 use libfuzzer_sys::fuzz_target;

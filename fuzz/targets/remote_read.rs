@@ -1,5 +1,5 @@
 //! Remote read requests: no input may panic, be slow or use much memory.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::prometheus::read::{QUERIES_MAX, Request};
 use latewood_wire::selector::MATCHERS_MAX;

@@ -1,6 +1,6 @@
 //! Remote write messages in both versions: no input may panic, and the key of each
 //! accepted sample can be parsed back.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::prometheus::write::{Decoder, Version};
 use latewood_wire::series_name::SeriesName;

@@ -1,6 +1,6 @@
 //! Requests: commands and errors do not depend on how the bytes are split, and
 //! parsed commands round-trip.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::resp::{Limits, Parsed, Parser, ProtocolError, encode_command};
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 //! Replies: skipping and parsing agree on any bytes, and no prefix of a reply is a reply.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::resp::{ReplyError, parse_reply, skip_reply};
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 //! Series files and their rows: no bytes make a reader panic, and accepted rows
 //! round-trip.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_engine::fuzz_series_file;
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 //! Series names: a parsed key is written back unchanged, and labels survive the way
 //! to a key and back.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use latewood_wire::series_name::SeriesName;
 use libfuzzer_sys::fuzz_target;

@@ -101,7 +101,7 @@ pub use storage::metadata::MetadataStats;
 ///
 /// # Errors
 /// Those of reading a damaged block.
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub fn fuzz_block(bytes: &[u8]) -> Result<()> {
     storage::block::fuzz::read_any(bytes)
 }
@@ -110,7 +110,7 @@ pub fn fuzz_block(bytes: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// Those of reading a damaged manifest.
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub fn fuzz_manifest(bytes: &[u8]) -> Result<()> {
     storage::files::fuzz::read_manifest(bytes)
 }
@@ -119,7 +119,7 @@ pub fn fuzz_manifest(bytes: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// Those of reading a damaged series file.
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub fn fuzz_series_file(bytes: &[u8]) -> Result<()> {
     storage::files::fuzz::read_series(bytes)
 }

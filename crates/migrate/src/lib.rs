@@ -26,9 +26,9 @@ mod samples;
 mod series;
 mod value;
 
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub use csv_file::fuzz::fuzz_csv;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub use influx_file::fuzz::fuzz_influx;
 
 pub use args::{CsvExport, CsvImport, Export, Import, InfluxImport, Login, RedisImport, Target};

@@ -49,7 +49,7 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// What fuzz targets reach.
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz {
     pub use crate::base::glob::fuzz::glob;

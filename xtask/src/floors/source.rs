@@ -296,7 +296,8 @@ fn is_word(text: &str) -> bool {
 /// Whether an attribute restricts its item to tests or fuzzing.
 fn only_tests(attribute: &[&str]) -> bool {
     let has = |words: &[&str]| attribute.iter().any(|word| words.contains(word));
-    attribute.get(2) == Some(&"cfg") && has(&["test", "fuzzing"]) && !has(&["not", "feature"])
+    let is_kept = has(&["not"]) || has(&["feature"]) && !has(&["fuzzing"]);
+    attribute.get(2) == Some(&"cfg") && has(&["test", "fuzzing"]) && !is_kept
 }
 
 #[cfg(test)]
@@ -333,7 +334,7 @@ mod tests {
             #[cfg(test)]
             #[allow(x)]
             mod tests { use d; }
-            #[cfg(any(test, fuzzing))] mod fuzz;
+            #[cfg(any(test, fuzzing, feature = "fuzzing"))] mod fuzz;
             fn f<'a>(x: &'a str) { "\"use e;"; super::g::h(x) }
             impl S { fn hidden() -> impl T + use<'_> {} }
             #[cfg(not(test))] mod last { mod inner; }"##;

@@ -6,7 +6,7 @@
 
 mod export;
 mod format;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod import;
 

@@ -8,7 +8,7 @@
 //!
 //! Tested in `scan` and by `crates/server/tests/migrate/influx.rs`.
 
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod scan;
 mod send;

@@ -207,7 +207,7 @@ impl Intake for Seen {
 }
 
 /// The samples and texts that a server finds in `text`, and why it refuses a line.
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub(super) fn fuzz_samples(text: &[u8]) -> (u64, u64, Option<String>) {
     let mut seen = Seen::default();
     Decoder::new(Precision::Nanoseconds).decode(text, true, &mut seen);

@@ -194,7 +194,7 @@ fn set(rest: &[u8], taken: &mut Taken, fold: &impl Fn(u8) -> u8) -> usize {
     at
 }
 
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz {
     use super::Glob;
 

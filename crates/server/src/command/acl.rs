@@ -5,7 +5,7 @@
 //! SAVE, LOAD, HELP. The rules are those of Redis 7.4; `docs/compatibility.md`
 //! lists what differs.
 
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod reports;
 #[cfg(test)]

@@ -71,7 +71,7 @@ mod transaction;
 mod words;
 mod work;
 
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub(crate) use acl::fuzz;
 pub(crate) use add::sample;
 pub(crate) use args::Args;

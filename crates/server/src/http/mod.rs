@@ -28,7 +28,7 @@ mod browser;
 mod console;
 mod context;
 mod encodings;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod health;
 mod influx;

@@ -14,7 +14,7 @@ mod acceptor;
 mod connection;
 mod event_loop;
 mod fast;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod group;
 mod listener;

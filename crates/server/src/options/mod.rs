@@ -18,8 +18,8 @@ mod senders;
 mod server;
 mod storage;
 // Fuzz targets have users of all commands.
-#[cfg_attr(fuzzing, allow(dead_code))]
-#[cfg(any(test, fuzzing))]
+#[cfg_attr(any(fuzzing, feature = "fuzzing"), allow(dead_code))]
+#[cfg(any(test, fuzzing, feature = "fuzzing"))]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -101,7 +101,7 @@ impl Readers {
     }
 
     /// Runs on this thread what may begin now, where no thread calls [`Readers::run`].
-    #[cfg(fuzzing)]
+    #[cfg(any(fuzzing, feature = "fuzzing"))]
     pub(crate) fn run_queued(&self, shared: &Shared) {
         let next = || self.queue.lock().next(self.threads);
         while let Some((_, work)) = next() {

@@ -17,7 +17,7 @@ mod current;
 mod entry;
 mod exists;
 mod format;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod overlap;
 mod page;

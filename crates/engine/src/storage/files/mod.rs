@@ -19,7 +19,7 @@ mod bytes;
 mod chance;
 pub(crate) mod directory;
 pub(crate) mod doubt;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod lost;
 pub(crate) mod manifest;
