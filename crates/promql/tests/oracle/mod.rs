@@ -1,7 +1,7 @@
 //! Random expressions over random series, evaluated by Latewood and by Prometheus' own engine.
 //!
 //! Values to 1e-9, labels, order where Prometheus does not leave it to chance, warnings, infos and
-//! errors must be the same. Needs Go 1.26 for `tests/promql/oracle`; says so and passes without it.
+//! errors must be the same. Needs the Go of `tests/promql/oracle/go.mod`, unless LEFT_OUT names go.
 //! Latewood is the evaluation in memory, or a running server (tests `promql` of the server).
 //!
 //! `PROMQL_ORACLE_EXPRESSIONS` sets how many, `PROMQL_ORACLE_SEED` the first seed: a seed stands

@@ -16,26 +16,8 @@ pub(crate) struct Prometheus {
     output: BufReader<ChildStdout>,
 }
 
-/// The first version of Go that compiles Prometheus.
-const GO: (u32, u32) = (1, 26);
-
-/// Builds the oracle; why not, if Go is missing or too old.
-pub(crate) fn build() -> Result<PathBuf, String> {
-    let version = Command::new("go")
-        .arg("version")
-        .output()
-        .map_err(|error| format!("go does not run: {error}"))?;
-    let version = String::from_utf8_lossy(&version.stdout).into_owned();
-    let numbers = version.split("go1.").nth(1).unwrap_or_default();
-    let minor: String = numbers.chars().take_while(char::is_ascii_digit).collect();
-    if (1, minor.parse().unwrap_or(0)) < GO {
-        return Err(format!(
-            "{} is older than go{}.{}",
-            version.trim(),
-            GO.0,
-            GO.1
-        ));
-    }
+/// Builds the oracle.
+pub(crate) fn build() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let source = manifest.join("../../tests/promql/oracle");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("promql-oracle");
@@ -45,9 +27,9 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         .arg(".")
         .current_dir(source)
         .status()
-        .map_err(|error| format!("go does not run: {error}"))?;
+        .expect("go starts; LEFT_OUT=go leaves this test out");
     assert!(status.success(), "the oracle does not build");
-    Ok(program)
+    program
 }
 
 impl Prometheus {

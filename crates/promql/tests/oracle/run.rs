@@ -36,13 +36,12 @@ fn setting(name: &str, default: u64) -> u64 {
 
 /// Compares so many expressions, unless the environment says otherwise.
 pub(crate) fn compare(expressions: u64, subject: &mut dyn Subject) {
-    let program = match prometheus::build() {
-        Ok(program) => program,
-        Err(why) => return println!("passed over: {why}"),
-    };
+    if std::env::var("LEFT_OUT").is_ok_and(|tools| tools.split(' ').any(|tool| tool == "go")) {
+        return println!("left out: go is missing or too old");
+    }
     let first = setting("PROMQL_ORACLE_SEED", 1);
     let seeds = setting("PROMQL_ORACLE_EXPRESSIONS", expressions).div_ceil(OF_SEED);
-    let mut oracle = Prometheus::start(&program);
+    let mut oracle = Prometheus::start(&prometheus::build());
     let mut found = Vec::new();
     for seed in first..first + seeds {
         run(seed, &mut oracle, subject, &mut found);

@@ -1,9 +1,8 @@
 //! Random expressions over random series, evaluated by a running server and by Prometheus' own
-//! engine, as the test `oracle` of `latewood-promql` does without a server.
+//! engine, as the tests of `latewood-promql` do without a server.
 //!
 //! The series are sent by remote write, in disorder: many samples come late, some into blocks, some
-//! before a merge. Needs Go 1.26; says so and passes without it. `PROMQL_ORACLE_EXPRESSIONS` and
-//! `PROMQL_ORACLE_SEED` mean the same as there.
+//! before a merge. What it needs and which variables it reads is said in `oracle`.
 
 mod subject;
 
