@@ -6,7 +6,8 @@
 use super::all;
 use super::kind::Kind;
 use super::row::{Default, Row, variable};
-use crate::state::{Settings, cores};
+use crate::state::{Cluster, Settings, cores};
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use latewood_engine::Durability;
 use latewood_engine::io::Env;
@@ -25,6 +26,10 @@ pub(crate) struct Given {
     pub(super) config: Option<PathBuf>,
     pub(super) flags: Values,
 }
+
+/// The log in Kafka that a tool reads, with the flags and variables of `serve` for it.
+#[derive(Clone, Debug)]
+pub(crate) struct GivenLog(pub(crate) Cluster);
 
 /// The only option that is not a setting.
 const CONFIG: &str = "config";
@@ -60,12 +65,7 @@ fn argument(row: &Row) -> Arg {
 
 impl FromArgMatches for Given {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut flags = Values::new();
-        for row in all() {
-            if let Some(values) = matches.get_many::<String>(row.name()) {
-                flags.insert(row.name(), values.cloned().collect());
-            }
-        }
+        let flags = flags(all(), matches);
         let config = matches.get_one::<PathBuf>(CONFIG).cloned();
         Ok(Self { config, flags })
     }
@@ -74,6 +74,46 @@ impl FromArgMatches for Given {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+impl Args for GivenLog {
+    fn augment_args(command: Command) -> Command {
+        super::of_log().map(argument).fold(command, Command::arg)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for GivenLog {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let given = Sources {
+            flags: flags(super::of_log(), matches),
+            file: Values::new(),
+            environment: |name: &str| std::env::var_os(name),
+        };
+        let mut settings = Settings::default();
+        for row in super::of_log() {
+            let put = given.put(row, &mut settings);
+            put.map_err(|reason| Error::raw(ErrorKind::ValueValidation, reason + "\n"))?;
+        }
+        Ok(Self(settings.cluster))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The flags of `rows` that were given.
+fn flags(rows: impl Iterator<Item = &'static Row>, matches: &ArgMatches) -> Values {
+    let given = rows.filter_map(|row| {
+        let values = matches.get_many::<String>(row.name())?;
+        Some((row.name(), values.cloned().collect()))
+    });
+    given.collect()
 }
 
 /// The settings of `given`, of the variables that `environment` has, of the file
@@ -89,6 +129,11 @@ pub(crate) fn resolve(
         .config
         .or_else(|| environment(&variable(CONFIG)).map(PathBuf::from));
     let file = config.map_or_else(|| Ok(Values::new()), |path| read_file(&path))?;
+    let given = Sources {
+        flags: given.flags,
+        file,
+        environment,
+    };
     let mut settings = Settings {
         memory_bytes: memory_default(),
         query_threads: cores().min(QUERY_THREADS_MAX) as u64,
@@ -96,7 +141,27 @@ pub(crate) fn resolve(
     };
     let mut names = BTreeSet::new();
     for row in all() {
-        let variable = match environment(&row.variable()).map(OsString::into_string) {
+        if given.put(row, &mut settings)? {
+            names.insert(row.name());
+        }
+    }
+    if settings.cluster.log.is_some() && !names.contains("durability") {
+        settings.durability = Durability::Sync;
+    }
+    Ok(settings)
+}
+
+/// Where the values of options come from.
+struct Sources<Environment> {
+    flags: Values,
+    file: Values,
+    environment: Environment,
+}
+
+impl<Environment: Fn(&str) -> Option<OsString>> Sources<Environment> {
+    /// Puts what is given for an option in its place, or its default. Returns whether it is given.
+    fn put(&self, row: &Row, settings: &mut Settings) -> Result<bool, String> {
+        let variable = match (self.environment)(&row.variable()).map(OsString::into_string) {
             Some(Ok(text)) => Some(vec![text]),
             Some(Err(_)) => return Err(format!("{}: is not UTF-8", row.variable())),
             None => None,
@@ -105,25 +170,19 @@ pub(crate) fn resolve(
             Default::Is(text) if !text.is_empty() => Some(vec![text.to_owned()]),
             _ => None,
         };
-        let flag = given.flags.get(row.name()).cloned();
-        let texts = flag.or(variable);
-        let texts = texts.or_else(|| file.get(row.name()).cloned());
-        if texts.is_some() {
-            names.insert(row.name());
-        }
+        let texts = self.flags.get(row.name()).cloned().or(variable);
+        let texts = texts.or_else(|| self.file.get(row.name()).cloned());
+        let is_given = texts.is_some();
         if let Some(texts) = texts.or(default) {
-            let put = row.kind.put(&mut settings, &texts);
+            let put = row.kind.put(settings, &texts);
             let takes = row.kind.takes();
             put.map_err(|reason| match takes.as_str() {
                 "" => format!("{}: {reason}", row.name()),
                 takes => format!("{}: {reason}; it takes {takes}", row.name()),
             })?;
         }
+        Ok(is_given)
     }
-    if settings.cluster.log.is_some() && !names.contains("durability") {
-        settings.durability = Durability::Sync;
-    }
-    Ok(settings)
 }
 
 /// The options whose values are not the defaults, with both. Passwords are left out.

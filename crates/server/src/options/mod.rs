@@ -25,7 +25,7 @@ pub(crate) mod testing;
 mod tests;
 mod tls;
 
-pub(crate) use given::{Given, changed, resolve};
+pub(crate) use given::{Given, GivenLog, changed, resolve};
 pub(crate) use kind::Kind;
 pub(crate) use row::{Apply, Row};
 
@@ -40,4 +40,9 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
         tls::ROWS,
     ];
     parts.into_iter().flatten()
+}
+
+/// Those of a log in Kafka.
+fn of_log() -> impl Iterator<Item = &'static Row> {
+    cluster::ROWS.iter().filter(|row| row.name() != "objects")
 }

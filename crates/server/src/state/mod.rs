@@ -25,6 +25,6 @@ pub(crate) use remote::{Remote, RemoteFigures};
 pub(crate) use runtime::Runtime;
 pub(crate) use settings::Promql;
 #[cfg(test)]
-pub(crate) use settings::{Cluster, Senders};
-pub(crate) use settings::{Http, LogFormat, LogLevel, Settings, cores};
+pub(crate) use settings::Senders;
+pub(crate) use settings::{Cluster, Http, LogFormat, LogLevel, Settings, cores};
 pub(crate) use shared::Shared;

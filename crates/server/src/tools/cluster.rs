@@ -6,9 +6,10 @@
 use super::output::{failed, say};
 use super::survey::{check, inspect};
 use super::{cluster_restore, cluster_stats};
+use crate::options::GivenLog;
+use crate::state::Cluster as Settings;
 use clap::{Args, Subcommand};
 use latewood_cluster::kafka::client::{Client, connect};
-use latewood_cluster::kafka::options::Given;
 use latewood_cluster::kafka::{Kafka, KafkaError};
 use latewood_cluster::topic::{Replication, log_name, new_topic, require_safe};
 use std::path::PathBuf;
@@ -88,71 +89,23 @@ pub(crate) struct Restore {
 /// A log in Kafka, with the options of `serve`.
 #[derive(Args, Debug)]
 pub(super) struct Log {
-    /// kafka://HOST:PORT,HOST:PORT/NAME
-    #[arg(long, env = "LATEWOOD_LOG", value_name = "URL")]
-    log: String,
-    /// Make or accept a topic with one replica: acknowledged writes may be lost with a broker
-    #[arg(long, env = "LATEWOOD_KAFKA_ANY_REPLICATION", value_name = "on|off", default_value = "off", value_parser = switch)]
-    kafka_any_replication: Switch,
-    /// Encrypt connections
-    #[arg(long, env = "LATEWOOD_KAFKA_TLS", value_name = "on|off", default_value = "off", value_parser = switch)]
-    kafka_tls: Switch,
-    /// Authorities in PEM that the certificates of the brokers may be of
-    #[arg(long, env = "LATEWOOD_KAFKA_CA_CERT_FILE", value_name = "FILE")]
-    kafka_ca_cert_file: Option<PathBuf>,
-    /// Certificate in PEM to show to brokers
-    #[arg(long, env = "LATEWOOD_KAFKA_CERT_FILE", value_name = "FILE")]
-    kafka_cert_file: Option<PathBuf>,
-    /// Private key of that certificate
-    #[arg(long, env = "LATEWOOD_KAFKA_KEY_FILE", value_name = "FILE")]
-    kafka_key_file: Option<PathBuf>,
-    /// User; its password is in a file or in LATEWOOD_KAFKA_PASSWORD
-    #[arg(long, env = "LATEWOOD_KAFKA_USER", value_name = "NAME")]
-    kafka_user: Option<String>,
-    /// File with the password of that user
-    #[arg(long, env = "LATEWOOD_KAFKA_PASSWORD_FILE", value_name = "FILE")]
-    kafka_password_file: Option<PathBuf>,
-    /// PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 (default: SCRAM-SHA-512)
-    #[arg(long, env = "LATEWOOD_KAFKA_SASL_MECHANISM", value_name = "NAME")]
-    kafka_sasl_mechanism: Option<String>,
-}
-
-/// A setting that is `on` or `off`.
-#[derive(Clone, Copy, Debug)]
-struct Switch(bool);
-
-fn switch(text: &str) -> Result<Switch, String> {
-    match text {
-        "on" => Ok(Switch(true)),
-        "off" => Ok(Switch(false)),
-        _ => Err("must be on or off".to_owned()),
-    }
+    #[command(flatten)]
+    given: GivenLog,
 }
 
 impl Log {
     /// The name of the cluster, a client, and the topic's name.
     pub(super) fn connect(&self) -> Result<(String, Client, String), String> {
-        let given = Given {
-            tls: self.kafka_tls.0,
-            cacert: self.kafka_ca_cert_file.clone(),
-            cert: self.kafka_cert_file.clone(),
-            key: self.kafka_key_file.clone(),
-            mechanism: self.kafka_sasl_mechanism.clone(),
-            user: self.kafka_user.clone(),
-            password_file: self.kafka_password_file.clone(),
-            ..Given::default()
-        };
-        let (address, kafka) = connect(&self.log, given)?;
+        let Settings { log, kafka, .. } = self.given.0.clone();
+        let url = log.ok_or("log: give --log or LATEWOOD_LOG")?;
+        let (address, kafka) = connect(&url, kafka)?;
         let topic = log_name(&address.name);
         Ok((address.name, kafka, topic))
     }
 
     /// What the topic must be.
     pub(super) fn replication(&self) -> Replication {
-        match self.kafka_any_replication.0 {
-            true => Replication::Any,
-            false => Replication::Durable,
-        }
+        self.given.0.replication()
     }
 }
 
@@ -191,8 +144,8 @@ fn init(options: &Init) -> Result<String, String> {
             "topic {name} has {tablets} partitions, not {wanted}: the number of tablets cannot be changed"
         ));
     }
-    Ok(match is_there {
-        true => format!("topic {name} is there and its settings are safe"),
-        false => format!("created topic {name}"),
-    })
+    if is_there {
+        return Ok(format!("topic {name} is there and its settings are safe"));
+    }
+    Ok(format!("created topic {name}"))
 }
