@@ -61,10 +61,12 @@ def test_the_packaged_settings_start_a_server_with_their_comments_too(tmp_path):
     whole = re.sub(r'^#\s+(?=[a-z-]+ = ["\[])', "", text, flags=re.MULTILINE)
     # The two that summarise those above them.
     whole = whole.replace('listen = ["127.0.0.1:6379"]\n', "", 1)
-    assert set(tomllib.loads(whole)) > {"requirepass", "opentsdb", "influx-udp", "memory", "disk-budget"}
+    assert set(tomllib.loads(whole)) > {"requirepass", "listen-lines", "memory", "disk-budget"}
     flags = []
-    for name in ("http", "https", "tls-listen", "opentsdb", "akumuli", "influx-tcp", "influx-udp"):
+    for name in ("http", "https", "tls-listen"):
         flags += [f"--{name}", f"127.0.0.1:{free_port()}"]
+    for name in ("opentsdb", "akumuli", "influx-tcp", "influx-udp"):
+        flags += ["--listen-lines", f"{name}=127.0.0.1:{free_port()}"]
     certificate, key = make_certificate(tmp_path)
     flags += ["--tls-cert-file", certificate, "--tls-key-file", key]
     for number, settings in enumerate((text, whole.replace('requirepass = "..."\n', ""))):

@@ -37,7 +37,7 @@ def samples(redis, key, at_least):
 @pytest.mark.needs("collectd")
 def test_collectd_writes_by_telnet(tmp_path):
     port, control = free_port(), tmp_path / "control"
-    server = Server(tmp_path / "data", "--opentsdb", f"127.0.0.1:{port}")
+    server = Server(tmp_path / "data", "--listen-lines", f"opentsdb=127.0.0.1:{port}")
     config = tmp_path / "collectd.conf"
     config.write_text(
         f"""
@@ -131,7 +131,8 @@ EXPORTER = """
 def test_netdata_writes_by_telnet_and_http(tmp_path):
     lines, http = free_port(), free_port()
     server = Server(
-        tmp_path / "data", "--opentsdb", f"127.0.0.1:{lines}", "--http", f"127.0.0.1:{http}"
+        tmp_path / "data",
+        *("--listen-lines", f"opentsdb=127.0.0.1:{lines}", "--http", f"127.0.0.1:{http}"),
     )
     for name in ("config", "cache", "lib", "log"):
         (tmp_path / name).mkdir()

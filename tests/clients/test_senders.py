@@ -16,7 +16,9 @@ from peer import free_port
 def senders(tmp_path):
     """A server with all protocols, and its ports."""
     ports = {name: free_port() for name in ("http", "opentsdb", "akumuli")}
-    options = [part for name, port in ports.items() for part in (f"--{name}", f"127.0.0.1:{port}")]
+    options = ["--http", f"127.0.0.1:{ports['http']}"]
+    for name in ("opentsdb", "akumuli"):
+        options += ["--listen-lines", f"{name}=127.0.0.1:{ports[name]}"]
     server = Server(tmp_path / "data", *options)
     yield server, ports
     if server.process.poll() is None:

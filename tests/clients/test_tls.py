@@ -37,7 +37,7 @@ class Encrypted(Server):
         super().__init__(
             directory / "data",
             *("--tls-listen", f"127.0.0.1:{self.tls}", "--https", f"127.0.0.1:{self.https}"),
-            *("--opentsdb-tls", f"127.0.0.1:{self.lines}"),
+            *("--listen-lines", f"opentsdb=127.0.0.1:{self.lines},tls"),
             *("--tls-cert-file", self.ca, "--tls-key-file", key),
         )
 

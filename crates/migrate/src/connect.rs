@@ -71,7 +71,7 @@ impl Link {
                 connection.set_write_timeout(Some(REPLY_PATIENCE))?;
                 Ok(connection)
             })
-            .map_err(|error| failed(with_hint(&error.to_string())))?;
+            .map_err(|error| failed(with_hint(&error)))?;
         let mut link = Link {
             connection,
             name,
@@ -81,7 +81,7 @@ impl Link {
         link.greet(login, db).map_err(|error| match error {
             Error::Cut { server, reason } => Error::Connect {
                 server,
-                reason: speaks_otherwise(&place).unwrap_or_else(|| with_hint(&reason)),
+                reason: speaks_otherwise(&place).unwrap_or(reason),
             },
             other => other,
         })?;
@@ -208,7 +208,7 @@ impl Link {
     fn lost(&self, error: &redis::RedisError) -> Error {
         Error::Cut {
             server: self.name.clone(),
-            reason: error.to_string(),
+            reason: with_hint(error),
         }
     }
 }
@@ -226,9 +226,10 @@ pub(crate) fn is_about_the_key(text: &str) -> bool {
 
 /// The command `verb` of a series, as a `LATEWOOD` command if the server `is_exact`.
 pub(crate) fn series_command(is_exact: bool, verb: &str) -> Cmd {
-    match is_exact {
-        true => redis::cmd("LATEWOOD").arg(verb).take(),
-        false => redis::cmd(&format!("TS.{verb}")),
+    if is_exact {
+        redis::cmd("LATEWOOD").arg(verb).take()
+    } else {
+        redis::cmd(&format!("TS.{verb}"))
     }
 }
 
@@ -333,14 +334,14 @@ fn parse_address(text: &str, is_tls: bool) -> std::result::Result<ConnectionAddr
         return Err("missing host name".to_owned());
     }
     let host = host.to_owned();
-    Ok(match is_tls {
-        true => ConnectionAddr::TcpTls {
-            host,
-            port,
-            insecure: false,
-            tls_params: None,
-        },
-        false => ConnectionAddr::Tcp(host, port),
+    if !is_tls {
+        return Ok(ConnectionAddr::Tcp(host, port));
+    }
+    Ok(ConnectionAddr::TcpTls {
+        host,
+        port,
+        insecure: false,
+        tls_params: None,
     })
 }
 

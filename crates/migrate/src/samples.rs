@@ -31,9 +31,10 @@ impl Sample {
     pub(crate) fn add(&self, target: &Link, key: &[u8]) -> Cmd {
         let text = value_text(self.value);
         // Every user may send the plain command, so prefer it.
-        let mut command = match text == "nan" || self.value.is_finite() {
-            true => redis::cmd("TS.ADD"),
-            false => series_command(target.is_exact(), "ADD"),
+        let mut command = if text == "nan" || self.value.is_finite() {
+            redis::cmd("TS.ADD")
+        } else {
+            series_command(target.is_exact(), "ADD")
         };
         command.arg(key).arg(self.timestamp).arg(text).take()
     }

@@ -22,9 +22,10 @@ fn plain_nan(value: f64) -> f64 {
 /// The shortest text that parses back to the same bits.
 pub(crate) fn value_text(value: f64) -> String {
     if value.is_nan() {
-        return match value.to_bits() == f64::NAN.to_bits() {
-            true => "nan".to_owned(),
-            false => format!("nan:{:016x}", value.to_bits()),
+        return if value.to_bits() == f64::NAN.to_bits() {
+            "nan".to_owned()
+        } else {
+            format!("nan:{:016x}", value.to_bits())
         };
     }
     let plain = value.to_string();

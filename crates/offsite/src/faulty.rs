@@ -113,9 +113,12 @@ impl FaultyStore {
     /// The same objects, in a store that answers the first `answers` requests only.
     #[must_use]
     pub fn with_answers(&self, answers: u64) -> Self {
-        self.with(move |request| match request.number < answers {
-            true => Fault::None,
-            false => Fault::Unavailable,
+        self.with(move |request| {
+            if request.number < answers {
+                Fault::None
+            } else {
+                Fault::Unavailable
+            }
         })
     }
 

@@ -158,9 +158,10 @@ impl Arriving {
 impl Target for Arriving {
     async fn take(mut self, piece: &[u8]) -> Result<Self> {
         self.waiting.extend_from_slice(piece);
-        match self.waiting.len() >= STEP_BYTES {
-            true => self.step().await,
-            false => Ok(self),
+        if self.waiting.len() >= STEP_BYTES {
+            self.step().await
+        } else {
+            Ok(self)
         }
     }
 

@@ -9,7 +9,6 @@
 //! flight, not by file sizes. Tested by `tests/` on folders with a store that
 //! fails at every request, and by the client tests over S3.
 
-mod crypto;
 mod digest;
 mod download;
 mod error;

@@ -3,8 +3,8 @@
 //! Credentials and settings come from the environment variables that the tools of
 //! each provider use: `AWS_*`, `AZURE_*`, `GOOGLE_*`.
 
-use crate::crypto;
 use crate::error::{Error, Result};
+use latewood_tls::install_provider;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreScheme, parse_url_opts};
@@ -59,7 +59,7 @@ impl Place {
                 return Err(refused(format!("unsupported URL; use {SCHEMES}")));
             }
             Ok(_) => {
-                crypto::install();
+                install_provider();
                 let settings = settings(&url);
                 require_secure(&settings).map_err(refused)?;
                 parse_url_opts(&url, settings).map_err(|error| refused(error.to_string()))?
@@ -97,13 +97,13 @@ impl Place {
     /// # Errors
     /// `Url`
     pub fn require_writable(&self) -> Result<()> {
-        match self.is_web {
-            false => Ok(()),
-            true => Err(Error::Url {
+        if self.is_web {
+            return Err(Error::Url {
                 url: self.url.clone(),
                 reason: "http:// and https:// are supported for restore only".to_owned(),
-            }),
+            });
         }
+        Ok(())
     }
 
     /// The URL as given.

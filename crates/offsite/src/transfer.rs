@@ -16,17 +16,14 @@ pub const FILES_AT_ONCE: usize = 4;
 /// Bytes read from or written to a file at a time.
 pub(crate) const STEP_BYTES: usize = 1 << 20;
 
-/// Runs a transfer to its end, on this thread, which must not be one of a tokio
-/// runtime.
+/// Runs a transfer to its end, on this thread, which must not run a task of a tokio runtime.
 ///
 /// # Errors
 /// `Threads`, and those of the transfer.
 pub fn run<T, E: From<Error>>(
     work: impl Future<Output = std::result::Result<T, E>>,
 ) -> std::result::Result<T, E> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| E::from(Error::Threads { source }))?;
+    let runtime = latewood_tls::runtime();
+    let runtime = runtime.map_err(|source| E::from(Error::Threads { source }))?;
     runtime.block_on(work)
 }

@@ -78,15 +78,22 @@ pub fn main() -> ExitCode {
     let settings = options::resolve(*options, |name| std::env::var_os(name));
     let outcome = settings.map_err(Failure::from).and_then(|settings| {
         start_log(&settings);
+        for name in options::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
+            tracing::warn!(
+                name,
+                "no option has this environment variable: it is ignored"
+            );
+        }
         start::run(settings)
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { reason, is_deposed }) => {
             eprintln!("latewood: {reason}");
-            match is_deposed {
-                true => ExitCode::from(DEPOSED),
-                false => ExitCode::FAILURE,
+            if is_deposed {
+                ExitCode::from(DEPOSED)
+            } else {
+                ExitCode::FAILURE
             }
         }
     }

@@ -32,6 +32,26 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     assert_eq!(setting(&server, "sync-interval"), "1000");
 }
 
+#[test]
+fn a_variable_that_no_option_has_is_named_in_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let process = command(dir.path())
+        .args(["--listen", "127.0.0.1:0"])
+        .env("LATEWOOD_MAXCLIENT", "12")
+        .env("LATEWOOD_KAFKA_PASSWORD", "no option, but known")
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = std::cell::RefCell::new(String::new());
+    Server::adopt_after(process, dir, |line| {
+        log.borrow_mut().push_str(line);
+        line.contains("ready")
+    });
+    let log = log.into_inner();
+    assert!(log.contains("LATEWOOD_MAXCLIENT"), "{log}");
+    assert!(!log.contains("LATEWOOD_KAFKA_PASSWORD"), "{log}");
+}
+
 fn refusal(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(!output.status.success());

@@ -70,11 +70,10 @@ impl ClientOptions {
     /// # Errors
     /// A sentence that names the file.
     pub fn connector(&self, is_tls: bool) -> Result<Connector, String> {
-        let config = match is_tls {
-            true => Some(Arc::new(self.config()?)),
-            false => None,
-        };
-        Ok(Connector { config })
+        let config = is_tls.then(|| self.config().map(Arc::new));
+        Ok(Connector {
+            config: config.transpose()?,
+        })
     }
 
     /// For `rustls`.
@@ -111,15 +110,15 @@ impl ClientOptions {
     ///
     /// # Errors
     /// A sentence that names the file, or that there are none.
-    pub fn trusted(&self) -> Result<Vec<CertificateDer<'static>>, String> {
+    fn trusted(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         if let Some(path) = &self.cacert {
             return files::certificates(path);
         }
         let found = rustls_native_certs::load_native_certs().certs;
-        match found.is_empty() {
-            true => Err("the system has no certificates of authorities: give --cacert".to_owned()),
-            false => Ok(found),
+        if found.is_empty() {
+            return Err("the system has no certificates of authorities: give --cacert".to_owned());
         }
+        Ok(found)
     }
 
     /// The files as they are, in PEM: authorities, certificate, key.
@@ -137,6 +136,14 @@ impl ClientOptions {
     }
 }
 
+/// For a client that makes no encrypted connections, but must be given something.
+pub fn nothing_trusted() -> ClientConfig {
+    install_provider();
+    let builder = ClientConfig::builder();
+    let builder = builder.with_root_certificates(RootCertStore::empty());
+    builder.with_no_client_auth()
+}
+
 impl Connector {
     /// Connects to `address`, a host with a port, whose name the server's certificate must have.
     /// No read takes longer than `read_max`.
@@ -152,7 +159,7 @@ impl Connector {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(read_max)?;
         let agreed = self.agree(&mut stream, address);
-        let hinted = |error: io::Error| io::Error::new(error.kind(), with_hint(&error.to_string()));
+        let hinted = |error: io::Error| io::Error::new(error.kind(), with_hint(&error));
         Ok(match agreed.map_err(hinted)? {
             Some(session) => Box::new(StreamOwned::new(session, stream)),
             None => Box::new(stream),

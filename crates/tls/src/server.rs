@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
+/// Time that a peer has to agree on keys.
+pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// How often the reason of a failed handshake is told aloud.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
@@ -79,10 +81,10 @@ impl Protocols {
                 }
             }
         }
-        match tls12 || tls13 {
-            true => Ok(Self { tls12, tls13 }),
-            false => Err("expected TLSv1.2, TLSv1.3 or both".to_owned()),
+        if !tls12 && !tls13 {
+            return Err("expected TLSv1.2, TLSv1.3 or both".to_owned());
         }
+        Ok(Self { tls12, tls13 })
     }
 
     /// The same as text.
@@ -125,6 +127,16 @@ pub struct InForce {
     pub maps_users: bool,
     /// When the certificate expires, in seconds since 1970.
     pub expiry_s: i64,
+}
+
+impl InForce {
+    /// The same without tickets for sessions. Peers that never read would leave them unread:
+    /// then the kernel resets the connection at its end and drops what has not arrived.
+    #[must_use]
+    pub fn without_tickets(mut self) -> Self {
+        Arc::make_mut(&mut self.config).send_tls13_tickets = 0;
+        self
+    }
 }
 
 /// What the ports speak TLS with, which a reload changes.
@@ -190,7 +202,7 @@ impl ServerOptions {
         };
         let config = builder.with_single_cert(chain, key).map_err(|error| {
             let (cert_file, key_file) = (cert_file.display(), key_file.display());
-            with_hint(&format!("{cert_file} with {key_file}: {error}"))
+            format!("{cert_file} with {key_file}: {}", with_hint(&error))
         })?;
         Ok(Some(InForce {
             config: Arc::new(config),

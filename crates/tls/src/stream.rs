@@ -188,10 +188,10 @@ impl<S: Read + Write> Write for Stream<S> {
 
     /// Sends what waits; `WouldBlock` where there is no room for all of it.
     fn flush(&mut self) -> io::Result<()> {
-        match self.send()? {
-            true => Ok(()),
-            false => Err(ErrorKind::WouldBlock.into()),
+        if !self.send()? {
+            return Err(ErrorKind::WouldBlock.into());
         }
+        Ok(())
     }
 }
 

@@ -74,7 +74,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
         "offsite",
         &[
             "lib", "upload", "download", "send", "fetch", "object", "listing", "place", "transfer",
-            "digest", "crypto", "error", "faulty",
+            "digest", "error", "faulty",
         ],
     ),
     (
@@ -153,7 +153,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
     (
         "tls",
         &[
-            "lib", "client", "stream", "server", "files", "hint", "provider",
+            "lib", "accept", "runtime", "client", "stream", "server", "files", "hint", "provider",
         ],
     ),
     (

@@ -153,12 +153,15 @@ impl Latewood {
             command.args(log.flags()).args(["--objects", &url]);
         }
         if let Some((protocol, address)) = &self.senders {
-            let flag = match protocol {
-                Protocol::Opentsdb => "--opentsdb",
-                Protocol::Akumuli => "--akumuli",
-                _ => "--http",
+            match protocol {
+                Protocol::Opentsdb => {
+                    command.args(["--listen-lines", &format!("opentsdb={address}")])
+                }
+                Protocol::Akumuli => {
+                    command.args(["--listen-lines", &format!("akumuli={address}")])
+                }
+                _ => command.args(["--http", &address.to_string()]),
             };
-            command.arg(flag).arg(address.to_string());
         }
         process.start(&mut command, PATIENCE)
     }

@@ -265,9 +265,10 @@ impl Import<'_> {
         for line in &left {
             eprintln!("{line}");
         }
-        Ok(match left.is_empty() && counts.bad == 0 {
-            true => Outcome::Complete,
-            false => Outcome::Incomplete,
+        Ok(if left.is_empty() && counts.bad == 0 {
+            Outcome::Complete
+        } else {
+            Outcome::Incomplete
         })
     }
 }

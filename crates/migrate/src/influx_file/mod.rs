@@ -79,17 +79,19 @@ fn read_files(
 
 fn open(path: &Path) -> Result<Box<dyn Read>> {
     let doing = || format!("open {}", path.display());
-    let file: Box<dyn Read> = match path == Path::new("-") {
-        true => Box::new(io::stdin()),
-        false => Box::new(File::open(path).doing(doing())?),
+    let file: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(path).doing(doing())?)
     };
     inflated(BufReader::with_capacity(256 * 1024, file)).doing(doing())
 }
 
 /// What the file holds, compressed or not.
 fn inflated<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
-    match reader.fill_buf()?.starts_with(&GZIP) {
-        true => Ok(Box::new(MultiGzDecoder::new(reader))),
-        false => Ok(Box::new(reader)),
+    if reader.fill_buf()?.starts_with(&GZIP) {
+        Ok(Box::new(MultiGzDecoder::new(reader)))
+    } else {
+        Ok(Box::new(reader))
     }
 }

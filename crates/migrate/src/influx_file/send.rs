@@ -7,15 +7,13 @@ use crate::other_port;
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::rate::Rate;
-use latewood_tls::{ClientOptions, install_provider, with_hint};
+use latewood_tls::{runtime, with_hint};
+use reqwest::redirect::Policy;
+use reqwest::{Client, StatusCode, Url};
 use serde_json::Value;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use ureq::http::StatusCode;
-use ureq::tls::{
-    Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, TlsProvider, parse_pem,
-};
+use tokio::runtime::Runtime;
 
 /// The port of a server named without one.
 const PORT_DEFAULT: u16 = 8086;
@@ -26,13 +24,14 @@ const TRIES: u32 = 60;
 /// Skipped lines that are shown; the others are counted.
 const NAMED: u64 = 20;
 /// Longest response that is read.
-const ANSWER_BYTES_MAX: u64 = 1 << 20;
+const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// The target and the results.
 pub(super) struct Sender<'a> {
     options: &'a InfluxImport,
-    agent: ureq::Agent,
-    url: String,
+    runtime: &'static Runtime,
+    client: Client,
+    url: Url,
     rate: Rate,
     progress: Progress,
     written: u64,
@@ -62,12 +61,17 @@ impl<'a> Sender<'a> {
             Error::Connect { server, reason }
         };
         let (host, is_tls) = options.tls.split(&options.to).map_err(failed)?;
-        let mut config = ureq::Agent::config_builder()
-            .timeout_global(Some(PATIENCE))
-            .http_status_as_error(false);
-        if is_tls {
-            config = config.tls_config(tls_config(&options.tls).map_err(failed)?);
-        }
+        // Without TLS no authority is needed, and a small system may have none.
+        let tls = if is_tls {
+            options.tls.config().map_err(failed)?
+        } else {
+            latewood_tls::nothing_trusted()
+        };
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .timeout(PATIENCE)
+            .redirect(Policy::none());
+        let client = client.build().map_err(|error| failed(reason(&error)))?;
         let has_port = host
             .rsplit_once(':')
             .is_some_and(|(_, port)| !port.ends_with(']'));
@@ -77,13 +81,15 @@ impl<'a> Sender<'a> {
             format!(":{PORT_DEFAULT}")
         };
         let address = format!("{host}{port}");
+        let scheme = if is_tls { "https" } else { "http" };
+        let url = format!("{scheme}://{address}/write");
+        let url = Url::parse(&url).map_err(|error| failed(error.to_string()))?;
+        let runtime = runtime().map_err(|error| failed(error.to_string()))?;
         let mut sender = Self {
             options,
-            agent: config.build().new_agent(),
-            url: match is_tls {
-                true => format!("https://{address}/write"),
-                false => format!("http://{address}/write"),
-            },
+            runtime,
+            client,
+            url: options.target(url),
             rate: Rate::new(options.rate),
             progress: Progress::new("importing", None),
             written: 0,
@@ -92,12 +98,9 @@ impl<'a> Sender<'a> {
         };
         // Check the server and the user before reading a file.
         sender.keep(b"").map_err(|error| match error {
-            Error::Connect { server, reason } => Error::Connect {
+            Error::Connect { server, reason } if !is_tls => Error::Connect {
                 server,
-                reason: match is_tls {
-                    true => with_hint(&reason),
-                    false => other_port::as_other_than_http(&address[..]).unwrap_or(reason),
-                },
+                reason: other_port::as_other_than_http(&address[..]).unwrap_or(reason),
             },
             other => other,
         })?;
@@ -191,31 +194,18 @@ impl<'a> Sender<'a> {
     }
 
     fn post(&self, text: &[u8]) -> Result<Reply> {
-        let failed = |error: ureq::Error| Error::Connect {
+        let failed = |error: reqwest::Error| Error::Connect {
             server: self.options.to.clone(),
-            reason: error.to_string(),
+            reason: reason(&error),
         };
-        let mut request = self
-            .agent
-            .post(&self.url)
-            .query("precision", &self.options.precision);
-        if let Some(db) = &self.options.db {
-            request = request.query("db", db);
+        let mut request = self.client.post(self.url.clone()).body(text.to_vec());
+        if let Some(token) = self.options.token() {
+            request = request.header("Authorization", token);
         }
-        let login = &self.options.login;
-        let (user, password) = (&login.to_user, &login.to_password);
-        if user.is_some() || password.is_some() {
-            let user = user.as_deref().unwrap_or("default");
-            let password = password.as_deref().unwrap_or_default();
-            request = request.header("Authorization", format!("Token {user}:{password}"));
-        }
-        let mut answer = request.send(text).map_err(failed)?;
-        let status = answer.status();
-        if status == StatusCode::NO_CONTENT {
+        let answered = self.runtime.block_on(answer(request)).map_err(failed)?;
+        let Some((status, body)) = answered else {
             return Ok(Reply::Kept);
-        }
-        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
-        let body = body.read_to_string().map_err(failed)?;
+        };
         read(status, &body).ok_or_else(|| {
             let said: String = body.chars().take(500).collect();
             Error::Refused {
@@ -225,6 +215,53 @@ impl<'a> Sender<'a> {
             }
         })
     }
+}
+
+impl InfluxImport {
+    /// The URL of writes with the parameters of each.
+    fn target(&self, mut url: Url) -> Url {
+        let mut query = url.query_pairs_mut();
+        query.append_pair("precision", &self.precision);
+        query.extend_pairs(self.db.as_ref().map(|db| ("db", db)));
+        drop(query);
+        url
+    }
+
+    /// The login, as a header has it.
+    fn token(&self) -> Option<String> {
+        let (user, password) = (&self.login.to_user, &self.login.to_password);
+        if user.is_none() && password.is_none() {
+            return None;
+        }
+        let user = user.as_deref().unwrap_or("default");
+        let password = password.as_deref().unwrap_or_default();
+        Some(format!("Token {user}:{password}"))
+    }
+}
+
+/// Status and start of the body of a response; `None` for one that everything is stored.
+async fn answer(request: reqwest::RequestBuilder) -> reqwest::Result<Option<(StatusCode, String)>> {
+    let mut response = request.send().await?;
+    let status = response.status();
+    if status == StatusCode::NO_CONTENT {
+        return Ok(None);
+    }
+    let mut body = Vec::new();
+    while body.len() < ANSWER_BYTES_MAX
+        && let Some(piece) = response.chunk().await?
+    {
+        body.extend_from_slice(&piece);
+    }
+    Ok(Some((status, String::from_utf8_lossy(&body).into_owned())))
+}
+
+/// Why a request failed: the error at the bottom, as those above only name the request.
+fn reason(error: &reqwest::Error) -> String {
+    let mut bottom: &(dyn std::error::Error + 'static) = error;
+    while let Some(source) = bottom.source() {
+        bottom = source;
+    }
+    with_hint(bottom)
 }
 
 /// Parses a response; `None` if neither a retry nor skipping lines would help.
@@ -244,32 +281,6 @@ fn read(status: StatusCode, body: &str) -> Option<Reply> {
         }
         _ => None,
     }
-}
-
-/// What is trusted and shown.
-fn tls_config(options: &ClientOptions) -> std::result::Result<TlsConfig, String> {
-    install_provider();
-    let trusted = options.trusted()?;
-    let roots = trusted
-        .iter()
-        .map(|each| Certificate::from_der(each).to_owned());
-    let [_, certificate, key] = options.pems()?;
-    let shown = certificate.zip(key).map(|(certificate, key)| {
-        let chain: std::result::Result<Vec<_>, _> = parse_pem(&certificate)
-            .filter_map(|item| match item {
-                Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
-                Ok(_) => None,
-                Err(error) => Some(Err(error.to_string())),
-            })
-            .collect();
-        let key = PrivateKey::from_pem(&key).map_err(|error| error.to_string())?;
-        chain.map(|chain| ClientCert::new_with_certs(&chain, key))
-    });
-    Ok(TlsConfig::builder()
-        .provider(TlsProvider::Rustls)
-        .root_certs(RootCerts::Specific(Arc::new(roots.collect())))
-        .client_cert(shown.transpose()?)
-        .build())
 }
 
 #[cfg(test)]

@@ -80,9 +80,10 @@ impl Import<'_> {
         let name = format!("rule {} -> {}", shown(key), shown(&rule.destination));
         for end in [key, &rule.destination] {
             if !self.agrees(end) {
-                let why = match self.series.contains_key(end) {
-                    true => "does not agree yet",
-                    false => "is not among the imported series",
+                let why = if self.series.contains_key(end) {
+                    "does not agree yet"
+                } else {
+                    "is not among the imported series"
                 };
                 finished.left.push(format!("{name}: {} {why}", shown(end)));
                 return Ok(false);

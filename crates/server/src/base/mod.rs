@@ -3,6 +3,7 @@
 //!
 //! Tested in each file.
 
+pub(crate) mod address;
 pub(crate) mod age;
 pub(crate) mod clock;
 pub(crate) mod descriptors;

@@ -14,6 +14,7 @@ use latewood_engine::io::waiting::together;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use tokio::sync::mpsc;
 
 /// What a handler has of the server.
 #[derive(Clone)]
@@ -26,6 +27,8 @@ pub(crate) struct Context {
     pub(crate) certified: Option<Arc<str>>,
     /// The address of the peer, in a [`Sending`] request.
     pub(crate) peer: IpAddr,
+    /// Tells, once every clone is dropped, that nothing uses the server any more.
+    pub(crate) alive: mpsc::Sender<Infallible>,
 }
 
 /// The address of the peer of a connection.
@@ -103,8 +106,9 @@ impl Context {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Answer> {
+        let alive = self.alive.clone();
         let work = || {
-            let _task = together();
+            let (_alive, _task) = (alive, together());
             work()
         };
         let done = tokio::task::spawn_blocking(work).await;

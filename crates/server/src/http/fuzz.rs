@@ -45,6 +45,7 @@ impl Http {
             work: Arc::new(Work::new(&crate::state::Promql::default())),
             certified: None,
             peer: Context::NOBODY,
+            alive: tokio::sync::mpsc::channel(1).0,
         };
         let service = TowerToHyperService::new(routes(context));
         let mut answers = Vec::new();

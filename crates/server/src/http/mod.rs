@@ -1,8 +1,8 @@
 //! The HTTP server: what other protocols send and read by HTTP, health and
 //! figures.
 //!
-//! It runs on a runtime of its own with few threads, beside the event loops of
-//! the Redis side. A request goes this way:
+//! It runs on the runtime of the process, beside the event loops of the Redis side.
+//! A request goes this way:
 //!
 //! ```text
 //! serve    a connection within its limits of time, header and number
@@ -58,7 +58,8 @@ use serve::STOP_MAX;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 use work::Work;
 
 /// The addresses that HTTP is served at.
@@ -107,36 +108,29 @@ fn bind_at(address: &str) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Stack of a thread: the deepest query that is taken fits several times, also where nothing was
-/// optimised. Only what is used takes memory.
-const STACK_BYTES: usize = 16 << 20;
-
-/// Serves until `stop` says so, on the thread of the caller and some more.
+/// Serves until `stop` says so; then finishes what is under way.
 ///
 /// # Errors
-/// Where the runtime does not start.
-pub(crate) fn run(
+/// If a listener cannot be registered with the runtime.
+pub(crate) async fn serve(
     shared: Arc<Shared>,
     listeners: Listeners,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let work = Arc::new(Work::new(&shared.settings.promql));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .max_blocking_threads(work.threads())
-        .thread_name("http")
-        .thread_stack_size(STACK_BYTES)
-        .enable_all()
-        .build()?;
+    let (alive, mut ended) = mpsc::channel(1);
     let context = Context {
-        shared: Arc::clone(&shared),
-        work,
+        work: Arc::new(Work::new(&shared.settings.promql)),
+        shared,
         certified: None,
         peer: Context::NOBODY,
+        alive,
     };
-    let served = runtime.block_on(serve::serve(context, listeners, stop));
-    runtime.shutdown_timeout(STOP_MAX);
-    served
+    serve::serve(context, listeners, stop).await?;
+    // What still runs when its connection is gone.
+    if timeout(STOP_MAX, ended.recv()).await.is_err() {
+        tracing::warn!("some work of HTTP requests was not finished");
+    }
+    Ok(())
 }
 
 /// All paths.

@@ -14,7 +14,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use latewood_tls::common_name;
+use latewood_tls::{Accepted, accept as accept_tls};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,15 +23,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 /// Longest time that requests under way may take once the server stops.
 pub(super) const STOP_MAX: Duration = Duration::from_secs(10);
 /// Longest time for a request's head to come, from the end of the one before.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(75);
-/// Longest time for a peer to agree on keys.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// Bytes of a request's head.
 pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Lines of a request's head.
@@ -136,30 +132,20 @@ impl Server {
                 _ = stop.wait_for(|stop| *stop) => return,
             };
             match agreed {
-                Ok((stream, name)) => {
-                    context.certified = name.map(Arc::from);
+                Ok(Accepted { stream, user_name }) => {
+                    context.certified = user_name.map(Arc::from);
                     run(stream, routes(context), watcher, peer, open).await;
                 }
-                Err(error) => {
-                    context.shared.tls.failed.fetch_add(1, Ordering::Relaxed);
-                    context.shared.tell_handshake(peer, &error);
-                }
+                Err(error) => context.shared.handshake_failed(peer, &error),
             }
         });
     }
 }
 
-/// Agrees on keys with a peer, within [`HANDSHAKE_MAX`]; the user that its certificate names, if
-/// it does.
-async fn agree(
-    shared: &Shared,
-    stream: TcpStream,
-) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
+/// Agrees on keys with a peer.
+async fn agree(shared: &Shared, stream: TcpStream) -> io::Result<Accepted> {
     let tls = shared.tls.in_force().ok_or(ErrorKind::NotConnected)?;
-    let agreed = TlsAcceptor::from(tls.config).accept(stream);
-    let stream = tokio::time::timeout(HANDSHAKE_MAX, agreed).await??;
-    let name = common_name(stream.get_ref().1.peer_certificates());
-    Ok((stream, name.filter(|_| tls.maps_users)))
+    accept_tls(stream, tls).await
 }
 
 /// Serves a connection until it ends.

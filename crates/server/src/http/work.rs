@@ -26,8 +26,6 @@ const KEPT_INTAKES_MAX: usize = 8;
 
 /// What requests share.
 pub(crate) struct Work {
-    threads: usize,
-    query_threads: usize,
     /// For those who write.
     pub(super) writers: Permits,
     /// For those who read.
@@ -60,8 +58,6 @@ impl Work {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
         let threads = threads.max(2);
         Self {
-            threads,
-            query_threads: queries,
             writers: Permits::new("write", threads * (1 + WAITING_PER_THREAD), threads),
             readers: Permits::new("read", threads * (1 + WAITING_PER_THREAD), threads),
             queries: Permits::new("query", queries * (1 + WAITING_PER_THREAD), queries),
@@ -71,11 +67,6 @@ impl Work {
             kept: Mutex::default(),
             memory_by_part: MemoryByPart::default(),
         }
-    }
-
-    /// Threads that work at a time: those of each side, and one for `/metrics`.
-    pub(crate) fn threads(&self) -> usize {
-        2 * self.threads + self.query_threads + CONTROL_THREADS + 1
     }
 
     /// An intake for a request of `user` by `route`. Those who may write everywhere share

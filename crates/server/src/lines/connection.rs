@@ -1,18 +1,22 @@
 //! One connection: what arrives is a batch, and the answers go back.
+//!
+//! Reading and writing are a task of the runtime. A batch may wait for memory, for an EXEC or for
+//! the disk, so it is applied on a thread that may block; until it is, nothing more is read, which
+//! makes the sender wait.
 
-use super::speaker::{Next, Speaker, intake_from};
-use crate::acl::User;
-use crate::observe::Protocol;
-use crate::state::Shared;
-use latewood_tls::rustls::{ServerConnection, StreamOwned};
-use latewood_tls::{InForce, common_name};
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, TcpStream};
+use super::speaker::{Next, Speaker, blocking, intake_for, user_for};
+use crate::intake::EngineIntake;
+use crate::state::{LineProtocol, Shared};
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::timeout;
 
-/// What is read at a time, at most: a batch of some thousand samples.
+/// Most bytes that are read at a time: a batch of some thousand samples.
 const BUFFER_BYTES: usize = 256 * 1024;
 /// Memory for answers that a connection keeps from one batch to the next.
 const OUT_BYTES_KEPT: usize = 16 * 1024;
@@ -29,29 +33,29 @@ const HTTP_METHODS: [&[u8]; 6] = [
     b"OPTIONS ",
     b"CONNECT ",
 ];
-const NO_USER: &str = "the certificate names no user who is on";
+/// Bytes of the longest of them.
+const HTTP_METHOD_BYTES_MAX: usize = 8;
 const NOT_HTTP: &[u8] = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n\
     this port does not speak HTTP\n";
 
-/// Time a peer has to agree on keys.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-
 /// When whole lines of a connection were last worked off: bytes that make none do not count.
-#[derive(Clone)]
+#[derive(Debug)]
 pub(super) struct LastRead {
     began: Instant,
-    after_ms: Arc<AtomicU64>,
+    after_ms: AtomicU64,
 }
 
 impl Default for LastRead {
     fn default() -> Self {
-        let (began, after_ms) = (Instant::now(), Arc::default());
-        Self { began, after_ms }
+        Self {
+            began: Instant::now(),
+            after_ms: AtomicU64::new(0),
+        }
     }
 }
 
 impl LastRead {
-    /// Notes that something is worked off: so long the peer is not silent. What was noted
+    /// Notes that something is being worked off, and the peer is not silent. What was noted
     /// before.
     fn begin(&self) -> u64 {
         self.after_ms.swap(u64::MAX, Ordering::Relaxed)
@@ -86,110 +90,133 @@ impl LastRead {
     }
 }
 
-/// Whose lines a connection brings.
-enum Sender {
-    /// Those of `default`.
-    Anybody,
-    /// Those of the user of this name, in its certificate.
-    Named(String),
+/// An open connection, as others see it.
+#[derive(Debug)]
+pub(super) struct Connected {
+    pub(super) protocol: LineProtocol,
+    pub(super) last_read: LastRead,
+    /// Told when it has to end: it takes what has arrived, and closes.
+    pub(super) end: Notify,
 }
 
-impl Sender {
-    /// The user as it is now; `None` where it is gone or off.
-    fn user(&self, shared: &Shared) -> Option<Arc<User>> {
-        match self {
-            Self::Anybody => Some(shared.runtime.users.default_user()),
-            Self::Named(name) => shared.user_of(name),
+impl Connected {
+    /// One that begins now.
+    pub(super) fn new(protocol: LineProtocol) -> Self {
+        Self {
+            protocol,
+            last_read: LastRead::default(),
+            end: Notify::new(),
         }
     }
 }
 
-/// Serves a connection until it ends.
-///
-/// # Errors
-/// Those of the socket; `WouldBlock` where the peer was idle for too long.
-pub(super) fn serve_plain(
-    mut stream: TcpStream,
-    shared: &Arc<Shared>,
-    source: (Protocol, IpAddr, &LastRead),
+/// What a connection brings, and what becomes of it. Goes to a thread that may block for each
+/// batch, and comes back.
+pub(super) struct Batch {
+    shared: Arc<Shared>,
+    protocol: LineProtocol,
+    address: IpAddr,
+    /// The user with whose rights is written; `default` without a name.
+    user_name: Option<String>,
     speaker: Box<dyn Speaker>,
-) -> io::Result<()> {
-    set_timeouts(&stream, shared)?;
-    serve(&mut stream, shared, source, &Sender::Anybody, speaker)
+    /// With the rights of the user at the epoch.
+    intake: EngineIntake,
+    epoch: u64,
+    buffer: Vec<u8>,
+    /// Bytes at its start that are a part of a line.
+    held: usize,
+    out: Vec<u8>,
 }
 
-/// Serves an encrypted connection until it ends. Where names in certificates are users', it
-/// needs one.
-///
-/// # Errors
-/// Those of [`serve_plain`] and of the handshake.
-pub(super) fn serve_tls(
-    mut stream: TcpStream,
-    tls: InForce,
-    shared: &Arc<Shared>,
-    (protocol, address, last_read): (Protocol, IpAddr, &LastRead),
-    speaker: Box<dyn Speaker>,
-) -> io::Result<()> {
-    let mut config = (*tls.config).clone();
-    // Senders that never read would leave tickets unread: then the kernel resets the connection
-    // at its end, and drops what has not arrived.
-    config.send_tls13_tickets = 0;
-    let session = ServerConnection::new(Arc::new(config)).map_err(io::Error::other)?;
-    let session = agree(session, &mut stream).inspect_err(|error| {
-        shared.tls.failed.fetch_add(1, Ordering::Relaxed);
-        if let (ErrorKind::InvalidData, Ok(peer)) = (error.kind(), stream.peer_addr()) {
-            shared.tell_handshake(peer, error);
-        }
-    })?;
-    let name = common_name(session.peer_certificates()).filter(|_| tls.maps_users);
-    let sender = match name {
-        _ if !tls.maps_users => Sender::Anybody,
-        Some(name) if shared.user_of(&name).is_some() => Sender::Named(name),
-        name => {
-            let name = name.unwrap_or_default();
-            let log = &shared.runtime.users.log;
-            log.note_sender(protocol.name(), None, b"TLS", name.as_bytes());
-            return Err(io::Error::other(NO_USER));
-        }
-    };
-    set_timeouts(&stream, shared)?;
-    let mut stream = StreamOwned::new(session, stream);
-    let source = (protocol, address, last_read);
-    let served = serve(&mut stream, shared, source, &sender, speaker);
-    // So that the peer can tell an end from a cut; it may be gone already.
-    stream.conn.send_close_notify();
-    let _ = stream.conn.write_tls(&mut stream.sock);
-    served
+/// What became of a batch.
+struct Applied {
+    taken: usize,
+    next: Next,
 }
 
-/// Ends the handshake, within [`HANDSHAKE_MAX`].
-fn agree(mut session: ServerConnection, stream: &mut TcpStream) -> io::Result<ServerConnection> {
-    let begun = Instant::now();
-    stream.set_write_timeout(Some(HANDSHAKE_MAX))?;
-    while session.is_handshaking() || session.wants_write() {
-        if session.wants_write() {
-            session.write_tls(stream)?;
-            continue;
-        }
-        let left = HANDSHAKE_MAX.checked_sub(begun.elapsed());
-        let left = left.filter(|left| !left.is_zero());
-        stream.set_read_timeout(Some(left.ok_or(ErrorKind::TimedOut)?))?;
-        if session.read_tls(stream)? == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        if let Err(error) = session.process_new_packets() {
-            // The alert says what is wrong; the peer may be gone already.
-            let _ = session.write_tls(stream);
-            return Err(io::Error::new(ErrorKind::InvalidData, error));
-        }
+impl Batch {
+    /// One of lines that come from `address`.
+    ///
+    /// # Errors
+    /// That there is no such user.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        protocol: LineProtocol,
+        speaker: Box<dyn Speaker>,
+        address: IpAddr,
+        user_name: Option<String>,
+    ) -> io::Result<Self> {
+        let epoch = shared.runtime.users.epoch();
+        Ok(Self {
+            intake: intake(&shared, protocol, address, user_name.as_deref())?,
+            shared,
+            protocol,
+            address,
+            user_name,
+            speaker,
+            epoch,
+            // Pages that no sender fills are not taken from the system.
+            buffer: vec![0; BUFFER_BYTES],
+            held: 0,
+            out: Vec::new(),
+        })
     }
-    Ok(session)
+
+    /// Applies what is whole, now that `got` bytes more have come. May block.
+    fn apply(&mut self, got: usize) -> io::Result<Applied> {
+        let epoch = self.shared.runtime.users.epoch();
+        if epoch != self.epoch {
+            let user_name = self.user_name.as_deref();
+            self.intake = intake(&self.shared, self.protocol, self.address, user_name)?;
+            self.epoch = epoch;
+        }
+        self.intake.begin();
+        let end = self.held + got;
+        let arrived = &self.buffer[..end];
+        let (taken, next) =
+            self.speaker
+                .read(arrived, &mut self.intake, &self.shared, &mut self.out);
+        self.speaker.answer(&self.intake.finish(), &mut self.out);
+        let counters = self.shared.protocols.intake.of(self.protocol.counted_as());
+        counters.bytes.fetch_add(taken as u64, Ordering::Relaxed);
+        if taken > 0 {
+            self.buffer.copy_within(taken..end, 0);
+        }
+        self.held = end - taken;
+        Ok(Applied { taken, next })
+    }
+
+    /// Applies what is left, on which nothing follows. May block.
+    fn end(&mut self) {
+        self.intake.begin();
+        self.speaker
+            .end(&self.buffer[..self.held], &mut self.intake);
+        self.speaker.answer(&self.intake.finish(), &mut self.out);
+    }
+
+    /// Sends what is to be answered.
+    async fn answer(&mut self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        if !self.out.is_empty() {
+            timeout(WRITE_TIMEOUT, stream.write_all(&self.out)).await??;
+            timeout(WRITE_TIMEOUT, stream.flush()).await??;
+            self.out.clear();
+            self.out.shrink_to(OUT_BYTES_KEPT);
+        }
+        Ok(())
+    }
 }
 
-fn set_timeouts(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
-    let idle_s = shared.runtime.idle_timeout_s.load(Ordering::Relaxed);
-    stream.set_read_timeout((idle_s > 0).then(|| Duration::from_secs(idle_s)))?;
-    stream.set_write_timeout(Some(WRITE_TIMEOUT))
+/// An intake with the rights that the user of the connection has now.
+fn intake(
+    shared: &Arc<Shared>,
+    protocol: LineProtocol,
+    address: IpAddr,
+    user_name: Option<&str>,
+) -> io::Result<EngineIntake> {
+    let user = user_for(shared, user_name).map_err(io::Error::other)?;
+    let mut intake = intake_for(shared, protocol, &user);
+    intake.sent_by(address, &user.name);
+    Ok(intake)
 }
 
 /// Whether the first bytes of a connection are those of a request.
@@ -197,72 +224,91 @@ fn is_http(bytes: &[u8]) -> bool {
     HTTP_METHODS.iter().any(|method| bytes.starts_with(method))
 }
 
-fn serve(
-    stream: &mut (impl Read + Write),
-    shared: &Arc<Shared>,
-    (protocol, address, last_read): (Protocol, IpAddr, &LastRead),
-    sender: &Sender,
-    mut speaker: Box<dyn Speaker>,
+/// Serves a connection until its peer ends it, or `connected` is told to end. Batches are applied
+/// with one of `places`.
+///
+/// # Errors
+/// Those of the socket; `TimedOut` where the peer was idle for too long; that its user is gone.
+pub(super) async fn serve(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    mut batch: Batch,
+    connected: &Connected,
+    places: &Semaphore,
 ) -> io::Result<()> {
-    let users = &shared.runtime.users;
-    let intake = || {
-        let user = sender
-            .user(shared)
-            .ok_or_else(|| io::Error::other(NO_USER))?;
-        Ok::<_, io::Error>(intake_from(shared, protocol, user, address))
-    };
-    let (mut epoch, mut intake_now) = (users.epoch(), intake()?);
-    // Pages that no sender fills are not taken from the system.
-    let mut buffer = vec![0; BUFFER_BYTES];
-    let (mut held, mut out, mut is_first) = (0, Vec::new(), true);
+    let shared = Arc::clone(&batch.shared);
+    let (mut is_first, mut is_last) = (true, false);
     let ended = loop {
-        let got = match stream.read(&mut buffer[held..]) {
+        if is_last {
+            break Ok(());
+        }
+        let idle_s = shared.runtime.idle_timeout_s.load(Ordering::Relaxed);
+        let space = &mut batch.buffer[batch.held..];
+        let read = tokio::select! {
+            biased;
+            read = within(idle_s, stream.read(space)) => read,
+            () = connected.end.notified() => {
+                is_last = true;
+                let space = &mut batch.buffer[batch.held..];
+                // What has arrived, if anything has.
+                timeout(Duration::ZERO, stream.read(space)).await.unwrap_or(Ok(0))
+            }
+        };
+        let got = match read {
             Ok(0) => break Ok(()),
             Ok(got) => got,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             // An encrypted connection that ends without a word, as many senders do.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => break Ok(()),
             Err(error) => break Err(error),
         };
-        let begun = Instant::now();
-        let before = last_read.begin();
-        shared.pause.wait(&shared.lifetime.stopping);
+        if is_first && is_http(&batch.buffer[..batch.held + got]) {
+            let protocol = batch.protocol.name();
+            tracing::warn!(protocol, "closed a connection that speaks HTTP");
+            batch.out = NOT_HTTP.to_vec();
+            return batch.answer(stream).await;
+        }
+        let (begun, before) = (Instant::now(), connected.last_read.begin());
+        shared.pause.ended(&shared.lifetime.stopping).await;
         let waited = begun.elapsed();
-        if users.epoch() != epoch {
-            (epoch, intake_now) = (users.epoch(), intake()?);
-        }
-        intake_now.begin();
-        let arrived = &buffer[..held + got];
-        if is_first && is_http(arrived) {
-            tracing::warn!(
-                protocol = protocol.name(),
-                "closed a connection that speaks HTTP"
-            );
-            return stream.write_all(NOT_HTTP);
-        }
-        is_first &= !arrived.contains(&b'\n');
-        let (taken, next) = speaker.read(arrived, &mut intake_now, shared, &mut out);
-        speaker.answer(&intake_now.finish(), &mut out);
-        let counters = shared.protocols.intake.of(protocol);
-        counters.bytes.fetch_add(taken as u64, Ordering::Relaxed);
-        buffer.copy_within(taken..held + got, 0);
-        held = held + got - taken;
-        stream.write_all(&out)?;
-        out.clear();
-        out.shrink_to(OUT_BYTES_KEPT);
-        match taken {
-            0 => last_read.end_in_vain(before, waited),
-            _ => last_read.note(),
+        let applied;
+        (batch, applied) = apply(places, batch, move |batch| batch.apply(got)).await;
+        let Applied { taken, next } = applied?;
+        is_first &= taken == 0 && batch.held < HTTP_METHOD_BYTES_MAX;
+        batch.answer(stream).await?;
+        if taken == 0 {
+            connected.last_read.end_in_vain(before, waited);
+        } else {
+            connected.last_read.note();
         }
         if next == Next::Close {
             return Ok(());
         }
     };
-    intake_now.begin();
-    speaker.end(&buffer[..held], &mut intake_now);
-    speaker.answer(&intake_now.finish(), &mut out);
+    (batch, ()) = apply(places, batch, Batch::end).await;
     // A peer that has ended its own side may still read.
-    ended.and(stream.write_all(&out))
+    ended.and(batch.answer(stream).await)
+}
+
+/// What `work` makes of a batch, on a thread that may block.
+async fn apply<T: Send + 'static>(
+    places: &Semaphore,
+    mut batch: Batch,
+    work: impl FnOnce(&mut Batch) -> T + Send + 'static,
+) -> (Batch, T) {
+    // Nobody closes it.
+    let _place = places.acquire().await;
+    blocking(move || {
+        let done = work(&mut batch);
+        (batch, done)
+    })
+    .await
+}
+
+/// What `read` reads, within so many seconds; 0 is without an end.
+async fn within(limit_s: u64, read: impl Future<Output = io::Result<usize>>) -> io::Result<usize> {
+    if limit_s == 0 {
+        return read.await;
+    }
+    timeout(Duration::from_secs(limit_s), read).await?
 }
 
 #[cfg(test)]
@@ -271,37 +317,30 @@ mod tests {
     use crate::lines::by_line::ByLine;
     use crate::lines::opentsdb::Telnet;
     use crate::options::testing;
-    use std::io::Cursor;
 
-    /// A stream that takes all and brings what it is given.
-    struct Sent(Cursor<Vec<u8>>);
-
-    impl Read for Sent {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            self.0.read(buffer)
-        }
-    }
-
-    impl Write for Sent {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
+    /// Serves a connection that brings `sent` and takes every answer.
+    async fn served(shared: &Arc<Shared>, sent: &str, connected: &Connected) {
+        let mut stream = tokio::io::join(sent.as_bytes(), tokio::io::sink());
+        let speaker = Box::new(ByLine::new(Telnet::default()));
+        let address = IpAddr::from([127, 0, 0, 1]);
+        let shared = Arc::clone(shared);
+        let batch = Batch::new(shared, LineProtocol::OpenTsdb, speaker, address, None);
+        let places = Semaphore::new(1);
+        let served = serve(&mut stream, batch.unwrap(), connected, &places);
+        served.await.unwrap();
     }
 
     #[test]
     fn who_sends_bytes_and_no_line_is_silent() {
         let shared = testing::shared();
         for (sent, is_silent) in [("put a", true), ("put a 1 1 host=a\nput", false)] {
-            let last_read = LastRead::ago(Duration::from_secs(3600));
-            let mut stream = Sent(Cursor::new(sent.into()));
-            let speaker = Box::new(ByLine::new(Telnet::default()));
-            let source = (Protocol::OpenTsdb, IpAddr::from([127, 0, 0, 1]), &last_read);
-            serve(&mut stream, &shared, source, &Sender::Anybody, speaker).unwrap();
-            let silent = last_read.elapsed() > Duration::from_secs(3000);
+            let connected = Connected {
+                last_read: LastRead::ago(Duration::from_secs(3600)),
+                ..Connected::new(LineProtocol::OpenTsdb)
+            };
+            let runtime = latewood_tls::runtime().unwrap();
+            runtime.block_on(served(&shared, sent, &connected));
+            let silent = connected.last_read.elapsed() > Duration::from_secs(3000);
             assert_eq!(silent, is_silent, "{sent}");
         }
     }
@@ -309,24 +348,22 @@ mod tests {
     #[test]
     fn who_waits_for_the_end_of_a_pause_is_not_silent() {
         const PAUSE: Duration = Duration::from_millis(50);
-        let (shared, last_read) = (testing::shared(), LastRead::default());
+        let shared = testing::shared();
+        let connected = Connected::new(LineProtocol::OpenTsdb);
         let until = Instant::now() + Duration::from_secs(3600);
         shared.pause.begin(until, false);
-        std::thread::scope(|threads| {
-            let sender = threads.spawn(|| {
-                let mut stream = Sent(Cursor::new("put a".into()));
-                let speaker = Box::new(ByLine::new(Telnet::default()));
-                let source = (Protocol::OpenTsdb, IpAddr::from([127, 0, 0, 1]), &last_read);
-                serve(&mut stream, &shared, source, &Sender::Anybody, speaker)
-            });
-            while last_read.after_ms.load(Ordering::Relaxed) != u64::MAX {
-                std::thread::yield_now();
-            }
-            std::thread::sleep(PAUSE);
-            shared.pause.end();
-            sender.join().unwrap().unwrap();
+        let runtime = latewood_tls::runtime().unwrap();
+        runtime.block_on(async {
+            let ending = async {
+                while connected.last_read.after_ms.load(Ordering::Relaxed) != u64::MAX {
+                    tokio::task::yield_now().await;
+                }
+                tokio::time::sleep(PAUSE).await;
+                shared.pause.end();
+            };
+            tokio::join!(served(&shared, "put a", &connected), ending);
         });
-        let after_ms = last_read.after_ms.load(Ordering::Relaxed);
+        let after_ms = connected.last_read.after_ms.load(Ordering::Relaxed);
         assert!(Duration::from_millis(after_ms) >= PAUSE);
     }
 }

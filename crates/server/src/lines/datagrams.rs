@@ -4,108 +4,147 @@
 //! one does. Nothing is answered. What the kernel has no room for is lost before
 //! it comes here; while a batch waits for memory or for the disk, that may be.
 
-use super::speaker::{intake_of, is_barred};
-use crate::acl::DEFAULT;
+use super::speaker::{blocking, intake_for, is_barred, user_for};
+use crate::acl::User;
 use crate::intake::EngineIntake;
-use crate::observe::{Protocol, Route};
-use crate::state::Shared;
-use latewood_wire::influx::{Decoder, Precision};
+use crate::state::{LinePort, LineProtocol, Shared};
+use latewood_wire::influx::Decoder;
 use latewood_wire::intake::{Intake, Reason};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use std::io::{self, ErrorKind};
-use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::Duration;
+use tokio::net::UdpSocket;
+use tokio::sync::watch;
 
 /// More bytes than any datagram holds.
 const DATAGRAM_BYTES_MAX: usize = 64 * 1024;
 /// Bytes after which what has arrived is applied.
 const BATCH_BYTES: usize = 256 * 1024;
-/// How often a socket at rest looks whether the server stops.
-const LOOK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
+/// Pause after the socket failed.
+const PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes what comes to `socket`, which does not block, until the server stops.
+/// Takes what comes to `socket` until `stop` says so.
 ///
 /// # Errors
 /// Those of the socket that no further try would mend.
-pub(super) fn serve(
-    socket: &UdpSocket,
-    precision: Precision,
-    shared: &Arc<Shared>,
+pub(super) async fn serve(
+    socket: UdpSocket,
+    port: LinePort,
+    shared: Arc<Shared>,
+    mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let users = &shared.runtime.users;
-    let intake = || {
-        let user = shared.runtime.users.default_user();
-        intake_of(shared, (Protocol::Influx, Route::InfluxUdp), user)
-    };
-    let (mut epoch, mut intake_now) = (users.epoch(), intake());
-    let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
-    // What came before the stop was asked for is still taken.
-    let mut is_last = false;
-    while !is_last {
-        is_last = shared.lifetime.stopping.load(Ordering::Acquire);
-        match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&LOOK)) {
-            Ok(0) | Err(Errno::INTR) => continue,
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
+    let mut receiver = Receiver::new(socket, port, shared);
+    loop {
+        let is_last = tokio::select! {
+            biased;
+            // An error says that nobody is left to say it.
+            _ = stop.wait_for(|stop| *stop) => true,
+            ready = receiver.socket.readable() => ready.map(|()| false)?,
+        };
+        let shared = &receiver.shared;
+        shared.pause.ended(&shared.lifetime.stopping).await;
+        let received;
+        (receiver, received) = blocking(move || {
+            let received = receiver.batch();
+            (receiver, received)
+        })
+        .await;
+        // What came before the stop was asked for is still taken.
+        if is_last {
+            return Ok(());
         }
-        shared.pause.wait(&shared.lifetime.stopping);
-        if users.epoch() != epoch {
-            (epoch, intake_now) = (users.epoch(), intake());
+        if let Err(error) = received {
+            // Nobody can be told, and the next datagram may do.
+            tracing::warn!(%error, "cannot receive a datagram");
+            tokio::time::sleep(PAUSE).await;
         }
-        intake_now.begin();
-        batch(socket, precision, shared, &mut buffer, &mut intake_now);
-        intake_now.finish();
     }
-    Ok(())
 }
 
-/// Reads what has arrived, but not for ever.
-fn batch(
-    socket: &UdpSocket,
-    precision: Precision,
-    shared: &Shared,
-    buffer: &mut [u8],
-    intake: &mut EngineIntake,
-) {
-    let mut taken = 0;
-    while taken < BATCH_BYTES {
-        let (bytes, peer) = match socket.recv_from(buffer) {
-            Ok(got) => got,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-            // What an ICMP message says of a datagram means nothing here.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::Interrupted | ErrorKind::ConnectionRefused
-                ) =>
-            {
-                continue;
-            }
-            Err(error) => {
-                // Nobody can be told, and the next datagram may do.
-                tracing::warn!(%error, "cannot receive a datagram");
-                thread::sleep(Duration::from_millis(100));
-                break;
-            }
-        };
-        taken += bytes.max(1);
-        if is_barred(shared, peer) {
-            let text =
-                format_args!("a datagram of {peer}: protected mode serves this machine only");
-            intake.refuse(1, Reason::Permission, text);
-            continue;
+/// A socket, and what becomes of its datagrams. Goes to a thread that may block for each batch,
+/// and comes back.
+struct Receiver {
+    socket: UdpSocket,
+    port: LinePort,
+    shared: Arc<Shared>,
+    /// With whose rights is written, as of the epoch; or that there is no such user.
+    user: Result<Arc<User>, String>,
+    intake: EngineIntake,
+    epoch: u64,
+    buffer: Vec<u8>,
+}
+
+impl Receiver {
+    fn new(socket: UdpSocket, port: LinePort, shared: Arc<Shared>) -> Self {
+        let user = user_for(&shared, port.user.as_deref());
+        Self {
+            intake: intake(&shared, &user),
+            epoch: shared.runtime.users.epoch(),
+            user,
+            socket,
+            port,
+            shared,
+            buffer: vec![0; DATAGRAM_BYTES_MAX],
         }
-        intake.sent_by(peer.ip(), DEFAULT);
-        // Lines are counted in each datagram.
-        Decoder::new(precision).decode(&buffer[..bytes], true, intake);
-        let counters = shared.protocols.intake.of(Protocol::Influx);
-        counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
+
+    /// Applies what has arrived, but does not go on without end. May block.
+    fn batch(&mut self) -> io::Result<()> {
+        let epoch = self.shared.runtime.users.epoch();
+        if epoch != self.epoch {
+            self.user = user_for(&self.shared, self.port.user.as_deref());
+            (self.epoch, self.intake) = (epoch, intake(&self.shared, &self.user));
+        }
+        self.intake.begin();
+        let received = self.receive();
+        self.intake.finish();
+        received
+    }
+
+    fn receive(&mut self) -> io::Result<()> {
+        let mut taken = 0;
+        while taken < BATCH_BYTES {
+            let (bytes, peer) = match self.socket.try_recv_from(&mut self.buffer) {
+                Ok(got) => got,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => break,
+                    // What an ICMP message says of a datagram means nothing here.
+                    ErrorKind::Interrupted | ErrorKind::ConnectionRefused => continue,
+                    _ => return Err(error),
+                },
+            };
+            taken += bytes.max(1);
+            let user = match &self.user {
+                _ if is_barred(&self.shared, peer) => {
+                    Err("protected mode serves this machine only")
+                }
+                Ok(user) => Ok(user),
+                Err(reason) => Err(reason.as_str()),
+            };
+            match user {
+                Ok(user) => self.intake.sent_by(peer.ip(), &user.name),
+                Err(reason) => {
+                    let text = format_args!("a datagram of {peer}: {reason}");
+                    self.intake.refuse(1, Reason::Permission, text);
+                    continue;
+                }
+            }
+            // Lines are counted in each datagram.
+            let mut decoder = Decoder::new(self.port.precision);
+            decoder.decode(&self.buffer[..bytes], true, &mut self.intake);
+            let protocol = LineProtocol::InfluxUdp.counted_as();
+            let counters = self.shared.protocols.intake.of(protocol);
+            counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Where nobody has the rights, `default` stands for them: nothing is given to it.
+fn intake(shared: &Arc<Shared>, user: &Result<Arc<User>, String>) -> EngineIntake {
+    let user = user
+        .as_ref()
+        .map_or_else(|_| shared.runtime.users.default_user(), Arc::clone);
+    intake_for(shared, LineProtocol::InfluxUdp, &user)
 }

@@ -1,34 +1,35 @@
-//! The addresses, the threads that accept, and how all of it ends.
+//! The addresses, the tasks that accept, and how all of it ends.
 
-use super::akumuli::Akumuli;
-use super::by_line::ByLine;
-use super::connection::LastRead;
-use super::influx::Influx;
-use super::opentsdb::Telnet;
-use super::speaker::{CONNECTIONS_MAX, Speaker, is_barred};
-use super::{connection, datagrams};
+use super::connection::{Batch, Connected, serve as serve_connection};
+use super::datagrams;
+use super::speaker::{ended, is_barred, speaker, user_for};
 use crate::base::clock::now_ms;
-use crate::observe::Protocol;
-use crate::state::Settings;
-use crate::state::{Shared, Stop};
-use latewood_tls::InForce;
+use crate::state::{LinePort, LineProtocol, Settings, Shared};
+use latewood_tls::{InForce, accept as accept_tls};
 use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::HashMap;
-use std::io::{self, ErrorKind, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener as StdTcpListener, UdpSocket as StdUdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
+/// Connections of one protocol at a time, where `--maxclients` does not say less.
+const CONNECTIONS_MAX: usize = 1024;
+/// Batches that are applied at a time: many share one sync where writes wait for the disk.
+const BATCHES_MAX: usize = 64;
 /// Silence after which the kernel asks whether a peer still lives.
 const KEEPALIVE: Duration = Duration::from_secs(300);
-/// Pause after the system refused a connection, and between looks at a
-/// database that is still being opened.
+/// Pause after the system refused a connection.
 const PAUSE: Duration = Duration::from_millis(50);
-
+/// Time for a peer to take the end of its connection.
+const GOODBYE_MAX: Duration = Duration::from_secs(1);
 /// Silence after which a connection gives its place to a new one, where all are taken.
 const GIVES_WAY: Duration = Duration::from_secs(60);
 /// Bytes of datagrams that the kernel is asked to hold; it may hold fewer.
@@ -38,40 +39,13 @@ const DATAGRAMS_HELD_BYTES: usize = 8 << 20;
 #[derive(Debug)]
 pub(crate) struct Bound {
     socket: Socket,
-    protocol: Protocol,
+    port: LinePort,
 }
 
 #[derive(Debug)]
 enum Socket {
-    Connections(TcpListener, Security),
-    Datagrams(UdpSocket),
-}
-
-/// Whether connections are encrypted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Security {
-    Plain,
-    Tls,
-}
-
-/// The threads that serve line protocols.
-pub(crate) struct Serving {
-    listeners: Vec<(Option<TcpListener>, JoinHandle<()>)>,
-    open: Arc<Open>,
-}
-
-/// The connections at this moment, by number.
-#[derive(Default)]
-struct Open {
-    connected: Mutex<HashMap<u64, Connected>>,
-    numbers: AtomicU64,
-}
-
-/// One of them.
-struct Connected {
-    stream: TcpStream,
-    protocol: Protocol,
-    last_read: LastRead,
+    Connections(StdTcpListener),
+    Datagrams(StdUdpSocket),
 }
 
 /// Binds the addresses of `settings`: none unless asked for.
@@ -79,39 +53,28 @@ struct Connected {
 /// # Errors
 /// A sentence that names the address.
 pub(crate) fn bind(settings: &Settings) -> Result<Vec<Bound>, String> {
-    let senders = &settings.senders;
-    let wanted = [
-        (&senders.opentsdb, Protocol::OpenTsdb, Security::Plain),
-        (&senders.akumuli, Protocol::Akumuli, Security::Plain),
-        (&senders.influx_tcp, Protocol::Influx, Security::Plain),
-        (&senders.opentsdb_tls, Protocol::OpenTsdb, Security::Tls),
-        (&senders.akumuli_tls, Protocol::Akumuli, Security::Tls),
-        (&senders.influx_tls, Protocol::Influx, Security::Tls),
-    ];
-    let mut bound = Vec::new();
-    for (address, protocol, security) in wanted {
-        if let Some(address) = address {
-            let listener = TcpListener::bind(address).map_err(|error| unbound(address, &error))?;
-            let socket = Socket::Connections(listener, security);
-            bound.push(Bound { socket, protocol });
+    let bind = |port: &LinePort| {
+        let socket = match port.protocol {
+            LineProtocol::InfluxUdp => datagram_socket(&port.address).map(Socket::Datagrams),
+            _ => connection_socket(&port.address).map(Socket::Connections),
+        };
+        let port = port.clone();
+        match socket {
+            Ok(socket) => Ok(Bound { socket, port }),
+            Err(error) => Err(format!("cannot listen on {}: {error}", port.address)),
         }
-    }
-    if let Some(address) = &senders.influx_udp {
-        let socket = datagram_socket(address).map_err(|error| unbound(address, &error))?;
-        bound.push(Bound {
-            socket: Socket::Datagrams(socket),
-            protocol: Protocol::Influx,
-        });
-    }
-    Ok(bound)
+    };
+    settings.senders.lines.iter().map(bind).collect()
 }
 
-fn unbound(address: &str, error: &io::Error) -> String {
-    format!("cannot listen on {address}: {error}")
+fn connection_socket(address: &str) -> io::Result<StdTcpListener> {
+    let socket = StdTcpListener::bind(address)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
-fn datagram_socket(address: &str) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(address)?;
+fn datagram_socket(address: &str) -> io::Result<StdUdpSocket> {
+    let socket = StdUdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
     SockRef::from(&socket).set_recv_buffer_size(DATAGRAMS_HELD_BYTES)?;
     Ok(socket)
@@ -121,236 +84,306 @@ impl Bound {
     /// The protocol and the address, as text.
     pub(crate) fn describe(&self) -> String {
         let address = match &self.socket {
-            Socket::Connections(listener, _) => listener.local_addr(),
+            Socket::Connections(listener) => listener.local_addr(),
             Socket::Datagrams(socket) => socket.local_addr(),
         };
         let address = address.map_or_else(|error| error.to_string(), |a| a.to_string());
-        format!("{}={address}", self.name())
-    }
-
-    fn name(&self) -> &'static str {
-        match (&self.socket, self.protocol) {
-            (Socket::Datagrams(_), _) => "influx-udp",
-            (Socket::Connections(_, Security::Tls), Protocol::Influx) => "influx-tls",
-            (Socket::Connections(_, Security::Tls), Protocol::Akumuli) => "akumuli-tls",
-            (Socket::Connections(_, Security::Tls), _) => "opentsdb-tls",
-            (_, Protocol::Influx) => "influx-tcp",
-            (_, protocol) => protocol.name(),
-        }
+        format!("{}={address}", self.port.label())
     }
 }
 
-impl Serving {
-    /// Serves `bound` once the data is there.
-    ///
-    /// # Errors
-    /// A sentence that says what could not be started.
-    pub(crate) fn start(bound: Vec<Bound>, shared: &Arc<Shared>) -> Result<Self, String> {
-        let open = Arc::new(Open::default());
-        let mut listeners = Vec::new();
-        for bound in bound {
-            let name = bound.name();
-            let failed = |error| format!("cannot serve {name}: {error}");
-            let handle = match &bound.socket {
-                Socket::Connections(listener, _) => Some(listener.try_clone().map_err(failed)?),
-                Socket::Datagrams(_) => None,
-            };
-            let (shared, open) = (Arc::clone(shared), Arc::clone(&open));
-            let thread = thread::Builder::new()
-                .name(name.to_owned())
-                .spawn(move || guarded(&shared, || run(&bound, &shared, &open)))
-                .map_err(failed)?;
-            listeners.push((handle, thread));
+/// Serves `bound` from when the data is there until `stop` says so; then ends every connection.
+///
+/// # Errors
+/// That a socket cannot be registered with the runtime, or fails for good.
+pub(crate) async fn serve(
+    bound: Vec<Bound>,
+    shared: &Arc<Shared>,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let loaded = async {
+        while shared.db.is_loading() {
+            sleep(PAUSE).await;
         }
-        Ok(Self { listeners, open })
+    };
+    tokio::select! {
+        () = loaded => {}
+        _ = stop.wait_for(|stop| *stop) => return Ok(()),
     }
-
-    /// Ends every connection and waits for the threads. `Shared::stopping`
-    /// must be set before.
-    pub(crate) fn stop(self) {
-        for (listener, thread) in self.listeners {
-            if let Some(listener) = listener {
-                // A listener that is shut down accepts nothing any more.
-                let _ = SockRef::from(&listener).shutdown(Shutdown::Both);
+    let server = Arc::new(Server {
+        shared: Arc::clone(shared),
+        open: Open::default(),
+        places: Semaphore::new(BATCHES_MAX),
+    });
+    let mut ports = JoinSet::new();
+    for Bound { socket, port } in bound {
+        if let Err(reason) = user_for(shared, port.user.as_deref()) {
+            tracing::warn!(port = port.label(), reason, "lines are refused");
+        }
+        let stop = stop.clone();
+        match socket {
+            Socket::Connections(listener) => {
+                let listener = TcpListener::from_std(listener)?;
+                ports.spawn(Arc::clone(&server).accept(listener, port, stop));
             }
-            // A panic of the thread stopped the server and was told.
-            let _ = thread.join();
-        }
-        for connected in self.open.connected.lock().values() {
-            let _ = connected.stream.shutdown(Shutdown::Both);
-        }
-        while !self.open.connected.lock().is_empty() {
-            thread::sleep(PAUSE / 10);
+            Socket::Datagrams(socket) => {
+                let socket = UdpSocket::from_std(socket)?;
+                ports.spawn(datagrams::serve(socket, port, Arc::clone(shared), stop));
+            }
         }
     }
+    while let Some(port) = ports.join_next().await {
+        ended(port)?;
+    }
+    Ok(())
+}
+
+/// What serves all connections.
+struct Server {
+    shared: Arc<Shared>,
+    open: Open,
+    places: Semaphore,
+}
+
+/// The connections at this moment, by number.
+#[derive(Default)]
+struct Open {
+    connected: Mutex<HashMap<u64, Arc<Connected>>>,
+    numbers: AtomicU64,
+}
+
+/// The place of one of them; given back when dropped.
+struct Place {
+    server: Arc<Server>,
+    number: u64,
+    connected: Arc<Connected>,
 }
 
 impl Open {
-    fn count(&self, protocol: Protocol) -> usize {
+    fn add(&self, connected: Connected) -> (u64, Arc<Connected>) {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let connected = Arc::new(connected);
+        let entry = Arc::clone(&connected);
+        self.connected.lock().insert(number, entry);
+        (number, connected)
+    }
+
+    fn count(&self, protocol: LineProtocol) -> usize {
         let open = self.connected.lock();
         open.values().filter(|of| of.protocol == protocol).count()
     }
 
     /// Ends the connection that has been silent for the longest, if that is long enough; whether
     /// it did.
-    fn end_silent(&self, protocol: Protocol) -> bool {
+    fn end_silent(&self, protocol: LineProtocol) -> bool {
         let open = self.connected.lock();
         let of_protocol = open.values().filter(|of| of.protocol == protocol);
         let silent = of_protocol.max_by_key(|of| of.last_read.elapsed());
         let silent = silent.filter(|of| of.last_read.elapsed() >= GIVES_WAY);
         if let Some(silent) = silent {
             silent.last_read.note();
-            let _ = silent.stream.shutdown(Shutdown::Both);
+            silent.end.notify_one();
         }
         silent.is_some()
     }
-}
 
-/// Waits for the data and serves one address until the server stops.
-fn run(bound: &Bound, shared: &Arc<Shared>, open: &Arc<Open>) {
-    while shared.db.is_loading() && !shared.lifetime.stopping.load(Ordering::Acquire) {
-        thread::sleep(PAUSE);
-    }
-    match &bound.socket {
-        Socket::Connections(listener, security) => {
-            accept(listener, (bound.protocol, *security), shared, open);
-        }
-        Socket::Datagrams(socket) if !shared.db.is_loading() => {
-            let precision = shared.settings.senders.influx_precision;
-            if let Err(error) = datagrams::serve(socket, precision, shared) {
-                let why = format!("the socket of {} failed: {error}", bound.name());
-                shared.lifetime.stop(Stop::Crashed(why));
-            }
-        }
-        Socket::Datagrams(_) => {}
-    }
-}
-
-fn accept(
-    listener: &TcpListener,
-    (protocol, security): (Protocol, Security),
-    shared: &Arc<Shared>,
-    open: &Arc<Open>,
-) {
-    let stopping = || shared.lifetime.stopping.load(Ordering::Acquire);
-    while !stopping() {
-        match listener.accept() {
-            Ok((stream, peer)) => {
-                begin(stream, peer, (protocol, security), shared, open);
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) if stopping() => return,
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection; trying again");
-                thread::sleep(PAUSE);
-            }
+    /// Ends them all.
+    fn end(&self) {
+        for connected in self.connected.lock().values() {
+            connected.end.notify_one();
         }
     }
 }
 
-fn begin(
-    mut stream: TcpStream,
-    peer: SocketAddr,
-    (protocol, security): (Protocol, Security),
-    shared: &Arc<Shared>,
-    open: &Arc<Open>,
-) {
-    let counters = shared.protocols.lines.of(protocol);
-    counters.accepted.fetch_add(1, Ordering::Relaxed);
-    let mut connected = open.count(protocol);
-    if connected >= CONNECTIONS_MAX && open.end_silent(protocol) {
-        tracing::warn!(
-            protocol = protocol.name(),
-            "closed a silent connection for a new one"
-        );
-        connected -= 1;
+impl Drop for Place {
+    fn drop(&mut self) {
+        let protocol = self.connected.protocol.counted_as();
+        let counters = self.server.shared.protocols.lines.of(protocol);
+        counters.open.fetch_sub(1, Ordering::Relaxed);
+        self.server.open.connected.lock().remove(&self.number);
     }
-    let tls = match security {
-        Security::Plain => None,
-        Security::Tls => shared.tls.in_force(),
-    };
-    let has_login = tls.as_ref().is_some_and(|tls| tls.maps_users);
-    if let Some(text) = refusal(shared, (&stream, has_login), peer, connected) {
+}
+
+impl Server {
+    /// Serves one address until `stop` says so, and its connections to their end.
+    async fn accept(
+        self: Arc<Self>,
+        listener: TcpListener,
+        port: LinePort,
+        mut stop: watch::Receiver<bool>,
+    ) -> io::Result<()> {
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                Some(connection) = connections.join_next() => {
+                    ended(connection);
+                    continue;
+                }
+                // An error says that nobody is left to say it.
+                _ = stop.wait_for(|stop| *stop) => break,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    if let Some((stream, tls)) = self.admit(stream, peer, &port) {
+                        let server = Arc::clone(&self);
+                        connections.spawn(server.serve(stream, tls, peer, port.clone()));
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection; trying again");
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+        drop(listener);
+        self.open.end();
+        while let Some(connection) = connections.join_next().await {
+            ended(connection);
+        }
+        Ok(())
+    }
+
+    /// The connection and what to encrypt it with, if its peer is served.
+    fn admit(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        port: &LinePort,
+    ) -> Option<(TcpStream, Option<InForce>)> {
+        let (shared, protocol) = (&self.shared, port.protocol);
+        let counters = shared.protocols.lines.of(protocol.counted_as());
+        counters.accepted.fetch_add(1, Ordering::Relaxed);
+        let mut connected = self.open.count(protocol);
+        if connected >= CONNECTIONS_MAX && self.open.end_silent(protocol) {
+            let protocol = protocol.name();
+            tracing::warn!(protocol, "closed a silent connection for a new one");
+            connected -= 1;
+        }
+        let tls = shared.tls.in_force().filter(|_| port.is_tls);
+        let has_login = tls.as_ref().is_some_and(|tls| tls.maps_users);
+        let is_full = connected >= CONNECTIONS_MAX || shared.runtime.is_full(connected, &stream);
+        let text = match refusal(shared, is_full, has_login, peer) {
+            // Without a certificate nothing is encrypted, and nothing is served.
+            None if port.is_tls && tls.is_none() => "there is no certificate",
+            None => return Some((stream, tls)),
+            Some(text) => text,
+        };
         counters.rejected.note(now_ms());
         tracing::debug!(%peer, text, "refused a connection");
-        if security == Security::Plain {
-            // The peer may be gone already; there is nobody else to tell.
-            let _ = stream.write_all(format!("-ERR {text}\r\n").as_bytes());
+        if !port.is_tls {
+            tokio::spawn(async move {
+                let (mut stream, text) = (stream, format!("-ERR {text}\r\n"));
+                // The peer may be gone already; there is nobody else to tell.
+                let _ = timeout(GOODBYE_MAX, stream.write_all(text.as_bytes())).await;
+            });
         }
-        return;
+        None
     }
-    if let Err(error) = spawn(stream, (protocol, tls), shared, open) {
-        tracing::warn!(%peer, %error, "cannot serve a connection");
+
+    /// Serves a connection until it ends.
+    async fn serve(
+        self: Arc<Self>,
+        stream: TcpStream,
+        tls: Option<InForce>,
+        peer: SocketAddr,
+        port: LinePort,
+    ) {
+        let (number, connected) = self.open.add(Connected::new(port.protocol));
+        let counters = self.shared.protocols.lines.of(port.protocol.counted_as());
+        counters.open.fetch_add(1, Ordering::Relaxed);
+        let place = Place {
+            server: Arc::clone(&self),
+            number,
+            connected,
+        };
+        let served = match tls {
+            None => self.serve_plain(stream, peer, &port, &place).await,
+            Some(tls) => self.serve_tls(stream, tls, peer, &port, &place).await,
+        };
+        match served {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                let timeouts = &self.shared.counters.timeouts;
+                timeouts.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => tracing::debug!(%peer, %error, "a connection ended"),
+        }
+    }
+
+    async fn serve_plain(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        port: &LinePort,
+        place: &Place,
+    ) -> io::Result<()> {
+        prepare(&stream)?;
+        self.converse(stream, peer, port, port.user.clone(), place)
+            .await
+    }
+
+    /// Where certificates name users, the connection needs one that does.
+    async fn serve_tls(
+        &self,
+        stream: TcpStream,
+        tls: InForce,
+        peer: SocketAddr,
+        port: &LinePort,
+        place: &Place,
+    ) -> io::Result<()> {
+        prepare(&stream)?;
+        let (shared, maps_users) = (&self.shared, tls.maps_users);
+        // Most senders never read.
+        let accepted = accept_tls(stream, tls.without_tickets()).await;
+        let accepted = accepted.inspect_err(|error| shared.handshake_failed(peer, error))?;
+        let user = if maps_users {
+            let name = accepted.user_name.unwrap_or_default();
+            if shared.user_of(&name).is_none() {
+                let protocol = port.protocol.counted_as().name();
+                let log = &shared.runtime.users.log;
+                log.note_sender(protocol, None, b"TLS", name.as_bytes());
+            }
+            Some(name)
+        } else {
+            port.user.clone()
+        };
+        self.converse(accepted.stream, peer, port, user, place)
+            .await
+    }
+
+    async fn converse(
+        &self,
+        mut stream: impl AsyncRead + AsyncWrite + Unpin,
+        peer: SocketAddr,
+        port: &LinePort,
+        user: Option<String>,
+        place: &Place,
+    ) -> io::Result<()> {
+        let speaker = speaker(port, &self.shared);
+        let shared = Arc::clone(&self.shared);
+        let batch = Batch::new(shared, port.protocol, speaker, peer.ip(), user)?;
+        let served = serve_connection(&mut stream, batch, &place.connected, &self.places).await;
+        // So that the peer can tell an end from a cut; it may be gone already.
+        let _ = timeout(GOODBYE_MAX, stream.shutdown()).await;
+        served
     }
 }
 
-fn spawn(
-    stream: TcpStream,
-    (protocol, tls): (Protocol, Option<InForce>),
-    shared: &Arc<Shared>,
-    open: &Arc<Open>,
-) -> io::Result<()> {
-    let socket = SockRef::from(&stream);
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
-    // A peer that has gone already sends nothing.
-    let address = stream.peer_addr().map(|peer| peer.ip());
-    let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    let number = open.numbers.fetch_add(1, Ordering::Relaxed);
-    let last_read = LastRead::default();
-    let connected = Connected {
-        stream: stream.try_clone()?,
-        protocol,
-        last_read: last_read.clone(),
-    };
-    open.connected.lock().insert(number, connected);
-    let (shared, threads_open) = (Arc::clone(shared), Arc::clone(open));
-    let run = move || {
-        let speaker: Box<dyn Speaker> = match protocol {
-            Protocol::Akumuli => Box::new(ByLine::new(Akumuli::new(&shared))),
-            Protocol::Influx => Box::new(Influx::new(shared.settings.senders.influx_precision)),
-            _ => Box::new(ByLine::new(Telnet::default())),
-        };
-        let counters = shared.protocols.lines.of(protocol);
-        counters.open.fetch_add(1, Ordering::Relaxed);
-        guarded(&shared, || {
-            let source = (protocol, address, &last_read);
-            let served = match tls {
-                None => connection::serve_plain(stream, &shared, source, speaker),
-                Some(tls) => connection::serve_tls(stream, tls, &shared, source, speaker),
-            };
-            match served {
-                Ok(()) => {}
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
-                {
-                    shared.counters.timeouts.fetch_add(1, Ordering::Relaxed);
-                }
-                Err(error) => tracing::debug!(%error, "a connection ended"),
-            }
-        });
-        counters.open.fetch_sub(1, Ordering::Relaxed);
-        // Before the entry goes: the server stops once there is none.
-        drop(shared);
-        threads_open.connected.lock().remove(&number);
-    };
-    let spawned = thread::Builder::new()
-        .name(format!("{}-{number}", protocol.name()))
-        .spawn(run);
-    if spawned.is_err() {
-        open.connected.lock().remove(&number);
-    }
-    spawned.map(drop)
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))
 }
 
 /// Why a peer is not served.
 fn refusal(
     shared: &Shared,
-    (stream, has_login): (&TcpStream, bool),
+    is_full: bool,
+    has_login: bool,
     peer: SocketAddr,
-    connected: usize,
 ) -> Option<&'static str> {
-    if connected >= CONNECTIONS_MAX || shared.runtime.is_full(connected, stream) {
+    if is_full {
         Some("too many connections to this address")
     } else if !has_login && is_barred(shared, peer) {
         Some(
@@ -362,45 +395,46 @@ fn refusal(
     }
 }
 
-/// Runs `body`; its panic stops the server.
-fn guarded(shared: &Shared, body: impl FnOnce()) {
-    // Nothing of what panicked is used again: the process ends.
-    if catch_unwind(AssertUnwindSafe(body)).is_err() {
-        shared.lifetime.stop(Stop::Crashed(
-            "a thread of a line protocol panicked".to_owned(),
-        ));
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::connection::LastRead;
     use super::*;
     use crate::options::testing::shared as test_shared;
-    use std::io::Read;
+    use tokio::task::unconstrained;
+
+    /// Whether it was told to end since the last time.
+    async fn is_ended(connected: &Connected) -> bool {
+        let told = unconstrained(connected.end.notified());
+        timeout(Duration::ZERO, told).await.is_ok()
+    }
 
     #[test]
     fn the_longest_silent_connection_gives_way_once() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let open = Open::default();
-        let connect = |number, protocol, silent_s| {
-            let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            let connected = Connected {
-                stream: listener.accept().unwrap().0,
-                protocol,
-                last_read: LastRead::ago(Duration::from_secs(silent_s)),
-            };
-            open.connected.lock().insert(number, connected);
-            far
+        let connect = |protocol, silent_s| {
+            let last_read = LastRead::ago(Duration::from_secs(silent_s));
+            let connected = Connected::new(protocol);
+            open.add(Connected {
+                last_read,
+                ..connected
+            })
+            .1
         };
-        let _busy = connect(1, Protocol::OpenTsdb, 59);
-        assert!(!open.end_silent(Protocol::OpenTsdb));
-        let _other = connect(2, Protocol::Akumuli, 7200);
-        let _silent = connect(3, Protocol::OpenTsdb, 3600);
-        let mut longest = connect(4, Protocol::OpenTsdb, 7000);
-        assert!(open.end_silent(Protocol::OpenTsdb));
-        assert_eq!(longest.read(&mut [0]).unwrap(), 0);
-        assert!(open.end_silent(Protocol::OpenTsdb));
-        assert!(!open.end_silent(Protocol::OpenTsdb), "both have given way");
+        let busy = connect(LineProtocol::OpenTsdb, 59);
+        assert!(!open.end_silent(LineProtocol::OpenTsdb));
+        let other = connect(LineProtocol::Akumuli, 7200);
+        let silent = connect(LineProtocol::OpenTsdb, 3600);
+        let longest = connect(LineProtocol::OpenTsdb, 7000);
+        let runtime = latewood_tls::runtime().unwrap();
+        runtime.block_on(async {
+            assert!(open.end_silent(LineProtocol::OpenTsdb));
+            assert!(is_ended(&longest).await && !is_ended(&silent).await);
+            assert!(open.end_silent(LineProtocol::OpenTsdb));
+            assert!(is_ended(&silent).await);
+            let has_both = open.end_silent(LineProtocol::OpenTsdb);
+            assert!(!has_both, "both have given way");
+            assert!(!is_ended(&busy).await && !is_ended(&other).await);
+        });
     }
 
     #[test]

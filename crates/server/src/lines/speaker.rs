@@ -1,19 +1,22 @@
 //! What one protocol of lines does with the bytes of a connection, and what all
 //! of them do alike.
 
+use super::akumuli::Akumuli;
+use super::by_line::ByLine;
+use super::influx::Influx;
+use super::opentsdb::Telnet;
 use crate::acl::User;
 use crate::intake::{EngineIntake, InPause, Report};
-use crate::observe::{Protocol, Route};
-use crate::state::Shared;
+use crate::state::{LinePort, LineProtocol, Shared};
 use latewood_wire::intake::{Intake, Reason};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tokio::task::{JoinError, spawn_blocking};
 
 /// Bytes of one line, its ending included.
 pub(super) const LINE_BYTES_MAX: usize = 64 * 1024;
-/// Connections of one address at a time, where `--maxclients` does not say less.
-pub(super) const CONNECTIONS_MAX: usize = 1024;
 
 /// What one protocol does with the bytes of a connection.
 pub(super) trait Speaker: Send {
@@ -45,32 +48,49 @@ pub(super) enum Next {
     Close,
 }
 
-/// An intake for what comes with the rights that `user` has now; during CLIENT
-/// PAUSE it waits.
-pub(super) fn intake_of(
-    shared: &Arc<Shared>,
-    (protocol, route): (Protocol, Route),
-    user: Arc<User>,
-) -> EngineIntake {
-    let (shared, name) = (Arc::clone(shared), protocol.name());
-    EngineIntake::new(shared, (protocol, route), name, Some(user), InPause::Wait)
+/// The speaker for a connection to `port`.
+pub(super) fn speaker(port: &LinePort, shared: &Arc<Shared>) -> Box<dyn Speaker> {
+    match port.protocol {
+        LineProtocol::OpenTsdb => Box::new(ByLine::new(Telnet::default())),
+        LineProtocol::Akumuli => Box::new(ByLine::new(Akumuli::new(shared))),
+        LineProtocol::InfluxTcp | LineProtocol::InfluxUdp => Box::new(Influx::new(port.precision)),
+    }
 }
 
-/// The same for a connection from `address`.
-pub(super) fn intake_from(
+/// An intake for what comes with the rights that `user` has now; during CLIENT
+/// PAUSE it waits.
+pub(super) fn intake_for(
     shared: &Arc<Shared>,
-    protocol: Protocol,
-    user: Arc<User>,
-    address: IpAddr,
+    protocol: LineProtocol,
+    user: &Arc<User>,
 ) -> EngineIntake {
-    let route = match protocol {
-        Protocol::OpenTsdb => Route::OpenTsdbTcp,
-        Protocol::Akumuli => Route::Akumuli,
-        _ => Route::InfluxTcp,
-    };
-    let mut intake = intake_of(shared, (protocol, route), Arc::clone(&user));
-    intake.sent_by(address, &user.name);
-    intake
+    let (shared, user) = (Arc::clone(shared), Some(Arc::clone(user)));
+    let way = (protocol.counted_as(), protocol.route());
+    EngineIntake::new(shared, way, way.0.name(), user, InPause::Wait)
+}
+
+/// The user called `name`, else `default`, if it is on.
+///
+/// # Errors
+/// A sentence with the name.
+pub(super) fn user_for(shared: &Shared, name: Option<&str>) -> Result<Arc<User>, String> {
+    match name {
+        None => Ok(shared.runtime.users.default_user()),
+        Some(name) => shared
+            .user_of(name)
+            .ok_or_else(|| format!("there is no user {name:?} who is on")),
+    }
+}
+
+/// Runs `work`, which may block, on a thread for that. Its panic goes on here.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    ended(spawn_blocking(work).await)
+}
+
+/// What a task returned. Its panic goes on here.
+pub(super) fn ended<T>(joined: Result<T, JoinError>) -> T {
+    // No task is aborted, and the runtime lives as long as the process.
+    joined.unwrap_or_else(|error| resume_unwind(error.into_panic()))
 }
 
 /// Refuses line `number`, of which only `rest` has come: the end of a value or

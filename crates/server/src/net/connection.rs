@@ -11,14 +11,13 @@ mod disk_wait;
 use super::pipeline::{Client, Executor};
 use crate::client::Session;
 use crate::clients::Flag;
-use crate::messaging::Socket;
-use crate::messaging::Why;
-use crate::messaging::{BufferLimit, Publication};
+use crate::messaging::{BufferLimit, Publication, Socket, Why};
 use crate::observe::Limit;
 use crate::state::Shared;
 use disk_wait::DiskWait;
 use latewood_engine::{Stage, Timer};
 use latewood_model::limits::COMMAND_BYTES_MAX;
+use latewood_tls::HANDSHAKE_MAX;
 use latewood_wire::resp::Reply;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::Ordering;
@@ -29,8 +28,6 @@ pub(super) const READ_BYTES: usize = 64 * 1024;
 /// Time a peer has to finish a command that it began, to take some of a long
 /// reply, or the last replies of a connection that closes.
 const UNFINISHED_MAX: Duration = Duration::from_secs(60);
-/// Time a peer has to agree on keys.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// A buffer larger than this is given back once it is empty.
 const KEPT_BYTES: usize = 4 * 1024;
 
@@ -177,9 +174,10 @@ impl Connection {
     pub(super) fn deliver(&mut self, shared: &Shared, publication: &Publication) {
         let backlog = &shared.clients.backlog;
         let held = self.unsent() + publication.len_bytes();
-        match backlog.has_room(self.backlog_noted, held, || shared.db.reply_bytes_max()) {
-            true => self.client.deliver(publication),
-            false => shared.channels().cut_off(&self.client.session.info),
+        if backlog.has_room(self.backlog_noted, held, || shared.db.reply_bytes_max()) {
+            self.client.deliver(publication)
+        } else {
+            shared.channels().cut_off(&self.client.session.info)
         }
         let unsent = self.unsent();
         backlog.note(&mut self.backlog_noted, unsent);
@@ -479,9 +477,10 @@ impl Connection {
 
     /// Whether the peer has used up its time.
     pub(super) fn is_overdue(&self, idle_timeout_s: u64) -> bool {
-        let time_max = match self.is_handshaking {
-            true => HANDSHAKE_MAX,
-            false => UNFINISHED_MAX,
+        let time_max = if self.is_handshaking {
+            HANDSHAKE_MAX
+        } else {
+            UNFINISHED_MAX
         };
         let is_stuck = self
             .unfinished_since

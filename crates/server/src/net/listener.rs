@@ -126,9 +126,10 @@ impl Listener {
             Self::Tcp(listener, asked, is_tls) => {
                 let address = listener.local_addr();
                 let address = address.map_or_else(|_| asked.clone(), |address| address.to_string());
-                match is_tls {
-                    true => format!("tls={address}"),
-                    false => address,
+                if *is_tls {
+                    format!("tls={address}")
+                } else {
+                    address
                 }
             }
             Self::Unix(_, path) => path.display().to_string(),

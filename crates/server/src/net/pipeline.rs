@@ -142,9 +142,10 @@ impl Client {
     pub(super) fn deliver(&mut self, publication: &Publication) {
         let subscriptions = self.session.subscriptions.as_ref();
         if subscriptions.is_some_and(|own| own.has(publication.kind, &publication.name)) {
-            let out = match self.session.is_amid_reply() {
-                true => &mut self.deferred,
-                false => &mut self.output,
+            let out = if self.session.is_amid_reply() {
+                &mut self.deferred
+            } else {
+                &mut self.output
             };
             publication.write(self.session.protocol, out);
         }

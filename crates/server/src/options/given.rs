@@ -33,6 +33,16 @@ pub(crate) struct GivenLog(pub(crate) Cluster);
 
 /// The only option that is not a setting.
 const CONFIG: &str = "config";
+/// Variables that are no options of the server, and those of the tools.
+const OTHER_VARIABLES: [&str; 7] = [
+    "LATEWOOD_CONFIG",
+    "LATEWOOD_KAFKA_PASSWORD",
+    "LATEWOOD_BACKUP_USER",
+    "LATEWOOD_FROM_USER",
+    "LATEWOOD_FROM_PASSWORD",
+    "LATEWOOD_TO_USER",
+    "LATEWOOD_TO_PASSWORD",
+];
 
 impl Args for Given {
     fn augment_args(command: Command) -> Command {
@@ -57,7 +67,7 @@ fn argument(row: &Row) -> Arg {
         .value_name(value)
         .help(format!("{help} [env: {variable}=] [default: {default}]"));
     match row.kind {
-        Kind::List(..) => argument.action(ArgAction::Append),
+        _ if row.kind.is_list() => argument.action(ArgAction::Append),
         Kind::OnOff(_) | Kind::YesNo(_) => argument.num_args(0..=1).default_missing_value("on"),
         _ => argument,
     }
@@ -183,6 +193,16 @@ impl<Environment: Fn(&str) -> Option<OsString>> Sources<Environment> {
         }
         Ok(is_given)
     }
+}
+
+/// Those of the names of environment variables that look like options and are none.
+pub(crate) fn unknown_variables(names: impl IntoIterator<Item = OsString>) -> Vec<String> {
+    let names = names.into_iter().filter_map(|name| name.into_string().ok());
+    let ours = names.filter(|name| name.starts_with("LATEWOOD_"));
+    let is_known = |name: &String| {
+        OTHER_VARIABLES.contains(&name.as_str()) || all().any(|row| row.variable() == *name)
+    };
+    ours.filter(|name| !is_known(name)).collect()
 }
 
 /// The options whose values are not the defaults, with both. Passwords are left out.

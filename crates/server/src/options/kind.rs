@@ -1,9 +1,10 @@
 //! What options take, and which setting each is.
 
 use super::range::Range;
+use crate::base::address;
 use crate::base::age::Age;
 use crate::base::size::Size;
-use crate::state::Settings;
+use crate::state::{LinePort, Settings};
 use std::path::PathBuf;
 
 /// The place of a setting.
@@ -30,6 +31,12 @@ pub(crate) enum Kind {
     Path(Field<Option<PathBuf>>),
     /// Texts: the option given several times. In one text the letter parts them.
     List(Field<Vec<String>>, Option<char>),
+    /// `ADDR:PORT`; an empty one is none.
+    Address(Field<Option<String>>),
+    /// The same several times, or parted by commas.
+    Addresses(Field<Vec<String>>),
+    /// Ports of line protocols: the option given several times, or parted by spaces.
+    LinePorts(Field<Vec<LinePort>>),
     /// `on` or `off`.
     OnOff(Field<bool>),
     /// The same, which CONFIG calls `yes` and `no`.
@@ -106,15 +113,21 @@ impl Kind {
             Self::Path(field) => {
                 *field(settings) = Some(PathBuf::from(text)).filter(|_| !text.is_empty());
             }
-            Self::List(field, separator) => {
-                let split = |text: &String| -> Vec<String> {
-                    match separator {
-                        Some(letter) => text.split(*letter).map(str::to_owned).collect(),
-                        None => vec![text.clone()],
-                    }
-                };
-                let list = texts.iter().flat_map(split);
-                *field(settings) = list.filter(|text| !text.is_empty()).collect();
+            Self::List(field, separator) => *field(settings) = parted(texts, *separator),
+            Self::Address(field) => {
+                let address = Some(text).filter(|text| !text.is_empty());
+                address.map_or(Ok(()), address::check)?;
+                *field(settings) = address.map(str::to_owned);
+            }
+            Self::Addresses(field) => {
+                let list = parted(texts, Some(','));
+                list.iter().try_for_each(|text| address::check(text))?;
+                *field(settings) = list;
+            }
+            Self::LinePorts(field) => {
+                let list = parted(texts, Some(' '));
+                let ports = list.iter().map(|text| text.parse());
+                *field(settings) = ports.collect::<Result<_, _>>()?;
             }
             Self::OnOff(field) | Self::YesNo(field) => *field(settings) = on_off(text)?,
             Self::Number(range, field) => *field(settings) = range.number(text)?,
@@ -131,17 +144,31 @@ impl Kind {
         Ok(())
     }
 
+    /// Whether the option may be given several times.
+    pub(super) fn is_list(&self) -> bool {
+        matches!(
+            self,
+            Self::List(..) | Self::Addresses(_) | Self::LinePorts(_)
+        )
+    }
+
     /// The value as CONFIG GET has it.
     pub(crate) fn show(&self, settings: &mut Settings) -> String {
         let word = |is: bool, words: [&str; 2]| words[usize::from(is)].to_owned();
         match self {
             Self::Text(field) => field(settings).clone(),
-            Self::Optional(field) => field(settings).clone().unwrap_or_default(),
+            Self::Optional(field) | Self::Address(field) => {
+                field(settings).clone().unwrap_or_default()
+            }
             Self::Path(field) => {
                 let path = field(settings).as_ref();
                 path.map_or_else(String::new, |path| path.display().to_string())
             }
-            Self::List(field, _) => field(settings).join(" "),
+            Self::List(field, _) | Self::Addresses(field) => field(settings).join(" "),
+            Self::LinePorts(field) => {
+                let ports = field(settings).iter().map(LinePort::to_string);
+                ports.collect::<Vec<_>>().join(" ")
+            }
             Self::OnOff(field) => word(*field(settings), ["off", "on"]),
             Self::YesNo(field) => word(*field(settings), ["no", "yes"]),
             Self::Number(_, field) | Self::Bytes(_, field) | Self::Time(_, field) => {
@@ -154,7 +181,14 @@ impl Kind {
     /// What it takes, in words; empty where any text will do.
     pub(super) fn takes(&self) -> String {
         match self {
-            Self::Text(_) | Self::Optional(_) | Self::Path(_) | Self::List(..) => String::new(),
+            // What is wrong with an address or a port says what was expected.
+            Self::Text(_)
+            | Self::Optional(_)
+            | Self::Path(_)
+            | Self::List(..)
+            | Self::Address(_)
+            | Self::Addresses(_)
+            | Self::LinePorts(_) => String::new(),
             Self::OnOff(_) | Self::YesNo(_) => "on or off".to_owned(),
             Self::Number(range, _) | Self::Bytes(range, _) | Self::Time(range, _) => range.takes(),
             Self::Form { takes, .. } => (*takes).to_owned(),
@@ -168,11 +202,11 @@ impl Kind {
     pub(super) fn texts(&self, value: &toml::Value) -> Result<Vec<String>, &'static str> {
         use toml::Value::{Array, Boolean, Float, Integer, String};
         let text = match (self, value) {
-            (Self::List(..), Array(values)) => {
+            (list, Array(values)) if list.is_list() => {
                 let texts = values.iter().map(|value| value.as_str().map(str::to_owned));
                 return texts.collect::<Option<_>>().ok_or(LIST);
             }
-            (Self::List(..), _) => return Err(LIST),
+            (list, _) if list.is_list() => return Err(LIST),
             (Self::OnOff(_) | Self::YesNo(_), Boolean(true)) => "on".to_owned(),
             (Self::OnOff(_) | Self::YesNo(_), Boolean(false)) => "off".to_owned(),
             (Self::OnOff(_) | Self::YesNo(_), String(text)) if on_off(text).is_ok() => text.clone(),
@@ -210,6 +244,15 @@ impl Kind {
         };
         Ok(vec![text])
     }
+}
+
+/// The parts of all texts that are not empty.
+fn parted(texts: &[String], separator: Option<char>) -> Vec<String> {
+    let parts = texts.iter().flat_map(|text| {
+        let is_separator = |letter| Some(letter) == separator;
+        text.split(is_separator).map(str::to_owned)
+    });
+    parts.filter(|text| !text.is_empty()).collect()
 }
 
 const LIST: &str = "expected a list of texts in quotes";

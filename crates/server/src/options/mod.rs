@@ -25,7 +25,7 @@ pub(crate) mod testing;
 mod tests;
 mod tls;
 
-pub(crate) use given::{Given, GivenLog, changed, resolve};
+pub(crate) use given::{Given, GivenLog, changed, resolve, unknown_variables};
 pub(crate) use kind::Kind;
 pub(crate) use row::{Apply, Row};
 

@@ -3,9 +3,9 @@
 use super::kind::{Kind, Written, word};
 use super::range::FUTURE_LIMIT;
 use super::row::{Row, computed, row};
+use crate::base::address;
 use crate::state::Http;
 use latewood_model::DuplicatePolicy;
-use latewood_wire::influx::Precision;
 
 /// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
@@ -18,7 +18,10 @@ pub(super) const ROWS: &[Row] = &[
             put: |settings, text| {
                 settings.senders.http = match text {
                     "off" | "" => Http::Off,
-                    address => Http::At(address.to_owned()),
+                    text => {
+                        address::check(text)?;
+                        Http::At(text.to_owned())
+                    }
                 };
                 Ok(())
             },
@@ -65,45 +68,12 @@ pub(super) const ROWS: &[Row] = &[
         "How far ahead of the clock a timestamp of those protocols may be; 0 is unlimited",
     ),
     row(
-        "opentsdb ADDR:PORT",
+        "listen-lines PROTOCOL=ADDR:PORT,...",
         "",
-        Kind::Optional(|settings| &mut settings.senders.opentsdb),
-        "Address and port for the OpenTSDB telnet protocol, such as 127.0.0.1:4242; it has \
-         no password",
-    ),
-    row(
-        "akumuli ADDR:PORT",
-        "",
-        Kind::Optional(|settings| &mut settings.senders.akumuli),
-        "Address and port for the Akumuli protocol, such as 127.0.0.1:8282; it has no \
-         password",
-    ),
-    row(
-        "influx-tcp ADDR:PORT",
-        "",
-        Kind::Optional(|settings| &mut settings.senders.influx_tcp),
-        "Address and port for InfluxDB line protocol over TCP, such as 127.0.0.1:8094; it \
-         has no password",
-    ),
-    row(
-        "influx-udp ADDR:PORT",
-        "",
-        Kind::Optional(|settings| &mut settings.senders.influx_udp),
-        "Address and port for InfluxDB line protocol over UDP, such as 127.0.0.1:8089",
-    ),
-    row(
-        "influx-precision UNIT",
-        "ns",
-        word!(
-            "precision",
-            parse_precision,
-            senders.influx_precision,
-            "ns, us, ms, s, m or h"
-        ),
-        "Unit of the timestamps of these two",
+        Kind::LinePorts(|settings| &mut settings.senders.lines),
+        "Address and port for a line protocol: opentsdb, akumuli, influx-tcp or influx-udp; may be \
+         given several times. After a comma: tls; precision=UNIT, the unit of the timestamps of \
+         influx-tcp and influx-udp (ns, us, ms, s, m or h; default ns); user=NAME, the ACL user \
+         with whose rights lines are written (default: default). These protocols have no password",
     ),
 ];
-
-fn parse_precision(name: &[u8]) -> Option<Precision> {
-    Precision::parse(std::str::from_utf8(name).ok()?)
-}

@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "listen ADDR:PORT",
         "127.0.0.1:6379",
-        Kind::List(|settings| &mut settings.listen, Some(',')),
+        Kind::Addresses(|settings| &mut settings.listen),
         "Address and port to serve; may be given several times",
     ),
     row(

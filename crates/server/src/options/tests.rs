@@ -2,7 +2,8 @@
 
 use super::{Given, all, resolve};
 use crate::messaging::Notify;
-use crate::state::{Cluster, Http, LogFormat, LogLevel, Promql, Senders, Settings};
+use crate::state::{Cluster, Http, LinePort, LineProtocol, LogFormat, LogLevel, Promql};
+use crate::state::{Senders, Settings};
 use clap::{Args, Command, FromArgMatches};
 use latewood_cluster::kafka;
 use latewood_engine::{Defaults, Durability};
@@ -39,12 +40,15 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
 fn every_option_has_an_environment_variable() {
     let variables = |name: &str| match name {
         "LATEWOOD_LISTEN" => Some(OsString::from("127.0.0.1:1,[::1]:2")),
+        "LATEWOOD_LISTEN_LINES" => Some("akumuli=[::1]:1,tls influx-udp=[::1]:2".into()),
         "LATEWOOD_TS_NUM_THREADS" => Some("3".into()),
         "LATEWOOD_STRICT" => Some("on".into()),
         _ => None,
     };
     let settings = resolve(given(&["--ts-num-threads", "4"]), variables).unwrap();
     assert_eq!(settings.listen, ["127.0.0.1:1", "[::1]:2"]);
+    let lines = settings.senders.lines.iter().map(LinePort::label);
+    assert_eq!(lines.collect::<Vec<_>>(), ["akumuli-tls", "influx-udp"]);
     assert!(settings.strict && settings.query_threads == 4);
     assert!(resolve(given(&["--strict"]), |_| None).unwrap().strict);
 }
@@ -69,9 +73,6 @@ const EVERY_OPTION: &str = r#"
             listen = ["127.0.0.1:1", "[::1]:2"]
             tls-listen = ["127.0.0.1:3"]
             https = "127.0.0.1:8443"
-            opentsdb-tls = "127.0.0.1:4243"
-            akumuli-tls = "127.0.0.1:8283"
-            influx-tls = "127.0.0.1:8095"
             tls-cert-file = "/cert"
             tls-key-file = "/key"
             tls-ca-cert-file = "/ca"
@@ -110,11 +111,7 @@ const EVERY_OPTION: &str = r#"
             ts-compaction-policy = "avg:1m:2s"
             sender-duplicate-policy = "max"
             future-limit = "1m"
-            opentsdb = "127.0.0.1:4242"
-            akumuli = "127.0.0.1:8282"
-            influx-tcp = "127.0.0.1:8094"
-            influx-udp = "127.0.0.1:8089"
-            influx-precision = "ms"
+            listen-lines = ["opentsdb=127.0.0.1:4242", "influx-tcp=[::1]:8094,tls,precision=ms,user=u"]
             http = "off"
             http-hosts = ["db.example.org"]
             console = false
@@ -149,6 +146,24 @@ fn every_option_of_tls() -> ServerOptions {
         },
         maps_users: true,
     }
+}
+
+fn every_line_port() -> Vec<LinePort> {
+    let opentsdb = LinePort {
+        protocol: LineProtocol::OpenTsdb,
+        address: "127.0.0.1:4242".into(),
+        is_tls: false,
+        precision: Precision::Nanoseconds,
+        user: None,
+    };
+    let influx = LinePort {
+        protocol: LineProtocol::InfluxTcp,
+        address: "[::1]:8094".into(),
+        is_tls: true,
+        precision: Precision::Milliseconds,
+        user: Some("u".into()),
+    };
+    vec![opentsdb, influx]
 }
 
 fn every_option_of_promql() -> Promql {
@@ -233,14 +248,7 @@ fn every_option_can_stand_in_the_file() {
             influx_db_label: Some("db".into()),
             duplicate_policy: DuplicatePolicy::Max,
             future_limit_ms: 60_000,
-            opentsdb: Some("127.0.0.1:4242".into()),
-            opentsdb_tls: Some("127.0.0.1:4243".into()),
-            akumuli: Some("127.0.0.1:8282".into()),
-            akumuli_tls: Some("127.0.0.1:8283".into()),
-            influx_tcp: Some("127.0.0.1:8094".into()),
-            influx_tls: Some("127.0.0.1:8095".into()),
-            influx_udp: Some("127.0.0.1:8089".into()),
-            influx_precision: Precision::Milliseconds,
+            lines: every_line_port(),
         },
         promql: every_option_of_promql(),
         cluster: every_option_of_cluster(),
@@ -259,6 +267,35 @@ fn with_a_log_in_kafka_a_reply_waits_for_it_unless_told_otherwise() {
 }
 
 #[test]
+fn what_is_missing_in_an_address_is_told() {
+    for (text, told) in [
+        (
+            "listen = [\"127.0.0.1\"]",
+            "listen: \"127.0.0.1\": the port is missing",
+        ),
+        (
+            "tls-listen = [\"::1\"]",
+            "the port is missing: expected [::1]:PORT",
+        ),
+        (
+            "http = \"8086\"",
+            "the address is missing: expected ADDR:8086",
+        ),
+        (
+            "https = \"localhost\"",
+            "the port is missing: expected localhost:PORT",
+        ),
+        (
+            "listen-lines = [\"opentsdb=::\"]",
+            "the port is missing: expected [::]:PORT",
+        ),
+    ] {
+        let error = with_file(text, &[]).unwrap_err();
+        assert!(error.contains(told), "{text}: {error}");
+    }
+}
+
+#[test]
 fn switches_are_words_or_booleans() {
     for (text, wal, strict) in [
         ("wal = false\nstrict = true", false, true),
@@ -272,10 +309,11 @@ fn switches_are_words_or_booleans() {
 
 #[test]
 fn an_empty_address_serves_nowhere() {
-    let text = "http = \"\"\nopentsdb = \"\"\nlisten = [\"\"]";
+    let text = "http = \"\"\nhttps = \"\"\nlisten-lines = [\"\"]\nlisten = [\"\"]";
     let settings = with_file(text, &[]).unwrap();
     assert_eq!(settings.senders.http, Http::Off);
-    assert_eq!(settings.senders.opentsdb, None);
+    assert_eq!(settings.senders.https, None);
+    assert_eq!(settings.senders.lines, []);
     assert_eq!(settings.listen, [""; 0]);
 }
 
@@ -310,7 +348,9 @@ fn unknown_names_and_bad_values_are_refused() {
         "ts-num-threads = 17",
         "sender-duplicate-policy = \"newest\"",
         "future-limit = 1",
-        "influx-precision = \"day\"",
+        "listen-lines = \"opentsdb=127.0.0.1:4242\"",
+        "listen-lines = [\"opentsdb=127.0.0.1\"]",
+        "listen-lines = [\"influx-tcp=127.0.0.1:8094,precision=day\"]",
     ] {
         assert!(with_file(text, &[]).is_err(), "{text} was taken");
     }

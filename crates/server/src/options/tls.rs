@@ -13,32 +13,14 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "tls-listen ADDR:PORT",
         "",
-        Kind::List(|settings| &mut settings.tls_listen, Some(',')),
+        Kind::Addresses(|settings| &mut settings.tls_listen),
         "Address and port to serve with TLS; may be given several times",
     ),
     row(
         "https ADDR:PORT",
         "",
-        Kind::Optional(|settings| &mut settings.senders.https),
+        Kind::Address(|settings| &mut settings.senders.https),
         "Address and port to serve HTTP with TLS",
-    ),
-    row(
-        "opentsdb-tls ADDR:PORT",
-        "",
-        Kind::Optional(|settings| &mut settings.senders.opentsdb_tls),
-        "Address and port for the OpenTSDB telnet protocol with TLS",
-    ),
-    row(
-        "akumuli-tls ADDR:PORT",
-        "",
-        Kind::Optional(|settings| &mut settings.senders.akumuli_tls),
-        "Address and port for the Akumuli protocol with TLS",
-    ),
-    row(
-        "influx-tls ADDR:PORT",
-        "",
-        Kind::Optional(|settings| &mut settings.senders.influx_tls),
-        "Address and port for InfluxDB line protocol over TCP with TLS",
     ),
     row(
         "tls-cert-file FILE",

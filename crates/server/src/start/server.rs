@@ -70,21 +70,18 @@ pub(crate) fn run(settings: Settings) -> Result<(), Failure> {
     }
     let name = "acceptor".to_owned();
     handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
-    let (http_stop, stop) = watch::channel(false);
-    if sockets.http.plain.is_some() || sockets.http.tls.is_some() {
-        let (context, listeners) = (Arc::clone(&shared), sockets.http);
-        let serve = move |_: &Shared| http::run(context, listeners, stop);
-        handles.push(spawn("http".to_owned(), &shared, serve)?);
-    }
+    let (ports_stop, stop) = watch::channel(false);
+    let (context, ports) = (Arc::clone(&shared), (sockets.http, sockets.lines));
+    let serve = move |_: &Shared| serve_ports(&context, ports.0, ports.1, stop);
+    handles.push(spawn("ports".to_owned(), &shared, serve)?);
     let hook = NoticeHook::new(notices.hearer());
     let loader = load(&shared, addresses, queue, hook)?;
-    let line_servers = lines::Serving::start(sockets.lines, &shared)?;
 
     let why = wait(&receiver);
     shared.lifetime.stopping.store(true, Ordering::Release);
     shared.readers.stop();
-    // Nobody hears it where HTTP is off.
-    let _ = http_stop.send(true);
+    // Nobody hears it where their thread has failed.
+    let _ = ports_stop.send(true);
     for mailbox in &mailboxes {
         mailbox.wake();
     }
@@ -93,7 +90,6 @@ pub(crate) fn run(settings: Settings) -> Result<(), Failure> {
     if shared.db.is_loading() {
         return leave_early(why);
     }
-    line_servers.stop();
     handles.push(loader);
     shared.jobs.queue(Job::End);
     finish(why, shared, handles)?;
@@ -138,6 +134,19 @@ fn share(
 fn read(shared: &Shared) -> io::Result<()> {
     shared.readers.run(shared);
     Ok(())
+}
+
+/// Serves HTTP and line protocols on the runtime until `stop` says so.
+fn serve_ports(
+    shared: &Arc<Shared>,
+    http: http::Listeners,
+    lines: Vec<lines::Bound>,
+    stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    latewood_tls::runtime()?.block_on(async {
+        let http = http::serve(Arc::clone(shared), http, stop.clone());
+        tokio::try_join!(http, lines::serve(lines, shared, stop)).map(drop)
+    })
 }
 
 /// Opens the data on a thread of its own, while the sockets answer LOADING;
@@ -252,13 +261,11 @@ fn open(
 /// The certificates of the ports with TLS.
 fn load_tls(settings: &Settings) -> Result<ServerTls, String> {
     let tls = ServerTls::load(&settings.tls)?;
-    let senders = &settings.senders;
+    let mut lines = settings.senders.lines.iter();
     let wanted = [
         ("tls-listen", !settings.tls_listen.is_empty()),
-        ("https", senders.https.is_some()),
-        ("opentsdb-tls", senders.opentsdb_tls.is_some()),
-        ("akumuli-tls", senders.akumuli_tls.is_some()),
-        ("influx-tls", senders.influx_tls.is_some()),
+        ("https", settings.senders.https.is_some()),
+        ("listen-lines with tls", lines.any(|port| port.is_tls)),
     ];
     match wanted.into_iter().find(|(_, is_wanted)| *is_wanted) {
         Some((name, _)) if tls.in_force().is_none() => {

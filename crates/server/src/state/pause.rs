@@ -69,6 +69,13 @@ impl Pause {
             thread::sleep(LOOK);
         }
     }
+
+    /// The same for a task of the runtime.
+    pub(crate) async fn ended(&self, stopping: &AtomicBool) {
+        while self.holds(true).is_some() && !stopping.load(Ordering::Acquire) {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
 }
 
 #[cfg(test)]

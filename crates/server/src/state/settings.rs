@@ -1,11 +1,11 @@
 //! Everything the server needs to know to start, with no gaps. `options` makes it
 //! from flags, environment, file and defaults.
 
+use super::line_port::LinePort;
 use crate::messaging::Notify;
 use latewood_cluster::topic::Replication;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::DuplicatePolicy;
-use latewood_wire::influx::Precision;
 use std::path::PathBuf;
 
 /// Everything the server needs to know to start.
@@ -132,22 +132,8 @@ pub(crate) struct Senders {
     pub(crate) duplicate_policy: DuplicatePolicy,
     /// Milliseconds a timestamp may be ahead of the clock (0 = unlimited).
     pub(crate) future_limit_ms: u64,
-    /// Where OpenTSDB's telnet protocol is spoken.
-    pub(crate) opentsdb: Option<String>,
-    /// The same, with TLS.
-    pub(crate) opentsdb_tls: Option<String>,
-    /// Where Akumuli's native protocol is spoken.
-    pub(crate) akumuli: Option<String>,
-    /// The same, with TLS.
-    pub(crate) akumuli_tls: Option<String>,
-    /// Where InfluxDB line protocol is taken from connections.
-    pub(crate) influx_tcp: Option<String>,
-    /// The same, with TLS.
-    pub(crate) influx_tls: Option<String>,
-    /// Where it is taken from datagrams.
-    pub(crate) influx_udp: Option<String>,
-    /// The unit of the timestamps at these two.
-    pub(crate) influx_precision: Precision,
+    /// Where line protocols are spoken.
+    pub(crate) lines: Vec<LinePort>,
 }
 
 impl Default for Senders {
@@ -160,14 +146,7 @@ impl Default for Senders {
             influx_db_label: None,
             duplicate_policy: DuplicatePolicy::Last,
             future_limit_ms: 0,
-            opentsdb: None,
-            opentsdb_tls: None,
-            akumuli: None,
-            akumuli_tls: None,
-            influx_tcp: None,
-            influx_tls: None,
-            influx_udp: None,
-            influx_precision: Precision::default(),
+            lines: Vec::new(),
         }
     }
 }

@@ -21,6 +21,9 @@ use crate::observe::{Counters, Event, Observe};
 use latewood_engine::Db;
 use latewood_tls::ServerTls;
 use std::fmt::Display;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// One batch in so many has its stages timed, unless CONFIG says otherwise.
@@ -108,16 +111,21 @@ impl Shared {
         self.remote.get().map(Remote::figures)
     }
 
-    /// Tells why a handshake failed: aloud once in a while, else to who debugs.
-    pub(crate) fn tell_handshake(&self, peer: impl Display, error: &impl Display) {
+    /// Counts a failed handshake with a peer on the runtime, and tells why.
+    pub(crate) fn handshake_failed(&self, peer: SocketAddr, error: &io::Error) {
+        self.tls.failed.fetch_add(1, Ordering::Relaxed);
+        self.tell_handshake(peer, error);
+    }
+
+    /// Tells why a handshake failed: aloud once in a while, else to who debugs. A peer that
+    /// leaves or stalls has no reason that is worth it.
+    pub(crate) fn tell_handshake(&self, peer: impl Display, error: &io::Error) {
+        let hint = latewood_tls::client_hint(error).unwrap_or_default();
         let reason = error.to_string();
-        let hint = match reason.contains("InvalidContentType") {
-            true => "the client does not use TLS",
-            false => "",
-        };
-        match self.tls.tells() {
-            true => tracing::warn!(%peer, reason, hint, "a TLS handshake failed"),
-            false => tracing::debug!(%peer, reason, hint, "a TLS handshake failed"),
+        if error.kind() == io::ErrorKind::InvalidData && self.tls.tells() {
+            tracing::warn!(%peer, reason, hint, "a TLS handshake failed");
+        } else {
+            tracing::debug!(%peer, reason, hint, "a TLS handshake failed");
         }
     }
 

@@ -73,7 +73,7 @@ impl Server {
     /// The reply to a command.
     fn ask(&mut self, words: &[&str]) -> Result<Value, String> {
         let lost = |error: std::io::Error| {
-            let reason = with_hint(&error.to_string());
+            let reason = with_hint(&error);
             format!("lost the connection to the server: {reason}")
         };
         let mut bytes = Vec::new();

@@ -13,14 +13,14 @@ use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
 
 const LINES: [&str; 8] = [
-    "--influx-tcp",
-    "127.0.0.1:0",
-    "--influx-udp",
-    "127.0.0.1:0",
-    "--opentsdb",
-    "127.0.0.1:0",
-    "--akumuli",
-    "127.0.0.1:0",
+    "--listen-lines",
+    "influx-tcp=127.0.0.1:0",
+    "--listen-lines",
+    "influx-udp=127.0.0.1:0",
+    "--listen-lines",
+    "opentsdb=127.0.0.1:0",
+    "--listen-lines",
+    "akumuli=127.0.0.1:0",
 ];
 /// Timestamps are behind this one.
 const BASE_MS: u64 = 1_700_000_000_000;

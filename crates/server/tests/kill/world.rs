@@ -44,8 +44,8 @@ impl World {
         // Files are written as often as can be.
         let others = format!(
             "--sender-duplicate-policy {sender_policy} --log-max 1mb --flush-age 1 \
-             --http 127.0.0.1:0 --https 127.0.0.1:0 --opentsdb 127.0.0.1:0 \
-             --opentsdb-tls 127.0.0.1:0"
+             --http 127.0.0.1:0 --https 127.0.0.1:0 --listen-lines opentsdb=127.0.0.1:0 \
+             --listen-lines opentsdb=127.0.0.1:0,tls"
         );
         options.extend(others.split(' ').map(str::to_owned));
         let writers = PROTOCOLS.into_iter().zip(0..);

@@ -85,7 +85,7 @@ fn a_line_without_end_costs_itself_alone_and_a_silent_sender_its_connection() {
 
 #[test]
 fn datagrams_are_stored_and_a_bad_line_leaves_the_others() {
-    let server = serve_with(&["--influx-precision", "s"]);
+    let server = serve();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = server.address_of("influx-udp");
     // The last line of a datagram is whole without its ending.
@@ -110,14 +110,40 @@ fn what_came_in_datagrams_survives_a_stop() {
     let server = serve();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = server.address_of("influx-udp");
-    socket
-        .send_to(b"m v=1 1000000\nm v=2 2000000\n", to)
-        .unwrap();
+    socket.send_to(b"m v=1 1\nm v=2 2\n", to).unwrap();
     wait_for(&server, "intake_influx_samples", 2);
     let (ended_well, dir) = server.server.terminate();
     assert!(ended_well);
     let server = super::Server::over(dir, &[]);
-    assert_eq!(samples(&server, "m_v"), ["1 1", "2 2"]);
+    assert_eq!(samples(&server, "m_v"), ["1000 1", "2000 2"]);
+}
+
+#[test]
+fn lines_are_written_with_the_rights_of_the_user_of_the_port() {
+    let server = serve_with(&[
+        "--listen-lines",
+        "influx-tcp=127.0.0.1:0,precision=ms,user=collector",
+        "--user",
+        "collector on nopass ~open* +@all",
+    ]);
+    let collector = server.ready.split("influx-tcp=").nth(2).unwrap();
+    let mut sender = Lines::connect(collector.split(['"', ' ']).next().unwrap());
+    sender.send("closed v=1 1\nopen v=1 1\n");
+    sender.finish();
+    let told = server.server.wait_for_log("samples were refused");
+    assert!(
+        told.contains("no permission to write to closed_v"),
+        "{told}"
+    );
+    assert_eq!(samples(&server.server, "open_v"), ["1 1"]);
+    // Who is off writes nothing more, also by open connections.
+    let mut sender = Lines::connect(collector.split(['"', ' ']).next().unwrap());
+    sender.send("open v=2 2\n");
+    wait_for(&server, "intake_influx_samples", 2);
+    server.server.client().ask("ACL SETUSER collector off");
+    sender.send("open v=3 3\n");
+    assert_eq!(sender.finish(), "");
+    assert_eq!(samples(&server.server, "open_v"), ["1 1", "2 2"]);
 }
 
 #[test]

@@ -80,9 +80,11 @@ fn serve() -> Served {
 fn serve_with(options: &[&str]) -> Served {
     let dir = tempfile::tempdir().unwrap();
     let child = crate::harness::command(dir.path())
-        .args(["--listen", "127.0.0.1:0", "--opentsdb", "127.0.0.1:0"])
-        .args(["--akumuli", "127.0.0.1:0"])
-        .args(["--influx-tcp", "127.0.0.1:0", "--influx-udp", "127.0.0.1:0"])
+        .args(["--listen", "127.0.0.1:0"])
+        .args(["--listen-lines", "opentsdb=127.0.0.1:0"])
+        .args(["--listen-lines", "akumuli=127.0.0.1:0"])
+        .args(["--listen-lines", "influx-tcp=127.0.0.1:0"])
+        .args(["--listen-lines", "influx-udp=127.0.0.1:0,precision=s"])
         .args(options)
         .stderr(Stdio::piped())
         .spawn()

@@ -11,9 +11,13 @@ use std::process::{Command, Stdio};
 /// Servers on every kind of port, and the addresses of those with TLS.
 fn served() -> (Authority, Server, [String; 3]) {
     let (authority, mut options) = Authority::with_server();
-    for name in ["https", "opentsdb-tls"] {
-        options.extend([format!("--{name}"), "127.0.0.1:0".to_owned()]);
-    }
+    let ports = [
+        "--https",
+        "127.0.0.1:0",
+        "--listen-lines",
+        "opentsdb=127.0.0.1:0,tls",
+    ];
+    options.extend(ports.map(str::to_owned));
     let server = Server::with(&words(&options));
     let addresses = ["tls", "https", "opentsdb-tls"].map(|name| tls_address(&server, name));
     (authority, server, addresses)

@@ -66,8 +66,8 @@ fn http_is_served_with_tls() {
 #[test]
 fn a_server_ends_well_with_open_connections_on_both_ports_of_a_protocol() {
     let (authority, mut options) = Authority::with_server();
-    for name in ["opentsdb", "opentsdb-tls"] {
-        options.extend([format!("--{name}"), "127.0.0.1:0".to_owned()]);
+    for port in ["opentsdb=127.0.0.1:0", "opentsdb=127.0.0.1:0,tls"] {
+        options.extend(["--listen-lines".to_owned(), port.to_owned()]);
     }
     let server = Server::with(&words(&options));
     let mut plain = TcpStream::connect(server.told("opentsdb")).unwrap();
@@ -88,10 +88,13 @@ fn a_server_ends_well_with_open_connections_on_both_ports_of_a_protocol() {
 #[test]
 fn lines_of_a_sender_that_only_writes_arrive_to_the_last() {
     let (authority, mut options) = Authority::with_server();
-    options.extend(["--influx-tls".to_owned(), "127.0.0.1:0".to_owned()]);
+    options.extend(["--listen-lines", "influx-tcp=127.0.0.1:0,tls"].map(str::to_owned));
     let server = Server::with(&words(&options));
-    let mut peer =
-        Peer::try_to(&tls_address(&server, "influx-tls"), &authority.client(None)).unwrap();
+    let mut peer = Peer::try_to(
+        &tls_address(&server, "influx-tcp-tls"),
+        &authority.client(None),
+    )
+    .unwrap();
     let lines: String = (1..=100_000)
         .map(|at| format!("m v={at} {at}000000\n"))
         .collect();
@@ -105,8 +108,11 @@ fn lines_of_a_sender_that_only_writes_arrive_to_the_last() {
 #[test]
 fn lines_are_taken_with_tls_and_plain_ones_are_not() {
     let (authority, mut options) = Authority::with_server();
-    for name in ["opentsdb-tls", "akumuli-tls", "influx-tls"] {
-        options.extend([format!("--{name}"), "127.0.0.1:0".to_owned()]);
+    for name in ["opentsdb", "akumuli", "influx-tcp"] {
+        options.extend([
+            "--listen-lines".to_owned(),
+            format!("{name}=127.0.0.1:0,tls"),
+        ]);
     }
     let server = Server::with(&words(&options));
     let client = authority.client(None);
@@ -122,7 +128,7 @@ fn lines_are_taken_with_tls_and_plain_ones_are_not() {
             "mem{host=\"a\"}",
         ),
         (
-            "influx-tls",
+            "influx-tcp-tls",
             "disk,host=a v=5 1700000000000000000\n",
             "disk_v{host=\"a\"}",
         ),

@@ -86,7 +86,8 @@ fn the_name_in_a_certificate_is_a_login() {
 #[test]
 fn lines_and_http_are_written_by_the_user_of_the_certificate() {
     let mut options = ANN.to_vec();
-    options.extend(["--opentsdb-tls", "127.0.0.1:0", "--https", "127.0.0.1:0"]);
+    options.extend(["--listen-lines", "opentsdb=127.0.0.1:0,tls"]);
+    options.extend(["--https", "127.0.0.1:0"]);
     options.extend(["--requirepass", "sesame"]);
     let (authority, server) = server(&options);
     let lines = tls_address(&server, "opentsdb-tls");
