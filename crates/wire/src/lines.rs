@@ -13,6 +13,8 @@
 pub struct Lines {
     max_bytes: usize,
     discarding: bool,
+    /// Bytes of the incomplete line that were looked through.
+    seen: usize,
     number: u64,
 }
 
@@ -33,16 +35,18 @@ impl Lines {
         Self {
             max_bytes,
             discarding: false,
+            seen: 0,
             number: 0,
         }
     }
 
     /// The first line of `buffer` and the number of bytes consumed. Call it again
     /// with the rest until it returns [`Step::More`]; then at most `max_bytes`
-    /// bytes are left, which must come first next time.
+    /// bytes are left, which must come first next time and are not looked at again.
     #[inline]
     pub fn step<'a>(&mut self, buffer: &'a [u8]) -> (Step<'a>, usize) {
-        let end = memchr::memchr(b'\n', buffer);
+        let seen = std::mem::take(&mut self.seen).min(buffer.len());
+        let end = memchr::memchr(b'\n', &buffer[seen..]).map(|end| seen + end);
         if self.discarding {
             let Some(end) = end else {
                 return (Step::More, buffer.len());
@@ -67,7 +71,10 @@ impl Lines {
                 self.discarding = true;
                 (Step::TooLong, buffer.len())
             }
-            None => (Step::More, 0),
+            None => {
+                self.seen = buffer.len();
+                (Step::More, 0)
+            }
         }
     }
 
@@ -104,6 +111,16 @@ mod tests {
         }
         assert_eq!(lines.number(), found.len() as u64);
         found
+    }
+
+    #[test]
+    fn bytes_of_an_incomplete_line_are_not_looked_at_again() {
+        let mut lines = Lines::new(10);
+        assert_eq!(lines.step(b"one"), (Step::More, 0));
+        // A line break that was not there before shows what is looked at.
+        assert_eq!(lines.step(b"\nne,two"), (Step::More, 0));
+        assert_eq!(lines.step(b"one,two\n"), (Step::Line(b"one,two"), 8));
+        assert_eq!(lines.step(b"\n"), (Step::Line(b""), 1));
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Collected {
     pub now_ms: i64,
     /// Prefix of keys that may not be written.
     pub closed: Option<String>,
+    /// Bytes of all texts in which a row was looked for: what the decoding of lines cost.
+    pub looked_through_bytes: usize,
     last: Option<usize>,
 }
 
@@ -69,6 +71,7 @@ impl Intake for Collected {
     }
 
     fn follow(&mut self, text: &[u8]) -> Option<(Row, usize)> {
+        self.looked_through_bytes += text.len();
         let at = self.last? + 1;
         let length = self.rows.get(at)?.0.len();
         text.starts_with(&self.rows[at].0)

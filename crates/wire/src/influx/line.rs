@@ -99,9 +99,8 @@ impl Decoder {
             .iter()
             .position(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
         match first.map(|at| (at, text[at])) {
-            // Blank so far, incomplete.
-            None if is_end => return Ok(Err(text.len())),
-            None => return Err(Stop::Incomplete),
+            // Blank so far.
+            None => return Ok(Err(text.len())),
             Some((at, b'\n')) => {
                 self.count_line();
                 return Ok(Err(at + 1));

@@ -18,6 +18,7 @@ mod error;
 mod key;
 mod line;
 mod number;
+mod pending;
 #[cfg(test)]
 mod tests;
 mod timestamp;
@@ -28,6 +29,7 @@ pub use timestamp::Precision;
 use crate::intake::{Intake, Refused, Slot};
 use crate::series_name::SeriesName;
 use key::Key;
+use pending::Pending;
 use timestamp::Timestamps;
 
 /// Default limit of a line in bytes, ending included.
@@ -43,6 +45,8 @@ pub struct Decoder {
     line_bytes_max: usize,
     /// The rest of a line that is too long is being skipped.
     is_skipping: bool,
+    /// What was seen of the line at the start of the text, if it is incomplete.
+    pending: Pending,
     key: Key,
     name: SeriesName,
     metric: Vec<u8>,
@@ -60,6 +64,7 @@ impl Decoder {
             line: 0,
             line_bytes_max: LINE_BYTES_MAX,
             is_skipping: false,
+            pending: Pending::Nothing,
             key: Key::default(),
             name: SeriesName::new(),
             metric: Vec::new(),
@@ -87,7 +92,7 @@ impl Decoder {
     /// Returns the number of bytes consumed: the caller passes the others again,
     /// followed by more.
     ///
-    /// Linear in the bytes consumed.
+    /// Linear in the bytes received, however small the pieces.
     pub fn decode(&mut self, text: &[u8], is_end: bool, intake: &mut impl Intake) -> usize {
         let mut at = 0;
         while at < text.len() {
@@ -107,10 +112,20 @@ impl Decoder {
         if self.is_skipping {
             return self.pass_rest(text);
         }
-        match self.line(text, is_end, intake) {
-            0 if text.len() > self.line_bytes_max => self.pass_long(text, intake),
-            read => read,
+        let mut read = 0;
+        if is_end || self.pending.may_be_whole(text) {
+            read = self.line(text, is_end, intake);
+            if read == 0 {
+                self.pending.wait(text);
+            }
         }
+        if read == 0 && text.len() > self.line_bytes_max {
+            read = self.pass_long(text, intake);
+        }
+        if read > 0 {
+            self.pending = Pending::Nothing;
+        }
+        read
     }
 
     /// The number of lines decoded, at most `u32::MAX`.

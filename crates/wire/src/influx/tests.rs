@@ -269,6 +269,40 @@ fn a_line_that_is_too_long_is_passed_over_as_it_comes() {
     );
 }
 
+/// Whatever a sender repeats in a line that it never ends.
+#[test]
+fn a_line_in_pieces_costs_its_bytes_a_few_times() {
+    const LINE_BYTES: usize = 64 << 10;
+    const LOOKS_MAX: usize = 4;
+    for (start, repeated) in [
+        ("m,t=", "x"),
+        ("m,t=", "\\ "),
+        ("", " "),
+        ("# ", "x"),
+        ("m ", "f=1,"),
+        ("m ", "f=\"\","),
+        ("m f=\"", "x"),
+        ("m f=\"", "\n"),
+        ("m f=\"", "\\\"\n"),
+        ("m ", "f=\"\n\","),
+        ("m f=1", "\r"),
+        ("m f=\"\n\"", " "),
+    ] {
+        let mut decoder = Decoder::new(Precision::Nanoseconds).with_line_bytes_max(LINE_BYTES);
+        let (mut intake, mut held) = (Collected::at(0), Vec::new());
+        let bytes = start.bytes().chain(repeated.bytes().cycle());
+        for byte in bytes.take(LINE_BYTES) {
+            held.push(byte);
+            held.drain(..decoder.decode(&held, false, &mut intake));
+        }
+        let looked = intake.looked_through_bytes;
+        assert!(
+            looked <= LOOKS_MAX * LINE_BYTES,
+            "{start}{repeated}: {looked}"
+        );
+    }
+}
+
 #[test]
 fn a_line_over_the_bound_is_refused_whole_or_in_pieces() {
     let text = b"m v=1 1000000\nm,tag=abcdefghij v=2 2000000\nm v=3 3000000\n";
