@@ -51,7 +51,7 @@ pub use latewood_codec::prefetch;
 pub use observe::histogram;
 
 // The database, its options and errors.
-pub use base::cancelled::Cancelled;
+pub use base::cancelled::{Cancel, Cancelled, is_cancelled};
 pub use base::detail::Detail;
 pub use base::error::{Error, ErrorKind, Result};
 pub use base::options::{Defaults, Durability, Options};

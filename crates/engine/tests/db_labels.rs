@@ -4,10 +4,7 @@ use crate::db_support::{append, open, sample};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Cancelled, Db, ErrorKind, Listed, Values};
 use latewood_model::{Labels, Matcher, SeriesOptions, Test};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-use std::{hint, thread};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn labelled(pairs: &[(&str, &str)]) -> SeriesOptions {
     let pairs = pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
@@ -149,35 +146,26 @@ fn lists_of_names_and_values_are_no_longer_than_asked_for() {
 }
 
 /// A read and the size of what it returns.
-type Sized<'a> = (&'a str, &'a (dyn Fn(Cancelled<'_>) -> usize + Sync));
+type Sized<'a> = (&'a str, &'a dyn Fn(Cancelled<'_>) -> usize);
 
-/// Has `read` cancelled while it is under way, each time after another part of its
-/// time, until it returns more than where nobody wants it from the start, and less than the whole.
+/// Has `read` cancelled at one of its looks: it returns more than where nobody wants it from the
+/// start, and less than the whole.
 fn end_within((name, read): Sized<'_>) {
-    let began = Instant::now();
-    let whole = read(None);
-    let took = began.elapsed();
-    assert_eq!(read(Some(&AtomicBool::new(false))), whole, "{name}");
-    let nothing = read(Some(&AtomicBool::new(true)));
-    assert!(nothing < whole, "{name}: {nothing} of {whole}");
-    let part = |round: u32| {
-        let (is_cancelled, start) = (AtomicBool::new(false), Barrier::new(2));
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                start.wait();
-                let began = Instant::now();
-                while began.elapsed() < took * (round * 37 % 100) / 100 {
-                    hint::spin_loop();
-                }
-                is_cancelled.store(true, Ordering::Relaxed);
-            });
-            start.wait();
-            read(Some(&is_cancelled))
-        })
+    let looks = AtomicU64::new(0);
+    let cancelled_at = |look| {
+        looks.store(0, Ordering::Relaxed);
+        read(Some(&|| looks.fetch_add(1, Ordering::Relaxed) >= look))
     };
-    let mut parts = (0..10_000).map(part);
+    let nothing = cancelled_at(0);
+    let whole = cancelled_at(u64::MAX);
+    let all = looks.load(Ordering::Relaxed);
+    assert_eq!(read(None), whole, "{name}");
+    let parts = [1, 2, 3].map(|quarter| cancelled_at(all * quarter / 4));
     let is_within = |size: &usize| nothing < *size && *size < whole;
-    assert!(parts.any(|size| is_within(&size)), "{name} has no middle");
+    assert!(
+        parts.iter().any(is_within),
+        "{name}: {nothing}, {parts:?}, {whole} at {all} looks"
+    );
 }
 
 #[test]

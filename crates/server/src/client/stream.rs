@@ -8,9 +8,9 @@
 
 use crate::observe::CommandId;
 use crate::state::Shared;
+use latewood_engine::Cancelled;
 use latewood_wire::resp::Protocol;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The part of a reply that is not written yet.
@@ -32,10 +32,6 @@ pub(crate) trait Stream: Send {
         false
     }
 }
-
-/// Of work on a reader thread: whether nobody wants it any more. `None` on an event
-/// loop.
-pub(crate) type Cancelled<'a> = Option<&'a AtomicBool>;
 
 /// A command whose reply is being written, for the figures of commands.
 #[derive(Debug)]

@@ -4,8 +4,9 @@ use super::args::Args;
 use super::fault::Fault;
 use super::spec::Table;
 use super::work::LOOP_SAMPLES_MAX;
-use crate::client::{Cancelled, Session, Stream};
+use crate::client::{Session, Stream};
 use crate::state::Shared;
+use latewood_engine::Cancelled;
 use latewood_wire::resp::Reply;
 
 /// What a command ends with.

@@ -6,8 +6,7 @@
 
 use super::call::Call;
 use super::fault::Fault;
-use super::work;
-use latewood_engine::SeriesRef;
+use latewood_engine::{SeriesRef, is_cancelled};
 use latewood_model::Matcher;
 use latewood_wire::filter;
 
@@ -34,7 +33,7 @@ impl Call<'_> {
         let series = self.shared.db.select_until(matchers, self.cancelled);
         self.shared.db.check_query(series.len())?;
         let is_readable =
-            |series: &SeriesRef| work::is_cancelled(self.cancelled) || self.readable(&series.key);
+            |series: &SeriesRef| is_cancelled(self.cancelled) || self.readable(&series.key);
         if series.iter().all(is_readable) {
             return Ok(series);
         }

@@ -10,11 +10,10 @@ use super::fault::Fault;
 use super::filter;
 use super::label_options::{self, Shown};
 use super::spec::{Action, Keys, Spec};
-use super::work;
-use crate::client::{Cancelled, Stream};
+use crate::client::Stream;
 use crate::state::Shared;
-use latewood_engine::ErrorKind;
 use latewood_engine::Latest;
+use latewood_engine::{Cancelled, ErrorKind, is_cancelled};
 use latewood_model::Matcher;
 use latewood_wire::resp::{Protocol, Reply};
 use std::hint::black_box;
@@ -52,7 +51,7 @@ fn newest(call: &mut Call<'_>, matchers: &[Matcher], shown: Shown, latest: bool)
     let mut found = db.latest(series, shown.any(), call.cancelled)?;
     if latest {
         for series in &mut found {
-            if work::is_cancelled(call.cancelled) {
+            if is_cancelled(call.cancelled) {
                 break;
             }
             let open = match db.open_bucket(&series.key) {

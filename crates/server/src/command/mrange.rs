@@ -19,10 +19,10 @@ use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
 use super::work;
-use crate::client::{Cancelled, Stream};
+use crate::client::Stream;
 use crate::state::Shared;
 use latewood_engine::SeriesView;
-use latewood_engine::{RangeQuery, SeriesRef};
+use latewood_engine::{Cancelled, RangeQuery, SeriesRef, is_cancelled};
 use latewood_wire::resp::{Protocol, Reply};
 use parse::Request;
 use std::iter::Peekable;
@@ -157,7 +157,7 @@ impl Question {
         series: &[SeriesRef],
         written: &AtomicUsize,
     ) -> latewood_engine::Result<(usize, Vec<Answer>)> {
-        if work::is_cancelled(part.cancelled) {
+        if is_cancelled(part.cancelled) {
             return Ok((0, Vec::new()));
         }
         let shared = part.shared;

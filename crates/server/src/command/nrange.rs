@@ -14,9 +14,8 @@ use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
 use super::work;
-use crate::client::Cancelled;
 use latewood_engine::query::{Columns, Sink, join};
-use latewood_engine::{RangeQuery, View};
+use latewood_engine::{Cancelled, RangeQuery, View, is_cancelled};
 use latewood_model::limits::NRANGE_KEYS_MAX;
 use latewood_wire::resp::number::parse_i64;
 use std::ops::ControlFlow;
@@ -161,7 +160,7 @@ impl Held<'_> {
 
 impl Sink for Held<'_> {
     fn is_cancelled(&self) -> bool {
-        work::is_cancelled(self.cancelled)
+        is_cancelled(self.cancelled)
     }
 
     fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {

@@ -4,9 +4,9 @@
 use super::call::{Call, Outcome};
 use super::filter;
 use super::spec::{Action, Keys, Spec};
-use crate::client::{Cancelled, Stream};
+use crate::client::Stream;
 use crate::state::Shared;
-use latewood_engine::SeriesRef;
+use latewood_engine::{Cancelled, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
 
 pub(crate) const SPEC: Spec = Spec {

@@ -10,9 +10,8 @@
 use super::exact;
 use super::fault::Fault;
 use super::reply_limit::ReplyLimit;
-use super::work;
-use crate::client::Cancelled;
 use latewood_engine::query::Sink;
+use latewood_engine::{Cancelled, is_cancelled};
 use latewood_wire::resp::{Protocol, Reply};
 use std::ops::ControlFlow;
 
@@ -110,7 +109,7 @@ impl Rows<'_> {
 
 impl Sink for Rows<'_> {
     fn is_cancelled(&self) -> bool {
-        work::is_cancelled(self.cancelled)
+        is_cancelled(self.cancelled)
     }
 
     fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {

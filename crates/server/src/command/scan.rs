@@ -16,7 +16,7 @@ use super::spec::{Action, Keys, Spec};
 use super::work;
 use crate::base::glob::Glob;
 use crate::observe::Limit;
-use latewood_engine::Listed;
+use latewood_engine::{Listed, is_cancelled};
 use latewood_wire::resp::number::parse_i64;
 
 pub(crate) const SPECS: &[Spec] = &[
@@ -62,7 +62,7 @@ fn matching_keys(call: &mut Call<'_>, glob: &Glob) -> Outcome {
                 found.push(key);
             }
         });
-        if cursor == 0 || found.is_over || work::is_cancelled(call.cancelled) {
+        if cursor == 0 || found.is_over || is_cancelled(call.cancelled) {
             break;
         }
     }

@@ -5,10 +5,8 @@
 //! itself, and nothing else. Tested by `tests/resp/long_reads.rs`.
 
 use super::call::Call;
-use crate::client::Cancelled;
 use latewood_engine::{RangeQuery, View};
 use latewood_model::Matcher;
-use std::sync::atomic::Ordering;
 
 /// The work that an event loop does for one command while its other connections
 /// wait. What has more runs on a reader thread.
@@ -76,11 +74,6 @@ pub(crate) fn is_brief(samples: u64) -> bool {
     samples <= BRIEF_SAMPLES_MAX
 }
 
-/// Whether nobody wants the result of the work any more.
-pub(crate) fn is_cancelled(cancelled: Cancelled<'_>) -> bool {
-    cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
-}
-
 /// The span that a query of many series reads.
 pub(crate) fn span_of(query: &RangeQuery) -> (i64, i64) {
     match query.latest || query.needs_neighbours() {
@@ -107,7 +100,7 @@ impl Call<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::{Cancelled, Session};
+    use crate::client::Session;
     use crate::clients::ClientInfo;
     use crate::command::args::Args;
     use crate::command::call::Call;
@@ -115,12 +108,10 @@ mod tests {
     use crate::command::{dispatch, transaction};
     use crate::options::testing;
     use crate::state::Shared;
-    use latewood_engine::Durability;
+    use latewood_engine::{Cancelled, Durability};
     use latewood_wire::resp::Parser;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Arc, Barrier};
-    use std::time::Instant;
-    use std::{hint, thread};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     /// The length of the reply to `line`.
     fn reply_bytes(shared: &Shared, line: &str, cancelled: Cancelled<'_>) -> usize {
@@ -140,34 +131,24 @@ mod tests {
         out.len()
     }
 
-    /// Has the read `line` cancelled while it is under way, each time after another part of
-    /// its time, until it replies with more than where nobody wants it from the start, and less
-    /// than the whole.
+    /// Has the read `line` cancelled at one of its looks: it replies with more than where nobody
+    /// wants it from the start, and less than the whole.
     fn end_within(shared: &Shared, line: &str) {
-        let [wanted, unwanted] = [false, true].map(AtomicBool::new);
-        let began = Instant::now();
-        let whole = reply_bytes(shared, line, Some(&wanted));
-        let took = began.elapsed();
-        let nothing = reply_bytes(shared, line, Some(&unwanted));
-        assert!(nothing < whole, "{line}: {nothing} of {whole}");
-        let part = |round: u32| {
-            let (is_cancelled, start) = (AtomicBool::new(false), Barrier::new(2));
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    start.wait();
-                    let began = Instant::now();
-                    while began.elapsed() < took * (round * 37 % 100) / 100 {
-                        hint::spin_loop();
-                    }
-                    is_cancelled.store(true, Ordering::Relaxed);
-                });
-                start.wait();
-                reply_bytes(shared, line, Some(&is_cancelled))
-            })
+        let looks = AtomicU64::new(0);
+        let cancelled_at = |look| {
+            looks.store(0, Ordering::Relaxed);
+            let is_cancelled = || looks.fetch_add(1, Ordering::Relaxed) >= look;
+            reply_bytes(shared, line, Some(&is_cancelled))
         };
-        let mut parts = (0..10_000).map(part);
+        let nothing = cancelled_at(0);
+        let whole = cancelled_at(u64::MAX);
+        let all = looks.load(Ordering::Relaxed);
+        let parts = [1, 2, 3].map(|quarter| cancelled_at(all * quarter / 4));
         let is_within = |bytes: &usize| nothing < *bytes && *bytes < whole;
-        assert!(parts.any(|bytes| is_within(&bytes)), "{line} has no middle");
+        assert!(
+            parts.iter().any(is_within),
+            "{line}: {nothing}, {parts:?}, {whole} bytes at {all} looks"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 use super::parse::GroupBy;
 use super::{PART_SAMPLES, Part, or_error};
-use crate::client::{Cancelled, Stream};
+use crate::client::Stream;
 use crate::command::call::{Call, Outcome};
 use crate::command::label_options::Shown;
 use crate::command::mget;
@@ -18,7 +18,7 @@ use crate::command::rows::{self, Shape};
 use crate::command::work::{self, LOOP_SAMPLES_MAX};
 use crate::state::Shared;
 use latewood_engine::Spread;
-use latewood_engine::{ErrorKind, RangeQuery, SeriesRef};
+use latewood_engine::{Cancelled, ErrorKind, RangeQuery, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
 
 /// Series that are read for one part of a reply, unless one group has more.
