@@ -96,6 +96,7 @@ struct Waiting {
     /// Since when the oldest of them waits.
     since: Option<Instant>,
     complete: Option<Complete>,
+    checkpoints_asked: u64,
     checkpoint: Option<(Offset, Checkpoint)>,
     /// Bytes of the groups that no checkpoint holds.
     log_bytes: u64,
@@ -114,6 +115,7 @@ impl Waiting {
             queued_bytes: 0,
             since: None,
             complete: None,
+            checkpoints_asked: 0,
             checkpoint: None,
             log_bytes: 0,
             ended: None,
@@ -181,6 +183,7 @@ impl TabletLog {
     ) -> std::result::Result<(Offset, Checkpoint), OwnerError> {
         let mut state = self.state.lock();
         state.complete = Some(complete);
+        state.checkpoints_asked += 1;
         self.changed.notify_one();
         loop {
             if let Some(checkpoint) = state.checkpoint.take() {
@@ -203,6 +206,11 @@ impl TabletLog {
             }
         }
         state.ended.is_none()
+    }
+
+    /// How many checkpoints were asked for.
+    pub fn checkpoints_asked(&self) -> u64 {
+        self.state.lock().checkpoints_asked
     }
 
     /// Bytes of the groups that wait for Kafka.

@@ -6,11 +6,12 @@ use latewood_engine::io::Env;
 use latewood_engine::{Db, Options};
 use latewood_model::SeriesOptions;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 const KEYS: usize = 64;
 const LAST_MS: i64 = 9_000;
+const WRITES: usize = 150;
 
 fn open(dir: &Path) -> Db {
     let options = Options {
@@ -48,23 +49,44 @@ fn assert_unmixed(db: &Db, keys: &[Vec<u8>], when: &str) {
     }
 }
 
-fn race(remove: impl Fn(&Db, &[Vec<u8>], usize) + Sync) {
+/// What each of two writers has written, of [`WRITES`].
+#[derive(Default)]
+struct Written([AtomicUsize; 2]);
+
+impl Written {
+    /// Waits until each has written `counts`, or all.
+    fn reach(&self, counts: [usize; 2]) {
+        for (written, count) in self.0.iter().zip(counts) {
+            while written.load(Ordering::Acquire) < count.min(WRITES) {
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// Waits until no write is under way that has begun before.
+    fn go_on(&self) {
+        self.reach([0, 1].map(|writer| self.0[writer].load(Ordering::Acquire) + 1));
+    }
+}
+
+fn race(remove: impl Fn(&Db, &[Vec<u8>], usize, &Written)) {
     let dir = tempfile::tempdir().unwrap();
     let keys = keys();
     for round in 0..20 {
-        let db = open(dir.path());
+        let (db, written) = (open(dir.path()), Written::default());
         thread::scope(|scope| {
-            for writer in 0..2 {
+            for (writer, written) in written.0.iter().enumerate() {
                 let (db, keys) = (&db, &keys);
                 scope.spawn(move || {
-                    for step in 0..150 {
-                        write_all(db, keys, 2_000 + step * 2 + writer);
+                    for step in 0..WRITES {
+                        write_all(db, keys, 2_000 + (step * 2 + writer) as i64);
+                        written.fetch_add(1, Ordering::Release);
                     }
                 });
             }
             for step in 0..10 {
-                remove(&db, &keys, step);
-                thread::sleep(Duration::from_micros(200));
+                written.reach([step * WRITES / 12; 2]);
+                remove(&db, &keys, step, &written);
             }
         });
         write_all(&db, &keys, LAST_MS);
@@ -78,21 +100,21 @@ fn race(remove: impl Fn(&Db, &[Vec<u8>], usize) + Sync) {
 
 #[test]
 fn keys_removed_under_writers_never_mix() {
-    race(|db, keys, step| {
+    race(|db, keys, step, _| {
         db.remove(&[&keys[step]]).unwrap();
     });
 }
 
 #[test]
 fn keys_renamed_under_writers_never_mix() {
-    race(|db, keys, step| {
+    race(|db, keys, step, written| {
         // The writers may not have come to it yet.
         append(db, &[sample(&keys[step], 1_000, step as f64)]).unwrap();
         assert!(db.rename(&keys[step], b"away", true).unwrap().0);
         // Nobody writes to this key: who looked the old one up before must
         // not reach the series that has gone from it.
         let held = timestamps(db, b"away");
-        thread::sleep(Duration::from_micros(300));
+        written.go_on();
         assert_eq!(timestamps(db, b"away"), held);
         if step % 2 == 0 {
             assert!(db.rename(b"away", &keys[step], true).unwrap().0);
@@ -102,7 +124,7 @@ fn keys_renamed_under_writers_never_mix() {
 
 #[test]
 fn a_flush_under_writers_mixes_nothing() {
-    race(|db, _, step| {
+    race(|db, _, step, _| {
         if step < 2 {
             db.flush_all().unwrap();
         }

@@ -218,22 +218,19 @@ mod tests {
 
     #[test]
     fn the_waits_of_a_task_are_one() {
-        const LONG: Duration = Duration::from_millis(20);
-        let waited = || {
-            let coming = Arc::new(Coming::default());
-            read(&coming).unwrap();
-            let asked = coming.asked.lock();
-            asked[0].unwrap().elapsed()
-        };
+        /// As if it had waited for so long before.
+        const LONG: Duration = Duration::from_secs(60);
         let task = together();
-        let first = waited();
-        TASK.set(Some(LONG));
-        assert!(waited() >= LONG);
-        std::thread::sleep(LONG);
-        assert!(
-            TASK.get().unwrap() < 2 * LONG,
-            "{first:?}: what is no wait does not count"
-        );
+        for before in [Duration::ZERO, LONG] {
+            TASK.set(Some(before));
+            let coming = Arc::new(Coming::default());
+            let begun = Instant::now();
+            read(&coming).unwrap();
+            let (since, ended) = (coming.asked.lock()[0].unwrap(), Instant::now());
+            // The time between two waits does not count.
+            assert!((begun..=ended).contains(&(since + before)));
+            assert!((before..=before + (ended - begun)).contains(&TASK.get().unwrap()));
+        }
         drop(task);
         assert!(TASK.get().is_none());
     }

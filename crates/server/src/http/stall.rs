@@ -7,8 +7,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Longest time that a peer may leave an answer waiting.
-pub(super) const STALL_MAX: Duration = Duration::from_secs(60);
+/// Longest time that a peer may leave an answer waiting; shorter in builds for tests, which wait
+/// for it.
+pub(super) const STALL_MAX: Duration =
+    Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 60 });
 
 /// A stream whose writes, flushes and end fail where none of them came on for a time.
 pub(super) struct Unstalled<S> {

@@ -131,19 +131,27 @@ mod tests {
     #[test]
     fn nobody_begins_while_an_exec_waits_for_another() {
         let lock = ExecLock::new(3);
-        let slow = lock.share(2);
+        let (slow, order) = (lock.share(2), Mutex::new(Vec::new()));
         std::thread::scope(|threads| {
-            let exec = threads.spawn(|| drop(lock.exclude()));
+            threads.spawn(|| {
+                let _exclusive = lock.exclude();
+                order.lock().push("the exec");
+            });
             while !lock.is_wanted() {
                 std::thread::yield_now();
             }
-            let begins = threads.spawn(|| drop(lock.share(0)));
-            std::thread::sleep(std::time::Duration::from_millis(50));
-            assert!(!exec.is_finished() && !begins.is_finished());
+            let (tell, told) = std::sync::mpsc::channel();
+            let (order, lock) = (&order, &lock);
+            threads.spawn(move || {
+                tell.send(()).unwrap();
+                let _shared = lock.share(0);
+                order.lock().push("who begins");
+            });
+            told.recv().unwrap();
+            assert_eq!(*order.lock(), [""; 0]);
             drop(slow);
-            exec.join().unwrap();
-            begins.join().unwrap();
         });
+        assert_eq!(order.into_inner(), ["the exec", "who begins"]);
         assert!(!lock.is_wanted());
     }
 

@@ -77,7 +77,7 @@ fn long_writes_keep_no_reader_waiting() {
     const LOOKS: usize = 10;
     let server = server(&[]);
     let mut body = zstd::Encoder::new(Vec::new(), 1).unwrap();
-    for _ in 0..300 {
+    for _ in 0..100 {
         body.write_all(&[b'\n'; 1 << 20]).unwrap();
     }
     let (body, answered) = (body.finish().unwrap(), AtomicUsize::new(0));
@@ -259,7 +259,7 @@ fn slow_readers(server: &Server) -> (Vec<Http>, Answer) {
     }
 }
 
-/// Takes a minute: so long a reader may stand still.
+/// Takes as long as a reader may stand still.
 #[test]
 fn readers_who_stand_still_give_back_places_memory_and_files() {
     let server = server(&[]);

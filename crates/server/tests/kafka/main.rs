@@ -141,6 +141,14 @@ impl Node {
         }
     }
 
+    /// The number of a field of INFO, whose lines come without their ends.
+    fn figure(&self, field: &str) -> u64 {
+        let info = self.ask("INFO");
+        let rest = info.split(&format!("{field}:")).nth(1).unwrap();
+        let figure = rest.split(|byte: char| !byte.is_ascii_digit()).next();
+        figure.unwrap().parse().unwrap()
+    }
+
     fn sum(&self) -> String {
         self.ask("TS.INCRBY sum 0 TIMESTAMP 1000000");
         self.ask("TS.RANGE sum 1000000 +")
@@ -340,7 +348,8 @@ fn a_deposed_node_ends_and_names_its_successor() {
     new.kill();
 }
 
-/// A node with one increment whose brokers hang, and a client that waits for another.
+/// A node with one increment whose brokers hang, and a client that waits for another: it is in
+/// the queue for Kafka.
 fn interrupted(world: &World) -> (Node, JoinHandle<String>) {
     assert!(world.init().status.success());
     let node = world.serve("a");
@@ -348,6 +357,9 @@ fn interrupted(world: &World) -> (Node, JoinHandle<String>) {
     all_brokers("pause");
     let stream = TcpStream::connect(&node.address).unwrap();
     let waiting = std::thread::spawn(|| send(stream, "TS.INCRBY sum 1 TIMESTAMP 2"));
+    while node.figure("wal_remote_queued_bytes") == 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     (node, waiting)
 }
 
@@ -356,10 +368,9 @@ fn brokers_that_are_away_delay_replies_and_lose_nothing() {
     let _alone = BROKERS.write().unwrap_or_else(PoisonError::into_inner);
     let world = World::alone("away");
     let (node, waiting) = interrupted(&world);
-    std::thread::sleep(Duration::from_secs(3));
-    let is_answered = waiting.is_finished();
     // Who only reads does not wait.
     let read = node.ask("TS.GET other");
+    let is_answered = waiting.is_finished();
     all_brokers("resume");
     assert!(!is_answered);
     assert!(read.contains("does not exist"), "{read}");
@@ -377,7 +388,6 @@ fn a_stop_does_not_wait_for_brokers_for_ever() {
     let _alone = BROKERS.write().unwrap_or_else(PoisonError::into_inner);
     let world = World::alone("stop");
     let (node, waiting) = interrupted(&world);
-    std::thread::sleep(Duration::from_secs(1));
     let (status, said) = node.stop();
     all_brokers("resume");
     assert_eq!(status.code(), Some(1));

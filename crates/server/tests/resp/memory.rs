@@ -1,8 +1,6 @@
 //! The memory budget of a real process, measured by the operating system.
 
-use crate::harness::{Client, Server, encoded};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use crate::harness::{Client, Server, encoded, eventually};
 
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 const BUDGET: u64 = 64 << 20;
@@ -68,11 +66,7 @@ fn a_spent_budget_is_said_in_words_and_goes_away_with_the_data() {
     assert!((BUDGET / 2..MOST).contains(&peak), "{peak} bytes");
 
     client.expect(&[("FLUSHALL", "+OK\r\n")]);
-    let begun = Instant::now();
-    while client.ask("TS.ADD other 1 1") == OOM {
-        assert!(begun.elapsed() < Duration::from_secs(30), "still refused");
-        sleep(Duration::from_millis(20));
-    }
+    eventually("free memory", || client.ask("TS.ADD other 1 1") != OOM);
     client.expect(&[("TS.GET other", "*2\r\n:1\r\n+1\r\n")]);
 }
 
@@ -190,14 +184,7 @@ pub(crate) fn anonymous_bytes(process: u64) -> u64 {
 
 /// Sends a line again until there is memory for it.
 pub(crate) fn insist(client: &mut Client, line: &str) {
-    let begun = Instant::now();
-    while client.ask(line).contains("OOM") {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "refused for good"
-        );
-        sleep(Duration::from_millis(20));
-    }
+    eventually("memory for it", || !client.ask(line).contains("OOM"));
 }
 
 /// Many times more than memory holds, while series come and go.
