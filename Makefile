@@ -18,6 +18,8 @@ TIME ?= 600
 KILLS ?= 10000
 # Faults of brokers, object store and nodes.
 ROUNDS ?= 200
+# Of everything random in a soak; `make test` has the same seeds each time.
+SEED ?= $(shell date +%s)
 # Of PromQL, compared with Prometheus.
 EXPRESSIONS ?= 200000
 FUZZ_SECONDS ?= 60
@@ -142,12 +144,17 @@ fuzz: needs-cargo needs-c++
 instructions: needs-cargo needs-valgrind
 	$(CARGO) run --quiet --locked -p xtask -- instructions
 
+soak: export LATEWOOD_SEED := $(SEED)
+soak: export PROPTEST_RNG_SEED := $(SEED)
+soak: export PROMQL_ORACLE_SEED := $(SEED)
 soak: build instructions needs-c++
+	@echo "make soak SEED=$(SEED) repeats it"
+	$(CARGO) test --release --locked --workspace
 	LATEWOOD_SOAK_SECONDS=$(TIME) LATEWOOD_KILLS=$(KILLS) \
 		$(CARGO) test --release --locked --workspace -- --nocapture soak
-	PROMQL_ORACLE_EXPRESSIONS=$(EXPRESSIONS) PROMQL_ORACLE_SEED=1000000 \
+	PROMQL_ORACLE_EXPRESSIONS=$(EXPRESSIONS) \
 		$(CARGO) test --release --locked -p latewood-promql --test it beside_prometheus -- --nocapture
-	PROMQL_ORACLE_EXPRESSIONS=$(EXPRESSIONS) PROMQL_ORACLE_SEED=2000000 \
+	PROMQL_ORACLE_EXPRESSIONS=$(EXPRESSIONS) \
 		$(CARGO) test --release --locked -p latewood-server --test it a_server_answers_as_prometheus -- --nocapture
 	LATEWOOD_COMMANDS=1000000 $(MAKE) differential
 	$(MAKE) faults

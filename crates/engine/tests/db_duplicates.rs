@@ -5,7 +5,7 @@
 //! from one number: `LATEWOOD_SEED=n cargo test -p latewood-engine db_duplicates` repeats run n.
 
 use crate::db_support::{DIR, append, options, sample, timestamps};
-use latewood_engine::io::sim::{SimDisk, SimRandom};
+use latewood_engine::io::sim::{SimDisk, SimRandom, seed};
 use latewood_engine::{Db, Defaults, Refusal};
 use latewood_model::{DuplicatePolicy, SeriesOptions};
 use std::collections::BTreeSet;
@@ -95,15 +95,7 @@ fn run(seed: u64) {
 
 #[test]
 fn a_duplicate_is_refused_wherever_the_first_is() {
-    let seed = match std::env::var("LATEWOOD_SEED") {
-        Ok(seed) => seed.parse().unwrap(),
-        Err(_) => std::time::SystemTime::UNIX_EPOCH
-            .elapsed()
-            .unwrap()
-            .as_nanos() as u64,
-    };
-    println!("repeat this run with LATEWOOD_SEED={seed}");
-    run(seed);
+    run(seed());
 }
 
 /// What a shorter retention took may come again once it is longer, though the

@@ -2,7 +2,7 @@
 //! random data.
 
 use crate::db_support::{append, last_wins, options, sample};
-use latewood_engine::io::sim::SimDisk;
+use latewood_engine::io::sim::{SimDisk, seed};
 use latewood_engine::query::{Columns, join};
 use latewood_engine::{Aggregation, BucketStamp, Db, ErrorKind, Options, RangeQuery, SeriesRef};
 use latewood_model::{Aggregator, SeriesOptions};
@@ -63,12 +63,7 @@ struct Numbers(u64);
 
 impl Numbers {
     fn new() -> Self {
-        let seed = match std::env::var("TEST_SEED") {
-            Ok(text) => text.parse().unwrap(),
-            Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
-        };
-        println!("replay with TEST_SEED={seed}");
-        Self(seed)
+        Self(seed())
     }
 
     fn below(&mut self, end: u64) -> u64 {

@@ -2,7 +2,7 @@
 //! leads to the nearest numbers that pass the filters, however far they are.
 
 use crate::db_support::{append, open, sample};
-use latewood_engine::io::sim::SimDisk;
+use latewood_engine::io::sim::{SimDisk, seed};
 use latewood_engine::query::Columns;
 use latewood_engine::{Aggregation, BucketStamp, Db, RangeQuery};
 use latewood_model::{Aggregator, SeriesOptions};
@@ -104,12 +104,7 @@ fn same((a, b): (&(i64, f64), &(i64, f64))) -> bool {
 /// A filter gives what a series gives that has nothing but what passes it.
 #[test]
 fn filtered_lines_are_those_of_the_samples_that_pass() {
-    let seed = match std::env::var("TEST_SEED") {
-        Ok(text) => text.parse().unwrap(),
-        Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
-    };
-    println!("replay with TEST_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = Random(seed());
     for round in 0..40 {
         let db = open(&SimDisk::new()).unwrap();
         let samples = random_samples(&mut random);

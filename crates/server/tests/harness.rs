@@ -312,16 +312,6 @@ pub(crate) fn encoded(line: &str) -> Vec<u8> {
     bytes
 }
 
-/// A seed for a randomised test: that of `TEST_SEED`, or one of this moment.
-pub(crate) fn seed() -> u64 {
-    let seed = match std::env::var("TEST_SEED") {
-        Ok(text) => text.parse().unwrap(),
-        Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
-    };
-    println!("replay with TEST_SEED={seed}");
-    seed
-}
-
 /// Numbers that look random and follow from a seed: splitmix64,
 /// <https://prng.di.unimi.it/splitmix64.c>.
 pub(crate) struct Numbers(pub(crate) u64);

@@ -23,7 +23,7 @@ mod hold;
 mod image;
 mod process;
 
-pub use clock::{SimClock, SimRandom};
+pub use clock::{SimClock, SimRandom, seed};
 pub use fault::{Fault, Op, Trouble};
 pub use hold::Hold;
 pub use process::SimProcess;

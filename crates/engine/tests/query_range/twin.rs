@@ -1,6 +1,7 @@
 //! The query against a twin that is as naive as it can be, on random data.
 
 use crate::query_range::support::{Memory, neighbours, rows_from};
+use latewood_engine::io::sim::seed;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery};
 use latewood_model::{Aggregator, Sample};
 use std::collections::BTreeMap;
@@ -252,16 +253,7 @@ fn same(a: f64, b: f64) -> bool {
 
 #[test]
 fn random_queries_agree_with_the_naive_twin() {
-    let seed = match std::env::var("QUERY_SEED") {
-        Ok(seed) => seed.parse().unwrap(),
-        Err(_) => std::time::UNIX_EPOCH
-            .elapsed()
-            .unwrap()
-            .subsec_nanos()
-            .into(),
-    };
-    println!("replay with QUERY_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = Random(seed());
     for _ in 0..200 {
         let span = [8, 60, 700][random.below(3) as usize];
         let samples = random_samples(&mut random, span);

@@ -1,12 +1,13 @@
 //! How late samples come, as `/api/v1/status/lateness` tells it.
 
-use crate::harness::{Numbers, Server, encoded, eventually, seed};
+use crate::harness::{Numbers, Server, encoded, eventually};
 use crate::http::client::Http;
 use crate::http::otlp::request;
 use crate::http::prometheus::write;
 use crate::http::promql::{ask, body};
 use crate::http::protobuf::{field, labels, sample};
 use crate::http::server;
+use latewood_engine::io::sim::seed;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;

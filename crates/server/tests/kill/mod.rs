@@ -9,7 +9,7 @@
 //! end before the server has answered anybody, or amid a flush, merge or settle.
 //!
 //! A run is one directory with some lives; its policies, series and load follow from
-//! the seed printed (`TEST_SEED` repeats it), the moments of the kills do not.
+//! the seed printed (`LATEWOOD_SEED` repeats it), the moments of the kills do not.
 //! `LATEWOOD_KILLS=n` lets `soak_kill` go on for n lives.
 
 mod commands;
@@ -20,6 +20,7 @@ mod samples;
 mod world;
 mod writer;
 
+use latewood_engine::io::sim::seed;
 use world::World;
 
 /// Lives on one directory: as long as it takes for files to be flushed and merged.
@@ -29,14 +30,14 @@ const KILLS: usize = 4;
 
 #[test]
 fn a_killed_server_keeps_what_it_acknowledged() {
-    let mut world = World::new(crate::harness::seed());
+    let mut world = World::new(seed());
     (0..6).for_each(|_| world.live_and_be_killed());
     assert!(world.acknowledged() > 0, "nothing was ever acknowledged");
 }
 
 #[test]
 fn a_server_asked_to_stop_ends_well_and_keeps_everything() {
-    let mut world = World::new(crate::harness::seed());
+    let mut world = World::new(seed());
     for _ in 0..3 {
         world.live_and_stop();
     }
@@ -46,7 +47,7 @@ fn a_server_asked_to_stop_ends_well_and_keeps_everything() {
 fn soak_kill() {
     let kills = std::env::var("LATEWOOD_KILLS");
     let kills = kills.map_or(KILLS, |text| text.parse().unwrap());
-    let (first, mut done, mut acknowledged) = (crate::harness::seed(), 0, 0);
+    let (first, mut done, mut acknowledged) = (seed(), 0, 0);
     for run in 0.. {
         let lives = LIVES_MAX.min(kills - done);
         if lives == 0 {

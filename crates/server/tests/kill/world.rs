@@ -34,7 +34,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
-        println!("run of TEST_SEED={seed}");
+        println!("run of LATEWOOD_SEED={seed}");
         let mut random = Numbers(seed);
         let policy = Policy::ALL[random.below(6) as usize];
         let (authority, mut options) = Authority::with_server();

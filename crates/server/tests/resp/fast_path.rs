@@ -1,6 +1,7 @@
 //! The fast path of TS.ADD and TS.MADD gives what one command at a time gives.
 
-use crate::harness::{Client, Numbers, Server, encoded, seed, text};
+use crate::harness::{Client, Numbers, Server, encoded, text};
+use latewood_engine::io::sim::seed;
 use std::io::Write;
 
 /// One random command; most are of the kind that is grouped.

@@ -43,6 +43,17 @@ impl Clock for SimClock {
     }
 }
 
+/// The seed of a random test: that of `LATEWOOD_SEED`, or always the same. It is printed.
+///
+/// # Panics
+/// If `LATEWOOD_SEED` is not a number.
+pub fn seed() -> u64 {
+    let given = std::env::var("LATEWOOD_SEED").map(|text| text.parse());
+    let seed = given.map_or(1, |given| given.expect("LATEWOOD_SEED is a number"));
+    println!("LATEWOOD_SEED={seed} repeats this run");
+    seed
+}
+
 /// Randomness that a seed repeats (splitmix64: Steele, Lea and Flood, "Fast
 /// Splittable Pseudorandom Number Generators", OOPSLA 2014).
 #[derive(Debug)]

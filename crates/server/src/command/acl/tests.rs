@@ -5,6 +5,7 @@ use crate::acl::{BadRule, Denied, Request, User, file, join_selectors, split};
 use crate::base::glob::Glob;
 use crate::command::catalogue::CATALOGUE;
 use crate::command::registry::COMMANDS as REGISTRY;
+use latewood_engine::io::sim::seed;
 
 /// Numbers that look random and follow from a seed: splitmix64,
 /// <https://prng.di.unimi.it/splitmix64.c>.
@@ -22,15 +23,6 @@ impl Numbers {
     fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
         of[self.below(of.len())]
     }
-}
-
-fn seed() -> u64 {
-    let seed = match std::env::var("TEST_SEED") {
-        Ok(text) => text.parse().unwrap(),
-        Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
-    };
-    println!("replay with TEST_SEED={seed}");
-    seed
 }
 
 const RULES: &[&str] = &[
