@@ -39,6 +39,16 @@ pub struct Moment {
     pub is_rounded: bool,
 }
 
+impl Moment {
+    /// A time that was given in milliseconds.
+    pub const fn whole(ms: i64) -> Self {
+        Self {
+            ms,
+            is_rounded: false,
+        }
+    }
+}
+
 /// Why part of a line was not stored, as counted in metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -53,6 +63,8 @@ pub enum Reason {
     Timestamp,
     /// Its timestamp is too far in the future, perhaps in the wrong unit.
     Future,
+    /// Its timestamp is too far in the past, perhaps in the wrong unit.
+    Past,
     /// The line is too long.
     Long,
     /// The user may not write to its series.
@@ -69,12 +81,13 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Syntax,
         Self::Name,
         Self::Value,
         Self::Timestamp,
         Self::Future,
+        Self::Past,
         Self::Long,
         Self::Permission,
         Self::Retention,
@@ -91,6 +104,7 @@ impl Reason {
             Self::Value => "value",
             Self::Timestamp => "timestamp",
             Self::Future => "future",
+            Self::Past => "past",
             Self::Long => "too_long",
             Self::Permission => "permission",
             Self::Retention => "retention",

@@ -15,6 +15,9 @@ pub enum Bad {
     /// A tag without a value.
     #[error("missing tag value")]
     NoTagValue,
+    /// A tag value with an unescaped equals sign.
+    #[error("invalid tag format: unescaped '=' in a tag value")]
+    TagFormat,
     /// No field.
     #[error("missing fields")]
     NoFields,

@@ -1,10 +1,16 @@
 //! Parses the measurement and tags of a line.
 //!
-//! A backslash escapes a comma or a space in a measurement, and also an equals
-//! sign in tag names and values; any other backslash is literal.
+//! The grammar is that of InfluxDB's own parser (`models/points.go`): a comma, space or equals sign
+//! is escaped by a backslash directly before it, whatever precedes that backslash, and any other
+//! backslash is literal. `a\\,b` with two backslashes is therefore the text `a\,b`. An equals sign
+//! that is not escaped cannot stand in a tag value: it tells that a comma before it was escaped by
+//! the end of a value such as `C:\`.
 
 use super::error::Bad;
 use std::ops::Range;
+
+/// Bytes that a backslash escapes in measurements and field keys.
+pub(super) const NAME_ESCAPED: &[u8] = b",= \"";
 
 /// A measurement and its tags, unescaped.
 #[derive(Debug, Default)]
@@ -14,24 +20,21 @@ pub(super) struct Key {
     tags: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// Position of the first unescaped byte of `ends`.
+/// Position of the first unescaped byte of `ends`. A line break cannot be escaped.
 pub(super) fn end_of(text: &[u8], ends: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
-        let rest = text.get(at..)?;
+        let rest = &text[at..];
         at += match *ends {
-            [end] => memchr::memchr2(end, b'\\', rest),
-            [one, other] => memchr::memchr3(one, other, b'\\', rest),
-            _ => {
-                let is_end = |byte: &u8| *byte == b'\\' || ends.contains(byte);
-                rest.iter().position(is_end)
-            }
+            [end] => memchr::memchr(end, rest),
+            [one, other] => memchr::memchr2(one, other, rest),
+            _ => rest.iter().position(|byte| ends.contains(byte)),
         }?;
-        if text[at] != b'\\' {
+        let is_escaped = at > 0 && text[at - 1] == b'\\' && text[at] != b'\n';
+        if !is_escaped {
             return Some(at);
         }
-        // An escaped byte is skipped, but never a line break.
-        at += 1 + usize::from(text.get(at + 1).is_some_and(|next| *next != b'\n'));
+        at += 1;
     }
 }
 
@@ -41,7 +44,7 @@ impl Key {
         self.bytes.clear();
         self.tags.clear();
         let end = end_of(text, b",").unwrap_or(text.len());
-        self.measurement = self.keep(&text[..end], b", ");
+        self.measurement = self.keep(&text[..end], NAME_ESCAPED);
         if self.measurement.is_empty() {
             return Err(Bad::NoMeasurement);
         }
@@ -54,7 +57,10 @@ impl Key {
             let Some(value) = tag[equals..].strip_prefix(b"=") else {
                 return Err(Bad::NoTagValue);
             };
-            let end = end_of(value, b",").unwrap_or(value.len());
+            let end = end_of(value, b"=,").unwrap_or(value.len());
+            if value.get(end) == Some(&b'=') {
+                return Err(Bad::TagFormat);
+            }
             if end == 0 {
                 return Err(Bad::NoTagValue);
             }

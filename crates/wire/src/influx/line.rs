@@ -1,7 +1,7 @@
 //! Decodes one line into samples.
 
 use super::error::Bad;
-use super::key::{end_of, unescape};
+use super::key::{NAME_ESCAPED, end_of, unescape};
 use super::{Decoder, number};
 use crate::intake::{Intake, Moment, Row, Slot};
 
@@ -167,7 +167,7 @@ impl Decoder {
         self.metric.clear();
         self.metric.extend_from_slice(self.key.measurement());
         self.metric.push(b'_');
-        unescape(field, b",= ", &mut self.metric);
+        unescape(field, NAME_ESCAPED, &mut self.metric);
         self.name.begin(&self.metric);
         for (name, value) in self.key.tags() {
             self.name.label(name, value);
@@ -218,10 +218,7 @@ impl Decoder {
         let line_end = (at + end + 1).min(text.len());
         let word = rest[..end].trim_ascii_end();
         if word.is_empty() {
-            let moment = Moment {
-                ms: now_ms,
-                is_rounded: false,
-            };
+            let moment = Moment::whole(now_ms);
             return Ok((moment, line_end));
         }
         Ok((self.timestamps.read(word)?, line_end))

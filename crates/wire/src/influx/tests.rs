@@ -90,12 +90,28 @@ fn parts_of_a_millisecond_are_rounded_down() {
 }
 
 #[test]
-fn escapes_are_taken_away() {
-    let intake = decode("my\\ cpu\\,x=,a\\ b=c\\,d\\=e\\\\,k=\\n f\\=\\ g=1 1000000\n");
-    assert_eq!(
-        intake.lines(),
-        ["{\"my cpu,x=_f= g\",\"a b\"=\"c,d=e\\\\\\\\\",k=\"\\\\n\"}@1=1"]
-    );
+fn a_backslash_escapes_the_delimiter_directly_after_it_and_is_literal_elsewhere() {
+    for (line, series) in [
+        (r"cpu,dom=A\,B v=1", r#"cpu_v{dom="A,B"}"#),
+        (r"cpu,dom=A\\,B v=1", r#"cpu_v{dom="A\\,B"}"#),
+        // As the official client for Python writes `D:\ data`.
+        (r"cpu,dom=D:\\ data v=1", r#"cpu_v{dom="D:\\ data"}"#),
+        (r"cpu,dom=D:\\\\,x v=1", r#"cpu_v{dom="D:\\\\\\,x"}"#),
+        (r"cpu,reg\\=ion=east v=1", r#"cpu_v{"reg\\=ion"="east"}"#),
+        (
+            r"cpu,a\ b=c\,d\=e,k=\n v=1",
+            r#"cpu_v{"a b"="c,d=e",k="\\n"}"#,
+        ),
+        (r"cpu,dom=A\\B v=1", r#"cpu_v{dom="A\\\\B"}"#),
+        (r"my\ cpu\,x=\\,y,a=b v=1", r#"{"my cpu,x=\\,y_v",a="b"}"#),
+        (r"my\\ cpu,a=b v=1", r#"{"my\\ cpu_v",a="b"}"#),
+        (r#"m\"\=\n,a=b v=1"#, r#"{"m\"=\\n_v",a="b"}"#),
+        (r"m f\\=g=1", r#"{"m_f\\=g"}"#),
+        (r"m f\\ \,g\==1", r#"{"m_f\\ ,g="}"#),
+    ] {
+        let line = format!("{line} 1000000\n");
+        assert_eq!(decode(&line).lines(), [format!("{series}@1=1")], "{line}");
+    }
 }
 
 #[test]
@@ -154,6 +170,15 @@ fn bad_lines_are_refused_in_words_and_the_others_kept() {
         ("m, v=1", "missing tag key"),
         ("m,a v=1", "missing tag value"),
         ("m,a= v=1", "missing tag value"),
+        (
+            "m,check=C:\\,host=a v=1",
+            "invalid tag format: unescaped '=' in a tag value",
+        ),
+        (
+            "m,a=b=c v=1",
+            "invalid tag format: unescaped '=' in a tag value",
+        ),
+        ("m f\\=1", "missing field value"),
         ("m =1", "missing field key"),
         ("m v", "missing field value"),
         ("m v=", "missing field value"),

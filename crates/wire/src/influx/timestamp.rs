@@ -75,10 +75,7 @@ impl Timestamps {
         Self {
             precision,
             last: Vec::new(),
-            last_moment: Moment {
-                ms: 0,
-                is_rounded: false,
-            },
+            last_moment: Moment::whole(0),
         }
     }
 

@@ -60,10 +60,7 @@ impl Writer {
             }
         };
         if let Some(slot) = slot {
-            let moment = Moment {
-                ms: sample.0,
-                is_rounded: false,
-            };
+            let moment = Moment::whole(sample.0);
             intake.sample(slot, moment, sample.1, line);
         }
         Ok(())

@@ -149,10 +149,7 @@ impl Decoder {
             let Value::Bytes(part) = value else { continue };
             if number == places.samples {
                 let (value, timestamp_ms) = sample(part)?;
-                let moment = Moment {
-                    ms: timestamp_ms,
-                    is_rounded: false,
-                };
+                let moment = Moment::whole(timestamp_ms);
                 match slot.get_or_insert_with(|| self.slot(intake)) {
                     Ok(slot) => intake.sample(*slot, moment, value, line),
                     Err(why) => intake.refuse(line, why.reason, format_args!("{}", why.text)),
