@@ -15,13 +15,16 @@ use crate::observe::{Protocol, Route};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use latewood_wire::prometheus::exposition;
+use latewood_wire::prometheus::exposition::{self, Format};
 use latewood_wire::prometheus::write::{Decoder, Version};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Refusals an answer tells of; the others it counts.
 const TOLD_MAX: usize = 10;
+
+/// Bytes at the end of a text that are searched for `# EOF`.
+const END_BYTES: usize = 256;
 
 /// `POST /api/v1/write`.
 pub(super) async fn write(Sending(context): Sending, headers: HeaderMap, body: Body) -> Response {
@@ -54,13 +57,14 @@ pub(super) async fn import(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
+    let named = format(&headers);
     let (user, received) = receive(&context, &headers, (None, None), body).await?;
     let worker = context.clone();
-    let (report, whole) = context
-        .block_in(&context.work.writers, move || {
-            read_text(&worker, user, &received)
-        })
-        .await?;
+    let read = move || {
+        let format = named.map_or_else(|| format_of_end(&received), Ok)?;
+        Ok::<_, Answer>(read_text(&worker, user, format, &received))
+    };
+    let (report, whole) = context.block_in(&context.work.writers, read).await??;
     whole.map_err(|broken| broken.behind(&report))?;
     Ok(answer(&report, "line"))
 }
@@ -111,15 +115,43 @@ fn read_message(
 const WRITE: &[u8] = b"write";
 const TEXT: &[u8] = b"text";
 
+/// The format of a text that `Content-Type` names, if it names one.
+fn format(headers: &HeaderMap) -> Option<Format> {
+    let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let mut parts = text.split(';').map(str::trim);
+    let kind = parts.next()?.to_ascii_lowercase();
+    match kind.as_str() {
+        "application/openmetrics-text" => Some(Format::OpenMetrics),
+        "text/plain" if parts.any(|part| part.starts_with("version=")) => Some(Format::Prometheus),
+        _ => None,
+    }
+}
+
+/// The format that the end of a text tells. What is compressed is inflated once for it, before any
+/// sample is stored; only its end is held.
+///
+/// # Errors
+/// 400 and 413 as for [`Received::pieces`].
+fn format_of_end(received: &Received) -> Result<Format, Answer> {
+    let mut tail = Vec::new();
+    received.pieces(|piece, _| {
+        tail.extend_from_slice(&piece[piece.len().saturating_sub(END_BYTES)..]);
+        tail.drain(..tail.len().saturating_sub(END_BYTES));
+        piece.len()
+    })?;
+    Ok(Format::of_end(&tail))
+}
+
 fn read_text(
     context: &Context,
     user: Arc<User>,
+    format: Format,
     received: &Received,
 ) -> (Report, Result<(), Answer>) {
     let shared = &context.shared;
     let route = (Protocol::Prometheus, Route::TextImport);
     let mut intake = context.work.intake(context, route, TEXT, user);
-    let mut decoder = exposition::Decoder::new();
+    let mut decoder = exposition::Decoder::new(format);
     let inflated = received.pieces(|piece, is_end| decoder.decode(piece, is_end, &mut intake));
     let report = intake.finish();
     let bytes = &shared.protocols.intake.of(Protocol::Prometheus).bytes;

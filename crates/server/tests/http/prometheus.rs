@@ -3,6 +3,7 @@
 use crate::http::client::{Answer, Http};
 use crate::http::protobuf::{field, labels, sample};
 use crate::http::server;
+use std::io::Write;
 
 const SNAPPY: &str = "Content-Encoding: snappy\r\n";
 const V1: &str = "Content-Type: application/x-protobuf\r\n";
@@ -138,4 +139,47 @@ fn text_is_imported() {
     );
     let all = server.client().ask("TS.RANGE up{job=\"a\"} - +");
     assert_eq!(all, "*2\r\n*2\r\n:1000\r\n+1\r\n*2\r\n:2000\r\n+2\r\n");
+}
+
+#[test]
+fn openmetrics_is_taken_in_seconds_by_its_type_or_its_end() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let path = "/api/v1/import/prometheus";
+    let typed = "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n";
+    let plain = "Content-Type: text/plain; version=0.0.4\r\n";
+    let gzip = |text: &[u8]| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text).unwrap();
+        gzip.finish().unwrap()
+    };
+    // As `promtool tsdb dump-openmetrics` writes it.
+    let dumped = b"m{c=\"1\"} 1021 1565133713\nm{c=\"1\"} 7 1565133713.989\n# EOF\n";
+    let packed = gzip(dumped);
+    for (head, body) in [
+        (typed, &b"m{c=\"0\"} 1 1565133713.989"[..]),
+        ("", dumped),
+        ("Content-Encoding: gzip\r\n", &packed),
+        (plain, b"m{c=\"2\"} 1 5000\n# EOF\n"),
+    ] {
+        let answer = http.post_with(path, head, body);
+        assert_eq!(answer.status, 204, "{head}: {}", answer.text());
+    }
+    let mut client = server.client();
+    let one = "*1\r\n*2\r\n:1565133713989\r\n+1\r\n";
+    assert_eq!(client.ask("TS.RANGE m{c=\"0\"} - +"), one);
+    let two = "*2\r\n*2\r\n:1565133713000\r\n+1021\r\n*2\r\n:1565133713989\r\n+7\r\n";
+    assert_eq!(client.ask("TS.RANGE m{c=\"1\"} - +"), two);
+    let milliseconds = "*1\r\n*2\r\n:5000\r\n+1\r\n";
+    assert_eq!(client.ask("TS.RANGE m{c=\"2\"} - +"), milliseconds);
+
+    // What cannot be inflated to its end is not stored in the wrong unit.
+    let cut = &packed[..packed.len() - 9];
+    let answer = http.post_with(path, "Content-Encoding: gzip\r\n", cut);
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    let words = http.post_with(path, typed, b"m 1 never\n").text();
+    assert!(
+        words.contains("line 1: the timestamp is not a number of seconds"),
+        "{words}"
+    );
 }

@@ -1,35 +1,58 @@
-//! The Prometheus text exposition format.
+//! The text exposition formats of Prometheus and OpenMetrics.
 //!
-//! `NAME{LABEL="VALUE",...} VALUE [TIMESTAMP_MS]`, one sample per line. `# TYPE`, `# HELP`
-//! and `# UNIT` are metadata; other lines that begin with `#` are ignored, and so is the
-//! text after a `#` behind the value (OpenMetrics exemplars). The default timestamp is the current time. A quoted
-//! metric or label name (`{"my.metric","my.label"="x"}`) may be any text. A known
-//! series is found by its bytes.
+//! `NAME{LABEL="VALUE",...} VALUE [TIMESTAMP]`, one sample per line. Timestamps are whole
+//! milliseconds in Prometheus' format and seconds in OpenMetrics, with or without a fraction: the
+//! text must be known to be one or the other before its first sample is read. `# TYPE`, `# HELP`
+//! and `# UNIT` are metadata; other lines that begin with `#` are ignored, and so is the text after
+//! a `#` behind the value (exemplars). The default timestamp is the current time. A quoted metric or
+//! label name (`{"my.metric","my.label"="x"}`) may be any text. A known series is found by its
+//! bytes.
 //!
-//! Format: "Exposition formats" in the Prometheus manual. Tested below and
-//! by the fuzz target `exposition`.
+//! Formats: "Exposition formats" in the Prometheus manual, and OpenMetrics 1.0. Tested by `tests.rs`
+//! and by the fuzz target `exposition`.
+
+#[cfg(test)]
+mod tests;
 
 use crate::intake::{Intake, Moment, Reason, Row};
 use crate::lines::{Lines, Step};
 use crate::number::parse_f64;
+use crate::prometheus::time::exact_seconds;
 use crate::series_name::SeriesName;
 use latewood_model::{METRIC_KINDS, Told};
 
 /// Bytes of one line.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
+/// The format of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Prometheus: timestamps are milliseconds.
+    Prometheus,
+    /// OpenMetrics: timestamps are seconds.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The format of a text that ends with `tail`: OpenMetrics ends with a line `# EOF`.
+    pub fn of_end(tail: &[u8]) -> Self {
+        let tail = tail.trim_ascii_end();
+        let last = tail.rsplit(|byte| *byte == b'\n').next();
+        if last == Some(b"# EOF") {
+            Self::OpenMetrics
+        } else {
+            Self::Prometheus
+        }
+    }
+}
+
 /// Decodes a text; reuses its memory.
 #[derive(Clone, Debug)]
 pub struct Decoder {
+    format: Format,
     lines: Lines,
     name: SeriesName,
     text: Vec<u8>,
-}
-
-impl Default for Decoder {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 /// Why a line is refused.
@@ -42,15 +65,18 @@ enum LineError {
     #[error("the value is not a number")]
     Value,
     #[error("the timestamp is not an integer number of milliseconds")]
-    Timestamp,
+    Milliseconds,
+    #[error("the timestamp is not a number of seconds")]
+    Seconds,
     #[error("unexpected text after the timestamp")]
     Rest,
 }
 
 impl Decoder {
-    /// A new decoder.
-    pub fn new() -> Self {
+    /// A decoder of a text in this format.
+    pub fn new(format: Format) -> Self {
         Self {
+            format,
             lines: Lines::new(LINE_BYTES_MAX),
             name: SeriesName::new(),
             text: Vec::new(),
@@ -94,7 +120,7 @@ impl Decoder {
             let reason = match error {
                 LineError::Metric | LineError::Labels => Reason::Name,
                 LineError::Value => Reason::Value,
-                LineError::Timestamp => Reason::Timestamp,
+                LineError::Milliseconds | LineError::Seconds => Reason::Timestamp,
                 LineError::Rest => Reason::Syntax,
             };
             intake.refuse(number, reason, format_args!("{error}"));
@@ -118,7 +144,7 @@ impl Decoder {
                 (found.unwrap_or_else(|| intake.add(raw)), length)
             }
         };
-        let (value, moment) = numbers(&line[length..], intake.now_ms())?;
+        let (value, moment) = numbers(&line[length..], self.format, intake.now_ms())?;
         let slot = match intake.field(row, 0, b"") {
             Some(slot) => Some(slot),
             None => self.learn(&line[..length], row, number, intake)?,
@@ -245,7 +271,7 @@ fn series_length(line: &[u8]) -> Result<usize, LineError> {
 
 /// The value and time after the series.
 #[inline]
-fn numbers(rest: &[u8], now_ms: i64) -> Result<(f64, Moment), LineError> {
+fn numbers(rest: &[u8], format: Format, now_ms: i64) -> Result<(f64, Moment), LineError> {
     let rest = match memchr::memchr(b'#', rest) {
         Some(exemplar) => &rest[..exemplar],
         None => rest,
@@ -255,22 +281,41 @@ fn numbers(rest: &[u8], now_ms: i64) -> Result<(f64, Moment), LineError> {
         .filter(|word| !word.is_empty());
     let value = words.next().and_then(|word| std::str::from_utf8(word).ok());
     let value = value.and_then(parse_f64).ok_or(LineError::Value)?;
-    let timestamp_ms = match words.next() {
-        None => now_ms,
+    let moment = match words.next() {
+        None => Moment::whole(now_ms),
         Some(word) => {
-            let text = std::str::from_utf8(word).ok();
-            text.and_then(|text| text.parse().ok())
-                .ok_or(LineError::Timestamp)?
+            let text = std::str::from_utf8(word).unwrap_or_default();
+            match format {
+                Format::Prometheus => {
+                    let ms = text.parse().map_err(|_| LineError::Milliseconds)?;
+                    Moment::whole(ms)
+                }
+                Format::OpenMetrics => seconds(text).ok_or(LineError::Seconds)?,
+            }
         }
-    };
-    let moment = Moment {
-        ms: timestamp_ms,
-        is_rounded: false,
     };
     match words.next() {
         Some(_) => Err(LineError::Rest),
         None => Ok((value, moment)),
     }
+}
+
+/// A time in seconds, rounded down to milliseconds.
+fn seconds(text: &str) -> Option<Moment> {
+    let after_point = text.find('.').map_or(text.len(), |point| point + 1);
+    let (number, finer) = text.split_at_checked(after_point + 3).unwrap_or((text, ""));
+    if let Some(ms) = exact_seconds(number)
+        && finer.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        let is_rounded = finer.bytes().any(|byte| byte != b'0');
+        return Some(Moment { ms, is_rounded });
+    }
+    let ms = parse_f64(text)? * 1000.0;
+    // What a float of this size holds exactly.
+    (ms.abs() < (1i64 << 53) as f64).then(|| Moment {
+        ms: ms.floor() as i64,
+        is_rounded: ms.fract() != 0.0,
+    })
 }
 
 /// Parses a series.
@@ -353,114 +398,4 @@ fn part<'a>(rest: &'a [u8], text: &mut Vec<u8>, ends: &[u8]) -> Result<&'a [u8],
         }
     }
     Err(LineError::Labels)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::Collected;
-
-    /// The result of `text`, the same however it is split.
-    fn read(text: &str) -> Collected {
-        let whole = read_in(text, usize::MAX);
-        for piece in [1, 2, 7] {
-            let pieces = read_in(text, piece);
-            assert_eq!(pieces.lines(), whole.lines());
-            assert_eq!(pieces.refused, whole.refused);
-        }
-        whole
-    }
-
-    fn read_in(text: &str, piece: usize) -> Collected {
-        let mut intake = Collected::default();
-        intake.now_ms = 77;
-        let (mut decoder, mut held) = (Decoder::new(), Vec::new());
-        for bytes in text.as_bytes().chunks(piece) {
-            held.extend_from_slice(bytes);
-            let taken = decoder.decode(&held, false, &mut intake);
-            held.drain(..taken);
-        }
-        decoder.decode(&held, true, &mut intake);
-        intake
-    }
-
-    #[test]
-    fn comments_tell_what_a_metric_is() {
-        let found = read(
-            "# TYPE up gauge\n# HELP up a \\\\ b\\nc \\x\n# UNIT  up\tseconds\n#TYPE x counter\n\
-             # TYPE y odd\n# TYPE z untyped\n# HELP only\n# a remark of three words\n#\n",
-        );
-        let expected = [
-            "up type=\"gauge\"",
-            "up help=\"a \\\\ b\\nc \\\\x\"",
-            "up unit=\"seconds\"",
-            "x type=\"counter\"",
-            "z type=\"unknown\"",
-        ];
-        assert_eq!(found.metadata, expected);
-        assert!(found.refused.is_empty());
-    }
-
-    #[test]
-    fn comments_about_quoted_names() {
-        let found = read(
-            "# TYPE \"my metric\" gauge\n# HELP \"my metric\" its \"help\"\n\
-             # UNIT \"a\\\"b\\\\\" seconds\n# HELP \"plain\"\ttext\n# HELP \"open text\n\
-             # HELP \"close\"text\n# HELP a\"b c\n",
-        );
-        let expected = [
-            "my metric type=\"gauge\"",
-            "my metric help=\"its \\\"help\\\"\"",
-            "a\"b\\ unit=\"seconds\"",
-            "plain help=\"text\"",
-            "a\"b help=\"c\"",
-        ];
-        assert_eq!(found.metadata, expected);
-        assert!(found.refused.is_empty());
-    }
-
-    #[test]
-    fn samples_in_every_spelling() {
-        let found = read(
-            "# HELP a b\n# TYPE up gauge\nup 1\nup{} 2 5\nup{job=\"a\",} 3 6\r\n\
-             up { job = \"a\" , x = \"q\\\"\\\\\\n\" } +Inf 7\n\t m\tNaN\t8\n\
-             {\"my.metric\",\"my.label\"=\"}\"} 1e3 9 # {trace=\"x\"} 1\nup{job=\"a\",} 4",
-        );
-        let expected = [
-            "up@77=1",
-            "up@5=2",
-            "up{job=\"a\"}@6=3",
-            "up{job=\"a\",x=\"q\\\"\\\\\\n\"}@7=inf",
-            "m@8=NaN",
-            "my.metric{my.label=\"}\"}@9=1000",
-            "up{job=\"a\"}@77=4",
-        ];
-        assert_eq!(found.refused, []);
-        assert_eq!(found.lines(), expected);
-    }
-
-    #[test]
-    fn bad_lines_cost_themselves_alone() {
-        for (line, reason) in [
-            ("up", Reason::Value),
-            ("up x", Reason::Value),
-            ("up 1e999", Reason::Value),
-            ("up{job=\"a\"}", Reason::Value),
-            ("up 1 x", Reason::Timestamp),
-            ("up 1 1.5", Reason::Timestamp),
-            ("up 1 2 3", Reason::Syntax),
-            ("up{job=\"a\" 1", Reason::Name),
-            ("up{job=a} 1", Reason::Name),
-            ("up{job} 1", Reason::Name),
-            ("up{job=\"a\"x=\"b\"} 1", Reason::Name),
-            ("up{job=\"a\",job=\"b\"} 1", Reason::Name),
-            ("{job=\"a\"} 1", Reason::Name),
-            ("{} 1", Reason::Name),
-        ] {
-            let found = read(&format!("a 1 1\n{line}\na 2 2\n"));
-            let refused: Vec<_> = found.refused.iter().map(|(n, why, _)| (*n, *why)).collect();
-            assert_eq!(refused, [(2, reason)], "{line}");
-            assert_eq!(found.lines(), ["a@1=1", "a@2=2"], "{line}");
-        }
-    }
 }

@@ -40,7 +40,7 @@ pub enum TimeError {
 /// # Errors
 /// `NoTime`.
 pub fn parse_time(text: &str) -> Result<i64, TimeError> {
-    if let Some(time_ms) = exact(text) {
+    if let Some(time_ms) = exact_seconds(text) {
         return Ok(time_ms);
     }
     let time_ms = match text.parse::<f64>() {
@@ -58,7 +58,7 @@ pub fn parse_time(text: &str) -> Result<i64, TimeError> {
 
 /// Seconds with at most three decimals, as milliseconds: a number of 64 bits with a point has not
 /// all of them beyond the year 285,000.
-fn exact(text: &str) -> Option<i64> {
+pub(super) fn exact_seconds(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
         None => (1, text),
