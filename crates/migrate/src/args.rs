@@ -131,7 +131,7 @@ pub struct RedisImport {
 /// Options of `latewood import csv`.
 #[derive(Args, Debug)]
 pub struct CsvImport {
-    /// Files to read in this order; `-` is standard input.
+    /// Files to read in this order, optionally compressed with gzip; `-` is standard input.
     #[arg(value_name = "FILE", default_value = "-")]
     pub files: Vec<PathBuf>,
 

@@ -16,6 +16,7 @@ mod connect;
 mod csv_file;
 mod error;
 mod influx_file;
+mod input;
 mod keys;
 mod other_port;
 mod outcome;

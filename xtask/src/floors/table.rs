@@ -45,6 +45,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "connect",
             "args",
             "value",
+            "input",
             "other_port",
             "progress",
             "rate",

@@ -8,6 +8,7 @@ use super::format::{Described, Line, reader};
 use crate::args::CsvImport;
 use crate::connect::{Answer, Link, integer};
 use crate::error::{Doing, Error, Result, shown};
+use crate::input;
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::rate::Rate;
@@ -15,8 +16,6 @@ use crate::series::{expire, touch};
 use csv::ByteRecord;
 use redis::{Cmd, Pipeline};
 use std::collections::{BTreeMap, HashSet};
-use std::fs::File;
-use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 /// Commands per pipeline.
@@ -89,7 +88,7 @@ struct Import<'a> {
 impl Import<'_> {
     fn file(&mut self, path: &Path) -> Result<()> {
         let name = path.display().to_string();
-        let mut reader = reader(open(path)?);
+        let mut reader = reader(input::open(path)?);
         let mut record = ByteRecord::new();
         while reader
             .read_byte_record(&mut record)
@@ -271,12 +270,4 @@ impl Import<'_> {
             Outcome::Incomplete
         })
     }
-}
-
-fn open(path: &Path) -> Result<Box<dyn Read>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(io::stdin()));
-    }
-    let file = File::open(path).doing(format!("open {}", path.display()))?;
-    Ok(Box::new(BufReader::new(file)))
 }

@@ -1,7 +1,7 @@
 //! Any file, for the fuzz target.
 
-use super::inflated;
 use super::scan::{Scan, fuzz_samples};
+use crate::input::inflated;
 use latewood_wire::influx::Precision;
 use std::io::BufReader;
 

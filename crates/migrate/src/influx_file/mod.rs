@@ -14,22 +14,17 @@ mod scan;
 mod send;
 
 use crate::args::InfluxImport;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result};
+use crate::input;
 use crate::outcome::Outcome;
-use flate2::bufread::MultiGzDecoder;
 use latewood_wire::influx::Precision;
 use scan::{Piece, Scan};
 use send::Sender;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
 /// Pieces waiting to be sent.
 const WAITING_MAX: usize = 1;
-/// The first bytes of a gzip file, RFC 1952.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Reads every file and sends its lines to the target.
 ///
@@ -66,7 +61,7 @@ fn read_files(
 ) -> Result<()> {
     for path in &options.files {
         let name: std::sync::Arc<str> = path.display().to_string().into();
-        let mut scan = Scan::new(open(path)?, name, precision, options.skip_bad);
+        let mut scan = Scan::new(input::open(path)?, name, precision, options.skip_bad);
         while let Some(piece) = scan.next_piece()? {
             if pieces.send(piece).is_err() {
                 // The sender stopped and reports the error.
@@ -75,23 +70,4 @@ fn read_files(
         }
     }
     Ok(())
-}
-
-fn open(path: &Path) -> Result<Box<dyn Read>> {
-    let doing = || format!("open {}", path.display());
-    let file: Box<dyn Read> = if path == Path::new("-") {
-        Box::new(io::stdin())
-    } else {
-        Box::new(File::open(path).doing(doing())?)
-    };
-    inflated(BufReader::with_capacity(256 * 1024, file)).doing(doing())
-}
-
-/// What the file holds, compressed or not.
-fn inflated<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
-    if reader.fill_buf()?.starts_with(&GZIP) {
-        Ok(Box::new(MultiGzDecoder::new(reader)))
-    } else {
-        Ok(Box::new(reader))
-    }
 }

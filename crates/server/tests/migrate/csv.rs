@@ -1,7 +1,7 @@
 //! CSV files: there and back, by standard input, and files that are wrong.
 
 use crate::harness::Server;
-use crate::migrate::{assert_same, contents, latewood, outcome, run};
+use crate::migrate::{assert_same, contents, gzip, latewood, outcome, run};
 use std::io::Write;
 use std::process::Stdio;
 
@@ -88,6 +88,23 @@ fn standard_input_with_labels_on_the_samples() {
     server
         .client()
         .expect(&[("TS.GET k", "*2\r\n:2\r\n+3.5\r\n")]);
+}
+
+#[test]
+fn files_and_standard_input_may_be_compressed_with_gzip() {
+    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.csv");
+    // Two members, as after `cat a.gz b.gz`.
+    let members = [gzip(b"key,timestamp,value\nk,1,1.5\nk,"), gzip(b"2,2.5\n")];
+    std::fs::write(&file, members.concat()).unwrap();
+    let file = file.to_str().unwrap();
+    let (status, _, errors) = run(&["import", "csv", "--to", server.address(), file]);
+    assert_eq!(status, Some(0), "{errors}");
+    let (status, _, errors) = import(&server, &[], &gzip(b"k,3,3.5\n"));
+    assert_eq!(status, Some(0), "{errors}");
+    let all = contents(server.address());
+    assert!(all.ends_with("k,1,1.5\nk,2,2.5\nk,3,3.5\n"), "{all}");
 }
 
 const BAD: &[u8] = b"k,1,1\nk,two,2\nk,3,3\nk,1,9\nother,4\nk,5,5\n";

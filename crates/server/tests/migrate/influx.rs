@@ -1,9 +1,7 @@
 //! Files of line protocol: whole ones, compressed ones, and those with lines that are wrong.
 
 use crate::harness::Server;
-use crate::migrate::{contents, latewood, outcome};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use crate::migrate::{contents, gzip, latewood, outcome};
 use std::io::Write;
 use std::process::Stdio;
 
@@ -31,12 +29,6 @@ fn samples(server: &Server) -> Vec<String> {
     let all = contents(server.address());
     let lines = all.lines().filter(|line| !line.contains(",,,"));
     lines.skip(1).map(str::to_owned).collect()
-}
-
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(text).unwrap();
-    encoder.finish().unwrap()
 }
 
 #[test]

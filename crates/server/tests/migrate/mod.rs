@@ -15,7 +15,10 @@ mod rules;
 mod wrong;
 
 use crate::harness::Server;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use peer::Peer;
+use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 /// The built binary with these words.
@@ -55,6 +58,12 @@ fn contents(address: &str) -> String {
     let (status, lines, errors) = run(&["export", "csv", "--from", address]);
     assert_eq!(status, Some(0), "{errors}");
     lines
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// Fails with the first line that differs, not with megabytes.
