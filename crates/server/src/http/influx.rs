@@ -3,6 +3,7 @@
 use super::answer::{Answer, json_text};
 use super::body::{BODY_TIME_MAX, Received, receive};
 use super::context::{Context, Sending};
+use super::form::Form;
 use super::short::receive_short;
 use crate::acl::User;
 use crate::intake::Report;
@@ -10,14 +11,13 @@ use crate::observe::{Protocol, Route};
 use axum::body::Body;
 use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::influx::{Decoder, Precision};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use url::form_urlencoded;
 
 /// Refused lines that an answer tells of; the others it counts.
 const LINES_TOLD_MAX: usize = 10;
@@ -110,18 +110,13 @@ pub(super) async fn query(
 }
 
 async fn statement_of_form(headers: &HeaderMap, body: Body) -> Result<Option<String>, Answer> {
-    let kind = headers.get(header::CONTENT_TYPE);
-    let is_form = kind.is_some_and(|kind| {
-        kind.as_bytes()
-            .starts_with(b"application/x-www-form-urlencoded")
-    });
-    if !is_form {
+    let Some(form) = Form::of(headers) else {
         return Ok(None);
-    }
+    };
     let body = receive_short(body, BODY_TIME_MAX).await?;
-    let mut parameters = form_urlencoded::parse(&body);
+    let mut parameters = form.read(&body, usize::MAX)?.into_iter();
     let statement = parameters.find(|(name, _)| name == "q");
-    Ok(statement.map(|(_, text)| text.into_owned()))
+    Ok(statement.map(|(_, text)| text))
 }
 
 async fn take(

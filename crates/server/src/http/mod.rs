@@ -28,6 +28,7 @@ mod browser;
 mod console;
 mod context;
 mod encodings;
+mod form;
 #[cfg(any(fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod health;
@@ -148,6 +149,7 @@ pub(super) fn routes(context: Context) -> Router {
         .route("/api/v1/series", get(read::series).post(read::series))
         .route("/api/v1/labels", get(read::labels).post(read::labels))
         .route("/api/v1/label/{name}/values", get(read::label_values))
+        .route("/api/v1/label//values", get(read::nameless_values))
         .route("/api/v1/export", get(read::export).post(read::export))
         .merge(promql_routes())
         .merge(status_routes())

@@ -69,6 +69,38 @@ fn series_are_found_by_selectors() {
 }
 
 #[test]
+fn a_form_is_read_in_parts_as_well() {
+    let server = filled(&[]);
+    let mut http = Http::to(server.http());
+    // As `curl -F 'match[]=cpu_v{az="x"}'` sends it.
+    let head = "Content-Type: multipart/form-data; boundary=------------------------d74496d6\r\n";
+    let part = |name: &str, value: &str| {
+        format!(
+            "--------------------------d74496d6\r\nContent-Disposition: form-data; \
+             name=\"{name}\"\r\n\r\n{value}\r\n"
+        )
+    };
+    let end = "--------------------------d74496d6--\r\n";
+    let body = part("match[]", "cpu_v{az=\"x\"}") + end;
+    let series = http.post_with("/api/v1/series", head, body.as_bytes());
+    let expected = json!([{"__name__": "cpu_v", "az": "x", "host": "a"}]);
+    assert_eq!(json(&series)["data"], expected);
+    let body = part("query", "1+1") + &part("time", "5") + end;
+    let answer = http.post_with("/api/v1/query", head, body.as_bytes());
+    assert_eq!(json(&answer)["data"]["result"], json!([5, "2"]));
+    let body = part("q", "CREATE DATABASE x") + end;
+    let created = http.post_with("/query", head, body.as_bytes());
+    assert_eq!(created.status, 200, "{}", created.text());
+    let broken = http.post_with("/api/v1/query", head, b"query=1");
+    assert_eq!(broken.status, 400);
+    assert!(
+        broken.text().contains("not valid multipart/form-data"),
+        "{}",
+        broken.text()
+    );
+}
+
+#[test]
 fn a_span_leaves_series_with_samples_in_it() {
     let server = filled(&[]);
     let mut http = Http::to(server.http());
@@ -238,6 +270,14 @@ fn mistakes_are_told_in_the_envelope() {
         );
         let error = body["error"].as_str().unwrap();
         assert!(error.contains(wanted), "{path}: {error}");
+    }
+    for path in ["/api/v1/label/U__/values", "/api/v1/label//values"] {
+        let answer = http.get(path);
+        let error = json(&answer)["error"].clone();
+        assert_eq!(
+            (answer.status, error),
+            (400, json!("invalid label name: \"\""))
+        );
     }
     let unknown = http.post("/api/v1/series", b"match[]=up");
     assert_eq!(unknown.status, 415, "{}", unknown.text());

@@ -36,11 +36,20 @@ pub(crate) async fn label_values(
     let result = match name {
         Ok(Path(name)) => {
             let name = unescape(&name).unwrap_or(name);
+            if name.is_empty() {
+                return nameless_values(State(context)).await;
+            }
             answer(&context, Some(name), request).await
         }
         Err(_) => Err(Answer::bad("the label name is not UTF-8")),
     };
     answered(&context, Endpoint::LabelValues, result)
+}
+
+/// The handler of values of a label without a name.
+pub(crate) async fn nameless_values(State(context): State<Context>) -> Response {
+    let refused = Err(Answer::bad("invalid label name: \"\""));
+    answered(&context, Endpoint::LabelValues, refused)
 }
 
 async fn answer(

@@ -37,7 +37,7 @@ mod walk;
 
 pub(super) use cardinality::cardinality;
 pub(super) use export::export;
-pub(super) use labels::{label_values, labels};
+pub(super) use labels::{label_values, labels, nameless_values};
 pub(super) use lateness::lateness;
 pub(super) use metadata::metadata;
 pub(super) use remote::read;

@@ -2,12 +2,11 @@
 
 use crate::http::answer::Answer;
 use crate::http::body::Received;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use crate::http::form::{Form, Pairs, encoded};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use latewood_promql::{ParseError, parse_selector_with};
 use latewood_wire::prometheus::time::parse_time;
 use latewood_wire::selector::{MATCHERS_MAX, Matcher, Patterns, SELECTOR_BYTES_MAX};
-use std::borrow::Cow;
-use url::form_urlencoded;
 
 /// Selectors of one request.
 const SELECTORS_MAX: usize = 128;
@@ -16,7 +15,7 @@ const SELECTORS_MAX: usize = 128;
 const PARAMETERS_MAX: usize = 1024;
 
 /// Names and values in their order.
-pub(super) struct Parameters(Vec<(String, String)>);
+pub(super) struct Parameters(Pairs);
 
 /// A span of time, both ends included, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,22 +36,18 @@ impl Parameters {
         received: &Received,
         form_bytes_max: usize,
     ) -> Result<Self, Answer> {
-        let owned =
-            |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned());
         let most = PARAMETERS_MAX + 1;
-        let mut parameters: Vec<_> = Vec::new();
+        let mut parameters = Pairs::new();
         if !received.bytes.is_empty() {
-            let kind = headers.get(header::CONTENT_TYPE);
-            let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-            if !kind.starts_with("application/x-www-form-urlencoded") {
-                let text = "parameters in a body must be application/x-www-form-urlencoded";
+            let Some(form) = Form::of(headers) else {
+                let text = "parameters in a body must be application/x-www-form-urlencoded or \
+                            multipart/form-data";
                 return Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
-            }
+            };
             let body = received.unpacked_within(form_bytes_max)?;
-            parameters.extend(form_urlencoded::parse(&body).map(owned).take(most));
+            parameters = form.read(&body, most)?;
         }
-        let path = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
-        parameters.extend(path.map(owned).take(most));
+        parameters.extend(encoded(uri.query().unwrap_or_default().as_bytes(), most));
         match parameters.len() {
             ..=PARAMETERS_MAX => Ok(Self(parameters)),
             _ => Err(Answer::bad(format!(
