@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex};
 
 type Said = Arc<Mutex<Vec<String>>>;
 
+/// A database, and what it says; errors begin with `error: `.
 fn open(disk: &SimDisk) -> (Db, Said) {
     let said = Said::default();
-    let hears = said.clone();
-    let hook = NoticeHook::new(move |sentence| hears.lock().unwrap().push(sentence.to_owned()));
+    let (warns, errs) = (said.clone(), said.clone());
+    let hook = NoticeHook::new(move |sentence| warns.lock().unwrap().push(sentence.to_owned()))
+        .with_errors(move |sentence| errs.lock().unwrap().push(format!("error: {sentence}")));
     let options = Options {
         on_notice: Some(hook),
         ..options(2)
@@ -59,7 +61,7 @@ fn writes_that_stop_for_good_are_said_once() {
     for at in 0..3 {
         append(&db, &[sample(b"a", at, 1.0)]).unwrap_err();
     }
-    heard(&said, &["writes are refused from now on", ".wal"]);
+    heard(&said, &["error: writes are refused from now on", ".wal"]);
 }
 
 #[test]

@@ -82,7 +82,17 @@ function ofPast(seen: Status[]): Matter[] {
     ...grown(({ disk }) => disk.stalls, 'writes waited for disk space'),
     ...grown(({ flushes }) => flushes.failed, 'flushes failed'),
     ...grown(({ errors }) => errors.denied_logins, 'logins were denied'),
+    ...grown(({ samples }) => samples.refused, 'samples were refused by a duplicate policy or for their age'),
   ];
+}
+
+/** What senders of other protocols sent in vain. */
+function ofSenders({ intake, server }: Status): Matter[] {
+  const refusing = intake.filter(({ refused_last_ms: last_ms }) => last_ms !== null && last_ms > server.time_ms - RECENT_MS);
+  return refusing.map(({ protocol, refused, refused_last_ms }) => {
+    const reasons = Object.entries(refused).filter(([, times]) => times > 0).map(([reason, times]) => `${count(times)} ${reason.replace(/_/g, ' ')}`);
+    return { isError: false, text: `Samples of ${protocol} were refused, last at ${secondText(refused_last_ms ?? 0)}: ${reasons.join(', ')} since the start. The log names the sender` };
+  });
 }
 
 /** Pages that tell what a limit is met by. */
@@ -101,6 +111,6 @@ function ofLimits({ limits, requests, server }: Status): Matter[] {
 /** Everything that needs attention, errors first. */
 export function matters(seen: Status[]): Matter[] {
   const now = seen.at(-1)!;
-  const found = [...ofState(now), ...ofStorage(now), ...ofStart(now), ...ofLimits(now), ...ofPast(seen)];
+  const found = [...ofState(now), ...ofStorage(now), ...ofStart(now), ...ofLimits(now), ...ofSenders(now), ...ofPast(seen)];
   return found.sort((a, b) => Number(b.isError) - Number(a.isError));
 }

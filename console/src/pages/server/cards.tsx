@@ -105,7 +105,7 @@ function Samples({ status: { samples } }: { status: Status }) {
       ['in order', count(samples.in_order)],
       ['late, waiting to be merged', `${count(samples.late)}, ${count(samples.late_pending)}`],
       ['duplicate, ignored', `${count(samples.duplicate)}, ${count(samples.ignored)}`],
-      ['refused', count(samples.refused), samples.refused > 0],
+      ['refused', count(samples.refused_total), samples.refused_total > 0],
     ]} />
   );
 }
@@ -145,7 +145,7 @@ function Refused({ status: { intake, errors, samples } }: { status: Status }) {
   const facts = [...intake.flatMap((one) => by(one.protocol, one.refused)), ...by('redis', errors.by_code)];
   return (
     <Facts title="Refused since the start" facts={[
-      ['samples, all protocols', count(samples.refused), samples.refused > 0],
+      ['samples, all protocols', count(samples.refused_total), samples.refused_total > 0],
       ...facts,
       ['denied: logins, commands, keys', `${count(errors.denied_logins)}, ${count(errors.denied_commands)}, ${count(errors.denied_keys)}`, errors.denied_logins > 0],
     ]} />

@@ -55,7 +55,7 @@ const BY_OUTCOME = [
   counter('late', ({ samples }) => samples.late),
   counter('duplicate', ({ samples }) => samples.duplicate),
   counter('ignored', ({ samples }) => samples.ignored),
-  counter('refused', ({ samples }) => samples.refused),
+  counter('refused', ({ samples }) => samples.refused_total),
 ];
 /** A gauge; without a value where another run begins, so that no line joins two. */
 const gauge = (name: string, read: (status: Status) => number): Curve => ({ name, value: (before, now) => (isSameRun(before, now) ? read(now) : null) });

@@ -23,10 +23,10 @@ const SHAPE = {
   tls: { certificate_expiry_s: new Maybe(NUMBER) },
   commands: { commands: NUMBER },
   samples: {
-    series: NUMBER, series_created: NUMBER, series_expired: NUMBER, in_order: NUMBER, late: NUMBER, duplicate: NUMBER, ignored: NUMBER, refused: NUMBER,
+    series: NUMBER, series_created: NUMBER, series_expired: NUMBER, in_order: NUMBER, late: NUMBER, duplicate: NUMBER, ignored: NUMBER, refused: NUMBER, refused_total: NUMBER,
     late_pending: NUMBER, settles_failed: NUMBER, rules_failed: NUMBER, sent_by_redis: NUMBER,
   },
-  intake: [{ protocol: TEXT, samples: NUMBER, refused: new Named(NUMBER) }],
+  intake: [{ protocol: TEXT, samples: NUMBER, refused: new Named(NUMBER), refused_last_ms: new Maybe(NUMBER) }],
   reads: [{ requests: NUMBER, failed: NUMBER }],
   errors: { replies: NUMBER, by_code: new Named(NUMBER), denied_logins: NUMBER, denied_commands: NUMBER, denied_keys: NUMBER },
   limits: [{ limit: TEXT, of: new Maybe(TEXT), refused: NUMBER, last_ms: new Maybe(NUMBER) }],

@@ -108,16 +108,36 @@ pub struct Options {
 
 /// A hook that is called with messages for the operator.
 #[derive(Clone)]
-pub struct NoticeHook(Arc<dyn Fn(&str) + Send + Sync>);
+pub struct NoticeHook {
+    warn: HearNotice,
+    error: HearNotice,
+}
+
+type HearNotice = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl NoticeHook {
     /// A hook that calls `hear`, on any thread.
     pub fn new(hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hear))
+        let warn: HearNotice = Arc::new(hear);
+        Self {
+            error: warn.clone(),
+            warn,
+        }
     }
 
-    pub(crate) fn hear(&self, sentence: &str) {
-        (self.0)(sentence);
+    /// The same, but `hear` is called where all writes are refused.
+    #[must_use]
+    pub fn with_errors(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.error = Arc::new(hear);
+        self
+    }
+
+    pub(crate) fn warn(&self, sentence: &str) {
+        (self.warn)(sentence);
+    }
+
+    pub(crate) fn error(&self, sentence: &str) {
+        (self.error)(sentence);
     }
 }
 

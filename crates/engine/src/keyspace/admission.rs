@@ -151,7 +151,7 @@ fn refuse_series(core: &Core) -> Refusal {
     let text = format_args!(
         "new series are refused: existing series fill the memory budget of {limit} bytes"
     );
-    core.observe.notices.tell(About::Memory, text);
+    core.observe.notices.tell(About::Series, text);
     Refusal::OutOfMemory
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum About {
     Rules,
     /// Writes are refused for the memory budget.
     Memory,
+    /// New series are refused for the memory budget.
+    Series,
     /// Writes are refused for the disk budget.
     Disk,
     /// Writes are refused since a remote log takes no more.
@@ -40,6 +42,11 @@ pub(crate) enum About {
 
 impl About {
     const COUNT: usize = Self::Damage as usize + 1;
+
+    /// Whether no write is taken any more.
+    fn stops_writes(self) -> bool {
+        matches!(self, Self::Halt | Self::Memory | Self::Disk | Self::Log)
+    }
 
     /// Behind the count of sentences left out: what they may have named
     /// instead, where a sentence names something.
@@ -83,7 +90,7 @@ impl Notices {
     /// Says what must be heard each time.
     pub(crate) fn say(&self, sentence: impl Display) {
         if let Some(heard) = &self.0 {
-            heard.hook.hear(&sentence.to_string());
+            heard.hook.warn(&sentence.to_string());
         }
     }
 
@@ -99,12 +106,17 @@ impl Notices {
             kind.left_out.fetch_add(1, order);
             return;
         }
-        match kind.left_out.swap(0, order) {
-            0 => self.say(sentence),
-            times => self.say(format_args!(
-                "{sentence} ({times} more since the last line{})",
-                about.others()
-            )),
+        let text = match kind.left_out.swap(0, order) {
+            0 => sentence.to_string(),
+            times => {
+                let others = about.others();
+                format!("{sentence} ({times} more since the last line{others})")
+            }
+        };
+        if about.stops_writes() {
+            heard.hook.error(&text);
+        } else {
+            heard.hook.warn(&text);
         }
     }
 }

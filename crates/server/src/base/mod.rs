@@ -11,3 +11,4 @@ pub(crate) mod glob;
 pub(crate) mod outside;
 pub(crate) mod redis_commands;
 pub(crate) mod size;
+pub(crate) mod time_limits;

@@ -8,7 +8,7 @@
 //! TIMESTAMP is looked for behind the number. A series that goes between the
 //! look and the increment is looked for again.
 
-use super::add::timestamp_or_star;
+use super::add::{check_time, timestamp_or_star};
 use super::args::Args;
 use super::call::{Call, Outcome};
 use super::fault::{Fault, refusal_text};
@@ -62,6 +62,10 @@ fn apply(call: &mut Call<'_>, sign: f64, event: &'static str) -> Outcome {
             Create::Never
         };
         let (delta, timestamp) = summand(args)?;
+        if let Some(timestamp) = timestamp {
+            let checked = check_time(&call.shared.settings, key, timestamp);
+            checked.map_err(|line| Fault::Line(line.into()))?;
+        }
         let (outcome, position) = db.increment(key, sign * delta, timestamp, create)?;
         call.session.wrote(position);
         if is_new || !matches!(outcome, Err(Refusal::NoSuchKey)) {

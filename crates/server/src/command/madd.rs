@@ -44,8 +44,12 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         appends.clear();
         for i in batch {
             let word = |offset: usize| args.word(1 + 3 * i + offset);
-            let sample = add::sample(word(1), word(2), now_ms);
-            parsed.push(sample.map(|_| ()));
+            let sample = add::sample(word(1), word(2), now_ms).map_err(Cow::Borrowed);
+            let sample = sample.and_then(|(timestamp, value)| {
+                add::check_time(&call.shared.settings, word(0), timestamp)?;
+                Ok((timestamp, value))
+            });
+            parsed.push(sample.as_ref().map(|_| ()).map_err(Cow::clone));
             if let Ok((timestamp, value)) = sample {
                 appends.push(Append {
                     key: word(0),
@@ -74,7 +78,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
 /// could not be parsed included.
 fn answer(
     call: &mut Call<'_>,
-    parsed: &[Result<(), &'static str>],
+    parsed: &[Result<(), Cow<'static, str>>],
     appends: &[Append<'_>],
     scratch: &mut Scratch,
 ) {
@@ -94,7 +98,7 @@ fn answer(
     let mut reply = Reply::new(call.out, call.session.protocol);
     for parsed in parsed {
         let refused: Cow<'_, str> = match (parsed, &failed) {
-            (Err(line), _) => (*line).into(),
+            (Err(line), _) => line.as_ref().into(),
             (Ok(()), Some(line)) => line.as_ref().into(),
             (Ok(()), None) => match outcomes.next() {
                 Some((_, Ok(timestamp))) => {

@@ -10,7 +10,7 @@ use crate::observe::Limit;
 use latewood_engine::{Append, AppendTo, Create, Outcome, Position, Refusal, Scratch};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_model::{Labels, SeriesOptions};
-use latewood_wire::intake::{Moment, Reason, Refused, Slot};
+use latewood_wire::intake::{Intake, Moment, Reason, Refused, Slot};
 use latewood_wire::series_name::SeriesName;
 
 impl EngineIntake {
@@ -82,7 +82,10 @@ impl EngineIntake {
             match outcome {
                 Ok(_) => self.report.samples += 1,
                 Err(Refusal::StaleSeries) => self.renew(*pending, index),
-                Err(_) => self.note(pending, *outcome),
+                Err(_) => {
+                    self.note(pending, *outcome);
+                    self.note_sender(Some((Waited::Known, index)));
+                }
             }
         }
     }
@@ -166,6 +169,8 @@ impl EngineIntake {
             self.note(pending, outcome);
             if outcome.is_ok() {
                 self.arrive(pending.slot as usize);
+            } else {
+                self.note_sender(Some((Waited::Fresh(from), index)));
             }
         }
     }
@@ -226,6 +231,7 @@ impl EngineIntake {
                 return report.fail_series(format_args!("{key} at {at}: {refusal}"));
             }
         };
+        report.by_engine += u64::from(matches!(reason, Reason::Duplicate | Reason::Retention));
         if refusal == Refusal::OlderThanFloor {
             let floor = self.shared.db.floor();
             let text = format_args!("{key} at {at}: {refusal}, which begins at {floor}");
@@ -242,14 +248,17 @@ impl EngineIntake {
         let at = at.ms;
         if at < 0 {
             let text = format_args!("{key} at {at}: the timestamp is negative");
-            return self.report.refuse(line, Reason::Timestamp, text);
+            return self.refuse(line, Reason::Timestamp, text);
         }
-        let ahead_s = self.shared.settings.senders.future_limit_ms / 1000;
-        let text = format_args!(
-            "{key} at {at}: the timestamp is more than {ahead_s} seconds ahead of the clock; \
-             is it in the unit the request names?"
-        );
-        self.report.refuse(line, Reason::Future, text);
+        let is_ahead = at > self.latest_ms;
+        let why = self.shared.settings.senders.time_limits.refusal(is_ahead);
+        let reason = if is_ahead {
+            Reason::Future
+        } else {
+            Reason::Past
+        };
+        let text = format_args!("{key} at {at}: {why}; is it in the unit the request names?");
+        self.refuse(line, reason, text);
     }
 
     /// A series that does not exist yet, as it will be created.

@@ -74,6 +74,8 @@ pub(crate) struct EngineIntake {
     scratch: Scratch,
     report: Report,
     now_ms: i64,
+    /// Earlier timestamps are refused.
+    earliest_ms: i64,
     /// Later timestamps are refused.
     latest_ms: i64,
 }
@@ -155,6 +157,7 @@ impl EngineIntake {
             scratch: Scratch::new(),
             report: Report::default(),
             now_ms: 0,
+            earliest_ms: 0,
             latest_ms: 0,
         };
         intake.begin();
@@ -165,11 +168,8 @@ impl EngineIntake {
     /// just come.
     pub(crate) fn begin(&mut self) {
         self.now_ms = now_ms();
-        let ahead_ms = self.shared.settings.senders.future_limit_ms;
-        self.latest_ms = match ahead_ms {
-            0 => i64::MAX,
-            ahead_ms => self.now_ms.saturating_add_unsigned(ahead_ms),
-        };
+        let limits = self.shared.settings.senders.time_limits;
+        (self.earliest_ms, self.latest_ms) = limits.bounds(self.now_ms);
     }
 
     /// Whether its user may write to every key.
@@ -183,8 +183,16 @@ impl EngineIntake {
         self.sync();
         let report = std::mem::take(&mut self.report);
         let counters = self.shared.protocols.intake.of(self.protocol);
-        report.count(counters);
-        report.warn(counters, self.protocol, self.now_ms);
+        report.count(counters, self.now_ms);
+        if report.refused() + report.failed > 0 {
+            let sender = report.sender.clone().or_else(|| self.senders.current());
+            report.warn(
+                counters,
+                self.protocol,
+                &sender.unwrap_or_default(),
+                self.now_ms,
+            );
+        }
         let lateness = &self.shared.observe.lateness;
         let route = self.senders.route();
         lateness.arrived(route, report.samples, &report.ages, self.now_ms);
@@ -328,10 +336,7 @@ impl Intake for EngineIntake {
         }
         self.to_come_bytes += place.len_bytes();
         let slot = self.cache.learn(row, name);
-        let last = Moment {
-            ms: -1,
-            is_rounded: false,
-        };
+        let last = Moment::whole(-1);
         self.series.push(Series { place, last });
         debug_assert_eq!(self.series.len(), slot.0 as usize + 1);
         self.note_growth();
@@ -348,7 +353,7 @@ impl Intake for EngineIntake {
 
     #[inline]
     fn samples(&mut self, samples: &[(Slot, f64)], at: Moment, line: u32) {
-        if at.ms > self.latest_ms || at.ms < 0 {
+        if at.ms > self.latest_ms || at.ms < self.earliest_ms {
             for (slot, _) in samples {
                 self.refuse_time(*slot, at, line);
             }
@@ -363,6 +368,7 @@ impl Intake for EngineIntake {
 
     fn refuse(&mut self, line: u32, reason: Reason, text: Arguments<'_>) {
         self.report.refuse(line, reason, text);
+        self.note_sender(None);
     }
 
     fn skip_text(&mut self) {

@@ -20,6 +20,8 @@ pub(crate) struct Report {
     pub(crate) samples: u64,
     /// Samples or lines that were refused, by the number of the reason.
     pub(crate) refused: [u64; Reason::ALL.len()],
+    /// Those of them that the engine counts as well.
+    pub(super) by_engine: u64,
     /// The first of them, in the order in which they were found.
     pub(crate) lines: Vec<Line>,
     /// Texts that were not stored.
@@ -35,6 +37,8 @@ pub(crate) struct Report {
     pub(crate) failure: Option<Failure>,
     /// Samples that were not applied for that.
     pub(crate) failed: u64,
+    /// Who sent the first of what was refused or not applied.
+    pub(super) sender: Option<Sender>,
     /// ACL LOG was told of a series that the user may not write.
     pub(super) has_denied: bool,
 }
@@ -60,6 +64,15 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Who sends samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sender {
+    /// An IP address.
+    pub(super) address: String,
+    /// The name of the user.
+    pub(super) user: Box<[u8]>,
+}
+
 /// Something of a line that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
@@ -80,13 +93,22 @@ impl Report {
     /// Tells the log of the first refusal, with key and timestamp where it has
     /// them, of what kept samples from being applied, and of how many there
     /// were since the last time.
-    pub(super) fn warn(&self, counters: &IntakeCounters, protocol: Protocol, now_ms: i64) {
-        let protocol = protocol.name();
+    pub(super) fn warn(
+        &self,
+        counters: &IntakeCounters,
+        protocol: Protocol,
+        sender: &Sender,
+        now_ms: i64,
+    ) {
+        let (protocol, address) = (protocol.name(), &*sender.address);
+        let user = &*String::from_utf8_lossy(&sender.user);
         if let Some(line) = self.lines.first()
             && let Some(refused) = counters.refusals.due(self.refused(), now_ms)
         {
             tracing::warn!(
                 protocol,
+                address,
+                user,
                 reason = line.reason.name(),
                 first = line.text,
                 refused,
@@ -96,12 +118,12 @@ impl Report {
         if let Some(error) = &self.failure
             && let Some(failed) = counters.failures.due(self.failed, now_ms)
         {
-            tracing::warn!(protocol, %error, failed, "samples were not applied");
+            tracing::warn!(protocol, address, user, %error, failed, "samples were not applied");
         }
     }
 
     /// Adds all of it to the counters of its protocol.
-    pub(super) fn count(&self, counters: &IntakeCounters) {
+    pub(super) fn count(&self, counters: &IntakeCounters, now_ms: i64) {
         let add = |counter: &AtomicU64, more: u64| {
             if more > 0 {
                 counter.fetch_add(more, Ordering::Relaxed);
@@ -111,6 +133,10 @@ impl Report {
         add(&counters.texts, self.texts);
         add(&counters.merged, self.merged);
         add(&counters.failed, self.failed);
+        add(&counters.refused_by_engine, self.by_engine);
+        if self.refused() > 0 {
+            counters.last_refused_ms.store(now_ms, Ordering::Relaxed);
+        }
         counters.ages.add(&self.ages);
         for (counter, more) in counters.refused.iter().zip(self.refused) {
             add(counter, more);
@@ -153,7 +179,7 @@ pub(super) fn shown(key: &[u8]) -> String {
     cut(String::from_utf8_lossy(some).into_owned(), KEY_BYTES_MAX)
 }
 
-/// A text of no more than so many bytes, and dots where there was more.
+/// A text of at most `bytes_max` bytes, and dots if it was longer.
 fn cut(mut text: String, bytes_max: usize) -> String {
     if text.len() > bytes_max {
         text.truncate(text.floor_char_boundary(bytes_max));

@@ -5,6 +5,7 @@
 //! samples that go from the existing series to the others do so in the order of their runs. Tested by
 //! `tests.rs`.
 
+use super::report::Sender;
 use super::{EngineIntake, Pending, key_of};
 use crate::observe::{Origin, Route};
 use latewood_engine::Scratch;
@@ -15,8 +16,7 @@ struct Run {
     /// Samples that waited when it began: of existing series, and of others.
     known: usize,
     fresh: usize,
-    address: String,
-    user: Box<[u8]>,
+    sender: Sender,
 }
 
 /// The runs of what waits.
@@ -86,13 +86,21 @@ impl Senders {
     pub(super) fn route(&self) -> Route {
         self.route
     }
+
+    /// Who sends now.
+    pub(super) fn current(&self) -> Option<Sender> {
+        self.runs.last().map(|run| run.sender.clone())
+    }
 }
 
 impl EngineIntake {
     /// Says that `user` at `address` sends what comes from now on.
     pub(crate) fn sent_by(&mut self, address: IpAddr, user: &[u8]) {
         let senders = &mut self.senders;
-        let is_same = senders.runs.last().is_some_and(|run| *run.user == *user);
+        let is_same = senders
+            .runs
+            .last()
+            .is_some_and(|run| *run.sender.user == *user);
         if is_same && senders.last == Some(address) {
             return;
         }
@@ -103,9 +111,27 @@ impl EngineIntake {
         senders.runs.push(Run {
             known,
             fresh,
-            address: address.to_canonical().to_string(),
-            user: user.into(),
+            sender: Sender {
+                address: address.to_canonical().to_string(),
+                user: user.into(),
+            },
         });
+    }
+
+    /// Notes who sent the first of what is refused: a sample that waited, or else what is being
+    /// read.
+    #[cold]
+    pub(super) fn note_sender(&mut self, waited: Option<(Waited, usize)>) {
+        if self.report.sender.is_none() {
+            let senders = &self.senders;
+            self.report.sender = match waited {
+                None => senders.current(),
+                Some((waited, index)) => {
+                    let run = senders.runs.get(senders.run_of_waited(waited, index));
+                    run.map(|run| run.sender.clone())
+                }
+            };
+        }
     }
 
     /// Counts the late ones among samples that were applied.
@@ -131,8 +157,8 @@ impl EngineIntake {
             };
             let origin = Origin {
                 route: senders.route,
-                address: &run.address,
-                user: &run.user,
+                address: &run.sender.address,
+                user: &run.sender.user,
             };
             let of_one = of_one.iter().map(|(_, one)| {
                 let slot = waiting[one.index as usize].slot as usize;

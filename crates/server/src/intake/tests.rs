@@ -18,10 +18,7 @@ fn intake(shared: &Arc<Shared>) -> EngineIntake {
 }
 
 fn at(ms: i64) -> Moment {
-    Moment {
-        ms,
-        is_rounded: false,
-    }
+    Moment::whole(ms)
 }
 
 /// Brings a sample of `metric{host="a"}` as a decoder does.

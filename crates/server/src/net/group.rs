@@ -11,6 +11,7 @@
 use super::fast::{self, Fast, Words};
 use crate::acl::User;
 use crate::base::clock::now_ms;
+use crate::base::time_limits::TimeLimits;
 use crate::client::Session;
 use crate::command::{engine_text, refusal_text, sample};
 use crate::messaging::{ADD_EVENT, Class};
@@ -42,6 +43,8 @@ pub(super) struct Group<'a> {
     commands: u64,
     /// Those that are TS.MADD.
     madds: u64,
+    /// Timestamps beyond them are left to the commands, which refuse them.
+    limits: TimeLimits,
     /// Times the group stage by stage, if it is one of those that are timed.
     pub(super) timer: Timer,
 }
@@ -52,6 +55,7 @@ impl<'a> Group<'a> {
     #[inline]
     pub(super) fn begin(&mut self, shared: &Shared) {
         if self.steps.is_empty() {
+            self.limits = shared.settings.time_limits;
             self.timer = shared.db.stages().due();
         }
     }
@@ -70,7 +74,7 @@ impl<'a> Group<'a> {
                 on_duplicate,
                 labels,
             } => {
-                let (timestamp, value) = sample(timestamp, value, now_ms).ok()?;
+                let (timestamp, value) = self.sample(timestamp, value)?;
                 if user.is_some_and(|user| !user.may_run_add(key)) {
                     return None;
                 }
@@ -93,6 +97,13 @@ impl<'a> Group<'a> {
         }
         self.commands += 1;
         Some(buffer.len() - words.len_bytes())
+    }
+
+    /// Reads a sample that is not refused for its words or its time.
+    #[inline]
+    fn sample(&self, timestamp: &[u8], value: &[u8]) -> Option<(i64, f64)> {
+        let sample = sample(timestamp, value, now_ms).ok()?;
+        self.limits.admits(sample.0, now_ms).then_some(sample)
     }
 
     /// Takes the samples of a TS.MADD, all or none.
@@ -123,7 +134,7 @@ impl<'a> Group<'a> {
         self.steps.push(Step::Array(u32::try_from(samples).ok()?));
         for _ in 0..samples {
             let (key, timestamp, value) = words.sample()?;
-            let (timestamp, value) = sample(timestamp, value, now_ms).ok()?;
+            let (timestamp, value) = self.sample(timestamp, value)?;
             self.steps.push(Step::Item);
             self.appends.push(Append {
                 key,
@@ -238,6 +249,7 @@ impl<'a> Group<'a> {
             steps: self.steps,
             commands: 0,
             madds: 0,
+            limits: self.limits,
             timer: Timer::default(),
         }
     }

@@ -53,6 +53,10 @@ pub(crate) struct IntakeCounters {
     pub(crate) samples: AtomicU64,
     /// Refused, by the number of the reason.
     pub(crate) refused: [AtomicU64; Reason::ALL.len()],
+    /// Those of them that the engine counts as well.
+    pub(crate) refused_by_engine: AtomicU64,
+    /// When something was refused last, in milliseconds since the Unix epoch; 0 if never.
+    pub(crate) last_refused_ms: AtomicI64,
     /// Texts that were not stored.
     pub(crate) texts: AtomicU64,
     /// Samples merged by rounding down to milliseconds.
@@ -82,6 +86,23 @@ impl IntakeFigures {
     /// The counters of `protocol`.
     pub(crate) fn of(&self, protocol: Protocol) -> &IntakeCounters {
         &self.0[protocol as usize]
+    }
+
+    /// Refused by all protocols, without what the engine counts.
+    pub(crate) fn refused_before_engine(&self) -> u64 {
+        let refused = self.0.iter().map(|counters| {
+            let by_engine = counters.refused_by_engine.load(Ordering::Relaxed);
+            counters.refused().saturating_sub(by_engine)
+        });
+        refused.sum()
+    }
+}
+
+impl IntakeCounters {
+    /// Refused, for all reasons.
+    pub(crate) fn refused(&self) -> u64 {
+        let refused = self.refused.iter();
+        refused.map(|times| times.load(Ordering::Relaxed)).sum()
     }
 }
 

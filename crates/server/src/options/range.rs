@@ -49,7 +49,7 @@ pub(super) const LOG_MAX: Range = Range::from(1 << 20, Unit::Bytes);
 /// Shorter than the clock is looked at would mean nothing.
 pub(super) const RETENTION: Range = Range::from(1_000, Unit::Milliseconds).or_zero("for ever");
 /// Clocks differ by less than a second.
-pub(super) const FUTURE_LIMIT: Range = Range::from(1_000, Unit::Milliseconds).or_zero("no limit");
+pub(super) const TIME_LIMIT: Range = Range::from(1_000, Unit::Milliseconds).or_zero("no limit");
 /// Every second at most, or flushes would do nothing but begin.
 pub(super) const FLUSH_AGE: Range = Range::from(1, Unit::Seconds).to(u32::MAX as u64);
 /// An hour between syncs is as good as none.

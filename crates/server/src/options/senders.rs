@@ -1,7 +1,7 @@
 //! Options of the protocols beside Redis'.
 
 use super::kind::{Kind, Written, word};
-use super::range::FUTURE_LIMIT;
+use super::range::TIME_LIMIT;
 use super::row::{Row, computed, row};
 use crate::base::address;
 use crate::state::Http;
@@ -62,10 +62,30 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "future-limit TIME",
         "1d",
-        Kind::Time(FUTURE_LIMIT, |settings| {
-            &mut settings.senders.future_limit_ms
+        Kind::Time(TIME_LIMIT, |settings| {
+            &mut settings.senders.time_limits.future_ms
         }),
         "How far ahead of the clock a timestamp of those protocols may be; 0 is unlimited",
+    ),
+    row(
+        "past-limit TIME",
+        "0",
+        Kind::Time(TIME_LIMIT, |settings| {
+            &mut settings.senders.time_limits.past_ms
+        }),
+        "How far behind the clock a timestamp of those protocols may be; 0 is unlimited",
+    ),
+    row(
+        "redis-future-limit TIME",
+        "0",
+        Kind::Time(TIME_LIMIT, |settings| &mut settings.time_limits.future_ms),
+        "The same as --future-limit for TS.ADD, TS.MADD, TS.INCRBY and TS.DECRBY",
+    ),
+    row(
+        "redis-past-limit TIME",
+        "0",
+        Kind::Time(TIME_LIMIT, |settings| &mut settings.time_limits.past_ms),
+        "The same as --past-limit for those commands",
     ),
     row(
         "listen-lines PROTOCOL=ADDR:PORT,...",

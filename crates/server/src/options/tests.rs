@@ -1,6 +1,7 @@
 //! The file, the flags and the defaults.
 
 use super::{Given, all, resolve};
+use crate::base::time_limits::TimeLimits;
 use crate::messaging::Notify;
 use crate::state::{Cluster, Http, LinePort, LineProtocol, LogFormat, LogLevel, Promql};
 use crate::state::{Senders, Settings};
@@ -63,7 +64,7 @@ fn names_are_unique_and_defaults_are_values() {
     assert_eq!(names.len(), options);
     let settings = resolve(Given::default(), |_| None).unwrap();
     assert_eq!(settings.log_bytes_max, 1 << 30);
-    assert_eq!(settings.senders.future_limit_ms, 86_400_000);
+    assert_eq!(settings.senders.time_limits.future_ms, 86_400_000);
     assert_eq!(settings.defaults, Defaults::default());
     assert!(settings.wal && settings.protected_mode && !settings.strict);
 }
@@ -112,6 +113,9 @@ const EVERY_OPTION: &str = r#"
             sender-duplicate-policy = "max"
             future-limit = "1m"
             listen-lines = ["opentsdb=127.0.0.1:4242", "influx-tcp=[::1]:8094,tls,precision=ms,user=u"]
+            past-limit = "1h"
+            redis-future-limit = "2d"
+            redis-past-limit = "30d"
             http = "off"
             http-hosts = ["db.example.org"]
             console = false
@@ -240,6 +244,10 @@ fn every_option_can_stand_in_the_file() {
             },
             compactions: CompactionPolicy::parse("avg:1m:2s").unwrap(),
         },
+        time_limits: TimeLimits {
+            future_ms: 2 * 86_400_000,
+            past_ms: 30 * 86_400_000,
+        },
         senders: Senders {
             http: Http::Off,
             https: Some("127.0.0.1:8443".into()),
@@ -247,7 +255,10 @@ fn every_option_can_stand_in_the_file() {
             console: false,
             influx_db_label: Some("db".into()),
             duplicate_policy: DuplicatePolicy::Max,
-            future_limit_ms: 60_000,
+            time_limits: TimeLimits {
+                future_ms: 60_000,
+                past_ms: 3_600_000,
+            },
             lines: every_line_port(),
         },
         promql: every_option_of_promql(),
@@ -351,6 +362,7 @@ fn unknown_names_and_bad_values_are_refused() {
         "listen-lines = \"opentsdb=127.0.0.1:4242\"",
         "listen-lines = [\"opentsdb=127.0.0.1\"]",
         "listen-lines = [\"influx-tcp=127.0.0.1:8094,precision=day\"]",
+        "redis-past-limit = 1",
     ] {
         assert!(with_file(text, &[]).is_err(), "{text} was taken");
     }

@@ -7,6 +7,7 @@
 //!
 //! Tested here and by `tests/resp/damage.rs`.
 
+use latewood_engine::NoticeHook;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,17 +21,24 @@ const WAITING_MAX: usize = 256;
 /// The thread that writes; dropping it writes what waits and ends it.
 pub(crate) struct Notices {
     /// `None` is the end.
-    sender: SyncSender<Option<String>>,
+    sender: SyncSender<Option<Sentence>>,
     left_out: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// What is written to the log.
+struct Sentence {
+    /// Nothing is written to the database any more.
+    is_error: bool,
+    text: String,
+}
+
 impl Notices {
-    /// Hands every sentence to `log`, on a thread of its own.
+    /// Hands every sentence to `log`, and whether it is an error, on a thread of its own.
     ///
     /// # Errors
     /// When there can be no thread.
-    pub(crate) fn start(log: impl Fn(&str) + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(log: impl Fn(bool, &str) + Send + 'static) -> io::Result<Self> {
         let (sender, waiting) = sync_channel(WAITING_MAX);
         let left_out = Arc::new(AtomicU64::new(0));
         let missed = Arc::clone(&left_out);
@@ -43,11 +51,16 @@ impl Notices {
         })
     }
 
-    /// What takes a sentence and never waits.
-    pub(crate) fn hearer(&self) -> impl Fn(&str) + Send + Sync + use<> {
+    /// What takes sentences of the engine and never waits.
+    pub(crate) fn hook(&self) -> NoticeHook {
+        NoticeHook::new(self.hearer(false)).with_errors(self.hearer(true))
+    }
+
+    fn hearer(&self, is_error: bool) -> impl Fn(&str) + Send + Sync + use<> {
         let (sender, left_out) = (self.sender.clone(), Arc::clone(&self.left_out));
-        move |sentence| {
-            if sender.try_send(Some(sentence.to_owned())).is_err() {
+        move |text| {
+            let text = text.to_owned();
+            if sender.try_send(Some(Sentence { is_error, text })).is_err() {
                 left_out.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -65,18 +78,17 @@ impl Drop for Notices {
     }
 }
 
-fn write(waiting: &Receiver<Option<String>>, left_out: &AtomicU64, log: impl Fn(&str)) {
+fn write(waiting: &Receiver<Option<Sentence>>, left_out: &AtomicU64, log: impl Fn(bool, &str)) {
     let mut is_over = false;
     while !is_over {
         match waiting.recv() {
-            Ok(Some(sentence)) => log(&sentence),
+            Ok(Some(sentence)) => log(sentence.is_error, &sentence.text),
             _ => is_over = true,
         }
         let count = left_out.swap(0, Ordering::Relaxed);
         if count > 0 {
-            log(&format!(
-                "{count} warnings are missing here: the log took no more"
-            ));
+            let text = format!("{count} warnings are missing here: the log took no more");
+            log(false, &text);
         }
     }
 }
@@ -90,9 +102,9 @@ mod tests {
     fn nobody_waits_for_a_log_that_stands_still() {
         let written = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&written);
-        let notices = Notices::start(move |sentence| log.lock().push(sentence.to_owned()));
+        let notices = Notices::start(move |_, sentence| log.lock().push(sentence.to_owned()));
         let notices = notices.unwrap();
-        let tell = notices.hearer();
+        let tell = notices.hearer(false);
         let still = written.lock();
         // One may be on its way to the log already.
         let told = WAITING_MAX + 1 + 5;
@@ -117,9 +129,9 @@ mod tests {
     fn what_was_told_last_is_written_before_the_end() {
         let written = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&written);
-        let notices = Notices::start(move |sentence| log.lock().push(sentence.to_owned()));
+        let notices = Notices::start(move |_, sentence| log.lock().push(sentence.to_owned()));
         let notices = notices.unwrap();
-        let tell = notices.hearer();
+        let tell = notices.hearer(false);
         tell("writes stopped");
         drop(notices);
         assert_eq!(*written.lock(), ["writes stopped"]);

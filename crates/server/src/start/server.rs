@@ -30,6 +30,15 @@ use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use tokio::sync::watch;
 
+/// Writes a sentence of the engine to the log; an error tells that all writes are refused.
+fn write_notice(is_error: bool, sentence: &str) {
+    if is_error {
+        tracing::error!("{sentence}");
+    } else {
+        tracing::warn!("{sentence}");
+    }
+}
+
 /// Serves until a signal or SHUTDOWN.
 ///
 /// # Errors
@@ -42,7 +51,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), Failure> {
     let tls = Arc::new(load_tls(&settings)?);
     watch_signals(sender.clone(), Arc::clone(&tls))
         .map_err(|error| format!("cannot watch signals: {error}"))?;
-    let notices = Notices::start(|sentence| tracing::warn!("{sentence}"))
+    let notices = Notices::start(write_notice)
         .map_err(|error| format!("cannot start the thread of the log: {error}"))?;
     let sockets = Sockets::bind(&settings)?;
     let addresses = sockets.addresses();
@@ -74,7 +83,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), Failure> {
     let (context, ports) = (Arc::clone(&shared), (sockets.http, sockets.lines));
     let serve = move |_: &Shared| serve_ports(&context, ports.0, ports.1, stop);
     handles.push(spawn("ports".to_owned(), &shared, serve)?);
-    let hook = NoticeHook::new(notices.hearer());
+    let hook = notices.hook();
     let loader = load(&shared, addresses, queue, hook)?;
 
     let why = wait(&receiver);

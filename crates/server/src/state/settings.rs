@@ -2,6 +2,7 @@
 //! from flags, environment, file and defaults.
 
 use super::line_port::LinePort;
+use crate::base::time_limits::TimeLimits;
 use crate::messaging::Notify;
 use latewood_cluster::topic::Replication;
 use latewood_engine::{Defaults, Durability};
@@ -67,6 +68,8 @@ pub(crate) struct Settings {
     pub(crate) log_format: LogFormat,
     /// What new series get.
     pub(crate) defaults: Defaults,
+    /// How far from the clock the timestamps of TS commands may be.
+    pub(crate) time_limits: TimeLimits,
     /// Other protocols than Redis'.
     pub(crate) senders: Senders,
     /// PromQL.
@@ -130,8 +133,8 @@ pub(crate) struct Senders {
     pub(crate) influx_db_label: Option<String>,
     /// Policy of the series they create.
     pub(crate) duplicate_policy: DuplicatePolicy,
-    /// Milliseconds a timestamp may be ahead of the clock (0 = unlimited).
-    pub(crate) future_limit_ms: u64,
+    /// How far from the clock their timestamps may be.
+    pub(crate) time_limits: TimeLimits,
     /// Where line protocols are spoken.
     pub(crate) lines: Vec<LinePort>,
 }
@@ -145,7 +148,7 @@ impl Default for Senders {
             console: true,
             influx_db_label: None,
             duplicate_policy: DuplicatePolicy::Last,
-            future_limit_ms: 0,
+            time_limits: TimeLimits::default(),
             lines: Vec::new(),
         }
     }

@@ -71,6 +71,21 @@ fn a_timestamp_in_the_wrong_unit_is_refused_by_name() {
 }
 
 #[test]
+fn seconds_sent_as_nanoseconds_are_refused_where_there_is_a_limit_on_the_past() {
+    let server = server(&["--past-limit", "1d"]);
+    let mut http = Http::to(server.http());
+    let answer = http.post("/write", b"m v=1 1700000000\nm v=2\n");
+    assert_eq!(answer.status, 400);
+    let why = "m_v at 1700: the timestamp is more than 86400 seconds behind the clock; is it in the \
+               unit the request names?";
+    assert!(answer.text().contains(why), "{}", answer.text());
+    assert!(answer.text().contains("dropped=1"), "{}", answer.text());
+    let metrics = http.get("/metrics").text();
+    let refused = "latewood_intake_refused_total{protocol=\"influx\",reason=\"past\"} 1";
+    assert!(metrics.contains(refused), "{metrics}");
+}
+
+#[test]
 fn strings_are_counted_and_said_to_be_not_stored() {
     let server = server(&[]);
     let answer = Http::to(server.http()).post("/write", b"m v=1,a=\"x\",b=\"y\" 1000000\n");

@@ -101,6 +101,10 @@ fn the_log_names_what_was_refused_and_does_not_repeat_itself() {
         (&line["protocol"], &line["reason"]),
         (&"influx".into(), &"future".into())
     );
+    assert_eq!(
+        (&line["address"], &line["user"]),
+        (&"127.0.0.1".into(), &"default".into())
+    );
     assert!(
         line["first"]
             .as_str()

@@ -106,6 +106,27 @@ fn one_of<'a>(list: &'a Value, name: &str, value: &str) -> &'a Value {
 }
 
 #[test]
+fn refused_samples_are_counted_once_whoever_refused_them() {
+    let server = logged();
+    let mut redis = server.client();
+    redis.ask("TS.CREATE m_v DUPLICATE_POLICY BLOCK");
+    redis.ask("TS.ADD m_v 1 1");
+    redis.ask("TS.ADD m_v 1 1");
+    let mut http = Http::to(server.http());
+    // A duplicate, a value that is none, and a time far ahead of the clock.
+    http.post("/write?precision=ms", b"m v=1 1\nm v=x 2\nm v=1 9999999999999\n");
+    let data = data(&mut http, "status/server", &[]);
+    assert_eq!(data["samples"]["refused"], 2);
+    assert_eq!(data["samples"]["refused_total"], 4);
+    let influx = one_of(&data["intake"], "protocol", "influx");
+    let last_ms = influx["refused_last_ms"].as_i64().unwrap();
+    let age_ms = data["server"]["time_ms"].as_i64().unwrap() - last_ms;
+    assert!((0..600_000).contains(&age_ms), "{age_ms}");
+    let otlp = one_of(&data["intake"], "protocol", "otlp");
+    assert_eq!(otlp["refused_last_ms"], Value::Null);
+}
+
+#[test]
 fn the_server_at_one_look() {
     let server = logged();
     let mut redis = server.client();

@@ -86,6 +86,12 @@ fn check(client: &mut Client, acknowledged: u64) {
     }
 }
 
+/// Waits for the error in the log that tells that writes stopped.
+fn wait_for_stop(server: &Server) {
+    let stopped = server.wait_for_log("writes are refused from now on");
+    assert!(stopped.contains("ERROR"), "{stopped}");
+}
+
 #[test]
 fn a_full_disk_refuses_writes_and_loses_nothing() {
     if is_left_out() {
@@ -121,7 +127,7 @@ fn a_full_disk_refuses_writes_and_loses_nothing() {
         check(&mut client, acknowledged);
         let info = client.ask("INFO");
         assert!(info.contains("No space left on device"), "{info}");
-        server.wait_for_log("writes are refused from now on");
+        wait_for_stop(&server);
         let id = info
             .lines()
             .find_map(|line| line.strip_prefix("process_id:"));

@@ -97,7 +97,7 @@ fn senders(text: &mut String, shared: &Shared) {
     for protocol in Protocol::ALL {
         let (counters, name) = (shared.protocols.intake.of(protocol), protocol.name());
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let refused: u64 = counters.refused.iter().map(load).sum();
+        let refused = counters.refused();
         let (samples, bytes) = (load(&counters.samples), load(&counters.bytes));
         if samples + bytes + refused == 0 {
             continue;

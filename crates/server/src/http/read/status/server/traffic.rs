@@ -49,6 +49,7 @@ pub(super) fn samples(shared: &Shared, stats: &Stats) -> Value {
         "duplicate": stats.samples_duplicate,
         "ignored": stats.samples_ignored,
         "refused": stats.samples_refused,
+        "refused_total": stats.samples_refused + shared.protocols.intake.refused_before_engine(),
         "late_pending": stats.late_samples_pending,
         "settles": stats.settles,
         "settles_failed": stats.settles_failed,
@@ -66,6 +67,9 @@ pub(super) fn intake(shared: &Shared) -> Value {
         let refused =
             refused.map(|(reason, times)| (reason.name().to_owned(), count(times).into()));
         shown.insert("refused".to_owned(), Value::Object(refused.collect()));
+        let last_ms = Some(counters.last_refused_ms.load(Ordering::Relaxed));
+        let last_ms = last_ms.filter(|last_ms| *last_ms > 0);
+        shown.insert("refused_last_ms".to_owned(), last_ms.into());
         Value::Object(shown)
     };
     Protocol::ALL.into_iter().map(show).collect()
