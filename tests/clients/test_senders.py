@@ -82,7 +82,7 @@ def test_opentelemetrys_exporter(senders):
     assert results == [MetricExportResult.SUCCESS]
 
     redis = server.client()
-    rows = redis.ts().mget(["service.name=shop", "otel.scope.name=till"], with_labels=True)
+    rows = redis.ts().mget(["job=shop", "instance=1"], with_labels=True)
     found = {}
     for row in rows:
         for labels, _, value in row.values():
@@ -98,4 +98,5 @@ def test_opentelemetrys_exporter(senders):
         ("wait_sum", ""): 2,
         ("wait_min", ""): 2,
         ("wait_max", ""): 2,
+        ("target_info", ""): 1,
     }

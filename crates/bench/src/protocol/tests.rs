@@ -41,7 +41,12 @@ fn samples(protocol: Protocol, load: &CpuLoad, batches: &[Batch]) -> Vec<String>
                 let request = otlp::read(otlp::Encoding::Protobuf, &body).unwrap();
                 let line = json_line(load, batch).unwrap();
                 assert_eq!(otlp::read(otlp::Encoding::Json, &line).unwrap(), request);
-                otlp::Decoder::new().decode(&request, &mut intake);
+                // The tags are attributes of resources.
+                let naming = otlp::Naming {
+                    promoted: vec!["*".to_owned()],
+                    ..otlp::Naming::default()
+                };
+                otlp::Decoder::new(&naming).decode(&request, &mut intake);
             }
             Protocol::Redis => unreachable!("has keys, not names"),
         }

@@ -162,6 +162,10 @@ impl Latewood {
                 }
                 _ => command.args(["--http", &address.to_string()]),
             };
+            if *protocol == Protocol::Otlp {
+                // The tags are attributes of resources.
+                command.args(["--otlp-promote", "*"]);
+            }
         }
         process.start(&mut command, PATIENCE)
     }

@@ -271,7 +271,7 @@ mod tests {
         let (_, sent) = samples(LateShape::Corrections, 0.9, 1_000);
         let mut there = BTreeSet::new();
         for timestamp_ms in sent {
-            let is_next = there.last().is_none_or(|last| timestamp_ms == last + 1);
+            let is_next = there.last().is_none_or(|last| timestamp_ms == *last + 1);
             assert!(there.insert(timestamp_ms) == is_next);
         }
     }

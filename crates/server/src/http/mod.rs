@@ -154,6 +154,7 @@ pub(super) fn routes(context: Context) -> Router {
         .merge(promql_routes())
         .merge(status_routes())
         .route("/v1/metrics", post(otlp::metrics))
+        .route("/api/v1/otlp/v1/metrics", post(otlp::metrics))
         .route("/ping", get(health::ping))
         .route("/health", get(health::health))
         .route("/metrics", get(metrics::metrics))

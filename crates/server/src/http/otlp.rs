@@ -1,4 +1,5 @@
-//! `POST /v1/metrics`: OTLP over HTTP, in protobuf or JSON.
+//! `POST /v1/metrics`, and `POST /api/v1/otlp/v1/metrics` as in Prometheus: OTLP over HTTP, in
+//! protobuf or JSON.
 //!
 //! What is refused of a request that was read is a partial success, as the
 //! protocol wants it: status 200, the number of data points and why. Errors
@@ -27,7 +28,7 @@ const INTERNAL: i32 = 13;
 const UNAVAILABLE: i32 = 14;
 const UNAUTHENTICATED: i32 = 16;
 
-/// `POST /v1/metrics`.
+/// The handler of both paths.
 pub(super) async fn metrics(Sending(context): Sending, headers: HeaderMap, body: Body) -> Response {
     let Some(encoding) = encoding(&headers) else {
         let text = "Content-Type must be application/x-protobuf or application/json";
@@ -80,17 +81,16 @@ fn decode(
     let bytes = &shared.protocols.intake.of(Protocol::Otlp).bytes;
     bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
     // The usual small ones may take what they take: there are few threads.
-    let _memory = match body.len() > SMALL_BYTES_MAX {
-        true => {
-            let bytes = otlp::weight(encoding, &body).map_err(Answer::bad)?;
-            Some(decoded(context, bytes)?)
-        }
-        false => None,
+    let _memory = if body.len() > SMALL_BYTES_MAX {
+        let bytes = otlp::weight(encoding, &body).map_err(Answer::bad)?;
+        Some(decoded(context, bytes)?)
+    } else {
+        None
     };
     let request = otlp::read(encoding, &body).map_err(Answer::bad)?;
     let route = (Protocol::Otlp, Route::Otlp);
     let mut intake = context.work.intake(context, route, b"", user);
-    Decoder::new().decode(&request, &mut intake);
+    Decoder::new(&shared.settings.senders.otlp).decode(&request, &mut intake);
     let report = intake.finish();
     context.work.keep(Protocol::Otlp, Vec::new(), intake);
     match Answer::failed(&report) {

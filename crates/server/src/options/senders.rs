@@ -6,6 +6,7 @@ use super::row::{Row, computed, row};
 use crate::base::address;
 use crate::state::Http;
 use latewood_model::DuplicatePolicy;
+use latewood_wire::otlp::Translation;
 
 /// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
@@ -88,6 +89,31 @@ pub(super) const ROWS: &[Row] = &[
         "The same as --past-limit for those commands",
     ),
     row(
+        "otlp-promote ATTRIBUTE,...",
+        "",
+        Kind::List(|settings| &mut settings.senders.otlp.promoted, Some(',')),
+        "Resource attributes of OTLP that become labels of all series, such as host.name; * for \
+         all; may be given several times",
+    ),
+    row(
+        "otlp-translation STRATEGY",
+        "NoTranslation",
+        word!(
+            "translation strategy",
+            parse_translation,
+            senders.otlp.translation,
+            "a strategy of Prometheus"
+        ),
+        "How names of OTLP are translated: NoTranslation, UnderscoreEscapingWithSuffixes, \
+         UnderscoreEscapingWithoutSuffixes or NoUTF8EscapingWithSuffixes",
+    ),
+    row(
+        "otlp-scope-labels on|off",
+        "off",
+        Kind::OnOff(|settings| &mut settings.senders.otlp.scope_labels),
+        "Make labels of name, version, schema and attributes of OTLP's instrumentation scopes",
+    ),
+    row(
         "listen-lines PROTOCOL=ADDR:PORT,...",
         "",
         Kind::LinePorts(|settings| &mut settings.senders.lines),
@@ -97,3 +123,7 @@ pub(super) const ROWS: &[Row] = &[
          with whose rights lines are written (default: default). These protocols have no password",
     ),
 ];
+
+fn parse_translation(name: &[u8]) -> Option<Translation> {
+    Translation::parse(std::str::from_utf8(name).ok()?)
+}

@@ -11,6 +11,7 @@ use latewood_engine::{Defaults, Durability};
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding, Ignore, SeriesOptions};
 use latewood_tls::{AuthClients, Protocols, ServerOptions};
 use latewood_wire::influx::Precision;
+use latewood_wire::otlp::{Naming, Translation};
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -116,6 +117,9 @@ const EVERY_OPTION: &str = r#"
             past-limit = "1h"
             redis-future-limit = "2d"
             redis-past-limit = "30d"
+            otlp-promote = ["host.name", "os.type"]
+            otlp-translation = "NoUTF8EscapingWithSuffixes"
+            otlp-scope-labels = true
             http = "off"
             http-hosts = ["db.example.org"]
             console = false
@@ -199,6 +203,27 @@ fn every_option_of_cluster() -> Cluster {
     }
 }
 
+fn every_option_of_senders() -> Senders {
+    Senders {
+        http: Http::Off,
+        https: Some("127.0.0.1:8443".into()),
+        http_hosts: vec!["db.example.org".into()],
+        console: false,
+        influx_db_label: Some("db".into()),
+        duplicate_policy: DuplicatePolicy::Max,
+        time_limits: TimeLimits {
+            future_ms: 60_000,
+            past_ms: 3_600_000,
+        },
+        otlp: Naming {
+            translation: Translation::NoUtf8EscapingWithSuffixes,
+            promoted: vec!["host.name".into(), "os.type".into()],
+            scope_labels: true,
+        },
+        lines: every_line_port(),
+    }
+}
+
 #[test]
 fn every_option_can_stand_in_the_file() {
     let settings = with_file(EVERY_OPTION, &[]).unwrap();
@@ -248,19 +273,7 @@ fn every_option_can_stand_in_the_file() {
             future_ms: 2 * 86_400_000,
             past_ms: 30 * 86_400_000,
         },
-        senders: Senders {
-            http: Http::Off,
-            https: Some("127.0.0.1:8443".into()),
-            http_hosts: vec!["db.example.org".into()],
-            console: false,
-            influx_db_label: Some("db".into()),
-            duplicate_policy: DuplicatePolicy::Max,
-            time_limits: TimeLimits {
-                future_ms: 60_000,
-                past_ms: 3_600_000,
-            },
-            lines: every_line_port(),
-        },
+        senders: every_option_of_senders(),
         promql: every_option_of_promql(),
         cluster: every_option_of_cluster(),
     };
@@ -363,6 +376,7 @@ fn unknown_names_and_bad_values_are_refused() {
         "listen-lines = [\"opentsdb=127.0.0.1\"]",
         "listen-lines = [\"influx-tcp=127.0.0.1:8094,precision=day\"]",
         "redis-past-limit = 1",
+        "otlp-translation = \"none\"",
     ] {
         assert!(with_file(text, &[]).is_err(), "{text} was taken");
     }

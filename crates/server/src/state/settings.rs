@@ -7,6 +7,7 @@ use crate::messaging::Notify;
 use latewood_cluster::topic::Replication;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::DuplicatePolicy;
+use latewood_wire::otlp::Naming;
 use std::path::PathBuf;
 
 /// Everything the server needs to know to start.
@@ -135,6 +136,8 @@ pub(crate) struct Senders {
     pub(crate) duplicate_policy: DuplicatePolicy,
     /// How far from the clock their timestamps may be.
     pub(crate) time_limits: TimeLimits,
+    /// How OTLP's names and attributes become those of series.
+    pub(crate) otlp: Naming,
     /// Where line protocols are spoken.
     pub(crate) lines: Vec<LinePort>,
 }
@@ -149,6 +152,7 @@ impl Default for Senders {
             influx_db_label: None,
             duplicate_policy: DuplicatePolicy::Last,
             time_limits: TimeLimits::default(),
+            otlp: Naming::default(),
             lines: Vec::new(),
         }
     }

@@ -33,9 +33,7 @@ fn data_points_are_stored_and_refused_ones_a_partial_success() {
         ),
         (200, &"1".into())
     );
-    let all = server
-        .client()
-        .ask("TS.RANGE temp{service.name=\"shop\"} - +");
+    let all = server.client().ask("TS.RANGE temp{job=\"shop\"} - +");
     assert_eq!(
         all,
         "*2\r\n*2\r\n:1700000000000\r\n+21.5\r\n*2\r\n:1700000001000\r\n+22\r\n"
@@ -67,14 +65,16 @@ fn a_metric_in_json_that_cannot_be_read_is_named_and_nothing_is_stored() {
     let server = server(&[]);
     let mut http = Http::to(server.http());
     let good = r#"{"timeUnixNano":"1000000","asInt":"1"}"#;
-    let bad = r#"{"timeUnixNano":"2000000","asInt":"2","attributes":null}"#;
+    let bad = r#"{"timeUnixNano":"2000000","asInt":"two"}"#;
     let body = request(&format!("{good},{bad}"));
     let answer = http.post_with("/v1/metrics", JSON, body.as_bytes());
     assert_eq!(answer.status, 400, "{}", answer.text());
     let status: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
     let said = status["message"].as_str().unwrap();
+    let place =
+        "metric \"temp\": resourceMetrics[0].scopeMetrics[0].metrics[0].gauge.dataPoints[1].asInt";
     assert!(
-        said.starts_with("metric \"temp\": invalid type: null"),
+        said.starts_with(&format!("{place}: invalid digit")),
         "{said}"
     );
     assert_eq!(server.client().ask("DBSIZE"), ":0\r\n");
@@ -109,6 +109,34 @@ fn a_small_body_that_would_take_much_memory_is_refused() {
         .collect();
     let answer = http.post_with("/v1/metrics", JSON, request(&points.join(",")).as_bytes());
     assert_eq!((answer.status, &*answer.text()), (200, "{}"));
-    let newest = server.client().ask("TS.GET temp{service.name=\"shop\"}");
+    let newest = server.client().ask("TS.GET temp{job=\"shop\"}");
     assert_eq!(newest, "*2\r\n:20000\r\n+1\r\n");
+}
+
+#[test]
+fn the_path_of_prometheus_is_served_and_names_are_translated_as_there() {
+    let server = server(&[
+        "--otlp-translation",
+        "UnderscoreEscapingWithSuffixes",
+        "--otlp-promote",
+        "host.name",
+    ]);
+    let mut http = Http::to(server.http());
+    let body = r#"{"resourceMetrics":[{"resource":{"attributes":[
+        {"key":"service.name","value":{"stringValue":"shop"}},
+        {"key":"service.instance.id","value":{"stringValue":"i-1"}},
+        {"key":"host.name","value":{"stringValue":"a"}},
+        {"key":"process.pid","value":{"intValue":"7"}}]},"scopeMetrics":[{"metrics":[
+        {"name":"http.wait","unit":"s","sum":{"isMonotonic":true,"aggregationTemporality":2,
+        "dataPoints":[{"timeUnixNano":"1700000000000000000","asDouble":"1.5"}]}}]}]}]}"#;
+    let answer = http.post_with("/api/v1/otlp/v1/metrics", JSON, body.as_bytes());
+    assert_eq!((answer.status, &*answer.text()), (200, "{}"));
+    let mut redis = server.client();
+    let wait = r#"http_wait_seconds_total{host_name="a",instance="i-1",job="shop"}"#;
+    let info = r#"target_info{host_name="a",instance="i-1",job="shop",process_pid="7"}"#;
+    for (key, value) in [(wait, "1.5"), (info, "1")] {
+        let words = [&b"TS.GET"[..], key.as_bytes()];
+        let expected = format!("*2\r\n:1700000000000\r\n+{value}\r\n");
+        assert_eq!(redis.ask_words(&words), expected, "{key}");
+    }
 }

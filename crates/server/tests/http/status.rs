@@ -114,7 +114,10 @@ fn refused_samples_are_counted_once_whoever_refused_them() {
     redis.ask("TS.ADD m_v 1 1");
     let mut http = Http::to(server.http());
     // A duplicate, a value that is none, and a time far ahead of the clock.
-    http.post("/write?precision=ms", b"m v=1 1\nm v=x 2\nm v=1 9999999999999\n");
+    http.post(
+        "/write?precision=ms",
+        b"m v=1 1\nm v=x 2\nm v=1 9999999999999\n",
+    );
     let data = data(&mut http, "status/server", &[]);
     assert_eq!(data["samples"]["refused"], 2);
     assert_eq!(data["samples"]["refused_total"], 4);

@@ -343,14 +343,19 @@ fn timestamps_far_from_the_clock_are_refused_by_key_where_there_are_limits() {
     let behind = "ERR TSDB: the timestamp is more than 86400 seconds behind the clock, for key";
     let ahead = "ERR TSDB: the timestamp is more than 3600 seconds ahead of the clock, for key";
     client.expect_errors(&[
-        ("TS.ADD k 1700000000 1", &format!("{behind} 'k' at 1700000000")),
-        ("TS.ADD new 9999999999999 1", &format!("{ahead} 'new' at 9999999999999")),
+        (
+            "TS.ADD k 1700000000 1",
+            &format!("{behind} 'k' at 1700000000"),
+        ),
+        (
+            "TS.ADD new 9999999999999 1",
+            &format!("{ahead} 'new' at 9999999999999"),
+        ),
         ("TS.INCRBY k 1 TIMESTAMP 5", &format!("{behind} 'k' at 5")),
         ("LATEWOOD ADD k 5 inf", &format!("{behind} 'k' at 5")),
     ]);
     let both = client.ask("TS.MADD k 5 1 k 9999999999999 1");
-    let both_refused =
-        format!("*2\r\n-{behind} 'k' at 5\r\n-{ahead} 'k' at 9999999999999\r\n");
+    let both_refused = format!("*2\r\n-{behind} 'k' at 5\r\n-{ahead} 'k' at 9999999999999\r\n");
     assert_eq!(both, both_refused);
     assert!(client.ask("TS.ADD k * 1").starts_with(':'));
     assert!(client.ask("TS.INCRBY k 1").starts_with(':'));

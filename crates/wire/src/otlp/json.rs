@@ -1,154 +1,72 @@
-//! Requests in JSON.
+//! Requests in JSON, by protobuf's JSON mapping.
 //!
-//! The messages of `opentelemetry-proto` deserialise themselves, except metrics:
-//! they would take a metric with unreadable data for one without data and lose
-//! its points silently. Metrics and the messages that contain them are read here.
+//! `prost-reflect` reads them by the descriptors of the messages: numbers may be quoted, NaN and the
+//! infinities are strings, `null` is absent, bytes are base64, names are in camel case or as in the
+//! `.proto` files, and unknown fields are ignored. An error names the metric and the field. (The
+//! messages of `opentelemetry-proto` deserialise themselves too, but know less of the mapping, and
+//! take a metric with unreadable data for one without data.)
 
 use super::shown;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
-use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
-use opentelemetry_proto::tonic::metrics::v1::metric::Data;
-use opentelemetry_proto::tonic::metrics::v1::{Metric, ResourceMetrics, ScopeMetrics};
-use opentelemetry_proto::tonic::resource::v1::Resource;
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
-use std::fmt;
+use prost::Message;
+use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor};
+use serde_json::Value;
+use serde_path_to_error::{Deserializer, Path, Segment, Track};
+use std::fmt::Display;
+use std::sync::LazyLock;
+
+/// The type of a request.
+static REQUEST: LazyLock<MessageDescriptor> = LazyLock::new(|| {
+    let name = "opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest";
+    let pool = DescriptorPool::decode(opentelemetry_proto::DESCRIPTORS);
+    let request = pool.expect("the crate's descriptors are valid");
+    let request = request.get_message_by_name(name);
+    request.expect("the crate describes all of its messages")
+});
 
 /// Parses a request.
 ///
 /// # Errors
-/// The first error and its position.
+/// The first error, with the metric and field if it is in one, and its position.
 pub(super) fn read(body: &[u8]) -> Result<ExportMetricsServiceRequest, String> {
-    let request: Request = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    let resource_metrics = request.resource_metrics.into_iter();
-    Ok(ExportMetricsServiceRequest {
-        resource_metrics: resource_metrics.map(OfResource::whole).collect(),
-    })
+    let request = dynamic(body)?.encode_to_vec();
+    ExportMetricsServiceRequest::decode(&*request).map_err(|error| error.to_string())
 }
 
-#[derive(Default, serde::Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Request {
-    resource_metrics: Vec<OfResource>,
+fn dynamic(body: &[u8]) -> Result<DynamicMessage, String> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let mut track = Track::new();
+    let tracked = Deserializer::new(&mut json, &mut track);
+    let options = DeserializeOptions::new().deny_unknown_fields(false);
+    let request = DynamicMessage::deserialize_with_options(REQUEST.clone(), tracked, &options);
+    let request = request.map_err(|error| wrong(body, &track.path(), &error))?;
+    json.end().map_err(|error| error.to_string())?;
+    Ok(request)
 }
 
-#[derive(Default, serde::Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct OfResource {
-    resource: Option<Resource>,
-    scope_metrics: Vec<OfScope>,
-    schema_url: String,
-}
-
-impl OfResource {
-    fn whole(self) -> ResourceMetrics {
-        let scope_metrics = self.scope_metrics.into_iter();
-        ResourceMetrics {
-            resource: self.resource,
-            scope_metrics: scope_metrics.map(OfScope::whole).collect(),
-            schema_url: self.schema_url,
-        }
-    }
-}
-
-#[derive(Default, serde::Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct OfScope {
-    scope: Option<InstrumentationScope>,
-    metrics: Vec<OfMetric>,
-    schema_url: String,
-}
-
-impl OfScope {
-    fn whole(self) -> ScopeMetrics {
-        ScopeMetrics {
-            scope: self.scope,
-            metrics: self.metrics.into_iter().map(|metric| metric.0).collect(),
-            schema_url: self.schema_url,
-        }
-    }
-}
-
-struct OfMetric(Metric);
-
-/// The fields of a metric.
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase", field_identifier)]
-enum Field {
-    Name,
-    Description,
-    Unit,
-    Metadata,
-    Gauge,
-    Sum,
-    Histogram,
-    ExponentialHistogram,
-    Summary,
-    #[serde(other)]
-    Unknown,
-}
-
-impl<'de> Deserialize<'de> for OfMetric {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader).map(Self)
-    }
-}
-
-struct Reader;
-
-impl<'de> Visitor<'de> for Reader {
-    type Value = Metric;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a metric")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Metric, A::Error> {
-        let mut metric = Metric::default();
-        while let Some(field) = fields.next_key()? {
-            match field {
-                Field::Name => metric.name = fields.next_value()?,
-                Field::Description => metric.description = fields.next_value()?,
-                Field::Unit => metric.unit = fields.next_value()?,
-                Field::Metadata => metric.metadata = fields.next_value()?,
-                Field::Unknown => drop(fields.next_value::<IgnoredAny>()?),
-                Field::Gauge => data(&mut metric, &mut fields, Data::Gauge)?,
-                Field::Sum => data(&mut metric, &mut fields, Data::Sum)?,
-                Field::Histogram => data(&mut metric, &mut fields, Data::Histogram)?,
-                Field::ExponentialHistogram => {
-                    data(&mut metric, &mut fields, Data::ExponentialHistogram)?;
-                }
-                Field::Summary => data(&mut metric, &mut fields, Data::Summary)?,
-            }
-        }
-        Ok(metric)
-    }
-}
-
-/// Reads the data of a metric, which may occur once; `null` means no data.
-fn data<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
-    metric: &mut Metric,
-    fields: &mut A,
-    kind: impl FnOnce(T) -> Data,
-) -> Result<(), A::Error> {
-    let given: Option<T> = match fields.next_value() {
-        Ok(given) => given,
-        Err(error) => return Err(wrong(metric, &error)),
-    };
-    if given.is_some() && metric.data.is_some() {
-        return Err(wrong(metric, &"more than one kind of data"));
-    }
-    if let Some(given) = given {
-        metric.data = Some(kind(given));
-    }
-    Ok(())
-}
-
-/// An error that names the metric, if its name precedes its data, as it usually
-/// does.
+/// An error at this path, with the name of the metric that it is in.
 #[cold]
-fn wrong<E: Error>(metric: &Metric, why: &dyn fmt::Display) -> E {
-    match shown(&metric.name) {
-        "" => E::custom(format_args!("a metric: {why}")),
-        name => E::custom(format_args!("metric {name:?}: {why}")),
+fn wrong(body: &[u8], path: &Path, error: &dyn Display) -> String {
+    let at = match path.iter().next() {
+        Some(_) => format!("{path}: {error}"),
+        None => error.to_string(),
+    };
+    match metric_at(body, path) {
+        Some(name) => format!("metric {:?}: {at}", shown(&name)),
+        None => at,
     }
+}
+
+/// The name of the metric that the path leads into.
+fn metric_at(body: &[u8], path: &Path) -> Option<String> {
+    // Into a resource, a scope and a metric: a list and an index each.
+    const SEGMENTS: usize = 6;
+    let request = serde_json::from_slice::<Value>(body).ok()?;
+    let mut segments = path.iter().take(SEGMENTS);
+    let metric = segments.try_fold(&request, |value, segment| match segment {
+        Segment::Map { key } => value.get(key),
+        Segment::Seq { index } => value.get(index),
+        _ => None,
+    })?;
+    Some(metric.get("name")?.as_str()?.to_owned())
 }

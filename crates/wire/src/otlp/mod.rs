@@ -9,12 +9,14 @@
 
 mod json;
 mod labels;
+mod naming;
 mod points;
 mod raw;
 #[cfg(test)]
 mod tests;
 mod weight;
 
+pub use naming::{Naming, Translation};
 pub use points::Decoder;
 pub use weight::weight;
 
@@ -49,11 +51,6 @@ pub fn read(encoding: Encoding, body: &[u8]) -> Result<ExportMetricsServiceReque
     match encoding {
         Encoding::Protobuf => {
             ExportMetricsServiceRequest::decode(body).map_err(|error| error.to_string())
-        }
-        // serde would take an array for the fields of a request in order, and an
-        // empty one for an empty request.
-        Encoding::Json if body.trim_ascii_start().first() == Some(&b'[') => {
-            Err("a request must be an object, not an array".to_owned())
         }
         Encoding::Json => json::read(body),
     }

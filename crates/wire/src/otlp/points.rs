@@ -1,11 +1,13 @@
 //! Data points to samples.
 //!
 //! A data point is identified by raw bytes (`raw`); labels are built only for a new
-//! one. Sums are stored as sent: a cumulative sum is a counter, each sample of a
+//! one. A resource whose attributes are not all in the labels of its series is described by a series
+//! of its own, `target_info`. Sums are stored as sent: a cumulative sum is a counter, each sample of a
 //! delta sum is the change since the previous one. Buckets of histograms are
 //! cumulative, as in Prometheus (`le`).
 
 use super::labels::{self, Origin};
+use super::naming::{Kind, Naming};
 use super::raw::Raw;
 use super::shown;
 use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot};
@@ -13,6 +15,7 @@ use crate::series_name::SeriesName;
 use latewood_model::Told;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::metrics::v1 as metrics;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
 use opentelemetry_proto::tonic::metrics::v1::{
@@ -25,14 +28,22 @@ const NO_RECORDED_VALUE: u32 = 1;
 const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 const NANOSECONDS_OF_MS: u64 = 1_000_000;
 
+/// The metric that describes resources.
+const TARGET_INFO: &str = "target_info";
+/// The least time between two of its samples: half of what PromQL looks back.
+const TARGET_INFO_STEP_NS: u64 = 150_000_000_000;
+
 /// Delivers requests to an intake; reuses its memory.
-#[derive(Clone, Debug, Default)]
-pub struct Decoder {
+#[derive(Clone, Debug)]
+pub struct Decoder<'a> {
+    naming: &'a Naming,
     name: SeriesName,
     raw: Raw,
     text: String,
     /// Number of the data point in the request, from 1.
     point: u32,
+    /// Times and numbers of the data points of the resource.
+    times: Vec<(u64, u32)>,
 }
 
 /// The common part of all points of a metric.
@@ -52,20 +63,36 @@ struct Place<'a> {
     is_ended: bool,
 }
 
-/// The type of a metric, as Prometheus calls it.
-fn kind_of(data: &Data) -> &'static str {
+/// The common part of all points of any type.
+#[derive(Clone, Copy)]
+struct Common<'a> {
+    attributes: &'a [KeyValue],
+    time_unix_nano: u64,
+    flags: u32,
+}
+
+/// The type of a metric, as Prometheus calls it, and as its name depends on it.
+fn kind_of(data: &Data) -> (&'static str, Kind) {
     match data {
-        Data::Sum(sum) if sum.is_monotonic => "counter",
-        Data::Gauge(_) | Data::Sum(_) => "gauge",
-        Data::Histogram(_) | Data::ExponentialHistogram(_) => "histogram",
-        Data::Summary(_) => "summary",
+        Data::Sum(sum) if sum.is_monotonic => ("counter", Kind::Counter),
+        Data::Sum(_) => ("gauge", Kind::Other),
+        Data::Gauge(_) => ("gauge", Kind::Gauge),
+        Data::Histogram(_) | Data::ExponentialHistogram(_) => ("histogram", Kind::Other),
+        Data::Summary(_) => ("summary", Kind::Other),
     }
 }
 
-impl Decoder {
+impl<'a> Decoder<'a> {
     /// A new decoder.
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(naming: &'a Naming) -> Self {
+        Self {
+            naming,
+            name: SeriesName::new(),
+            raw: Raw::default(),
+            text: String::new(),
+            point: 0,
+            times: Vec::new(),
+        }
     }
 
     /// Delivers the samples of a request to `intake`; its line numbers are those of
@@ -77,27 +104,121 @@ impl Decoder {
             let resource = of_resource.resource.as_ref();
             let resource = resource.map_or(&[][..], |resource| &resource.attributes);
             self.raw.resource(resource);
+            self.times.clear();
             for of_scope in &of_resource.scope_metrics {
-                let scope = of_scope.scope.as_ref().map_or("", |scope| &scope.name);
-                self.raw.scope(scope);
-                let origin = Origin { resource, scope };
+                let origin = Origin {
+                    naming: self.naming,
+                    resource,
+                    scope: of_scope.scope.as_ref(),
+                    schema_url: &of_scope.schema_url,
+                };
+                self.raw.scope(origin);
                 for metric in &of_scope.metrics {
-                    let name = &metric.name;
-                    self.raw.metric(name);
-                    let told = Told {
-                        kind: metric.data.as_ref().map(kind_of),
-                        help: Some(&metric.description)
-                            .filter(|text| !text.is_empty())
-                            .map(|t| &**t),
-                        unit: Some(&metric.unit)
-                            .filter(|text| !text.is_empty())
-                            .map(|t| &**t),
-                    };
-                    intake.metadata(name, told);
-                    self.metric(Metric { name, origin }, metric.data.as_ref(), intake);
+                    self.named(metric, origin, intake);
                 }
             }
+            if labels::has_target_info(resource) {
+                self.target_info(resource, intake);
+            }
         }
+    }
+
+    /// Delivers the samples of a metric under its translated name.
+    fn named(&mut self, metric: &metrics::Metric, origin: Origin<'_>, intake: &mut impl Intake) {
+        let (kind, named_by) = metric.data.as_ref().map(kind_of).unzip();
+        let named_by = named_by.unwrap_or(Kind::Other);
+        let translation = self.naming.translation;
+        let name = match translation.metric(&metric.name, &metric.unit, named_by) {
+            Ok(name) => name,
+            Err(why) => return self.refuse_all(metric, &why, intake),
+        };
+        self.raw.metric(&name);
+        let [help, unit] = [&metric.description, &metric.unit].map(|text| {
+            let text = Some(&**text);
+            text.filter(|text| !text.is_empty())
+        });
+        let told = Told { kind, help, unit };
+        intake.metadata(&name, told);
+        let name = &*name;
+        self.metric(Metric { name, origin }, metric.data.as_ref(), intake);
+    }
+
+    /// Refuses all points of a metric that has no name.
+    #[cold]
+    fn refuse_all(&mut self, metric: &metrics::Metric, why: &str, intake: &mut impl Intake) {
+        let points = match &metric.data {
+            None => 0,
+            Some(Data::Gauge(gauge)) => gauge.data_points.len(),
+            Some(Data::Sum(sum)) => sum.data_points.len(),
+            Some(Data::Histogram(histogram)) => histogram.data_points.len(),
+            Some(Data::ExponentialHistogram(histogram)) => histogram.data_points.len(),
+            Some(Data::Summary(summary)) => summary.data_points.len(),
+        };
+        for _ in 0..points {
+            self.point = self.point.saturating_add(1);
+            self.refuse(&metric.name, Reason::Name, why, intake);
+        }
+    }
+
+    /// Delivers the samples of the series that describes a resource: at the first and the last time
+    /// of its points, and at those between that are far enough from each other.
+    fn target_info(&mut self, resource: &[KeyValue], intake: &mut impl Intake) {
+        let mut times = std::mem::take(&mut self.times);
+        times.sort_unstable();
+        let mut next_ns = 0;
+        let last = times.last().copied();
+        times.retain(|&(time_ns, point)| {
+            let is_due = time_ns >= next_ns;
+            if is_due {
+                next_ns = time_ns.saturating_add(TARGET_INFO_STEP_NS);
+            }
+            is_due || Some((time_ns, point)) == last
+        });
+        times.dedup_by_key(|(time_ns, _)| *time_ns);
+        if let Some(&(_, point)) = times.first() {
+            let points = std::mem::replace(&mut self.point, point);
+            match self.target_slot(resource, intake) {
+                Ok(slot) => {
+                    for &(time_ns, point) in &times {
+                        intake.sample(slot, moment(time_ns), 1.0, point);
+                    }
+                }
+                Err(why) => self.refuse(TARGET_INFO, why.reason, &why.text, intake),
+            }
+            let told = Told {
+                kind: Some("gauge"),
+                help: Some("Target metadata"),
+                unit: None,
+            };
+            intake.metadata(TARGET_INFO, told);
+            self.point = points;
+        }
+        self.times = times;
+    }
+
+    fn target_slot(
+        &mut self,
+        resource: &[KeyValue],
+        intake: &mut impl Intake,
+    ) -> Result<Slot, Refused> {
+        let origin = Origin {
+            naming: self.naming,
+            resource,
+            scope: None,
+            schema_url: "",
+        };
+        self.raw.scope(origin);
+        self.raw.metric(TARGET_INFO);
+        let row = intake.row(self.raw.point(origin, &[])?);
+        // No field of a point begins with a letter.
+        let field = TARGET_INFO.as_bytes();
+        if let Some(slot) = intake.field(row, usize::MAX, field) {
+            return Ok(slot);
+        }
+        self.raw.spend()?;
+        labels::target_info(&mut self.name, TARGET_INFO, self.naming, resource)?;
+        self.name.finish()?;
+        intake.learn(row, field, &self.name)
     }
 
     fn metric(&mut self, metric: Metric<'_>, data: Option<&Data>, intake: &mut impl Intake) {
@@ -128,14 +249,18 @@ impl Decoder {
                 for _ in &histogram.data_points {
                     self.point = self.point.saturating_add(1);
                     let text = "exponential histograms are not supported";
-                    self.refuse(metric, Reason::Value, text, intake);
+                    self.refuse(metric.name, Reason::Value, text, intake);
                 }
             }
         }
     }
 
     fn number(&mut self, metric: Metric<'_>, point: &NumberDataPoint, intake: &mut impl Intake) {
-        let common = (&point.attributes[..], point.time_unix_nano, point.flags);
+        let common = Common {
+            attributes: &point.attributes,
+            time_unix_nano: point.time_unix_nano,
+            flags: point.flags,
+        };
         let Some(place) = self.place(metric, common, intake) else {
             return;
         };
@@ -143,7 +268,12 @@ impl Decoder {
             Some(Value::AsDouble(value)) => self.sample(place, "", None, value, intake),
             Some(Value::AsInt(value)) => self.sample(place, "", None, value as f64, intake),
             None if place.is_ended => self.sample(place, "", None, STALE, intake),
-            None => self.refuse(metric, Reason::Value, "a data point has no value", intake),
+            None => self.refuse(
+                metric.name,
+                Reason::Value,
+                "a data point has no value",
+                intake,
+            ),
         }
     }
 
@@ -153,18 +283,22 @@ impl Decoder {
         point: &HistogramDataPoint,
         intake: &mut impl Intake,
     ) {
-        let common = (&point.attributes[..], point.time_unix_nano, point.flags);
+        let common = Common {
+            attributes: &point.attributes,
+            time_unix_nano: point.time_unix_nano,
+            flags: point.flags,
+        };
         let Some(place) = self.place(metric, common, intake) else {
             return;
         };
         let (bounds, counts) = (&point.explicit_bounds, &point.bucket_counts);
         if !counts.is_empty() && counts.len() != bounds.len() + 1 {
             let text = "a histogram must have one more bucket than bounds";
-            return self.refuse(metric, Reason::Value, text, intake);
+            return self.refuse(metric.name, Reason::Value, text, intake);
         }
         if !bounds.is_sorted_by(|a, b| a < b) {
             let text = "histogram bounds must ascend";
-            return self.refuse(metric, Reason::Value, text, intake);
+            return self.refuse(metric.name, Reason::Value, text, intake);
         }
         let mut total = 0u64;
         for (at, count) in counts.iter().enumerate() {
@@ -188,7 +322,11 @@ impl Decoder {
     }
 
     fn summary(&mut self, metric: Metric<'_>, point: &SummaryDataPoint, intake: &mut impl Intake) {
-        let common = (&point.attributes[..], point.time_unix_nano, point.flags);
+        let common = Common {
+            attributes: &point.attributes,
+            time_unix_nano: point.time_unix_nano,
+            flags: point.flags,
+        };
         let Some(place) = self.place(metric, common, intake) else {
             return;
         };
@@ -206,24 +344,29 @@ impl Decoder {
         self.sample(place, "_sum", None, point.sum, intake);
     }
 
-    /// Finds or adds the row of a point with these attributes, time and flags; `None` if it has
-    /// no timestamp.
-    fn place<'a>(
+    /// Finds or adds the row of a point; `None` if it has no timestamp, or too many labels.
+    fn place<'p>(
         &mut self,
-        metric: Metric<'a>,
-        (attributes, time_unix_nano, flags): (&'a [KeyValue], u64, u32),
+        metric: Metric<'p>,
+        common: Common<'p>,
         intake: &mut impl Intake,
-    ) -> Option<Place<'a>> {
+    ) -> Option<Place<'p>> {
         self.point = self.point.saturating_add(1);
+        let Common {
+            attributes,
+            time_unix_nano,
+            flags,
+        } = common;
         if time_unix_nano == 0 {
             let text = "a data point has no timestamp";
-            self.refuse(metric, Reason::Timestamp, text, intake);
+            self.refuse(metric.name, Reason::Timestamp, text, intake);
             return None;
         }
+        self.times.push((time_unix_nano, self.point));
         let row = match self.raw.point(metric.origin, attributes) {
             Ok(raw) => intake.row(raw),
             Err(why) => {
-                self.refuse(metric, why.reason, &why.text, intake);
+                self.refuse(metric.name, why.reason, &why.text, intake);
                 return None;
             }
         };
@@ -231,11 +374,7 @@ impl Decoder {
             metric,
             attributes,
             row,
-            at: Moment {
-                // At most 2^64 / 10^6, which an i64 holds.
-                ms: (time_unix_nano / NANOSECONDS_OF_MS) as i64,
-                is_rounded: !time_unix_nano.is_multiple_of(NANOSECONDS_OF_MS),
-            },
+            at: moment(time_unix_nano),
             is_ended: flags & NO_RECORDED_VALUE != 0,
         })
     }
@@ -262,7 +401,7 @@ impl Decoder {
         };
         match slot {
             Ok(slot) => intake.sample(slot, place.at, value, self.point),
-            Err(why) => self.refuse(place.metric, why.reason, &why.text, intake),
+            Err(why) => self.refuse(place.metric.name, why.reason, &why.text, intake),
         }
     }
 
@@ -278,15 +417,24 @@ impl Decoder {
         self.raw.spend()?;
         let metric = format!("{}{suffix}", place.metric.name);
         let (origin, attributes) = (place.metric.origin, place.attributes);
-        labels::name(&mut self.name, &metric, origin, attributes, extra);
+        labels::name(&mut self.name, &metric, origin, attributes, extra)?;
         self.name.finish()?;
         intake.learn(place.row, self.text.as_bytes(), &self.name)
     }
 
     #[cold]
-    fn refuse(&self, metric: Metric<'_>, reason: Reason, why: &str, intake: &mut impl Intake) {
-        let name = shown(metric.name);
+    fn refuse(&self, metric: &str, reason: Reason, why: &str, intake: &mut impl Intake) {
+        let name = shown(metric);
         intake.refuse(self.point, reason, format_args!("{name}: {why}"));
+    }
+}
+
+/// A time of OTLP.
+fn moment(time_unix_nano: u64) -> Moment {
+    Moment {
+        // At most 2^64 / 10^6, which an i64 holds.
+        ms: (time_unix_nano / NANOSECONDS_OF_MS) as i64,
+        is_rounded: !time_unix_nano.is_multiple_of(NANOSECONDS_OF_MS),
     }
 }
 

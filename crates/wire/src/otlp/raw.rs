@@ -44,10 +44,17 @@ impl Raw {
         self.resource_end = self.bytes.len();
     }
 
-    /// Begins with a scope of the resource.
-    pub(super) fn scope(&mut self, name: &str) {
+    /// Begins with a scope of the resource, which counts only where it makes labels.
+    pub(super) fn scope(&mut self, origin: Origin<'_>) {
         self.bytes.truncate(self.resource_end);
-        append_part(&mut self.bytes, name.as_bytes());
+        if origin.naming.scope_labels
+            && let Some(scope) = origin.scope
+        {
+            for part in [&*scope.name, &scope.version, origin.schema_url] {
+                append_part(&mut self.bytes, part.as_bytes());
+            }
+            self.append(&scope.attributes);
+        }
         self.scope_end = self.bytes.len();
     }
 
@@ -81,15 +88,15 @@ impl Raw {
     /// Counts the bytes of the point once more.
     pub(super) fn spend(&mut self) -> Result<(), Refused> {
         self.spent += self.bytes.len() as u64;
-        match self.spent > REQUEST_BYTES_MAX {
-            true => Err(Refused {
-                reason: Reason::Limit,
-                text: "the names and attributes of the request's data points take too many bytes \
-                       together: send fewer at a time"
-                    .to_owned(),
-            }),
-            false => Ok(()),
+        if self.spent <= REQUEST_BYTES_MAX {
+            return Ok(());
         }
+        Err(Refused {
+            reason: Reason::Limit,
+            text: "the names and attributes of the request's data points take too many bytes \
+                   together: send fewer at a time"
+                .to_owned(),
+        })
     }
 
     /// Adds raw attributes, up to the limit.

@@ -15,9 +15,12 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 fn take(json: &str) -> Collected {
     let request = read(Encoding::Json, json.as_bytes()).unwrap();
     let bytes = request.encode_to_vec();
-    assert_eq!(read(Encoding::Protobuf, &bytes).unwrap(), request);
+    // By their bytes: NaN does not equal itself.
+    let again = read(Encoding::Protobuf, &bytes).unwrap();
+    assert_eq!(again.encode_to_vec(), bytes);
+    let naming = Naming::default();
     let mut intake = Collected::default();
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::new(&naming);
     decoder.decode(&request, &mut intake);
     // Known rows are found again.
     let known = intake.keys.len();
@@ -36,13 +39,12 @@ fn take(json: &str) -> Collected {
 fn request(metrics: &str) -> String {
     format!(
         r#"{{"resourceMetrics":[{{"resource":{{"attributes":[
-            {{"key":"service.name","value":{{"stringValue":"shop"}}}},
-            {{"key":"host","value":{{"stringValue":"outer"}}}}]}},
+            {{"key":"service.name","value":{{"stringValue":"shop"}}}}]}},
             "scopeMetrics":[{{"scope":{{"name":"lib"}},"metrics":[{metrics}]}}]}}]}}"#
     )
 }
 
-const LABELS: &str = r#"host="outer",otel.scope.name="lib""#;
+const LABELS: &str = r#"job="shop""#;
 
 #[test]
 fn gauges_and_sums_with_attributes_of_every_kind() {
@@ -58,8 +60,9 @@ fn gauges_and_sums_with_attributes_of_every_kind() {
             {"timeUnixNano":"1700000000000000000","asInt":"-3"}]}}"#,
     ));
     let expected = [
-        r#"temp{b="true",host="inner",l="[\"x\",1.5]",n="7",otel.scope.name="lib",service.name="shop"}@1700000000000=21.5"#.to_owned(),
-        format!(r#"hits{{{LABELS},service.name="shop"}}@1700000000000=-3"#),
+        r#"temp{b="true",host="inner",job="shop",l="[\"x\",1.5]",n="7"}@1700000000000=21.5"#
+            .to_owned(),
+        format!("hits{{{LABELS}}}@1700000000000=-3"),
     ];
     assert_eq!(found.lines(), expected);
     assert!(found.samples[0].1.is_rounded && !found.samples[1].1.is_rounded);
@@ -75,15 +78,9 @@ fn histograms_and_summaries_become_the_series_prometheus_has() {
            {"name":"sm","summary":{"dataPoints":[{"timeUnixNano":"2000000","count":"4","sum":8,
              "quantileValues":[{"quantile":0.5,"value":2},{"quantile":1,"value":3}]}]}}"#,
     ));
-    let key = |metric: &str, extra: &str| {
-        let all = match extra {
-            _ if extra.starts_with("le") => {
-                format!(r#"host="outer",{extra},otel.scope.name="lib",service.name="shop""#)
-            }
-            "" => format!(r#"{LABELS},service.name="shop""#),
-            _ => format!(r#"{LABELS},{extra},service.name="shop""#),
-        };
-        format!("{metric}{{{all}}}")
+    let key = |metric: &str, extra: &str| match extra {
+        "" => format!("{metric}{{{LABELS}}}"),
+        extra => format!("{metric}{{{LABELS},{extra}}}"),
     };
     let expected = [
         format!("{}@1=1", key("lat_bucket", r#"le="0.5""#)),
@@ -186,9 +183,17 @@ fn attributes_with_names_of_control_characters_are_series_of_their_own() {
         "m{x=\"y\"}@1=1".to_owned(),
         format!("m{{\"{zeros}\"=\"x\"}}@1=1"),
         "m{a=\"\0\0\0\",b=\"c\"}@1=1".to_owned(),
-        "m{\"\0\0\0\"=\"a\",b=\"c\"}@1=1".to_owned(),
+        "m{b=\"c\"}@1=1".to_owned(),
     ];
     assert_eq!(found.lines(), expected);
+}
+
+/// All attributes of resources become labels.
+fn promoting() -> Naming {
+    Naming {
+        promoted: vec!["*".into()],
+        ..Naming::default()
+    }
 }
 
 /// A request of one resource with empty attributes and gauges without a name.
@@ -225,9 +230,9 @@ fn attributes_are_not_gone_through_again_for_each_metric_and_point() {
     // A small body: reading the attributes for every metric or point would take
     // forever.
     let mut intake = Collected::default();
-    Decoder::new().decode(&hollow(200_000, 200_000, 0), &mut intake);
+    Decoder::new(&Naming::default()).decode(&hollow(200_000, 200_000, 0), &mut intake);
     assert_eq!(intake.refused, []);
-    Decoder::new().decode(&hollow(200_000, 100_000, 1), &mut intake);
+    Decoder::new(&Naming::default()).decode(&hollow(200_000, 100_000, 1), &mut intake);
     let (_, reason, text) = &intake.refused[99_999];
     assert_eq!(
         (*reason, &**text),
@@ -250,7 +255,7 @@ fn what_points_have_in_common_is_bounded_as_often_as_it_counts() {
     of_resource.scope_metrics[0].metrics[0].name = "m".into();
     set_values(&mut request);
     let mut intake = Collected::default();
-    Decoder::new().decode(&request, &mut intake);
+    Decoder::new(&promoting()).decode(&request, &mut intake);
     let reasons: Vec<_> = intake.refused.iter().map(|refused| refused.1).collect();
     assert_eq!(reasons.len(), 12_000);
     assert_eq!((reasons[0], reasons[11_999]), (Reason::Name, Reason::Limit));
@@ -271,8 +276,8 @@ fn long_names_and_values_are_refused_in_short_words() {
             .for_each(|point| point.time_unix_nano = 0);
     }
     let mut intake = Collected::default();
-    Decoder::new().decode(&request, &mut intake);
-    Decoder::new().decode(&untimed, &mut intake);
+    Decoder::new(&Naming::default()).decode(&request, &mut intake);
+    Decoder::new(&Naming::default()).decode(&untimed, &mut intake);
     assert_eq!(intake.refused.len(), 6);
     assert!(intake.refused.iter().all(|(_, _, text)| text.len() < 300));
     assert_eq!(intake.refused[0].1, Reason::Name);
@@ -291,7 +296,7 @@ fn long_names_and_values_are_refused_in_short_words() {
     }
     set_values(&mut request);
     let mut intake = Collected::default();
-    Decoder::new().decode(&request, &mut intake);
+    Decoder::new(&promoting()).decode(&request, &mut intake);
     assert_eq!(intake.refused[0].1, Reason::Name);
 }
 
@@ -316,20 +321,22 @@ fn said_of(data: &str) -> String {
 fn a_metric_in_json_whose_data_cannot_be_read_is_named() {
     let good = r#"{"timeUnixNano":"1000000","asInt":"1"}"#;
     for data in [
-        r#""sum":{"aggregationTemporality":"AGGREGATION_TEMPORALITY_DELTA","dataPoints":[]}"#
-            .to_owned(),
-        format!(r#""gauge":{{"dataPoints":[{good},{{"timeUnixNano":"2","attributes":null}}]}}"#),
         format!(r#""gauge":{{"dataPoints":[{good},{{"timeUnixNano":-5}}]}}"#),
         r#""gauge":{"dataPoints":{}}"#.to_owned(),
-        r#""histogram":{"dataPoints":[{"timeUnixNano":"1","count":"1","sum":"NaN"}]}"#.to_owned(),
+        r#""histogram":{"dataPoints":[{"timeUnixNano":"1","count":1.5}]}"#.to_owned(),
         r#""summary":{"dataPoints":[{"attributes":[{"key":"a","value":{"intValue":"x"}}]}]}"#
             .to_owned(),
         format!(r#""gauge":{{"dataPoints":[{good}]}},"sum":{{"dataPoints":[]}}"#),
+        r#""gauge":{"dataPoints":[{"asDouble":"many"}]}"#.to_owned(),
     ] {
         let said = said_of(&data);
-        assert!(said.starts_with("metric \"temp\""), "{data}: {said}");
-        assert!(said.contains(" at line 4 column "), "{data}: {said}");
+        let place = "metric \"temp\": resourceMetrics[0].scopeMetrics[0].metrics[0]";
+        assert!(said.starts_with(place), "{data}: {said}");
+        assert!(said.contains(" at line 3 column "), "{data}: {said}");
     }
+    let field = said_of(r#""gauge":{"dataPoints":[{"asDouble":"many"}]}"#);
+    let path = ".gauge.dataPoints[0].asDouble: invalid float literal at line 3";
+    assert!(field.contains(path), "{field}");
     let long = format!(r#"{{"name":"{}","gauge":5}}"#, "x".repeat(10_000));
     let said = read(Encoding::Json, request(&long).as_bytes()).unwrap_err();
     assert!(said.len() < 400, "{said}");
@@ -342,6 +349,144 @@ fn a_metric_in_json_may_have_no_data_and_what_is_not_known() {
            {"later":{"a":[1]},"gauge":{"dataPoints":[{"timeUnixNano":"1000000","asInt":"1"}]},
             "description":"d","unit":"s","metadata":[],"sum":null,"name":"temp"}"#,
     ));
-    let expected = [format!(r#"temp{{{LABELS},service.name="shop"}}@1=1"#)];
+    let expected = [format!("temp{{{LABELS}}}@1=1")];
     assert_eq!((found.lines(), found.refused), (expected.to_vec(), vec![]));
+}
+
+#[test]
+fn json_is_read_by_the_mapping_of_protobuf() {
+    let found = take(&request(
+        r#"{"name":"d","description":null,"unit":null,"gauge":{"data_points":[
+            {"timeUnixNano":1000000,"asDouble":"1.5"},{"time_unix_nano":"2000000","as_double":"NaN"},
+            {"timeUnixNano":3e6,"asDouble":"-Infinity"},{"timeUnixNano":"4000000","asDouble":2},
+            {"timeUnixNano":"5000000","asInt":5.0,"exemplars":null,"attributes":[
+                {"key":"d","value":{"doubleValue":"1.5"}},{"key":"i","value":{"intValue":7}},
+                {"key":"b","value":{"bytesValue":"_-8"}},{"key":"n","value":null}]}]}},
+           {"name":"h","histogram":{"aggregationTemporality":"AGGREGATION_TEMPORALITY_CUMULATIVE",
+            "dataPoints":[{"timeUnixNano":"6000000","count":"2","sum":"NaN","max":"Infinity",
+            "bucketCounts":[1,"1"],"explicitBounds":["0.5"],"attributes":[]}]}}"#,
+    ));
+    assert_eq!(found.refused, []);
+    let expected = [
+        "d{L}@1=1.5",
+        "d{L}@2=NaN",
+        "d{L}@3=-inf",
+        "d{L}@4=2",
+        r#"d{b="ffef",d="1.5",i="7",L}@5=5"#,
+        r#"h_bucket{L,le="0.5"}@6=1"#,
+        r#"h_bucket{L,le="+Inf"}@6=2"#,
+        "h_count{L}@6=2",
+        "h_sum{L}@6=NaN",
+        "h_max{L}@6=inf",
+    ];
+    assert_eq!(
+        found.lines(),
+        expected.map(|line| line.replace('L', LABELS))
+    );
+}
+
+/// A gauge without attributes at these seconds, of a resource and a scope with many attributes.
+fn described(seconds: &[u64]) -> ExportMetricsServiceRequest {
+    let points = seconds.iter().map(|second| {
+        format!(
+            r#"{{"timeUnixNano":"{second}000000000","asInt":"1","attributes":[
+            {{"key":"http.path","value":{{"stringValue":"/"}}}}]}}"#
+        )
+    });
+    let points: Vec<_> = points.collect();
+    let text = |key: &str, value: &str| {
+        format!(r#"{{"key":"{key}","value":{{"stringValue":"{value}"}}}}"#)
+    };
+    let resource = [
+        text("service.namespace", "eu"),
+        text("service.name", "shop"),
+        text("service.instance.id", "i-1"),
+        text("host.name", "a"),
+        text("http.path", "outer"),
+    ];
+    let json = format!(
+        r#"{{"resourceMetrics":[{{"resource":{{"attributes":[{}]}},"scopeMetrics":[
+            {{"scope":{{"name":"lib","version":"2","attributes":[{}]}},"schemaUrl":"s","metrics":[
+            {{"name":"temp.now","unit":"Cel","gauge":{{"dataPoints":[{}]}}}}]}}]}}]}}"#,
+        resource.join(","),
+        text("x.y", "z"),
+        points.join(",")
+    );
+    read(Encoding::Json, json.as_bytes()).unwrap()
+}
+
+fn lines_of(request: &ExportMetricsServiceRequest, naming: &Naming) -> Vec<String> {
+    let mut intake = Collected::default();
+    Decoder::new(naming).decode(request, &mut intake);
+    assert_eq!(intake.refused, []);
+    intake.lines()
+}
+
+#[test]
+fn a_resource_is_a_job_and_an_instance_and_is_described_by_target_info() {
+    let naming = Naming::default();
+    let expected = [
+        r#"temp.now{http.path="/",instance="i-1",job="eu/shop"}@1000=1"#,
+        r#"target_info{host.name="a",http.path="outer",instance="i-1",job="eu/shop"}@1000=1"#,
+    ];
+    assert_eq!(lines_of(&described(&[1]), &naming), expected);
+    // A sample of it is found wherever PromQL looks for one, and no more than that.
+    let lines = lines_of(&described(&[401, 1, 2, 150, 151, 161, 402, 402]), &naming);
+    let infos = lines.iter().filter(|line| line.starts_with("target_info"));
+    let times: Vec<_> = infos.map(|line| line.rsplit_once('@').unwrap().1).collect();
+    assert_eq!(times, ["1000=1", "151000=1", "401000=1", "402000=1"]);
+    // Nothing to tell, or nobody to tell it of.
+    for kept in [0..3, 3..5] {
+        let mut request = described(&[1]);
+        let resource = request.resource_metrics[0].resource.as_mut().unwrap();
+        resource.attributes = resource.attributes[kept].to_vec();
+        assert_eq!(lines_of(&request, &naming).len(), 1);
+    }
+}
+
+#[test]
+fn attributes_of_resources_and_scopes_become_labels_where_that_is_asked_for() {
+    let naming = Naming {
+        promoted: vec!["http.path".into(), "host.name".into()],
+        scope_labels: true,
+        ..Naming::default()
+    };
+    let lines = lines_of(&described(&[1]), &naming);
+    let expected = r#"temp.now{host.name="a",http.path="/",instance="i-1",job="eu/shop",otel_scope_name="lib",otel_scope_schema_url="s",otel_scope_version="2",otel_scope_x.y="z"}@1000=1"#;
+    assert_eq!(lines[0], expected);
+    let all = Naming {
+        translation: Translation::UnderscoreEscapingWithSuffixes,
+        ..promoting()
+    };
+    let expected = [
+        r#"temp_now_celsius{host_name="a",http_path="/",instance="i-1",job="eu/shop",service_instance_id="i-1",service_name="shop",service_namespace="eu"}@1000=1"#,
+        r#"target_info{host_name="a",http_path="outer",instance="i-1",job="eu/shop"}@1000=1"#,
+    ];
+    assert_eq!(lines_of(&described(&[1]), &all), expected);
+}
+
+#[test]
+fn names_that_become_the_same_are_joined_and_names_of_nothing_refused() {
+    let naming = Naming {
+        translation: Translation::UnderscoreEscapingWithoutSuffixes,
+        ..Naming::default()
+    };
+    let json = request(
+        r#"{"name":"\u00e9","gauge":{"dataPoints":[{"timeUnixNano":"1000000","asInt":"1"}]}},
+           {"name":"m","gauge":{"dataPoints":[
+            {"timeUnixNano":"1000000","asInt":"1","attributes":[
+                {"key":"a.b","value":{"stringValue":"2"}},{"key":"a-b","value":{"stringValue":"1"}}]},
+            {"timeUnixNano":"2000000","asInt":"1","attributes":[
+                {"key":"..","value":{"stringValue":"1"}}]}]}}"#,
+    );
+    let request = read(Encoding::Json, json.as_bytes()).unwrap();
+    let mut intake = Collected::default();
+    Decoder::new(&naming).decode(&request, &mut intake);
+    assert_eq!(intake.lines(), [r#"m{a_b="1;2",job="shop"}@1=1"#]);
+    let refused: Vec<_> = intake.refused.iter().map(|one| (one.0, one.1)).collect();
+    assert_eq!(refused, [(1, Reason::Name), (3, Reason::Name)]);
+    assert_eq!(
+        intake.refused[1].2,
+        "m: the name \"..\" has no character that can be kept"
+    );
 }
