@@ -57,6 +57,13 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         fleet.devices.len(),
         thousands(fleet.total())
     );
+    if !cfg!(feature = "jemalloc") {
+        println!(
+            "These programs are built to compile fast: without optimisation across crates and\n\
+             without jemalloc. Their rates are lower than README's, which are those of a release\n\
+             (`make build`) under another load (docs/benchmarks.md)."
+        );
+    }
     let http = match args.port {
         Some(_) => None,
         None => Some(http_address()?),

@@ -1,6 +1,10 @@
 //! The year of all devices in PromQL: the mean temperature at each station, and its address in
 //! the console. Tested below, and by each demo.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
 use crate::base::address::Address;
 use crate::base::error::{Error, Result};
 use crate::base::http::Http;
@@ -31,14 +35,41 @@ pub(super) fn show(http: &Address, stations: usize) -> Result<()> {
         return Err(Error::new(format!("{QUERY} gave {answer}")));
     }
     println!("\n6. The year of all devices, {QUERY}:");
+    let of = |one: &Value| {
+        let values = one["values"].as_array().cloned().unwrap_or_default();
+        let mean =
+            |value: Value| Some((value[0].as_i64()?, value[1].as_str()?.parse::<f64>().ok()?));
+        values.into_iter().filter_map(mean).collect::<Vec<_>>()
+    };
+    // The first window ends where the year begins: it is empty at some stations.
+    let times: BTreeSet<i64> = series.iter().flat_map(of).map(|(at, _)| at).collect();
+    let dates = times.iter().map(|at| format!("{:>6}", date(*at)));
+    println!("   day until{}", dates.collect::<String>());
     for one in series {
-        let values = one["values"].as_array().into_iter().flatten();
-        let means = values.filter_map(|value| value[1].as_str()?.parse().ok());
-        let means: Vec<String> = means.map(|mean: f64| format!("{mean:.1}")).collect();
+        let means: BTreeMap<i64, f64> = of(one).into_iter().collect();
+        let mean = |at| {
+            means
+                .get(at)
+                .map_or(String::new(), |mean| format!("{mean:.1}"))
+        };
+        let means = times.iter().map(|at| format!("{:>6}", mean(at)));
         let station = one["metric"]["station"].as_str().unwrap_or_default();
-        println!("   {station}: {}", means.join("  "));
+        println!("   {station:<9}{}", means.collect::<String>());
     }
     Ok(())
+}
+
+/// The month and day of a time in 2013, as 03-02.
+fn date(seconds: i64) -> String {
+    const MONTHS: [i64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut day = (seconds - START_S).div_euclid(86_400);
+    for (month, days) in (1..).zip(MONTHS) {
+        if day < days {
+            return format!("{month:02}-{:02}", day + 1);
+        }
+        day -= days;
+    }
+    "12-31".to_owned()
 }
 
 /// The same in the console of the server at `http`.
@@ -48,7 +79,7 @@ pub(super) fn address(http: &Address) -> String {
         byte => format!("%{byte:02X}"),
     };
     let query: String = QUERY.bytes().map(encoded).collect();
-    format!("http://{http}/#/query?q={query}&from={START_S}000&to={END_S}000")
+    format!("http://{http}/#/query?q={query}&from={START_S}000&to={END_S}000&step=1d")
 }
 
 #[cfg(test)]
@@ -56,12 +87,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn days_of_the_year_are_named() {
+        let dates = [0, 30, 58, 59, 364].map(|day| date(START_S + day * 86_400));
+        assert_eq!(dates, ["01-01", "01-31", "02-28", "03-01", "12-31"]);
+    }
+
+    #[test]
     fn the_address_has_nothing_that_ends_a_link() {
         let address = address(&Address::loopback(8086));
         assert_eq!(
             address,
             "http://127.0.0.1:8086/#/query?q=avg%20by%20%28station%29%20%28avg_over_time%28\
-             %7Bmeasure%3D%22temp%22%7D%5B1d%5D%29%29&from=1357016400000&to=1388552400000"
+             %7Bmeasure%3D%22temp%22%7D%5B1d%5D%29%29&from=1357016400000&to=1388552400000&step=1d"
         );
     }
 }
