@@ -392,6 +392,8 @@ def sentence(machine):
     fresh = machine.get("fresh_page_ns")
     fresh = f", a fresh page of memory in {fresh / 1e3:.1f} us" if fresh else ""
     commit = f", commit {machine['commit']}" if machine["commit"] else ""
+    if machine.get("is_test_build"):
+        commit += ", built for tests: slower than a release"
     return (
         f"{machine['cpu']}, {machine['cores']} cores, {plain(machine['memory_gib'])} GiB{fresh}, Linux"
         f" {machine['kernel']}; latewood-bench {machine['version']}{commit}"

@@ -17,43 +17,23 @@ mod workload;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, FromArgMatches};
 
-use crate::base::error::{Error, Result};
+use self::base::error::Result;
+use self::run::options::{Mode, Options};
+use self::run::report::{Report, draw};
+use self::run::{MODES, all, generate};
 
 /// The server's, so that what is measured in process is what the server does.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Workloads, targets and reports for time-series servers.
-#[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
-struct Cli {
-    #[command(subcommand)]
-    mode: Mode,
-}
-
-#[derive(Debug, Subcommand)]
-enum Mode {
-    Late(Box<run::late::LateArgs>),
-    Lines(run::lines::LinesArgs),
-    Generate(run::generate::GenerateArgs),
-    Senders(run::senders::SendersArgs),
-    Durable(run::durable::DurableArgs),
-    Remote(run::remote::RemoteArgs),
-    Recover(run::fleet::RecoverArgs),
-    Query(run::query::QueryArgs),
-    Promql(run::promql::PromqlArgs),
-    Inprocess(run::inprocess::InProcessArgs),
-    New(Box<run::new::NewArgs>),
-    Fleet(run::fleet::FleetArgs),
-    Wear(run::fleet::WearArgs),
-    Mixed(run::mixed::MixedArgs),
-    Size(run::size::SizeArgs),
-    Stages(run::stages::StagesArgs),
-    Soak(run::soak::SoakArgs),
-    All(run::all::AllArgs),
+/// What can be run beside the measurements.
+#[derive(Debug, clap::Subcommand)]
+enum Other {
+    Generate(generate::GenerateArgs),
+    All(all::AllArgs),
     /// Draw pages and charts again: FILE.json --out DIR, or --all [DIR]
     Report {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -62,9 +42,20 @@ enum Mode {
     Demo(demo::DemoArgs),
 }
 
+fn cli() -> Command {
+    let cli = Command::new("latewood-bench")
+        .about("Workloads, targets and reports for time-series servers")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(MODES.iter().map(Mode::command));
+    <Other as clap::Subcommand>::augment_subcommands(cli)
+}
+
 fn main() -> ExitCode {
-    let command: Vec<String> = std::env::args().skip(1).collect();
-    match dispatch(Cli::parse().mode, &command.join(" ")) {
+    let words: Vec<String> = std::env::args().collect();
+    let command = words[1..].join(" ");
+    match dispatch(&words, &command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("latewood-bench: {error}");
@@ -73,32 +64,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one mode; `command` is its command line without the name of the program.
-fn dispatch(mode: Mode, command: &str) -> Result<()> {
-    match mode {
-        Mode::Late(args) => run::late::run(&args, command),
-        Mode::Lines(args) => run::lines::run(&args, command),
-        Mode::Generate(args) => run::generate::run(&args),
-        Mode::Senders(args) => run::senders::run(&args, command),
-        Mode::Durable(args) => run::durable::run(&args, command),
-        Mode::Remote(args) => run::remote::run(&args, command),
-        Mode::Recover(args) => run::fleet::recover(&args, command),
-        Mode::Query(args) => run::query::run(&args, command),
-        Mode::Promql(args) => run::promql::run(&args, command),
-        Mode::Inprocess(args) => run::inprocess::run(&args, command),
-        Mode::New(args) => run::new::run(&args, command),
-        Mode::Fleet(args) => run::fleet::run(&args, command),
-        Mode::Wear(args) => run::fleet::wear(&args, command),
-        Mode::Mixed(args) => run::mixed::run(&args, command),
-        Mode::Size(args) => run::size::run(&args, command),
-        Mode::Soak(args) => run::soak::run(&args, command),
-        Mode::Stages(args) => run::stages::run(&args, command),
-        Mode::All(args) => run::all::run(&args, |words, command| {
-            let cli = Cli::try_parse_from(words).map_err(|error| Error::new(error.to_string()))?;
-            dispatch(cli.mode, command)
-        }),
-        Mode::Report { words } => run::report::draw(words),
-        Mode::Demo(args) => demo::run(&args),
+/// Runs a command line, whose words begin with the program; `command` is what a report calls it.
+fn dispatch(words: &[String], command: &str) -> Result<()> {
+    let matches = cli().get_matches_from(words);
+    if let Some((name, of)) = matches.subcommand()
+        && let Some(mode) = MODES.iter().find(|mode| mode.name == name)
+    {
+        return Report::make(mode, &Options::new(of.clone()), command);
+    }
+    match Other::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()) {
+        Other::Generate(args) => generate::run(&args),
+        Other::All(args) => all::run(&args, dispatch),
+        Other::Report { words } => draw(words),
+        Other::Demo(args) => demo::run(&args),
     }
 }
 
@@ -108,9 +86,10 @@ mod tests {
 
     #[test]
     fn every_report_is_a_command_that_parses() {
-        for command in run::all::commands() {
+        for command in all::commands() {
             let words = std::iter::once("latewood-bench").chain(command.split_whitespace());
-            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{command}: {error}"));
+            let read = cli().try_get_matches_from(words);
+            read.unwrap_or_else(|error| panic!("{command}: {error}"));
         }
     }
 }

@@ -127,6 +127,23 @@ impl Control {
         }
     }
 
+    /// Name and version of a server, as it tells them.
+    pub(crate) fn version(&mut self) -> Result<String> {
+        let server = self.info("server")?;
+        if let Some(version) = server.text("latewood_version") {
+            return Ok(format!("Latewood {version}"));
+        }
+        let redis = server.text("redis_version").unwrap_or("of unknown version");
+        let modules = self.info("modules")?;
+        // name=timeseries,ver=11202,api=1,...
+        let module = modules.text("module").unwrap_or_default();
+        let field = |name| module.split(',').find_map(|field| field.strip_prefix(name));
+        Ok(match (field("name="), field("ver=")) {
+            (Some(name), Some(version)) => format!("Redis {redis} with {name} {version}"),
+            _ => format!("Redis {redis}"),
+        })
+    }
+
     /// Waits until everything acknowledged so far, on any connection, is in the log on disk.
     ///
     /// WAITAOF covers the writes of its own connection alone. The log has one order, so a write
@@ -168,7 +185,8 @@ fn read_some(stream: &mut dyn Duplex, room: &mut [u8]) -> Result<usize> {
 }
 
 impl Info {
-    fn read(text: &str) -> Self {
+    /// Reads the text of an answer.
+    pub(crate) fn read(text: &str) -> Self {
         let fields = text.lines().filter_map(|line| line.split_once(':'));
         Info(fields.map(|(k, v)| (k.to_owned(), v.to_owned())).collect())
     }

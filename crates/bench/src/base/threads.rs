@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::base::error::{Error, Result};
 
-const THREADS_MAX: usize = 1_024;
+/// The most threads a measurement may have.
+pub(crate) const THREADS_MAX: usize = 1_024;
 
 /// Does `work` on `count` threads, each with its number from 0; returns what they bring by number.
 pub(crate) fn side_by_side<T: Send>(
@@ -47,13 +48,6 @@ pub(crate) fn beside<T: Send>(
     })
 }
 
-/// Reads a number of threads from a command line.
-pub(crate) fn thread_count(text: &str) -> std::result::Result<usize, String> {
-    let count = text.parse().ok();
-    let count = count.filter(|count| (1..=THREADS_MAX).contains(count));
-    count.ok_or_else(|| format!("a number from 1 to {THREADS_MAX}"))
-}
-
 /// From one thread to as many as this machine has cores, doubling, as a command line takes them.
 pub(crate) fn up_to_all_cores() -> String {
     up_to(thread::available_parallelism().map_or(1, usize::from))
@@ -75,7 +69,6 @@ mod tests {
     fn threads_double_up_to_the_cores() {
         assert_eq!([1, 2, 6].map(up_to), ["1", "1,2", "1,2,4,6"]);
         assert!(up_to(5_000).ends_with(",512,1024"));
-        assert!(thread_count("0").is_err() && thread_count("1024").is_ok());
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! What the server must hold, and comparing every sample of every device with it, bit for bit.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use super::fleet::Fleet;
@@ -9,7 +8,8 @@ use super::plan::Delivery;
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
-use crate::base::threads::side_by_side;
+use crate::base::reply::rows;
+use crate::base::threads::{beside, side_by_side};
 use crate::measure::progress::Progress;
 
 /// Connections that read at once.
@@ -77,20 +77,14 @@ pub(super) fn audit(
                 return Ok(total);
             };
             let (samples, due) = (fleet.samples(device), &ledger.0[device]);
-            let compare = |reply: &[u8]| compare(key, reply, samples, due);
-            let audit = control.ask_raw(&format!("TS.RANGE {key} - +"), compare)??;
+            let compare = |held: &[(i64, f64)]| compare(key, held, samples, due);
+            let audit = compare(&rows(&control.run(&format!("TS.RANGE {key} - +"))?)?)?;
             total = total.plus(audit);
             done.fetch_add(audit.confirmed, Ordering::Relaxed);
         }
     };
-    let parts = thread::scope(|scope| {
-        let reading = scope.spawn(|| side_by_side(READERS, read));
-        while !reading.is_finished() {
-            thread::sleep(LOOK_EVERY);
-            progress.show(done.load(Ordering::Relaxed));
-        }
-        reading.join().map_err(|_| Error::new("a thread died"))?
-    })?;
+    let look = || progress.show(done.load(Ordering::Relaxed));
+    let parts = beside(LOOK_EVERY, look, || side_by_side(READERS, read))?;
     Ok(parts.into_iter().fold(Audit::default(), Audit::plus))
 }
 
@@ -103,14 +97,8 @@ impl Audit {
     }
 }
 
-fn compare(key: &str, reply: &[u8], samples: &[(i64, f64)], due: &[Due]) -> Result<Audit> {
-    let malformed = || {
-        Error::new(format!(
-            "{key}: a reply is not made of timestamps and values"
-        ))
-    };
-    let held = rows(reply).ok_or_else(malformed)?;
-    let mut held = held.into_iter().peekable();
+fn compare(key: &str, held: &[(i64, f64)], samples: &[(i64, f64)], due: &[Due]) -> Result<Audit> {
+    let mut held = held.iter().copied().peekable();
     let mut audit = Audit::default();
     for (&(timestamp_ms, value), due) in samples.iter().zip(due) {
         let wrong = match (due, held.next_if(|(at, _)| *at == timestamp_ms)) {
@@ -139,44 +127,20 @@ fn compare(key: &str, reply: &[u8], samples: &[(i64, f64)], due: &[Due]) -> Resu
     }
 }
 
-/// The rows of a TS.RANGE reply, without a tree of values: there are millions.
-fn rows(reply: &[u8]) -> Option<Vec<(i64, f64)>> {
-    let (head, rows) = std::str::from_utf8(reply).ok()?.split_once("\r\n")?;
-    let mut lines = rows.split("\r\n");
-    let row = |_| match [lines.next()?, lines.next()?, lines.next()?] {
-        ["*2", timestamp, value] => Some((
-            timestamp.strip_prefix(':')?.parse().ok()?,
-            value.strip_prefix('+')?.parse().ok()?,
-        )),
-        _ => None,
-    };
-    (0..head.strip_prefix('*')?.parse().ok()?)
-        .map(row)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SAMPLES: [(i64, f64); 3] = [(10, 1.5), (20, 2.0), (30, 3.25)];
 
-    fn reply(samples: &[(i64, &str)]) -> Vec<u8> {
-        let mut text = format!("*{}\r\n", samples.len());
-        for (timestamp, value) in samples {
-            text += &format!("*2\r\n:{timestamp}\r\n+{value}\r\n");
-        }
-        text.into_bytes()
-    }
-
-    fn judge(held: &[(i64, &str)], due: [Due; 3]) -> Result<Audit> {
-        compare("k", &reply(held), &SAMPLES, &due)
+    fn judge(held: &[(i64, f64)], due: [Due; 3]) -> Result<Audit> {
+        compare("k", held, &SAMPLES, &due)
     }
 
     #[test]
     fn what_is_right_passes() {
         use Due::{Absent, Maybe, Present};
-        let all = [(10, "1.5"), (20, "2"), (30, "3.25")];
+        let all = [(10, 1.5), (20, 2.0), (30, 3.25)];
         for (held, due, confirmed, unacknowledged) in [
             (&all[..], [Present, Present, Maybe], 2, 1),
             (&all[1..2], [Maybe, Present, Absent], 1, 0),
@@ -196,17 +160,16 @@ mod tests {
         let one = [Present, Absent, Absent];
         for (held, due, says) in [
             (
-                &[(10, "1.5")][..],
+                &[(10, 1.5)][..],
                 [Present, Present, Absent],
                 "lost its sample at 20",
             ),
-            (&[(10, "1.5000000000000002")], one, "not 1.5"),
-            (&[(10, "1.5"), (30, "3.25")], one, "at 30 never sent"),
-            (&[(10, "1.5"), (15, "1")], one, "nobody sent"),
+            (&[(10, 1.500_000_000_000_000_2)], one, "not 1.5"),
+            (&[(10, 1.5), (30, 3.25)], one, "at 30 never sent"),
+            (&[(10, 1.5), (15, 1.0)], one, "nobody sent"),
         ] {
             let error = judge(held, due).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
-        assert!(compare("k", b"-ERR no\r\n", &SAMPLES, &[Present; 3]).is_err());
     }
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::beside::{merge, quantiles};
 use super::{preload, rules, values, wire};
 use crate::base::address::Address;
 use crate::base::control::Control;
@@ -223,17 +224,17 @@ fn time(
     let client_cpu_seconds = clock.cpu_seconds();
     progress.finish();
     let samples = outcome.answered as f64;
-    let us = |quantile| outcome.latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
     let (blocked, errors) = refusals(&outcome);
-    let mut measured = json!({
+    let mut measured = quantiles(&outcome.latencies_ns);
+    let of = json!({
         "measured_samples": outcome.answered, "seconds": seconds,
         "settle_seconds": seconds - loaded, "samples_per_second": samples / seconds,
-        "p50_us": us(0.5), "p95_us": us(0.95), "p99_us": us(0.99), "p999_us": us(0.999),
-        "max_us": us(1.0), "server_cpu_seconds": cpu_seconds,
+        "server_cpu_seconds": cpu_seconds,
         "server_cpu_seconds_per_million": cpu_seconds / samples * 1e6,
         "samples_per_server_cpu_second": samples / cpu_seconds,
         "client_cpu_seconds": client_cpu_seconds, "blocked": blocked, "errors": errors,
     });
+    merge(&mut measured, of);
     if fixed.preload > 0 {
         if stages {
             control.run("SAVE")?;

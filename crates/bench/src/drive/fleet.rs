@@ -1,9 +1,7 @@
 //! The fleet against a server: make the series, send everything, read it back.
 
-use clap::Args;
 use latewood_wire::resp::Value;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::sender::Sender;
 use super::wire::{Wired, all_held, drain};
@@ -11,40 +9,28 @@ use crate::base::control::Control;
 use crate::base::error::{Error, Result};
 use crate::base::reply::{row, rows};
 use crate::load::{Load, Outcome, Shape};
-use crate::measure::machine::Clock;
 use crate::measure::progress::Progress;
-pub(crate) use crate::measure::watch::LOOK_EVERY;
-use crate::measure::watch::Watch;
+use crate::measure::watch::{Watch, Watched};
 use crate::server::Latewood;
 use crate::workload::sensors::{Part, Plan, key, labels, number};
 
 /// What is sent, to what.
-#[derive(Clone, Debug, Args, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct LoadArgs {
-    /// Series, each with six labels
-    #[arg(long, default_value_t = 350_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub(crate) series: u64,
-    /// Samples of all series together, rounded up to whole rounds
-    #[arg(long, default_value_t = 35_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Of all series together, rounded up to whole rounds.
     pub(crate) samples: u64,
-    /// Budget for the memory, such as 512mb [default: half of what there is]
-    #[arg(long, value_name = "SIZE")]
+    /// Budget for the memory, such as 512mb; half of what there is without one.
     pub(crate) memory: Option<String>,
-    #[command(flatten)]
     pub(crate) sending: Sending,
 }
 
-/// How the samples are sent.
-#[derive(Clone, Copy, Debug, Args, Serialize)]
+/// How the samples are sent: connections, samples of each TS.MADD, and commands sent before their
+/// replies are awaited.
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Sending {
-    /// Connections
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) connections: u16,
-    /// Samples of each TS.MADD
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=3000))]
     pub(crate) batch: u16,
-    /// Commands sent before their replies are awaited
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) pipeline: u16,
 }
 
@@ -87,7 +73,6 @@ impl Log {
 impl Fleet {
     /// Starts a server, makes the series of a plan and opens the connections.
     pub(crate) fn start(latewood: &Latewood, plan: Plan, load: &LoadArgs) -> Result<Self> {
-        plan.check()?;
         let mut server = Wired::start(latewood)?;
         server.control.run_all((0..plan.series).map(create))?;
         let sending = load.sending;
@@ -114,6 +99,14 @@ impl Fleet {
         outcome.clean()
     }
 
+    /// Sends everything.
+    pub(crate) fn send_all(&mut self) -> Result<()> {
+        let mut progress = Progress::new("loading", self.plan.samples());
+        self.send(self.plan.rounds, |samples| progress.show(samples))?;
+        progress.finish();
+        Ok(())
+    }
+
     /// Waits until everything is merged and on disk and the server rests.
     pub(crate) fn rest(&mut self) -> Result<()> {
         drain(&mut self.server.control)?;
@@ -123,31 +116,25 @@ impl Fleet {
 
     /// Sends everything under watch, until the server rests, and reads it back: what was seen.
     pub(crate) fn watched(mut self, label: &str) -> Result<serde_json::Value> {
-        let (plan, samples) = (self.plan, self.plan.samples());
-        let mut progress = Progress::new(label, samples);
-        let process = &self.server.process;
-        let mut watch = Watch::begin(process.running()?, &process.data())?;
+        let (plan, dir) = (self.plan, self.server.process.data());
+        let what = Watched {
+            process: self.server.process.running()?,
+            dir: &dir,
+            label: label.to_owned(),
+            samples: plan.samples(),
+        };
         let log_before = log_bytes(&mut self.server.control)?;
-        let clock = Clock::start();
-        let outcome = self.send(plan.rounds, |done| {
-            watch.look(done);
-            progress.show(done);
-        })?;
-        progress.finish();
-        let client_cpu_seconds = clock.cpu_seconds();
-        let control = &mut self.server.control;
-        let drain_seconds = watch.during(samples, || drain(control))?;
-        watch.until_quiet(samples)?;
-        let trace = watch.end(samples)?;
-        let log_bytes = log_bytes(&mut self.server.control)? - log_before;
-        let info = self.server.info()?;
+        let mut control = Control::connect(self.server.process.address())?;
+        let load =
+            |tick: &mut dyn FnMut(u64)| Ok(self.send(plan.rounds, tick)?.elapsed.as_secs_f64());
+        let mut run = what.run(load, || drain(&mut control), || Ok(()))?;
+        run["log_bytes"] = (log_bytes(&mut self.server.control)? - log_before).into();
+        run["info"] = self.server.info()?;
         let (mut server, parts) = self.parts();
+        let late: u64 = parts.iter().map(|part| part.late).sum();
+        run["late_percent"] = (100.0 * late as f64 / plan.samples() as f64).into();
         check(&mut server.control, plan, &parts)?;
-        Ok(json!({
-            "seconds": outcome.elapsed.as_secs_f64(), "drain_seconds": drain_seconds,
-            "client_cpu_seconds": client_cpu_seconds, "log_bytes": log_bytes, "trace": trace,
-            "info": info,
-        }))
+        Ok(run)
     }
 
     /// Closes the connections: the server, and what was sent.

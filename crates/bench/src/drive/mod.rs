@@ -3,6 +3,7 @@
 //! Clocks and counts of processor time run until nothing is left to do, and at the end everything
 //! sent must be there: nobody is praised for work that is put off, or for samples that were lost.
 
+pub(crate) mod beside;
 pub(crate) mod cell;
 pub(crate) mod engine;
 pub(crate) mod fleet;

@@ -71,23 +71,6 @@ pub(crate) fn rest(control: &mut Control, began: Instant) -> Result<Look> {
     })
 }
 
-/// Name and version of a server, as it tells them.
-pub(crate) fn version(control: &mut Control) -> Result<String> {
-    let server = control.info("server")?;
-    if let Some(version) = server.text("latewood_version") {
-        return Ok(format!("Latewood {version}"));
-    }
-    let redis = server.text("redis_version").unwrap_or("of unknown version");
-    let modules = control.info("modules")?;
-    // name=timeseries,ver=11202,api=1,...
-    let module = modules.text("module").unwrap_or_default();
-    let field = |name| module.split(',').find_map(|field| field.strip_prefix(name));
-    Ok(match (field("name="), field("ver=")) {
-        (Some(name), Some(version)) => format!("Redis {redis} with {name} {version}"),
-        _ => format!("Redis {redis}"),
-    })
-}
-
 /// Fails where not as many samples or series are held as were sent.
 pub(crate) fn all_held(held: u64, sent: u64) -> Result<()> {
     match held == sent {

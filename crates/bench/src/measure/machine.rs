@@ -19,6 +19,8 @@ pub(crate) struct Machine {
     /// Commit of the sources, with a mark for local changes; empty outside a checkout.
     pub(crate) commit: String,
     pub(crate) version: String,
+    /// Whether it was built for tests, which is slower than a release.
+    pub(crate) is_test_build: bool,
     /// Processor time of the first touch of a page of memory; 0 where it was not measured.
     pub(crate) fresh_page_ns: f64,
     pub(crate) began_unix_seconds: u64,
@@ -38,6 +40,7 @@ impl Machine {
             kernel: version_of(&system.release().to_string_lossy()).to_owned(),
             commit: commit_of(Path::new(".")),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            is_test_build: cfg!(debug_assertions),
             fresh_page_ns: fresh_page_ns(),
             began_unix_seconds: std::time::SystemTime::UNIX_EPOCH
                 .elapsed()

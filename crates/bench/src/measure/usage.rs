@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::base::error::{Doing, Error, Result};
 
@@ -22,7 +22,7 @@ pub(crate) struct Usage {
 }
 
 /// What a directory holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Footprint {
     pub(crate) log_bytes: u64,
     /// Disk space of everything else: blocks, series, the manifest.

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::base::threads::beside;
+use crate::measure::machine::Clock;
+use crate::measure::progress::Progress;
 use crate::measure::quiet::{self, Look};
 use crate::measure::usage::{self, Footprint, Usage};
 
@@ -31,7 +34,7 @@ pub(crate) struct Watch {
 }
 
 /// What was seen at one moment; counts run from the start of the watch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Point {
     pub(crate) seconds: f64,
     pub(crate) samples: u64,
@@ -42,7 +45,7 @@ pub(crate) struct Point {
 }
 
 /// A whole watch.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Trace {
     /// About one a second; of long runs every second, third, ... of them.
     pub(crate) points: Vec<Point>,
@@ -144,6 +147,45 @@ impl Watch {
             disk_bytes: found.log_bytes + found.data_bytes,
         });
         Ok(())
+    }
+}
+
+/// A load on a process: who it is, where it writes, and how many samples it gets.
+pub(crate) struct Watched<'a> {
+    pub(crate) process: u32,
+    pub(crate) dir: &'a Path,
+    pub(crate) label: String,
+    pub(crate) samples: u64,
+}
+
+impl Watched<'_> {
+    /// Watches a load, which tells how far it is and returns its seconds; then what settles it, what
+    /// brings it to files, and the process until it rests.
+    pub(crate) fn run(
+        &self,
+        load: impl FnOnce(&mut dyn FnMut(u64)) -> Result<f64>,
+        settle: impl FnOnce() -> Result<()> + Send,
+        save: impl FnOnce() -> Result<()> + Send,
+    ) -> Result<Value> {
+        let mut watch = Watch::begin(self.process, self.dir)?;
+        let mut progress = Progress::new(&*self.label, self.samples);
+        let clock = Clock::start();
+        let seconds = load(&mut |done| {
+            watch.look(done);
+            progress.show(done);
+        })?;
+        progress.finish();
+        let client_cpu_seconds = clock.cpu_seconds();
+        let loaded_cpu_seconds = watch.cpu_seconds()?;
+        let drain_seconds = watch.during(self.samples, settle)?;
+        let settled_cpu_seconds = watch.cpu_seconds()?;
+        watch.during(self.samples, save)?;
+        watch.until_quiet(self.samples)?;
+        Ok(json!({
+            "seconds": seconds, "drain_seconds": drain_seconds,
+            "client_cpu_seconds": client_cpu_seconds, "loaded_cpu_seconds": loaded_cpu_seconds,
+            "settled_cpu_seconds": settled_cpu_seconds, "trace": watch.end(self.samples)?,
+        }))
     }
 }
 

@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use hdrhistogram::Histogram;
 use latewood_wire::resp::encode_command;
 use serde_json::{Value, json};
 
-use super::beside::{beside, quantile_us};
 use super::late::run_cell;
-use super::report::{Report, Rounds, turns};
+use super::options::{Mode, Options, turns};
+use super::report::{Report, merge};
 use crate::base::address::Address;
-use crate::base::control::Control;
+use crate::base::control::{Control, Info};
 use crate::base::error::{Error, Result};
+use crate::drive::beside::{beside, quantiles};
 use crate::drive::cell::{self, Cell, Fixed};
 use crate::drive::wire::Wired;
 use crate::load::{Load, Shape, Source, histogram};
@@ -40,67 +40,61 @@ const PINGS: usize = 200;
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Measure what the log costs, and sync against the bare disk.
-#[derive(Debug, Args)]
-pub(crate) struct DurableArgs {
-    /// Systems whose rate is measured beside that of Latewood's settings
-    #[arg(long, value_enum)]
-    start: Vec<System>,
-    /// Samples of each of the 8 series in a throughput run
-    #[arg(long, default_value_t = 250_000)]
-    samples: u64,
-    /// Samples of each of the 8 series sent before the clock starts
-    #[arg(long, default_value_t = 25_000)]
-    warmup: u64,
-    /// Samples of each of the 8 series in a long run, which is flushed to blocks every half second
-    #[arg(long, default_value_t = 3_000_000)]
-    long_samples: u64,
-    /// Samples of a latency run, all clients together
-    #[arg(long, default_value_t = 4_000)]
-    sync_samples: u64,
-    #[command(flatten)]
-    rounds: Rounds,
-}
+pub(crate) const MODE: Mode = Mode {
+    name: "durable",
+    about: "Measure what the log costs, and sync against the bare disk",
+    options: &["\
+start=: Systems whose rate is measured beside Latewood's settings
+samples=250000: Samples of each of 8 series for the rate
+warmup=25000: The same before the clock starts
+long-samples=3000000: The same of a long run, flushed every half second
+sync-samples=4000: Samples of a latency run, all clients together"],
+    run,
+};
 
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &DurableArgs, command: &str) -> Result<()> {
-    let shared = json!({"rates": [], "tails": [], "syncs": []});
-    let mut report = Report::begin("durable", command, &args.rounds.output, shared);
-    let systems: Vec<System> = SETTINGS.iter().chain(&args.start).copied().collect();
-    let fixed = Fixed::new(args.rounds.seed, args.warmup);
-    let cell = Cell::in_order(8, args.samples, 50);
-    for repeat in 0..args.rounds.repeats {
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    report.share(json!({"rates": [], "tails": [], "syncs": []}));
+    let systems = options.choices::<System>("start")?;
+    let systems: Vec<System> = SETTINGS.into_iter().chain(systems).collect();
+    let fixed = Fixed::new(options.seed()?, options.get("warmup")?);
+    let [samples, long_samples, sync_samples] =
+        ["samples", "long-samples", "sync-samples"].map(|of| options.count::<u64>(of));
+    let cell = Cell::in_order(8, samples?, 50);
+    let (long_samples, sync_samples) = (long_samples?, sync_samples?);
+    for repeat in 0..options.repeats()? {
         for at in turns(repeat, systems.len()) {
             let target = Target::start(systems[at]);
-            let turn = (repeat, target.name());
-            run_cell(&mut report, "rates", &target, turn, &cell, &fixed)?;
+            run_cell(report, "rates", &target, repeat, &cell, &fixed)?;
         }
         for at in turns(repeat, SETTINGS.len()) {
-            report.push("tails", tail(SETTINGS[at], repeat, args)?)?;
+            let mut run = tail(SETTINGS[at], long_samples, &fixed)?;
+            run["repeat"] = repeat.into();
+            report.push("tails", run)?;
         }
         for clients in CLIENTS {
-            report.push("syncs", wait(clients, repeat, args)?)?;
+            let mut run = wait(clients, sync_samples, fixed.seed)?;
+            run["repeat"] = repeat.into();
+            report.push("syncs", run)?;
         }
     }
-    report.finish()
+    Ok(())
 }
 
 /// A long run: while it goes on, a connection of its own asks for a BGSAVE every half second, and
 /// the log changes segments. How often each happened between the first command and the last reply
 /// is in the run, as INFO counts it.
-fn tail(system: System, repeat: usize, args: &DurableArgs) -> Result<Value> {
+fn tail(system: System, samples: u64, fixed: &Fixed) -> Result<Value> {
     let target = Target::start(system);
     let ready = target.ready()?;
     // Waiting for the disk takes so much longer that less of it shows as much.
     let share = if system == System::LatewoodSync { 4 } else { 1 };
-    let cell = Cell::in_order(8, args.long_samples.div_ceil(share), 50);
-    let fixed = Fixed::new(args.rounds.seed, args.warmup);
+    let cell = Cell::in_order(8, samples.div_ceil(share), 50);
     let label = format!("{}, long", target.name());
     let moments = AtomicUsize::new(0);
     let mut counts = Vec::new();
     let measure = || {
-        cell::measure(&ready.address, &cell, &fixed, label, |control, _| {
-            counts.push(behind(control)?);
+        cell::measure(&ready.address, &cell, fixed, label, |control, _| {
+            counts.push(control.info("latewood")?);
             moments.fetch_add(1, Ordering::Release);
             Ok(())
         })
@@ -110,13 +104,9 @@ fn tail(system: System, repeat: usize, args: &DurableArgs) -> Result<Value> {
     let [before, after] = counts.as_slice() else {
         return Err(Error::new("the long run was not counted"));
     };
-    let behind = since(*before, *after)?;
     Ok(json!({
-        "target": target.name(), "repeat": repeat, "measured": measured,
-        "behind": {
-            "rolls": behind[0], "syncs": behind[1], "flushes": behind[2],
-            "flushed_bytes": behind[3],
-        },
+        "target": target.name(), "measured": measured,
+        "behind": since(before, after)?,
     }))
 }
 
@@ -136,24 +126,25 @@ fn save_between(moments: &AtomicUsize, done: &AtomicBool, address: &Address) -> 
     Ok(())
 }
 
-/// What a server has done beside its load: changes of the log's segment and its syncs, none
-/// without a log; flushes to blocks, and their bytes.
-type Behind = [Option<f64>; 4];
-
-fn behind(control: &mut Control) -> Result<Behind> {
-    let info = control.info("latewood")?;
-    let [flushes, bytes] = ["flushes", "flush_bytes_written"].map(|name| info.required(name));
-    let [rolls, syncs] = ["wal_rolls", "wal_syncs"].map(|name| info.number(name));
-    Ok([rolls, syncs, Some(flushes?), Some(bytes?)])
-}
+/// What a server has done beside its load: changes of the log's segment and its syncs, none without a
+/// log; flushes to blocks, and their bytes.
+const BEHIND: [(&str, &str); 4] = [
+    ("rolls", "wal_rolls"),
+    ("syncs", "wal_syncs"),
+    ("flushes", "flushes"),
+    ("flushed_bytes", "flush_bytes_written"),
+];
 
 /// What came between two looks; an error when no flush did, though there is a log.
-fn since(before: Behind, after: Behind) -> Result<Behind> {
-    let behind: Behind = std::array::from_fn(|at| Some(after[at]? - before[at]?));
-    match behind {
-        [Some(_), _, Some(0.0), _] => Err(Error::new("the long run ended before its first flush")),
-        behind => Ok(behind),
+fn since(before: &Info, after: &Info) -> Result<Value> {
+    let grown = |of| Some(after.number(of)? - before.number(of)?);
+    if grown("wal_rolls").is_some() && grown("flushes") == Some(0.0) {
+        return Err(Error::new("the long run ended before its first flush"));
     }
+    Ok(BEHIND
+        .iter()
+        .map(|(name, of)| ((*name).to_owned(), json!(grown(of))))
+        .collect())
 }
 
 /// A latency run under `sync`: how long a client waits, beside the bare disk and PING.
@@ -161,12 +152,12 @@ fn since(before: Behind, after: Behind) -> Result<Behind> {
 /// Disks have good and bad minutes, so the three take turns within a run: some samples, as many
 /// raw writes of the bytes the server wrote for each sync, some PINGs, and again. Only then does
 /// their ratio say something about the server.
-fn wait(clients: usize, repeat: usize, args: &DurableArgs) -> Result<Value> {
+fn wait(clients: usize, samples: u64, seed: u64) -> Result<Value> {
     let mut server = Wired::start(&Latewood::with(Durability::Sync))?;
     let address = server.process.address().clone();
-    let each = args.sync_samples.div_ceil(TURNS * clients as u64).max(1);
+    let each = samples.div_ceil(TURNS * clients as u64).max(1);
     let cell = Cell::in_order(clients as u64, each * TURNS, 1);
-    let mut load = cell.open(&address, &Fixed::new(args.rounds.seed, 0))?;
+    let mut load = cell.open(&address, &Fixed::new(seed, 0))?;
     let pings = (0..clients).map(|_| Ping { left: 0 }).collect();
     let mut pings = Load::connect(&address, pings, Shape::pipelined(1))?;
     let raw = RawFile::create(server.process.dir())?;
@@ -188,15 +179,16 @@ fn wait(clients: usize, repeat: usize, args: &DurableArgs) -> Result<Value> {
     }
     cell::check(&mut server.control, &load.into_sources())?;
     let syncs = (before.1 - first.1).max(1.0);
-    Ok(json!({
-        "clients": clients, "repeat": repeat,
-        "samples_per_second": waits.len() as f64 / seconds,
-        "p50_us": quantile_us(&waits, 0.5), "p99_us": quantile_us(&waits, 0.99),
+    let (mut run, raws) = (quantiles(&waits), quantiles(&raws));
+    let of = json!({
+        "clients": clients, "samples_per_second": waits.len() as f64 / seconds,
         "samples_per_sync": waits.len() as f64 / syncs,
         "bytes_per_sync": (before.0 - first.0) / syncs,
-        "raw_p50_us": quantile_us(&raws, 0.5), "raw_p99_us": quantile_us(&raws, 0.99),
-        "ping_p50_us": quantile_us(&trips, 0.5),
-    }))
+        "raw_p50_us": raws["p50_us"], "raw_p99_us": raws["p99_us"],
+        "ping_p50_us": quantiles(&trips)["p50_us"],
+    });
+    merge(&mut run, of);
+    Ok(run)
 }
 
 fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) -> Result<()> {
@@ -234,15 +226,18 @@ mod tests {
 
     #[test]
     fn only_what_came_during_the_load_counts() {
-        let at = |flushes: f64, rolls| {
-            let [syncs, bytes] = [10.0, 100.0].map(|each| Some(each * flushes));
-            [rolls, syncs, Some(flushes), bytes]
+        let at = |flushes: u32, rolls: &str| {
+            let bytes = 100 * flushes;
+            Info::read(&format!(
+                "flushes:{flushes}\nflush_bytes_written:{bytes}\n{rolls}"
+            ))
         };
-        let behind = since(at(2.0, Some(1.0)), at(5.0, Some(4.0))).unwrap();
-        assert_eq!(behind, [3.0, 30.0, 3.0, 300.0].map(Some));
+        let behind = since(&at(2, "wal_rolls:1"), &at(5, "wal_rolls:4")).unwrap();
+        let expected = json!({"rolls": 3.0, "syncs": null, "flushes": 3.0, "flushed_bytes": 300.0});
+        assert_eq!(behind, expected);
         // A flush before the load is none beside it.
-        let error = since(at(2.0, Some(1.0)), at(2.0, Some(4.0))).unwrap_err();
+        let error = since(&at(2, "wal_rolls:1"), &at(2, "wal_rolls:4")).unwrap_err();
         assert!(error.to_string().contains("before its first flush"));
-        assert!(since(at(0.0, None), at(0.0, None)).is_ok());
+        assert!(since(&at(0, ""), &at(0, "")).is_ok());
     }
 }

@@ -3,27 +3,65 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use latewood_engine::io::Env;
 use latewood_engine::query::Columns;
-use latewood_engine::{Append, Create, Db, Options, RangeQuery, Scratch};
+use latewood_engine::{self as engine, Append, Create, Db, RangeQuery, Scratch};
 use latewood_model::DuplicatePolicy;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::beside::send_watched;
-use super::options::percent;
-use super::report::Rounds;
+use super::options::{Mode, Options};
+use super::report::{Report, merge};
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
+use crate::drive::beside::send;
 use crate::drive::engine::{Engine, accepted, failed, labelled};
-use crate::drive::fleet::{self, Fleet, LoadArgs, Log};
+use crate::drive::fleet::{self, Fleet, LoadArgs, Log, Sending};
 use crate::drive::wire::{self, all_held, drain};
-use crate::measure::machine::Clock;
-use crate::measure::progress::Progress;
 use crate::measure::usage::{anonymous_bytes, footprint, forget_pages};
-use crate::measure::watch::Watch;
+use crate::measure::watch::Watched;
 use crate::workload::sensors::{Part, Plan, key, labels, number};
+
+/// What is sent, and how.
+pub(super) const LOAD: &str = "\
+series=350000: Series, each with six labels
+samples=35000000: Samples of all series together
+memory=: Budget for the memory, such as 512mb [default: half of it]
+connections=4: Connections
+batch=500: Samples of each TS.MADD
+pipeline=2: Commands sent before their replies are awaited";
+
+pub(crate) const MODE: Mode = Mode {
+    name: "fleet",
+    about: "Measure a large fleet of sensors over time, log off and on",
+    options: &[
+        LOAD,
+        "\
+late=0: Late samples of a hundred
+over=wire,process: Over TCP, or with calls into the engine",
+    ],
+    run,
+};
+
+pub(crate) const WEAR: Mode = Mode {
+    name: "wear",
+    about: "Measure bytes written and files for the same data in order, late and backwards",
+    options: &[LOAD],
+    run: wear,
+};
+
+pub(crate) const RECOVER: Mode = Mode {
+    name: "recover",
+    about: "Measure recovery after SIGKILL",
+    options: &[
+        LOAD,
+        "\
+late=10: Late samples of a hundred
+flushed=off: Move everything from the log to blocks before",
+    ],
+    run: recover,
+};
 
 /// Orders of the wear report: name, late percent, and whether the newest sample comes first.
 const ORDERS: [(&str, f64, bool); 4] = [
@@ -33,179 +71,142 @@ const ORDERS: [(&str, f64, bool); 4] = [
     ("backwards", 0.0, true),
 ];
 
-/// Measure a large fleet of sensors: rate, processor, memory and disk over time, log off and on.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct FleetArgs {
-    #[command(flatten)]
-    load: LoadArgs,
-    /// Late samples of a hundred
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
-    late: f64,
-    /// Over the wire, or with the engine in this process
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["wire", "process"])]
-    over: Vec<Over>,
-    #[command(flatten)]
-    rounds: Rounds,
-}
-
 /// How samples get into the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Over {
-    /// TS.MADD over TCP
     Wire,
-    /// Calls into the engine
     Process,
 }
 
-/// Measure bytes written and files for samples in order, late and backwards.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct WearArgs {
-    #[command(flatten)]
-    load: LoadArgs,
-    #[command(flatten)]
-    rounds: Rounds,
+/// The load that options ask for.
+pub(super) fn load(options: &Options) -> Result<LoadArgs> {
+    Ok(LoadArgs {
+        series: options.count("series")?,
+        samples: options.count("samples")?,
+        memory: options.given("memory"),
+        sending: Sending {
+            connections: options.count("connections")?,
+            batch: options.count("batch")?,
+            pipeline: options.count("pipeline")?,
+        },
+    })
 }
 
-/// Measure recovery after SIGKILL.
-#[derive(Debug, Args)]
-pub(crate) struct RecoverArgs {
-    #[command(flatten)]
-    load: LoadArgs,
-    /// Late samples of a hundred
-    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
-    late: f64,
-    /// Move everything from the log to blocks before the kill
-    #[arg(long)]
-    flushed: bool,
-    #[command(flatten)]
-    rounds: Rounds,
-}
-
-/// Runs `fleet`; `command` is its command line, for the report.
-pub(crate) fn run(args: &FleetArgs, command: &str) -> Result<()> {
-    let plan = args.load.plan(args.late, args.rounds.seed);
-    plan.check()?;
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    let load = load(options)?;
+    let plan = load.plan(options.percent("late")?, options.seed()?);
     let default = "the default, half of the memory there is";
-    let budget = args.load.memory.as_deref().unwrap_or(default);
-    let shared = json!({"plan": plan, "load": args.load, "budget": budget});
+    let budget = load.memory.as_deref().unwrap_or(default);
+    report.share(json!({"plan": plan, "load": load, "budget": budget}));
+    let over = options.choices::<Over>("over")?;
     let logs = |&over| [(over, Log::Off), (over, Log::Interval)];
-    let settings: Vec<(Over, Log)> = args.over.iter().flat_map(logs).collect();
-    let once = |(over, log)| {
+    let settings: Vec<(Over, Log)> = over.iter().flat_map(logs).collect();
+    report.rounds(options, &settings, |(over, log)| {
         let label = format!("{over:?}, log {log:?}");
         let mut run = match over {
-            Over::Wire => {
-                Fleet::start(&args.load.latewood(log), plan, &args.load)?.watched(&label)?
-            }
-            Over::Process => in_process(&args.load, plan, log, &label)?,
+            Over::Wire => Fleet::start(&load.latewood(log), plan, &load)?.watched(&label)?,
+            Over::Process => in_process(&load, plan, log, label)?,
         };
-        run["over"] = json!(over);
-        run["log"] = json!(log);
+        merge(&mut run, json!({"over": over, "log": log}));
         Ok(run)
-    };
-    args.rounds
-        .report(("fleet", command), shared, &settings, once)
+    })
 }
 
-/// Runs `wear`: every byte a server writes wears a flash disk, and a log, flushes and merges write
-/// samples more than once.
-pub(crate) fn wear(args: &WearArgs, command: &str) -> Result<()> {
-    let latewood = args.load.latewood(Log::Interval);
-    let shared = json!({"settings": latewood.settings()});
-    let once = |(order, late, reverse)| {
+/// Every byte a server writes wears a flash disk, and a log, flushes and merges write samples more
+/// than once.
+fn wear(options: &Options, report: &mut Report) -> Result<()> {
+    let load = load(options)?;
+    let latewood = load.latewood(Log::Interval);
+    report.share(json!({"settings": latewood.settings()}));
+    let seed = options.seed()?;
+    report.rounds(options, &ORDERS, |(order, late, reverse)| {
         let plan = Plan {
             reverse,
-            ..args.load.plan(late, args.rounds.seed)
+            ..load.plan(late, seed)
         };
-        let mut run = Fleet::start(&latewood, plan, &args.load)?.watched(order)?;
-        run["order"] = order.into();
-        run["plan"] = json!(plan);
+        let mut run = Fleet::start(&latewood, plan, &load)?.watched(order)?;
+        merge(&mut run, json!({"order": order, "plan": plan}));
         Ok(run)
-    };
-    args.rounds.report(("wear", command), shared, &ORDERS, once)
+    })
 }
 
-/// Runs `recover`: loads, kills with SIGKILL, takes the files out of the page cache, starts again
-/// and counts the seconds until the server answers. Then everything acknowledged must be there.
-pub(crate) fn recover(args: &RecoverArgs, command: &str) -> Result<()> {
-    let latewood = args.load.latewood(Log::Interval);
-    let plan = args.load.plan(args.late, args.rounds.seed);
-    let shared = json!({
-        "settings": latewood.settings(), "plan": plan, "flushed": args.flushed,
-    });
-    args.rounds
-        .report(("recover", command), shared, &[()], |()| {
-            let mut fleet = Fleet::start(&latewood, plan, &args.load)?;
-            let mut progress = Progress::new("loading", plan.samples());
-            fleet.send(plan.rounds, |samples| progress.show(samples))?;
-            progress.finish();
-            if args.flushed {
-                drain(&mut fleet.server.control)?;
-            }
-            let (mut server, parts) = fleet.parts();
-            let process = &mut server.process;
-            let memory_bytes = anonymous_bytes(process.running()?)?;
-            process.kill()?;
-            let on_disk = footprint(&process.data());
-            forget_pages(&process.data())?;
-            let start = latewood.start_again(process)?;
-            let mut control = Control::connect(process.address())?;
-            let cpu_seconds = wire::cpu_seconds(&mut control)?;
-            let recovered = anonymous_bytes(process.running()?)?;
-            let info = control.info("latewood")?;
-            let number = |name| info.number(name).unwrap_or(0.0);
-            fleet::check(&mut control, plan, &parts)?;
-            Ok(json!({
-                "on_disk": on_disk, "memory_bytes": memory_bytes,
-                "seconds": start.took.as_secs_f64(),
-                "replay_seconds": number("recovery_duration_ms") / 1e3,
-                "replayed": number("recovery_samples"), "cpu_seconds": cpu_seconds,
-                "peak_memory_bytes": start.peak_anonymous_bytes.max(recovered),
-                "recovered_memory_bytes": recovered, "info": info.numbers(),
-            }))
-        })
+/// Loads, kills with SIGKILL, takes the files out of the page cache, starts again and counts the
+/// seconds until the server answers. Then everything acknowledged must be there.
+fn recover(options: &Options, report: &mut Report) -> Result<()> {
+    let (load, is_flushed) = (load(options)?, options.is_on("flushed"));
+    let latewood = load.latewood(Log::Interval);
+    let plan = load.plan(options.percent("late")?, options.seed()?);
+    report.share(json!({
+        "settings": latewood.settings(), "plan": plan, "flushed": is_flushed,
+    }));
+    report.rounds(options, &[()], |()| {
+        let mut fleet = Fleet::start(&latewood, plan, &load)?;
+        fleet.send_all()?;
+        if is_flushed {
+            drain(&mut fleet.server.control)?;
+        }
+        let (mut server, parts) = fleet.parts();
+        let process = &mut server.process;
+        let memory_bytes = anonymous_bytes(process.running()?)?;
+        process.kill()?;
+        let on_disk = footprint(&process.data());
+        forget_pages(&process.data())?;
+        let start = latewood.start_again(process)?;
+        let mut control = Control::connect(process.address())?;
+        let cpu_seconds = wire::cpu_seconds(&mut control)?;
+        let recovered = anonymous_bytes(process.running()?)?;
+        let info = control.info("latewood")?;
+        fleet::check(&mut control, plan, &parts)?;
+        Ok(json!({
+            "on_disk": on_disk, "memory_bytes": memory_bytes,
+            "seconds": start.took.as_secs_f64(),
+            "replay_seconds": info.required("recovery_duration_ms")? / 1e3,
+            "replayed": info.required("recovery_samples")?, "cpu_seconds": cpu_seconds,
+            "peak_memory_bytes": start.peak_anonymous_bytes.max(recovered),
+            "recovered_memory_bytes": recovered, "info": info.numbers(),
+        }))
+    })
 }
 
 /// The fleet against the engine itself, by one writer.
-fn in_process(args: &LoadArgs, plan: Plan, log: Log, label: &str) -> Result<Value> {
-    let memory_bytes = match args.memory.as_deref() {
+fn in_process(load: &LoadArgs, plan: Plan, log: Log, label: String) -> Result<Value> {
+    let memory_bytes = match load.memory.as_deref() {
         Some(memory) => {
             bytes(memory).ok_or_else(|| Error::new(format!("{memory} is no size such as 512mb")))?
         }
         // What a server takes that is told nothing.
         None => Env::real().process.memory_bytes().unwrap_or(0) / 2,
     };
-    let options = Options {
+    let options = engine::Options {
         memory_bytes,
         log: log == Log::Interval,
-        ..Options::default()
+        ..engine::Options::default()
     };
     let engine = Engine::under(DuplicatePolicy::Last, options)?;
     let mut part = open(&engine.db, plan)?;
-    let (done, samples) = (AtomicU64::new(0), plan.samples());
-    let mut watch = Watch::begin(std::process::id(), engine.dir.path())?;
-    let progress = Progress::new(label, samples);
-    let clock = Clock::start();
-    let batch = usize::from(args.sending.batch);
+    let done = AtomicU64::new(0);
+    let what = Watched {
+        process: std::process::id(),
+        dir: engine.dir.path(),
+        label,
+        samples: plan.samples(),
+    };
+    let batch = usize::from(load.sending.batch);
     let writer = || {
         write(&engine.db, plan, &mut part, batch, &done)?;
         Ok(Instant::now())
     };
-    let acknowledged = || done.load(Ordering::Relaxed);
-    let seconds = send_watched(vec![writer], &mut watch, progress, acknowledged)?;
-    let drain_seconds = watch.during(samples, || {
+    let settle = || {
         engine.db.settle().map_err(failed)?;
         engine.db.flush().map_err(failed)
-    })?;
-    watch.until_quiet(samples)?;
-    let client_cpu_seconds = clock.cpu_seconds();
-    let trace = watch.end(samples)?;
+    };
+    let send =
+        |tick: &mut dyn FnMut(u64)| send(vec![writer], tick, || done.load(Ordering::Relaxed));
+    let run = what.run(send, settle, || Ok(()))?;
     check(&engine.db, plan, &part)?;
     engine.close()?;
-    Ok(json!({
-        "seconds": seconds, "drain_seconds": drain_seconds,
-        "client_cpu_seconds": client_cpu_seconds, "trace": trace,
-    }))
+    Ok(run)
 }
 
 /// Makes the series of a plan.
@@ -302,7 +303,7 @@ mod tests {
     #[test]
     fn a_sample_that_is_lost_is_missed() {
         let plan = Plan::new(20, 100, 0.0, 1);
-        let engine = Engine::under(DuplicatePolicy::Last, Options::default()).unwrap();
+        let engine = Engine::under(DuplicatePolicy::Last, engine::Options::default()).unwrap();
         let mut part = open(&engine.db, plan).unwrap();
         write(&engine.db, plan, &mut part, 7, &AtomicU64::new(0)).unwrap();
         check(&engine.db, plan, &part).unwrap();

@@ -26,7 +26,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     hours: u32,
     /// Late lines of a hundred
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = super::options::percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     late: f64,
     /// Lines of a request, for protocols of requests
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -41,6 +41,9 @@ pub(crate) struct GenerateArgs {
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &GenerateArgs) -> Result<()> {
+    if !(0.0..=100.0).contains(&args.late) {
+        return Err(Error::new("--late: not a number from 0 to 100"));
+    }
     let steps = i64::from(args.hours) * 3_600_000 / STEP_MS;
     let lines = i64::from(args.scale) * steps;
     if lines > i64::from(u32::MAX) {

@@ -7,16 +7,16 @@
 use std::sync::Barrier;
 use std::time::Instant;
 
-use clap::Args;
-use latewood_engine::Options;
+use latewood_engine as engine;
 use latewood_model::DuplicatePolicy;
 use serde_json::{Value, json};
 
-use super::options::rule_count;
-use super::report::{Report, Rounds, turns};
+use super::options::{Mode, Options, turns};
+use super::report::Report;
 use crate::base::error::Result;
-use crate::base::threads::{side_by_side, thread_count};
+use crate::base::threads::{THREADS_MAX, side_by_side};
 use crate::drive::engine::{Engine, Share, failed};
+use crate::drive::rules::RULES;
 use crate::measure::fresh::have_memory_given;
 use crate::measure::machine::own_cpu_seconds;
 use crate::workload::series::Series;
@@ -25,58 +25,62 @@ use crate::workload::shape::LateShape;
 /// More than a sample takes on its way, encoded and as the log has it.
 const SAMPLE_BYTES: usize = 32;
 
-/// Measure the engine without sockets: appends a second and a core, log off and on.
-#[derive(Debug, Args)]
-pub(crate) struct InProcessArgs {
-    /// Samples each thread writes
-    #[arg(long, default_value_t = 8_000_000)]
+pub(crate) const MODE: Mode = Mode {
+    name: "inprocess",
+    about: "Measure the engine without sockets: appends a second and a core, log off and on",
+    options: &["\
+samples=8000000: Samples each thread writes
+series=32: Series of each thread, known before the clock starts
+threads=1: Threads that write, each to series of its own
+late=0,10,50,99: Shares of late samples of a hundred
+shape=uniform: How late samples are late
+rules=0: Rules of each series, those of the late benchmark"],
+    run,
+};
+
+/// What is the same in all runs.
+struct Plan {
     samples: usize,
-    /// Series of each thread, all known before the clock starts
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     series: u64,
-    /// Threads that write, each to series of its own: more threads write more, and each does the
-    /// same work
-    #[arg(long, value_delimiter = ',', default_values_t = [1], value_parser = thread_count)]
-    threads: Vec<usize>,
-    /// Shares of late samples of a hundred
-    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [0.0, 10.0, 50.0, 99.0])]
-    late: Vec<f64>,
-    /// How late samples are late
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [LateShape::Uniform])]
-    shape: Vec<LateShape>,
-    /// Compaction rules of each series, those of the late benchmark
-    #[arg(long, default_value_t = 0, value_parser = rule_count)]
     rules: usize,
-    #[command(flatten)]
-    rounds: Rounds,
+    seed: u64,
 }
 
 /// What differs between the runs of a load: what becomes of duplicates, the log, and threads.
 type Setting = (DuplicatePolicy, bool, usize);
 
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &InProcessArgs, command: &str) -> Result<()> {
-    let shared = json!({"series": args.series});
-    let mut report = Report::begin("inprocess", command, &args.rounds.output, shared);
-    measure(args, |run| report.push("runs", run))?;
-    report.finish()
-}
-
-fn measure(args: &InProcessArgs, mut take: impl FnMut(Value) -> Result<()>) -> Result<()> {
-    let settings = args.settings();
-    let most = args.threads.iter().copied().max().unwrap_or(1);
-    for repeat in 0..args.rounds.repeats {
-        for &late_percent in &args.late {
-            for &shape in &args.shape {
-                let share = |thread| Ok(args.share(thread as u64, late_percent, shape));
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    let plan = Plan {
+        samples: options.count("samples")?,
+        series: options.count("series")?,
+        rules: options.list("rules", 0, RULES.len())?.pop().unwrap_or(0),
+        seed: options.seed()?,
+    };
+    report.share(json!({"series": plan.series}));
+    let threads = options.list("threads", 1, THREADS_MAX)?;
+    let (late, shapes) = (
+        options.percents("late")?,
+        options.choices::<LateShape>("shape")?,
+    );
+    let mut settings: Vec<Setting> = Vec::new();
+    for policy in [DuplicatePolicy::Last, DuplicatePolicy::Block] {
+        for wal in [false, true] {
+            settings.extend(threads.iter().map(|&threads| (policy, wal, threads)));
+        }
+    }
+    let most = threads.iter().copied().max().unwrap_or(1);
+    for repeat in 0..options.repeats()? {
+        for &late_percent in &late {
+            for &shape in &shapes {
+                let share = |thread| Ok(plan.share(thread as u64, late_percent, shape));
                 let shares = side_by_side(most, share)?;
                 for at in turns(repeat, settings.len()) {
-                    let mut run = args.once(&shares, settings[at])?;
+                    let mut run = plan.once(&shares, settings[at])?;
                     run["late_percent"] = late_percent.into();
                     if !shape.is_uniform() {
                         run["shape"] = shape.name().into();
                     }
-                    take(run)?;
+                    report.push("runs", run)?;
                 }
             }
         }
@@ -84,20 +88,10 @@ fn measure(args: &InProcessArgs, mut take: impl FnMut(Value) -> Result<()>) -> R
     Ok(())
 }
 
-impl InProcessArgs {
-    fn settings(&self) -> Vec<Setting> {
-        let mut settings = Vec::new();
-        for policy in [DuplicatePolicy::Last, DuplicatePolicy::Block] {
-            for wal in [false, true] {
-                settings.extend(self.threads.iter().map(|&threads| (policy, wal, threads)));
-            }
-        }
-        settings
-    }
-
+impl Plan {
     /// What a thread writes.
     fn share(&self, thread: u64, late_percent: f64, shape: LateShape) -> Share {
-        let (late, seed) = (late_percent / 100.0, self.rounds.seed);
+        let (late, seed) = (late_percent / 100.0, self.seed);
         let series =
             |number| Series::shaped(format!("ooo-client#{number}"), shape, late, seed, number);
         let numbers = thread * self.series..(thread + 1) * self.series;
@@ -109,9 +103,9 @@ impl InProcessArgs {
     /// Writes a share with each thread into a new database.
     fn once(&self, shares: &[Share], (policy, wal, threads): Setting) -> Result<Value> {
         let shares = &shares[..threads];
-        let options = Options {
+        let options = engine::Options {
             log: wal,
-            ..Options::default()
+            ..engine::Options::default()
         };
         let engine = Engine::under(policy, options)?;
         for share in shares {
@@ -145,28 +139,18 @@ impl InProcessArgs {
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::read;
     use super::super::report::number;
     use super::*;
 
     #[test]
     fn two_threads_write_and_keep_twice_as_much() {
-        let args = InProcessArgs {
-            samples: 30_000,
-            series: 3,
-            threads: vec![1, 2],
-            late: vec![0.0, 99.0],
-            shape: vec![LateShape::Uniform],
-            rules: 0,
-            rounds: Rounds::ONE,
-        };
-        let mut runs = Vec::new();
-        measure(&args, |run| {
-            runs.push(run);
-            Ok(())
-        })
-        .unwrap();
+        let options = "--samples 30000 --series 3 --threads 1,2 --late 0,99 --repeats 1";
+        let mut report = Report::default();
+        run(&read(&MODE, options), &mut report).unwrap();
+        let runs = report.runs();
         assert_eq!(runs.len(), 2 * 2 * 2 * 2);
-        for run in &runs {
+        for run in runs {
             let [threads, samples, stored] =
                 ["threads", "samples", "stored"].map(|of| number(run, of));
             assert_eq!(samples, threads * 30_000.0, "{run:?}");

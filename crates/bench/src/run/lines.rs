@@ -9,19 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use clap::Args;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use super::beside::send_watched;
-use super::report::{Report, Rounds, turns};
+use super::options::{Mode, Options, turns};
+use super::report::{Report, merge};
 use crate::base::error::Result;
+use crate::drive::beside;
 use crate::drive::fleet::same;
-use crate::drive::wire::{all_held, settle, version};
-use crate::measure::machine::Clock;
-use crate::measure::progress::Progress;
-use crate::measure::watch::Watch;
+use crate::drive::wire::{all_held, settle};
+use crate::measure::watch::Watched;
 use crate::protocol::{Body, Protocol};
 use crate::server::{Info, Sender, Store, System};
 use crate::workload::hosts::{Batch, CpuLoad, FIELDS};
@@ -29,147 +27,132 @@ use crate::workload::hosts::{Batch, CpuLoad, FIELDS};
 /// Series that are compared sample by sample.
 const SERIES_COMPARED: usize = 20;
 
-/// Measure one load of hosts with ten tags and ten fields on systems of many protocols.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct LinesArgs {
-    /// Systems to start afresh for every run; they alternate
-    #[arg(long, value_enum, value_delimiter = ',', default_values = [
-        "latewood", "victoriametrics", "influxdb", "questdb",
-    ])]
-    start: Vec<System>,
-    /// Protocols for Latewood, each a system of its own in the report; others have one
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["influx"])]
-    protocol: Vec<Protocol>,
-    /// Hosts, each with ten tags and ten fields
-    #[arg(long, alias = "hosts", default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    scale: u32,
-    /// Lines of all hosts together, each with ten values; rounded up to whole steps
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
-    lines: u32,
-    /// Shares of late lines of a hundred
-    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [0.0, 10.0, 50.0, 99.0])]
-    late: Vec<f64>,
-    /// Lines of a batch
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    batch: u32,
-    /// Numbers of loaders: connections, each with its own hosts
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 2], value_parser = clap::value_parser!(u32).range(1..=64))]
-    workers: Vec<u32>,
-    #[command(flatten)]
-    rounds: Rounds,
-}
+pub(crate) const MODE: Mode = Mode {
+    name: "lines",
+    about: "Measure one load of hosts with ten tags and ten fields on systems of many protocols",
+    options: &["\
+start=latewood,victoriametrics,influxdb,questdb: Systems to start afresh for every run
+protocol=influx: Protocols for Latewood, each a system of its own
+scale=4000: Hosts, each with ten tags and ten fields
+lines=1000000: Lines of all hosts together, each with ten values
+late=0,10,50,99: Shares of late lines of a hundred
+batch=1000: Lines of a batch
+workers=1,2: Loaders: connections, each with its own hosts"],
+    run,
+};
 
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &LinesArgs, command: &str) -> Result<()> {
-    let seed = args.rounds.seed;
-    let load = CpuLoad::new(args.scale, args.lines.div_ceil(args.scale), seed);
-    let shared = json!({"hosts": args.scale, "lines": load.lines(), "batch": args.batch});
-    let mut report = Report::begin("lines", command, &args.rounds.output, shared);
-    let candidates = args.candidates();
-    let late = |&workers| args.late.iter().map(move |&late| (workers, late));
-    let settings: Vec<(u32, f64)> = args.workers.iter().flat_map(late).collect();
-    let total = settings.len() * args.rounds.repeats * candidates.len();
-    for repeat in 0..args.rounds.repeats {
+/// A system by the name of the report, and the protocol it is written by.
+type Candidate = (String, System, Protocol);
+
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    let (seed, hosts) = (options.seed()?, options.count::<u32>("scale")?);
+    let [lines, batch] = ["lines", "batch"].map(|of| options.count::<u32>(of));
+    let (lines, batch) = (lines?, batch?);
+    let load = CpuLoad::new(hosts, lines.div_ceil(hosts), seed);
+    report.share(json!({"hosts": hosts, "lines": load.lines(), "batch": batch}));
+    let candidates = candidates(options)?;
+    let (workers, late) = (
+        options.list("workers", 1_u32, 64)?,
+        options.percents("late")?,
+    );
+    let late = |&workers| late.iter().map(move |&late| (workers, late));
+    let settings: Vec<(u32, f64)> = workers.iter().flat_map(late).collect();
+    for repeat in 0..options.repeats()? {
         for &(workers, late) in &settings {
             let order = load.order(late / 100.0, seed);
-            let batches = load.batches(&order, workers as usize, args.batch as usize);
+            let batches = load.batches(&order, workers as usize, batch as usize);
             for at in turns(repeat, candidates.len()) {
-                let (name, system, protocol) = &candidates[at];
-                let number = report.len("runs") + 1;
-                let label = format!("{number}/{total} {name}, {workers} loaders, {late} % late");
-                let turn = || once((name, *system, *protocol), (&load, seed), &batches, label);
+                let (name, system, _) = &candidates[at];
+                let label = format!("{name}, {workers} loaders, {late} % late");
+                let turn = || once(&candidates[at], &load, seed, &batches, label);
                 let Some((info, mut run)) = report.turn(name, system.is_peer(), turn)? else {
                     continue;
                 };
                 report.note(&info);
-                run["repeat"] = repeat.into();
-                run["workers"] = workers.into();
-                run["late_percent"] = late.into();
-                run["counted_late_percent"] = (load.late_share(&order) * 100.0).into();
+                let counted = load.late_share(&order) * 100.0;
+                let of = json!({
+                    "repeat": repeat, "workers": workers, "late_percent": late,
+                    "counted_late_percent": counted,
+                });
+                merge(&mut run, of);
                 report.push("runs", run)?;
             }
         }
     }
-    report.finish()
+    Ok(())
 }
 
-impl LinesArgs {
-    /// Systems by the name of the report, each with the protocol it is written by; peers have one.
-    fn candidates(&self) -> Vec<(String, System, Protocol)> {
-        let mut candidates = Vec::new();
-        for &system in &self.start {
-            let name = system.name();
-            if system.is_peer() {
-                candidates.push((name.to_owned(), system, Protocol::Influx));
-                continue;
-            }
-            for &protocol in &self.protocol {
-                candidates.push((format!("{name}, {}", protocol.name()), system, protocol));
-            }
+/// Every system with each of its protocols; peers have one.
+fn candidates(options: &Options) -> Result<Vec<Candidate>> {
+    let mut candidates = Vec::new();
+    for system in options.choices::<System>("start")? {
+        let name = system.name();
+        if system.is_peer() {
+            candidates.push((name.to_owned(), system, Protocol::Influx));
+            continue;
         }
-        candidates
+        for protocol in options.choices::<Protocol>("protocol")? {
+            candidates.push((format!("{name}, {}", protocol.name()), system, protocol));
+        }
     }
+    Ok(candidates)
 }
 
 /// Starts a server, sends it all batches, and reads it back.
 fn once(
-    (name, system, protocol): (&str, System, Protocol),
-    (load, seed): (&CpuLoad, u64),
+    (name, system, protocol): &Candidate,
+    load: &CpuLoad,
+    seed: u64,
     batches: &[Vec<Batch>],
     label: String,
 ) -> Result<(Info, Value)> {
-    let (store, process, settings) = system.serve(protocol)?;
-    store.prepare()?;
-    let mut control = store.control()?;
-    let told = control.as_mut().map(version).transpose()?;
+    let (store, process, info) = system.serve(*protocol)?;
     let info = Info {
-        name: name.to_owned(),
-        version: told.or_else(|| store.version()).unwrap_or_default(),
-        settings,
+        name: name.clone(),
+        ..info
     };
+    let mut control = store.control()?;
+    let mut other = store.control()?;
     let encode = |batch: &Batch| store.protocol.encode(load, batch);
     let encoded = |batches: &Vec<Batch>| batches.iter().map(encode).collect();
     let bodies = batches.iter().map(encoded);
     let bodies = bodies.collect::<Result<Vec<Vec<Body>>>>()?;
     let sent_bytes: usize = bodies.iter().flatten().map(|body| body.bytes.len()).sum();
     let values = load.values();
-    let mut watch = Watch::begin(process.running()?, &process.data())?;
-    let clock = Clock::start();
-    let acknowledged = &AtomicU64::new(0);
+    let (dir, acknowledged) = (process.data(), &AtomicU64::new(0));
     let mut senders = Vec::new();
     for (batches, bodies) in batches.iter().zip(&bodies) {
         let sender = store.sender()?;
         senders.push(move || send(sender, batches, bodies, acknowledged));
     }
-    let progress = Progress::new(label, values);
+    let what = Watched {
+        process: process.running()?,
+        dir: &dir,
+        label,
+        samples: values,
+    };
     let count = || acknowledged.load(Ordering::Relaxed);
-    let seconds = send_watched(senders, &mut watch, progress, count)?;
-    let client_cpu_seconds = clock.cpu_seconds();
-    let loaded_cpu_seconds = watch.cpu_seconds()?;
-    drop(bodies);
-    let drain_seconds = watch.during(values, || {
+    let send = |tick: &mut dyn FnMut(u64)| beside::send(senders, tick, count);
+    let drain = || {
         control.as_mut().map(settle).transpose()?;
         store.drain()
-    })?;
-    let settled_cpu_seconds = watch.cpu_seconds()?;
-    watch.during(values, || {
+    };
+    let save = || {
         // Only Latewood settles; what others SAVE is no part of their taking samples.
-        if let Some(control) = &mut control
+        if let Some(control) = &mut other
             && settle(control)?
         {
             control.run("SAVE")?;
         }
         thread::sleep(store.rest());
         Ok(())
-    })?;
-    watch.until_quiet(values)?;
-    let trace = watch.end(values)?;
+    };
+    let mut run = what.run(send, drain, save)?;
     check(&store, load, seed)?;
-    let run = json!({
-        "target": name, "values": values, "seconds": seconds, "drain_seconds": drain_seconds,
-        "loaded_cpu_seconds": loaded_cpu_seconds, "settled_cpu_seconds": settled_cpu_seconds,
-        "client_cpu_seconds": client_cpu_seconds, "sent_bytes": sent_bytes, "trace": trace,
-    });
+    merge(
+        &mut run,
+        json!({"target": name, "values": values, "sent_bytes": sent_bytes}),
+    );
     Ok((info, run))
 }
 

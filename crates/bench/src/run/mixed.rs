@@ -9,22 +9,23 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use hdrhistogram::Histogram;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use super::beside::{beside, quantile_us, record_since};
-use super::report::Rounds;
+use super::fleet as fleet_options;
+use super::options::{Mode, Options};
+use super::report::{Report, merge};
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
+use crate::drive::beside::{beside, quantiles, record_since};
 use crate::drive::fleet::{self, Fleet, LoadArgs, Log};
 use crate::drive::wire::{Wired, cpu_seconds};
 use crate::load::histogram;
 use crate::measure::progress::Progress;
 use crate::measure::usage::forget_pages;
-use crate::workload::sensors::{START_MS, STEP_MS, key};
+use crate::workload::sensors::{Plan, START_MS, STEP_MS, key};
 
 /// Late samples of a hundred.
 const LATE_PERCENT: f64 = 10.0;
@@ -37,51 +38,45 @@ const SCANS: [(&str, &str); 2] = [("statistics", "max"), ("decoded", "std.p")];
 /// Warm rounds of each of these.
 const WARM: usize = 3;
 
-/// Measure reads beside writes, and reads of everything.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct MixedArgs {
-    #[command(flatten)]
-    load: LoadArgs,
-    /// Samples a second sent beside the questions; 0 for no limit
-    #[arg(long, default_value_t = 500_000.0)]
-    rate: f64,
-    /// Seconds the idle server is asked
-    #[arg(long, default_value_t = 10.0)]
-    seconds: f64,
-    #[command(flatten)]
-    rounds: Rounds,
+pub(crate) const MODE: Mode = Mode {
+    name: "mixed",
+    about: "Measure reads beside writes, and reads of everything",
+    options: &[
+        fleet_options::LOAD,
+        "\
+rate=500000: Samples a second beside the questions; 0: no limit
+seconds=10: Seconds the idle server is asked",
+    ],
+    run,
+};
+
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    let load = fleet_options::load(options)?;
+    let (rate, idle_for) = (options.get::<f64>("rate")?, options.get::<f64>("seconds")?);
+    let plan = load.plan(LATE_PERCENT, options.seed()?);
+    let settings = load.latewood(Log::Interval).settings();
+    report.share(json!({"settings": settings, "plan": plan, "rate": rate}));
+    let idle_for = Duration::from_secs_f64(idle_for.clamp(0.0, 86_400.0));
+    report.rounds(options, &[()], |()| once(&load, plan, rate, idle_for))
 }
 
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &MixedArgs, command: &str) -> Result<()> {
-    let plan = args.load.plan(LATE_PERCENT, args.rounds.seed);
-    let settings = args.load.latewood(Log::Interval).settings();
-    let shared = json!({"settings": settings, "plan": plan, "rate": args.rate});
-    let once = |()| once(args);
-    args.rounds.report(("mixed", command), shared, &[()], once)
-}
-
-fn once(args: &MixedArgs) -> Result<Value> {
-    let plan = args.load.plan(LATE_PERCENT, args.rounds.seed);
-    let mut fleet = Fleet::start(&args.load.latewood(Log::Interval), plan, &args.load)?;
+fn once(load: &LoadArgs, plan: Plan, rate: f64, idle_for: Duration) -> Result<Value> {
+    let mut fleet = Fleet::start(&load.latewood(Log::Interval), plan, load)?;
     let history = plan.rounds.div_ceil(2);
     let mut progress = Progress::new("loading", plan.samples() / 2);
     fleet.send(history, |samples| progress.show(samples))?;
-    fleet
-        .load
-        .set_rate(args.rate / f64::from(args.load.sending.batch));
+    fleet.load.set_rate(rate / f64::from(load.sending.batch));
     progress.finish();
     fleet.rest()?;
 
     let newest_ms = START_MS + i64::from(history) * STEP_MS;
     let mut client = Client {
         control: Control::connect(fleet.server.process.address())?,
-        rng: SmallRng::seed_from_u64(args.rounds.seed),
+        rng: SmallRng::seed_from_u64(plan.seed),
         series: plan.series,
         recent_ms: newest_ms - RECENT * STEP_MS,
         latencies_ns: QUESTIONS.iter().map(|_| histogram()).collect(),
     };
-    let idle_for = Duration::from_secs_f64(args.seconds);
     let began = Instant::now();
     client.ask_while(|| began.elapsed() < idle_for)?;
     let idle = client.take();
@@ -162,11 +157,9 @@ impl Client {
         let asked = QUESTIONS.iter().zip(&mut self.latencies_ns);
         let taken = asked.map(|(question, latencies_ns)| {
             let of = std::mem::replace(latencies_ns, histogram());
-            let us = |quantile| quantile_us(&of, quantile);
-            json!({
-                "question": question, "queries": of.len(), "p50_us": us(0.5), "p99_us": us(0.99),
-                "max_us": us(1.0),
-            })
+            let mut run = quantiles(&of);
+            merge(&mut run, json!({"question": question, "queries": of.len()}));
+            run
         });
         taken.collect()
     }

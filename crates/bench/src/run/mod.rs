@@ -1,23 +1,42 @@
-//! The measurements, one file for each family of reports.
+//! The measurements, one file for each family of reports, as data.
 
 pub(crate) mod all;
-pub(crate) mod durable;
-pub(crate) mod fleet;
 pub(crate) mod generate;
-pub(crate) mod inprocess;
-pub(crate) mod late;
-pub(crate) mod lines;
-pub(crate) mod mixed;
-pub(crate) mod new;
-pub(crate) mod promql;
-pub(crate) mod query;
-pub(crate) mod remote;
-pub(crate) mod senders;
-pub(crate) mod size;
-pub(crate) mod soak;
-pub(crate) mod stages;
-
-mod beside;
-mod digest;
-mod options;
+pub(crate) mod options;
 pub(crate) mod report;
+
+mod ask;
+mod durable;
+mod fleet;
+mod inprocess;
+mod late;
+mod lines;
+mod mixed;
+mod new;
+mod promql;
+mod query;
+mod remote;
+mod senders;
+mod size;
+mod soak;
+mod stages;
+
+/// All of them.
+pub(crate) const MODES: [options::Mode; 16] = [
+    late::MODE,
+    lines::MODE,
+    senders::MODE,
+    durable::MODE,
+    remote::MODE,
+    fleet::RECOVER,
+    query::MODE,
+    promql::MODE,
+    inprocess::MODE,
+    new::MODE,
+    fleet::MODE,
+    fleet::WEAR,
+    mixed::MODE,
+    size::MODE,
+    soak::MODE,
+    stages::MODE,
+];

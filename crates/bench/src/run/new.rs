@@ -5,61 +5,53 @@
 
 use std::process::Command;
 
-use clap::Args;
 use serde_json::{Value, json};
 
-use super::options::label_count;
-use super::report::{Report, Rounds, turns};
+use super::options::{Mode, Options, turns};
+use super::report::{Report, merge};
 use crate::base::error::{Doing, Error, Result};
 use crate::drive::engine::{Engine, failed, labelled};
 use crate::drive::many::{self, Kind, Many};
 use crate::drive::many_wire;
 use crate::measure::usage::anonymous_bytes;
 use crate::server::Latewood;
-use crate::workload::names::{key, labels};
+use crate::workload::names::{LABELS_MAX, key, labels};
 
 /// Samples to each known series in each way.
 const KNOWN: u32 = 4;
 /// Threads that write.
 const THREADS: [usize; 2] = [1, 2];
 
-/// Measure new series beside known ones: in process, over the wire, memory and pauses.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct NewArgs {
-    /// Series of a run
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
-    series: u64,
-    /// Labels of a series
-    #[arg(long, value_delimiter = ',', default_values_t = [0, 2, 6, 10], value_parser = label_count)]
-    labels: Vec<usize>,
-    /// Series to grow to while every write is timed
-    #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
-    grow: u64,
-    /// Series sent over the wire
-    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
-    wire: u64,
-    /// Measure memory of idle series in this very process and print it
-    #[arg(long, hide = true, value_name = "LABELS", value_parser = label_count)]
-    idle_here: Option<usize>,
-    #[command(flatten)]
-    rounds: Rounds,
-}
+pub(crate) const MODE: Mode = Mode {
+    name: "new",
+    about: "Measure new series beside known ones: in process, over the wire, memory and pauses",
+    options: &["\
+series=1000000: Series of a run
+labels=0,2,6,10: Labels of a series
+grow=5000000: Series to grow to while every write is timed
+wire=200000: Series sent over the wire
+idle-here=off: Print the memory of idle series of this very process"],
+    run,
+};
 
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &NewArgs, command: &str) -> Result<()> {
-    if let Some(labels) = args.idle_here {
-        println!("{}", idle_here(args.series, labels)?);
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    let [series, grow, over_the_wire] =
+        ["series", "grow", "wire"].map(|of| options.at_least::<u64>(of, 100));
+    let (series, grow, over_the_wire) = (series?, grow?, over_the_wire?);
+    let all_labels = options.list("labels", 0, LABELS_MAX)?;
+    if options.is_on("idle-here") {
+        let labels = all_labels.first().copied().unwrap_or(0);
+        println!("{}", idle_here(series, labels)?);
         return Ok(());
     }
-    let shared = json!({"series": args.series});
-    let mut report = Report::begin("new", command, &args.rounds.output, shared);
+    report.share(json!({"series": series}));
     let threads = |&labels| THREADS.map(|threads| (labels, threads));
-    let cells: Vec<(usize, usize)> = args.labels.iter().flat_map(threads).collect();
-    for repeat in 0..args.rounds.repeats {
+    let cells: Vec<(usize, usize)> = all_labels.iter().flat_map(threads).collect();
+    for repeat in 0..options.repeats()? {
         for at in turns(repeat, cells.len()) {
             let (labels, threads) = cells[at];
             let many = Many {
-                series: args.series,
+                series,
                 known: KNOWN,
                 labels,
                 threads,
@@ -68,15 +60,15 @@ pub(crate) fn run(args: &NewArgs, command: &str) -> Result<()> {
                 report.push("runs", run)?;
             }
         }
-        report.push("grown", many::grow(args.grow)?)?;
-        for &labels in &args.labels {
-            report.push("idle", idle(args.series, labels)?)?;
+        report.push("grown", many::grow(grow)?)?;
+        for &labels in &all_labels {
+            report.push("idle", idle(series, labels)?)?;
         }
-        for at in turns(repeat, args.labels.len()) {
-            report.push("wire", wire(args.wire, args.labels[at])?)?;
+        for at in turns(repeat, all_labels.len()) {
+            report.push("wire", wire(over_the_wire, all_labels[at])?)?;
         }
     }
-    report.finish()
+    Ok(())
 }
 
 /// Measures every way of writing once.
@@ -90,9 +82,8 @@ fn every_way(many: &Many, repeat: usize) -> Result<Vec<Value>> {
     many.watched(&known, repeat, take)?;
     runs.push(many.mixed()?);
     for run in &mut runs {
-        run["labels"] = many.labels.into();
-        run["threads"] = many.threads.into();
-        run["repeat"] = repeat.into();
+        let of = json!({"labels": many.labels, "threads": many.threads, "repeat": repeat});
+        merge(run, of);
     }
     Ok(runs)
 }
@@ -122,7 +113,14 @@ fn idle(series: u64, labels: usize) -> Result<Value> {
     let doing = "measure idle series in a process of their own";
     let program = std::env::current_exe().doing(doing)?;
     let (series, labels) = (series.to_string(), labels.to_string());
-    let words = ["new", "--series", &series, "--idle-here", &labels];
+    let words = [
+        "new",
+        "--series",
+        &series,
+        "--labels",
+        &labels,
+        "--idle-here",
+    ];
     let output = Command::new(program).args(words).output().doing(doing)?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);

@@ -4,94 +4,45 @@
 //! turns while the others idle. A question is warmed up by one query, and every system must answer
 //! it with as many series; VictoriaMetrics, whose language differs, need not. A reply is read whole and not parsed, so that the time is the server's.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use serde_json::{Value, json};
 
-use clap::Args;
-use hdrhistogram::Histogram;
-use serde_json::json;
-
-use super::beside::{quantile_us, record_since};
-use super::report::{Report, Rounds, turns};
+use super::ask::burst;
+use super::options::{Mode, Options, turns};
+use super::report::{Report, merge};
 use crate::base::error::{Error, Result};
 use crate::base::http::Http;
-use crate::drive::wire::version;
-use crate::load::histogram;
 use crate::measure::usage;
 use crate::protocol::Protocol;
 use crate::server::{Info, Process, System};
 use crate::workload::hosts::CpuLoad;
 
-/// Queries of a turn, at least.
-const QUERIES_MIN: u64 = 3;
+pub(crate) const MODE: Mode = Mode {
+    name: "promql",
+    about: "Measure queries in PromQL beside other systems that speak it",
+    options: &["\
+start=latewood,prometheus,victoriametrics: Systems to start
+hosts=1000: Hosts, each with ten series
+samples=2160: Samples of a series, ten seconds apart
+late=0,30: Shares of late lines of a hundred
+users=1,8: Users who ask at the same time
+seconds=1: Seconds of a question in a round"],
+    run,
+};
 
-/// Measure queries in PromQL beside other systems that speak it.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct PromqlArgs {
-    /// Systems to start
-    #[arg(long, value_enum, value_delimiter = ',', default_values = [
-        "latewood", "prometheus", "victoriametrics",
-    ])]
-    start: Vec<System>,
-    /// Hosts, each with ten series
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    hosts: u32,
-    /// Samples of a series, ten seconds apart
-    #[arg(long, default_value_t = 2_160, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
-    samples: u32,
-    /// Shares of late lines of a hundred
-    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [0.0, 30.0])]
-    late: Vec<f64>,
-    /// Numbers of users who ask at the same time
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 8], value_parser = clap::value_parser!(u32).range(1..=64))]
-    users: Vec<u32>,
-    /// Seconds a system is asked one question in a round, three times at least
-    #[arg(long, default_value_t = 1.0)]
-    seconds: f64,
-    #[command(flatten)]
-    rounds: Rounds,
-}
-
-/// Name, steps and query; `usage_user` is a metric with a series of each host.
-const QUESTIONS: &[(&str, u32, &str)] = &[
-    ("selector", 1, "cpu_usage_user"),
-    ("selector", 100, "cpu_usage_user"),
-    ("selector", 1000, "cpu_usage_user"),
-    ("rate", 1, "rate(cpu_usage_user[5m])"),
-    ("rate", 100, "rate(cpu_usage_user[5m])"),
-    ("rate", 1000, "rate(cpu_usage_user[5m])"),
-    (
-        "sum of rate",
-        1,
-        "sum by (region) (rate(cpu_usage_user[5m]))",
-    ),
-    (
-        "sum of rate",
-        100,
-        "sum by (region) (rate(cpu_usage_user[5m]))",
-    ),
-    (
-        "sum of rate",
-        1000,
-        "sum by (region) (rate(cpu_usage_user[5m]))",
-    ),
-    ("sum", 10_000, "sum(cpu_usage_user)"),
-    ("topk", 100, "topk(5, rate(cpu_usage_user[5m]))"),
-    ("quantile", 100, "quantile(0.9, rate(cpu_usage_user[5m]))"),
-    (
-        "one to one",
-        100,
-        "cpu_usage_user / on (hostname) cpu_usage_system",
-    ),
-    (
-        "group_left",
-        100,
-        "cpu_usage_user / on (region) group_left () sum by (region) (cpu_usage_system)",
-    ),
-    ("avg_over_time", 1, "avg_over_time(cpu_usage_user[6h])"),
-    ("max_over_time", 100, "max_over_time(cpu_usage_user[1h])"),
-    ("count of all", 1, "count({__name__=~\"cpu_.+\"})"),
-];
+/// Questions by their names: the numbers of steps, and the query; `cpu_usage_user` is a metric with a
+/// series of each host.
+const QUESTIONS: &str = "\
+selector: 1,100,1000: cpu_usage_user
+rate: 1,100,1000: rate(cpu_usage_user[5m])
+sum of rate: 1,100,1000: sum by (region) (rate(cpu_usage_user[5m]))
+sum: 10000: sum(cpu_usage_user)
+topk: 100: topk(5, rate(cpu_usage_user[5m]))
+quantile: 100: quantile(0.9, rate(cpu_usage_user[5m]))
+one to one: 100: cpu_usage_user / on (hostname) cpu_usage_system
+group_left: 100: cpu_usage_user / on (region) group_left () sum by (region) (cpu_usage_system)
+avg_over_time: 1: avg_over_time(cpu_usage_user[6h])
+max_over_time: 100: max_over_time(cpu_usage_user[1h])
+count of all: 1: count({__name__=~\"cpu_.+\"})";
 
 /// A loaded system.
 struct Asked {
@@ -103,104 +54,39 @@ struct Asked {
     is_compared: bool,
 }
 
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &PromqlArgs, command: &str) -> Result<()> {
-    let seed = args.rounds.seed;
-    let load = CpuLoad::new(args.hosts, args.samples, seed);
-    let shared = json!({"hosts": args.hosts, "samples": args.samples, "series": args.hosts * 10});
-    let mut report = Report::begin("promql", command, &args.rounds.output, shared);
-    for &late in &args.late {
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    let seed = options.seed()?;
+    let [hosts, samples] = ["hosts", "samples"].map(|of| options.count::<u32>(of));
+    let load = CpuLoad::new(hosts?, samples?, seed);
+    let (hosts, samples) = (load.hosts(), load.lines() / load.hosts());
+    report.share(json!({"hosts": hosts, "samples": samples, "series": hosts * 10}));
+    let (users, seconds) = (options.list("users", 1, 64)?, options.get("seconds")?);
+    for late in options.percents("late")? {
         let mut systems = Vec::new();
-        for &system in &args.start {
-            let turn = || begin(system, (&load, late, seed));
+        for system in options.choices::<System>("start")? {
+            let turn = || begin(system, &load, late, seed);
             if let Some((info, asked)) = report.turn(system.name(), system.is_peer(), turn)? {
                 report.note(&info);
                 systems.push(asked);
             }
         }
-        for repeat in 0..args.rounds.repeats {
-            for &users in &args.users {
-                ask_all(args, (&load, late), (repeat, users), &systems, &mut report)?;
-            }
-        }
-    }
-    report.finish()
-}
-
-/// Asks every system every question.
-fn ask_all(
-    args: &PromqlArgs,
-    (load, late): (&CpuLoad, f64),
-    (repeat, users): (usize, u32),
-    systems: &[Asked],
-    report: &mut Report,
-) -> Result<()> {
-    for (name, steps, query) in QUESTIONS {
-        let mut series = None;
-        for at in turns(repeat, systems.len()) {
-            let system = &systems[at];
-            let turn = || {
-                let question = Question::of(query, *steps, load);
-                let first = question.ask(&system.http)?;
-                let held = match system.is_compared {
-                    true => *series.get_or_insert(first.series),
-                    false => first.series,
-                };
-                if held != first.series {
-                    let text = format!("{query}: {} series, another has {held}", first.series);
-                    return Err(Error::new(text));
+        for repeat in 0..options.repeats()? {
+            for &users in &users {
+                for question in questions(&load) {
+                    let of = json!({"late_percent": late, "users": users, "repeat": repeat});
+                    let order = turns(repeat, systems.len()).map(|at| &systems[at]);
+                    question.ask_all(order, (users, seconds), &of, report)?;
                 }
-                let process = system.process.running()?;
-                let before = usage::of(process)?.cpu_seconds;
-                let (queries, seconds, times_ns) = burst(&question, system, users, args.seconds)?;
-                let cpu_seconds = usage::of(process)?.cpu_seconds - before;
-                Ok(json!({
-                    "target": system.name, "question": name, "steps": steps, "query": query,
-                    "late_percent": late, "users": users, "repeat": repeat,
-                    "series": first.series, "reply_bytes": first.bytes,
-                    "queries": queries, "seconds": seconds, "cpu_seconds": cpu_seconds,
-                    "p50_us": quantile_us(&times_ns, 0.5), "p99_us": quantile_us(&times_ns, 0.99),
-                }))
-            };
-            if let Some(run) = report.turn(&system.name, system.is_peer, turn)? {
-                report.push("runs", run)?;
             }
         }
     }
     Ok(())
 }
 
-/// Asks for some seconds, `users` at the same time: queries, seconds, and times of queries.
-fn burst(
-    question: &Question,
-    system: &Asked,
-    users: u32,
-    seconds: f64,
-) -> Result<(u64, f64, Histogram<u64>)> {
-    let (began, longest) = (Instant::now(), Duration::from_secs_f64(seconds));
-    let user = || -> Result<Histogram<u64>> {
-        let mut times_ns = histogram();
-        while times_ns.len() < QUERIES_MIN || began.elapsed() < longest {
-            let asked = Instant::now();
-            question.ask(&system.http)?;
-            record_since(asked, &mut times_ns);
-        }
-        Ok(times_ns)
-    };
-    let mut all = histogram();
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..users).map(|_| scope.spawn(user)).collect();
-        for thread in threads {
-            let times_ns = thread.join().map_err(|_| Error::new("a thread died"))??;
-            all += times_ns;
-        }
-        Ok::<_, Error>(())
-    })?;
-    Ok((all.len(), began.elapsed().as_secs_f64(), all))
-}
-
 /// A query and its times.
 struct Question {
+    name: &'static str,
+    steps: u32,
     path: &'static str,
     parameters: Vec<(&'static str, String)>,
 }
@@ -211,31 +97,86 @@ struct Reply {
     bytes: usize,
 }
 
+/// All questions about a load.
+fn questions(load: &CpuLoad) -> Vec<Question> {
+    let question = |line: &'static str| {
+        let [name, steps, query] = line.splitn(3, ": ").collect::<Vec<_>>()[..] else {
+            return Vec::new();
+        };
+        let steps = steps.split(',').filter_map(|steps| steps.parse().ok());
+        steps
+            .map(|steps| Question::of(name, steps, query, load))
+            .collect()
+    };
+    QUESTIONS.lines().flat_map(question).collect()
+}
+
 impl Question {
     /// `steps` of them end with the load, between samples.
-    fn of(query: &str, steps: u32, load: &CpuLoad) -> Self {
+    fn of(name: &'static str, steps: u32, query: &str, load: &CpuLoad) -> Self {
         let end_s = load.end_ms() as f64 / 1000.0 + 3.0;
         let start_s = load.timestamp_ms(0) as f64 / 1000.0 + 603.0;
+        let step_s = ((end_s - start_s) / f64::from(steps.max(2) - 1)).max(0.001);
         let seconds = |seconds: f64| format!("{seconds:.3}");
-        let query = ("query", query.to_owned());
+        let mut parameters = vec![("query", query.to_owned())];
         if steps == 1 {
-            return Question {
-                path: "/api/v1/query",
-                parameters: vec![query, ("time", seconds(end_s))],
-            };
+            parameters.push(("time", seconds(end_s)));
+        } else {
+            let range = [("start", start_s), ("end", end_s), ("step", step_s)];
+            parameters.extend(range.map(|(name, of)| (name, seconds(of))));
+            // VictoriaMetrics keeps answers otherwise.
+            parameters.push(("nocache", "1".to_owned()));
         }
-        let step_s = ((end_s - start_s) / f64::from(steps - 1)).max(0.001);
+        let path = if steps == 1 {
+            "/api/v1/query"
+        } else {
+            "/api/v1/query_range"
+        };
         Question {
-            path: "/api/v1/query_range",
-            parameters: vec![
-                query,
-                ("start", seconds(start_s)),
-                ("end", seconds(end_s)),
-                ("step", seconds(step_s)),
-                // VictoriaMetrics keeps answers otherwise.
-                ("nocache", "1".to_owned()),
-            ],
+            name,
+            steps,
+            path,
+            parameters,
         }
+    }
+
+    /// Asks all systems in turn; adds `of` to each run.
+    fn ask_all<'a>(
+        &self,
+        systems: impl Iterator<Item = &'a Asked>,
+        (users, seconds): (usize, f64),
+        of: &Value,
+        report: &mut Report,
+    ) -> Result<()> {
+        let (mut series, query) = (None, &self.parameters[0].1);
+        for system in systems {
+            let turn = || {
+                let first = self.ask(&system.http)?;
+                let held = match system.is_compared {
+                    true => *series.get_or_insert(first.series),
+                    false => first.series,
+                };
+                if held != first.series {
+                    let text = format!("{query}: {} series, another has {held}", first.series);
+                    return Err(Error::new(text));
+                }
+                let process = system.process.running()?;
+                let cpu_seconds = || Ok(usage::of(process)?.cpu_seconds);
+                let ask = || self.ask(&system.http).map(drop);
+                let mut run = burst(users, seconds, cpu_seconds, ask)?;
+                let about = json!({
+                    "target": system.name, "question": self.name, "steps": self.steps,
+                    "query": query, "series": first.series, "reply_bytes": first.bytes,
+                });
+                merge(&mut run, about);
+                merge(&mut run, of.clone());
+                Ok(run)
+            };
+            if let Some(run) = report.turn(&system.name, system.is_peer, turn)? {
+                report.push("runs", run)?;
+            }
+        }
+        Ok(())
     }
 
     fn ask(&self, http: &Http) -> Result<Reply> {
@@ -250,9 +191,8 @@ impl Question {
 }
 
 /// Starts a system, and loads it with so many late lines.
-fn begin(system: System, (load, late, seed): (&CpuLoad, f64, u64)) -> Result<(Info, Asked)> {
-    let (store, process, settings) = system.serve(Protocol::Prometheus)?;
-    store.prepare()?;
+fn begin(system: System, load: &CpuLoad, late: f64, seed: u64) -> Result<(Info, Asked)> {
+    let (store, process, info) = system.serve(Protocol::Prometheus)?;
     let order = load.order(late / 100.0, seed);
     let mut sender = store.sender()?;
     for batch in load.batches(&order, 1, 1_000).iter().flatten() {
@@ -260,12 +200,6 @@ fn begin(system: System, (load, late, seed): (&CpuLoad, f64, u64)) -> Result<(In
     }
     sender.finish()?;
     store.drain()?;
-    let told = store.control()?.as_mut().map(version).transpose()?;
-    let info = Info {
-        name: system.name().to_owned(),
-        version: told.or_else(|| store.version()).unwrap_or_default(),
-        settings,
-    };
     let asked = Asked {
         name: info.name.clone(),
         http: store.http(),

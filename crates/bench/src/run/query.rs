@@ -1,25 +1,24 @@
 //! The query report: reads over many series and over long ones, beside the peer.
 //!
 //! Every set of data is loaded into all servers, started afresh for it. Servers are asked in turns
-//! while the others idle, once all gave the same answer ([`super::digest`]). One connection asks
+//! while the others idle, once all gave the same answer ([`Digest`]). One connection asks
 //! and reads a reply of known length without looking into it, so that the time is the server's.
 
-use std::time::Instant;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
 
-use clap::Args;
 use latewood_wire::resp::{Value, parse_reply};
-use serde::Serialize;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
-use super::beside::{quantile_us, record_since};
-use super::digest::Digest;
-use super::report::{Output, Report, turns};
+use super::ask::burst;
+use super::options::{Mode, Options, turns};
+use super::report::{Report, merge};
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
 use crate::base::reply::{ReplyExt, count};
-use crate::drive::wire::{all_held, cpu_seconds, version};
-use crate::load::histogram;
-use crate::measure::machine::Clock;
+use crate::drive::wire::{all_held, cpu_seconds};
 use crate::measure::progress::Progress;
 use crate::measure::usage::anonymous_bytes;
 use crate::server::{Info, Ready, System, Target};
@@ -30,46 +29,19 @@ const STEP_MS: u64 = 1_000;
 /// Samples of one TS.MADD, and series that are made at a time.
 const BATCH_SAMPLES: u64 = 500;
 const BATCH_SERIES: u64 = 64;
-/// Queries of a round, at least.
-const QUERIES_MIN: u64 = 3;
-
-/// Measure queries over many series and over long ones, and memory for each idle series.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct QueryArgs {
-    /// Servers to start; they take turns
-    #[arg(long, value_enum, default_values = ["latewood", "redistimeseries"])]
-    start: Vec<System>,
-    /// Rounds of every question
-    #[arg(long, default_value_t = 5)]
-    repeats: usize,
-    /// Seconds a server is asked one question in a round, three times at least
-    #[arg(long, default_value_t = 1.0)]
-    seconds: f64,
-    #[command(flatten)]
-    sizes: Sizes,
-    #[command(flatten)]
-    output: Output,
-}
-
-/// How much data the questions are about.
-#[derive(Clone, Copy, Debug, Args, Serialize)]
-struct Sizes {
-    /// Series of TS.MRANGE
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    wide_series: u64,
-    /// Samples of each of them
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(2..=100_000_000))]
-    wide_samples: u64,
-    /// Series of TS.QUERYINDEX; TS.MGET reads a tenth of them
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10..=100_000_000))]
-    index_series: u64,
-    /// Samples of the series of TS.RANGE
-    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(2..=1_000_000_000))]
-    long_samples: u64,
-    /// Series with the default chunk size, to see what an idle one costs a server
-    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(10..=100_000_000))]
-    idle_series: u64,
-}
+pub(crate) const MODE: Mode = Mode {
+    name: "query",
+    about: "Measure queries over many series and over long ones, and memory of idle series",
+    options: &["\
+start=latewood,redistimeseries: Servers to start; they take turns
+seconds=1: Seconds a server is asked one question in a round
+wide-series=10000: Series of TS.MRANGE
+wide-samples=1000: Samples of each of them
+index-series=1000000: Series of TS.QUERYINDEX; TS.MGET reads a tenth
+long-samples=10000000: Samples of the series of TS.RANGE
+idle-series=200000: Series with the default chunk size, for their memory"],
+    run,
+};
 
 /// Questions, each with its name before it.
 const WIDE: &str = "\
@@ -95,35 +67,37 @@ struct Set {
     questions: &'static str,
 }
 
-fn sets(sizes: &Sizes) -> [Set; 4] {
-    [
-        (sizes.wide_series, sizes.wide_samples, "", WIDE),
-        (1, sizes.long_samples, "", LONG),
-        (sizes.index_series, 1, SMALL_CHUNKS, INDEX),
-        (sizes.idle_series, 1, "", ""),
-    ]
-    .map(|(series, samples, chunks, questions)| Set {
-        series,
-        samples,
-        chunks,
-        questions,
-    })
-}
-
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &QueryArgs, command: &str) -> Result<()> {
-    let shared = json!({"sizes": args.sizes, "repeats": args.repeats, "idle": []});
-    let mut report = Report::begin("query", command, &args.output, shared);
-    for set in sets(&args.sizes) {
-        ask_about(&set, args, &mut report)?;
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    let names = ["wide", "wide", "index", "long", "idle"];
+    let of = ["series", "samples", "series", "samples", "series"];
+    let mut sizes = json!({});
+    for (name, of) in names.into_iter().zip(of) {
+        sizes[format!("{name}_{of}")] = options.at_least::<u64>(&format!("{name}-{of}"), 2)?.into();
     }
-    report.finish()
+    let size = |name: &str| sizes[name].as_u64().unwrap_or(0);
+    let sets = [
+        (size("wide_series"), size("wide_samples"), "", WIDE),
+        (1, size("long_samples"), "", LONG),
+        (size("index_series"), 1, SMALL_CHUNKS, INDEX),
+        (size("idle_series"), 1, "", ""),
+    ];
+    report.share(json!({"sizes": sizes, "repeats": options.repeats()?, "idle": []}));
+    for (series, samples, chunks, questions) in sets {
+        let set = Set {
+            series,
+            samples,
+            chunks,
+            questions,
+        };
+        ask_about(&set, options, report)?;
+    }
+    Ok(())
 }
 
 /// Loads one set into every server and asks its questions.
-fn ask_about(set: &Set, args: &QueryArgs, report: &mut Report) -> Result<()> {
+fn ask_about(set: &Set, options: &Options, report: &mut Report) -> Result<()> {
     let mut servers = Vec::new();
-    for &system in &args.start {
+    for system in options.choices::<System>("start")? {
         let target = Target::start(system);
         let load = || Server::load(&target, set);
         let loaded = report.turn(system.name(), system.is_peer(), load)?;
@@ -141,18 +115,17 @@ fn ask_about(set: &Set, args: &QueryArgs, report: &mut Report) -> Result<()> {
         }
         servers.push(server);
     }
-    let questions = set.questions.lines();
+    let (questions, seconds) = (set.questions.lines(), options.get("seconds")?);
     for (name, command) in questions.filter_map(|line| line.split_once(": ")) {
         agree(&mut servers, command, report)?;
-        for repeat in 0..args.repeats {
+        for repeat in 0..options.repeats()? {
             for at in turns(repeat, servers.len()) {
                 let server = &mut servers[at];
                 let (target, is_peer) = (server.info.name.clone(), server.is_peer);
-                let ask = || server.ask(command, args.seconds);
+                let ask = || server.ask(command, seconds);
                 if let Some(mut run) = report.turn(&target, is_peer, ask)? {
-                    run["question"] = name.into();
-                    run["target"] = target.into();
-                    run["repeat"] = repeat.into();
+                    let of = json!({"question": name, "target": target, "repeat": repeat});
+                    merge(&mut run, of);
                     report.push("runs", run)?;
                 }
             }
@@ -204,7 +177,7 @@ impl Server {
         let server = Server {
             info: Info {
                 name: target.name(),
-                version: version(&mut control)?,
+                version: control.version()?,
                 settings: ready.settings.clone(),
             },
             control,
@@ -218,25 +191,17 @@ impl Server {
 
     /// Asks for about `seconds`.
     fn ask(&mut self, command: &str, seconds: f64) -> Result<serde_json::Value> {
-        let mut latencies = histogram();
-        let cpu_before = cpu_seconds(&mut self.control)?;
-        let clock = Clock::start();
-        let mut queries = 0;
-        while queries < QUERIES_MIN || clock.seconds() < seconds {
-            let asked = Instant::now();
-            self.control.ask_bytes(command, self.reply_bytes)?;
-            record_since(asked, &mut latencies);
-            queries += 1;
-        }
-        let (elapsed, client_cpu_seconds) = (clock.seconds(), clock.cpu_seconds());
-        // A reply of another length would stand in the way of this one.
-        let cpu_seconds = cpu_seconds(&mut self.control)? - cpu_before;
-        let us = |quantile| quantile_us(&latencies, quantile);
-        Ok(json!({
-            "command": command, "queries": queries, "rows": self.digest.rows_or_keys(),
-            "reply_bytes": self.reply_bytes, "seconds": elapsed, "cpu_seconds": cpu_seconds,
-            "client_cpu_seconds": client_cpu_seconds, "p50_us": us(0.5), "p99_us": us(0.99),
-        }))
+        let (bytes, control) = (self.reply_bytes, Mutex::new(&mut self.control));
+        let locked = || control.lock().map_err(|_| Error::new("a thread died"));
+        // A reply of another length would stand in the way of the next one.
+        let cpu_seconds = || cpu_seconds(*locked()?);
+        let ask = || locked()?.ask_bytes(command, bytes);
+        let mut run = burst(1, seconds, cpu_seconds, ask)?;
+        let of = json!({
+            "command": command, "rows": self.digest.rows_or_keys(), "reply_bytes": bytes,
+        });
+        merge(&mut run, of);
+        Ok(run)
     }
 
     /// Asks once and looks at the answer.
@@ -249,7 +214,8 @@ impl Server {
             return Err(Error::new(format!("{command}: {}", reply.text())));
         }
         self.reply_bytes = len;
-        self.digest = Digest::of(&reply);
+        self.digest = Digest::default();
+        self.digest.add(&reply);
         Ok(())
     }
 }
@@ -284,12 +250,13 @@ impl Set {
         let labels = labels(number).map(|(name, value)| format!("{name} {value}"));
         let labels = labels.join(" ");
         let create = format!("TS.CREATE {key}{chunks} LABELS {labels}");
-        let mut value = Wander::new(number);
+        let (mut rng, mut hundredths) = (SmallRng::seed_from_u64(number), 2_000);
         let madd = move |first: u64| {
             let mut command = "TS.MADD".to_owned();
             for index in first..samples.min(first + BATCH_SAMPLES) {
                 let at = START_MS + index * STEP_MS;
-                command += &format!(" {key} {at} {}", value.next_text());
+                hundredths += rng.random_range(-10_i32..=10);
+                command += &format!(" {key} {at} {:.2}", f64::from(hundredths) / 100.0);
             }
             command
         };
@@ -298,27 +265,102 @@ impl Set {
     }
 }
 
-/// A value that wanders in hundredths, by Marsaglia's xorshift.
-struct Wander {
-    state: u64,
-    hundredths: i64,
+/// What a reply says, in a few numbers that do not depend on the order of its parts: servers write
+/// numbers in different ways and give series in different orders.
+#[derive(Clone, Copy, Debug, Default)]
+struct Digest {
+    /// Rows; numbers beside timestamps; sums of the hashes of texts, of timestamps and of numbers.
+    rows: u64,
+    numbers: u64,
+    texts: u64,
+    times: i64,
+    sum: f64,
+    magnitude: f64,
+    names: u64,
 }
 
-impl Wander {
-    fn new(number: u64) -> Self {
-        Wander {
-            state: (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            hundredths: 2_000,
+impl Digest {
+    fn add(&mut self, reply: &Value) {
+        match reply {
+            Value::Array(items) => {
+                self.rows += u64::from(matches!(items.first(), Some(Value::Integer(_))));
+                items.iter().for_each(|item| self.add(item));
+            }
+            Value::Integer(number) => self.times = self.times.wrapping_add(*number),
+            other => match other.text().parse::<f64>() {
+                Ok(number) => {
+                    self.numbers += 1;
+                    self.sum += number;
+                    self.magnitude += number.abs();
+                }
+                Err(_) => {
+                    let mut hasher = DefaultHasher::new();
+                    other.text().hash(&mut hasher);
+                    self.texts = self.texts.wrapping_add(hasher.finish());
+                    self.names += 1;
+                }
+            },
         }
     }
 
-    fn next_text(&mut self) -> String {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        self.hundredths += (self.state >> 32).cast_signed() % 21 - 10;
-        let sign = if self.hundredths < 0 { "-" } else { "" };
-        let hundredths = self.hundredths.abs();
-        format!("{sign}{}.{:02}", hundredths / 100, hundredths % 100)
+    /// Rows of the reply; of one without rows its keys.
+    fn rows_or_keys(&self) -> u64 {
+        match self.rows {
+            0 => self.names + self.numbers,
+            rows => rows,
+        }
+    }
+
+    /// Whether both say the same; sums may differ in their last digits.
+    fn agrees(&self, other: &Self) -> bool {
+        let exact = |of: &Self| (of.rows, of.numbers, of.names, of.texts, of.times);
+        let tolerance = 1e-12 * self.magnitude.max(other.magnitude);
+        exact(self) == exact(other) && (self.sum - other.sum).abs() <= tolerance
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(timestamp: i64, value: &str) -> Value {
+        let value = Value::Simple(value.into());
+        Value::Array(vec![Value::Integer(timestamp), value])
+    }
+
+    fn series(key: &str, rows: Vec<Value>) -> Value {
+        Value::Array(vec![Value::Bulk(key.into()), Value::Array(rows)])
+    }
+
+    fn digest(reply: &Value) -> Digest {
+        let mut digest = Digest::default();
+        digest.add(reply);
+        digest
+    }
+
+    #[test]
+    fn order_and_writing_of_numbers_do_not_matter() {
+        let a = series("a", vec![row(1, "1200"), row(2, "0.1")]);
+        let b = series("b", vec![row(1, "7")]);
+        let a_again = series("a", vec![row(1, "1.2e+3"), row(2, "1e-1")]);
+        let one = digest(&Value::Array(vec![a, b.clone()]));
+        let other = digest(&Value::Array(vec![b, a_again]));
+        assert!(one.agrees(&other));
+        assert_eq!(one.rows_or_keys(), 3);
+    }
+
+    #[test]
+    fn every_difference_shows() {
+        let reply = |key, rows| digest(&series(key, rows));
+        let base = reply("a", vec![row(1, "5")]);
+        for other in [
+            reply("b", vec![row(1, "5")]),
+            reply("a", vec![row(2, "5")]),
+            reply("a", vec![row(1, "5.001")]),
+            reply("a", vec![row(1, "5"), row(1, "0")]),
+            reply("a", vec![]),
+        ] {
+            assert!(!base.agrees(&other), "{other:?}");
+        }
     }
 }

@@ -9,16 +9,15 @@ use std::cell::RefCell;
 use std::fs;
 use std::time::Instant;
 
-use clap::Args;
 use serde_json::{Value, json};
 
-use super::report::{Report, Rounds, turns};
+use super::options::{Mode, Options, turns};
+use super::report::Report;
 use crate::base::control::Control;
 use crate::base::error::{Doing, Error, Result};
 use crate::drive::cell::{self, Cell, Fixed, Moment};
 use crate::drive::fleet::{self, Fleet, LoadArgs, Sending};
 use crate::drive::wire::{self, drain};
-use crate::measure::progress::Progress;
 use crate::measure::usage::{self, forget_pages};
 use crate::server::{Brokers, Durability, Info, Latewood, LogSize, RemoteLog};
 
@@ -28,33 +27,19 @@ const DURABILITIES: [Durability; 2] = [Durability::Sync, Durability::Interval];
 /// Samples of each series before the clock starts.
 const WARMUP: u64 = 20;
 
-/// Measure a log in Kafka beside the local one, and a start with an empty disk.
-#[derive(Debug, Args)]
-pub(crate) struct RemoteArgs {
-    /// Samples of one client that waits for each reply
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
-    single: u64,
-    /// Samples of each of 64 such clients
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
-    many: u64,
-    /// Samples of each of 8 clients with a pipeline of 50
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
-    batched: u64,
-    /// Series of the start from a checkpoint
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    series: u64,
-    /// Samples of the start from a checkpoint
-    #[arg(long, default_value_t = 20_000_000, value_parser = clap::value_parser!(u64).range(1..))]
-    samples: u64,
-    /// Series of the start from the log alone
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    tail_series: u64,
-    /// Samples of the start from the log alone; it must hold less than 32 MiB
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
-    tail_samples: u64,
-    #[command(flatten)]
-    rounds: Rounds,
-}
+pub(crate) const MODE: Mode = Mode {
+    name: "remote",
+    about: "Measure a log in Kafka beside the local one, and a start with an empty disk",
+    options: &["\
+single=1000: Samples of one client that waits for each reply
+many=500: Samples of each of 64 such clients
+batched=100000: Samples of each of 8 clients with a pipeline of 50
+series=1000000: Series of the start from a checkpoint
+samples=20000000: Samples of the start from a checkpoint
+tail-series=20000: Series of the start from the log alone
+tail-samples=1000000: Its samples; the log must hold less than 32 MiB"],
+    run,
+};
 
 /// A cluster, and logs made in it so far.
 struct Cluster {
@@ -79,61 +64,54 @@ struct Look {
     size: LogSize,
 }
 
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &RemoteArgs, command: &str) -> Result<()> {
-    let shared = json!({"rates": [], "starts": []});
-    let mut report = Report::begin("remote", command, &args.rounds.output, shared);
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    report.share(json!({"rates": [], "starts": []}));
     let start = || CLUSTERS.into_iter().map(Cluster::start).collect();
     let clusters: Vec<Cluster> = report.turn("Kafka", true, start)?.unwrap_or_default();
-    let places: Vec<Option<&Cluster>> = [None]
-        .into_iter()
-        .chain(clusters.iter().map(Some))
-        .collect();
-    for repeat in 0..args.rounds.repeats {
-        for cell in args.cells() {
+    let some = clusters.iter().map(Some);
+    let places: Vec<Option<&Cluster>> = [None].into_iter().chain(some).collect();
+    let [single, many, batched] = ["single", "many", "batched"].map(|of| options.count::<u64>(of));
+    let cells = [
+        Cell::in_order(1, single?, 1),
+        Cell::in_order(64, many?, 1),
+        Cell::in_order(8, batched?, 50),
+    ];
+    let fixed = Fixed::new(options.seed()?, WARMUP);
+    for repeat in 0..options.repeats()? {
+        for cell in &cells {
             for durability in DURABILITIES {
                 for at in turns(repeat, places.len()) {
-                    rate(&mut report, places[at], durability, &cell, (repeat, args))?;
+                    let (info, mut run) = rate(places[at], durability, cell, &fixed)?;
+                    run["repeat"] = repeat.into();
+                    report.note(&info);
+                    report.push("rates", run)?;
                 }
             }
         }
         for cluster in &clusters {
-            for is_saved in [false, true] {
-                let mut made = come_back(cluster, is_saved, args)?;
+            for (is_saved, prefix) in [(false, "tail-"), (true, "")] {
+                let load = load(options, prefix)?;
+                let mut made = come_back(cluster, is_saved, &load, fixed.seed)?;
                 made["repeat"] = repeat.into();
                 report.push("starts", made)?;
             }
         }
     }
-    report.finish()
+    Ok(())
 }
 
-impl RemoteArgs {
-    /// One client and many that wait for each reply, and a few with pipelines.
-    fn cells(&self) -> [Cell; 3] {
-        [
-            Cell::in_order(1, self.single, 1),
-            Cell::in_order(64, self.many, 1),
-            Cell::in_order(8, self.batched, 50),
-        ]
-    }
-
-    fn load(&self, is_saved: bool) -> LoadArgs {
-        let (series, samples) = match is_saved {
-            true => (self.series, self.samples),
-            false => (self.tail_series, self.tail_samples),
-        };
-        LoadArgs {
-            series,
-            samples,
-            memory: None,
-            sending: Sending {
-                connections: 4,
-                batch: 500,
-                pipeline: 2,
-            },
-        }
-    }
+/// The load before a start.
+fn load(options: &Options, prefix: &str) -> Result<LoadArgs> {
+    Ok(LoadArgs {
+        series: options.count(&format!("{prefix}series"))?,
+        samples: options.count(&format!("{prefix}samples"))?,
+        memory: None,
+        sending: Sending {
+            connections: 4,
+            batch: 500,
+            pipeline: 2,
+        },
+    })
 }
 
 impl Cluster {
@@ -166,12 +144,11 @@ impl Cluster {
 
 /// One load against a new server, until Kafka has all of it.
 fn rate(
-    report: &mut Report,
     cluster: Option<&Cluster>,
     durability: Durability,
     cell: &Cell,
-    (repeat, args): (usize, &RemoteArgs),
-) -> Result<()> {
+    fixed: &Fixed,
+) -> Result<(Info, Value)> {
     let place = cluster.map(Cluster::place).transpose()?;
     let mut latewood = Latewood::with(durability);
     if let Some(place) = &place {
@@ -188,28 +165,25 @@ fn rate(
     let mut version = String::new();
     let mut looks = Vec::new();
     let label = format!("{log}, {durability}");
-    let fixed = Fixed::new(args.rounds.seed, WARMUP);
-    let measured = cell::measure(server.address(), cell, &fixed, label, |control, moment| {
+    let measured = cell::measure(server.address(), cell, fixed, label, |control, moment| {
         control.wait_for_log()?;
-        version = wire::version(control)?;
+        version = control.version()?;
         looks.push(look(control, process, place.as_ref(), moment)?);
         Ok(())
     })?;
     let [before, after] = looks.as_slice() else {
         return Err(Error::new("the run was not watched"));
     };
-    report.note(&Info {
+    let info = Info {
         name: format!("Latewood, {durability}, log: {log}"),
         version,
         settings: latewood.settings(),
+    };
+    let run = json!({
+        "log": log, "durability": durability, "cell": cell, "measured": measured,
+        "until_logged": after.since(before, cluster.is_some()),
     });
-    report.push(
-        "rates",
-        json!({
-            "log": log, "durability": durability, "repeat": repeat, "cell": cell,
-            "measured": measured, "until_logged": after.since(before, cluster.is_some()),
-        }),
-    )
+    Ok((info, run))
 }
 
 /// Processor time is taken last before a load and first after it: counting records takes some.
@@ -257,14 +231,11 @@ impl Look {
 
 /// Loads, saves a checkpoint or none, kills with SIGKILL, removes the directory, takes the objects
 /// out of the page cache, and starts again. Then everything acknowledged must be there.
-fn come_back(cluster: &Cluster, is_saved: bool, args: &RemoteArgs) -> Result<Value> {
+fn come_back(cluster: &Cluster, is_saved: bool, load: &LoadArgs, seed: u64) -> Result<Value> {
     let latewood = Latewood::with(Durability::Sync).remote(cluster.place()?.log);
-    let load = args.load(is_saved);
-    let plan = load.plan(0.0, args.rounds.seed);
-    let mut fleet = Fleet::start(&latewood, plan, &load)?;
-    let mut progress = Progress::new("loading", plan.samples());
-    fleet.send(plan.rounds, |samples| progress.show(samples))?;
-    progress.finish();
+    let plan = load.plan(0.0, seed);
+    let mut fleet = Fleet::start(&latewood, plan, load)?;
+    fleet.send_all()?;
     if is_saved {
         drain(&mut fleet.server.control)?;
     }

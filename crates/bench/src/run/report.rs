@@ -7,10 +7,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::Args;
 use serde_json::{Value, json};
 
+use super::options::{Mode, Options, turns};
 use crate::base::error::{Doing, Error, Result};
+pub(super) use crate::drive::beside::merge;
 use crate::measure::machine::Machine;
 use crate::server::{Info, project_file};
 
@@ -20,53 +21,53 @@ const PYTHON: &str = "target/venv/bin/python";
 /// Characters of a reason that are kept; a server's last words may be a page long.
 const REASON_CHARS: usize = 300;
 
-/// Files a measurement leaves behind.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Output {
-    /// Write every run to this file; with --out alone it is DIR/NAME.json
-    #[arg(long, value_name = "FILE")]
+/// The raw runs of a measurement.
+#[derive(Default)]
+pub(crate) struct Report {
+    raw: Value,
     json: Option<PathBuf>,
-    /// Write the Markdown page and the charts into this folder
-    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// A measurement of several alternating runs.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Rounds {
-    /// Runs of every setting, alternating
-    #[arg(long, default_value_t = 5)]
-    pub(crate) repeats: usize,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 12_345)]
-    pub(crate) seed: u64,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// The raw runs of a measurement.
-pub(crate) struct Report {
-    raw: Value,
-    output: Output,
-}
-
 impl Report {
-    /// A measurement of a family by the command line `command`, with what all runs share.
-    pub(crate) fn begin(family: &str, command: &str, output: &Output, shared: Value) -> Self {
-        let mut raw = shared;
-        raw["family"] = family.into();
-        raw["machine"] = json!(Machine::look(command));
-        Report {
-            raw,
-            output: output.clone(),
+    /// Runs a measurement by the command line `command`, and draws its page.
+    pub(crate) fn make(mode: &Mode, options: &Options, command: &str) -> Result<()> {
+        let mut report = Report {
+            raw: json!({"family": mode.name, "machine": Machine::look(command)}),
+            json: options.given("json").map(PathBuf::from),
+            out: options.given("out").map(PathBuf::from),
+        };
+        (mode.run)(options, &mut report)?;
+        report.finish()
+    }
+
+    /// Notes what all runs share.
+    pub(crate) fn share(&mut self, shared: Value) {
+        merge(&mut self.raw, shared);
+    }
+
+    /// Adds a run of every setting in every round, alternating.
+    pub(crate) fn rounds<T: Copy>(
+        &mut self,
+        options: &Options,
+        settings: &[T],
+        mut run: impl FnMut(T) -> Result<Value>,
+    ) -> Result<()> {
+        for repeat in 0..options.repeats()? {
+            for at in turns(repeat, settings.len()) {
+                let mut made = run(settings[at])?;
+                made["repeat"] = repeat.into();
+                self.push("runs", made)?;
+            }
         }
+        Ok(())
     }
 
     /// Adds a run to a list, prints its figures and saves what there is.
     pub(crate) fn push(&mut self, list: &str, run: Value) -> Result<()> {
         println!("{}", line(&run));
         self.list(list).push(run);
-        match &self.output.json {
+        match &self.json {
             Some(path) => write(&self.raw, path),
             None => Ok(()),
         }
@@ -84,6 +85,12 @@ impl Report {
     /// How many runs a list has.
     pub(crate) fn len(&self, list: &str) -> usize {
         self.raw[list].as_array().map_or(0, Vec::len)
+    }
+
+    /// The runs so far.
+    #[cfg(test)]
+    pub(super) fn runs(&self) -> &[Value] {
+        self.raw["runs"].as_array().map_or(&[], Vec::as_slice)
     }
 
     /// Takes a turn of `name`, unless it is left out; none where it is, or now becomes so.
@@ -110,7 +117,7 @@ impl Report {
 
     /// Writes the runs, and draws the page, where that is wanted. The page bears the name of the file
     /// of runs.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    fn finish(mut self) -> Result<()> {
         // The lists of a page are there, though nothing was measured for them.
         self.list("runs");
         if self.len("runs") + self.len("rates") == 0
@@ -120,7 +127,7 @@ impl Report {
             let what = format!("{name} was not measured: {reason}");
             return Err(Error::new(what));
         }
-        let Output { json, out } = self.output;
+        let (json, out) = (self.json, self.out);
         let family = self.raw["family"].as_str().unwrap_or_default();
         let beside = out.as_ref().map(|dir| dir.join(format!("{family}.json")));
         let Some(json) = json.or(beside) else {
@@ -142,47 +149,6 @@ impl Report {
             *list = json!([]);
         }
         list.as_array_mut().expect("it was made a list")
-    }
-}
-
-/// The settings `0..count` in the order round `repeat` takes them: every other round goes
-/// backwards, so that none always comes first.
-pub(crate) fn turns(repeat: usize, count: usize) -> impl Iterator<Item = usize> {
-    (0..count).map(move |at| match repeat.is_multiple_of(2) {
-        true => at,
-        false => count - 1 - at,
-    })
-}
-
-impl Rounds {
-    /// One run, for tests.
-    #[cfg(test)]
-    pub(crate) const ONE: Self = Rounds {
-        repeats: 1,
-        seed: 12_345,
-        output: Output {
-            json: None,
-            out: None,
-        },
-    };
-
-    /// Makes a whole report, every setting in every round, alternating; `run` makes one run.
-    pub(crate) fn report<T: Copy>(
-        &self,
-        (family, command): (&str, &str),
-        shared: Value,
-        settings: &[T],
-        mut run: impl FnMut(T) -> Result<Value>,
-    ) -> Result<()> {
-        let mut report = Report::begin(family, command, &self.output, shared);
-        for repeat in 0..self.repeats {
-            for at in turns(repeat, settings.len()) {
-                let mut made = run(settings[at])?;
-                made["repeat"] = repeat.into();
-                report.push("runs", made)?;
-            }
-        }
-        report.finish()
     }
 }
 
@@ -243,20 +209,9 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn report() -> Report {
-        Report::begin("late", "late", &Output::default(), json!({}))
-    }
-
-    #[test]
-    fn every_other_round_goes_backwards() {
-        let order = |repeat| turns(repeat, 3).collect::<Vec<_>>();
-        assert_eq!([order(0), order(1)], [[0, 1, 2], [2, 1, 0]]);
-        assert_eq!(order(2), order(0));
-    }
-
     #[test]
     fn a_peer_that_fails_is_left_out_from_then_on_and_named_with_the_reason() {
-        let mut report = report();
+        let mut report = Report::default();
         let no_java = || Err::<u32, _>(Error::new("install failed:\n  no java"));
         assert_eq!(report.turn("QuestDB", true, no_java).unwrap(), None);
         let second = report.turn("QuestDB", true, || -> Result<u32> { unreachable!() });
@@ -268,7 +223,7 @@ mod tests {
 
     #[test]
     fn latewood_is_never_left_out_and_a_report_of_nothing_is_an_error() {
-        let mut report = report();
+        let mut report = Report::default();
         let lost = || Err::<(), _>(Error::new("lost a sample"));
         let failed = report.turn("Latewood", false, lost);
         assert_eq!(failed.unwrap_err().to_string(), "lost a sample");

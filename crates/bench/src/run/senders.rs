@@ -11,19 +11,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use clap::Args;
 use serde_json::{Value, json};
 
-use super::beside::send_watched;
-use super::report::Rounds;
+use super::options::{Mode, Options};
+use super::report::Report;
 use crate::base::control::Control;
 use crate::base::error::{Doing, Error, Result};
 use crate::base::reply::rows;
+use crate::drive::beside;
 use crate::drive::fleet::{self, Log, same};
 use crate::drive::wire::{Wired, all_held, drain};
-use crate::measure::machine::Clock;
-use crate::measure::progress::Progress;
-use crate::measure::watch::Watch;
+use crate::measure::watch::Watched;
 use crate::protocol::Protocol;
 use crate::protocol::walk::{self, Last};
 use crate::server::LineStream;
@@ -34,18 +32,14 @@ const SENDERS: usize = 6;
 /// Bytes that a sender reads and sends at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Measure six senders of files in Akumuli's protocol, all at once: log off and on.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct SendersArgs {
-    /// Series of all files together, each with six tags
-    #[arg(long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    series: u64,
-    /// Samples of all series together, rounded up to whole rounds
-    #[arg(long, default_value_t = 12_000_000, value_parser = clap::value_parser!(u64).range(1..))]
-    samples: u64,
-    #[command(flatten)]
-    rounds: Rounds,
-}
+pub(crate) const MODE: Mode = Mode {
+    name: "senders",
+    about: "Measure six senders of files in Akumuli's protocol, all at once: log off and on",
+    options: &["\
+series=30000: Series of all files, each with six tags
+samples=12000000: Samples of all series together"],
+    run,
+};
 
 /// A file, its size and its last point.
 struct Input {
@@ -54,21 +48,19 @@ struct Input {
     last: Last,
 }
 
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &SendersArgs, command: &str) -> Result<()> {
-    let plan = Plan::new(args.series, args.samples, 0.0, args.rounds.seed);
-    plan.check()?;
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    let [series, samples] = ["series", "samples"].map(|of| options.count(of));
+    let plan = Plan::new(series?, samples?, 0.0, options.seed()?);
     let dir = tempfile::Builder::new().prefix("latewood-bench-").tempdir();
     let dir = dir.doing("make a folder for files")?;
     let inputs = write_inputs(plan, dir.path())?;
     let file_bytes: u64 = inputs.iter().map(|input| input.bytes).sum();
-    let shared = json!({
+    report.share(json!({
         "senders": inputs.len(), "plan": plan, "file_bytes": file_bytes,
-    });
-    let once = |log| once(&inputs, plan, log);
-    let logs = [Log::Off, Log::Interval];
-    args.rounds
-        .report(("senders", command), shared, &logs, once)
+    }));
+    report.rounds(options, &[Log::Off, Log::Interval], |log| {
+        once(&inputs, plan, log)
+    })
 }
 
 fn write_inputs(plan: Plan, dir: &Path) -> Result<Vec<Input>> {
@@ -90,10 +82,13 @@ fn write_inputs(plan: Plan, dir: &Path) -> Result<Vec<Input>> {
 fn once(inputs: &[Input], plan: Plan, log: Log) -> Result<Value> {
     let (latewood, address) = log.latewood().taking(Protocol::Akumuli)?;
     let mut server = Wired::start(&latewood)?;
-    let samples = plan.samples();
-    let mut watch = Watch::begin(server.process.running()?, &server.process.data())?;
-    let clock = Clock::start();
-    let progress = Progress::new(format!("log {log:?}"), samples);
+    let dir = server.process.data();
+    let what = Watched {
+        process: server.process.running()?,
+        dir: &dir,
+        label: format!("log {log:?}"),
+        samples: plan.samples(),
+    };
     let read_bytes = &AtomicU64::new(0);
     let mut senders = Vec::new();
     for input in inputs {
@@ -102,20 +97,14 @@ fn once(inputs: &[Input], plan: Plan, log: Log) -> Result<Value> {
     }
     // By the share of the bytes that were sent: nobody counts samples on the way.
     let bytes: u64 = inputs.iter().map(|input| input.bytes).sum();
-    let share = samples as f64 / bytes.max(1) as f64;
+    let share = plan.samples() as f64 / bytes.max(1) as f64;
     let sent = || (read_bytes.load(Ordering::Relaxed) as f64 * share) as u64;
-    let seconds = send_watched(senders, &mut watch, progress, sent)?;
-    let client_cpu_seconds = clock.cpu_seconds();
-    let loaded_cpu_seconds = watch.cpu_seconds()?;
-    let drain_seconds = watch.during(samples, || drain(&mut server.control))?;
-    watch.until_quiet(samples)?;
-    let trace = watch.end(samples)?;
+    let control = &mut server.control;
+    let load = |tick: &mut dyn FnMut(u64)| beside::send(senders, tick, sent);
+    let mut run = what.run(load, || drain(control), || Ok(()))?;
     check(&mut server.control, plan, inputs)?;
-    Ok(json!({
-        "log": log, "seconds": seconds, "drain_seconds": drain_seconds,
-        "loaded_cpu_seconds": loaded_cpu_seconds, "client_cpu_seconds": client_cpu_seconds,
-        "trace": trace,
-    }))
+    run["log"] = json!(log);
+    Ok(run)
 }
 
 /// Sends a file and waits until it is taken; counts its bytes in `read_bytes`.

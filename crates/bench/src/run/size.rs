@@ -5,13 +5,13 @@
 //! index, labels and all.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
-use clap::Args;
 use latewood_codec::{Encoder, FRAME_SAMPLES_MAX, Frame, Hint, TimestampCoding, ValueCoding};
 use serde_json::{Value, json};
 
-use super::report::{Output, Report};
+use super::options::{Mode, Options};
+use super::report::Report;
 use crate::base::error::{Error, Result};
 use crate::base::reply::count;
 use crate::drive::wire::{Wired, all_held, drain};
@@ -22,30 +22,26 @@ use crate::workload::recordings::{self, Recording};
 /// Samples of one TS.MADD.
 const BATCH_SAMPLES: usize = 500;
 
-/// Measure bytes a sample on real measurements.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct SizeArgs {
-    /// Folder with CSV files of rows "timestamp,value" [default: a few series that come along]
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    #[command(flatten)]
-    output: Output,
-}
+pub(crate) const MODE: Mode = Mode {
+    name: "size",
+    about: "Measure bytes a sample on real measurements",
+    options: &["\
+data=: Folder with CSV files of rows 'timestamp,value' [default: a few that come along]"],
+    run,
+};
 
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &SizeArgs, command: &str) -> Result<()> {
-    let recordings = match &args.data {
-        Some(dir) => recordings::read(dir)?,
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    let recordings = match options.given("data") {
+        Some(dir) => recordings::read(Path::new(&dir))?,
         None => recordings::own()?,
     };
     let latewood = Latewood::default();
     let stored = store(&latewood, &recordings)?;
-    let shared = json!({"settings": latewood.settings(), "stored": stored});
-    let mut report = Report::begin("size", command, &args.output, shared);
+    report.share(json!({"settings": latewood.settings(), "stored": stored}));
     for recording in &recordings {
         report.push("series", encode(recording)?)?;
     }
-    report.finish()
+    Ok(())
 }
 
 /// What the samples of a series take in frames: the values, statistics of the frames included, all

@@ -10,18 +10,18 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use latewood_wire::resp::Value;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
-use super::beside::beside;
-use super::report::{Output, Report};
+use super::options::{Mode, Options};
+use super::report::{Report, merge};
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
 use crate::base::reply::ReplyExt;
+use crate::drive::beside::beside;
 use crate::drive::cell;
 use crate::load::{Load, Shape};
 use crate::measure::usage::{self, anonymous_bytes, footprint};
@@ -48,18 +48,16 @@ const PIPELINE: usize = 50;
 const EVERYTHING: &str = "TS.MREVRANGE - + COUNT 500 AGGREGATION avg 100000 FILTER soak=lasting";
 const NEWEST: &str = "TS.MREVRANGE - + COUNT 500 AGGREGATION avg 10 FILTER soak=lasting";
 
-/// Let a server run for long under a mixed load, through stops and kills, and count everything.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct SoakArgs {
-    /// How long; the round that has begun is ended
-    #[arg(long, default_value_t = 10.0)]
-    minutes: f64,
-    #[command(flatten)]
-    output: Output,
-}
+pub(crate) const MODE: Mode = Mode {
+    name: "soak",
+    about: "Let a server run for long under a mixed load, through stops and kills, and count all",
+    options: &["\
+minutes=10: How long; the round that has begun is ended"],
+    run,
+};
 
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &SoakArgs, command: &str) -> Result<()> {
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    let minutes = options.get::<f64>("minutes")?.clamp(0.0, 1e6);
     let latewood = Latewood::default().budget(Some(MEMORY));
     let mut process = latewood.start()?;
     let mut writers = lasting();
@@ -67,13 +65,12 @@ pub(crate) fn run(args: &SoakArgs, command: &str) -> Result<()> {
     let keys = series.map(|series| series.key());
     let create = |key| format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS soak lasting");
     let made = Control::connect(process.address())?.run_all(keys.map(create))?;
-    let shared = json!({
+    report.share(json!({
         "settings": latewood.settings(), "series": made.len(), "passing": PASSING,
         "rounds": [],
-    });
-    let mut report = Report::begin("soak", command, &args.output, shared);
+    }));
     let began = Instant::now();
-    let patience = Duration::from_secs_f64(args.minutes * 60.0);
+    let patience = Duration::from_secs_f64(minutes * 60.0);
     let mut start_seconds = 0.0;
     while report.len("rounds") == 0 || began.elapsed() < patience {
         let number = report.len("rounds");
@@ -84,14 +81,14 @@ pub(crate) fn run(args: &SoakArgs, command: &str) -> Result<()> {
             true => process.kill()?,
             false => process.stop(),
         }
-        run["at_seconds"] = at_seconds.into();
-        run["start_seconds"] = start_seconds.into();
-        run["killed"] = is_killed.into();
+        let of = json!({
+            "at_seconds": at_seconds, "start_seconds": start_seconds, "killed": is_killed,
+        });
+        merge(&mut run, of);
         report.push("rounds", run)?;
         start_seconds = latewood.start_again(&mut process)?.took.as_secs_f64();
     }
-    count(process.address(), &writers, PASSING)?;
-    report.finish()
+    count(process.address(), &writers, PASSING).map(drop)
 }
 
 /// One round, up to its last acknowledgement.

@@ -4,12 +4,12 @@
 //! each. In process the figures come from the engine, over the wire from `INFO stages`. The cost of
 //! the timing is measured in pairs of turns with it off and on, each on a database of its own.
 
-use clap::Args;
-use latewood_engine::{Options, Stage, StageFigures};
+use latewood_engine::{self as engine, Stage, StageFigures};
 use latewood_model::DuplicatePolicy;
 use serde_json::{Value, json};
 
-use super::report::{Report, Rounds, number};
+use super::options::{Mode, Options};
+use super::report::{Report, number};
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
 use crate::drive::cell::{self, Cell, Fixed};
@@ -35,23 +35,24 @@ const COST_HISTORY: u64 = 5_000;
 /// A load that waits for the disk is so many times as short.
 const SYNC_SHARE: u64 = 10;
 
-/// Measure where the time of a write goes, stage by stage, and what the timing costs.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct StagesArgs {
-    /// New series, which are the known ones afterwards
-    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
+pub(crate) const MODE: Mode = Mode {
+    name: "stages",
+    about: "Measure where the time of a write goes, stage by stage, and what the timing costs",
+    options: &["\
+series=200000: New series, which are the known ones afterwards
+samples=2000000: Samples of each load that differs in lateness
+pairs=200: Pairs of turns, one with the timing off and one with it on
+turn=100000: Samples of such a turn"],
+    run,
+};
+
+/// Sizes of all loads.
+struct Sizes {
     series: u64,
-    /// Samples of each load that differs in lateness
-    #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
     samples: u64,
-    /// Pairs of turns, one with the timing off and one with it on
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(6..=10_000))]
     pairs: u64,
-    /// Samples of such a turn
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     turn: u64,
-    #[command(flatten)]
-    rounds: Rounds,
+    seed: u64,
 }
 
 /// Loads on few series: name, late share, policy for duplicates, rules of each series, and whether
@@ -77,13 +78,18 @@ struct Turn {
     every: u32,
 }
 
-/// Runs the subcommand; `command` is its command line, for the report.
-pub(crate) fn run(args: &StagesArgs, command: &str) -> Result<()> {
-    let shared = json!({
+fn run(options: &Options, report: &mut Report) -> Result<()> {
+    let args = &Sizes {
+        series: options.at_least("series", 100)?,
+        samples: options.at_least("samples", 1_000)?,
+        pairs: options.at_least("pairs", 6)?,
+        turn: options.at_least("turn", 1_000)?,
+        seed: options.seed()?,
+    };
+    report.share(json!({
         "series": args.series, "labels": LABELS, "sampling": SAMPLING, "costs": [],
-    });
-    let mut report = Report::begin("stages", command, &args.rounds.output, shared);
-    for repeat in 0..args.rounds.repeats {
+    }));
+    for repeat in 0..options.repeats()? {
         let mut runs = in_process(args, repeat, SAMPLING)?;
         runs.extend(over_the_wire(args)?);
         for mut run in runs {
@@ -93,7 +99,7 @@ pub(crate) fn run(args: &StagesArgs, command: &str) -> Result<()> {
     }
     let turn = |every| Turn {
         load: COST,
-        seed: args.rounds.seed,
+        seed: args.seed,
         history: COST_HISTORY,
         each: args.turn.div_ceil(LATE_SERIES),
         every,
@@ -103,12 +109,11 @@ pub(crate) fn run(args: &StagesArgs, command: &str) -> Result<()> {
     report.push("costs", cost)?;
     let load = "over the wire, 10 % late, 32 series, pipeline 50";
     let cost = costs(load, args, |every| Ok(turn(every).over_the_wire()?.0))?;
-    report.push("costs", cost)?;
-    report.finish()
+    report.push("costs", cost)
 }
 
 /// The engine without sockets: every sort of writes once.
-fn in_process(args: &StagesArgs, repeat: usize, every: u32) -> Result<Vec<Value>> {
+fn in_process(args: &Sizes, repeat: usize, every: u32) -> Result<Vec<Value>> {
     let many = Many {
         series: args.series,
         known: 4,
@@ -131,7 +136,7 @@ fn in_process(args: &StagesArgs, repeat: usize, every: u32) -> Result<Vec<Value>
 }
 
 /// A server of its own: every sort of writes it can be sent, once.
-fn over_the_wire(args: &StagesArgs) -> Result<Vec<Value>> {
+fn over_the_wire(args: &Sizes) -> Result<Vec<Value>> {
     let mut runs = Vec::new();
     many_wire::watched(args.series, LABELS, |control, phase| {
         sample(control, SAMPLING)?;
@@ -147,13 +152,13 @@ fn over_the_wire(args: &StagesArgs) -> Result<Vec<Value>> {
 }
 
 /// The loads on few series.
-fn few(args: &StagesArgs, every: u32, wire: bool, runs: &mut Vec<Value>) -> Result<()> {
+fn few(args: &Sizes, every: u32, wire: bool, runs: &mut Vec<Value>) -> Result<()> {
     for load in LOADS {
         let (write, .., is_synced) = load;
         let share = if is_synced { SYNC_SHARE } else { 1 };
         let turn = Turn {
             load,
-            seed: args.rounds.seed,
+            seed: args.seed,
             history: HISTORY,
             each: args.samples.div_ceil(share).div_ceil(LATE_SERIES),
             every,
@@ -189,7 +194,7 @@ impl Turn {
     /// was timed.
     fn in_process(&self) -> Result<(f64, Vec<Value>)> {
         let (_, late, policy, rules, is_synced) = self.load;
-        let engine = Engine::under(policy, Options::default())?;
+        let engine = Engine::under(policy, engine::Options::default())?;
         let series = |number| Series::new(format!("ooo-client#{number}"), late, self.seed, number);
         let mut share = Share::new((0..LATE_SERIES).map(series).collect());
         engine.create(&share, rules)?;
@@ -243,7 +248,7 @@ impl Turn {
 
 /// Takes pairs of turns with the timing off and on; `turn` runs one, timing one batch in so many,
 /// and returns its processor seconds. Which comes first changes from pair to pair.
-fn costs(load: &str, args: &StagesArgs, mut turn: impl FnMut(u32) -> Result<f64>) -> Result<Value> {
+fn costs(load: &str, args: &Sizes, mut turn: impl FnMut(u32) -> Result<f64>) -> Result<Value> {
     let (mut on, mut off) = (Vec::new(), Vec::new());
     // The first turn finds nothing warm.
     turn(0)?;
@@ -311,12 +316,12 @@ fn read(stage: Stage, text: &str) -> Option<Value> {
 mod tests {
     use super::*;
 
-    const ARGS: StagesArgs = StagesArgs {
+    const ARGS: Sizes = Sizes {
         series: 500,
         samples: 20_000,
         pairs: 40,
         turn: 1_000,
-        rounds: Rounds::ONE,
+        seed: 12_345,
     };
 
     #[test]

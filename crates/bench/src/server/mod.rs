@@ -132,21 +132,32 @@ impl System {
         }
     }
 
-    /// Starts it for lines, with an empty directory.
-    pub(crate) fn serve(self, protocol: Protocol) -> Result<(Store, Process, String)> {
-        if let (Some(latewood), true) = (self.latewood(), protocol != Protocol::Redis) {
-            let (latewood, senders) = latewood.taking(protocol)?;
-            let process = latewood.start()?;
-            let store = Store::resp(process.address(), protocol, &senders);
-            return Ok((store, process, latewood.settings()));
-        }
-        let (process, settings) = self.start(None)?;
-        let address = process.address();
-        let store = match self.speaks_resp() {
-            true => Store::resp(address, Protocol::Redis, address),
-            false => Store::peer(address, self.peer()),
+    /// Starts it for lines, with an empty directory, ready for a load.
+    pub(crate) fn serve(self, protocol: Protocol) -> Result<(Store, Process, Info)> {
+        let (store, process, settings) = match self.latewood() {
+            Some(latewood) if protocol != Protocol::Redis => {
+                let (latewood, senders) = latewood.taking(protocol)?;
+                let process = latewood.start()?;
+                let store = Store::resp(process.address(), protocol, &senders);
+                (store, process, latewood.settings())
+            }
+            _ => {
+                let (process, settings) = self.start(None)?;
+                let address = process.address();
+                let store = match self.speaks_resp() {
+                    true => Store::resp(address, Protocol::Redis, address),
+                    false => Store::peer(address, self.peer()),
+                };
+                (store, process, settings)
+            }
         };
-        Ok((store, process, settings))
+        store.prepare()?;
+        let info = Info {
+            name: self.name().to_owned(),
+            version: store.version()?,
+            settings,
+        };
+        Ok((store, process, info))
     }
 
     /// Whether it is somebody else's; Latewood alone takes lines by several protocols.

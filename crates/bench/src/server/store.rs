@@ -70,9 +70,13 @@ impl Store {
         }
     }
 
-    /// Its name and version, as it tells them; a peer's.
-    pub(crate) fn version(&self) -> Option<String> {
-        self.peer.map(|peer| peer.version(&self.http()))
+    /// Its name and version, as it tells them.
+    pub(super) fn version(&self) -> Result<String> {
+        match (self.peer, self.control()?) {
+            (Some(peer), _) => Ok(peer.version(&self.http())),
+            (None, Some(mut control)) => control.version(),
+            (None, None) => Ok(String::new()),
+        }
     }
 
     /// Makes ready for a load: a database, where one is needed.

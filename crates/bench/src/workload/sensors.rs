@@ -1,19 +1,18 @@
 //! What a fleet of sensors measures: random walks on a common clock.
 //!
 //! Every series gets a sample in turn, round after round, a fixed step apart. Values have two
-//! digits after the point, wander by up to a tenth, and stay from 10.00 to 99.99. A late sample is
-//! for an earlier time, uniform over all its series has sent and between two steps, so that none
-//! repeats. In reverse order the history comes newest first, as a backfill does.
+//! digits after the point, wander by up to a tenth, and stay from 10.00 to 99.99. What a series holds
+//! in the end depends on seed and number alone: a late sample comes at a place uniform between its own
+//! and the end, so that every share of late samples sends the same data. In reverse order the same
+//! values come newest first, as a backfill does.
 //!
 //! A part knows the newest sample of each of its series, and everything it sent to a few of them.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
-
-use crate::base::error::{Error, Result};
 
 /// Timestamp of every series' first sample.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
@@ -43,15 +42,24 @@ pub(crate) type Reading = (i64, u16);
 pub(crate) struct Part {
     plan: Plan,
     first: u64,
-    rng: SmallRng,
     late_share: u64,
-    /// Samples each series was sent so far, but for those that already had their turn.
-    round: u32,
-    values: Vec<u16>,
-    in_order: Vec<u32>,
-    newest: Vec<u16>,
+    series: Vec<Walk>,
+    /// Samples so far that came after a newer one of their series.
+    pub(crate) late: u64,
     spots: Vec<Spot>,
     next_spot: usize,
+}
+
+/// A series under way: the next step, its newest value and step that were sent, and the late samples
+/// that wait for their places.
+#[derive(Debug, Default)]
+struct Walk {
+    next: u32,
+    value: u16,
+    /// The value of the newest step of the clock so far.
+    newest: u16,
+    sent: u32,
+    held: BinaryHeap<Reverse<(u32, u32, u16)>>,
 }
 
 #[derive(Debug)]
@@ -94,17 +102,6 @@ impl Plan {
         self.series * u64::from(self.rounds)
     }
 
-    /// Checks that late timestamps suffice.
-    pub(crate) fn check(&self) -> Result<()> {
-        let late = f64::from(self.rounds) * self.late_percent / 100.0;
-        match late > 0.9 * STEP_MS as f64 {
-            true => Err(Error::new(format!(
-                "{late:.0} late samples for each series are too many; take more series"
-            ))),
-            false => Ok(()),
-        }
-    }
-
     /// `count` parts of nearly the same size, none of them empty.
     pub(crate) fn parts(self, count: usize) -> Vec<Part> {
         let count = (count as u64).clamp(1, self.series);
@@ -117,11 +114,11 @@ impl Plan {
 impl Part {
     fn new(plan: Plan, series: Range<u64>) -> Self {
         let count = (series.end - series.start) as usize;
-        let mut rng = SmallRng::seed_from_u64(plan.seed ^ series.start.wrapping_mul(0x9e37_79b9));
         let spread = u64::from(VALUES.end - VALUES.start);
-        let values: Vec<u16> = (0..count)
-            .map(|_| VALUES.start + (rng.next_u64() % spread) as u16)
-            .collect();
+        let walk = |number: u64| Walk {
+            value: VALUES.start + (mixed(plan.seed ^ mixed(number)) % spread) as u16,
+            ..Walk::default()
+        };
         let spots = SPOTS.min(count);
         let spot = |at| Spot {
             at: at * count / spots,
@@ -129,12 +126,9 @@ impl Part {
         };
         Part {
             first: series.start,
-            rng,
             late_share: (plan.late_percent / 100.0 * 2f64.powi(32)) as u64,
-            round: 0,
-            newest: values.clone(),
-            values,
-            in_order: vec![0; count],
+            late: 0,
+            series: series.map(walk).collect(),
             spots: (0..spots).map(spot).collect(),
             next_spot: 0,
             plan,
@@ -143,7 +137,7 @@ impl Part {
 
     /// Series of this part.
     pub(crate) fn len(&self) -> usize {
-        self.values.len()
+        self.series.len()
     }
 
     /// The number of a series among all.
@@ -154,38 +148,44 @@ impl Part {
     /// The sample of the next turn of series `at`; turns go round over all series.
     #[inline]
     pub(crate) fn next(&mut self, at: usize) -> Reading {
-        let random = self.rng.next_u64();
-        let value = wander(self.values[at], random & 0xffff_ffff);
-        self.values[at] = value;
-        let in_order = self.in_order[at];
-        let timestamp_ms = if random >> 32 < self.late_share && in_order > 1 {
-            let step = ((self.rng.next_u64() >> 32) * u64::from(in_order - 1)) >> 32;
-            // Each late sample of a series has its own place between two steps.
-            START_MS + step as i64 * STEP_MS + 1 + i64::from(self.round - in_order)
-        } else {
-            self.in_order[at] = in_order + 1;
-            if !self.plan.reverse || in_order == 0 {
-                self.newest[at] = value;
+        let stream = self.plan.seed ^ mixed(self.number(at));
+        let (rounds, walk) = (self.plan.rounds, &mut self.series[at]);
+        let (step, value) = loop {
+            let step = walk.next;
+            let is_due = |held: &&Reverse<(u32, u32, u16)>| held.0.0 <= step || step >= rounds;
+            if walk.held.peek().filter(is_due).is_some()
+                && let Some(Reverse((_, step, value))) = walk.held.pop()
+            {
+                break (step, value);
             }
-            START_MS + self.step(in_order) * STEP_MS
+            let random = mixed(stream.wrapping_add(u64::from(step)));
+            walk.value = wander(walk.value, random & 0xffff_ffff);
+            walk.next += 1;
+            if !self.plan.reverse || step == 0 {
+                walk.newest = walk.value;
+            }
+            if random >> 32 >= self.late_share || step >= rounds {
+                break (step, walk.value);
+            }
+            let later = ((mixed(random) >> 32) * u64::from(rounds - step)) >> 32;
+            let place = step + 1 + later as u32;
+            walk.held.push(Reverse((place, step, walk.value)));
         };
+        self.late += u64::from(step < walk.sent);
+        walk.sent = walk.sent.max(step);
+        let timestamp_ms = START_MS + self.step(step) * STEP_MS;
         if self.spots[self.next_spot].at == at {
             self.spots[self.next_spot].sent.push((timestamp_ms, value));
             self.next_spot = (self.next_spot + 1) % self.spots.len();
         }
-        if at + 1 == self.values.len() {
-            self.round += 1;
-        }
         (timestamp_ms, value)
     }
 
-    /// The newest sample of a series; only after its first turn.
+    /// The newest sample of a series, once all of its turns are over.
     pub(crate) fn newest(&self, at: usize) -> Reading {
-        let last = match self.plan.reverse {
-            true => 0,
-            false => self.in_order[at].saturating_sub(1),
-        };
-        (START_MS + self.step(last) * STEP_MS, self.newest[at])
+        let last = self.plan.rounds.saturating_sub(1);
+        let last = if self.plan.reverse { 0 } else { last };
+        (START_MS + self.step(last) * STEP_MS, self.series[at].newest)
     }
 
     /// The remembered series: their places in this part, and what they were sent, by time.
@@ -210,6 +210,14 @@ impl Part {
 /// A value as a server reads it.
 pub(crate) fn number(hundredths: u16) -> f64 {
     f64::from(hundredths) / 100.0
+}
+
+/// Random bits of a number: the finalizer of splitmix64.
+fn mixed(number: u64) -> u64 {
+    let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 /// The value after `value`, by 32 random bits; it turns round at the ends.
@@ -275,33 +283,34 @@ mod tests {
     }
 
     #[test]
-    fn late_samples_are_as_many_as_asked_and_older_than_the_newest() {
-        let mut part = plan(25.0, false).parts(1).remove(0);
-        let (mut late, mut newest) = (0, [0; 37]);
-        for turn in 0..200 * 37 {
-            let newest = &mut newest[turn % 37];
-            let (timestamp_ms, _) = part.next(turn % 37);
-            late += u32::from(timestamp_ms < *newest);
-            *newest = timestamp_ms.max(*newest);
+    fn late_samples_are_as_many_as_asked_and_counted() {
+        for (percent, least, most) in [(0.0, 0, 0), (25.0, 1_500, 2_100), (99.0, 6_000, 7_300)] {
+            let mut part = plan(percent, false).parts(1).remove(0);
+            let (mut late, mut newest) = (0, [0; 37]);
+            for turn in 0..200 * 37 {
+                let newest = &mut newest[turn % 37];
+                let (timestamp_ms, _) = part.next(turn % 37);
+                late += u64::from(timestamp_ms < *newest);
+                *newest = timestamp_ms.max(*newest);
+            }
+            assert!((least..=most).contains(&late), "{late} late of 7,400");
+            assert_eq!(part.late, late);
         }
-        assert!((1_600..2_100).contains(&late), "{late} late of 7,400");
     }
 
     #[test]
-    fn in_order_the_clock_is_common_and_a_seed_replays() {
+    fn every_share_of_late_samples_sends_the_same_data() {
         let (_, all) = sent(plan(0.0, false), 3);
         let first: Vec<i64> = all[0].keys().copied().collect();
         assert_eq!(first[..2], [START_MS, START_MS + STEP_MS]);
         assert!(all.iter().all(|series| series.keys().eq(first.iter())));
-        assert_eq!(all, sent(plan(0.0, false), 3).1);
         assert!(all[0].values().ne(all[1].values()));
-    }
-
-    #[test]
-    fn too_many_late_samples_are_refused() {
-        let mut plan = plan(99.0, false);
-        assert!(plan.check().is_ok());
-        plan.rounds = 10_000;
-        assert!(plan.check().is_err());
+        for (percent, parts) in [(0.0, 1), (10.0, 3), (99.0, 2)] {
+            assert!(all == sent(plan(percent, false), parts).1, "{percent} %");
+        }
+        let (_, mirrored) = sent(plan(0.0, true), 3);
+        for (forward, backward) in all.iter().zip(&mirrored) {
+            assert!(forward.values().eq(backward.values().rev()));
+        }
     }
 }
