@@ -115,9 +115,10 @@ fuzz_target!(|bytes: &[u8]| {
         len_bytes <= 512 + 257 * (pattern.len() / 64 + 1) * 8,
         "{len_bytes}"
     );
-    let fold: fn(u8) -> u8 = match ignores_case {
-        true => |byte| byte.to_ascii_lowercase(),
-        false => |byte| byte,
-    };
+    let fold: fn(u8) -> u8 = if ignores_case {
+|byte| byte.to_ascii_lowercase()
+} else {
+|byte| byte
+};
     assert_eq!(found, matches(&elements(pattern), &text, fold));
 });

@@ -120,9 +120,10 @@ fn count(program: &Path) -> Anything<Vec<Count>> {
             instructions: counted.ok_or_else(|| format!("{name} was not counted: {said}"))?,
         });
     }
-    match counts.is_empty() {
-        true => Err("the program lists no paths".into()),
-        false => Ok(counts),
+    if counts.is_empty() {
+        Err("the program lists no paths".into())
+    } else {
+        Ok(counts)
     }
 }
 

@@ -86,8 +86,9 @@ fn check_files() -> Anything {
         println!("{breach}");
     }
     println!("{} files checked, {} breaches", files.len(), breaches.len());
-    match breaches.is_empty() && !files.is_empty() {
-        true => Ok(()),
-        false => Err("the house rules are broken".into()),
+    if breaches.is_empty() && !files.is_empty() {
+        Ok(())
+    } else {
+        Err("the house rules are broken".into())
     }
 }

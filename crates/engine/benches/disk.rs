@@ -74,12 +74,13 @@ fn measure(dir: &Path, ways: &[Way], size_bytes: usize) -> Anything {
     for round in 0..ROUNDS {
         for (at, (way, file)) in ways.iter().zip(&files).enumerate() {
             let start = round * size_bytes % (FILE_BYTES / 2);
-            let (start, end) = match way.is_direct {
-                true => (
+            let (start, end) = if way.is_direct {
+                (
                     start / BLOCK_BYTES * BLOCK_BYTES,
                     (start + size_bytes).next_multiple_of(BLOCK_BYTES),
-                ),
-                false => (start, start + size_bytes),
+                )
+            } else {
+                (start, start + size_bytes)
             };
             let bytes = &memory[aligned..aligned + end - start];
             let begun = Instant::now();

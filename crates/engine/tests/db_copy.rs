@@ -216,12 +216,11 @@ fn at_any_operation(trouble: Trouble, change: impl Fn(&Db)) {
         let _ = db.sync();
         drop(db);
         let db = open(&disk.crash(at)).unwrap();
-        match timestamps(&db, b"dst") == [7] {
-            true => before += 1,
-            false => {
-                check_copied(&db);
-                after += 1;
-            }
+        if timestamps(&db, b"dst") == [7] {
+            before += 1
+        } else {
+            check_copied(&db);
+            after += 1;
         }
         assert_eq!((db.len(), db.select(&[]).len()), (2, 2));
         // What was never finished is gone for good, and its number is not

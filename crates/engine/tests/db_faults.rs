@@ -62,9 +62,10 @@ fn steps_held(db: &Db) -> i64 {
 }
 
 fn timestamps_or_none(db: &Db, n: i64) -> Vec<i64> {
-    match db.contains(&key(n)) {
-        true => timestamps(db, &key(n)),
-        false => Vec::new(),
+    if db.contains(&key(n)) {
+        timestamps(db, &key(n))
+    } else {
+        Vec::new()
     }
 }
 
@@ -217,9 +218,10 @@ fn a_power_cut_around_a_flush_keeps_all_or_nothing_and_goes_on() {
         drop(db);
         let disk = disk.crash(seed);
         let db = open(&disk).unwrap();
-        match db.contains(b"old") {
-            true => assert_eq!(timestamps(&db, b"old").len(), 100),
-            false => assert!(!db.contains(b"unsynced")),
+        if db.contains(b"old") {
+            assert_eq!(timestamps(&db, b"old").len(), 100)
+        } else {
+            assert!(!db.contains(b"unsynced"))
         }
         assert!(
             !(flushed && db.contains(b"old")),

@@ -52,9 +52,10 @@ impl Replay for Senseless {
     }
 
     fn apply(&self, _worker: usize, at: Position, _records: RecordIter<'_>) -> Result<()> {
-        match at < self.from {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Corrupt, "it makes no sense")),
+        if at < self.from {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Corrupt, "it makes no sense"))
         }
     }
 }

@@ -114,9 +114,10 @@ fn options() -> impl Strategy<Value = SeriesOptions> {
             SeriesOptions {
                 retention_ms,
                 chunk_size_bytes: eighths * 8,
-                encoding: match plain {
-                    true => Encoding::Uncompressed,
-                    false => Encoding::Compressed,
+                encoding: if plain {
+                    Encoding::Uncompressed
+                } else {
+                    Encoding::Compressed
                 },
                 duplicate_policy: policy,
                 ignore: Ignore {

@@ -116,9 +116,10 @@ impl RemoteLog for MemoryLog {
     }
 
     fn check(&self) -> Result<()> {
-        match self.0.lock().unwrap().is_cut_off {
-            true => Err(Error::new(ErrorKind::Halted, "node 7 owns the log")),
-            false => Ok(()),
+        if self.0.lock().unwrap().is_cut_off {
+            Err(Error::new(ErrorKind::Halted, "node 7 owns the log"))
+        } else {
+            Ok(())
         }
     }
 

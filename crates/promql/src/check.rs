@@ -131,9 +131,10 @@ impl Checker<'_> {
                 return self.fail(side.span(), text);
             }
         }
-        let matching = match kinds == [Type::Vector; 2] {
-            true => set_error(op, binary.matching.as_ref()),
-            false => scalar_error(op, binary.matching.take().as_ref()),
+        let matching = if kinds == [Type::Vector; 2] {
+            set_error(op, binary.matching.as_ref())
+        } else {
+            scalar_error(op, binary.matching.take().as_ref())
         };
         match (matching, kinds) {
             (Some(text), _) => self.fail(binary.span(), text),
@@ -244,12 +245,11 @@ impl Checker<'_> {
                 None => Ok(()),
             };
         }
-        match may_be_empty || matchers.iter().any(|matcher| !matcher.passes(b"")) {
-            true => Ok(()),
-            false => {
-                let text = "vector selector must contain at least one non-empty matcher";
-                self.fail(selector.span, text)
-            }
+        if may_be_empty || matchers.iter().any(|matcher| !matcher.passes(b"")) {
+            Ok(())
+        } else {
+            let text = "vector selector must contain at least one non-empty matcher";
+            self.fail(selector.span, text)
         }
     }
 }

@@ -337,9 +337,12 @@ fn hand_out(
 ) -> Result<(), EvalError> {
     for_columns(&**root, order, grid.steps, ctx, |wanted, columns| {
         let mut pairs = wanted.iter().zip(columns);
-        pairs.try_for_each(|(at, column)| match column.is_empty() {
-            true => Ok(()),
-            false => sink(&root.series()[*at].labels, column),
+        pairs.try_for_each(|(at, column)| {
+            if column.is_empty() {
+                Ok(())
+            } else {
+                sink(&root.series()[*at].labels, column)
+            }
         })
     })
 }

@@ -88,9 +88,10 @@ impl Series {
     /// The same without the name: now, or once the whole query is evaluated.
     pub(crate) fn nameless(&self, settings: &Settings) -> Self {
         Self {
-            labels: match settings.delays_name_removal {
-                true => self.labels.clone(),
-                false => self.labels.without_metric(),
+            labels: if settings.delays_name_removal {
+                self.labels.clone()
+            } else {
+                self.labels.without_metric()
             },
             drops_name: true,
         }

@@ -66,9 +66,10 @@ impl Query {
         let began = Instant::now();
         let trace = Trace::default();
         // It must stay where it is, since the trace knows its nodes by their addresses.
-        let expr = match is_range {
-            true => self.ranged(times)?,
-            false => prepare(self.expr().clone(), Times::instant(times.start_ms))?,
+        let expr = if is_range {
+            self.ranged(times)?
+        } else {
+            prepare(self.expr().clone(), Times::instant(times.start_ms))?
         };
         let (grid, annotations, stats) = if is_range {
             let (source, own) = (Arc::new(source), settings.clone());

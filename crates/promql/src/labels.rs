@@ -126,9 +126,10 @@ impl Labels {
 
     /// The same without the metric's name, type and unit.
     pub fn without_metric(&self) -> Self {
-        match self.iter().any(|(name, _)| METADATA.contains(&name)) {
-            true => self.without(|name| METADATA.contains(&name)),
-            false => self.clone(),
+        if self.iter().any(|(name, _)| METADATA.contains(&name)) {
+            self.without(|name| METADATA.contains(&name))
+        } else {
+            self.clone()
         }
     }
 
@@ -170,9 +171,10 @@ impl fmt::Display for Labels {
                 .bytes()
                 .all(|byte| first(byte) || byte.is_ascii_digit())
                 && name.bytes().next().is_some_and(first);
-            match is_plain {
-                true => write!(f, "{name}={}", quoted(value))?,
-                false => write!(f, "{}={}", quoted(name), quoted(value))?,
+            if is_plain {
+                write!(f, "{name}={}", quoted(value))?
+            } else {
+                write!(f, "{}={}", quoted(name), quoted(value))?
             }
         }
         f.write_str("}")

@@ -132,17 +132,21 @@ impl<'a> Lexer<'a> {
                 self.number_or_duration(letter)
             }
             '"' | '\'' | '`' => self.text(letter),
-            ':' if self.in_brackets => match self.has_colon {
-                true => self.fail("unexpected colon ':'"),
-                false => {
+            ':' if self.in_brackets => {
+                if self.has_colon {
+                    self.fail("unexpected colon ':'")
+                } else {
                     self.has_colon = true;
                     self.emit(Kind::Colon)
                 }
-            },
-            letter if letter == ':' || is_name_start(letter) => match self.in_brackets {
-                true => self.word_in_brackets(letter),
-                false => self.word(),
-            },
+            }
+            letter if letter == ':' || is_name_start(letter) => {
+                if self.in_brackets {
+                    self.word_in_brackets(letter)
+                } else {
+                    self.word()
+                }
+            }
             '(' => self.open_paren(),
             ')' => self.close_paren(),
             '{' => {
@@ -326,10 +330,13 @@ impl<'a> Lexer<'a> {
             }
             ',' => self.emit(Kind::Comma),
             '"' | '\'' | '`' => self.text(letter),
-            '=' => match self.takes_char('~') {
-                true => self.emit(Kind::Match),
-                false => self.emit(Kind::Assign),
-            },
+            '=' => {
+                if self.takes_char('~') {
+                    self.emit(Kind::Match)
+                } else {
+                    self.emit(Kind::Assign)
+                }
+            }
             '!' => match self.next() {
                 Some('~') => self.emit(Kind::NotMatch),
                 Some('=') => self.emit(Kind::Op(Op::NotEqual)),

@@ -89,17 +89,19 @@ pub fn plain(value: f64) -> String {
 
 /// A value as `%g` prints it: an exponent below -4 and from 6 digits on.
 pub fn general(value: f64) -> String {
-    match value.is_finite() {
-        true => general_of(&format!("{value:e}"), 6),
-        false => not_finite(value).to_owned(),
+    if value.is_finite() {
+        general_of(&format!("{value:e}"), 6)
+    } else {
+        not_finite(value).to_owned()
     }
 }
 
 /// A value as `%.<digits>g` prints it.
 pub fn general_to(value: f64, digits: usize) -> String {
-    match value.is_finite() {
-        true => general_of(&format!("{value:.*e}", digits.max(1) - 1), digits as i32),
-        false => not_finite(value).to_owned(),
+    if value.is_finite() {
+        general_of(&format!("{value:.*e}", digits.max(1) - 1), digits as i32)
+    } else {
+        not_finite(value).to_owned()
     }
 }
 

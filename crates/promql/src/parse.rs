@@ -120,12 +120,13 @@ impl<'a> Parser<'a> {
 
     /// Whether the text is short enough.
     fn fits(&self) -> Parsed<()> {
-        match self.text.len() > QUERY_BYTES_MAX {
-            true => self.fail(
+        if self.text.len() > QUERY_BYTES_MAX {
+            self.fail(
                 Span::default(),
                 format!("more than {QUERY_BYTES_MAX} bytes of text"),
-            ),
-            false => Ok(()),
+            )
+        } else {
+            Ok(())
         }
     }
 
@@ -142,9 +143,10 @@ impl<'a> Parser<'a> {
     fn whole_selector(&mut self) -> Parsed<Vec<Matcher>> {
         self.fits()?;
         let token = self.peek_token()?;
-        let selector = match token.is_metric() || token.kind == Kind::LeftBrace {
-            true => self.selector()?,
-            false => return Err(Fail::Unexpected),
+        let selector = if token.is_metric() || token.kind == Kind::LeftBrace {
+            self.selector()?
+        } else {
+            return Err(Fail::Unexpected);
         };
         self.expect(Kind::End)?;
         Ok(selector.matchers)
@@ -195,9 +197,10 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, kind: Kind) -> Parsed<Token<'a>> {
-        match self.peek()? == kind {
-            true => self.next(),
-            false => Err(Fail::Unexpected),
+        if self.peek()? == kind {
+            self.next()
+        } else {
+            Err(Fail::Unexpected)
         }
     }
 
@@ -257,12 +260,13 @@ impl<'a> Parser<'a> {
     /// Notes the height of an expression over one of `height`.
     fn grow(&mut self, height: usize, span: Span) -> Parsed<()> {
         self.height = height + 1;
-        match self.height > HEIGHT_MAX {
-            true => self.fail(
+        if self.height > HEIGHT_MAX {
+            self.fail(
                 span,
                 format!("more than {HEIGHT_MAX} levels of expressions"),
-            ),
-            false => Ok(()),
+            )
+        } else {
+            Ok(())
         }
     }
 }

@@ -177,9 +177,10 @@ impl<'a> Translation<'a> {
         if min.is_empty() {
             return None;
         }
-        let count = match max.is_empty() {
-            true => (number(min)?, None),
-            false => (number(min)?, Some(number(max)?)),
+        let count = if max.is_empty() {
+            (number(min)?, None)
+        } else {
+            (number(min)?, Some(number(max)?))
         };
         self.at += inside.len() + 2;
         Some(count)

@@ -46,9 +46,10 @@ impl Times {
     /// The steps: up to the last one at or before the end.
     pub fn grid(&self) -> Grid {
         let step_ms = self.step_ms.max(1);
-        let length_ms = match self.end_ms > self.start_ms {
-            true => self.end_ms.abs_diff(self.start_ms),
-            false => 0,
+        let length_ms = if self.end_ms > self.start_ms {
+            self.end_ms.abs_diff(self.start_ms)
+        } else {
+            0
         };
         let steps = length_ms / step_ms.unsigned_abs();
         Grid {

@@ -87,10 +87,11 @@ fn push_list<'a>(out: &mut String, list: impl Iterator<Item = &'a Expr>) {
 }
 
 fn push_number(out: &mut String, number: &Number) {
-    match number.is_duration {
+    if number.is_duration {
         // Milliseconds are what a duration shows.
-        true => push_millis(out, (number.value * 1e9) as i64 / 1_000_000),
-        false => out.push_str(&plain(number.value)),
+        push_millis(out, (number.value * 1e9) as i64 / 1_000_000)
+    } else {
+        out.push_str(&plain(number.value))
     }
 }
 
@@ -98,9 +99,10 @@ fn push_number(out: &mut String, number: &Number) {
 fn push_aggregator(out: &mut String, aggregate: &Aggregate) {
     out.push_str(aggregate.op.name());
     if aggregate.is_without || !aggregate.grouping.is_empty() {
-        out.push_str(match aggregate.is_without {
-            true => " without ",
-            false => " by ",
+        out.push_str(if aggregate.is_without {
+            " without "
+        } else {
+            " by "
         });
         push_labels(out, &aggregate.grouping);
         out.push(' ');
@@ -155,9 +157,10 @@ fn push_labels(out: &mut String, labels: &[String]) {
         if at > 0 {
             out.push_str(", ");
         }
-        match is_plain_label(label) {
-            true => out.push_str(label),
-            false => out.push_str(&quoted(label)),
+        if is_plain_label(label) {
+            out.push_str(label)
+        } else {
+            out.push_str(&quoted(label))
         }
     }
     out.push(')');

@@ -16,17 +16,19 @@ fn is_one_of(pattern: &Regex, letter: char) -> bool {
 }
 
 fn is_printed(letter: char) -> bool {
-    match letter.is_ascii() {
-        true => (' '..='~').contains(&letter),
-        false => is_one_of(&PRINTED, letter),
+    if letter.is_ascii() {
+        (' '..='~').contains(&letter)
+    } else {
+        is_one_of(&PRINTED, letter)
     }
 }
 
 /// Whether Unicode calls it a letter.
 pub(crate) fn is_letter(letter: char) -> bool {
-    match letter.is_ascii() {
-        true => letter.is_ascii_alphabetic(),
-        false => is_one_of(&LETTER, letter),
+    if letter.is_ascii() {
+        letter.is_ascii_alphabetic()
+    } else {
+        is_one_of(&LETTER, letter)
     }
 }
 
@@ -56,9 +58,10 @@ pub(crate) fn quoted_char(letter: Option<char>) -> String {
 /// A character with its number: `U+0041 'A'`.
 pub(crate) fn numbered_char(letter: char) -> String {
     let number = format!("U+{:04X}", u32::from(letter));
-    match is_printed(letter) {
-        true => format!("{number} '{letter}'"),
-        false => number,
+    if is_printed(letter) {
+        format!("{number} '{letter}'")
+    } else {
+        number
     }
 }
 

@@ -144,12 +144,11 @@ impl Token<'_> {
 
 /// Quoted; of more than ten bytes, the first ten characters.
 fn shortened(text: &str) -> String {
-    match text.len() > 10 {
-        true => {
-            let shown: String = text.chars().take(10).collect();
-            format!("{}...", quoted(&shown))
-        }
-        false => quoted(text),
+    if text.len() > 10 {
+        let shown: String = text.chars().take(10).collect();
+        format!("{}...", quoted(&shown))
+    } else {
+        quoted(text)
     }
 }
 

@@ -41,9 +41,10 @@ impl Subject for Latewood {
             ..Settings::default()
         };
         let mut answer = Answer::default();
-        let outcome = match query.is_instant() {
-            true => self.instant(query, text, &settings, &mut answer),
-            false => self.range(query, text, &settings, &mut answer),
+        let outcome = if query.is_instant() {
+            self.instant(query, text, &settings, &mut answer)
+        } else {
+            self.range(query, text, &settings, &mut answer)
         };
         match outcome {
             Ok(annotations) => annotate(&mut answer, text, &annotations),

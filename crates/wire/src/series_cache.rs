@@ -163,9 +163,10 @@ impl SeriesCache {
         if let Some(found) = near.find(|field| field.0 == name) {
             return Some(Slot(found.1));
         }
-        match fields.len() > NEAR_FIELDS {
-            true => self.far.get(&(row.0, name)).copied().map(Slot),
-            false => None,
+        if fields.len() > NEAR_FIELDS {
+            self.far.get(&(row.0, name)).copied().map(Slot)
+        } else {
+            None
         }
     }
 

@@ -192,9 +192,10 @@ impl SeriesName {
             if !std::mem::take(&mut is_first) {
                 key.push(b',');
             }
-            match is_plain(name) {
-                true => key.extend_from_slice(name),
-                false => quote(key, name),
+            if is_plain(name) {
+                key.extend_from_slice(name)
+            } else {
+                quote(key, name)
             }
             key.push(b'=');
             quote(key, &bytes[pair.value.clone()]);

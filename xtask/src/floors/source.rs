@@ -162,9 +162,10 @@ impl Reader<'_> {
         match self.at(at) {
             "#" if self.at(at + 1) == "[" => {
                 let end = self.closed(at + 1);
-                return match only_tests(&self.word[at..end]) {
-                    true => self.item_end(end),
-                    false => end,
+                return if only_tests(&self.word[at..end]) {
+                    self.item_end(end)
+                } else {
+                    end
                 };
             }
             "{" => self.depth += 1,

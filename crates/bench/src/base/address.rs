@@ -25,9 +25,10 @@ impl Address {
     /// Reads `host:port`; the port of a host alone is 6379.
     pub(crate) fn new(text: &str) -> Self {
         Address {
-            text: match text.contains(':') {
-                true => text.to_owned(),
-                false => format!("{text}:6379"),
+            text: if text.contains(':') {
+                text.to_owned()
+            } else {
+                format!("{text}:6379")
             },
             connector: Connector::default(),
         }

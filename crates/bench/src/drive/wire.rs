@@ -43,9 +43,10 @@ pub(crate) fn cpu_seconds(control: &mut Control) -> Result<f64> {
 pub(crate) fn settle(control: &mut Control) -> Result<bool> {
     let info = control.info("latewood")?;
     let stages = info.number("late_samples_pending").is_some();
-    match stages {
-        true => control.run("LATEWOOD SETTLE").map(|_| true),
-        false => Ok(false),
+    if stages {
+        control.run("LATEWOOD SETTLE").map(|_| true)
+    } else {
+        Ok(false)
     }
 }
 
@@ -73,8 +74,9 @@ pub(crate) fn rest(control: &mut Control, began: Instant) -> Result<Look> {
 
 /// Fails where not as many samples or series are held as were sent.
 pub(crate) fn all_held(held: u64, sent: u64) -> Result<()> {
-    match held == sent {
-        true => Ok(()),
-        false => Err(Error::new(format!("{held} held, {sent} sent"))),
+    if held == sent {
+        Ok(())
+    } else {
+        Err(Error::new(format!("{held} held, {sent} sent")))
     }
 }

@@ -12,9 +12,10 @@ const PAGES: usize = 4096;
 /// Processor time of a first touch, in nanoseconds; 0 where the system gives no memory.
 pub(crate) fn fresh_page_ns() -> f64 {
     let before = own_cpu_seconds();
-    match touch(PAGES * rustix::param::page_size()) {
-        true => (own_cpu_seconds() - before) / PAGES as f64 * 1e9,
-        false => 0.0,
+    if touch(PAGES * rustix::param::page_size()) {
+        (own_cpu_seconds() - before) / PAGES as f64 * 1e9
+    } else {
+        0.0
     }
 }
 

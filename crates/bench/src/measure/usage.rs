@@ -83,9 +83,10 @@ fn add(dir: &Path, is_log: bool, found: &mut Footprint) {
             add(&entry.path(), is_log, found);
             continue;
         }
-        let bytes = match is_log {
-            true => &mut found.log_bytes,
-            false => &mut found.data_bytes,
+        let bytes = if is_log {
+            &mut found.log_bytes
+        } else {
+            &mut found.data_bytes
         };
         *bytes += about.blocks() * SECTOR_BYTES;
         found.files += 1;

@@ -98,9 +98,12 @@ pub(crate) fn run(args: &AllArgs, measure: impl Fn(&[String], &str) -> Result<()
 
 /// Words as one line, those with a blank in quotes, as a shell takes them.
 fn line(words: &[String]) -> String {
-    let quoted = words.iter().map(|word| match word.contains(' ') {
-        true => format!("'{word}'"),
-        false => word.clone(),
+    let quoted = words.iter().map(|word| {
+        if word.contains(' ') {
+            format!("'{word}'")
+        } else {
+            word.clone()
+        }
     });
     quoted.collect::<Vec<_>>().join(" ")
 }

@@ -56,9 +56,10 @@ impl Mode {
         let command = Command::new(self.name).about(self.about);
         let command = command.args(texts.flat_map(str::lines).map(arg));
         let has_host = command.get_arguments().any(|arg| arg.get_id() == "host");
-        match has_host {
-            true => ClientOptions::augment_args(command),
-            false => command,
+        if has_host {
+            ClientOptions::augment_args(command)
+        } else {
+            command
         }
     }
 }
@@ -111,9 +112,10 @@ impl Options {
         least: T,
     ) -> Result<T> {
         let number = self.get::<T>(name)?;
-        match number >= least {
-            true => Ok(number),
-            false => Err(wrong(name, self.text(name), &format!("{least} or more"))),
+        if number >= least {
+            Ok(number)
+        } else {
+            Err(wrong(name, self.text(name), &format!("{least} or more")))
         }
     }
 
@@ -191,9 +193,12 @@ fn wrong(name: &str, text: &str, wanted: &str) -> Error {
 /// The settings `0..count` in the order round `repeat` takes them: every other round goes
 /// backwards, so that none always comes first.
 pub(crate) fn turns(repeat: usize, count: usize) -> impl Iterator<Item = usize> {
-    (0..count).map(move |at| match repeat.is_multiple_of(2) {
-        true => at,
-        false => count - 1 - at,
+    (0..count).map(move |at| {
+        if repeat.is_multiple_of(2) {
+            at
+        } else {
+            count - 1 - at
+        }
     })
 }
 

@@ -152,9 +152,10 @@ impl Question {
         for system in systems {
             let turn = || {
                 let first = self.ask(&system.http)?;
-                let held = match system.is_compared {
-                    true => *series.get_or_insert(first.series),
-                    false => first.series,
+                let held = if system.is_compared {
+                    *series.get_or_insert(first.series)
+                } else {
+                    first.series
                 };
                 if held != first.series {
                     let text = format!("{query}: {} series, another has {held}", first.series);

@@ -157,11 +157,12 @@ pub(crate) fn draw(words: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>)
     let script = project_file(SCRIPT)?;
     let python = project_file(PYTHON).unwrap_or_else(|_| "python3".into());
     let drawn = Command::new(python).arg(script).args(words).status();
-    match drawn.doing("run Python")?.success() {
-        true => Ok(()),
-        false => Err(Error::new(
+    if drawn.doing("run Python")?.success() {
+        Ok(())
+    } else {
+        Err(Error::new(
             "no page was drawn; `make target/venv/ready` installs what that needs",
-        )),
+        ))
     }
 }
 

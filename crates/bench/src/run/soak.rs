@@ -77,9 +77,10 @@ fn run(options: &Options, report: &mut Report) -> Result<()> {
         let at_seconds = began.elapsed().as_secs_f64();
         let mut run = round(&process, &mut writers, number)?;
         let is_killed = number.is_multiple_of(2);
-        match is_killed {
-            true => process.kill()?,
-            false => process.stop(),
+        if is_killed {
+            process.kill()?
+        } else {
+            process.stop()
         }
         let of = json!({
             "at_seconds": at_seconds, "start_seconds": start_seconds, "killed": is_killed,
@@ -168,9 +169,10 @@ impl Visitor {
         };
         let delete = |at| format!("DEL {}", key(before, at));
         let removed = self.control.run_all((0..PASSING).map(delete))?;
-        match removed.iter().all(|reply| reply.number() == Some(1)) {
-            true => Ok(()),
-            false => Err(Error::new("a series of the round before is missing")),
+        if removed.iter().all(|reply| reply.number() == Some(1)) {
+            Ok(())
+        } else {
+            Err(Error::new("a series of the round before is missing"))
         }
     }
 
@@ -197,9 +199,10 @@ impl Visitor {
         };
         let answer = self.control.run(&question)?;
         // Answers of many series hold rows within groups.
-        match question.starts_with("TS.M") || in_order(&answer, question.contains("REV")) {
-            true => Ok(()),
-            false => Err(Error::new(format!("{question}: the rows are not in order"))),
+        if question.starts_with("TS.M") || in_order(&answer, question.contains("REV")) {
+            Ok(())
+        } else {
+            Err(Error::new(format!("{question}: the rows are not in order")))
         }
     }
 }
@@ -214,9 +217,12 @@ fn in_order(rows: &Value, reverse: bool) -> bool {
         _ => None,
     };
     let timestamps: Vec<i64> = rows.iter().filter_map(timestamp).collect();
-    timestamps.windows(2).all(|pair| match reverse {
-        true => pair[0] > pair[1],
-        false => pair[0] < pair[1],
+    timestamps.windows(2).all(|pair| {
+        if reverse {
+            pair[0] > pair[1]
+        } else {
+            pair[0] < pair[1]
+        }
     })
 }
 

@@ -163,9 +163,10 @@ fn few(args: &Sizes, every: u32, wire: bool, runs: &mut Vec<Value>) -> Result<()
             each: args.samples.div_ceil(share).div_ceil(LATE_SERIES),
             every,
         };
-        let (cpu_seconds, stages) = match wire {
-            true => turn.over_the_wire()?,
-            false => turn.in_process()?,
+        let (cpu_seconds, stages) = if wire {
+            turn.over_the_wire()?
+        } else {
+            turn.in_process()?
         };
         let samples = turn.each * LATE_SERIES;
         runs.push(figures(write, wire, samples, cpu_seconds, stages));
@@ -254,9 +255,10 @@ fn costs(load: &str, args: &Sizes, mut turn: impl FnMut(u32) -> Result<f64>) -> 
     turn(0)?;
     for pair in 0..args.pairs {
         for is_on in [pair % 2 == 0, pair % 2 == 1] {
-            match is_on {
-                true => on.push(turn(SERVER_SAMPLING)?),
-                false => off.push(turn(0)?),
+            if is_on {
+                on.push(turn(SERVER_SAMPLING)?)
+            } else {
+                off.push(turn(0)?)
             }
         }
     }

@@ -23,9 +23,10 @@ pub(super) fn install(script: &str) -> Result<Command> {
         last = String::from_utf8_lossy(&line.doing(&doing)?).into_owned();
         eprintln!("{last}");
     }
-    match installing.wait().doing(&doing)?.success() {
-        true => Ok(Command::new(path)),
-        false => Err(Error::new(format!("{script} install failed: {last}"))),
+    if installing.wait().doing(&doing)?.success() {
+        Ok(Command::new(path))
+    } else {
+        Err(Error::new(format!("{script} install failed: {last}")))
     }
 }
 

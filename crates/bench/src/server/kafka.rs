@@ -161,12 +161,11 @@ fn free_ports(count: u16) -> Result<u16> {
 fn run(command: &mut Command) -> Result<Output> {
     let doing = format!("run {}", command.get_program().display());
     let output = command.output().doing(&doing)?;
-    match output.status.success() {
-        true => Ok(output),
-        false => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(Error::new(format!("{doing}: {}", said.trim())))
-        }
+    if output.status.success() {
+        Ok(output)
+    } else {
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(Error::new(format!("{doing}: {}", said.trim())))
     }
 }
 

@@ -106,9 +106,10 @@ impl Latewood {
     pub(crate) fn settings(&self) -> String {
         let value = self.durability.to_possible_value();
         let name = value.as_ref().map_or("interval", |v| v.get_name());
-        let log = match self.wal {
-            true => format!("--wal on --durability {name}"),
-            false => "--wal off".to_owned(),
+        let log = if self.wal {
+            format!("--wal on --durability {name}")
+        } else {
+            "--wal off".to_owned()
         };
         match &self.memory {
             Some(memory) => format!("{log} --memory {memory}"),

@@ -144,9 +144,10 @@ impl System {
             _ => {
                 let (process, settings) = self.start(None)?;
                 let address = process.address();
-                let store = match self.speaks_resp() {
-                    true => Store::resp(address, Protocol::Redis, address),
-                    false => Store::peer(address, self.peer()),
+                let store = if self.speaks_resp() {
+                    Store::resp(address, Protocol::Redis, address)
+                } else {
+                    Store::peer(address, self.peer())
                 };
                 (store, process, settings)
             }

@@ -190,9 +190,10 @@ pub(super) const QUESTDB: Peer = Peer {
                      where name = 'cpu'";
         let rows = QUESTDB_SQL.ask(http, state)?;
         let row = &rows[0];
-        match row[0] == true {
-            true => Err(Error::new("QuestDB has suspended the table")),
-            false => Ok(row[1].is_number() && row[1] == row[2] && row[3] == 0),
+        if row[0] == true {
+            Err(Error::new("QuestDB has suspended the table"))
+        } else {
+            Ok(row[1].is_number() && row[1] == row[2] && row[3] == 0)
         }
     },
     language: Language::Sql(QUESTDB_SQL),

@@ -137,9 +137,12 @@ impl CpuLoad {
     pub(crate) fn order(&self, late_share: f64, seed: u64) -> Vec<u32> {
         let mut rng = SmallRng::seed_from_u64(seed ^ 0x6c61_7465);
         let end = f64::from(self.lines());
-        let mut place = |line: u32| match rng.random::<f64>() < late_share {
-            true => rng.random_range(f64::from(line)..end),
-            false => f64::from(line),
+        let mut place = |line: u32| {
+            if rng.random::<f64>() < late_share {
+                rng.random_range(f64::from(line)..end)
+            } else {
+                f64::from(line)
+            }
         };
         let mut placed: Vec<_> = (0..self.lines()).map(|line| (place(line), line)).collect();
         placed.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -200,9 +200,10 @@ impl Part {
 
     /// Which step of the clock the `index`-th sample in order has.
     fn step(&self, index: u32) -> i64 {
-        i64::from(match self.plan.reverse {
-            true => self.plan.rounds - 1 - index,
-            false => index,
+        i64::from(if self.plan.reverse {
+            self.plan.rounds - 1 - index
+        } else {
+            index
         })
     }
 }
@@ -224,9 +225,10 @@ fn mixed(number: u64) -> u64 {
 fn wander(value: u16, random: u64) -> u16 {
     let stride = ((random * (2 * STRIDE - 1)) >> 32) as i32 - (STRIDE as i32 - 1);
     let there = (i32::from(value) + stride) as u16;
-    match VALUES.contains(&there) {
-        true => there,
-        false => (i32::from(value) - stride) as u16,
+    if VALUES.contains(&there) {
+        there
+    } else {
+        (i32::from(value) - stride) as u16
     }
 }
 

@@ -111,9 +111,12 @@ impl Series {
     pub(crate) fn replay(&self) -> impl Iterator<Item = (i64, f32)> {
         let (of, share) = (self.origin, self.late_share);
         let mut twin = Series::shaped(String::new(), of.shape, share, of.seed, of.number);
-        (0..self.sent).map(move |at| match at < of.in_order {
-            true => twin.next_in_order(),
-            false => twin.next_sample(),
+        (0..self.sent).map(move |at| {
+            if at < of.in_order {
+                twin.next_in_order()
+            } else {
+                twin.next_sample()
+            }
         })
     }
 

@@ -13,9 +13,12 @@ use std::path::Path;
 
 /// A store in which request `number` goes wrong.
 fn failing(store: &FaultyStore, number: u64, fault: Fault) -> FaultyStore {
-    store.with(move |request: Request<'_>| match request.number == number {
-        true => fault,
-        false => Fault::None,
+    store.with(move |request: Request<'_>| {
+        if request.number == number {
+            fault
+        } else {
+            Fault::None
+        }
     })
 }
 

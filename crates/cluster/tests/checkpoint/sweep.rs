@@ -140,9 +140,12 @@ fn a_sweep_cut_anywhere_is_repeated() {
             store.age(GRACE * 2);
             let disk = SimDisk::new();
             objects(&disk, &store).put_latest(&saved[2].at, 12).unwrap();
-            let cut = store.with(move |request| match request.number == number {
-                true => fault,
-                false => Fault::None,
+            let cut = store.with(move |request| {
+                if request.number == number {
+                    fault
+                } else {
+                    Fault::None
+                }
             });
             let cut = objects(&disk, &cut)
                 .sweep(7, &[&saved[2]], GRACE)

@@ -108,9 +108,12 @@ fn a_store_that_is_away_delays_checkpoints_only() {
     let store = world.store.clone();
     let away = Arc::new(AtomicBool::new(false));
     let is_away = Arc::clone(&away);
-    world.store = store.with(move |_| match is_away.load(Ordering::Relaxed) {
-        false => Fault::None,
-        true => Fault::Denied,
+    world.store = store.with(move |_| {
+        if is_away.load(Ordering::Relaxed) {
+            Fault::Denied
+        } else {
+            Fault::None
+        }
     });
     let (tablet, db) = world.open(1, &disk).unwrap();
     away.store(true, Ordering::Relaxed);

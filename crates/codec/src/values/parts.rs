@@ -90,9 +90,10 @@ impl Kernel for Parts<'_> {
                 min = min.min(offset as i64);
                 max = max.max(offset as i64);
             }
-            self.out.push(match part.is_empty() {
-                true => Stats::of_constant(f64::NAN, 0),
-                false => (self.head).part::<FMA>(part.len(), sum, (min as u64, max as u64)),
+            self.out.push(if part.is_empty() {
+                Stats::of_constant(f64::NAN, 0)
+            } else {
+                (self.head).part::<FMA>(part.len(), sum, (min as u64, max as u64))
             });
         }
     }

@@ -190,9 +190,10 @@ fn run_sync(core: &Core) {
     let mut left = interval;
     while let Some(is_wanted) = core.observe.signals.wait_sync(left) {
         let began_ns = core.env.clock.monotonic_ns();
-        let position = match is_wanted {
-            true => log.wanted(),
-            false => log.written(),
+        let position = if is_wanted {
+            log.wanted()
+        } else {
+            log.written()
         };
         if log.sync_to(position).is_err() {
             // Perhaps it is not a sync that failed, which nobody was told of.

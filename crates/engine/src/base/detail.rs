@@ -88,9 +88,10 @@ impl Detail {
             }),
             Self::Fields(fields) => fields.iter().try_for_each(|(name, value)| {
                 write!(f, "{:depth$}{name}:", "")?;
-                match value.is_flat() {
-                    true => write!(f, " ").and_then(|()| value.write(f, depth)),
-                    false => writeln!(f).and_then(|()| value.write(f, depth + 2)),
+                if value.is_flat() {
+                    write!(f, " ").and_then(|()| value.write(f, depth))
+                } else {
+                    writeln!(f).and_then(|()| value.write(f, depth + 2))
                 }
             }),
         }

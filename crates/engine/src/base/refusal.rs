@@ -78,9 +78,10 @@ impl Refusal {
     /// The refusal of a sample whose series cannot be read for this reason.
     #[cold]
     pub(crate) fn unread(error: &Error) -> Self {
-        match error.is_away() {
-            true => Self::Away,
-            false => Self::Damaged,
+        if error.is_away() {
+            Self::Away
+        } else {
+            Self::Damaged
         }
     }
 }

@@ -101,9 +101,10 @@ impl Window {
 
     /// How many buckets the walk meets from `from` on before `end`.
     pub(crate) fn count(&self, from: Bucket, end: Bucket) -> u64 {
-        let apart_ms = match self.reverse {
-            true => from.last.abs_diff(end.last),
-            false => from.first.abs_diff(end.first),
+        let apart_ms = if self.reverse {
+            from.last.abs_diff(end.last)
+        } else {
+            from.first.abs_diff(end.first)
         };
         // The first one may be cut off at the end of time.
         apart_ms.div_ceil(self.bucket_ms.unsigned_abs())
@@ -176,9 +177,10 @@ mod tests {
         for reverse in [false, true] {
             for (bucket_ms, align) in [(1 << 61, 3), (i64::MAX - 7, -5), (i64::MAX, 5)] {
                 let window = window(bucket_ms, align, reverse);
-                let (from, end) = match reverse {
-                    true => (i64::MAX, i64::MIN),
-                    false => (i64::MIN, i64::MAX),
+                let (from, end) = if reverse {
+                    (i64::MAX, i64::MIN)
+                } else {
+                    (i64::MIN, i64::MAX)
                 };
                 let (mut bucket, end) = (window.containing(from), window.containing(end));
                 let counted = window.count(bucket, end);

@@ -257,9 +257,10 @@ impl Chunk {
 
     /// Refuses a frame that does not follow: what is in files may be forged.
     fn check_follows(&self, first: Timestamp) -> Result<()> {
-        match self.frames.is_empty() || first > self.last {
-            true => Ok(()),
-            false => Err(no_chunk("its frames do not ascend")),
+        if self.frames.is_empty() || first > self.last {
+            Ok(())
+        } else {
+            Err(no_chunk("its frames do not ascend"))
         }
     }
 

@@ -63,13 +63,15 @@ impl ExpiredBuckets {
         let edges = [window.containing(from), window.containing(to)];
         self.touched.extend(edges);
         tidy(&mut self.touched);
-        let first = match edges[0].first == from {
-            true => from,
-            false => edges[0].end(),
+        let first = if edges[0].first == from {
+            from
+        } else {
+            edges[0].end()
         };
-        let last = match edges[1].last == to {
-            true => to,
-            false => edges[1].first.saturating_sub(1),
+        let last = if edges[1].last == to {
+            to
+        } else {
+            edges[1].first.saturating_sub(1)
         };
         if first <= last {
             subtract(&mut self.touched, &[Bucket { first, last }]);

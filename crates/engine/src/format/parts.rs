@@ -58,10 +58,11 @@ impl Parts {
         while start < count {
             let first = spacing.at(start);
             let last_ms = last_of(first);
-            let end = match last_ms >= frame.last_timestamp() {
-                true => count,
+            let end = if last_ms >= frame.last_timestamp() {
+                count
+            } else {
                 // A bucket that ends before it begins holds one sample.
-                false => spacing.end(last_ms).clamp(start + 1, count),
+                spacing.end(last_ms).clamp(start + 1, count)
             };
             self.ends.push(end);
             out.push(BatchStats {

@@ -25,9 +25,10 @@ pub(super) fn create_dir_all(
     let Some(parent) = path.parent() else {
         return Ok(());
     };
-    let parent = match parent.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => parent,
+    let parent = if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
     };
     if disk.is_dir(path) {
         // A process that was killed may have created it and synced nothing.

@@ -149,12 +149,11 @@ pub(crate) fn mark_remote(env: &Env, dir: &Path) -> Result<()> {
 /// # Errors
 /// `Invalid`, `Io`.
 pub fn require_local(env: &Env, dir: &Path) -> Result<()> {
-    match is_remote(env, dir)? {
-        false => Ok(()),
-        true => {
-            let message = "the directory is the cache of a database whose log is in Kafka: serve it with --log and --objects, or make a local database with `latewood cluster restore`";
-            Err(Error::new(ErrorKind::Invalid, message).at(dir))
-        }
+    if is_remote(env, dir)? {
+        let message = "the directory is the cache of a database whose log is in Kafka: serve it with --log and --objects, or make a local database with `latewood cluster restore`";
+        Err(Error::new(ErrorKind::Invalid, message).at(dir))
+    } else {
+        Ok(())
     }
 }
 

@@ -93,9 +93,12 @@ impl Disk for RealDisk {
     fn reserve(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
         let file = create_new(path)?;
         let allocated = allocate(&file, len_bytes);
-        let made = allocated.and_then(|is_allocated| match is_allocated {
-            true => Ok(()),
-            false => fill(&file, len_bytes),
+        let made = allocated.and_then(|is_allocated| {
+            if is_allocated {
+                Ok(())
+            } else {
+                fill(&file, len_bytes)
+            }
         });
         whole_or_gone(path, made)?;
         Ok(Arc::new(RealFile::new(file, Mapping::Untried)))

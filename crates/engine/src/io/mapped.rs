@@ -90,10 +90,7 @@ impl Mapped {
         // reads nor writes it, and `&mut self` keeps other writers away.
         let is_copied = unsafe { fault::copy(map, bytes, start) };
         self.written = self.written.max(end);
-        match is_copied {
-            true => Put::Copied,
-            false => Put::Lost,
-        }
+        if is_copied { Put::Copied } else { Put::Lost }
     }
 
     /// How much of the file is mapped.

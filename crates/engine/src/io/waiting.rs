@@ -81,10 +81,7 @@ impl Drop for NoWait {
 /// `Away` if it must not, or the file did not come; `Corrupt` if it is lost.
 pub(crate) fn fetch(file: &Arc<dyn File>, path: &Path) -> Result<()> {
     let waits = SCOPES.get() == 0;
-    let fetched = match waits {
-        true => wait(file),
-        false => file.fetch(None),
-    };
+    let fetched = if waits { wait(file) } else { file.fetch(None) };
     fetched.map_err(|source| {
         let error = missing(path, source);
         if !waits && error.is_away() {
@@ -193,9 +190,10 @@ mod tests {
 
     fn read(coming: &Arc<Coming>) -> Result<()> {
         let file: Arc<dyn File> = coming.clone();
-        match file.is_here() {
-            true => Ok(()),
-            false => fetch(&file, Path::new("x")),
+        if file.is_here() {
+            Ok(())
+        } else {
+            fetch(&file, Path::new("x"))
         }
     }
 

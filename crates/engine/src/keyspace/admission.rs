@@ -107,9 +107,10 @@ fn refuse_for_memory(core: &Core) -> Error {
 /// `OutOfMemory` if existing series fill the budget. The caller holds no lock.
 #[inline]
 pub(crate) fn admit_series(core: &Core) -> std::result::Result<(), Refusal> {
-    match core.budget.crowd.is_crowded() {
-        true => wait_for_place(core),
-        false => Ok(()),
+    if core.budget.crowd.is_crowded() {
+        wait_for_place(core)
+    } else {
+        Ok(())
     }
 }
 
@@ -161,9 +162,10 @@ fn refuse_series(core: &Core) -> Refusal {
 /// `DiskBudget`, `LogFull`. The caller holds no lock.
 #[inline]
 pub(crate) fn check_disk_budget(core: &Core) -> Result<()> {
-    match core.store.disk_budget.is_spent() {
-        false => Ok(()),
-        true => wait_for_disk(core),
+    if core.store.disk_budget.is_spent() {
+        wait_for_disk(core)
+    } else {
+        Ok(())
     }
 }
 
@@ -215,9 +217,10 @@ fn refuse_for_disk(core: &Core) -> Error {
     let budget = core.store.disk_budget.budget_bytes();
     let usage = core.disk_usage();
     let (blocks, log, others) = (usage.blocks, usage.log, usage.others);
-    let paused = match core.observe.signals.is_merging_paused() {
-        true => "; merging is paused, so nothing goes",
-        false => "",
+    let paused = if core.observe.signals.is_merging_paused() {
+        "; merging is paused, so nothing goes"
+    } else {
+        ""
     };
     let message = format!(
         "the disk budget of {budget} bytes is used up: blocks take {blocks}, the log {log}, \

@@ -90,9 +90,10 @@ impl Core {
 
     /// Refuses a key that is too long.
     pub(crate) fn check_key(&self, key: &[u8]) -> std::result::Result<(), Refusal> {
-        match key.len() <= KEY_BYTES_MAX {
-            true => Ok(()),
-            false => Err(self.limits.refuse_key(Excess::KeyBytes)),
+        if key.len() <= KEY_BYTES_MAX {
+            Ok(())
+        } else {
+            Err(self.limits.refuse_key(Excess::KeyBytes))
         }
     }
 }

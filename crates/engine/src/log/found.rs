@@ -36,9 +36,10 @@ pub(crate) fn find(env: &Env, dir: &Path, makes_durable: bool) -> Result<Vec<Fou
         };
         let path = dir.join(&name);
         let failed = |error| Error::io("cannot read a log segment", &path, error);
-        let file = match makes_durable {
-            true => env.disk.open_to_write(&path),
-            false => env.disk.open(&path),
+        let file = if makes_durable {
+            env.disk.open_to_write(&path)
+        } else {
+            env.disk.open(&path)
         };
         let file = file.map_err(failed)?;
         let header = read_header(&*file, number).map_err(failed)?;

@@ -25,9 +25,10 @@ impl LocalLog {
         let segments = tail.segments.iter().enumerate();
         let used = segments.map(|(index, segment)| {
             let path = self.store.path(segment.number);
-            match index == last {
-                true => (path, tail.offset),
-                false => (path, segment.len_bytes),
+            if index == last {
+                (path, tail.offset)
+            } else {
+                (path, segment.len_bytes)
             }
         });
         LogPin {

@@ -127,15 +127,17 @@ impl Store {
         let file = match spare {
             Some(spare) => {
                 disk.rename(&self.path(spare), &path).map_err(failed)?;
-                match self.synced_often {
-                    true => disk.open_to_write(&path).map_err(failed)?,
-                    false => disk.open_mapped(&path).map_err(failed)?,
+                if self.synced_often {
+                    disk.open_to_write(&path).map_err(failed)?
+                } else {
+                    disk.open_mapped(&path).map_err(failed)?
                 }
             }
             None => {
-                let file = match self.synced_often {
-                    true => disk.create(&path, self.segment_bytes),
-                    false => disk.reserve(&path, self.segment_bytes),
+                let file = if self.synced_often {
+                    disk.create(&path, self.segment_bytes)
+                } else {
+                    disk.reserve(&path, self.segment_bytes)
                 };
                 let file = file.map_err(failed)?;
                 // Now, off the path of any reply: the first group's sync

@@ -355,9 +355,10 @@ mod tests {
             assert_eq!(state.decide(), expected, "{state:?}");
         }
         for state in end_states().filter(|state| state.claimed && !state.at_limit) {
-            let expected = match state.strict {
-                true => EndDecision::Refuse,
-                false => EndDecision::SkipHole,
+            let expected = if state.strict {
+                EndDecision::Refuse
+            } else {
+                EndDecision::SkipHole
             };
             assert_eq!(state.decide(), expected, "{state:?}");
         }

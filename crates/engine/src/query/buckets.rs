@@ -147,9 +147,10 @@ impl<'a> Buckets<'a> {
 
     fn push_parts(&mut self, parts: &[BatchStats]) -> ControlFlow<()> {
         for at in 0..parts.len() {
-            let part = match self.reverse {
-                true => &parts[parts.len() - 1 - at],
-                false => &parts[at],
+            let part = if self.reverse {
+                &parts[parts.len() - 1 - at]
+            } else {
+                &parts[at]
             };
             self.push_stats(self.holding(part.first), part)?;
         }
@@ -263,9 +264,10 @@ impl<'a> Buckets<'a> {
         let before = self.silent.len();
         self.silent.push(bucket, nans, self.rows.remaining());
         let waiting = self.silent.len();
-        match waiting > before && waiting.is_multiple_of(SILENT_STEP) {
-            true => self.rows.announce(waiting),
-            false => ControlFlow::Continue(()),
+        if waiting > before && waiting.is_multiple_of(SILENT_STEP) {
+            self.rows.announce(waiting)
+        } else {
+            ControlFlow::Continue(())
         }
     }
 

@@ -33,9 +33,12 @@ pub fn join(
         let parts = columns.iter().zip(&places).zip(widths);
         let row = parts.flat_map(|((column, &place), &width)| {
             let there = column.timestamps.get(place) == Some(&timestamp);
-            (0..width).map(move |i| match there {
-                true => column.values[place * width + i],
-                false => f64::NAN,
+            (0..width).map(move |i| {
+                if there {
+                    column.values[place * width + i]
+                } else {
+                    f64::NAN
+                }
             })
         });
         if rows.push(timestamp, row).is_break() {

@@ -70,9 +70,10 @@ fn nearest(snapshot: Snapshot, query: &RangeQuery, reverse: bool) -> Result<Opti
         }
         let mut kept = filter.apply(&mut timestamps, &mut values);
         let is_number = |at: &usize| !values[*at].is_nan();
-        let found = match reverse {
-            true => kept.rev().find(is_number),
-            false => kept.find(is_number),
+        let found = if reverse {
+            kept.rev().find(is_number)
+        } else {
+            kept.find(is_number)
         };
         if let Some(at) = found {
             return Ok(Some(Sample::new(timestamps[at], values[at])));

@@ -180,9 +180,10 @@ impl<S: State> Adding<'_, S> {
     fn fits(&mut self, rows: u64) -> ControlFlow<()> {
         let rows = usize::try_from(rows).unwrap_or(usize::MAX);
         self.overflowed = rows.saturating_mul(Reduction::<S>::ROW_BYTES) > self.bytes_max;
-        match self.overflowed {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if self.overflowed {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }

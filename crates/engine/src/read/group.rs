@@ -90,9 +90,10 @@ impl Group<'_> {
             .spread
             .both(|| self.fold::<S>(left), || self.fold::<S>(right));
         let merged = left?.merge(right?);
-        match merged.bytes() > self.reader.core.budget.reply_bytes() {
-            true => Err(too_many_rows()),
-            false => Ok(merged),
+        if merged.bytes() > self.reader.core.budget.reply_bytes() {
+            Err(too_many_rows())
+        } else {
+            Ok(merged)
         }
     }
 

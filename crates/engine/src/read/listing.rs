@@ -134,15 +134,17 @@ impl Reader {
                 if held != name {
                     continue;
                 }
-                match test(value) {
-                    true => passed.push(value.into()),
-                    false => is_all = false,
+                if test(value) {
+                    passed.push(value.into())
+                } else {
+                    is_all = false
                 }
             }
         }
-        match is_all {
-            true => Values::All,
-            false => Values::Some(passed),
+        if is_all {
+            Values::All
+        } else {
+            Values::Some(passed)
         }
     }
 

@@ -69,9 +69,10 @@ impl View {
         floor: Timestamp,
         failed: &FailedBuckets,
     ) -> Self {
-        let read = match query.needs_neighbours() {
-            true => failed.check(Timestamp::MIN, Timestamp::MAX),
-            false => failed.check(query.from, query.to),
+        let read = if query.needs_neighbours() {
+            failed.check(Timestamp::MIN, Timestamp::MAX)
+        } else {
+            failed.check(query.from, query.to)
         };
         let outside = query.needs_neighbours().then(|| {
             let before = series.snapshot(floor, query.from.saturating_sub(1));
@@ -225,9 +226,10 @@ impl View {
 impl Reader {
     /// See [`crate::Db::view`].
     pub(crate) fn view(&self, key: &[u8], query: &RangeQuery) -> Result<View> {
-        let open = match query.latest {
-            true => self.rules.open_bucket_of(key)?,
-            false => None,
+        let open = if query.latest {
+            self.rules.open_bucket_of(key)?
+        } else {
+            None
         };
         let floor = self.core.store.blocks.floor();
         let view = self.read_rows(key, |series, _, failed| {
@@ -253,9 +255,10 @@ impl Reader {
         let samples = series.samples_about(Timestamp::MIN, Timestamp::MAX);
         // Each pending sample has one frame decoded.
         let decoded = series.pending().saturating_mul(FRAME_SAMPLES_MAX) as u64;
-        Some(match is_counted {
-            true => samples.min(decoded),
-            false => samples,
+        Some(if is_counted {
+            samples.min(decoded)
+        } else {
+            samples
         })
     }
 
@@ -334,9 +337,10 @@ impl Reader {
 
     /// A view of one series; `None` if it was removed.
     fn view_of(&self, series: &SeriesRef, query: &RangeQuery) -> Option<View> {
-        let open = match query.latest {
-            true => self.rules.open_bucket(series.id),
-            false => Ok(None),
+        let open = if query.latest {
+            self.rules.open_bucket(series.id)
+        } else {
+            Ok(None)
         };
         let floor = self.core.store.blocks.floor();
         let view = self.look(series, |held, failed| View::of(held, query, floor, failed))?;
@@ -390,9 +394,10 @@ impl Reader {
     }
 
     fn labels_if(&self, wanted: bool, series: &SeriesRef) -> Labels {
-        match wanted {
-            true => self.core.labels_of(series.id),
-            false => Labels::default(),
+        if wanted {
+            self.core.labels_of(series.id)
+        } else {
+            Labels::default()
         }
     }
 
@@ -413,9 +418,10 @@ impl Reader {
             failed.away = away;
             state = shard.lock();
         }
-        match self.core.is_expired(&state, place) {
-            true => None,
-            false => state.slab.get_mut(place).map(|held| read(held, &failed)),
+        if self.core.is_expired(&state, place) {
+            None
+        } else {
+            state.slab.get_mut(place).map(|held| read(held, &failed))
         }
     }
 }

@@ -98,9 +98,10 @@ impl Output {
     /// Adds the buckets in `dirty`. If that fails as a whole, for example because of
     /// a damaged index, each half is tried.
     fn read(&mut self, rule: &Rule, dirty: &[Bucket], part: &Part<'_>) {
-        let read = match rule.interpolates() {
-            true => twa_rows(rule, dirty, part, &mut self.rows),
-            false => self.read_buckets(rule, dirty, part),
+        let read = if rule.interpolates() {
+            twa_rows(rule, dirty, part, &mut self.rows)
+        } else {
+            self.read_buckets(rule, dirty, part)
         };
         match read {
             Ok(()) => {}

@@ -106,9 +106,10 @@ impl Rules {
             hook.tell(key);
         }
         for (planned, &made) in plan.iter().zip(made) {
-            let hook = match made {
-                true => &self.core.options.on_created,
-                false => &self.core.options.on_not_compacted,
+            let hook = if made {
+                &self.core.options.on_created
+            } else {
+                &self.core.options.on_not_compacted
             };
             if let Some(hook) = hook {
                 hook.tell(&planned.key);

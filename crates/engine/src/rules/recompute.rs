@@ -405,10 +405,7 @@ impl Work {
 
 /// Only the error that says to come again.
 fn only_away(done: Result<()>) -> Result<()> {
-    done.or_else(|error| match error.is_away() {
-        true => Err(error),
-        false => Ok(()),
-    })
+    done.or_else(|error| if error.is_away() { Err(error) } else { Ok(()) })
 }
 
 /// Whether a reader finds a sample in `from..=to`.

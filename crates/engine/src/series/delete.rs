@@ -61,10 +61,8 @@ impl Series {
         let stored = self.stored.as_ref();
         if let Some(span) = stored.and_then(|stored| stored.span(visible, to)) {
             // Counting the deleted samples reads them.
-            span.fetch().or_else(|error| match error.is_away() {
-                true => Err(error),
-                false => Ok(()),
-            })?;
+            span.fetch()
+                .or_else(|error| if error.is_away() { Err(error) } else { Ok(()) })?;
         }
         self.ready_to_delete(from, to, sealer)?;
         let left = self.newest_stored_without(from, to)?;

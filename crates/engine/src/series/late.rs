@@ -215,9 +215,10 @@ impl Late {
     /// `Corrupt` if a chunk is damaged.
     #[inline]
     pub(crate) fn prepare(&mut self, timestamp: Timestamp, chunks: &[Held]) -> Result<()> {
-        match self.known.note_look(timestamp) {
-            true => self.learn(chunks),
-            false => Ok(()),
+        if self.known.note_look(timestamp) {
+            self.learn(chunks)
+        } else {
+            Ok(())
         }
     }
 

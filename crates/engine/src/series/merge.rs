@@ -117,16 +117,18 @@ impl MergeSource {
 
     /// The next unit to open.
     fn upcoming_unit(&self) -> Option<usize> {
-        match self.reverse {
-            true => self.rest.clone().next_back(),
-            false => self.rest.clone().next(),
+        if self.reverse {
+            self.rest.clone().next_back()
+        } else {
+            self.rest.clone().next()
         }
     }
 
     fn pass_unit(&mut self) {
-        match self.reverse {
-            true => self.rest.end -= 1,
-            false => self.rest.start += 1,
+        if self.reverse {
+            self.rest.end -= 1
+        } else {
+            self.rest.start += 1
         }
     }
 
@@ -195,9 +197,10 @@ impl Source for MergeSource {
                 (self.units.ops_of(unit), None)
             }
         };
-        let (into_timestamps, into_values) = match ops.is_empty() {
-            true => (&mut *timestamps, &mut *values),
-            false => (&mut self.timestamps, &mut self.values),
+        let (into_timestamps, into_values) = if ops.is_empty() {
+            (&mut *timestamps, &mut *values)
+        } else {
+            (&mut self.timestamps, &mut self.values)
         };
         into_timestamps.clear();
         into_values.clear();

@@ -126,9 +126,10 @@ impl Over {
 /// The chunk of an overlay. A chunk that reaches beyond the stretch is cached for
 /// the next stretch.
 fn load(stored: &StoredChunk, from: Timestamp, to: Timestamp) -> Result<Arc<Chunk>> {
-    match stored.entry.first < from || to < stored.entry.last {
-        true => stored.load_cached(),
-        false => stored.load(),
+    if stored.entry.first < from || to < stored.entry.last {
+        stored.load_cached()
+    } else {
+        stored.load()
     }
 }
 

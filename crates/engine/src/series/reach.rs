@@ -29,9 +29,10 @@ impl Series {
         let found = before.find(|held| {
             !self.holds_nan
                 || any_frame(&held.chunk, |frame, first_is_number| {
-                    let surely = match first_is_number {
-                        true => frame.first_timestamp(),
-                        false => frame.last_timestamp(),
+                    let surely = if first_is_number {
+                        frame.first_timestamp()
+                    } else {
+                        frame.last_timestamp()
                     };
                     surely < timestamp
                 })
@@ -50,9 +51,10 @@ impl Series {
         let found = after.find(|held| {
             !self.holds_nan
                 || any_frame(&held.chunk, |frame, last_is_number| {
-                    let surely = match last_is_number {
-                        true => frame.last_timestamp(),
-                        false => frame.first_timestamp(),
+                    let surely = if last_is_number {
+                        frame.last_timestamp()
+                    } else {
+                        frame.first_timestamp()
                     };
                     surely > timestamp
                 })

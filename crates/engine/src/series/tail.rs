@@ -82,15 +82,14 @@ impl Series {
 
     /// The value at a timestamp newer than the sealed ones.
     pub(super) fn value_in_tail(&self, timestamp: Timestamp) -> Option<f64> {
-        let found = match self.tail_unsorted {
-            true => self
-                .tail
+        let found = if self.tail_unsorted {
+            self.tail
                 .iter()
-                .rposition(|held| held.timestamp == timestamp),
-            false => self
-                .tail
+                .rposition(|held| held.timestamp == timestamp)
+        } else {
+            self.tail
                 .binary_search_by_key(&timestamp, |held| held.timestamp)
-                .ok(),
+                .ok()
         };
         found.map(|place| self.tail[place].value)
     }

@@ -195,9 +195,10 @@ impl Run {
             2 => f64::INFINITY,
             other => other as f64 / 4.0 + self.rng.below(1_000) as f64,
         };
-        let policy = match self.rng.below(100) < self.last_of_100 {
-            true => DuplicatePolicy::Last,
-            false => DuplicatePolicy::ALL[self.rng.below(6) as usize],
+        let policy = if self.rng.below(100) < self.last_of_100 {
+            DuplicatePolicy::Last
+        } else {
+            DuplicatePolicy::ALL[self.rng.below(6) as usize]
         };
         let sample = Sample::new(timestamp, value);
         let fate = self

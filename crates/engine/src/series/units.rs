@@ -115,9 +115,10 @@ impl Units {
         if self.near.contains(&unit) {
             return Ok(());
         }
-        let near = match reverse {
-            true => (unit + 1).saturating_sub(self.stretch)..unit + 1,
-            false => unit..self.len().min(unit + self.stretch),
+        let near = if reverse {
+            (unit + 1).saturating_sub(self.stretch)..unit + 1
+        } else {
+            unit..self.len().min(unit + self.stretch)
         };
         let from = match near.start {
             0 => self.from,

@@ -105,9 +105,10 @@ pub(super) fn check_held(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) 
         checker.partition(manifest, files)?;
     }
     checker.strangers(manifest)?;
-    match checker.is_cache {
-        false => checker.log(&directory)?,
-        true => checker.remote_log(&directory),
+    if checker.is_cache {
+        checker.remote_log(&directory)
+    } else {
+        checker.log(&directory)?
     }
     let metadata = metadata::read(env, dir);
     checker.found(metadata)?;

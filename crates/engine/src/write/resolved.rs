@@ -153,10 +153,11 @@ impl Writer {
             }
             state.late.begin_alone(index);
             let (at, is_current) = (append.timestamp, self.is_current(&state, append.series));
-            let outcome = match is_current && failed.check(at, at).is_err() {
+            let outcome = if is_current && failed.check(at, at).is_err() {
                 // The rule will write this row once it can.
-                true => Err(Refusal::Damaged),
-                false => self.append_here(&mut state, append, default_policy),
+                Err(Refusal::Damaged)
+            } else {
+                self.append_here(&mut state, append, default_policy)
             };
             state.late.move_to(&mut scratch.late);
             return Ok((outcome, self.core.log_group(&mut state)?));

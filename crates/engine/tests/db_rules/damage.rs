@@ -237,9 +237,10 @@ fn reads_of_many_series_tell_of_the_one() {
         for one in db.views(&found, &asked, false) {
             let is_ours = *one.key == *DESTINATION;
             let run = one.view.run(&asked, &mut Columns::default());
-            match &*one.key == SOURCE {
-                true => continue,
-                false => assert_eq!(run.is_err(), is_ours && has_lost),
+            if &*one.key == SOURCE {
+                continue;
+            } else {
+                assert_eq!(run.is_err(), is_ours && has_lost)
             }
             run.err().into_iter().for_each(is_told);
         }

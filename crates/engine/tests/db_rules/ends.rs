@@ -101,9 +101,10 @@ fn an_end_that_expired_has_no_rule() {
             assert_eq!(db.rules_of(SOURCE).unwrap(), []);
         }
         let error = db.delete_rule(SOURCE, DESTINATION).unwrap_err();
-        let expected = match gone == SOURCE {
-            true => ErrorKind::NoSuchKey,
-            false => ErrorKind::NoSuchRule,
+        let expected = if gone == SOURCE {
+            ErrorKind::NoSuchKey
+        } else {
+            ErrorKind::NoSuchRule
         };
         assert_eq!(error.kind(), expected);
     }

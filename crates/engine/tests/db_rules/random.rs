@@ -77,9 +77,10 @@ fn batch(dice: &Dice, newest: &mut i64, late_percent: u64, nans: u64) -> Vec<(i6
             *newest += dice.below(8) as i64;
             *newest
         };
-        let value = match dice.below(100) < nans {
-            true => f64::NAN,
-            false => dice.below(1_000) as f64,
+        let value = if dice.below(100) < nans {
+            f64::NAN
+        } else {
+            dice.below(1_000) as f64
         };
         samples.push((at, value));
     }

@@ -61,9 +61,10 @@ impl World {
             self.newest += self.dice.below(4) as i64;
             let back = if self.dice.one_in(3) { 50 } else { 1 };
             let at = (self.newest - self.dice.below(back) as i64).max(0);
-            let value = match self.dice.one_in(8) {
-                true => f64::NAN,
-                false => self.dice.below(100) as f64,
+            let value = if self.dice.one_in(8) {
+                f64::NAN
+            } else {
+                self.dice.below(100) as f64
             };
             batch.push(sample(key, at, value));
         }

@@ -71,12 +71,11 @@ fn late_history(percent: u64, name: &str) -> (f64, usize) {
     for _ in 0..150 {
         for _ in 0..1_000 {
             let is_late = newest > 0 && history.chance.below(100) < percent;
-            let at = match is_late {
-                true => history.chance.below(newest as u64) as i64,
-                false => {
-                    newest += 100;
-                    newest
-                }
+            let at = if is_late {
+                history.chance.below(newest as u64) as i64
+            } else {
+                newest += 100;
+                newest
             };
             history.put(at);
         }

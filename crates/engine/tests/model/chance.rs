@@ -184,10 +184,11 @@ impl Chance {
             83..92 => {
                 let key = self.held_key(oracle);
                 let (from, to) = self.span(oracle, &key);
-                match self.one_in(5) {
-                    true => Op::DeleteRange(key, from, to),
+                if self.one_in(5) {
+                    Op::DeleteRange(key, from, to)
+                } else {
                     // Most deletes are small, or nothing would ever grow.
-                    false => Op::DeleteRange(key, from, from.saturating_add(20)),
+                    Op::DeleteRange(key, from, from.saturating_add(20))
                 }
             }
             92..95 => Op::Remove((0..=self.below(2)).map(|_| self.key()).collect()),

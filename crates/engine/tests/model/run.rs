@@ -210,9 +210,10 @@ impl Run {
 
     fn sync(&mut self) {
         let written = self.db().position();
-        let synced = match self.chance.one_in(2) {
-            true => self.db().sync(),
-            false => self.db().sync_to(written).map(|()| written),
+        let synced = if self.chance.one_in(2) {
+            self.db().sync()
+        } else {
+            self.db().sync_to(written).map(|()| written)
         };
         match synced {
             Ok(position) => {

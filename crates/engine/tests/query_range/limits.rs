@@ -152,9 +152,10 @@ impl Sink for Full {
     }
 
     fn announce(&mut self, count: u64, _: usize) -> ControlFlow<()> {
-        match count > self.rows_max {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if count > self.rows_max {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }

@@ -115,6 +115,15 @@ fn naive(query: &RangeQuery, samples: &[Sample]) -> Vec<(i64, Vec<f64>)> {
     rows
 }
 
+/// Whether one of the aggregators takes a sample.
+fn is_taken(aggregation: &Aggregation, sample: &Sample) -> bool {
+    aggregation.aggregators.iter().any(|by| match by {
+        Aggregator::CountAll => true,
+        Aggregator::CountNan => sample.value.is_nan(),
+        _ => !sample.value.is_nan(),
+    })
+}
+
 fn naive_buckets(
     query: &RangeQuery,
     aggregation: &Aggregation,
@@ -122,12 +131,6 @@ fn naive_buckets(
     line: &[Sample],
     (before, after): (Option<Sample>, Option<Sample>),
 ) -> Vec<(i64, Vec<f64>)> {
-    let takes = |by: &Aggregator, sample: &Sample| match by {
-        Aggregator::CountAll => true,
-        Aggregator::CountNan => sample.value.is_nan(),
-        _ => !sample.value.is_nan(),
-    };
-    let any_takes = |sample: &Sample| aggregation.aggregators.iter().any(|by| takes(by, sample));
     let width = aggregation.bucket_ms;
     let start = |t: i64| aggregation.align + (t - aggregation.align).div_euclid(width) * width;
     let mut buckets: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
@@ -147,8 +150,8 @@ fn naive_buckets(
         }
     }
     let makes_a_row = |bucket: i64| {
-        kept.iter()
-            .any(|s| start(s.timestamp) == bucket && (aggregation.empty || any_takes(s)))
+        let mut inside = kept.iter().filter(|s| start(s.timestamp) == bucket);
+        inside.any(|s| aggregation.empty || is_taken(aggregation, s))
     };
     for sample in kept {
         if !makes_a_row(start(sample.timestamp)) {

@@ -236,9 +236,12 @@ impl Operator for WithScalar {
         ctx.hold(Column::len_bytes(self.column.values.len()))?;
         let drops_name = self.apply.changes_quantity() || self.apply.returns_bool;
         let series = self.vector.series().iter();
-        self.series = ctx.collect(series.map(|series| match drops_name {
-            true => series.nameless(ctx.settings),
-            false => series.clone(),
+        self.series = ctx.collect(series.map(|series| {
+            if drops_name {
+                series.nameless(ctx.settings)
+            } else {
+                series.clone()
+            }
         }))?;
         Ok(())
     }

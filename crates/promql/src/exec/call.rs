@@ -129,9 +129,10 @@ fn relabeled(call: &Call, mut inputs: Vec<Node>) -> Result<Node, EvalError> {
         let target = texts.pop().unwrap_or_default();
         (target, Source::Join { labels, separator })
     };
-    match target.is_empty() {
-        true => Err(bad("destination", "")),
-        false => Ok(Box::new(Relabeled::new(inputs.remove(0), target, source))),
+    if target.is_empty() {
+        Err(bad("destination", ""))
+    } else {
+        Ok(Box::new(Relabeled::new(inputs.remove(0), target, source)))
     }
 }
 

@@ -52,9 +52,10 @@ const SERIES_BYTES: usize = 2 * (size_of::<Series>() + size_of::<Column>());
 
 /// Values with the same text have the same key.
 fn key(value: f64) -> u64 {
-    match value.is_nan() {
-        true => f64::NAN.to_bits(),
-        false => value.to_bits(),
+    if value.is_nan() {
+        f64::NAN.to_bits()
+    } else {
+        value.to_bits()
     }
 }
 

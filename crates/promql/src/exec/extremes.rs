@@ -42,9 +42,10 @@ pub(crate) fn extremes(
         }
         // Only NaN: the value of any, the time of the last.
         let extreme = queue.front().copied().unwrap_or(window.end - 1);
-        let value = match gives_time {
-            true => of.timestamps[extreme] as f64 / 1000.0,
-            false => of.values[extreme],
+        let value = if gives_time {
+            of.timestamps[extreme] as f64 / 1000.0
+        } else {
+            of.values[extreme]
         };
         out.set(window.step, value);
     }

@@ -48,9 +48,10 @@ impl Grouping {
     /// The labels of the group of a series.
     pub(crate) fn labels(&self, of: &Labels) -> Labels {
         let named = |name: &str| self.labels.contains(name);
-        match self.is_without {
-            true => of.without(|name| named(name) || METADATA.contains(&name)),
-            false => of.without(|name| !named(name)),
+        if self.is_without {
+            of.without(|name| named(name) || METADATA.contains(&name))
+        } else {
+            of.without(|name| !named(name))
         }
     }
 

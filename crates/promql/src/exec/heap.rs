@@ -47,9 +47,10 @@ pub(crate) fn replace_top(heap: &mut [Entry], entry: Entry, less: Less) {
             break;
         }
         let right = left + 1;
-        let nearer = match right < heap.len() && less(heap[right].value, heap[left].value) {
-            true => right,
-            false => left,
+        let nearer = if right < heap.len() && less(heap[right].value, heap[left].value) {
+            right
+        } else {
+            left
         };
         if !less(heap[nearer].value, heap[at].value) {
             break;

@@ -75,9 +75,10 @@ impl Join {
     /// The values of missing samples: of the many side and of the one side.
     fn fills(&self) -> (Option<f64>, Option<f64>) {
         let (left, right) = (self.matching.fill_left, self.matching.fill_right);
-        match self.is_swapped() {
-            true => (right, left),
-            false => (left, right),
+        if self.is_swapped() {
+            (right, left)
+        } else {
+            (left, right)
         }
     }
 
@@ -185,9 +186,10 @@ impl Join {
         ctx: &Context<'_>,
     ) -> Result<Vec<Option<Mask>>, EvalError> {
         let (of_many, of_one) = self.fills();
-        let (input, fill) = match is_many {
-            true => (&self.many, of_many),
-            false => (&self.one, of_one),
+        let (input, fill) = if is_many {
+            (&self.many, of_many)
+        } else {
+            (&self.one, of_one)
         };
         let members = groups.iter().map(|group| {
             let members = if is_many { &group.left } else { &group.right };
@@ -299,9 +301,10 @@ impl Join {
             ) else {
                 continue;
             };
-            let value = match self.is_swapped() {
-                true => self.apply.values(one, many),
-                false => self.apply.values(many, one),
+            let value = if self.is_swapped() {
+                self.apply.values(one, many)
+            } else {
+                self.apply.values(many, one)
             };
             if let Some(value) = value {
                 out.set(step, value);
@@ -322,15 +325,12 @@ struct Pairs<'a> {
 
 impl Operator for Join {
     fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        match self.is_swapped() {
-            true => {
-                self.one.prepare(ctx)?;
-                self.many.prepare(ctx)?;
-            }
-            false => {
-                self.many.prepare(ctx)?;
-                self.one.prepare(ctx)?;
-            }
+        if self.is_swapped() {
+            self.one.prepare(ctx)?;
+            self.many.prepare(ctx)?;
+        } else {
+            self.many.prepare(ctx)?;
+            self.one.prepare(ctx)?;
         }
         // Left is the many side here, right the one side.
         let groups = groups(&self.matching, self.many.series(), self.one.series(), ctx)?;

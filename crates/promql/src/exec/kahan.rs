@@ -73,9 +73,10 @@ impl Mean {
 
     /// The mean.
     pub(crate) fn value(self) -> f64 {
-        match self.is_incremental {
-            true => self.kahan.total(),
-            false => self.kahan.sum / self.count + self.kahan.lost / self.count,
+        if self.is_incremental {
+            self.kahan.total()
+        } else {
+            self.kahan.sum / self.count + self.kahan.lost / self.count
         }
     }
 }

@@ -54,9 +54,10 @@ pub(crate) fn groups(
         if place == groups.len() {
             groups.push(Group::default());
         }
-        match is_left {
-            true => groups[place].left.push(at),
-            false => groups[place].right.push(at),
+        if is_left {
+            groups[place].left.push(at)
+        } else {
+            groups[place].right.push(at)
         }
         Ok::<_, EvalError>(())
     };
@@ -88,8 +89,9 @@ pub(crate) fn names(labels: &[String], name: &str) -> bool {
 /// The labels of a series that `on` names, or all but those that `ignoring` names.
 pub(crate) fn match_labels(matching: &Matching, labels: &Labels) -> Labels {
     let named = |name: &str| names(&matching.labels, name);
-    match matching.is_on {
-        true => labels.without(|name| !named(name)),
-        false => labels.without(|name| named(name) || METADATA.contains(&name)),
+    if matching.is_on {
+        labels.without(|name| !named(name))
+    } else {
+        labels.without(|name| named(name) || METADATA.contains(&name))
     }
 }

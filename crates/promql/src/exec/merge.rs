@@ -110,9 +110,10 @@ impl Operator for Merge {
     }
 
     fn series(&self) -> &[Series] {
-        match self.merged.is_empty() {
-            true => self.input.series(),
-            false => &self.series,
+        if self.merged.is_empty() {
+            self.input.series()
+        } else {
+            &self.series
         }
     }
 

@@ -60,9 +60,10 @@ fn sum(values: &[f64]) -> f64 {
     for value in values {
         kahan.add(*value);
     }
-    match kahan.sum.is_infinite() {
-        true => kahan.sum,
-        false => kahan.total(),
+    if kahan.sum.is_infinite() {
+        kahan.sum
+    } else {
+        kahan.total()
     }
 }
 
@@ -129,9 +130,10 @@ fn integral(piece: &Piece<'_>) -> f64 {
             area.add(height.sum * width);
         }
     }
-    match area.sum.is_infinite() {
-        true => area.sum,
-        false => area.total(),
+    if area.sum.is_infinite() {
+        area.sum
+    } else {
+        area.total()
     }
 }
 
@@ -145,9 +147,10 @@ fn middle(before: f64, now: f64) -> Kahan {
         }
     };
     let whole = half(Kahan::new(before), now, 2.0);
-    match whole.sum.is_infinite() && now.is_finite() && before.is_finite() {
-        true => half(Kahan::new(before / 2.0), now / 2.0, 1.0),
-        false => whole,
+    if whole.sum.is_infinite() && now.is_finite() && before.is_finite() {
+        half(Kahan::new(before / 2.0), now / 2.0, 1.0)
+    } else {
+        whole
     }
 }
 
@@ -166,9 +169,10 @@ fn line(piece: &Piece<'_>, origin_ms: i64) -> Option<Line> {
     }
     let first = values[0];
     if values[1..].iter().all(|value| *value == first) {
-        let (slope, at_origin) = match first.is_infinite() {
-            true => (f64::NAN, f64::NAN),
-            false => (0.0, first),
+        let (slope, at_origin) = if first.is_infinite() {
+            (f64::NAN, f64::NAN)
+        } else {
+            (0.0, first)
         };
         return Some(Line { slope, at_origin });
     }

@@ -193,9 +193,10 @@ impl Sides<'_> {
     ) -> Result<Option<usize>, EvalError> {
         let twice = twice_in(&self.presence(self.many, members, ctx)?);
         ctx.release(self.masks_bytes(members.len()));
-        match twice.iter().all(|word| *word == 0) {
-            true => Ok(None),
-            false => Ok(first_of(&twice, &self.any_one(group, ctx)?)),
+        if twice.iter().all(|word| *word == 0) {
+            Ok(None)
+        } else {
+            Ok(first_of(&twice, &self.any_one(group, ctx)?))
         }
     }
 
@@ -206,9 +207,10 @@ impl Sides<'_> {
             labels(twice.first).to_string(),
             labels(twice.second).to_string(),
         );
-        let (first, second) = match first > second {
-            true => (second, first),
-            false => (first, second),
+        let (first, second) = if first > second {
+            (second, first)
+        } else {
+            (first, second)
         };
         let side = match self.matching.cardinality {
             Cardinality::OneToMany => "left",

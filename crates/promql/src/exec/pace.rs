@@ -24,12 +24,11 @@ impl Pace {
     /// Where the query must end.
     pub(crate) fn pass(&mut self, samples: usize, ctx: &Context<'_>) -> Result<(), EvalError> {
         self.passed = self.passed.saturating_add(samples);
-        match self.passed < SAMPLES {
-            true => Ok(()),
-            false => {
-                self.passed = 0;
-                Ok(ctx.source.check()?)
-            }
+        if self.passed < SAMPLES {
+            Ok(())
+        } else {
+            self.passed = 0;
+            Ok(ctx.source.check()?)
         }
     }
 }

@@ -100,9 +100,10 @@ impl Planner<'_> {
 
     /// Takes the names that an input has left to the end.
     fn unnamed(&self, input: Node) -> Node {
-        match self.settings.delays_name_removal {
-            true => self.merged(Box::new(Unname::new(input))),
-            false => input,
+        if self.settings.delays_name_removal {
+            self.merged(Box::new(Unname::new(input)))
+        } else {
+            input
         }
     }
 
@@ -255,12 +256,11 @@ impl Planner<'_> {
         let mut params = Vec::new();
         let mut places = Vec::new();
         for (at, arg) in node.args.iter().enumerate() {
-            match at == range {
-                true => places.push(place_of_range(arg)),
-                false => {
-                    params.push(self.plan(arg)?);
-                    places.push(arg.span());
-                }
+            if at == range {
+                places.push(place_of_range(arg))
+            } else {
+                params.push(self.plan(arg)?);
+                places.push(arg.span());
             }
         }
         let call: Node = Box::new(RangeCall::new(Parts {

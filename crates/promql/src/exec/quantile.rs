@@ -19,9 +19,10 @@ pub(crate) fn quantile(q: f64, values: &mut [f64]) -> f64 {
     let lower = rank.floor().max(0.0);
     let upper = (lower + 1.0).min(last);
     let weight = rank - rank.floor();
-    match weight == 0.0 {
-        true => values[lower as usize],
-        false => values[lower as usize] * (1.0 - weight) + values[upper as usize] * weight,
+    if weight == 0.0 {
+        values[lower as usize]
+    } else {
+        values[lower as usize] * (1.0 - weight) + values[upper as usize] * weight
     }
 }
 

@@ -206,9 +206,12 @@ impl Operator for RangeCall {
         self.input.prepare(&self.span, ctx)?;
         let keeps_name = matches!(self.name, "last_over_time" | "first_over_time");
         let series = self.input.series().iter();
-        self.series = ctx.collect(series.map(|series| match keeps_name {
-            true => series.clone(),
-            false => series.nameless(ctx.settings),
+        self.series = ctx.collect(series.map(|series| {
+            if keeps_name {
+                series.clone()
+            } else {
+                series.nameless(ctx.settings)
+            }
         }))?;
         Ok(())
     }
@@ -275,9 +278,10 @@ fn slide(span: &Span, is_mean: bool, mut sums: Sliding<'_>, of: &Samples, out: &
     for window in windows(span, &of.timestamps) {
         let sum = sums.sum(window);
         let count = (window.end - window.first) as f64;
-        let value = match is_mean {
-            true => sum.sum / count + sum.lost / count,
-            false => sum.total(),
+        let value = if is_mean {
+            sum.sum / count + sum.lost / count
+        } else {
+            sum.total()
         };
         out.set(window.step, value);
     }
@@ -309,8 +313,9 @@ fn kind(name: &str) -> Option<Kind> {
 
 /// A value as `%f` prints it.
 fn fixed(value: f64) -> String {
-    match value.is_finite() {
-        true => format!("{value:.6}"),
-        false => general(value),
+    if value.is_finite() {
+        format!("{value:.6}")
+    } else {
+        general(value)
     }
 }

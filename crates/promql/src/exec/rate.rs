@@ -57,9 +57,10 @@ impl Change {
         mut pass: impl FnMut(usize) -> Result<(), EvalError>,
         out: &mut Column,
     ) -> Result<(), EvalError> {
-        let resets = match self.is_counter {
-            true => resets(&of.values),
-            false => Vec::new(),
+        let resets = if self.is_counter {
+            resets(&of.values)
+        } else {
+            Vec::new()
         };
         // Resets behind the first sample of the window start here.
         let mut next_reset = 0;
@@ -178,12 +179,11 @@ pub(crate) fn borders(
 /// The sample that ends a window: the first at its end or behind it, if values are smoothed.
 fn last_of(times: &[i64], window: Window, is_smoothed: bool) -> usize {
     let last = window.end - 1;
-    match is_smoothed {
-        true => {
-            let inner = &times[window.first..last];
-            window.first + inner.partition_point(|t| *t < window.end_ms)
-        }
-        false => last,
+    if is_smoothed {
+        let inner = &times[window.first..last];
+        window.first + inner.partition_point(|t| *t < window.end_ms)
+    } else {
+        last
     }
 }
 
@@ -197,13 +197,15 @@ fn values_at(
     is_smoothed: bool,
     is_counter: bool,
 ) -> (f64, f64) {
-    let left = match is_smoothed && of.timestamps[first] < start_ms {
-        true => between(of, first, first + 1, start_ms, is_counter),
-        false => of.values[first],
+    let left = if is_smoothed && of.timestamps[first] < start_ms {
+        between(of, first, first + 1, start_ms, is_counter)
+    } else {
+        of.values[first]
     };
-    let right = match of.timestamps[last] > window.end_ms && last > window.first {
-        true => between(of, last - 1, last, window.end_ms, is_counter),
-        false => of.values[last],
+    let right = if of.timestamps[last] > window.end_ms && last > window.first {
+        between(of, last - 1, last, window.end_ms, is_counter)
+    } else {
+        of.values[last]
     };
     (left, right)
 }
@@ -242,9 +244,10 @@ pub(crate) fn last_two(span: &Span, is_rate: bool, of: &Samples, out: &mut Colum
             continue;
         }
         let (before, last) = (window.end - 2, window.end - 1);
-        let mut value = match is_rate && of.values[last] < of.values[before] {
-            true => of.values[last],
-            false => of.values[last] - of.values[before],
+        let mut value = if is_rate && of.values[last] < of.values[before] {
+            of.values[last]
+        } else {
+            of.values[last] - of.values[before]
         };
         if is_rate {
             value /= seconds_between(of.timestamps[before], of.timestamps[last]);

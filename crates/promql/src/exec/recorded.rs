@@ -165,10 +165,8 @@ impl Context<'_> {
         {
             if is_wanted {
                 let alone = groups.iter().filter(|group| !group.has_both());
-                let members = alone.flat_map(|group| match is_left {
-                    true => &group.left,
-                    false => &group.right,
-                });
+                let members =
+                    alone.flat_map(|group| if is_left { &group.left } else { &group.right });
                 self.probe(input, members.copied().collect(), steps)?;
             }
         }

@@ -69,9 +69,10 @@ impl Reference {
     ) -> impl Iterator<Item = (i64, i64)> + use<> {
         let this = *self;
         let window_ms = before_ms.saturating_add(after_ms);
-        let (reads, last_of) = match this.stride_ms() / SPARSE > window_ms {
-            true => (this.grid.steps, 0),
-            false => (1, this.grid.steps - 1),
+        let (reads, last_of) = if this.stride_ms() / SPARSE > window_ms {
+            (this.grid.steps, 0)
+        } else {
+            (1, this.grid.steps - 1)
         };
         (0..reads).map(move |at| {
             (

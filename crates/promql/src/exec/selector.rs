@@ -175,9 +175,10 @@ pub(crate) fn between(
 ) -> f64 {
     let (times, values) = (&samples.timestamps, &samples.values);
     let to = values[after];
-    let from = match is_counter && to < values[before] {
-        true => 0.0,
-        false => values[before],
+    let from = if is_counter && to < values[before] {
+        0.0
+    } else {
+        values[before]
     };
     let gone_ms = time_ms.saturating_sub(times[before]) as f64;
     from + (to - from) * gone_ms / times[after].saturating_sub(times[before]) as f64

@@ -156,9 +156,10 @@ impl Operator for Set {
         out: &mut Column,
     ) -> Result<(), EvalError> {
         let part = &self.parts[at];
-        let input = match part.is_left {
-            true => &self.left,
-            false => &self.right,
+        let input = if part.is_left {
+            &self.left
+        } else {
+            &self.right
         };
         input.column(part.at, ctx, scratch, out)?;
         if let Some(mask) = part.group.and_then(|group| self.masks[group].as_ref()) {

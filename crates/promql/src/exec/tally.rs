@@ -27,9 +27,10 @@ impl<'a> Tally<'a> {
     /// Where the query holds more than it may, or must end.
     pub(crate) fn add(&mut self, bytes: usize) -> Result<(), EvalError> {
         self.bytes = self.bytes.saturating_add(bytes);
-        match self.bytes < BATCH_BYTES {
-            true => Ok(()),
-            false => self.settle(),
+        if self.bytes < BATCH_BYTES {
+            Ok(())
+        } else {
+            self.settle()
         }
     }
 

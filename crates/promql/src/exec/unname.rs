@@ -22,9 +22,10 @@ impl Operator for Unname {
     fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
         self.input.prepare(ctx)?;
         let unnamed = |series: &Series| Series {
-            labels: match series.drops_name {
-                true => series.labels.without_metric(),
-                false => series.labels.clone(),
+            labels: if series.drops_name {
+                series.labels.without_metric()
+            } else {
+                series.labels.clone()
             },
             drops_name: series.drops_name,
         };

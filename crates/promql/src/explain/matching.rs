@@ -79,12 +79,11 @@ impl Budget {
     fn show(&mut self, labels: &Labels) -> Option<Shown> {
         let (mut shown, mut bytes) = (Shown::default(), 0);
         for (name, value) in labels.iter() {
-            let value = match value.len() > VALUE_BYTES_MAX {
-                true => {
-                    let end = value.floor_char_boundary(VALUE_BYTES_MAX);
-                    format!("{}...", &value[..end])
-                }
-                false => value.to_owned(),
+            let value = if value.len() > VALUE_BYTES_MAX {
+                let end = value.floor_char_boundary(VALUE_BYTES_MAX);
+                format!("{}...", &value[..end])
+            } else {
+                value.to_owned()
             };
             let more = name.len() + value.len();
             if bytes + more > LABELS_BYTES_MAX {

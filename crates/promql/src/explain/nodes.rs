@@ -251,8 +251,9 @@ fn text_of(expr: &Expr, text: &str) -> String {
 }
 
 fn shortened(text: &str) -> String {
-    match text.len() > TEXT_BYTES_MAX {
-        true => format!("{}...", &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]),
-        false => text.to_owned(),
+    if text.len() > TEXT_BYTES_MAX {
+        format!("{}...", &text[..text.floor_char_boundary(TEXT_BYTES_MAX)])
+    } else {
+        text.to_owned()
     }
 }

@@ -75,12 +75,11 @@ impl<'a> Lexer<'a> {
             }
             self.takes_char('s');
         }
-        match self.peek().is_some_and(is_word) {
-            true => {
-                self.next();
-                false
-            }
-            false => true,
+        if self.peek().is_some_and(is_word) {
+            self.next();
+            false
+        } else {
+            true
         }
     }
 }

@@ -54,9 +54,10 @@ impl<'a> Lexer<'a> {
             };
             number = (number << radix.ilog2()) | digit;
         }
-        match number > max || (0xd800..0xe000).contains(&number) {
-            true => self.fail("escape sequence is an invalid Unicode code point"),
-            false => Ok(()),
+        if number > max || (0xd800..0xe000).contains(&number) {
+            self.fail("escape sequence is an invalid Unicode code point")
+        } else {
+            Ok(())
         }
     }
 }

@@ -61,9 +61,10 @@ impl<'a> Parser<'a> {
 
     fn duration_number(&mut self) -> Parsed<Expr> {
         let number = self.number()?;
-        match is_out_of_range(number.value) {
-            true => self.fail(number.span, "duration out of range"),
-            false => Ok(Expr::Number(number)),
+        if is_out_of_range(number.value) {
+            self.fail(number.span, "duration out of range")
+        } else {
+            Ok(Expr::Number(number))
         }
     }
 
@@ -132,9 +133,10 @@ impl<'a> Parser<'a> {
         match self.peek()? {
             Kind::Number | Kind::Duration => {
                 let number = self.number()?;
-                match is_out_of_range(number.value) {
-                    true => self.fail(token.span(), "duration out of range"),
-                    false => self.duration_with_sign(&token, Expr::Number(number)),
+                if is_out_of_range(number.value) {
+                    self.fail(token.span(), "duration out of range")
+                } else {
+                    self.duration_with_sign(&token, Expr::Number(number))
                 }
             }
             Kind::LeftParen => {

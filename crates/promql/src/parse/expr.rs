@@ -78,10 +78,10 @@ impl<'a> Parser<'a> {
     pub(super) fn number(&mut self) -> Parsed<Number> {
         let token = self.next()?;
         let is_duration = token.kind == Kind::Duration;
-        let value = match is_duration {
-            true => literal::duration(token.text),
-            false => literal::number(token.text)
-                .map_err(|error| format!("error parsing number: {error}")),
+        let value = if is_duration {
+            literal::duration(token.text)
+        } else {
+            literal::number(token.text).map_err(|error| format!("error parsing number: {error}"))
         };
         let span = token.span();
         Ok(Number {
@@ -235,9 +235,10 @@ impl<'a> Parser<'a> {
             return self.last_closing;
         };
         let before = self.text[..token.at].trim_end_matches(is_space);
-        match before.ends_with(')') {
-            true => before.len(),
-            false => self.last_closing,
+        if before.ends_with(')') {
+            before.len()
+        } else {
+            self.last_closing
         }
     }
 }

@@ -79,11 +79,12 @@ impl Parser<'_> {
             "number, duration, step(), or range()",
             Self::positive,
         )?;
-        let is_range = self.within("subquery or range", "\":\" or \"]\"", |parser| match parser
-            .takes(Kind::Colon)?
-        {
-            true => Ok(false),
-            false => parser.expect(Kind::RightBracket).map(|_| true),
+        let is_range = self.within("subquery or range", "\":\" or \"]\"", |parser| {
+            if parser.takes(Kind::Colon)? {
+                Ok(false)
+            } else {
+                parser.expect(Kind::RightBracket).map(|_| true)
+            }
         })?;
         let height = height.max(self.height);
         if is_range {
@@ -166,9 +167,10 @@ impl Parser<'_> {
             self.ahead = None;
             self.expect(Kind::LeftParen)?;
             self.expect(Kind::RightParen)?;
-            match kind == Kind::Query(QueryWord::Start) {
-                true => At::Start,
-                false => At::End,
+            if kind == Kind::Query(QueryWord::Start) {
+                At::Start
+            } else {
+                At::End
             }
         } else {
             At::Time(self.at_time(span)?)
@@ -199,9 +201,10 @@ impl Parser<'_> {
         }
         // Also where it is not a number.
         if seconds.is_nan() || seconds.abs() >= i64::MAX as f64 {
-            let shown = match seconds.is_finite() {
-                true => format!("{seconds:.6}"),
-                false => plain(seconds),
+            let shown = if seconds.is_finite() {
+                format!("{seconds:.6}")
+            } else {
+                plain(seconds)
             };
             let text = format!("timestamp out of bounds for @ modifier: {shown}");
             return self.fail(span, text);

@@ -41,9 +41,10 @@ impl<'a> Translation<'a> {
         let start = self.at;
         self.at += name.len() + 4;
         let text = self.since(start);
-        match POSIX.contains(&name.strip_prefix('^').unwrap_or(name)) {
-            true => self.out.push_str(text),
-            false => return Err((BAD_RANGE, text)),
+        if POSIX.contains(&name.strip_prefix('^').unwrap_or(name)) {
+            self.out.push_str(text)
+        } else {
+            return Err((BAD_RANGE, text));
         }
         Ok(true)
     }

@@ -37,9 +37,10 @@ impl<'a> Translation<'a> {
         if is_boundary || is_edge {
             self.at += 2;
             let text = self.since(start);
-            match is_boundary {
-                true => self.out.push_str(&format!("(?-u:{text})")),
-                false => self.out.push_str(text),
+            if is_boundary {
+                self.out.push_str(&format!("(?-u:{text})"))
+            } else {
+                self.out.push_str(text)
             }
             return Ok(());
         }

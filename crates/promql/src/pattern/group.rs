@@ -50,9 +50,10 @@ impl<'a> Translation<'a> {
                     // The last one counts.
                     on.retain(|flag| flag != letter);
                     off.retain(|flag| flag != letter);
-                    match is_negative {
-                        true => off.push(letter),
-                        false => on.push(letter),
+                    if is_negative {
+                        off.push(letter)
+                    } else {
+                        on.push(letter)
                     }
                     has_flag = true;
                 }

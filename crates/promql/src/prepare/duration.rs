@@ -58,8 +58,9 @@ fn seconds(duration: &Duration, times: &Times) -> Prepared<f64> {
 
 /// NaN where a side is, unlike the comparison of Rust.
 fn with_nan(left: f64, right: f64, choose: fn(f64, f64) -> f64) -> f64 {
-    match left.is_nan() || right.is_nan() {
-        true => f64::NAN,
-        false => choose(left, right),
+    if left.is_nan() || right.is_nan() {
+        f64::NAN
+    } else {
+        choose(left, right)
     }
 }

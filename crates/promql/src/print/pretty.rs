@@ -32,14 +32,15 @@ fn push_split(out: &mut String, expr: &Expr, level: usize, begins: bool) {
             out.push(if unary.negates { '-' } else { '+' });
             push_split(out, &unary.expr, level, false);
         }
-        Expr::Subquery(subquery) => match is_long(expr, level) {
-            true => {
+        Expr::Subquery(subquery) => {
+            if is_long(expr, level) {
                 push_split(out, &subquery.expr, level, begins);
                 selector::push_brackets(out, subquery);
+            } else {
+                // As Prometheus: not indented.
+                push(out, expr)
             }
-            // As Prometheus: not indented.
-            false => push(out, expr),
-        },
+        }
         Expr::Binary(binary) if is_long(expr, level) => {
             push_split(out, &binary.left, level + 1, begins);
             out.push('\n');

@@ -147,9 +147,10 @@ impl Source for Memory {
         let checks = self.checks.fetch_add(1, Ordering::Relaxed) + 1;
         let is_over = |count: usize, max: usize| max > 0 && count >= max;
         let reads = self.reads.load(Ordering::Relaxed);
-        match is_over(reads, self.reads_max) || is_over(checks, self.checks_max) {
-            true => Err(Interrupt::Canceled),
-            false => Ok(()),
+        if is_over(reads, self.reads_max) || is_over(checks, self.checks_max) {
+            Err(Interrupt::Canceled)
+        } else {
+            Ok(())
         }
     }
 }

@@ -158,11 +158,12 @@ impl Users {
 /// # Errors
 /// Says the limit.
 pub(super) fn check_all<'a>(users: impl Iterator<Item = &'a User>) -> Result<(), String> {
-    match users.map(User::len_bytes).sum::<usize>() <= ALL_USERS_BYTES_MAX {
-        true => Ok(()),
-        false => Err(format!(
+    if users.map(User::len_bytes).sum::<usize>() <= ALL_USERS_BYTES_MAX {
+        Ok(())
+    } else {
+        Err(format!(
             "the rules of all users must take at most {ALL_USERS_BYTES_MAX} bytes"
-        )),
+        ))
     }
 }
 

@@ -201,9 +201,10 @@ pub(crate) mod fuzz {
     /// Whether `text` matches, and the bytes of the compiled pattern; `None` for a pattern that
     /// is too long.
     pub fn glob(pattern: &[u8], text: &[u8], ignores_case: bool) -> Option<(bool, usize)> {
-        let glob = match ignores_case {
-            true => Glob::ignoring_case(pattern),
-            false => Glob::new(pattern),
+        let glob = if ignores_case {
+            Glob::ignoring_case(pattern)
+        } else {
+            Glob::new(pattern)
         };
         let glob = glob.ok()?;
         Some((glob.matches(text), glob.len_bytes()))

@@ -47,9 +47,10 @@ fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
     if !call.session.authenticated && !spec.flags.contains(&"no_auth") {
         return Err("NOAUTH Authentication required.".to_owned());
     }
-    match call.session.in_exec() {
-        true => permission::require_at_exec(call, spec, name)?,
-        false => permission::require(call, spec, name)?,
+    if call.session.in_exec() {
+        permission::require_at_exec(call, spec, name)?
+    } else {
+        permission::require(call, spec, name)?
     }
     if call.session.protocol == Protocol::Resp2
         && call.session.is_subscriber()

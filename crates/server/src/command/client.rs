@@ -209,9 +209,10 @@ pub(crate) fn checked_name(name: &[u8], what: &str) -> Result<String, Fault> {
 
 fn get_name(call: &mut Call<'_>) -> Outcome {
     let name = call.session.info.name();
-    match name.is_empty() {
-        true => call.reply().null(),
-        false => call.reply().bulk(name),
+    if name.is_empty() {
+        call.reply().null()
+    } else {
+        call.reply().bulk(name)
     }
     Ok(())
 }

@@ -67,10 +67,11 @@ fn make(call: &mut Call<'_>, source: CopySource, replace: bool) -> Outcome {
         shared.changed(Class::Generic, "copy_to", to);
     }
     drop(turn);
-    match is_beside {
+    if is_beside {
         // The connection does not learn what was written for it.
-        true => shared.db.sync_to(position)?,
-        false => call.session.wrote(position),
+        shared.db.sync_to(position)?
+    } else {
+        call.session.wrote(position)
     }
     call.reply().integer(i64::from(copied));
     Ok(())

@@ -85,8 +85,9 @@ fn number(text: &[u8]) -> Option<f64> {
 
 /// Writes a value so that [`number`] reads the same bits.
 pub(super) fn put(reply: &mut Reply<'_>, value: f64) {
-    match value.is_nan() && value.to_bits() != f64::NAN.to_bits() {
-        true => reply.simple(format!("nan:{:016x}", value.to_bits())),
-        false => reply.double(value),
+    if value.is_nan() && value.to_bits() != f64::NAN.to_bits() {
+        reply.simple(format!("nan:{:016x}", value.to_bits()))
+    } else {
+        reply.double(value)
     }
 }

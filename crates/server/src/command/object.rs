@@ -75,17 +75,19 @@ fn is_there(call: &Call<'_>) -> bool {
 }
 
 fn encoding(call: &mut Call<'_>) -> Outcome {
-    match is_there(call) {
-        true => call.reply().bulk("raw"),
-        false => call.reply().null(),
+    if is_there(call) {
+        call.reply().bulk("raw")
+    } else {
+        call.reply().null()
     }
     Ok(())
 }
 
 fn references(call: &mut Call<'_>) -> Outcome {
-    match is_there(call) {
-        true => call.reply().integer(1),
-        false => call.reply().null(),
+    if is_there(call) {
+        call.reply().integer(1)
+    } else {
+        call.reply().null()
     }
     Ok(())
 }

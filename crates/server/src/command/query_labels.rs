@@ -58,9 +58,10 @@ fn apply(call: &mut Call<'_>) -> Outcome {
 
 fn list(call: &mut Call<'_>, wanted: Option<&[u8]>, matchers: &[Matcher]) -> Outcome {
     let readable = |key: &[u8]| call.readable(key);
-    let may_see: Option<MaySee<'_>> = match call.session.permit.user().is_unrestricted {
-        true => None,
-        false => Some(&readable),
+    let may_see: Option<MaySee<'_>> = if call.session.permit.user().is_unrestricted {
+        None
+    } else {
+        Some(&readable)
     };
     let (db, limit) = (&call.shared.db, ReplyLimit::of(call.shared));
     let answers = match wanted {

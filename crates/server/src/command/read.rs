@@ -335,16 +335,17 @@ impl SampleReader {
             samples: 0,
             by_rows,
         };
-        let query = match by_rows {
-            true => RangeQuery {
+        let query = if by_rows {
+            RangeQuery {
                 count: Some(self.min_count),
                 ..self.query.clone()
-            },
-            false => RangeQuery {
+            }
+        } else {
+            RangeQuery {
                 count: None,
                 aggregation: Some(all_in_one()),
                 ..self.query.clone()
-            },
+            }
         };
         match shared.db.range(&self.key, &query, &mut counted) {
             Ok(()) => Ok(counted.samples >= self.min_count),
@@ -373,9 +374,10 @@ struct Counted {
 
 impl Sink for Counted {
     fn rows(&mut self, timestamps: &[i64], values: &[f64], _: usize) -> ControlFlow<()> {
-        self.samples += match self.by_rows {
-            true => timestamps.len() as u64,
-            false => values.iter().sum::<f64>() as u64,
+        self.samples += if self.by_rows {
+            timestamps.len() as u64
+        } else {
+            values.iter().sum::<f64>() as u64
         };
         ControlFlow::Continue(())
     }

@@ -144,18 +144,20 @@ impl Sink for Rows<'_> {
         if self.is_cancelled() {
             return ControlFlow::Break(());
         }
-        match self.out.len() > self.end {
-            true => self.refuse(self.count as u64),
-            false => ControlFlow::Continue(()),
+        if self.out.len() > self.end {
+            self.refuse(self.count as u64)
+        } else {
+            ControlFlow::Continue(())
         }
     }
 
     fn announce(&mut self, count: u64, width: usize) -> ControlFlow<()> {
         let row_bytes = ROW_BYTES.0 + width as u64 * VALUE_BYTES.0;
         let left = self.end.saturating_sub(self.out.len()) as u64;
-        match count > left / row_bytes {
-            true => self.refuse(count.saturating_add(self.count as u64)),
-            false => ControlFlow::Continue(()),
+        if count > left / row_bytes {
+            self.refuse(count.saturating_add(self.count as u64))
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }

@@ -76,13 +76,13 @@ pub(crate) fn queue(call: &mut Call<'_>, spec: &Spec) -> Result<bool, Fault> {
     }
     let words: Vec<&[u8]> = call.args.from(0).collect();
     let bytes: usize = words.iter().map(|word| word.len() + 16).sum();
-    let granted = match spec.flags.contains(&"no_multi") {
-        true => Err(Fault::line("ERR Command not allowed inside a transaction")),
+    let granted = if spec.flags.contains(&"no_multi") {
+        Err(Fault::line("ERR Command not allowed inside a transaction"))
+    } else {
         // Twice: the queue grows by doubling.
-        false => call
-            .session
+        call.session
             .hold(call.shared, 2 * bytes)
-            .map_err(Fault::from),
+            .map_err(Fault::from)
     };
     let Some(transaction) = &mut call.session.transaction else {
         return Ok(false);
@@ -183,11 +183,12 @@ fn exec(call: &mut Call<'_>) -> Outcome {
 pub(crate) fn in_time(call: &Call<'_>, spec: &Spec) -> Outcome {
     let is_long = spec.flags.contains(&"readonly") || ["copy", "restore"].contains(&spec.name);
     let bounds = call.session.exec.filter(|_| is_long);
-    match bounds.is_some_and(|bounds| Instant::now() > bounds.until) {
-        true => Err(Fault::line(
+    if bounds.is_some_and(|bounds| Instant::now() > bounds.until) {
+        Err(Fault::line(
             "ERR EXEC has run for more than 1 second: commands that read, COPY and RESTORE are refused",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -202,9 +203,10 @@ pub(crate) fn fit(call: &mut Call<'_>, spec: &Spec) -> Outcome {
         return Ok(());
     };
     while call.out.len() <= end && call.session.continue_stream(call.shared, call.out) {}
-    match call.out.len() > end {
-        true => Err(ReplyLimit::of(call.shared).fault_of_exec()),
-        false => Ok(()),
+    if call.out.len() > end {
+        Err(ReplyLimit::of(call.shared).fault_of_exec())
+    } else {
+        Ok(())
     }
 }
 

@@ -76,9 +76,10 @@ pub(crate) fn is_brief(samples: u64) -> bool {
 
 /// The span that a query of many series reads.
 pub(crate) fn span_of(query: &RangeQuery) -> (i64, i64) {
-    match query.latest || query.needs_neighbours() {
-        true => (i64::MIN, i64::MAX),
-        false => (query.from, query.to),
+    if query.latest || query.needs_neighbours() {
+        (i64::MIN, i64::MAX)
+    } else {
+        (query.from, query.to)
     }
 }
 
@@ -86,9 +87,10 @@ impl Call<'_> {
     /// The work of a read in the span `from..=to` that is `samples` where all of its blocks are
     /// on this machine.
     pub(crate) fn work_in(&self, span: (i64, i64), samples: u64) -> u64 {
-        match self.shared.db.is_away(span.0, span.1) {
-            true => UNKNOWN,
-            false => samples,
+        if self.shared.db.is_away(span.0, span.1) {
+            UNKNOWN
+        } else {
+            samples
         }
     }
 

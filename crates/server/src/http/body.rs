@@ -231,9 +231,10 @@ impl Received {
             }
             piece.len()
         })?;
-        match is_too_long {
-            true => Err(too_long(bytes_max as u64)),
-            false => Ok(all),
+        if is_too_long {
+            Err(too_long(bytes_max as u64))
+        } else {
+            Ok(all)
         }
     }
 }

@@ -118,9 +118,10 @@ fn check(
     let is_foreign = fetch("sec-fetch-site") == Some(b"cross-site");
     // A link that is followed; a form is sent with an `Origin`.
     let is_link = is_read && fetch("sec-fetch-mode") == Some(b"navigate");
-    match is_foreign && !is_link {
-        true => Err("requests of other sites (Sec-Fetch-Site) are not supported".to_owned()),
-        false => Ok(()),
+    if is_foreign && !is_link {
+        Err("requests of other sites (Sec-Fetch-Site) are not supported".to_owned())
+    } else {
+        Ok(())
     }
 }
 

@@ -75,9 +75,10 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 /// `/`: the console for browsers, a text for others.
 pub(super) async fn home(State(context): State<Context>, headers: HeaderMap) -> Response {
-    let mut response = match context.shared.settings.senders.console && is_browser(&headers) {
-        true => PAGE.response(&headers),
-        false => health::home().into_response(),
+    let mut response = if context.shared.settings.senders.console && is_browser(&headers) {
+        PAGE.response(&headers)
+    } else {
+        health::home().into_response()
     };
     let varies = HeaderValue::from_static("accept, accept-encoding");
     response.headers_mut().insert(header::VARY, varies);
@@ -117,9 +118,10 @@ impl Asset {
         let tag = format!("\"{}-{coding}\"", *VERSION);
         let known = headers.get_all(header::IF_NONE_MATCH).iter();
         let mut known = known.filter_map(|line| line.to_str().ok());
-        let mut response = match known.any(|line| line.contains(&tag)) {
-            true => StatusCode::NOT_MODIFIED.into_response(),
-            false => ([(header::CONTENT_TYPE, self.kind)], body).into_response(),
+        let mut response = if known.any(|line| line.contains(&tag)) {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            ([(header::CONTENT_TYPE, self.kind)], body).into_response()
         };
         let head = response.headers_mut();
         let fixed = [

@@ -200,9 +200,10 @@ fn refused(report: &Report) -> Response {
             .lines
             .iter()
             .all(|line| line.reason == latewood_wire::intake::Reason::Permission);
-    let (status, code) = match is_forbidden {
-        true => (StatusCode::FORBIDDEN, "forbidden"),
-        false => (StatusCode::BAD_REQUEST, "invalid"),
+    let (status, code) = if is_forbidden {
+        (StatusCode::FORBIDDEN, "forbidden")
+    } else {
+        (StatusCode::BAD_REQUEST, "invalid")
     };
     let lines: Vec<_> = first()
         .map(|line| json!({"line": line.number, "error": line.text}))

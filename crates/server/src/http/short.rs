@@ -21,9 +21,10 @@ pub(super) async fn receive_short(body: Body, time_max: Duration) -> Result<Byte
     let whole = whole.map_err(|_| too_slow(time_max))?;
     whole.map_err(|error| {
         let cause = error.source();
-        match cause.is_some_and(|cause| cause.is::<LengthLimitError>()) {
-            true => too_long(SHORT_BYTES_MAX as u64),
-            false => cut_short(&error),
+        if cause.is_some_and(|cause| cause.is::<LengthLimitError>()) {
+            too_long(SHORT_BYTES_MAX as u64)
+        } else {
+            cut_short(&error)
         }
     })
 }

@@ -91,9 +91,10 @@ impl<'a> Upload<'a> {
         let place = upload
             .take(|uploads| {
                 let own = uploads.iter().filter(|other| upload.is_of_same_user(other));
-                match own.count() < places_max {
-                    true => permits.enter().map_err(Refused::Others),
-                    false => Err(upload.over_share()),
+                if own.count() < places_max {
+                    permits.enter().map_err(Refused::Others)
+                } else {
+                    Err(upload.over_share())
                 }
             })
             .await?;
@@ -110,9 +111,10 @@ impl<'a> Upload<'a> {
             .take(|uploads| {
                 let own = uploads.iter().filter(|other| self.is_of_same_user(other));
                 let own = own.map(|other| other.granted_bytes.load(Ordering::Relaxed));
-                match own.sum::<usize>() + bytes <= bytes_max {
-                    true => self.permits.memory(bytes).map_err(Refused::Others),
-                    false => Err(self.over_share()),
+                if own.sum::<usize>() + bytes <= bytes_max {
+                    self.permits.memory(bytes).map_err(Refused::Others)
+                } else {
+                    Err(self.over_share())
                 }
             })
             .await?;

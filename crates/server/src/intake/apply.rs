@@ -139,12 +139,13 @@ impl EngineIntake {
         });
         let batch: Vec<_> = batch.collect();
         let wants_new = self.shared.events.wants(Class::New);
-        let new: Vec<_> = match wants_new {
-            true => batch
+        let new: Vec<_> = if wants_new {
+            batch
                 .iter()
                 .map(|append| !self.shared.db.contains(append.key))
-                .collect(),
-            false => Vec::new(),
+                .collect()
+        } else {
+            Vec::new()
         };
         let pass = match enter(&self.shared, self.in_pause) {
             Ok(pass) => pass,

@@ -50,9 +50,10 @@ impl Share {
             budget => usize::try_from(budget / BUDGET_SHARE).unwrap_or(usize::MAX),
         };
         let all = &self.shared.protocols.remembered;
-        match all.len_bytes() > bound {
-            true => most.min(bound / all.owners.load(Ordering::Relaxed).max(1)),
-            false => most.min(bound),
+        if all.len_bytes() > bound {
+            most.min(bound / all.owners.load(Ordering::Relaxed).max(1))
+        } else {
+            most.min(bound)
         }
     }
 }

@@ -137,9 +137,10 @@ impl Range {
     /// What is wrong with it and what would do.
     pub(crate) fn check(&self, number: u64) -> Result<u64, String> {
         let is_zero = number == 0 && self.zero.is_some();
-        match is_zero || (self.min..=self.max).contains(&number) {
-            true => Ok(number),
-            false => Err(self.refusal(&number.to_string())),
+        if is_zero || (self.min..=self.max).contains(&number) {
+            Ok(number)
+        } else {
+            Err(self.refusal(&number.to_string()))
         }
     }
 

@@ -61,9 +61,10 @@ pub(crate) fn backup(options: &Backup) -> ExitCode {
 
 /// Runs `latewood restore`: 0 when the copy is whole and on disk, else 1.
 pub(crate) fn restore(options: &Restore) -> ExitCode {
-    ended(match is_url(&options.from) {
-        true => offsite::restore(&options.from, &options.dir),
-        false => copy(Path::new(&options.from), &options.dir, "restored"),
+    ended(if is_url(&options.from) {
+        offsite::restore(&options.from, &options.dir)
+    } else {
+        copy(Path::new(&options.from), &options.dir, "restored")
     })
 }
 

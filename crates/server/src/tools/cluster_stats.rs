@@ -33,9 +33,10 @@ pub(super) fn run(options: &Stats) -> Result<ExitCode, String> {
         let objects = objects.map_err(|error| error.to_string())?;
         let topic = topic.clone();
         let detail = count(&kafka, Partition { topic, number }, &objects)?;
-        match options.json {
-            true => say(&json(&detail).to_string()),
-            false => say(detail.to_string().trim_end()),
+        if options.json {
+            say(&json(&detail).to_string())
+        } else {
+            say(detail.to_string().trim_end())
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -123,9 +123,10 @@ pub(crate) fn stats(options: &Stats) -> ExitCode {
 fn show(detail: Result<Detail>, as_json: bool) -> ExitCode {
     match detail {
         Ok(detail) => {
-            match as_json {
-                true => say(&json(&detail).to_string()),
-                false => say(detail.to_string().trim_end()),
+            if as_json {
+                say(&json(&detail).to_string())
+            } else {
+                say(detail.to_string().trim_end())
             }
             ExitCode::SUCCESS
         }

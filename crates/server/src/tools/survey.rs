@@ -137,9 +137,10 @@ fn log_line(log: &Partition, found: &Survey) -> String {
 }
 
 fn owner_line(found: &Survey) -> String {
-    let gone = match found.farewell {
-        true => ", and gave it up",
-        false => "",
+    let gone = if found.farewell {
+        ", and gave it up"
+    } else {
+        ""
     };
     match &found.owner {
         Some((epoch, by)) => format!(

@@ -15,9 +15,10 @@ const ASSETS: [(&str, &str); 4] = [
 fn asked(address: &str, line: &str, head: &str) -> Answer {
     let mut http = Http::to(address);
     http.send(format!("{line} HTTP/1.1\r\nHost: x\r\n{head}\r\n").as_bytes());
-    match line.starts_with("HEAD") || head.contains("If-None-Match") {
-        true => http.head(),
-        false => http.answer(),
+    if line.starts_with("HEAD") || head.contains("If-None-Match") {
+        http.head()
+    } else {
+        http.answer()
     }
 }
 

@@ -281,9 +281,10 @@ fn buckets_over_nan_are_those_of_one_query_wherever_a_part_ends() {
             }
             stretch -= 1;
             let is_nan = is_silent || random >> 60 == 0;
-            let value = match is_nan {
-                true => "nan".to_owned(),
-                false => (random >> 50).to_string(),
+            let value = if is_nan {
+                "nan".to_owned()
+            } else {
+                (random >> 50).to_string()
             };
             command.push_str(&format!(" {key} {} {value}", at * 5 + (random >> 62)));
         }

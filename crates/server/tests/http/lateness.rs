@@ -194,9 +194,10 @@ struct Sent {
 impl Sent {
     /// Takes note of samples of `metric` by `protocol` from `address`.
     fn note(&mut self, protocol: &'static str, metric: &str, times: &[u64], address: &str) {
-        let shown = match protocol.starts_with("influx") {
-            true => format!("{metric}_v"),
-            false => metric.to_owned(),
+        let shown = if protocol.starts_with("influx") {
+            format!("{metric}_v")
+        } else {
+            metric.to_owned()
         };
         let newest = self.newest.entry(metric.to_owned()).or_default();
         for &at in times {

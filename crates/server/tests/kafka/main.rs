@@ -219,13 +219,11 @@ fn all_brokers(verb: &str) {
 /// Files below a directory.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
+    let (dirs, mut paths): (Vec<_>, Vec<_>) = entries
+        .map(|entry| entry.unwrap().path())
+        .partition(|path| path.is_dir());
+    paths.extend(dirs.iter().flat_map(|dir| files(dir)));
     paths
-        .flat_map(|path| match path.is_dir() {
-            true => files(&path),
-            false => vec![path],
-        })
-        .collect()
 }
 
 /// Turns the bits of the byte in the middle of each file whose name has this part.

@@ -142,9 +142,10 @@ impl Writer {
     fn increment(&mut self, pipeline: &mut Pipeline, at: usize) {
         let (timestamp, delta) = (self.timestamp(), self.random.below(1_000) as f64 - 300.0);
         let series = &mut self.kept[at].series;
-        let (verb, number) = match delta < 0.0 {
-            true => ("DECRBY", -delta),
-            false => ("INCRBY", delta),
+        let (verb, number) = if delta < 0.0 {
+            ("DECRBY", -delta)
+        } else {
+            ("INCRBY", delta)
         };
         let key = &series.key;
         let line = format!("TS.{verb} {key} {number} TIMESTAMP {timestamp}");

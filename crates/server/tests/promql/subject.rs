@@ -92,17 +92,14 @@ impl One {
         let mut form = Serializer::new(String::new());
         form.append_pair("query", text);
         form.append_pair("lookback_delta", &seconds(query.lookback_ms));
-        let path = match query.is_instant() {
-            true => {
-                form.append_pair("time", &seconds(query.start_ms));
-                "/api/v1/query"
-            }
-            false => {
-                form.append_pair("start", &seconds(query.start_ms));
-                form.append_pair("end", &seconds(query.end_ms));
-                form.append_pair("step", &seconds(query.step_ms));
-                "/api/v1/query_range"
-            }
+        let path = if query.is_instant() {
+            form.append_pair("time", &seconds(query.start_ms));
+            "/api/v1/query"
+        } else {
+            form.append_pair("start", &seconds(query.start_ms));
+            form.append_pair("end", &seconds(query.end_ms));
+            form.append_pair("step", &seconds(query.step_ms));
+            "/api/v1/query_range"
         };
         let answer = self.http.post_with(path, FORM, form.finish().as_bytes());
         let body: Value = serde_json::from_slice(&answer.body).unwrap_or_else(|error| {

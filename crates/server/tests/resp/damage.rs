@@ -68,9 +68,10 @@ fn a_hole_in_the_log_is_found_once() {
         eventually("a flush", || {
             client.info("flushes") > 0 && client.info("wal_rolls") > 0
         });
-        let dir = match is_killed {
-            true => server.kill(),
-            false => server.terminate().1,
+        let dir = if is_killed {
+            server.kill()
+        } else {
+            server.terminate().1
         };
         let server = Server::over(dir, &["--strict"]);
         let mut client = server.client();

@@ -145,9 +145,10 @@ fn a_stretch_of_the_log_in_quarantine_says_what_it_is() {
 fn make_read_only(dir: &Path) {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => make_read_only(&path),
-            false => std::fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap(),
+        if path.is_dir() {
+            make_read_only(&path)
+        } else {
+            std::fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap()
         }
     }
     std::fs::set_permissions(dir, Permissions::from_mode(0o555)).unwrap();

@@ -99,9 +99,10 @@ impl Decoder {
         if !goes_on && is_series(line) {
             let cut_short = !self.refused && !matches!(self.state, State::Lost(_));
             self.begin(line)?;
-            return match cut_short {
-                true => Err(MessageError::CutShort),
-                false => Ok(None),
+            return if cut_short {
+                Err(MessageError::CutShort)
+            } else {
+                Ok(None)
             };
         }
         match self.state {
@@ -196,9 +197,10 @@ impl Decoder {
                 return self.refuse(MessageError::Timestamp);
             }
         };
-        self.state = match self.is_event {
-            true => State::Text,
-            false => State::Value,
+        self.state = if self.is_event {
+            State::Text
+        } else {
+            State::Value
         };
         match time {
             Some(time) => self.time = time,
@@ -236,9 +238,10 @@ impl Decoder {
         if found > 0 {
             self.state = State::Values(found);
         }
-        match found == expected {
-            true => Ok(()),
-            false => self.refuse(MessageError::ArraySize { expected, found }),
+        if found == expected {
+            Ok(())
+        } else {
+            self.refuse(MessageError::ArraySize { expected, found })
         }
     }
 
@@ -313,9 +316,10 @@ impl Decoder {
     /// Refuses the message; returns an error only the first time.
     #[cold]
     fn refuse(&mut self, error: MessageError) -> Result<(), MessageError> {
-        match std::mem::replace(&mut self.refused, true) {
-            true => Ok(()),
-            false => Err(error),
+        if std::mem::replace(&mut self.refused, true) {
+            Ok(())
+        } else {
+            Err(error)
         }
     }
 

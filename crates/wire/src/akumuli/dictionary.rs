@@ -55,10 +55,13 @@ impl Dictionary {
     /// Maps `id` to `line`; repeating an entry is allowed.
     pub(super) fn insert(&mut self, id: u64, line: &[u8]) -> Result<(), MessageError> {
         match self.places.entry(id) {
-            Entry::Occupied(taken) => match *self.lines[*taken.get() as usize] == *line {
-                true => Ok(()),
-                false => Err(MessageError::TakenId(id)),
-            },
+            Entry::Occupied(taken) => {
+                if *self.lines[*taken.get() as usize] == *line {
+                    Ok(())
+                } else {
+                    Err(MessageError::TakenId(id))
+                }
+            }
             Entry::Vacant(vacant) => {
                 let bytes = self.bytes + line.len() + ENTRY_BYTES;
                 if bytes > self.bytes_max {

@@ -107,8 +107,9 @@ fn number(word: &[u8]) -> Result<f64, Bad> {
     } else {
         fast_float2::parse(word).map_err(|_| Bad::BadNumber)?
     };
-    match value.is_finite() {
-        true => Ok(value),
-        false => Err(Bad::BadNumber),
+    if value.is_finite() {
+        Ok(value)
+    } else {
+        Err(Bad::BadNumber)
     }
 }

@@ -362,9 +362,10 @@ fn read_series(series: &[u8], name: &mut SeriesName, text: &mut Vec<u8>) -> Resu
             _ => return Err(LineError::Labels),
         };
     }
-    match has_metric {
-        true => Ok(()),
-        false => Err(LineError::Metric),
+    if has_metric {
+        Ok(())
+    } else {
+        Err(LineError::Metric)
     }
 }
 

@@ -178,12 +178,13 @@ impl Merger {
                 && changes
                     .iter()
                     .all(|change| change.apply(manifest, found.partition));
-            match fits {
-                true => Ok(()),
-                false => Err(Error::new(
+            if fits {
+                Ok(())
+            } else {
+                Err(Error::new(
                     ErrorKind::Invalid,
                     "the blocks changed meanwhile",
-                )),
+                ))
             }
         });
         let counters = &self.counters;

@@ -65,10 +65,11 @@ impl<'a> Folder<'a> {
             return self.joiner.chunk(chunk);
         }
         for index in 0..chunk.frame_count() {
-            let until = match index + 1 < chunk.frame_count() {
+            let until = if index + 1 < chunk.frame_count() {
                 // Every frame begins after the one before, so this is no overflow.
-                true => chunk.frame_first(index + 1) - 1,
-                false => until,
+                chunk.frame_first(index + 1) - 1
+            } else {
+                until
             };
             self.frame(chunk, index, until)?;
         }

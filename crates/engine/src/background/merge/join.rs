@@ -64,9 +64,10 @@ impl<'a> Joiner<'a> {
         }
         self.held.push((chunk.clone(), index));
         self.held_samples += count;
-        match self.held_samples >= HELD_FRAMES * self.frame_samples {
-            true => self.release(),
-            false => Ok(()),
+        if self.held_samples >= HELD_FRAMES * self.frame_samples {
+            self.release()
+        } else {
+            Ok(())
         }
     }
 

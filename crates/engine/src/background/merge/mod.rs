@@ -117,9 +117,10 @@ impl Merger {
         while goes_on && self.core.observe.signals.is_merging_paused() {
             goes_on = self.core.observe.signals.sleep(PAUSE_TICK);
         }
-        match goes_on {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Halted, "the database closes")),
+        if goes_on {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Halted, "the database closes"))
         }
     }
 }

@@ -109,9 +109,10 @@ impl State {
     }
 
     pub(super) fn alive(&self) -> io::Result<()> {
-        match self.dead {
-            true => Err(io::Error::other("the power is off")),
-            false => Ok(()),
+        if self.dead {
+            Err(io::Error::other("the power is off"))
+        } else {
+            Ok(())
         }
     }
 }

@@ -75,9 +75,10 @@ impl File for SimFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state.lock();
-        let op = match state.file(self.id).owes_writes() {
-            true => Op::Sync,
-            false => Op::IdleSync,
+        let op = if state.file(self.id).owes_writes() {
+            Op::Sync
+        } else {
+            Op::IdleSync
         };
         self.disk.wait_while_held(&mut state, op);
         match state.enter(op) {

@@ -34,12 +34,11 @@ impl Walk<'_, '_> {
         let mut reported = 0;
         loop {
             let at_limit = self.expected == segment.limit;
-            let group = match at_limit {
-                true => None,
-                false => reader
-                    .group(offset, header.salt, self.expected)
-                    .map_err(|error| segment.failed(error))?,
-            };
+            let mut group = None;
+            if !at_limit {
+                let read = reader.group(offset, header.salt, self.expected);
+                group = read.map_err(|error| segment.failed(error))?;
+            }
             if let Some((group, payload)) = group {
                 self.synced = self.synced.max(group.synced());
                 self.report.clean = group.flags & FLAG_CLOSED != 0;

@@ -37,10 +37,11 @@ impl Open {
         let is_older = |first| all[ops.clone()].partition_point(|op| op.timestamp < first);
         if reverse {
             let frame = self.frames.end - 1;
-            let older = match frame > self.frames.start {
-                true => is_older(self.chunk.frame_first(frame)),
+            let older = if frame > self.frames.start {
+                is_older(self.chunk.frame_first(frame))
+            } else {
                 // The remaining operations belong to the last frame.
-                false => 0,
+                0
             };
             self.ops.end = ops.start + older;
             self.frames.end = frame;
@@ -58,17 +59,17 @@ impl Open {
     pub(super) fn plain(&self, all: &[LateOp], reverse: bool) -> Option<usize> {
         let ops = &all[self.ops.clone()];
         let is_only = self.frames.len() == 1;
-        let frame = match reverse {
-            true => self.frames.end - 1,
-            false => self.frames.start,
+        let frame = if reverse {
+            self.frames.end - 1
+        } else {
+            self.frames.start
         };
-        let has_ops = match reverse {
-            true => ops
-                .last()
-                .is_some_and(|op| is_only || op.timestamp >= self.chunk.frame_first(frame)),
-            false => ops
-                .first()
-                .is_some_and(|op| is_only || op.timestamp < self.chunk.frame_first(frame + 1)),
+        let has_ops = if reverse {
+            ops.last()
+                .is_some_and(|op| is_only || op.timestamp >= self.chunk.frame_first(frame))
+        } else {
+            ops.first()
+                .is_some_and(|op| is_only || op.timestamp < self.chunk.frame_first(frame + 1))
         };
         (!has_ops).then_some(frame)
     }

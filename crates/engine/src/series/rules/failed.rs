@@ -152,9 +152,10 @@ impl Rule {
 fn first_whole(window: Window, floor: Timestamp) -> Timestamp {
     let edge = window.containing(floor);
     // No sample is older than 0, though the first bucket may begin before 0.
-    match edge.first.max(0) >= floor {
-        true => edge.first,
-        false => edge.end(),
+    if edge.first.max(0) >= floor {
+        edge.first
+    } else {
+        edge.end()
     }
 }
 

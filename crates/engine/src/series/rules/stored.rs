@@ -90,9 +90,10 @@ impl RuleRow {
         let window = Window::grid(self.spec.bucket_ms, self.spec.align);
         ExpiredBuckets {
             touched: self.open.map_or_else(Vec::new, |open| to(open.last)),
-            lost: match lost_to > 0 {
-                true => to(window.containing(lost_to - 1).last),
-                false => Vec::new(),
+            lost: if lost_to > 0 {
+                to(window.containing(lost_to - 1).last)
+            } else {
+                Vec::new()
             },
         }
     }

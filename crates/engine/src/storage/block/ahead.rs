@@ -46,13 +46,15 @@ impl ReadAhead {
             self.ahead_bytes = 0;
         }
         if !self.window.holds(entry) {
-            self.ahead_bytes = match self.window.is_near(entry, GAP_BYTES) {
-                true => (self.ahead_bytes * 2).min(AHEAD_BYTES_MAX),
-                false => AHEAD_BYTES_MIN,
+            self.ahead_bytes = if self.window.is_near(entry, GAP_BYTES) {
+                (self.ahead_bytes * 2).min(AHEAD_BYTES_MAX)
+            } else {
+                AHEAD_BYTES_MIN
             };
-            let next = match reverse {
-                true => &chunks[..index],
-                false => &chunks[index + 1..],
+            let next = if reverse {
+                &chunks[..index]
+            } else {
+                &chunks[index + 1..]
             };
             let (from, to) = stretch(&chunks[index], next, reverse, self.ahead_bytes);
             self.window.load(block, from, to)?;
@@ -81,9 +83,10 @@ fn stretch(
         near
     };
     // It ends at the first chunk that is not near.
-    let _ = match reverse {
-        true => next.iter().rev().all(&mut take),
-        false => next.iter().all(&mut take),
+    let _ = if reverse {
+        next.iter().rev().all(&mut take)
+    } else {
+        next.iter().all(&mut take)
     };
     (from, to)
 }

@@ -265,9 +265,10 @@ impl Footer {
             && end.and_then(|end| end.checked_add(FOOTER_BYTES as u64)) == Some(len_bytes)
             && footer.first <= footer.last
             && footer.first_id <= footer.last_id;
-        match sound {
-            true => Ok((footer, checksum)),
-            false => Err(corrupt("its footer is invalid")),
+        if sound {
+            Ok((footer, checksum))
+        } else {
+            Err(corrupt("its footer is invalid"))
         }
     }
 

@@ -293,10 +293,13 @@ impl Page {
         to: Timestamp,
     ) -> impl Iterator<Item = Entry> + '_ {
         let is_base = self.family == Family::Base;
-        let after = self.restarts.partition_point(|restart| match is_base {
-            // Entries before such a restart point end before `from`.
-            true => (restart.id, restart.first) <= (id, from),
-            false => restart.id < id,
+        let after = self.restarts.partition_point(|restart| {
+            if is_base {
+                // Entries before such a restart point end before `from`.
+                (restart.id, restart.first) <= (id, from)
+            } else {
+                restart.id < id
+            }
         });
         self.decode_from(after.saturating_sub(1))
             .skip_while(move |entry| entry.id < id)

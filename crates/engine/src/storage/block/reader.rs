@@ -105,9 +105,10 @@ impl Block {
     /// # Errors
     /// `Away`; `Corrupt` if it is lost.
     pub(crate) fn fetch(&self) -> Result<()> {
-        match self.is_here() {
-            true => Ok(()),
-            false => waiting::fetch(&self.file, &self.path),
+        if self.is_here() {
+            Ok(())
+        } else {
+            waiting::fetch(&self.file, &self.path)
         }
     }
 
@@ -124,9 +125,10 @@ impl Block {
         let len_bytes = self.file.len_bytes().map_err(failed)?;
         let read = |bytes: &mut [u8], offset| self.read_into(bytes, offset);
         let (meta, ends) = read_ends(&self.path, len_bytes, read)?;
-        match meta == self.meta {
-            true => Ok(self.ends.get_or_init(|| ends)),
-            false => Err(corrupt("it is not the block named by the manifest").at(&self.path)),
+        if meta == self.meta {
+            Ok(self.ends.get_or_init(|| ends))
+        } else {
+            Err(corrupt("it is not the block named by the manifest").at(&self.path))
         }
     }
 

@@ -112,9 +112,10 @@ impl Block {
         let sound = (entries, series, samples) == (meta.entries, meta.series, meta.samples)
             && (first, last) == (meta.first, meta.last)
             && before.map(|before| before.id) == Some(self.last_id()?);
-        match sound {
-            true => Ok(()),
-            false => Err(corrupt("its entries do not match its footer").at(self.path())),
+        if sound {
+            Ok(())
+        } else {
+            Err(corrupt("its entries do not match its footer").at(self.path()))
         }
     }
 }

@@ -127,9 +127,10 @@ impl BlockWriter {
             values,
         })?;
         self.buffer.extend_from_slice(chunk.bytes());
-        match self.buffer.len() >= BUFFER_BYTES {
-            true => self.flush(),
-            false => Ok(()),
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush()
+        } else {
+            Ok(())
         }
     }
 

@@ -159,9 +159,10 @@ impl Manifest {
     pub(crate) fn verify(bytes: &[u8]) -> Result<Self> {
         let (first, second) = bytes.split_at(bytes.len() / 2);
         let manifest = decode_copy(first)?;
-        match first == second {
-            true => Ok(manifest),
-            false => Err(damaged("its second copy differs")),
+        if first == second {
+            Ok(manifest)
+        } else {
+            Err(damaged("its second copy differs"))
         }
     }
 

@@ -139,9 +139,10 @@ impl Before {
             return None;
         }
         let key = [shared, rest].concat().into();
-        let plain = match has(flag::SAME_OPTIONS) {
-            true => self.options.clone(),
-            false => take_options(bytes)?,
+        let plain = if has(flag::SAME_OPTIONS) {
+            self.options.clone()
+        } else {
+            take_options(bytes)?
         };
         let labels = self.take_labels(bytes)?;
         let position = self.position.wrapping_add(bytes.signed()? as u64);

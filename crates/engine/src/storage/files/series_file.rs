@@ -282,9 +282,10 @@ impl SeriesFileReader {
     }
 
     fn check_end(&self) -> Result<()> {
-        match self.rows == self.meta.rows && self.chain == self.closed_chain {
-            true => Ok(()),
-            false => Err(self.damaged("its sections do not match its footer")),
+        if self.rows == self.meta.rows && self.chain == self.closed_chain {
+            Ok(())
+        } else {
+            Err(self.damaged("its sections do not match its footer"))
         }
     }
 

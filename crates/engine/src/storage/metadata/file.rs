@@ -113,9 +113,10 @@ pub(super) fn decode(bytes: &[u8]) -> std::result::Result<Metrics, &'static str>
         let (name, kind, help, unit) = (text()?, text()?, text()?, text()?);
         metrics.insert(name.into(), Arc::new(Metadata { kind, help, unit }));
     }
-    match rest.is_empty() {
-        true => Ok(metrics),
-        false => Err("bytes follow its end"),
+    if rest.is_empty() {
+        Ok(metrics)
+    } else {
+        Err("bytes follow its end")
     }
 }
 

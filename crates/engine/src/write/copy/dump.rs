@@ -144,9 +144,10 @@ fn foreign(bytes: &[u8]) -> DumpFault {
             .is_some_and(|version| *version != [0, 0])
             && checksum(CrcAlgorithm::Crc64Redis, body) == u64::from_le_bytes(*sum)
     });
-    match is_redis {
-        true => DumpFault::Redis,
-        false => DumpFault::Unknown,
+    if is_redis {
+        DumpFault::Redis
+    } else {
+        DumpFault::Unknown
     }
 }
 

@@ -125,9 +125,10 @@ impl Writer {
             return Ok((Restored::Taken, Position::default()));
         }
         let is_past = expires_at_ms.is_some_and(|at_ms| at_ms <= self.core.time.now_ms());
-        let mut build = match is_past {
-            true => None,
-            false => Some(Build::begin(self, to, &options)?),
+        let mut build = if is_past {
+            None
+        } else {
+            Some(Build::begin(self, to, &options)?)
         };
         let (mut timestamps, mut values) = (Vec::new(), Vec::new());
         while dump.next(&mut timestamps, &mut values).map_err(damaged)? {
@@ -146,9 +147,10 @@ impl Writer {
             return Ok((restored, position));
         };
         let (is_made, position) = build.publish(to, options, expires_at_ms, replace)?;
-        match is_made {
-            true => Ok((Restored::Made, position)),
-            false => Ok((Restored::Taken, position)),
+        if is_made {
+            Ok((Restored::Made, position))
+        } else {
+            Ok((Restored::Taken, position))
         }
     }
 

@@ -37,12 +37,11 @@ fn joined(buckets: &mut [Bucket]) -> Option<usize> {
     }
     let mut kept = 0;
     for at in 1..buckets.len() {
-        match buckets[at].bound == buckets[kept].bound {
-            true => buckets[kept].count += buckets[at].count,
-            false => {
-                kept += 1;
-                buckets[kept] = buckets[at];
-            }
+        if buckets[at].bound == buckets[kept].bound {
+            buckets[kept].count += buckets[at].count
+        } else {
+            kept += 1;
+            buckets[kept] = buckets[at];
         }
     }
     Some(kept + 1)
@@ -97,9 +96,10 @@ fn first(places: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, places);
     while low < high {
         let middle = (low + high) / 2;
-        match holds(middle) {
-            true => high = middle,
-            false => low = middle + 1,
+        if holds(middle) {
+            high = middle
+        } else {
+            low = middle + 1
         }
     }
     low
@@ -168,9 +168,10 @@ pub(crate) fn fraction(lower: f64, upper: f64, buckets: &mut [Bucket]) -> f64 {
 /// Observations below a value; none where it is above all bounds.
 fn rank_of(value: f64, buckets: &[Bucket]) -> Option<f64> {
     let mut rank = 0.0;
-    let mut start = match buckets[0].bound > 0.0 {
-        true => 0.0,
-        false => f64::NEG_INFINITY,
+    let mut start = if buckets[0].bound > 0.0 {
+        0.0
+    } else {
+        f64::NEG_INFINITY
     };
     for bucket in buckets {
         if start >= value {
@@ -178,9 +179,10 @@ fn rank_of(value: f64, buckets: &[Bucket]) -> Option<f64> {
         }
         if bucket.bound > value {
             // Nothing can be said of the part of a bucket without a lower bound.
-            return Some(match start == f64::NEG_INFINITY {
-                true => bucket.count,
-                false => rank + (bucket.count - rank) * (value - start) / (bucket.bound - start),
+            return Some(if start == f64::NEG_INFINITY {
+                bucket.count
+            } else {
+                rank + (bucket.count - rank) * (value - start) / (bucket.bound - start)
             });
         }
         rank = bucket.count;

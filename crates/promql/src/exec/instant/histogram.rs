@@ -225,13 +225,13 @@ impl Histograms {
         }
         let mut tally = Tally::new(ctx);
         for (scalar, held) in self.held.iter().enumerate() {
-            let texts: Vec<String> = match held.values.windows(2).all(|two| two[0] == two[1]) {
-                true => vec![number::open_metrics(held.values[0])],
-                false => held
-                    .values
+            let texts: Vec<String> = if held.values.windows(2).all(|two| two[0] == two[1]) {
+                vec![number::open_metrics(held.values[0])]
+            } else {
+                held.values
                     .iter()
                     .map(|q| number::open_metrics(*q))
-                    .collect(),
+                    .collect()
             };
             let mut distinct = texts.clone();
             distinct.sort_unstable();

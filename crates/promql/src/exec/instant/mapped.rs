@@ -47,9 +47,12 @@ impl Mapped {
 
     fn changed(&self, value: f64, step: usize) -> Option<f64> {
         let scalar = |at: usize| self.held[at].values[step];
-        let clamp = |min: f64, max: f64| match max < min {
-            true => None,
-            false => Some(math::max(min, math::min(max, value))),
+        let clamp = |min: f64, max: f64| {
+            if max < min {
+                None
+            } else {
+                Some(math::max(min, math::min(max, value)))
+            }
         };
         match self.change {
             Change::Of(function) => Some(function(value)),

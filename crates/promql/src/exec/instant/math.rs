@@ -85,9 +85,10 @@ fn log2(value: f64) -> f64 {
 /// The fraction in [0.5, 1) and the exponent of a positive number.
 fn split(value: f64) -> (f64, f64) {
     // Subnormal numbers have no exponent of their own.
-    let (scaled, below) = match value < f64::MIN_POSITIVE {
-        true => (value * 2f64.powi(52), 52),
-        false => (value, 0),
+    let (scaled, below) = if value < f64::MIN_POSITIVE {
+        (value * 2f64.powi(52), 52)
+    } else {
+        (value, 0)
     };
     let bits = scaled.to_bits();
     let exponent = (bits >> 52) as i32 - 1022 - below;
@@ -99,16 +100,18 @@ fn split(value: f64) -> (f64, f64) {
 const LARGE: f64 = (1u64 << 28) as f64;
 
 fn asinh(value: f64) -> f64 {
-    match value.abs() > LARGE && value.is_finite() {
-        true => (value.abs().ln() + LN_2).copysign(value),
-        false => value.asinh(),
+    if value.abs() > LARGE && value.is_finite() {
+        (value.abs().ln() + LN_2).copysign(value)
+    } else {
+        value.asinh()
     }
 }
 
 fn acosh(value: f64) -> f64 {
-    match value > LARGE && value.is_finite() {
-        true => value.ln() + LN_2,
-        false => value.acosh(),
+    if value > LARGE && value.is_finite() {
+        value.ln() + LN_2
+    } else {
+        value.acosh()
     }
 }
 

@@ -171,9 +171,10 @@ fn expand(template: &str, captures: &Captures<'_>, part: &mut dyn FnMut(&str)) {
         rest = after;
         let is_number = name.bytes().all(|byte| byte.is_ascii_digit())
             && (name == "0" || !name.starts_with('0'));
-        let group = match is_number {
-            true => name.parse().ok().and_then(|group| captures.get(group)),
-            false => captures.name(name),
+        let group = if is_number {
+            name.parse().ok().and_then(|group| captures.get(group))
+        } else {
+            captures.name(name)
         };
         part(group.map_or("", |group| group.as_str()));
     }

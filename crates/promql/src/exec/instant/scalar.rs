@@ -144,9 +144,10 @@ impl Operator for Only {
             ctx.source.check()?;
             self.input.column(at, ctx, scratch, &mut column)?;
             for step in column.present() {
-                match out.has(step) {
-                    true => out.values[step] = f64::NAN,
-                    false => out.set(step, column.values[step]),
+                if out.has(step) {
+                    out.values[step] = f64::NAN
+                } else {
+                    out.set(step, column.values[step])
                 }
             }
         }

@@ -49,9 +49,10 @@ impl Generator<'_> {
 
     /// The text, or nothing.
     fn maybe(&mut self, percent: u32, of: impl FnOnce(&mut Self) -> String) -> Expr {
-        let text = match self.chance(percent) {
-            true => of(self),
-            false => String::new(),
+        let text = if self.chance(percent) {
+            of(self)
+        } else {
+            String::new()
         };
         Expr::leaf(Kind::Optional, text)
     }
@@ -66,9 +67,10 @@ impl Generator<'_> {
             "0", "1", "2", "-1", "0.5", "0.9", "100", "1e3", "0x1f", "1_000", "Inf", "-Inf", "NaN",
             "5m", "3", "1.5", "60", "-0.25",
         ];
-        match self.chance(80) {
-            true => self.pick(&fixed).to_owned(),
-            false => format!("{}", self.rng.random_range(-1e3..1e3)),
+        if self.chance(80) {
+            self.pick(&fixed).to_owned()
+        } else {
+            format!("{}", self.rng.random_range(-1e3..1e3))
         }
     }
 
@@ -124,9 +126,10 @@ impl Generator<'_> {
             "7m%4m",
             "-(-1m)",
         ];
-        let text = match self.chance(85) {
-            true => self.pick(&fixed),
-            false => self.pick(&computed),
+        let text = if self.chance(85) {
+            self.pick(&fixed)
+        } else {
+            self.pick(&computed)
         };
         Expr::leaf(Kind::Duration, text)
     }
@@ -198,9 +201,10 @@ impl Generator<'_> {
             let at = ["start()", "end()", "600", "1200.5", "0", "-60", "3000"];
             format!(" @ {}", of.pick(&at))
         });
-        match self.chance(50) {
-            true => Expr::of(Kind::Optional, "##", [offset, at]),
-            false => Expr::of(Kind::Optional, "##", [at, offset]),
+        if self.chance(50) {
+            Expr::of(Kind::Optional, "##", [offset, at])
+        } else {
+            Expr::of(Kind::Optional, "##", [at, offset])
         }
     }
 

@@ -56,9 +56,10 @@ impl Generator<'_> {
 
     /// A vector whose order Prometheus does not leave to chance.
     pub(super) fn ordered(&mut self) -> Expr {
-        match self.chance(50) {
-            true => self.instant(),
-            false => Expr::of(Kind::Vector, "increase(#)", [self.matrix(0)]),
+        if self.chance(50) {
+            self.instant()
+        } else {
+            Expr::of(Kind::Vector, "increase(#)", [self.matrix(0)])
         }
     }
 
@@ -104,19 +105,19 @@ impl Generator<'_> {
         };
         if !sets && self.chance(35) {
             let (vector, scalar) = (self.vector(depth), self.scalar(depth));
-            return match self.chance(50) {
-                true => Expr::of(kind, &format!("(# {pattern} #)"), [vector, scalar]),
-                false => Expr::of(kind, &format!("(# {pattern} #)"), [scalar, vector]),
+            return if self.chance(50) {
+                Expr::of(kind, &format!("(# {pattern} #)"), [vector, scalar])
+            } else {
+                Expr::of(kind, &format!("(# {pattern} #)"), [scalar, vector])
             };
         }
         let matching = self.matching(sets);
-        let (left, right) = match self.chance(30) {
+        let (left, right) = if self.chance(30) {
             // The same on both sides matches.
-            true => {
-                let left = self.vector(depth);
-                (left.clone(), left)
-            }
-            false => (self.vector(depth), self.vector(depth)),
+            let left = self.vector(depth);
+            (left.clone(), left)
+        } else {
+            (self.vector(depth), self.vector(depth))
         };
         Expr::of(kind, &format!("(# {pattern}# #)"), [left, matching, right])
     }

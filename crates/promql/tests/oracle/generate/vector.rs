@@ -201,8 +201,8 @@ impl Generator<'_> {
 
     fn info(&mut self, depth: u32) -> Expr {
         let kind = Kind::Vector;
-        let vector = match self.chance(50) {
-            true => Expr::leaf(
+        let vector = if self.chance(50) {
+            Expr::leaf(
                 kind,
                 self.pick(&[
                     "up",
@@ -212,8 +212,9 @@ impl Generator<'_> {
                     "up @ 600",
                     "up offset 1m",
                 ]),
-            ),
-            false => self.vector(depth),
+            )
+        } else {
+            self.vector(depth)
         };
         let data = self.maybe(60, |of| {
             let data = [

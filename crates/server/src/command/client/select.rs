@@ -46,9 +46,10 @@ impl Type {
     }
 
     fn of(client: &ClientInfo) -> Self {
-        match client.figures.has(Flag::Subscriber) {
-            true => Self::Subscriber,
-            false => Self::Normal,
+        if client.figures.has(Flag::Subscriber) {
+            Self::Subscriber
+        } else {
+            Self::Normal
         }
     }
 }

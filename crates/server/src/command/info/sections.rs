@@ -86,9 +86,10 @@ pub(super) fn memory(text: &mut String, source: &Source<'_>) {
     field(text, "mem_fragmentation_bytes", beyond);
     field(text, "mem_clients_normal", clients_bytes(source.shared));
     field(text, "mem_aof_buffer", memory.log_buffer_bytes);
-    let allocator = match cfg!(feature = "jemalloc") {
-        true => "jemalloc",
-        false => "libc",
+    let allocator = if cfg!(feature = "jemalloc") {
+        "jemalloc"
+    } else {
+        "libc"
     };
     field(text, "mem_allocator", allocator);
 }

@@ -173,9 +173,10 @@ impl Question {
             let _ = rows.try_for_each(|(timestamps, values)| sink.rows(timestamps, values, 1));
             Ok(())
         });
-        let written = match is_long {
-            true => Err(limit.fault(None)),
-            false => written,
+        let written = if is_long {
+            Err(limit.fault(None))
+        } else {
+            written
         };
         or_error(out, shared, start, protocol, written);
     }

@@ -21,9 +21,10 @@ pub(crate) fn select(db: &Db, matchers: &[Matcher]) -> Vec<SeriesRef> {
         .iter()
         .filter(|matcher| *matcher.name != *super::KEY.as_bytes())
     {
-        match matcher.is_on_metric() {
-            true => on_metric.push(matcher),
-            false => by_label.push(to_index(db, matcher)),
+        if matcher.is_on_metric() {
+            on_metric.push(matcher)
+        } else {
+            by_label.push(to_index(db, matcher))
         }
     }
     if on_metric.is_empty() {

@@ -150,12 +150,11 @@ impl Asked {
     /// # Errors
     /// Nobody sees it.
     pub(super) fn check_wanted(&self) -> Result<(), Answer> {
-        match self.unwanted.load(Ordering::Relaxed) {
-            false => Ok(()),
-            true => {
-                add(&self.counters().cancelled, 1);
-                Err(Answer::busy("the client closed the connection"))
-            }
+        if self.unwanted.load(Ordering::Relaxed) {
+            add(&self.counters().cancelled, 1);
+            Err(Answer::busy("the client closed the connection"))
+        } else {
+            Ok(())
         }
     }
 

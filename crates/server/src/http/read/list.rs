@@ -53,9 +53,10 @@ impl<T: Send + 'static> Pieces for List<T> {
         add(&asked.counters().items, before - self.items.len());
         let follows = self.items.len() > 0;
         if !follows {
-            let end: &[u8] = match self.is_cut {
-                true => b"],\"warnings\":[\"results truncated due to limit\"]}\n",
-                false => b"]}\n",
+            let end: &[u8] = if self.is_cut {
+                b"],\"warnings\":[\"results truncated due to limit\"]}\n"
+            } else {
+                b"]}\n"
             };
             out.extend_from_slice(end);
         }

@@ -82,17 +82,19 @@ impl Packing {
             None => Ok(piece),
             Some(Packer::Gzip(packer)) => {
                 packer.write_all(&piece)?;
-                match is_last {
-                    true => packer.try_finish()?,
-                    false => packer.flush()?,
+                if is_last {
+                    packer.try_finish()?
+                } else {
+                    packer.flush()?
                 }
                 Ok(std::mem::take(packer.get_mut()))
             }
             Some(Packer::Zstd(packer)) => {
                 packer.write_all(&piece)?;
-                match is_last {
-                    true => packer.do_finish()?,
-                    false => packer.flush()?,
+                if is_last {
+                    packer.do_finish()?
+                } else {
+                    packer.flush()?
                 }
                 Ok(std::mem::take(packer.get_mut()))
             }

@@ -113,11 +113,12 @@ impl Parameters {
             if matchers.len() > MATCHERS_MAX {
                 return Err(Answer::bad(format!("more than {MATCHERS_MAX} matchers")));
             }
-            match matchers.iter().all(|matcher| matcher.passes(b"")) {
-                true => Err(Answer::bad(
+            if matchers.iter().all(|matcher| matcher.passes(b"")) {
+                Err(Answer::bad(
                     "match[] must contain at least one non-empty matcher",
-                )),
-                false => Ok(matchers),
+                ))
+            } else {
+                Ok(matchers)
             }
         };
         self.all("match[]").map(parse).collect()
@@ -130,9 +131,10 @@ impl Parameters {
     pub(super) fn selectors_needed(&self) -> Result<Vec<Vec<Matcher>>, Answer> {
         let selectors = self.selectors();
         let selectors = selectors.map_err(|answer| Answer::parameter("match[]", answer.text))?;
-        match selectors.is_empty() {
-            false => Ok(selectors),
-            true => Err(Answer::bad("no match[] parameter provided")),
+        if selectors.is_empty() {
+            Err(Answer::bad("no match[] parameter provided"))
+        } else {
+            Ok(selectors)
         }
     }
 

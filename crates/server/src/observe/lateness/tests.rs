@@ -94,9 +94,10 @@ fn check(sum: &LateSum, samples: &[&Sample], on_time: u64, what: &str) {
         for (told, on_time) in [(sum.age_ms(share), 0), (sum.delay_ms(share), on_time)] {
             let exact = exact(&ages, on_time, share);
             // Beyond 2^40 ms the largest one is told.
-            let most = match exact >= 1 << 40 {
-                true => sum.max_ms as f64,
-                false => exact as f64 * (1.0 + QUANTILE_ERROR),
+            let most = if exact >= 1 << 40 {
+                sum.max_ms as f64
+            } else {
+                exact as f64 * (1.0 + QUANTILE_ERROR)
             };
             let is_right = told >= exact && told as f64 <= most;
             assert!(is_right, "{what}: {share} is {exact}, not {told}");

@@ -272,9 +272,12 @@ mod tests {
             is_left.set(number == 99);
             numbered(number)
         });
-        let counts = Counts::of(series, None, |_| match is_left.get() {
-            true => Err(Answer::busy("left")),
-            false => Ok(()),
+        let counts = Counts::of(series, None, |_| {
+            if is_left.get() {
+                Err(Answer::busy("left"))
+            } else {
+                Ok(())
+            }
         });
         assert_eq!(counts.err(), Some(Answer::busy("left")));
         assert_eq!(seen.get(), 100);
@@ -291,9 +294,12 @@ mod tests {
         assert!(Counts::of(twice, None, note).is_ok());
         assert_eq!(most.get(), once);
         let series = (0..1_000_000).map(numbered);
-        let counts = Counts::of(series, None, |bytes| match bytes > once {
-            true => Err(Answer::busy("much")),
-            false => Ok(()),
+        let counts = Counts::of(series, None, |bytes| {
+            if bytes > once {
+                Err(Answer::busy("much"))
+            } else {
+                Ok(())
+            }
         });
         assert_eq!(counts.err(), Some(Answer::busy("much")));
     }

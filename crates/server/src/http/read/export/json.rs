@@ -47,9 +47,10 @@ fn put_value(value: f64, out: &mut Vec<u8>) {
     } else if value.is_nan() {
         out.extend_from_slice(b"null");
     } else {
-        let text: &[u8] = match value > 0.0 {
-            true => b"\"Infinity\"",
-            false => b"\"-Infinity\"",
+        let text: &[u8] = if value > 0.0 {
+            b"\"Infinity\""
+        } else {
+            b"\"-Infinity\""
         };
         out.extend_from_slice(text);
     }

@@ -42,9 +42,10 @@ pub(crate) async fn cancel(
             let text = "permission to run CLIENT KILL is required to cancel queries of others";
             return Err(Answer::new(StatusCode::FORBIDDEN, text));
         }
-        match registry.cancel(id) {
-            true => Ok(Value::Null),
-            false => Err(missing()),
+        if registry.cancel(id) {
+            Ok(Value::Null)
+        } else {
+            Err(missing())
         }
     })
     .await

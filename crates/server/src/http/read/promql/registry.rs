@@ -226,9 +226,10 @@ impl Running {
     /// where it does not.
     pub(super) async fn ended(self: Arc<Self>, has_begun: bool) -> Interrupt {
         let time = async {
-            match has_begun {
-                true => std::future::pending().await,
-                false => tokio::time::sleep(self.longest.saturating_sub(self.worked())).await,
+            if has_begun {
+                std::future::pending().await
+            } else {
+                tokio::time::sleep(self.longest.saturating_sub(self.worked())).await
             }
         };
         tokio::select! {
@@ -270,8 +271,9 @@ impl Drop for Listed {
 
 /// The text without what is too long to show.
 fn shortened(text: &str) -> String {
-    match text.len() > TEXT_BYTES_MAX {
-        true => format!("{}...", &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]),
-        false => text.to_owned(),
+    if text.len() > TEXT_BYTES_MAX {
+        format!("{}...", &text[..text.floor_char_boundary(TEXT_BYTES_MAX)])
+    } else {
+        text.to_owned()
     }
 }

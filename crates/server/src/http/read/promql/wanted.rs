@@ -39,9 +39,10 @@ impl Wanted {
         is_range: bool,
     ) -> Result<Self, Answer> {
         let limit = parameters.limit()?;
-        let times = match is_range {
-            true => range(parameters)?,
-            false => instant(parameters)?,
+        let times = if is_range {
+            range(parameters)?
+        } else {
+            instant(parameters)?
         };
         let options = &context.shared.settings.promql;
         let longest = Duration::from_millis(options.timeout_ms);

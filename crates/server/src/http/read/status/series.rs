@@ -61,12 +61,14 @@ fn report(asked: &Asked, key: &[u8]) -> Result<Value, Answer> {
         ("memory_bytes", json!(info.memory.total_bytes())),
         (
             "source",
-            to.first()
-                .map_or(Value::Null, |rule| match asked.may_read(&rule.source) {
-                    true => shown_rule(rule),
+            to.first().map_or(Value::Null, |rule| {
+                if asked.may_read(&rule.source) {
+                    shown_rule(rule)
+                } else {
                     // As TS.INFO: the state would tell of its samples.
-                    false => Value::Object(definition(rule)),
-                }),
+                    Value::Object(definition(rule))
+                }
+            }),
         ),
         ("rules", from.into_iter().map(shown_rule).collect()),
     ] {
