@@ -229,7 +229,7 @@ fn nan_samples_count_only_as_such() {
 
 /// From the description of the newer servers, as above.
 #[test]
-fn a_bucket_of_nothing_but_nan_is_no_row() {
+fn a_bucket_of_nothing_but_nan_is_a_row_if_empty_ones_are() {
     let series = "1:5 11:NaN 21:7";
     for line in [
         "RANGE 0 99 AGGREGATION last 10 => 0 5 20 7",
@@ -237,13 +237,13 @@ fn a_bucket_of_nothing_but_nan_is_no_row() {
         "REVRANGE 0 99 AGGREGATION avg,count 10 => 20 7 1 0 5 1",
         "RANGE 0 99 AGGREGATION twa 10 => 0 5.45 20 6.95",
         "RANGE 0 99 COUNT 2 AGGREGATION first 10 => 0 5 20 7",
-        // With EMPTY it is an empty one.
+        // With EMPTY it is one, also at the ends.
         "RANGE 0 99 AGGREGATION last,sum,min 10 EMPTY => 0 5 5 5 10 5 0 NaN 20 7 7 7",
-        "RANGE 11 99 AGGREGATION sum 10 EMPTY => 20 7",
-        "RANGE 0 20 AGGREGATION sum 10 EMPTY => 0 5",
-        "RANGE 11 20 AGGREGATION sum 10 EMPTY =>",
+        "RANGE 11 99 AGGREGATION sum 10 EMPTY => 10 0 20 7",
+        "RANGE 0 20 AGGREGATION sum 10 EMPTY => 0 5 10 0",
+        "RANGE 11 20 AGGREGATION sum 10 EMPTY => 10 0",
         // What counts NaN makes a row of it, with no value that is not there.
-        "RANGE 0 99 AGGREGATION countnan 10 => 0 0 10 1 20 0",
+        "RANGE 0 99 AGGREGATION countnan 10 => 10 1",
         "RANGE 0 99 AGGREGATION countall,last,min 10 => 0 1 5 5 10 1 NaN NaN 20 1 7 7",
     ] {
         let (command, answer) = line.split_once("=>").unwrap();

@@ -77,10 +77,10 @@ fn selectors_of_requests_have_no_modifiers() {
 fn texts_that_are_not_utf8_are_refused_last() {
     let error = |text: &str| parse(text).unwrap_err().to_string();
     let wanted = "1:14: parse error: text must be valid UTF-8";
-    assert_eq!(error("label_join(x, \"\\xff\")"), wanted);
+    assert_eq!(error("label_join(x,\"\\xff\",\"a\")"), wanted);
     // A label that is none is an error of the evaluation.
     assert!(parse("count_values(\"\\xff\", foo)").is_ok());
-    let both = "count_values(\"\\xff\", label_join(x, \"\\xfe\"))";
+    let both = "count_values(\"\\xff\", label_join(x, \"\\xfe\", \"a\"))";
     assert_eq!(error(both), wanted.replace("14", "36"));
     let wanted = "1:7: parse error: unexpected identifier \"foo\"";
     assert_eq!(error("\"\\xff\"foo"), wanted);

@@ -7,12 +7,15 @@
 use super::speaker::{Next, Speaker, blocking, intake_for, user_for};
 use crate::intake::EngineIntake;
 use crate::state::{LineProtocol, Shared};
+use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
@@ -245,12 +248,12 @@ pub(super) async fn serve(
         let space = &mut batch.buffer[batch.held..];
         let read = tokio::select! {
             biased;
-            read = within(idle_s, stream.read(space)) => read,
+            read = within(idle_s, read(stream, space)) => read,
             () = connected.end.notified() => {
                 is_last = true;
                 let space = &mut batch.buffer[batch.held..];
                 // What has arrived, if anything has.
-                timeout(Duration::ZERO, stream.read(space)).await.unwrap_or(Ok(0))
+                timeout(Duration::ZERO, read(stream, space)).await.unwrap_or(Ok(0))
             }
         };
         let got = match read {
@@ -286,6 +289,25 @@ pub(super) async fn serve(
     (batch, ()) = apply(places, batch, Batch::end).await;
     // A peer that has ended its own side may still read.
     ended.and(batch.answer(stream).await)
+}
+
+/// Reads what has arrived, and sends what TLS answers by itself, such as that it negotiates
+/// nothing anew: a read alone leaves that unsent.
+async fn read(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    space: &mut [u8],
+) -> io::Result<usize> {
+    poll_fn(|context| {
+        let mut buffer = ReadBuf::new(space);
+        let read = Pin::new(&mut *stream).poll_read(context, &mut buffer);
+        if read.is_pending()
+            && let Poll::Ready(Err(error)) = Pin::new(&mut *stream).poll_flush(context)
+        {
+            return Poll::Ready(Err(error));
+        }
+        read.map_ok(|()| buffer.filled().len())
+    })
+    .await
 }
 
 /// What `work` makes of a batch, on a thread that may block.

@@ -176,7 +176,7 @@ fn buckets_in_parts_are_those_of_one_query() {
     );
     for name in [
         "avg", "sum", "min", "max", "range", "count", "first", "last", "std.p", "std.s", "var.p",
-        "var.s", "twa", "countnan", "countall",
+        "var.s", "twa", "countall",
     ] {
         let span = "match[]=m_v&start=1003.3&end=1800";
         let buckets = format!("{span}&aggregation={name}&step=1500ms");

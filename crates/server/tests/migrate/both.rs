@@ -72,7 +72,7 @@ fn what_only_the_target_has_behind_the_last_sample_is_extra() {
     let words = ["import", "redis", "--from", from, "--to", to, "--overwrite"];
     let (status, summary, _) = run(&words);
     assert_eq!(status, Some(3), "{summary}");
-    let told = "12000 are not on the source (use --delete)";
+    let told = "k: 12000 samples are not on the source (use --delete)";
     assert!(summary.contains(told), "{summary}");
     let (status, summary, _) = run(&[&words[..], &["--delete"]].concat());
     assert_eq!(status, Some(0), "{summary}");
