@@ -34,7 +34,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 enum Other {
     Generate(generate::GenerateArgs),
     All(all::AllArgs),
-    /// Draw pages and charts again: FILE.json --out DIR, or --all [DIR]
+    /// Draw pages and charts again: `FILE.json --out DIR`, or `--all [DIR]`
     Report {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         words: Vec<String>,
