@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// Longest time that requests under way may take once the server stops.
 pub(super) const STOP_MAX: Duration = Duration::from_secs(10);
@@ -55,16 +56,18 @@ pub(super) async fn serve(
 ) -> io::Result<()> {
     let register = |listener: Option<_>| listener.map(TcpListener::from_std).transpose();
     let (plain, tls) = (register(listeners.plain)?, register(listeners.tls)?);
-    let server = Server {
+    let mut server = Server {
         router: routes(context.clone()),
         context,
         graceful: GracefulShutdown::new(),
         stop: stop.clone(),
+        connections: JoinSet::new(),
     };
     loop {
         let (accepted, is_tls) = tokio::select! {
             accepted = accept(plain.as_ref()) => (accepted, false),
             accepted = accept(tls.as_ref()) => (accepted, true),
+            Some(_) = server.connections.join_next() => continue,
             // An error says that nobody is left to say it.
             _ = stop.wait_for(|stop| *stop) => break,
         };
@@ -84,6 +87,7 @@ pub(super) async fn serve(
     {
         tracing::warn!("some HTTP requests were not finished");
     }
+    server.connections.shutdown().await;
     Ok(())
 }
 
@@ -101,10 +105,12 @@ struct Server {
     router: Router,
     graceful: GracefulShutdown,
     stop: watch::Receiver<bool>,
+    /// The tasks of connections.
+    connections: JoinSet<()>,
 }
 
 impl Server {
-    fn begin(&self, stream: TcpStream, peer: SocketAddr, is_tls: bool) {
+    fn begin(&mut self, stream: TcpStream, peer: SocketAddr, is_tls: bool) {
         let shared = &self.context.shared;
         let connections = &shared.protocols.http;
         connections.accepted.fetch_add(1, Ordering::Relaxed);
@@ -122,11 +128,12 @@ impl Server {
         let watcher = self.graceful.watcher();
         if !is_tls {
             let router = self.router.clone();
-            tokio::spawn(run(stream, router, watcher, peer, open));
+            self.connections
+                .spawn(run(stream, router, watcher, peer, open));
             return;
         }
         let (mut context, mut stop) = (self.context.clone(), self.stop.clone());
-        tokio::spawn(async move {
+        self.connections.spawn(async move {
             let agreed = tokio::select! {
                 agreed = agree(&context.shared, stream) => agreed,
                 _ = stop.wait_for(|stop| *stop) => return,

@@ -28,6 +28,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Writes a sentence of the engine to the log; an error tells that all writes are refused.
@@ -433,6 +434,9 @@ fn deposed(reason: String) -> Failure {
     }
 }
 
+/// How long a stop waits for work that still uses the database.
+const TASKS_MAX: Duration = Duration::from_secs(30);
+
 fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Result<(), Failure> {
     let mut flushes = false;
     let failure = match why {
@@ -453,6 +457,11 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
     }
     if let Some(failure) = failure {
         return Err(failure);
+    }
+    // Tasks that have ended, and work on threads that may block, give their part back soon.
+    let begun = Instant::now();
+    while Arc::strong_count(&shared) > 1 && begun.elapsed() < TASKS_MAX {
+        thread::sleep(Duration::from_millis(1));
     }
     let shared = Arc::into_inner(shared).ok_or("the database is still in use")?;
     if let Some(db) = shared.db.into_opened() {
