@@ -14,7 +14,7 @@ use crate::measure::machine::Clock;
 /// Queries of a user in a turn, at least.
 const QUERIES_MIN: u64 = 3;
 
-/// Has `users` ask at the same time for about so many `seconds`; `cpu_seconds` tells the processor
+/// Has `users` ask at the same time for about `seconds` seconds; `cpu_seconds` tells the processor
 /// time of the server so far.
 pub(super) fn burst(
     users: usize,

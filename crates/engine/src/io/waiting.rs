@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_waits_of_a_task_are_one() {
-        /// As if it had waited for so long before.
+        /// The time that it is taken to have waited before.
         const LONG: Duration = Duration::from_secs(60);
         let task = together();
         for before in [Duration::ZERO, LONG] {

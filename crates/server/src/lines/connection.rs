@@ -325,7 +325,7 @@ async fn apply<T: Send + 'static>(
     .await
 }
 
-/// What `read` reads, within so many seconds; 0 is without an end.
+/// What `read` reads, within `limit_s` seconds; 0 sets no limit.
 async fn within(limit_s: u64, read: impl Future<Output = io::Result<usize>>) -> io::Result<usize> {
     if limit_s == 0 {
         return read.await;

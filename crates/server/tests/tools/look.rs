@@ -130,7 +130,9 @@ fn a_stretch_of_the_log_in_quarantine_says_what_it_is() {
     std::fs::write(&path, bytes).unwrap();
     let server = Server::over(dir, &[]);
     let held = std::fs::read_dir(server.dir().join("quarantine")).unwrap();
-    let held = held.map(|entry| entry.unwrap().path()).next().unwrap();
+    // Beside it lies the file that says that nobody has accepted the damage.
+    let mut held = held.map(|entry| entry.unwrap().path());
+    let held = held.find(|path| !path.ends_with("UNACCEPTED")).unwrap();
     let offset = held.to_str().unwrap().rsplit("at-").next().unwrap();
     let json = said(&["inspect", "--json", held.to_str().unwrap()], 0);
     let json: Value = serde_json::from_str(&json).unwrap();
