@@ -19,7 +19,9 @@ KILLS ?= 10000
 # Faults of brokers, object store and nodes.
 ROUNDS ?= 200
 # Of everything random in a soak; `make test` has the same seeds each time.
-SEED ?= $(shell date +%s)
+ifndef SEED
+SEED := $(shell date +%s)
+endif
 # Of PromQL, compared with Prometheus.
 EXPRESSIONS ?= 200000
 FUZZ_SECONDS ?= 60

@@ -28,9 +28,10 @@ export function isRefused(failure: Failure | null | undefined): boolean {
   return failure != null && [400, 401, 403, 404].includes(failure.status);
 }
 
-/** Whether the server has not said anything about the question: it is away, loading, or too busy. */
+/** Whether the server has not said anything about the question: it is away, loading, or too busy. A question that
+ * took too long is answered: the same again would only take as long. */
 export function isUnanswered(failure: Failure | null | undefined): boolean {
-  return failure != null && (failure.kind === 'network' || (failure.status >= 502 && failure.status <= 504));
+  return failure != null && failure.kind !== 'timeout' && (failure.kind === 'network' || (failure.status >= 502 && failure.status <= 504));
 }
 
 /** How often a server that is away is asked again. */

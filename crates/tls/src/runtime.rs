@@ -2,8 +2,8 @@
 //!
 //! There is one, started when it is first asked for, and it lives as long as the process. HTTP,
 //! line protocols and object stores are its tasks. What may block runs on its threads for that,
-//! of which each user takes a bounded number, so that the runtime's own needs, such as looking
-//! up names, always find one.
+//! of which each user takes a bounded number; there may be more than all of them take together,
+//! so that the runtime's own needs, such as looking up names, always find one.
 
 use std::io;
 use std::sync::LazyLock;
@@ -12,6 +12,9 @@ use tokio::runtime::{Builder, Runtime};
 /// Stack of a thread, in bytes: the deepest query of PromQL that is accepted fits several times,
 /// in a build without optimisation too. Only what is used takes memory.
 const STACK_BYTES: usize = 16 << 20;
+/// Threads that may block. Queries of PromQL take at most 1,024, line protocols 65 and other
+/// requests a few for each core.
+const BLOCKING_MAX: usize = 4096;
 
 /// The runtime. Its `block_on` may be called on any thread but those of its tasks.
 ///
@@ -22,6 +25,7 @@ pub fn runtime() -> io::Result<&'static Runtime> {
         Builder::new_multi_thread()
             .thread_name("runtime")
             .thread_stack_size(STACK_BYTES)
+            .max_blocking_threads(BLOCKING_MAX)
             .enable_all()
             .build()
     });

@@ -18,7 +18,8 @@ use super::series_options::LabelValues;
 use super::spec::{Action, Keys, Spec};
 use crate::base::clock::now_ms;
 use crate::messaging::Class;
-use crate::state::Settings;
+use crate::observe::Limit;
+use crate::state::Shared;
 use latewood_engine::{Append, Create, Refusal, Scratch, Stage, shown_key};
 use latewood_wire::resp::number::{parse_i64, parse_timestamp, parse_value};
 
@@ -56,7 +57,7 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
     let key = args.word(1);
     let read = sample_of(args.word(2), number(args.word(3)), now_ms);
     let (timestamp, value) = read.map_err(Fault::line)?;
-    check_time(&call.shared.settings, key, timestamp).map_err(|line| Fault::Line(line.into()))?;
+    check_time(call.shared, key, timestamp).map_err(|line| Fault::Line(line.into()))?;
     let db = &call.shared.db;
     let mut scratch = Scratch::new();
     scratch.lend(std::mem::take(&mut call.session.timer));
@@ -145,11 +146,12 @@ pub(crate) fn timestamp_or_star(timestamp: &[u8]) -> Result<Option<i64>, &'stati
 /// Refuses a timestamp further from the clock than `--redis-future-limit` and `--redis-past-limit`
 /// allow; the error is the line of the reply.
 #[inline]
-pub(super) fn check_time(settings: &Settings, key: &[u8], timestamp: i64) -> Result<(), String> {
-    let limits = settings.time_limits;
+pub(super) fn check_time(shared: &Shared, key: &[u8], timestamp: i64) -> Result<(), String> {
+    let limits = shared.settings.time_limits;
     if limits.admits(timestamp, now_ms) {
         return Ok(());
     }
+    shared.observe.refused.note(Limit::Time);
     let (why, key) = (limits.refusal(timestamp > now_ms()), shown_key(key));
     Err(format!("ERR TSDB: {why}, for key '{key}' at {timestamp}"))
 }

@@ -63,7 +63,7 @@ fn apply(call: &mut Call<'_>, sign: f64, event: &'static str) -> Outcome {
         };
         let (delta, timestamp) = summand(args)?;
         if let Some(timestamp) = timestamp {
-            let checked = check_time(&call.shared.settings, key, timestamp);
+            let checked = check_time(call.shared, key, timestamp);
             checked.map_err(|line| Fault::Line(line.into()))?;
         }
         let (outcome, position) = db.increment(key, sign * delta, timestamp, create)?;

@@ -46,7 +46,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
             let word = |offset: usize| args.word(1 + 3 * i + offset);
             let sample = add::sample(word(1), word(2), now_ms).map_err(Cow::Borrowed);
             let sample = sample.and_then(|(timestamp, value)| {
-                add::check_time(&call.shared.settings, word(0), timestamp)?;
+                add::check_time(call.shared, word(0), timestamp)?;
                 Ok((timestamp, value))
             });
             parsed.push(sample.as_ref().map(|_| ()).map_err(Cow::clone));

@@ -200,3 +200,28 @@ impl<'a> Upload<'a> {
 fn part(all: usize) -> usize {
     all / SHARE.1 * SHARE.0 + all % SHARE.1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_now_and_then_does_not_make_a_body_fast() {
+        let permits = Permits::new("write", 1, 1);
+        let began = Instant::now().checked_sub(GRACE).unwrap();
+        let state = Arc::new(State {
+            user: Vec::new(),
+            began,
+            received_bytes: AtomicUsize::new(0),
+            granted_bytes: AtomicUsize::new(0),
+            leave: Notify::new(),
+        });
+        let upload = Upload {
+            permits: &permits,
+            state,
+        };
+        upload.note(1);
+        let rate = upload.state.rate().unwrap();
+        assert!(rate < RATE_MIN_BYTES_PER_S, "{rate}");
+    }
+}

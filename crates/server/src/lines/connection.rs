@@ -21,6 +21,8 @@ use tokio::time::timeout;
 
 /// Most bytes that are read at a time: a batch of some thousand samples.
 const BUFFER_BYTES: usize = 256 * 1024;
+/// What is still taken of a connection that must end: what a kernel may hold of it.
+const LAST_BYTES_MAX: usize = 8 << 20;
 /// Memory for answers that a connection keeps from one batch to the next.
 const OUT_BYTES_KEPT: usize = 16 * 1024;
 /// How long a peer may leave its errors unread before it is given up.
@@ -239,22 +241,25 @@ pub(super) async fn serve(
     places: &Semaphore,
 ) -> io::Result<()> {
     let shared = Arc::clone(&batch.shared);
-    let (mut is_first, mut is_last) = (true, false);
+    let (mut is_first, mut left_bytes) = (true, None);
     let ended = loop {
-        if is_last {
-            break Ok(());
-        }
         let idle_s = shared.runtime.idle_timeout_s.load(Ordering::Relaxed);
         let space = &mut batch.buffer[batch.held..];
-        let read = tokio::select! {
-            biased;
-            read = within(idle_s, read(stream, space)) => read,
-            () = connected.end.notified() => {
-                is_last = true;
-                let space = &mut batch.buffer[batch.held..];
-                // What has arrived, if anything has.
-                timeout(Duration::ZERO, read(stream, space)).await.unwrap_or(Ok(0))
-            }
+        let read = match left_bytes {
+            None => tokio::select! {
+                biased;
+                // First: a peer that never pauses is ended, too.
+                () = connected.end.notified() => {
+                    left_bytes = Some(LAST_BYTES_MAX);
+                    continue;
+                }
+                read = within(idle_s, read(stream, space)) => read,
+            },
+            Some(0) => break Ok(()),
+            // What has arrived, if anything has.
+            Some(_) => timeout(Duration::ZERO, read(stream, space))
+                .await
+                .unwrap_or(Ok(0)),
         };
         let got = match read {
             Ok(0) => break Ok(()),
@@ -263,6 +268,7 @@ pub(super) async fn serve(
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => break Ok(()),
             Err(error) => break Err(error),
         };
+        left_bytes = left_bytes.map(|left: usize| left.saturating_sub(got));
         if is_first && is_http(&batch.buffer[..batch.held + got]) {
             let protocol = batch.protocol.name();
             tracing::warn!(protocol, "closed a connection that speaks HTTP");

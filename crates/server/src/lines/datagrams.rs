@@ -125,6 +125,7 @@ impl Receiver {
             match user {
                 Ok(user) => self.intake.sent_by(peer.ip(), &user.name),
                 Err(reason) => {
+                    self.intake.sent_by(peer.ip(), b"");
                     let text = format_args!("a datagram of {peer}: {reason}");
                     self.intake.refuse(1, Reason::Permission, text);
                     continue;

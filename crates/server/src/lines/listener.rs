@@ -226,8 +226,10 @@ impl Server {
             match accepted {
                 Ok((stream, peer)) => {
                     if let Some((stream, tls)) = self.admit(stream, peer, &port) {
+                        // Before the task runs: the next one accepted counts it, and a stop ends it.
+                        let place = self.place(port.protocol);
                         let server = Arc::clone(&self);
-                        connections.spawn(server.serve(stream, tls, peer, port.clone()));
+                        connections.spawn(server.serve(stream, tls, peer, port.clone(), place));
                     }
                 }
                 Err(error) => {
@@ -281,6 +283,18 @@ impl Server {
         None
     }
 
+    /// The place of a new connection.
+    fn place(self: &Arc<Self>, protocol: LineProtocol) -> Place {
+        let (number, connected) = self.open.add(Connected::new(protocol));
+        let counters = self.shared.protocols.lines.of(protocol.counted_as());
+        counters.open.fetch_add(1, Ordering::Relaxed);
+        Place {
+            server: Arc::clone(self),
+            number,
+            connected,
+        }
+    }
+
     /// Serves a connection until it ends.
     async fn serve(
         self: Arc<Self>,
@@ -288,15 +302,8 @@ impl Server {
         tls: Option<InForce>,
         peer: SocketAddr,
         port: LinePort,
+        place: Place,
     ) {
-        let (number, connected) = self.open.add(Connected::new(port.protocol));
-        let counters = self.shared.protocols.lines.of(port.protocol.counted_as());
-        counters.open.fetch_add(1, Ordering::Relaxed);
-        let place = Place {
-            server: Arc::clone(&self),
-            number,
-            connected,
-        };
         let served = match tls {
             None => self.serve_plain(stream, peer, &port, &place).await,
             Some(tls) => self.serve_tls(stream, tls, peer, &port, &place).await,

@@ -7,6 +7,7 @@ use latewood_engine::{Tallied, Tally};
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
     labels: Tally,
+    times: Tally,
     replies: Tally,
     clients: Tally,
 }
@@ -16,6 +17,8 @@ pub(crate) struct Refused {
 pub(crate) enum Limit {
     /// Labels of one series: how many, or their bytes.
     Labels,
+    /// Time of a sample of TS.ADD and its like: too far from the clock.
+    Time,
     /// Bytes of one reply.
     Reply,
     /// Bytes that clients make the server hold between their commands.
@@ -36,6 +39,7 @@ impl Refused {
     fn of(&self, limit: Limit) -> &Tally {
         match limit {
             Limit::Labels => &self.labels,
+            Limit::Time => &self.times,
             Limit::Reply => &self.replies,
             Limit::Clients => &self.clients,
         }

@@ -21,12 +21,13 @@ pub(crate) struct ListenerFigures {
 
 impl Shared {
     /// Requests refused for a limit of their own, by its name.
-    pub(crate) fn refused_by_limit(&self) -> [(&'static str, Tallied); 6] {
+    pub(crate) fn refused_by_limit(&self) -> [(&'static str, Tallied); 7] {
         let (engine, server) = (self.db.refused(), &self.observe.refused);
         [
             ("series", engine.series),
             ("keys", engine.keys),
             ("labels", server.get(Limit::Labels)),
+            ("times", server.get(Limit::Time)),
             ("queries", engine.queries),
             ("replies", server.get(Limit::Reply)),
             ("clients", server.get(Limit::Clients)),

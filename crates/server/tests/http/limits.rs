@@ -94,14 +94,13 @@ fn long_writes_keep_no_reader_waiting() {
             assert_eq!(answer.status, 204, "{}", answer.text());
         }
     };
+    // One for each thread that writes.
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let writers = cores.max(2);
     std::thread::scope(|scope| {
-        // One for each thread that writes.
-        for _ in 0..std::thread::available_parallelism()
-            .map_or(2, usize::from)
-            .max(2)
-        {
+        (0..writers).for_each(|_| {
             scope.spawn(write);
-        }
+        });
         let mut http = Http::to(server.http());
         for _ in 0..LOOKS {
             for path in ["/metrics", "/api/v1/labels"] {
@@ -109,9 +108,9 @@ fn long_writes_keep_no_reader_waiting() {
             }
         }
         is_over.store(true, Ordering::Release);
-        // A reader behind a writer would be answered after a write.
-        let answered = answered.load(Ordering::Acquire);
-        assert!(answered < LOOKS, "{answered} writes before {LOOKS} readers");
+        // Readers behind writers would each be answered after a write of every thread.
+        let (answered, all) = (answered.load(Ordering::Acquire), LOOKS * writers);
+        assert!(answered < all, "{answered} writes before {LOOKS} readers");
     });
 }
 

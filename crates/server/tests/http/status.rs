@@ -107,7 +107,7 @@ fn one_of<'a>(list: &'a Value, name: &str, value: &str) -> &'a Value {
 
 #[test]
 fn refused_samples_are_counted_once_whoever_refused_them() {
-    let server = logged();
+    let server = Server::with(&["--http", "127.0.0.1:0", "--redis-future-limit", "1d"]);
     let mut redis = server.client();
     redis.ask("TS.CREATE m_v DUPLICATE_POLICY BLOCK");
     redis.ask("TS.ADD m_v 1 1");
@@ -118,9 +118,15 @@ fn refused_samples_are_counted_once_whoever_refused_them() {
         "/write?precision=ms",
         b"m v=1 1\nm v=x 2\nm v=1 9999999999999\n",
     );
+    let refused = "-ERR TSDB: the timestamp is more than 86400 seconds ahead of the clock, for key \
+                   'm_v' at 9999999999999\r\n";
+    redis.expect(&[
+        ("TS.ADD m_v 9999999999999 1", refused),
+        ("TS.MADD m_v 9999999999999 1", &format!("*1\r\n{refused}")),
+    ]);
     let data = data(&mut http, "status/server", &[]);
     assert_eq!(data["samples"]["refused"], 2);
-    assert_eq!(data["samples"]["refused_total"], 4);
+    assert_eq!(data["samples"]["refused_total"], 6);
     let influx = one_of(&data["intake"], "protocol", "influx");
     let last_ms = influx["refused_last_ms"].as_i64().unwrap();
     let age_ms = data["server"]["time_ms"].as_i64().unwrap() - last_ms;

@@ -106,6 +106,25 @@ fn datagrams_are_stored_and_a_bad_line_leaves_the_others() {
 }
 
 #[test]
+fn the_log_names_who_sent_a_datagram_that_is_refused() {
+    let server = serve_with(&[
+        "--listen-lines",
+        "influx-udp=127.0.0.1:0,user=collector",
+        "--user",
+        "collector on nopass ~* +@all",
+    ]);
+    let to = server.ready.split("influx-udp=").nth(2).unwrap();
+    let to = to.split(['"', ' ']).next().unwrap();
+    let [first, second] = ["127.0.0.1:0", "127.0.0.2:0"].map(|at| UdpSocket::bind(at).unwrap());
+    first.send_to(b"m v=1 1000000000\n", to).unwrap();
+    wait_for(&server, "intake_influx_samples", 1);
+    server.server.client().ask("ACL SETUSER collector off");
+    second.send_to(b"m v=2 2000000000\n", to).unwrap();
+    let told = server.server.wait_for_log("samples were refused");
+    assert!(told.contains("127.0.0.2"), "{told}");
+}
+
+#[test]
 fn what_came_in_datagrams_survives_a_stop() {
     let server = serve();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

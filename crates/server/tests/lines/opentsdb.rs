@@ -1,6 +1,8 @@
 //! Telnet lines of OpenTSDB.
 
-use super::{Lines, samples, serve, serve_with};
+use super::{Lines, eventually, samples, serve, serve_with};
+use std::io::{BufReader, Read, Write};
+use std::net::TcpStream;
 
 #[test]
 fn points_are_stored_and_errors_answered_in_opentsdbs_words() {
@@ -160,6 +162,27 @@ fn a_stop_ends_connections_and_keeps_what_came() {
     let (ended_well, dir) = server.server.terminate();
     assert!(ended_well);
     assert_eq!(sender.answer(), "");
+    let server = super::Server::over(dir, &[]);
+    assert_eq!(samples(&server, "m{h=\"a\"}"), ["1000 1"]);
+}
+
+#[test]
+fn a_stop_ends_a_connection_that_never_pauses() {
+    let server = serve();
+    let mut sender = TcpStream::connect(server.address_of("opentsdb")).unwrap();
+    let mut read = BufReader::new(sender.try_clone().unwrap());
+    let lines = "put m 1 1 h=a\n".repeat(10_000);
+    let sent = std::thread::spawn(move || while sender.write_all(lines.as_bytes()).is_ok() {});
+    // Until it is under way: what is wrong is answered.
+    let mut other = Lines::connect(server.address_of("opentsdb"));
+    other.send("version\n");
+    other.answer();
+    eventually("lines", || samples(&server.server, "m{h=\"a\"}").len() == 1);
+    let (ended_well, dir) = server.server.terminate();
+    assert!(ended_well);
+    sent.join().unwrap();
+    // Reset or ended: it was not left open.
+    let _ = read.read_to_string(&mut String::new());
     let server = super::Server::over(dir, &[]);
     assert_eq!(samples(&server, "m{h=\"a\"}"), ["1000 1"]);
 }

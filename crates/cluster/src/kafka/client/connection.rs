@@ -21,10 +21,12 @@ use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, StrBytes, Ve
 use std::io::{self, ErrorKind, Read, Write};
 use std::mem;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How this client names itself to brokers.
 const NAME: StrBytes = StrBytes::from_static_str("latewood");
+/// Brokers close what was idle for ten minutes; a request must not meet that.
+const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Longest answer without records, in bytes.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Longest answer with records, in bytes. A read asks for less.
@@ -112,6 +114,12 @@ impl Connection {
     /// The address of the broker.
     pub(super) fn broker(&self) -> &str {
         &self.broker
+    }
+
+    /// Whether the broker keeps it at `now`: it was used lately, and its login still holds.
+    pub(super) fn is_fresh(&self, now: Instant) -> bool {
+        let is_old = now.duration_since(self.used) >= IDLE_MAX;
+        !is_old && self.expires.is_none_or(|expires| now < expires)
     }
 
     /// Whether another request may be sent: the broker did not end it, nor sends what was not

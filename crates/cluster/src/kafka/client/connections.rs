@@ -11,10 +11,7 @@ use crate::kafka::options::Access;
 use crate::kafka::{KafkaError, Result};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// Brokers close what was idle for ten minutes; a request must not meet that.
-const IDLE_MAX: Duration = Duration::from_secs(60);
+use std::time::Instant;
 
 /// How to connect, and the connections that no request uses now, by address.
 pub(super) struct Connections {
@@ -53,6 +50,12 @@ impl Connections {
         let answer = connection.ask(request, deadline)?;
         let mut idle = self.idle();
         idle.entry(broker.to_owned()).or_default().push(connection);
+        // Those of brokers that nobody asks any more, too.
+        let now = Instant::now();
+        idle.retain(|_, of_broker| {
+            of_broker.retain(|one| one.is_fresh(now));
+            !of_broker.is_empty()
+        });
         Ok(answer)
     }
 
@@ -75,10 +78,7 @@ impl Connections {
         let mut idle = self.idle();
         let of_broker = idle.get_mut(broker)?;
         let now = Instant::now();
-        of_broker.retain(|one| {
-            let is_old = now.duration_since(one.used) >= IDLE_MAX;
-            !is_old && one.expires.is_none_or(|expires| now < expires)
-        });
+        of_broker.retain(|one| one.is_fresh(now));
         std::iter::from_fn(|| of_broker.pop()).find(Connection::is_quiet)
     }
 }

@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// Rounds of hashing that a broker may ask for: fewer make guessing cheap, more cost time.
 const ROUNDS: RangeInclusive<u32> = 4096..=1_000_000;
+/// How much of the time that a login holds is used: a request must not meet its end.
+const LIFETIME_PERCENT: u64 = 85;
 
 /// Proves who the client is. The connection is for requests then.
 ///
@@ -68,6 +70,7 @@ fn refused(connection: &Connection, reason: &str) -> KafkaError {
 /// What the broker answers to one message of the exchange.
 fn say(connection: &mut Connection, text: String, deadline: Instant) -> Result<Bytes> {
     let request = SaslAuthenticateRequest::default().with_auth_bytes(text.into());
+    let asked = Instant::now();
     let answer = connection.prepare(&request, deadline)?;
     if let Some(code) = ResponseError::try_from_code(answer.error_code) {
         let message = answer.error_message.unwrap_or_default();
@@ -75,7 +78,7 @@ fn say(connection: &mut Connection, text: String, deadline: Instant) -> Result<B
     }
     let lifetime_ms = u64::try_from(answer.session_lifetime_ms).unwrap_or(0);
     connection.expires = (lifetime_ms > 0)
-        .then(|| Instant::now().checked_add(Duration::from_millis(lifetime_ms)))
+        .then(|| asked.checked_add(Duration::from_millis(lifetime_ms / 100 * LIFETIME_PERCENT)))
         .flatten();
     Ok(answer.auth_bytes)
 }

@@ -4,6 +4,7 @@ use crate::acl::log::Refusals;
 use crate::http::context::Context;
 use crate::http::metrics::senders::{READ_ROWS, ROWS, Row};
 use crate::http::permits::Permits;
+use crate::observe::Limit;
 use crate::observe::{Endpoint, Protocol};
 use crate::state::{ListenerFigures, Shared};
 use latewood_engine::{Stats, Tallied};
@@ -49,7 +50,9 @@ pub(super) fn samples(shared: &Shared, stats: &Stats) -> Value {
         "duplicate": stats.samples_duplicate,
         "ignored": stats.samples_ignored,
         "refused": stats.samples_refused,
-        "refused_total": stats.samples_refused + shared.protocols.intake.refused_before_engine(),
+        "refused_total": stats.samples_refused
+            + shared.observe.refused.get(Limit::Time).count
+            + shared.protocols.intake.refused_before_engine(),
         "late_pending": stats.late_samples_pending,
         "settles": stats.settles,
         "settles_failed": stats.settles_failed,
