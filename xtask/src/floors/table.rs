@@ -86,8 +86,6 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "tools",
             "recovery",
             "background",
-            "write",
-            "read",
             "rules",
             "query",
             "keyspace",

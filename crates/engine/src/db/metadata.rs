@@ -11,17 +11,17 @@ impl Db {
     /// texts of more than 4 KiB, and what comes after 65,536 metrics or 16 MiB, are left out;
     /// metrics without series then give way to others. Logarithmic in the metrics.
     pub fn note_metadata(&self, metric: &str, told: Told<'_>) {
-        self.parts.core.metadata.note(metric, told);
+        self.core.metadata.note(metric, told);
     }
 
     /// The metadata of `metric`.
     pub fn metadata(&self, metric: &str) -> Option<Arc<Metadata>> {
-        self.parts.core.metadata.get(metric)
+        self.core.metadata.get(metric)
     }
 
     /// The metadata of the first `count` metrics whose names are greater than `name`, by name.
     /// Texts are shared, not copied.
     pub fn metadata_after(&self, name: &str, count: usize) -> Vec<(Arc<str>, Arc<Metadata>)> {
-        self.parts.core.metadata.after(name, count)
+        self.core.metadata.after(name, count)
     }
 }

@@ -10,8 +10,7 @@ impl Db {
     /// quickly and must not call the database. Only the first registration takes
     /// effect; returns whether this one did.
     pub fn observe(&self, notice: impl Fn(Work, u64) + Send + Sync + 'static) -> bool {
-        self.parts
-            .core
+        self.core
             .observe
             .observer
             .notice
@@ -21,6 +20,6 @@ impl Db {
 
     /// Durations of the stages of writes.
     pub fn stages(&self) -> &Stages {
-        &self.parts.core.observe.stages
+        &self.core.observe.stages
     }
 }

@@ -8,11 +8,11 @@
 use crate::background::Parts;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::{Defaults, Options};
+use crate::db::read::spread::Readers;
 use crate::io::Env;
 use crate::keyspace::core::Core;
 use crate::keyspace::memory_budget::Budget;
 use crate::log::RemoteLog;
-use crate::read::spread::Readers;
 use crate::storage::block::Cache;
 use std::path::Path;
 use std::sync::Arc;

@@ -125,7 +125,7 @@ pub(crate) struct ShardState {
     pub(crate) sources: Vec<u32>,
     /// Number of series in the shard that are the destination of a rule.
     pub(crate) destinations: usize,
-    /// Series that are being built and have no key yet; see [`crate::write::copy`].
+    /// Series that are being built and have no key yet; see [`crate::db::write::copy`].
     pub(crate) unnamed: Vec<SeriesId>,
     /// The log positions of series loaded from series files; empty after the log is
     /// replayed. In pages, since places are not used again: most places may be

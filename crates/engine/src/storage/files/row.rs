@@ -13,7 +13,7 @@ pub(crate) struct SeriesRow {
     pub(crate) id: SeriesId,
     /// Its key; empty while `unnamed`.
     pub(crate) key: Arc<[u8]>,
-    /// It is being built and has no key yet; see [`crate::write::copy`].
+    /// It is being built and has no key yet; see [`crate::db::write::copy`].
     pub(crate) unnamed: bool,
     /// Its options, labels among them.
     pub(crate) options: SeriesOptions,

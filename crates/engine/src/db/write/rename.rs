@@ -10,17 +10,22 @@
 //! per batch. Tested by `tests/db_rename.rs`, `tests/db_races.rs` and the model test.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::db::Db;
 use crate::keyspace::core::Core;
 use crate::log::Position;
 use crate::series::shard::{ShardGuard, ShardState};
-use crate::write::Writer;
 use latewood_model::SeriesId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Writer {
-    /// As [`crate::Db::rename`].
-    pub(crate) fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
+impl Db {
+    /// Renames the series under `from` to `to`. If a series exists under `to`, it
+    /// is removed with `replace`; without, nothing changes. Returns whether the
+    /// series was renamed.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Limit` if the key is too long, errors of the log.
+    pub fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         let core = &self.core;
         core.check_writable()?;
         core.check_key(to)?;
@@ -43,9 +48,7 @@ impl Writer {
             }
         }
     }
-}
 
-impl Writer {
     fn rename_in(
         &self,
         locked: &mut Locked<'_>,

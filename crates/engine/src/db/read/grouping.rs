@@ -5,14 +5,18 @@
 //! server.
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
+use crate::db::Db;
 use crate::index::SeriesRef;
-use crate::read::Reader;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-impl Reader {
-    /// See [`crate::Db::group_by`].
-    pub(crate) fn group_by(
+impl Db {
+    /// Groups `series` by their value of the label `name`. Groups are in byte
+    /// order of the values; within a group the series keep their order. A series
+    /// that has the label several times is grouped by the first value. Series
+    /// without the label and removed series are left out. Linear in the labels of
+    /// the series. Once `cancelled` is true, it returns early, with any groups.
+    pub fn group_by(
         &self,
         series: Vec<SeriesRef>,
         name: &[u8],

@@ -1,14 +1,15 @@
 //! The key of a random series, for RANDOMKEY.
 
-use crate::read::Reader;
+use crate::db::Db;
 
 /// Random places tried before the linear walk. With a quarter of the places in use,
 /// all but one call in ten thousand end before the walk.
 const TRIES: usize = 32;
 
-impl Reader {
-    /// See [`crate::Db::random_key`].
-    pub(crate) fn random_key(&self) -> Option<Box<[u8]>> {
+impl Db {
+    /// The key of a random series, all about equally likely; `None` if there are
+    /// no series. Constant time unless most series ever created were removed.
+    pub fn random_key(&self) -> Option<Box<[u8]>> {
         let random = || self.core.env.random.next_u64() as usize;
         let shards = self.core.shards.len();
         let mut cursor = 0;
