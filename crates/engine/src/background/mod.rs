@@ -19,8 +19,9 @@ pub(crate) use flush::Flusher;
 pub use merge::MergeStats;
 pub(crate) use merge::Merger;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::options::Durability;
+use crate::io::small::Context;
 use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
 use crate::observe::halt::Halt;
@@ -116,10 +117,9 @@ impl Workers {
             }
         };
         let thread = std::thread::Builder::new().name(name.to_owned());
-        let handle = thread
-            .spawn(run)
-            .map_err(|error| Error::io("cannot start a thread", Path::new(name), error))?;
-        self.0.push(handle);
+        let handle = thread.spawn(run);
+        self.0
+            .push(handle.context("cannot start a thread", Path::new(name))?);
         Ok(())
     }
 

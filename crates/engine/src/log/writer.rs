@@ -14,6 +14,7 @@ mod commit;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::Env;
+use crate::io::small::Context;
 use crate::log::group::{GroupBuilder, GroupHeader, HEADER_BYTES};
 use crate::log::options::{LogOptions, LogStats, Position};
 use crate::log::recover;
@@ -74,9 +75,8 @@ impl LocalLog {
             let message = format!("log segments have at least {SEGMENT_BYTES_MIN} bytes");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        env.disk
-            .create_dir_all(dir)
-            .map_err(|error| Error::io("cannot create the log directory", dir, error))?;
+        let made = env.disk.create_dir_all(dir);
+        made.context("cannot create the log directory", dir)?;
         let on_damage = match &options.quarantine {
             Some(dir) => OnDamage::Keep(dir),
             None => OnDamage::Refuse,
@@ -99,13 +99,8 @@ impl LocalLog {
         let durable = next_sequence - 1;
         let prepared = store.take()?;
         let header = new_header(env, &prepared, next_sequence, durable, recovered.start);
-        header.write_to(&*prepared.file).map_err(|error| {
-            Error::io(
-                "cannot start a log segment",
-                &store.path(prepared.number),
-                error,
-            )
-        })?;
+        let written = header.write_to(&*prepared.file);
+        written.context("cannot start a log segment", &store.path(prepared.number))?;
         let mut tail = Tail {
             file: prepared.file,
             header,
