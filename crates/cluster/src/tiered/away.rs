@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 /// How soon a wait notices that the disk is given up.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A file of a checkpoint.
 #[derive(Debug)]
 pub(super) struct Away {
     /// Where it goes.
@@ -146,7 +145,6 @@ impl Away {
     }
 }
 
-/// A handle.
 #[derive(Debug)]
 pub(super) struct AwayFile {
     away: Arc<Away>,

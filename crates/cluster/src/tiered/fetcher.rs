@@ -29,7 +29,6 @@ const LOST_AFTER_PAUSES: u32 = 20;
 /// How often it is said that blocks do not come yet.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
-/// What fetches files.
 #[derive(Debug)]
 pub(super) struct Fetcher {
     disk: Arc<dyn Disk>,
@@ -210,7 +209,6 @@ impl Fetcher {
         files.contains_key(&away.path) || files.values().any(|named| Arc::ptr_eq(named, away))
     }
 
-    /// Fetches a file.
     fn fetch(&self, away: &Away) -> Result<Arc<dyn File>, Failed> {
         let mut unfinished = away.path.clone().into_os_string();
         unfinished.push(UNFINISHED);

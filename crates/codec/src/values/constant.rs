@@ -15,17 +15,14 @@ pub(crate) fn applies(values: &[f64]) -> bool {
             == 0
 }
 
-/// Appends the value.
 pub(crate) fn encode(values: &[f64], out: &mut Vec<u8>) {
     scalar::put(values[0], out);
 }
 
-/// The value.
 pub(crate) fn value(reader: &mut Reader<'_>) -> Result<f64, Error> {
     scalar::get(reader)
 }
 
-/// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Error> {
     out.fill(value(reader)?);
     Ok(())

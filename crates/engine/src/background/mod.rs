@@ -157,7 +157,6 @@ fn keep_metadata(core: &Core) {
     }
 }
 
-/// Recomputes dirty buckets.
 fn run_rules(core: &Core, rules: &Rules) {
     while core.observe.signals.sleep(RULES_TICK) {
         if core.check_writable().is_ok() {

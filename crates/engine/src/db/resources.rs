@@ -36,10 +36,9 @@ pub struct External {
 }
 
 impl Resources {
-    /// Resources with a memory budget of `memory_bytes`, see [`Options::memory_bytes`], and
-    /// so many threads for queries, see [`Options::query_threads`]. The memory is that of the
-    /// process of `env`, whose clock they follow; threads are started by the first large
-    /// query.
+    /// Resources with a budget as of [`Options::memory_bytes`] and threads as of
+    /// [`Options::query_threads`], which the first large query starts. The memory is that of
+    /// the process of `env`, whose clock they follow.
     pub fn new(env: &Env, memory_bytes: u64, query_threads: usize) -> Self {
         let budget = Arc::new(Budget::new(env, memory_bytes));
         Self {

@@ -118,7 +118,6 @@ impl ExpiredBuckets {
         *dirty != whole
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Bucket>() * (self.touched.capacity() + self.lost.capacity())
     }

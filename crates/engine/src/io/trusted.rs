@@ -69,11 +69,11 @@ pub(crate) enum Jump {
     /// They agree.
     #[default]
     None,
-    /// The wall clock is ahead by so much, and the data do not justify it.
+    /// The wall clock is ahead by this time, and the data do not justify it.
     Ahead(i64),
-    /// The data justify that it is ahead by so much; the trusted time follows.
+    /// It is ahead by this time, the data justify it, and the trusted time follows.
     Followed(i64),
-    /// The wall clock is behind by so much.
+    /// The wall clock is behind by this time.
     Behind(i64),
 }
 

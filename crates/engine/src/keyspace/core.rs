@@ -66,8 +66,8 @@ pub(crate) struct LogCell {
 /// over a million series takes twice as long: so few of its samples are in one
 /// shard that waits for their memory do not overlap.
 const SHARDS_PER_CORE: usize = 2;
-/// A batch of single samples is a group of the log for each shard it meets:
-/// beyond so many, that costs more than another lock gives.
+/// A batch of single samples is a group of the log for each shard it meets, which
+/// costs more than another lock gains beyond this number.
 const SHARDS_MAX: usize = 32;
 
 impl Core {

@@ -91,7 +91,6 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// All of it.
     pub(crate) fn total(&self) -> u64 {
         self.blocks + self.log + self.others
     }
@@ -116,7 +115,7 @@ impl Usage {
     }
 }
 
-/// What a file of so many bytes takes on disk.
+/// What a file of `len_bytes` takes on disk.
 fn on_disk(len_bytes: u64) -> u64 {
     len_bytes.next_multiple_of(PAGE_BYTES)
 }
@@ -171,7 +170,7 @@ impl DiskBudget {
         }
     }
 
-    /// Whether a log of so many bytes should be made shorter.
+    /// Whether a log of `len_bytes` should be made shorter.
     pub(crate) fn is_log_long(&self, len_bytes: u64) -> bool {
         let budget = self.budget_bytes();
         budget > 0 && len_bytes > budget / 4

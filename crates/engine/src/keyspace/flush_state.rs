@@ -11,7 +11,6 @@ const SETTLING_NS: u64 = 1_000_000_000;
 /// Interval at which one that waits for its turn looks whether it still has to.
 const TURN: Duration = Duration::from_millis(20);
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct FlushState {
     /// Databases with a thread that flushes and whose last flush went well.

@@ -58,7 +58,6 @@ pub(crate) enum Level {
     Full,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Budget {
     /// Times are those of this clock: the databases may have others.
@@ -107,7 +106,7 @@ pub struct BudgetStats {
 }
 
 impl Budget {
-    /// A budget of so many bytes; 0 is no limit.
+    /// A budget of `limit_bytes`; 0 means no limit.
     pub(crate) fn new(env: &Env, limit_bytes: u64) -> Self {
         Self {
             env: env.clone(),
@@ -175,8 +174,8 @@ impl Budget {
         freed > self.limit_bytes() / FLUSH_WORTH
     }
 
-    /// Whether heads fill so much of what is left for them that they should go,
-    /// or writers wait for it.
+    /// Whether heads should be flushed: they fill most of what is left for them, or
+    /// writers wait for memory.
     pub(crate) fn wants_flush(&self) -> bool {
         let (limit, used, heads) = (self.limit_bytes(), self.used_bytes(), self.head_bytes());
         let others = used.saturating_sub(heads);
@@ -252,7 +251,7 @@ impl Budget {
         level
     }
 
-    /// Heads of `member` grew by so many bytes, and its memory by so many.
+    /// Adds what a shard of `member` took.
     #[cold]
     pub(super) fn add(&self, member: &Member, (heads, all): (i64, i64)) {
         member.head_bytes.fetch_add(heads, Ordering::Relaxed);

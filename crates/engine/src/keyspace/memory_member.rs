@@ -6,7 +6,6 @@ use crate::observe::signals::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-/// See the module.
 pub(crate) struct Member {
     pub(super) head_bytes: AtomicI64,
     pub(super) series: AtomicU64,

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Budget {
-    /// Another database holds memory.
     pub(super) fn join(&self, member: &Arc<Member>) {
         self.members.lock().push(member.clone());
         self.shards.fetch_add(member.shards, Ordering::Relaxed);
@@ -105,7 +104,6 @@ impl Core {
         }
     }
 
-    /// A replay is over.
     pub(crate) fn note_replayed(&self) {
         self.tell_all();
         self.budget.note_replayed();

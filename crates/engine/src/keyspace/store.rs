@@ -91,17 +91,14 @@ impl Store {
         }
     }
 
-    /// The database's directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Where the file of block `number` stands.
     pub(crate) fn block_path(&self, number: u64) -> PathBuf {
         block_path(&self.dir, number)
     }
 
-    /// Where series file `number` stands.
     pub(crate) fn series_file_path(&self, number: u64) -> PathBuf {
         series_file_path(&self.dir, number)
     }

@@ -9,7 +9,6 @@ use crate::log::segment::{DATA_OFFSET, HeaderState, SegmentHeader, read_header};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A segment file as found.
 #[derive(Debug)]
 pub(crate) struct FoundSegment {
     pub(crate) number: u64,

@@ -65,7 +65,6 @@ impl Store {
         }
     }
 
-    /// The path of segment `number`.
     pub(crate) fn path(&self, number: u64) -> PathBuf {
         self.dir.join(names::segment(number))
     }

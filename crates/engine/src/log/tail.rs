@@ -11,7 +11,6 @@ use crate::log::segment::SegmentHeader;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Where the next group goes.
 #[derive(Debug)]
 pub(crate) struct Tail {
     pub(crate) file: Arc<dyn File>,

@@ -144,7 +144,6 @@ impl Heads {
         owed.flatten().map(|owed| owed.position).min()
     }
 
-    /// All partitions, by number.
     pub(crate) fn partitions(&self) -> &[Head] {
         &self.partitions
     }

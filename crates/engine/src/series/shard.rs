@@ -83,7 +83,6 @@ impl Shard {
         }
     }
 
-    /// Waits for the lock.
     #[inline]
     pub(crate) fn lock(&self) -> ShardGuard<'_> {
         ShardGuard {
@@ -105,7 +104,6 @@ impl Shard {
     }
 }
 
-/// The state of one shard.
 #[derive(Default)]
 pub(crate) struct ShardState {
     /// Ids of adjacent places differ by two to this power.
@@ -241,7 +239,6 @@ impl ShardState {
         }
     }
 
-    /// Removes all series.
     pub(crate) fn clear_series(&mut self) {
         self.slab.clear();
         self.queue.clear();

@@ -59,7 +59,6 @@ impl Shards {
         }
     }
 
-    /// Locks all shards.
     pub(crate) fn lock_all(&self) -> AllShards<'_> {
         self.shards.iter().map(Shard::lock).collect()
     }

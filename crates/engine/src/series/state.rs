@@ -210,12 +210,10 @@ impl Series {
         self.newest.or_min()
     }
 
-    /// The rules it is part of.
     pub(crate) fn links(&self) -> Option<&Links> {
         self.links.as_deref()
     }
 
-    /// Sets the rules it is part of.
     pub(crate) fn set_links(&mut self, links: Option<Links>) {
         self.links = links.map(Box::new);
     }

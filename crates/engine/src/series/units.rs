@@ -151,7 +151,6 @@ impl Units {
         start..self.ends[place]
     }
 
-    /// The loaded operations.
     pub(super) fn ops(&self) -> &[LateOp] {
         &self.ops
     }

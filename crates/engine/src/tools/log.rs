@@ -18,7 +18,6 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Samples seen.
     pub(super) fn samples(&self) -> u64 {
         self.samples.load(Ordering::Relaxed)
     }
@@ -69,7 +68,6 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Samples seen.
     pub(super) fn samples(&self) -> u64 {
         self.counter.samples()
     }

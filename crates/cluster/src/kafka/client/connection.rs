@@ -67,7 +67,6 @@ asks! {
     DeleteRecordsRequest => DeleteRecordsResponse, DeleteRecords 2..=2;
 }
 
-/// A connection.
 pub(super) struct Connection {
     stream: Box<dyn Stream>,
     broker: String,
@@ -109,7 +108,6 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The address of the broker.
     pub(super) fn broker(&self) -> &str {
         &self.broker
     }

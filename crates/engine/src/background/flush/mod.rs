@@ -41,7 +41,6 @@ const TICK: Duration = Duration::from_millis(100);
 const RETRY_NS: u64 = 1_000_000_000;
 const RETRY_MAX_NS: u64 = 60_000_000_000;
 
-/// The settings, state and counters of the flusher.
 pub(crate) struct Flusher {
     core: Arc<Core>,
     settler: Arc<Settler>,
@@ -91,7 +90,6 @@ impl Flusher {
     }
 }
 
-/// The flushing thread.
 pub(crate) fn run(flusher: &Flusher) {
     let core = &flusher.core;
     core.budget.set_flushes(&core.member, true);

@@ -32,7 +32,6 @@ impl Default for CurrentBlocks {
 }
 
 impl CurrentBlocks {
-    /// The current set.
     pub(crate) fn get(&self) -> Arc<BlockSet> {
         self.set.read().clone()
     }
@@ -43,7 +42,6 @@ impl CurrentBlocks {
         self.floor.load(Ordering::Relaxed)
     }
 
-    /// Replaces the set.
     pub(crate) fn set(&self, blocks: Arc<BlockSet>) {
         self.floor.store(blocks.floor, Ordering::Relaxed);
         *self.set.write() = blocks;

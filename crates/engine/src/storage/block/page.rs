@@ -274,12 +274,10 @@ impl Page {
         })
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.bytes.len() + self.restarts.len() * size_of::<Restart>()
     }
 
-    /// All entries, in order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
         self.decode_from(0)
     }

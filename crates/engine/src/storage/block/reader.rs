@@ -147,7 +147,6 @@ impl Block {
         self.owner
     }
 
-    /// Its file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -46,9 +46,7 @@ pub(crate) struct PartitionBlocks {
 /// A chunk in a block.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredChunk {
-    /// The block.
     pub(crate) block: Arc<Block>,
-    /// Its entry there.
     pub(crate) entry: Entry,
 }
 

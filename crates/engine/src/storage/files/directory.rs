@@ -31,12 +31,10 @@ pub(crate) struct Directory {
     pub(crate) next_file: u64,
 }
 
-/// The path of block `number`.
 pub(crate) fn block_path(dir: &Path, number: u64) -> PathBuf {
     names::blocks_dir(dir).join(names::block(number))
 }
 
-/// The path of series file `number`.
 pub(crate) fn series_file_path(dir: &Path, number: u64) -> PathBuf {
     names::series_dir(dir).join(names::series_file(number))
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 /// One series as a series file keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SeriesRow {
-    /// Its number.
     pub(crate) id: SeriesId,
     /// Its key; empty while `unnamed`.
     pub(crate) key: Arc<[u8]>,
@@ -52,7 +51,6 @@ pub(crate) struct SourceRow {
     pub(crate) kept: u64,
 }
 
-/// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleRow {
     /// The series it writes to.
