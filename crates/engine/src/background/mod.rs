@@ -26,7 +26,7 @@ use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
 use crate::observe::halt::Halt;
 use crate::observe::notices::About;
-use crate::observe::signals::Signals;
+use crate::observe::signals::{Job, Signals};
 use crate::rules::Rules;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -75,44 +75,52 @@ impl Workers {
     /// Starts the threads; those that started before an error are stopped when the
     /// database is dropped.
     pub(crate) fn start(&mut self, parts: &Parts) -> Result<()> {
-        let (core, halt) = (|| parts.core.clone(), &parts.core.observe.halt);
-        let (settling, settler) = (core(), parts.settler.clone());
-        self.spawn(halt, "latewood-settle", move || {
-            settle::run(&settling, &settler)
+        let (core, rules) = (|| parts.core.clone(), || parts.rules.clone());
+        let halt = &parts.core.observe.halt;
+        let settler = parts.settler.clone();
+        self.spawn(
+            halt,
+            "latewood-settle",
+            (core(), settler),
+            |(core, settler)| settle::run(core, settler),
+        )?;
+        self.spawn(halt, "latewood-index", core(), |core| run_index(core))?;
+        self.spawn(
+            halt,
+            "latewood-expire",
+            (core(), rules()),
+            |(core, rules)| run_expiry(core, rules),
+        )?;
+        self.spawn(
+            halt,
+            "latewood-rules",
+            (core(), rules()),
+            |(core, rules)| run_rules(core, rules),
+        )?;
+        self.spawn(halt, "latewood-flush", parts.flusher.clone(), |flusher| {
+            flush::run(flusher)
         })?;
-        let indexed = core();
-        self.spawn(halt, "latewood-index", move || run_index(&indexed))?;
-        let (expiring, rules) = (core(), parts.rules.clone());
-        self.spawn(halt, "latewood-expire", move || {
-            run_expiry(&expiring, &rules)
+        self.spawn(halt, "latewood-merge", parts.merger.clone(), |merger| {
+            merge::run(merger)
         })?;
-        let (computing, rules) = (core(), parts.rules.clone());
-        self.spawn(halt, "latewood-rules", move || {
-            run_rules(&computing, &rules)
-        })?;
-        let flusher = parts.flusher.clone();
-        self.spawn(halt, "latewood-flush", move || flush::run(&flusher))?;
-        let merger = parts.merger.clone();
-        self.spawn(halt, "latewood-merge", move || merge::run(&merger))?;
         if parts.core.log().is_some() {
-            let logged = core();
-            self.spawn(halt, "latewood-log", move || run_log(&logged))?;
-            let synced = core();
-            self.spawn(halt, "latewood-sync", move || run_sync(&synced))?;
+            self.spawn(halt, "latewood-log", core(), |core| run_log(core))?;
+            self.spawn(halt, "latewood-sync", core(), |core| run_sync(core))?;
         }
         Ok(())
     }
 
-    fn spawn(
+    fn spawn<T: Send + 'static>(
         &mut self,
         halt: &Halt,
-        name: &str,
-        body: impl FnOnce() + Send + 'static,
+        name: &'static str,
+        parts: T,
+        body: impl FnOnce(&T) + Send + 'static,
     ) -> Result<()> {
-        let (halt, name_of_thread) = (halt.clone(), name.to_owned());
+        let halt = halt.clone();
         let run = move || {
-            if catch_unwind(AssertUnwindSafe(body)).is_err() {
-                let why = format_args!("the thread {name_of_thread} panicked");
+            if catch_unwind(AssertUnwindSafe(|| body(&parts))).is_err() {
+                let why = format_args!("the thread {name} panicked");
                 halt.stop("a thread panicked", why);
             }
         };
@@ -135,7 +143,7 @@ impl Workers {
 
 /// Indexes the labels of new series.
 fn run_index(core: &Core) {
-    while core.observe.signals.wait_index(IDLE_TURN) {
+    while core.observe.signals.goes_on(Job::Index, IDLE_TURN) {
         core.index.apply();
     }
 }
@@ -187,7 +195,7 @@ fn run_sync(core: &Core) {
     let interval = (core.options.durability == Durability::Interval)
         .then_some(Duration::from_millis(interval_ms));
     let mut left = interval;
-    while let Some(is_wanted) = core.observe.signals.wait_sync(left) {
+    while let Some(is_wanted) = core.observe.signals.wait(Job::Sync, left) {
         let began_ns = core.env.clock.monotonic_ns();
         let position = if is_wanted {
             log.wanted()

@@ -3,6 +3,7 @@
 use crate::background::IDLE_TURN;
 use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
+use crate::observe::signals::Job;
 use latewood_codec::Encoder;
 
 /// Turns a series may get late samples before it is settled all the same.
@@ -12,7 +13,7 @@ const TURNS_MAX: u32 = 30;
 pub(crate) fn run(core: &Core, settler: &Settler) {
     let mut encoder = Encoder::new();
     let mut turned_ns = core.env.clock.monotonic_ns();
-    while core.observe.signals.wait_settle(IDLE_TURN / 4) {
+    while core.observe.signals.goes_on(Job::Settle, IDLE_TURN / 4) {
         let lock = settler.lock();
         let now_ns = core.env.clock.monotonic_ns();
         if u128::from(now_ns.saturating_sub(turned_ns)) >= IDLE_TURN.as_nanos() {

@@ -4,6 +4,7 @@ use crate::background::MergeStats;
 use crate::background::merge::step::Want;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::db::Db;
+use crate::observe::signals::Job;
 use latewood_model::Timestamp;
 use std::sync::atomic::Ordering;
 
@@ -24,7 +25,7 @@ impl Db {
         let end = flusher.log_end().0;
         flusher.asked.fetch_max(end, Ordering::Relaxed);
         flusher.requests.fetch_add(1, Ordering::Release);
-        self.core.observe.signals.wake_flusher();
+        self.core.observe.signals.wake(Job::Flush);
     }
 
     /// Sets how long samples may stay in memory before they are flushed; see

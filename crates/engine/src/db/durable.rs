@@ -9,6 +9,7 @@
 use crate::base::error::Result;
 use crate::db::Db;
 use crate::log::{Log, Position};
+use crate::observe::signals::Job;
 use crate::observe::stages::Stage;
 
 impl Db {
@@ -55,7 +56,7 @@ impl Db {
         match core.log() {
             Some(log) if log.want(position) => {
                 if core.options.background {
-                    core.observe.signals.wake_syncer();
+                    core.observe.signals.wake(Job::Sync);
                 } else {
                     // Its failure is what `is_durable` answers from now on.
                     let _ = log.sync_to(position);

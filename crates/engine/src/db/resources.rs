@@ -57,8 +57,8 @@ impl Resources {
         defaults: Defaults,
         log: Option<Arc<dyn RemoteLog>>,
     ) -> Result<Parts> {
-        let memory = (self.budget.clone(), self.cache.clone());
-        let core = Core::new(env.clone(), dir, options, defaults, log, memory)?;
+        let (budget, cache) = (self.budget.clone(), self.cache.clone());
+        let core = Core::new(env.clone(), dir, options, defaults, log, budget, cache)?;
         Ok(Parts::new(core))
     }
 

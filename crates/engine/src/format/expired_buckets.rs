@@ -53,7 +53,8 @@ impl ExpiredBuckets {
     pub(crate) fn deleted(
         &mut self,
         window: Window,
-        (from, to): (Timestamp, Timestamp),
+        from: Timestamp,
+        to: Timestamp,
         newest: Option<Timestamp>,
     ) {
         let Some(newest) = newest else {
@@ -191,11 +192,11 @@ mod tests {
     fn a_deletion_leaves_the_buckets_at_its_ends() {
         let window = Window::grid(10, 0);
         let mut expired = touched(&[0, 10, 20, 30, 40, 50]);
-        expired.deleted(window, (12, 39), Some(50));
+        expired.deleted(window, 12, 39, Some(50));
         assert_eq!(expired.touched, of(&[(0, 19), (40, 59)]));
-        expired.deleted(window, (45, i64::MAX), Some(44));
+        expired.deleted(window, 45, i64::MAX, Some(44));
         assert_eq!(expired.touched, of(&[(0, 19), (40, 49)]));
-        expired.deleted(window, (0, i64::MAX), None);
+        expired.deleted(window, 0, i64::MAX, None);
         assert_eq!(expired.touched, []);
     }
 

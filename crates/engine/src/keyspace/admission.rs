@@ -9,6 +9,7 @@ use crate::keyspace::core::Core;
 use crate::keyspace::memory_budget::Level;
 use crate::log::Log;
 use crate::observe::notices::About;
+use crate::observe::signals::Job;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -190,8 +191,8 @@ fn wait_for_disk(core: &Core) -> Result<()> {
             disk.waited_in_vain.store(true, Ordering::Relaxed);
             break Err(refuse_for_disk(core));
         }
-        core.observe.signals.wake_flusher();
-        core.observe.signals.wake_merger();
+        core.observe.signals.wake(Job::Flush);
+        core.observe.signals.wake(Job::Merge);
         let mut turn = disk.turn.lock();
         disk.eased.wait_for(&mut turn, TURN);
         drop(turn);

@@ -2,8 +2,8 @@
 //! every way through the database takes: from a key to its series under the lock
 //! of its shard, and from a position of the log to its durability.
 //!
-//! The floors above add their own state: [`crate::rules`], [`crate::read`],
-//! [`crate::write`], [`crate::background`]. See [`crate::series::shard`] for the
+//! The floors above add their own state: [`crate::rules`],
+//! [`crate::background`], [`crate::db`]. See [`crate::series::shard`] for the
 //! order of locks. Tested through the database.
 
 use crate::base::error::{Error, ErrorKind, Result};
@@ -77,7 +77,8 @@ impl Core {
         mut options: Options,
         defaults: Defaults,
         remote: Option<Arc<dyn RemoteLog>>,
-        (budget, cache): (Arc<Budget>, Cache),
+        budget: Arc<Budget>,
+        cache: Cache,
     ) -> Result<Self> {
         if options.shards == 0 {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,6 +1,7 @@
 //! Labels of series under their locks: into the index and out of it.
 
 use crate::keyspace::core::Core;
+use crate::observe::signals::Job;
 use latewood_model::{Labels, SeriesId};
 
 impl Core {
@@ -8,7 +9,7 @@ impl Core {
     /// lock of its shard is held.
     pub(crate) fn index_labels(&self, id: SeriesId, labels: Option<&Labels>) {
         if self.index.note(self.shards.shard_of(id), id, labels) {
-            self.observe.signals.wake_indexer();
+            self.observe.signals.wake(Job::Index);
         }
     }
 

@@ -26,6 +26,7 @@ use crate::io::Env;
 use crate::keyspace::crowd::Crowd;
 use crate::keyspace::flush_state::FlushState;
 use crate::keyspace::memory_member::{Member, not_negative};
+use crate::series::heads::Untold;
 use latewood_model::limits::{LATE_HELD_MAX, REPLY_BYTES_MAX};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -253,11 +254,12 @@ impl Budget {
 
     /// Adds what a shard of `member` took.
     #[cold]
-    pub(super) fn add(&self, member: &Member, (heads, all): (i64, i64)) {
-        member.head_bytes.fetch_add(heads, Ordering::Relaxed);
-        self.head_bytes.fetch_add(heads, Ordering::Relaxed);
-        self.grown_bytes.fetch_add(all, Ordering::Relaxed);
-        self.crowd.grew(all - heads);
+    pub(super) fn add(&self, member: &Member, taken: Untold) {
+        let Untold { head_bytes, bytes } = taken;
+        member.head_bytes.fetch_add(head_bytes, Ordering::Relaxed);
+        self.head_bytes.fetch_add(head_bytes, Ordering::Relaxed);
+        self.grown_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.crowd.grew(bytes - head_bytes);
         self.set_level();
     }
 

@@ -7,6 +7,7 @@
 use crate::keyspace::core::Core;
 use crate::keyspace::memory_budget::{Budget, Level, MEASURE_INTERVAL_NS};
 use crate::keyspace::memory_member::Member;
+use crate::observe::signals::Job;
 use crate::series::shard::ShardState;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -55,7 +56,7 @@ impl Budget {
             .iter()
             .max_by_key(|member| (member.flushes(), member.head_bytes()));
         if let Some(next) = next {
-            next.signals.wake_flusher();
+            next.signals.wake(Job::Flush);
         }
     }
 

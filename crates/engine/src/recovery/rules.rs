@@ -30,7 +30,7 @@ impl Recovery<'_> {
                 destination,
                 first,
                 last,
-            } => self.replay_left(state, id, destination, (first, last)),
+            } => self.replay_left(state, id, destination, first, last),
             _ => {}
         }
     }
@@ -134,7 +134,8 @@ impl Recovery<'_> {
         state: &mut ShardState,
         id: SeriesId,
         destination: SeriesId,
-        (first, last): (Timestamp, Timestamp),
+        first: Timestamp,
+        last: Timestamp,
     ) {
         let series = state.slab.get_mut(self.core.shards.place_of(id));
         if let Some(source) = series.and_then(Series::source_mut) {

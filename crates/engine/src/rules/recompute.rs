@@ -275,7 +275,7 @@ impl Rules {
         if let Some(source) = series.source_mut() {
             source.done();
             let now_ms = self.core.env.clock.now_ms();
-            source.note_failed(&work.rules, damage, (floor, now_ms));
+            source.note_failed(&work.rules, damage, floor, now_ms);
             if self.core.log().is_some() {
                 state.group.rule_done(id);
                 source.log_failed(id, &mut state.group);

@@ -66,7 +66,8 @@ impl MergeSource {
             parts.held.into_iter().chain(snapshot.chunks),
             snapshot.tail.first(),
             parts.over.with_head(snapshot.late),
-            (from, to),
+            from,
+            to,
         );
         Ok(Self {
             from,

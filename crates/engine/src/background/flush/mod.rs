@@ -28,6 +28,7 @@ use crate::keyspace::settle::Settler;
 use crate::log::Position;
 use crate::observe::notices::About;
 use crate::observe::observer::Work;
+use crate::observe::signals::Job;
 use files::Written;
 use parking_lot::{Mutex, MutexGuard};
 use stats::Counters;
@@ -94,7 +95,7 @@ pub(crate) fn run(flusher: &Flusher) {
     let core = &flusher.core;
     core.budget.set_flushes(&core.member, true);
     let _end = EndsFlushing(core);
-    while core.observe.signals.wait_flush(TICK) {
+    while core.observe.signals.goes_on(Job::Flush, TICK) {
         core.look_if_stale();
         // A failure is counted, reported in the figures and retried.
         while let Ok(true) = flusher.flush_if_due() {

@@ -110,7 +110,7 @@ impl Db {
                     SeriesLookup::Elsewhere | SeriesLookup::Destination(_) => None,
                 }
             },
-            |index, scratch| self.append_moved(&batch[index], (index, scratch), policy),
+            |index, scratch| self.append_moved(&batch[index], index, scratch, policy),
         )?;
         self.core.index.relieve();
         Ok(position)
@@ -124,7 +124,8 @@ impl Db {
     fn append_moved(
         &self,
         append: &Append<'_>,
-        (index, scratch): (usize, &mut Scratch),
+        index: usize,
+        scratch: &mut Scratch,
         policy: DuplicatePolicy,
     ) -> Result<(Outcome, Position)> {
         let hash = scratch.hashes[index];

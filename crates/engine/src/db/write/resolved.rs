@@ -109,7 +109,7 @@ impl Db {
                 }
                 Some(self.append_here(state, append, policy))
             },
-            |index, scratch| self.append_with_rules(&batch[index], (index, scratch), policy),
+            |index, scratch| self.append_with_rules(&batch[index], index, scratch, policy),
         )
     }
 
@@ -144,7 +144,8 @@ impl Db {
     fn append_with_rules(
         &self,
         append: &AppendTo<'_>,
-        (index, scratch): (usize, &mut Scratch),
+        index: usize,
+        scratch: &mut Scratch,
         default_policy: DuplicatePolicy,
     ) -> Result<(Outcome, Position)> {
         let SeriesRef { id, key } = append.series;
