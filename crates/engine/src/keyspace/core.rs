@@ -168,7 +168,7 @@ impl Core {
         let hash = self.keys.hash(key);
         loop {
             let id = self.keys.find(hash, key)?;
-            let state = self.shards[self.shards.shard_of(id)].lock();
+            let state = self.shards.lock_of(id);
             // Between the look and the lock the key may have gone elsewhere.
             if self.keys.find(hash, key) == Some(id) {
                 return Some((state, id));

@@ -45,7 +45,7 @@ impl Recovery<'_> {
         spec: RuleSpec,
     ) {
         let number = self.rules.made.fetch_add(1, Ordering::Relaxed);
-        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
+        if let Some(series) = state.series_mut(source) {
             let rule = Rule::new(destination, number, spec, series.retention_floor());
             series.source_mut_or_new().add(rule);
         }
@@ -53,7 +53,7 @@ impl Recovery<'_> {
 
     /// Replays the end of a rule, at its source.
     fn replay_delete_rule(&self, state: &mut ShardState, source: SeriesId, destination: SeriesId) {
-        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
+        if let Some(series) = state.series_mut(source) {
             series.remove_rule(destination);
         }
     }
@@ -79,7 +79,7 @@ impl Recovery<'_> {
         }
         for (source, destination, number) in there {
             let state = &mut states[self.core.shards.shard_of(destination)];
-            let series = state.slab.get_mut(self.core.shards.place_of(destination));
+            let series = state.series_mut(destination);
             if let Some(series) = series.filter(|series| series.links().is_none()) {
                 series.set_links(Some(Links::Destination(Link { source, number })));
                 state.destinations += 1;
@@ -110,7 +110,7 @@ impl Recovery<'_> {
 
     /// Replays that the dirty buckets of a source are in flight.
     fn replay_take(&self, state: &mut ShardState, id: SeriesId, all: bool) {
-        let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
+        let Some(series) = state.series_mut(id) else {
             return;
         };
         let newest = series.newest();
@@ -121,7 +121,7 @@ impl Recovery<'_> {
 
     /// Replays that the buckets in flight are clean.
     fn replay_done(&self, state: &mut ShardState, id: SeriesId) {
-        let series = state.slab.get_mut(self.core.shards.place_of(id));
+        let series = state.series_mut(id);
         if let Some(source) = series.and_then(Series::source_mut) {
             source.done();
             source.forget_failed();
@@ -137,7 +137,7 @@ impl Recovery<'_> {
         first: Timestamp,
         last: Timestamp,
     ) {
-        let series = state.slab.get_mut(self.core.shards.place_of(id));
+        let series = state.series_mut(id);
         if let Some(source) = series.and_then(Series::source_mut) {
             source.left(destination, first, last);
         }

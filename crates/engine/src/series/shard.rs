@@ -135,6 +135,16 @@ pub(crate) struct ShardState {
 }
 
 impl ShardState {
+    /// The series `id`, which belongs to this shard.
+    pub(crate) fn series(&self, id: SeriesId) -> Option<&Series> {
+        self.slab.get(id.0 as usize >> self.stride_log2)
+    }
+
+    /// The same, to change it.
+    pub(crate) fn series_mut(&mut self, id: SeriesId) -> Option<&mut Series> {
+        self.slab.get_mut(id.0 as usize >> self.stride_log2)
+    }
+
     /// Whether the files hold everything that the log says of the series at `place`
     /// up to here.
     #[inline]

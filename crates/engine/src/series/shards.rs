@@ -63,6 +63,11 @@ impl Shards {
         self.shards.iter().map(Shard::lock).collect()
     }
 
+    /// Locks the shard of a series.
+    pub(crate) fn lock_of(&self, id: SeriesId) -> ShardGuard<'_> {
+        self.shards[self.shard_of(id)].lock()
+    }
+
     pub(crate) fn stride_log2(&self) -> u8 {
         self.shards.len().trailing_zeros() as u8
     }

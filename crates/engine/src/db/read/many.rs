@@ -272,7 +272,7 @@ impl Db {
 
     fn estimate_samples(&self, key: &[u8], is_counted: bool) -> Option<u64> {
         let (mut state, id) = self.core.lock_series(key).ok()?;
-        let series = state.slab.get_mut(self.core.shards.place_of(id))?;
+        let series = state.series_mut(id)?;
         let samples = series.samples_about(Timestamp::MIN, Timestamp::MAX);
         // Each pending sample has one frame decoded.
         let decoded = series.pending().saturating_mul(FRAME_SAMPLES_MAX) as u64;

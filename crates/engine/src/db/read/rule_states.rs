@@ -77,7 +77,7 @@ impl Db {
     pub fn rule_states(&self, key: &[u8]) -> Result<Vec<RuleState>> {
         let floor = self.core.store.blocks.floor();
         let (state, id) = self.core.lock_series(key)?;
-        let series = state.slab.get(self.core.shards.place_of(id));
+        let series = state.series(id);
         let own = series.and_then(|series| Detached::of(series, floor));
         let source = series.and_then(Series::source);
         drop(state);
@@ -133,8 +133,8 @@ impl Db {
     }
 
     fn detached(&self, source: SeriesId, floor: Timestamp) -> Option<Detached> {
-        let state = self.core.shards[self.core.shards.shard_of(source)].lock();
-        Detached::of(state.slab.get(self.core.shards.place_of(source))?, floor)
+        let state = self.core.shards.lock_of(source);
+        Detached::of(state.series(source)?, floor)
     }
 
     /// Visits those of a source, or the one to `wanted`.

@@ -46,14 +46,14 @@ impl Db {
         counter.fetch_add(1, Ordering::Relaxed);
         let (mut state, mut id) = found?;
         let mut failed = FailedBuckets::default();
-        let series = state.slab.get(self.core.shards.place_of(id));
+        let series = state.series(id);
         if let Some(source) = series.and_then(Series::source) {
             drop(state);
             self.rules.recompute_for_reader(source)?;
             failed = self.rules.failed_buckets_of(source, id);
             (state, id) = self.core.lock_series(key)?;
         }
-        match state.slab.get_mut(self.core.shards.place_of(id)) {
+        match state.series_mut(id) {
             Some(series) => Ok(read(series, id, &failed)),
             None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
         }

@@ -75,7 +75,7 @@ impl Db {
         id: SeriesId,
         failed: &FailedBuckets,
     ) -> Outcome {
-        let newest = match state.slab.get(self.core.shards.place_of(id)) {
+        let newest = match state.series(id) {
             Some(series) => failed
                 .newest_of(series)
                 .map_err(|error| Refusal::unread(&error))?,

@@ -57,7 +57,7 @@ impl<'a> Build<'a> {
     pub(crate) fn push(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
         let core = &self.db.core;
         admit_write(core)?;
-        let mut guard = core.shards[core.shards.shard_of(self.id)].lock();
+        let mut guard = core.shards.lock_of(self.id);
         let state = &mut *guard;
         // FLUSHALL may have removed it.
         let Some(series) = state.slab.get_mut(core.shards.place_of(self.id)) else {
@@ -117,7 +117,7 @@ impl Drop for Build<'_> {
             return;
         }
         let core = &self.db.core;
-        let mut state = core.shards[core.shards.shard_of(self.id)].lock();
+        let mut state = core.shards.lock_of(self.id);
         if core.take_out(&mut state, self.id).is_some() && core.log().is_some() {
             state.group.delete_series(self.id);
             // The builder got the error of a failed log; a replay drops the series.

@@ -193,7 +193,7 @@ impl Db {
                 (id, read, snapshot, series.options(core.labels_of(id)))
             })?;
             read?;
-            let state = core.shards[core.shards.shard_of(id)].lock();
+            let state = core.shards.lock_of(id);
             let place = core.shards.place_of(id);
             // Removed meanwhile: its expiry time is unknown.
             if state.slab.get(place).is_some() {
