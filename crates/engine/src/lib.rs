@@ -52,8 +52,9 @@ pub use observe::histogram;
 pub use base::cancelled::{Cancel, Cancelled, is_cancelled};
 pub use base::detail::Detail;
 pub use base::error::{Error, ErrorKind, Result};
-pub use base::options::{Defaults, Durability, Options};
-pub use base::options::{KeyHook, LoadProgress, NoticeHook, ProgressHook};
+pub use base::options::{
+    Defaults, Durability, KeyHook, LoadProgress, NoticeHook, Options, ProgressHook,
+};
 pub use base::tally::{Tallied, Tally};
 pub use base::text::shown_key;
 pub use db::Db;

@@ -189,6 +189,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "policy",
             "sample",
             "limits",
+            "named",
         ],
     ),
     ("xtask", &["main", "floors", "rules", "instructions"]),

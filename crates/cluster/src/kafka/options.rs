@@ -7,11 +7,10 @@
 //! TLS and passwords.
 
 use latewood_tls::ClientOptions;
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
+use std::{fmt, fs};
 
 const SCHEME: &str = "kafka://";
 /// Longest name, in bytes. A topic's may have 249, and those of a database add to its own.

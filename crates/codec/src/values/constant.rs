@@ -1,8 +1,7 @@
 //! One value repeated: idle gauges, flags, limits. A few bytes for any count.
 
-use crate::Error;
-use crate::scalar;
 use crate::varint::Reader;
+use crate::{Error, scalar};
 
 /// True if all values have the same bits.
 pub(crate) fn applies(values: &[f64]) -> bool {

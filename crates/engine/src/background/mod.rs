@@ -11,7 +11,6 @@
 pub(crate) mod merge;
 
 mod flush;
-mod settle;
 
 pub use flush::FlushStats;
 pub(crate) use flush::Flusher;
@@ -28,6 +27,7 @@ use crate::observe::halt::Halt;
 use crate::observe::notices::About;
 use crate::observe::signals::{Job, Signals};
 use crate::rules::Rules;
+use latewood_codec::Encoder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ use std::time::Duration;
 /// Minimum time that a late sample waits for a settle if it is not worth one; the
 /// maximum is twice as long.
 const IDLE_TURN: Duration = Duration::from_millis(1_000);
+/// Turns a series may get late samples before it is settled all the same.
+const TURNS_MAX: u32 = 30;
 /// How long an expired series may exist, invisible, before it is removed.
 const EXPIRY_TICK: Duration = Duration::from_millis(100);
 /// Interval at which dirty buckets are recomputed.
@@ -82,7 +84,7 @@ impl Workers {
             halt,
             "latewood-settle",
             (core(), settler),
-            |(core, settler)| settle::run(core, settler),
+            |(core, settler)| run_settle(core, settler),
         )?;
         self.spawn(halt, "latewood-index", core(), |core| run_index(core))?;
         self.spawn(
@@ -138,6 +140,22 @@ impl Workers {
             // Panics are caught in it.
             let _ = handle.join();
         }
+    }
+}
+
+/// Settles what is worth it at once and everything else once it is left alone.
+fn run_settle(core: &Core, settler: &Settler) {
+    let mut encoder = Encoder::new();
+    let mut turned_ns = core.env.clock.monotonic_ns();
+    while core.observe.signals.goes_on(Job::Settle, IDLE_TURN / 4) {
+        let lock = settler.lock();
+        let now_ns = core.env.clock.monotonic_ns();
+        if u128::from(now_ns.saturating_sub(turned_ns)) >= IDLE_TURN.as_nanos() {
+            turned_ns = now_ns;
+            settler.turn(&lock, TURNS_MAX);
+        }
+        // A failed settle is counted and its operations wait for the next turn.
+        while settler.settle_ready(&lock, &mut encoder).is_err() {}
     }
 }
 

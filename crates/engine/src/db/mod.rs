@@ -11,7 +11,6 @@ mod background;
 mod durable;
 mod limits;
 pub(crate) mod memory;
-mod metadata;
 mod observe;
 mod quarantine;
 pub(crate) mod read;

@@ -17,8 +17,7 @@
 //! late dirty buckets stay while others are taken, a replay may count a bucket as
 //! touched that a later deletion emptied.
 
-use crate::base::window::join_spans;
-use crate::base::window::{Bucket, Window};
+use crate::base::window::{Bucket, Window, join_spans};
 use latewood_model::Timestamp;
 
 /// Spans of each kind that are kept apart.

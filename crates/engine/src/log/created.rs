@@ -9,8 +9,7 @@
 //!
 //! Tested by `tests/log_group.rs`.
 
-use crate::format::varint::take_bytes;
-use crate::format::varint::{VARINT_BYTES_MAX, put, take, unzigzag, zigzag};
+use crate::format::varint::{VARINT_BYTES_MAX, put, take, take_bytes, unzigzag, zigzag};
 use crate::log::record::{CONTROL, CONTROL_SHIFT, kind};
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{Labels, SeriesId, SeriesOptions};

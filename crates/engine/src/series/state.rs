@@ -269,3 +269,22 @@ fn tail_max(shape: Shape) -> u16 {
     // At most FRAME_SAMPLES_MAX.
     shape.frame_samples() as u16
 }
+
+/// How samples of a series are divided and encoded, and which of them are still
+/// needed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// Neither readers nor rules need older samples.
+    pub(crate) floor: Timestamp,
+    pub(crate) shape: Shape,
+}
+
+impl Series {
+    /// The current facts. The floor only ever rises.
+    pub(crate) fn facts(&self) -> Facts {
+        Facts {
+            floor: self.held_floor(),
+            shape: self.shape(),
+        }
+    }
+}

@@ -13,8 +13,7 @@
 //!
 //! Tested by `tests/merge` and `tests/disk_budget.rs`.
 
-use crate::background::merge::state::Merger;
-use crate::background::merge::state::{Counters, Memory};
+use crate::background::merge::state::{Counters, Memory, Merger};
 use crate::background::merge::step::Want;
 use crate::base::error::Result;
 use crate::io::trusted::Moment;

@@ -7,8 +7,7 @@
 use crate::background::merge::living::Living;
 use crate::background::merge::plan::{self, BlockUsage, Bounds, Job, Lists};
 use crate::background::merge::rewrite::Rewrite;
-use crate::background::merge::state::Merger;
-use crate::background::merge::state::{Counters, Memory, PartitionMemory};
+use crate::background::merge::state::{Counters, Memory, Merger, PartitionMemory};
 use crate::background::merge::usage::usage;
 use crate::base::error::{Error, Result};
 use crate::observe::notices::About;

@@ -1,10 +1,8 @@
 //! The read path: views of one series and of many, groups, and lists of labels.
 
 pub(crate) mod group;
-pub(crate) mod grouping;
 pub(crate) mod listing;
 pub(crate) mod many;
-pub(crate) mod random_key;
 pub(crate) mod rule_states;
 mod select;
 mod series;

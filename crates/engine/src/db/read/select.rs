@@ -1,10 +1,14 @@
-//! Series by their labels.
+//! Series by their labels, by groups of them, and at random.
 //!
-//! Tested by `tests/labels_model.rs` against a scan, with threads too.
+//! Series with the same value of a label carry the same pair, so the number of the pair tells
+//! groups apart; each value is read once. Tested by `tests/labels_model.rs` against a scan,
+//! with threads too, by `tests/query_many.rs` and through the server.
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::db::Db;
 use crate::index::{SeriesRef, order};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use latewood_model::{Labels, Matcher, SeriesId};
 use roaring::RoaringBitmap;
 
@@ -79,5 +83,75 @@ impl Db {
     /// The number of distinct label pairs.
     pub fn label_pairs(&self) -> usize {
         self.core.index.pair_count()
+    }
+}
+
+impl Db {
+    /// Groups `series` by their value of the label `name`. Groups are in byte
+    /// order of the values; within a group the series keep their order. A series
+    /// that has the label several times is grouped by the first value. Series
+    /// without the label and removed series are left out. Linear in the labels of
+    /// the series. Once `cancelled` is true, it returns early, with any groups.
+    pub fn group_by(
+        &self,
+        series: Vec<SeriesRef>,
+        name: &[u8],
+        cancelled: Cancelled<'_>,
+    ) -> Vec<(Box<[u8]>, Vec<SeriesRef>)> {
+        let index = self.core.index.current();
+        let Some(name) = index.name(name) else {
+            return Vec::new();
+        };
+        let mut groups: HashMap<u32, Vec<SeriesRef>, FixedState> = HashMap::default();
+        for one in series {
+            if is_cancelled(cancelled) {
+                break;
+            }
+            let mut pairs = index.pairs_of(one.id.0);
+            if let Some(pair) = pairs.find(|&pair| name.pairs.contains(pair)) {
+                groups.entry(pair).or_default().push(one);
+            }
+        }
+        let named = groups.into_iter();
+        let named = named.map(|(pair, group)| (index.pair(pair).1.into(), group));
+        let mut groups: Vec<(Box<[u8]>, Vec<SeriesRef>)> = named.collect();
+        groups.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        groups
+    }
+}
+
+/// Random places tried before the linear walk. With a quarter of the places in use,
+/// all but one call in ten thousand end before the walk.
+const TRIES: usize = 32;
+
+impl Db {
+    /// The key of a random series, all about equally likely; `None` if there are
+    /// no series. Constant time unless most series ever created were removed.
+    pub fn random_key(&self) -> Option<Box<[u8]>> {
+        let random = || self.core.env.random.next_u64() as usize;
+        let shards = self.core.shards.len();
+        let mut cursor = 0;
+        for _ in 0..TRIES {
+            let shard = random() % shards;
+            let state = self.core.shards[shard].lock();
+            let place = random() % state.next_place.max(1);
+            cursor = (shard as u64) << 32 | place as u64;
+            if let Some(series) = state.slab.get(place)
+                && !self.core.is_expired(&state, place)
+                && !state
+                    .unnamed
+                    .contains(&self.core.shards.id_of(shard, place))
+            {
+                return Some((*series.key).into());
+            }
+        }
+        // Few series are left: take the next one from here, or from the start.
+        let mut found = None;
+        for cursor in [cursor, 0] {
+            if found.is_none() {
+                self.scan(cursor, 1, &mut |key| found = Some(key.into()));
+            }
+        }
+        found
     }
 }

@@ -4,14 +4,11 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::db::Db;
 use crate::format::rule::RuleInfo;
 use crate::io::waiting::fetching;
-use crate::query::RangeQuery;
-use crate::query::Sink;
+use crate::query::{RangeQuery, Sink};
 use crate::series::Series;
 use crate::series::rules::Links;
 use crate::series::rules::failed::FailedBuckets;
-use latewood_model::Sample;
-use latewood_model::SeriesId;
-use latewood_model::Timestamp;
+use latewood_model::{Sample, SeriesId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -15,7 +15,6 @@ use crate::io::Env;
 use crate::io::quarantine::UNACCEPTED;
 use crate::io::small::{self, Context, put_in_place};
 use crate::log::LogHole;
-use crate::storage::files::LostBlock;
 use latewood_model::{SeriesId, Timestamp};
 use std::path::Path;
 
@@ -151,4 +150,26 @@ pub(crate) fn remove(env: &Env, dir: &Path) -> Result<()> {
     let removed = small::if_there(env.disk.remove(&path));
     let removed = removed.and_then(|removed| removed.map_or(Ok(()), |()| env.disk.sync_dir(dir)));
     removed.context("cannot accept the quarantine", &path)
+}
+
+/// A block that a start left out because it is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostBlock {
+    /// Its name in the quarantine folder.
+    pub kept_as: String,
+    /// The damage.
+    pub reason: String,
+    /// Whether it is a late block, with late samples and deletions, not a base
+    /// block.
+    pub is_late: bool,
+    /// The partition of its series.
+    pub partition: u32,
+    /// Number of series in it.
+    pub series: u64,
+    /// Number of samples in it.
+    pub samples: u64,
+    /// The oldest timestamp in it.
+    pub first: Timestamp,
+    /// The newest timestamp in it.
+    pub last: Timestamp,
 }
