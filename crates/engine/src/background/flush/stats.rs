@@ -62,9 +62,7 @@ impl Counters {
             }
         }
     }
-}
 
-impl Counters {
     /// Everything that the first `requests` requests asked for is on disk.
     pub(crate) fn answer(&self, requests: u64, now_ms: impl FnOnce() -> i64) {
         if self.answered.swap(requests, Ordering::Relaxed) < requests {
