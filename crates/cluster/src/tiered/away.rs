@@ -110,7 +110,7 @@ impl Away {
         failed
     }
 
-    /// Lets it be fetched again after it could not be had.
+    /// Allows another attempt after a failed one.
     pub(super) fn try_again(&self) {
         self.state.lock().failed = None;
     }

@@ -94,7 +94,7 @@ pub fn open_directory(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
 /// Takes the lock of a directory that holds a database already, and checks the
 /// format version. Only the file of the lock is made, where it is missing and
 /// may be made; no right to change anything is needed. Where there is no lock
-/// to take, [`DirectoryGuard::check_undisturbed`] tells at the end what came of it.
+/// to take, [`DirectoryGuard::check_undisturbed`] tells at the end whether a server started.
 ///
 /// # Errors
 /// `Invalid` where there is no database; else as [`open_directory`].

@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// How long a jump that the data justify is held at most, and then spread over.
+/// Maximum time a jump that the data justify is held, and is then spread over.
 const HOLD_MS_MAX: i64 = 3_600_000;
 const CATCH_UP_MS_MAX: i64 = 3 * 3_600_000;
 /// The least difference of the clocks that is a jump.

@@ -163,7 +163,7 @@ impl Core {
         }
     }
 
-    /// The same, be it expired or not.
+    /// As [`Core::lock_series`], also for an expired series.
     pub(crate) fn lock_slot(&self, key: &[u8]) -> Option<(ShardGuard<'_>, SeriesId)> {
         let hash = self.keys.hash(key);
         loop {

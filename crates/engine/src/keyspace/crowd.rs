@@ -23,14 +23,14 @@ const LOOK_NS: u64 = 1_000_000_000;
 /// How long memory must be there before a new series waits in vain again: at the edge it
 /// comes and goes, and each wait may hold up an event loop.
 const CALM_NS: u64 = 5_000_000_000;
-/// About what a series takes, for as long as only a replay has been looked at.
+/// Estimated bytes of a series after a replay, before the first look.
 const SERIES_BYTES: u64 = 500;
 /// What stays of a series' first flush in memory.
 const STORED_BYTES: u64 = 160;
 
 #[derive(Debug, Default)]
 pub(crate) struct Crowd {
-    /// What is there to stay leaves no memory for new series.
+    /// Memory that no flush frees leaves no room for new series.
     is_crowded: AtomicBool,
     /// A new series has waited in vain, and memory was not there for [`CALM_NS`] since.
     waited_in_vain: AtomicBool,
@@ -43,7 +43,7 @@ pub(crate) struct Crowd {
     least_bytes: AtomicI64,
     /// What new series took since the start.
     new_bytes: AtomicI64,
-    /// What the first flush of those that had none will leave in memory.
+    /// Memory that the first flushes of unflushed series will leave behind.
     unstored_bytes: AtomicU64,
 }
 

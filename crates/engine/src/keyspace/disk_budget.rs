@@ -83,7 +83,7 @@ pub(crate) struct Usage {
     pub(crate) blocks: u64,
     /// Segments of the log, prepared and kept ones included.
     pub(crate) log: u64,
-    /// Of those, what goes only once more is written.
+    /// The part of `log` that is freed by the next write.
     log_given_up: u64,
     /// In memory and, without a log, on disk only once it is flushed.
     unflushed: u64,
@@ -120,7 +120,7 @@ fn on_disk(len_bytes: u64) -> u64 {
     len_bytes.next_multiple_of(PAGE_BYTES)
 }
 
-/// What is free for the database in `dir`, if that is little.
+/// The free space for the database in `dir`, if it is small.
 pub(crate) fn small_disk_bytes(env: &Env, dir: &Path) -> Option<u64> {
     // A disk that does not say is taken for a large one.
     let free = env.disk.free_bytes(dir).ok().flatten();
@@ -161,7 +161,7 @@ impl DiskBudget {
         self.budget_bytes.load(Ordering::Relaxed)
     }
 
-    /// How long the log may get before it is flushed, where `wanted` is asked for.
+    /// The size of the log at which it is flushed, at most `wanted`.
     pub(crate) fn log_bytes_max(&self, wanted: u64) -> u64 {
         let small_disk = Some(self.small_disk_bytes.load(Ordering::Relaxed));
         match smaller(self.budget_bytes(), small_disk.filter(|&free| free > 0)) {

@@ -38,8 +38,7 @@ const SLOW_PERCENT: u64 = 90;
 const FLUSH_PERCENT: u64 = 60;
 /// Heads of less than this share of the budget are not worth a flush.
 const FLUSH_WORTH: u64 = 32;
-/// Bytes of what was read from blocks that are kept at hand, without a budget;
-/// with one no more than this share of it.
+/// Size of the cache of blocks without a budget; with one, at most this share of it.
 const CACHE_BYTES: u64 = 32 << 20;
 const CACHE_SHARE: u64 = 8;
 /// The share of the budget that one reply may take.
@@ -159,7 +158,7 @@ impl Budget {
         not_negative(&self.head_bytes)
     }
 
-    /// What a flush would take on top.
+    /// The memory that a flush would need in addition.
     fn reserved_bytes(&self) -> u64 {
         let flushable = self.flushable.load(Ordering::Relaxed);
         flushable.min(self.head_bytes() / HEAD_BYTES_MIN) * FROZEN_BYTES
@@ -196,7 +195,7 @@ impl Budget {
         all / self.shards.load(Ordering::Relaxed).max(1)
     }
 
-    /// How much of what was read from blocks may be kept at hand.
+    /// The size of the cache of blocks.
     pub(crate) fn cache_bytes(&self) -> u64 {
         match self.limit_bytes() {
             0 => CACHE_BYTES,
@@ -204,7 +203,7 @@ impl Budget {
         }
     }
 
-    /// How long one reply may be, and what is held while it is made.
+    /// The maximum size of a reply, and of what is held while it is made.
     pub(crate) fn reply_bytes(&self) -> usize {
         match self.limit_bytes() {
             0 => REPLY_BYTES_MAX,

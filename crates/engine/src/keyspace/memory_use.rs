@@ -93,7 +93,7 @@ impl Core {
         self.measure();
     }
 
-    /// Does what of it is outdated.
+    /// Does the parts of [`Core::look_at_memory`] that are outdated.
     pub(crate) fn look_if_stale(&self) {
         let now_ns = self.budget.now_ns();
         let is_stale = |at_ns| now_ns.saturating_sub(at_ns) >= MEASURE_INTERVAL_NS;

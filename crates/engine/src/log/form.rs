@@ -156,7 +156,7 @@ impl Log {
         of_form!(self, log => log.sync_to(position))
     }
 
-    /// Notes that everything up to `position` is wanted to be durable; whether it is not yet.
+    /// Asks for everything up to `position` to become durable. Returns whether it is not yet.
     pub(crate) fn want(&self, position: Position) -> bool {
         self.wanted.fetch_max(position.0, Ordering::Release);
         self.durable() < position

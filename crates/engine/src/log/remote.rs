@@ -63,7 +63,7 @@ pub trait RemoteLog: Send + Sync + Debug {
     /// `Halted` once that is known to be impossible.
     fn sync_to(&self, position: Position) -> Result<()>;
 
-    /// Why nothing more may be appended for now, if so. What is appended nevertheless is taken.
+    /// Why nothing may be appended for now, if so. Appends are accepted all the same.
     fn why_full(&self) -> Option<String>;
 
     /// Refuses once the log can no longer be written.
@@ -266,7 +266,7 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    /// The report of a replay up to before `end`, as the remote end says.
+    /// The report of a replay that ended before `end`, as the remote end says.
     fn end(mut self, end: Position, durable: Position) -> Result<RecoveryReport> {
         let refused = |message| Err(Error::new(ErrorKind::Corrupt, message));
         if end.0 != self.next {

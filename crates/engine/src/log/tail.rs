@@ -24,7 +24,7 @@ pub(crate) struct Tail {
     pub(crate) segments: VecDeque<Started>,
     /// The oldest group still needed.
     pub(crate) start: u64,
-    /// The next group begins a segment: that writes down `start`.
+    /// The next group begins a segment, whose header records `start`.
     pub(crate) roll_wanted: bool,
     pub(crate) bytes_written: u64,
     pub(crate) groups: u64,

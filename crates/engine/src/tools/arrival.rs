@@ -67,8 +67,8 @@ pub fn prepare_target(env: &Env, dir: &Path) -> Result<()> {
     empty_folder(env, dir, &FOLDERS)
 }
 
-/// Removes what [`prepare_target`] and whoever filled `dir` since then made, but for the folders:
-/// it is no database, and may be prepared again.
+/// Removes all files that were made in `dir` since [`prepare_target`], which may be called again
+/// then. The folders stay.
 ///
 /// # Errors
 /// `Io`.

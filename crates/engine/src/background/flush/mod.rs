@@ -106,7 +106,7 @@ pub(crate) fn run(flusher: &Flusher) {
     }
 }
 
-/// Nobody hopes for a flush of a thread that ended, or panicked.
+/// Tells waiting writers that a thread that ended or panicked flushes no more.
 struct EndsFlushing<'a>(&'a Core);
 
 impl Drop for EndsFlushing<'_> {
@@ -116,7 +116,7 @@ impl Drop for EndsFlushing<'_> {
 }
 
 impl Flusher {
-    /// Flushes the partition whose turn it is, if one is due; whether it was.
+    /// Flushes the partition whose turn it is, if one is due. Returns whether it did.
     pub(crate) fn flush_if_due(&self) -> Result<bool> {
         let core = &self.core;
         if let Err(halted) = core.check_writable() {

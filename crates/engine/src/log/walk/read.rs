@@ -93,7 +93,7 @@ impl Walk<'_, '_> {
         self.keep(segment, header, offset, reader.len_bytes())
     }
 
-    /// Lets the sink move to disk what was applied so far, if it wants to.
+    /// Lets the sink flush what was applied so far, if it wants to.
     fn free_memory(&mut self) -> Result<()> {
         if !self.dispatcher.wants_memory() || self.expected <= self.start {
             return Ok(());

@@ -100,9 +100,8 @@ impl LocalLog {
         Ok(())
     }
 
-    /// Begins the segment that is wanted where the current one has no group: a
-    /// start that comes before the next write, be it after a power cut, must not
-    /// read, nor complain of, what is needed no more.
+    /// Begins the wanted segment if the current one is empty: a start before the next
+    /// write must not read trimmed groups or report them as damaged.
     fn roll_idle(&self) -> Result<()> {
         let (number, file) = {
             let mut tail = self.tail.lock();

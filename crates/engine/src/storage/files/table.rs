@@ -82,7 +82,7 @@ struct Row {
 }
 
 const ANY_FILES: &[FilesFound] = &[FilesFound::Named, FilesFound::Unnamed, FilesFound::Missing];
-/// Files that no manifest names are garbage of an interrupted flush.
+/// Files that no manifest names were left by an interrupted flush.
 const ALL_THERE: &[FilesFound] = &[FilesFound::Named, FilesFound::Unnamed];
 const ANY_LOG: &[LogState] = &[
     LogState::None,
