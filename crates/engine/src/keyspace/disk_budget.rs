@@ -19,6 +19,7 @@ use crate::base::options::Options;
 use crate::base::tally::{Tallied, Tally};
 use crate::io::Env;
 use crate::keyspace::core::Core;
+use crate::storage::block::PartitionBlocks;
 use crate::storage::files::Manifest;
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
@@ -205,7 +206,7 @@ impl Core {
     pub(crate) fn disk_usage(&self) -> Usage {
         let set = self.store.blocks.get();
         let blocks = set.partitions.values();
-        let blocks = blocks.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        let blocks = blocks.flat_map(PartitionBlocks::all);
         let log = self.log().map(|log| log.stats()).unwrap_or_default();
         let disk = &self.store.disk_budget;
         Usage {

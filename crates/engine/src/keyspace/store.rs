@@ -120,7 +120,7 @@ impl Store {
     /// The blocks that `next` names: those already open and the new ones.
     pub(crate) fn open_blocks(&self, next: &Manifest, held: &BlockSet) -> Result<BlockSet> {
         let held = held.partitions.values();
-        let held = held.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        let held = held.flat_map(PartitionBlocks::all);
         let held: BTreeMap<u64, &Arc<Block>> =
             held.map(|block| (block.meta().number, block)).collect();
         let open = |meta: &BlockMeta| match held.get(&meta.number) {

@@ -85,10 +85,8 @@ impl Rules {
 
 impl Rules {
     fn find_key(&self, key: &[u8]) -> Result<SeriesId> {
-        self.core
-            .keys
-            .find(self.core.keys.hash(key), key)
-            .ok_or_else(|| Error::new(ErrorKind::NoSuchKey, "the key does not exist"))
+        let found = self.core.find(key);
+        found.ok_or_else(|| Error::new(ErrorKind::NoSuchKey, "the key does not exist"))
     }
 
     pub(crate) fn key_of(&self, id: SeriesId) -> Option<Arc<[u8]>> {

@@ -196,7 +196,7 @@ impl Merger {
         let mut oldest = Vec::new();
         let mut there = BTreeSet::new();
         for (&partition, blocks) in &set.partitions {
-            for block in blocks.base.iter().chain(&blocks.late) {
+            for block in blocks.all() {
                 there.insert(block.meta().number);
                 let reach = self.reach(&mut memory, block);
                 let len_bytes = block.meta().len_bytes;

@@ -222,14 +222,12 @@ impl PartitionState {
         if !error.is_damage() || error.names_file() {
             return error;
         }
-        let mut blocks = self.blocks.base.iter().chain(&self.blocks.late);
-        let found = blocks.find_map(|block| block.verify().err());
+        let found = self.blocks.all().find_map(|block| block.verify().err());
         found.unwrap_or(error)
     }
 
     fn is_away(&self) -> bool {
-        let mut blocks = self.blocks.base.iter().chain(&self.blocks.late);
-        blocks.any(|block| !block.is_here())
+        self.blocks.all().any(|block| !block.is_here())
     }
 
     fn lists(&self) -> Lists<'_> {

@@ -34,7 +34,7 @@ impl Db {
         // Closed buckets reach the destinations before the source is removed.
         self.rules.recompute_key_for_removal(to)?;
         loop {
-            let (source, target) = (core.keys.find(core.keys.hash(from), from), core.find(to));
+            let (source, target) = (core.find(from), core.find(to));
             let Some(source) = source else {
                 return Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist"));
             };
@@ -60,9 +60,8 @@ impl Db {
         let place = self.core.shards.place_of(source);
         let key = Arc::<[u8]>::from(to);
         if let Some(series) = locked.state(shard).slab.get_mut(place) {
-            self.core
-                .check_fits_log(to, &series.options(self.core.labels_of(source)))
-                .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
+            let options = series.options(self.core.labels_of(source));
+            self.core.check_fits_log(to, &options)?;
             series.key = key.clone();
         }
         if let Some(target) = target {

@@ -62,9 +62,7 @@ impl Db {
             let mut options = series.options(self.core.labels_of(id));
             change(&mut options);
             check_options(&options)?;
-            self.core
-                .check_fits_log(key, &options)
-                .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
+            self.core.check_fits_log(key, &options)?;
             series.set_options(&options, &mut state.sealer)?;
             state.recount(place);
             self.core.index_labels(id, Some(&options.labels));

@@ -15,18 +15,19 @@ use crate::io::Env;
 use crate::io::quarantine::UNACCEPTED;
 use crate::io::small::{self, Context, put_in_place};
 use crate::log::LogHole;
-use latewood_model::{SeriesId, Timestamp};
+use latewood_model::{SeriesId, Timestamp, named};
 use std::path::Path;
 
-/// What a quarantined file has lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DoubtKind {
-    /// Samples.
-    Base,
-    /// Late samples and deletions: what they overwrote and deleted is visible again.
-    Late,
-    /// Writes of any kind, to any series.
-    Log,
+named! {
+    /// What a quarantined file has lost.
+    pub enum DoubtKind {
+        /// Samples.
+        Base = 0, "base";
+        /// Late samples and deletions: what they overwrote and deleted is visible again.
+        Late = 1, "late";
+        /// Writes of any kind, to any series.
+        Log = 2, "log";
+    }
 }
 
 /// A quarantined file that the operator has not accepted.
@@ -80,12 +81,7 @@ impl Doubt {
         let mut words = line.split(' ');
         let doubt = Self {
             name: words.next()?.to_owned(),
-            kind: match words.next()? {
-                "base" => DoubtKind::Base,
-                "late" => DoubtKind::Late,
-                "log" => DoubtKind::Log,
-                _ => return None,
-            },
+            kind: DoubtKind::parse(words.next()?.as_bytes())?,
             partition: words.next()?.parse().ok()?,
             first: words.next()?.parse().ok()?,
             last: words.next()?.parse().ok()?,
@@ -94,11 +90,7 @@ impl Doubt {
     }
 
     fn line(&self) -> String {
-        let kind = match self.kind {
-            DoubtKind::Base => "base",
-            DoubtKind::Late => "late",
-            DoubtKind::Log => "log",
-        };
+        let kind = self.kind.name();
         let (name, partition) = (self.name.replace([' ', '\n'], "_"), self.partition);
         format!("{name} {kind} {partition} {} {}\n", self.first, self.last)
     }
