@@ -49,7 +49,7 @@ fn add(group: &mut GroupBuilder, record: &Record<'_>) {
             destination,
             first,
             last,
-        } => group.rule_left(*id, *destination, (*first, *last)),
+        } => group.rule_left(*id, *destination, *first, *last),
         Record::Build { id, options } => group.build(*id, options),
         Record::FlushAll => group.flush_all(),
     }

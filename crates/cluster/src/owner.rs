@@ -53,7 +53,7 @@ pub struct Owner {
     ended: Option<Error>,
 }
 
-/// The log of a tablet, to be read by whoever does not own it.
+/// The log of a tablet, for readers that do not own it.
 #[derive(Clone)]
 pub struct Source {
     link: Arc<Link>,

@@ -250,7 +250,7 @@ impl Tablet {
     }
 
     /// Has all blocks of `db`, which is that of this tablet, fetched in the background, those with
-    /// the newest samples first. Blocks that cannot be had are passed over until the next call.
+    /// the newest samples first. Blocks that cannot be fetched are skipped until the next call.
     pub fn fetch_all(&self, db: &Db) {
         self.disk.fetch_all(&db.blocks());
     }
@@ -271,7 +271,7 @@ impl Tablet {
         self.stop_fetching();
     }
 
-    /// Fetches no blocks any more; whoever waits for one gets an error.
+    /// Stops fetching blocks; readers that wait for one get an error.
     pub fn stop_fetching(&self) {
         self.disk.stop();
     }

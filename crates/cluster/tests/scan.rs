@@ -12,12 +12,12 @@ use proptest::prelude::*;
 /// How the next record of a random log comes about.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A claim, of the true epoch or of one that is off by so much.
+    /// A claim, of the true epoch or of one that is off by this number.
     Claim(u64),
     /// What the owner would append now, with this many groups (0: a TICK), and its state altered
     /// in epoch, n and sequence.
     Record(u32, [u64; 3]),
-    /// The same value as so many records before.
+    /// The same value as this many records before.
     Again(usize),
     /// Bytes of another kind.
     Junk(Vec<u8>),

@@ -84,7 +84,6 @@ impl<'a> BitReader<'a> {
         Ok(value)
     }
 
-    /// Reads one bit.
     #[inline]
     pub(crate) fn bit(&mut self) -> Result<bool, Error> {
         Ok(self.get(1)? == 1)

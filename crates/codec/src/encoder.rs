@@ -13,8 +13,10 @@ use crate::frame::put_header;
 use crate::timestamps::{
     TimestampCoding, bitmap, delta_pfor, gorilla, linear, raw as raw_timestamps, regular,
 };
-use crate::values::{Scratch, ValueCoding, constant, decimal, dictionary};
-use crate::values::{narrow, ordered, raw as raw_values, ulp, xor};
+use crate::values::{
+    Scratch, ValueCoding, constant, decimal, dictionary, narrow, ordered, raw as raw_values, ulp,
+    xor,
+};
 use crate::varint::{put_varint, put_zigzag};
 use crate::{Error, FRAME_SAMPLES_MAX, Stats};
 

@@ -6,10 +6,9 @@
 //! clean decimals sum their integer mantissas instead, which is exact, and
 //! divide once.
 
-use crate::Error;
-use crate::scalar;
 use crate::simd::{self, Kernel};
 use crate::varint::{Reader, put_varint};
+use crate::{Error, scalar};
 
 /// Summary of the values of a frame.
 #[derive(Debug, Clone, Copy, PartialEq)]

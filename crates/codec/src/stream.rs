@@ -5,9 +5,8 @@
 //! deltas, which stay small beside a few large jumps. Arithmetic wraps, so any
 //! i64 round-trips. Shared by the ULP and the ordered-bits coding.
 
-use crate::Error;
-use crate::pfor;
 use crate::varint::{Reader, put_zigzag, unzigzag, zigzag};
+use crate::{Error, pfor};
 
 const OFFSETS: u8 = 0;
 const DELTAS: u8 = 1;

@@ -38,13 +38,11 @@ mod keyspace;
 pub mod log;
 mod observe;
 pub mod query;
-mod read;
 mod recovery;
 mod rules;
 mod series;
 mod storage;
 pub mod tools;
-mod write;
 
 pub use base::names;
 pub use latewood_codec::prefetch;
@@ -54,8 +52,9 @@ pub use observe::histogram;
 pub use base::cancelled::{Cancel, Cancelled, is_cancelled};
 pub use base::detail::Detail;
 pub use base::error::{Error, ErrorKind, Result};
-pub use base::options::{Defaults, Durability, Options};
-pub use base::options::{KeyHook, LoadProgress, NoticeHook, ProgressHook};
+pub use base::options::{
+    Defaults, Durability, KeyHook, LoadProgress, NoticeHook, Options, ProgressHook,
+};
 pub use base::tally::{Tallied, Tally};
 pub use base::text::shown_key;
 pub use db::Db;
@@ -63,23 +62,23 @@ pub use db::resources::{External, Resources};
 
 // Writes.
 pub use base::refusal::{Excess, Refusal};
+pub use db::write::append::{Append, Outcome};
+pub use db::write::copy::{CopySource, Dump, DumpFault, Restored};
+pub use db::write::resolved::AppendTo;
+pub use db::write::scratch::Scratch;
 pub use format::rule::{RuleInfo, RuleSpec};
 pub use index::SeriesRef;
 pub use keyspace::creation::Create;
 pub use keyspace::expiry::{ExpireIf, Expiry};
 pub use log::{LogHole, Position, RemoteLog, RemotePin};
 pub use series::shard::LateSample;
-pub use write::append::{Append, Outcome};
-pub use write::copy::{CopySource, Dump, DumpFault, Restored};
-pub use write::resolved::AppendTo;
-pub use write::scratch::Scratch;
 
 // Reads.
+pub use db::read::listing::{Listed, MaySee, Values};
+pub use db::read::many::{Latest, SeriesView, View};
+pub use db::read::rule_states::RuleState;
+pub use db::read::spread::Spread;
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
-pub use read::listing::{Listed, MaySee, Values};
-pub use read::many::{Latest, SeriesView, View};
-pub use read::rule_states::RuleState;
-pub use read::spread::Spread;
 pub use storage::metadata::Metadata;
 
 // Figures.

@@ -141,7 +141,7 @@ fn a_dump_that_makes_no_series_leaves_nothing() {
     assert_eq!(error.to_string(), "Bad data format");
 }
 
-/// A payload of so many frames of 512 samples a second apart, each with the same value.
+/// A payload of `frames` frames of 512 samples a second apart, each with the same value.
 fn long_payload(frames: i64) -> Vec<u8> {
     let db = open(&SimDisk::new()).unwrap();
     db.create(b"k", &SeriesOptions::default()).unwrap();

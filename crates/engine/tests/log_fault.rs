@@ -4,9 +4,8 @@ use crate::log_support::{DIR, Ledger, append, open};
 use latewood_engine::ErrorKind;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::log::{Log, Position};
-use std::io;
 use std::sync::Barrier;
-use std::thread;
+use std::{io, thread};
 
 /// Appends, syncs and rolls until something fails; what failed.
 fn until_failure(log: &Log, ledger: &mut Ledger) -> latewood_engine::Error {

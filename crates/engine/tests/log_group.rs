@@ -36,7 +36,7 @@ impl Entry {
             Self::Expire(id, at_ms) => group.expire(SeriesId(*id), *at_ms),
             Self::Build(id, options) => group.build(SeriesId(*id), options),
             Self::RuleLeft(id, to, first, last) => {
-                group.rule_left(SeriesId(*id), SeriesId(*to), (*first, *last));
+                group.rule_left(SeriesId(*id), SeriesId(*to), *first, *last);
             }
             Self::FlushAll => group.flush_all(),
         }

@@ -103,7 +103,7 @@ impl World {
         written
     }
 
-    /// The process holds so much from now on, and some time passes.
+    /// The process holds `bytes` from now on, and some time passes.
     fn hold(&self, bytes: u64) {
         self.process.set_anonymous_bytes(bytes);
         self.clock.advance_ms(200);

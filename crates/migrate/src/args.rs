@@ -147,7 +147,7 @@ pub struct CsvImport {
     #[arg(long)]
     pub skip_bad: bool,
 
-    /// Write at most so many samples a second; 0 is no limit.
+    /// Maximum samples written per second; 0 means no limit.
     #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
     pub rate: u64,
 
@@ -184,7 +184,7 @@ pub struct InfluxImport {
     #[arg(long)]
     pub skip_bad: bool,
 
-    /// Write at most so many samples a second; 0 is no limit.
+    /// Maximum samples written per second; 0 means no limit.
     #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
     pub rate: u64,
 

@@ -1,40 +1,17 @@
 //! The options of a series.
 
 use crate::limits::{CHUNK_SIZE_BYTES_DEFAULT, CHUNK_SIZE_BYTES_MAX, CHUNK_SIZE_BYTES_MIN};
-use crate::{DuplicatePolicy, Labels};
-use std::fmt;
+use crate::{DuplicatePolicy, Labels, named};
 
-/// How the chunks of a series are stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Encoding {
-    /// The smallest coding that keeps every bit.
-    #[default]
-    Compressed = 0,
-    /// Sixteen bytes a sample.
-    Uncompressed = 1,
-}
-
-impl Encoding {
-    /// Reads an encoding's name in any case.
-    pub fn parse(name: &[u8]) -> Option<Self> {
-        [Self::Compressed, Self::Uncompressed]
-            .into_iter()
-            .find(|encoding| name.eq_ignore_ascii_case(encoding.name().as_bytes()))
-    }
-
-    /// The name in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Compressed => "compressed",
-            Self::Uncompressed => "uncompressed",
-        }
-    }
-}
-
-impl fmt::Display for Encoding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+named! {
+    /// How the chunks of a series are stored.
+    #[derive(Default)]
+    pub enum Encoding {
+        /// The smallest coding that keeps every bit.
+        #[default]
+        Compressed = 0, "compressed";
+        /// Sixteen bytes a sample.
+        Uncompressed = 1, "uncompressed";
     }
 }
 

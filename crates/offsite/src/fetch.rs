@@ -104,7 +104,6 @@ impl Target for Digest {
     }
 }
 
-/// A file being written.
 struct Arriving {
     path: PathBuf,
     file: Arc<dyn File>,

@@ -85,7 +85,6 @@ async fn finish(mut writer: BufWriter) -> object_store::Result<()> {
     })
 }
 
-/// A file being read.
 struct Reading {
     file: Arc<dyn File>,
     len_bytes: u64,

@@ -165,7 +165,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// So many bytes.
+    /// A limit of `bytes_max`.
     pub fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,

@@ -85,7 +85,7 @@ impl Objects {
     }
 
     /// As [`Objects::load`], but leaves out the blocks that are not in `dir`. Returns their rows:
-    /// whoever opens the database must see to it that they are fetched.
+    /// the caller must have them fetched.
     ///
     /// # Errors
     /// As [`Objects::load`].

@@ -29,7 +29,6 @@ pub(super) fn file(epoch: u64, number: u64, path: &str, content: &Content) -> St
     format!("{epoch:016x}/{path}-{number:016x}.{digest}")
 }
 
-/// The object of the listing of checkpoint `number`.
 pub(super) fn listing(epoch: u64, number: u64, content: &Content) -> String {
     file(epoch, number, LISTING, content)
 }

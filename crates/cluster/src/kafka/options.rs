@@ -7,17 +7,14 @@
 //! TLS and passwords.
 
 use latewood_tls::ClientOptions;
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
+use std::{fmt, fs};
 
-/// The scheme of the URL.
 const SCHEME: &str = "kafka://";
 /// Longest name, in bytes. A topic's may have 249, and those of a database add to its own.
 pub const NAME_BYTES_MAX: usize = 200;
-/// The port of a broker named without one.
 const PORT_DEFAULT: u16 = 9092;
 /// Where the password is taken from when no file is named.
 pub const PASSWORD_VARIABLE: &str = "LATEWOOD_KAFKA_PASSWORD";

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 /// How soon a wait notices that the disk is given up.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A file of a checkpoint.
 #[derive(Debug)]
 pub(super) struct Away {
     /// Where it goes.
@@ -111,7 +110,7 @@ impl Away {
         failed
     }
 
-    /// Lets it be fetched again after it could not be had.
+    /// Allows another attempt after a failed one.
     pub(super) fn try_again(&self) {
         self.state.lock().failed = None;
     }
@@ -146,7 +145,6 @@ impl Away {
     }
 }
 
-/// A handle.
 #[derive(Debug)]
 pub(super) struct AwayFile {
     away: Arc<Away>,

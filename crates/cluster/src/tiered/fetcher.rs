@@ -29,7 +29,6 @@ const LOST_AFTER_PAUSES: u32 = 20;
 /// How often it is said that blocks do not come yet.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
-/// What fetches files.
 #[derive(Debug)]
 pub(super) struct Fetcher {
     disk: Arc<dyn Disk>,
@@ -46,7 +45,7 @@ struct Queue {
     later: VecDeque<Arc<Away>>,
     running: usize,
     running_later: usize,
-    /// A file that nobody asked for could not be had: the others are not told of.
+    /// A failure to fetch a file that nobody asked for was logged: later ones are not.
     has_failed: bool,
     /// When it was said that blocks do not come yet.
     warned: Option<Instant>,
@@ -129,8 +128,8 @@ impl Fetcher {
         self.start_thread(&mut queue);
     }
 
-    /// Has the files that are away fetched in this order, and then those that are not in it. One
-    /// that cannot be had is passed over.
+    /// Fetches the files that are away in this order, then the others, in the background. Skips
+    /// files that cannot be fetched.
     pub(super) fn fetch_later(self: &Arc<Self>, order: &[PathBuf]) {
         let files = self.files.lock();
         let first = order.iter().filter_map(|path| files.get(path));
@@ -210,7 +209,6 @@ impl Fetcher {
         files.contains_key(&away.path) || files.values().any(|named| Arc::ptr_eq(named, away))
     }
 
-    /// Fetches a file.
     fn fetch(&self, away: &Away) -> Result<Arc<dyn File>, Failed> {
         let mut unfinished = away.path.clone().into_os_string();
         unfinished.push(UNFINISHED);

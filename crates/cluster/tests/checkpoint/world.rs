@@ -59,7 +59,7 @@ pub(crate) fn block(number: u64) -> String {
     format!("blocks/block-{number:016x}.blk")
 }
 
-/// A database of so many blocks and one series file.
+/// A database of `blocks` blocks and one series file.
 pub(crate) fn database(random: &SimRandom, blocks: u64) -> Files {
     let mut files = Files::new();
     files.insert(

@@ -63,7 +63,6 @@ pub(crate) fn encode(
     out.extend_from_slice(payload);
 }
 
-/// Fills `out`.
 pub(crate) fn decode(bytes: &[u8], first: i64, out: &mut [i64]) -> Result<(), Error> {
     let directory = Directory::parse(bytes, out.len())?;
     let mut start = first;

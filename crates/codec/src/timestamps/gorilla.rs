@@ -36,7 +36,6 @@ pub(crate) fn encode(timestamps: &[i64], out: &mut Vec<u8>) {
     bits.finish();
 }
 
-/// Fills `out`.
 pub(crate) fn decode(bytes: &[u8], first: i64, out: &mut [i64]) -> Result<(), Error> {
     let mut cursor = Cursor {
         bits: BitReader::new(bytes),

@@ -56,7 +56,6 @@ pub(crate) fn encode(timestamps: &[i64], line: Line, scratch: &mut [u64], out: &
     bitpack::pack(&scratch[..timestamps.len()], line.width, out);
 }
 
-/// Fills `out`.
 pub(crate) fn decode(bytes: &[u8], first: i64, out: &mut [i64]) -> Result<(), Error> {
     let (line, packed) = parse(bytes, out.len())?;
     let mut base = first.wrapping_add(line.low);

@@ -11,7 +11,6 @@ pub(crate) fn encode(timestamps: &[i64], out: &mut Vec<u8>) {
     out.extend(timestamps.iter().flat_map(|t| t.to_le_bytes()));
 }
 
-/// Fills `out`.
 pub(crate) fn decode(bytes: &[u8], out: &mut [i64]) -> Result<(), Error> {
     let words = Reader::new(bytes).take(out.len() * 8)?;
     for (slot, word) in out.iter_mut().zip(words.as_chunks::<8>().0) {

@@ -28,7 +28,6 @@ pub(crate) fn detect(timestamps: &[i64]) -> Option<u64> {
     (span == last.wrapping_sub(first) as u64).then_some(step)
 }
 
-/// Fills `out`.
 pub(crate) fn decode(first: i64, step: u64, out: &mut [i64]) {
     let mut timestamp = first;
     for slot in out {

@@ -1,8 +1,7 @@
 //! One value repeated: idle gauges, flags, limits. A few bytes for any count.
 
-use crate::Error;
-use crate::scalar;
 use crate::varint::Reader;
+use crate::{Error, scalar};
 
 /// True if all values have the same bits.
 pub(crate) fn applies(values: &[f64]) -> bool {
@@ -15,17 +14,14 @@ pub(crate) fn applies(values: &[f64]) -> bool {
             == 0
 }
 
-/// Appends the value.
 pub(crate) fn encode(values: &[f64], out: &mut Vec<u8>) {
     scalar::put(values[0], out);
 }
 
-/// The value.
 pub(crate) fn value(reader: &mut Reader<'_>) -> Result<f64, Error> {
     scalar::get(reader)
 }
 
-/// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Error> {
     out.fill(value(reader)?);
     Ok(())

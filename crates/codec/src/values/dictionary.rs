@@ -45,7 +45,6 @@ pub(crate) fn encode(values: &[f64], scratch: &mut Scratch, out: &mut Vec<u8>) -
     true
 }
 
-/// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Error> {
     let count = reader.varint()?;
     if count > LEVELS_MAX as u64 {

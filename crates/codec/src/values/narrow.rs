@@ -155,7 +155,6 @@ impl Kernel for Scaling<'_> {
     }
 }
 
-/// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Error> {
     let places = u32::from(reader.u8()?);
     if places > PLACES_MAX {

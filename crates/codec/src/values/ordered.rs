@@ -11,7 +11,6 @@ use super::Scratch;
 use crate::varint::Reader;
 use crate::{Error, FRAME_SAMPLES_MAX, stream};
 
-/// Appends the values.
 pub(crate) fn encode(values: &[f64], scratch: &mut Scratch, out: &mut Vec<u8>) {
     let or = values.iter().fold(0, |or, value| or | value.to_bits());
     let shift = or.trailing_zeros().min(63);
@@ -28,7 +27,6 @@ pub(crate) fn encode(values: &[f64], scratch: &mut Scratch, out: &mut Vec<u8>) {
     );
 }
 
-/// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Error> {
     let shift = u32::from(reader.u8()?);
     if shift > 63 {

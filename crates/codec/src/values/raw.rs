@@ -3,7 +3,6 @@
 use crate::Error;
 use crate::varint::Reader;
 
-/// Appends every value.
 pub(crate) fn encode(values: &[f64], out: &mut Vec<u8>) {
     out.extend(
         values
@@ -12,7 +11,6 @@ pub(crate) fn encode(values: &[f64], out: &mut Vec<u8>) {
     );
 }
 
-/// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Error> {
     let words = reader.take(out.len() * 8)?;
     for (slot, word) in out.iter_mut().zip(words.as_chunks::<8>().0) {

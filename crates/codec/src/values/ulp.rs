@@ -63,7 +63,6 @@ pub(crate) fn encode(values: &[f64], exponent: u8, scratch: &mut Scratch, out: &
     pfor::encode(words, out);
 }
 
-/// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Error> {
     let exponent = reader.u8()?;
     if exponent > EXPONENT_MAX {

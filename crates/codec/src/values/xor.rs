@@ -10,7 +10,6 @@ use crate::Error;
 use crate::bits::{BitReader, BitWriter};
 use crate::varint::Reader;
 
-/// Appends the values.
 pub(crate) fn encode(values: &[f64], out: &mut Vec<u8>) {
     let mut bits = BitWriter::new(out);
     let mut previous = values[0].to_bits();
@@ -40,7 +39,6 @@ pub(crate) fn encode(values: &[f64], out: &mut Vec<u8>) {
     bits.finish();
 }
 
-/// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Error> {
     let mut bits = BitReader::new(reader.rest());
     let mut value = bits.get(64)?;

@@ -11,7 +11,6 @@
 pub(crate) mod merge;
 
 mod flush;
-mod settle;
 
 pub use flush::FlushStats;
 pub(crate) use flush::Flusher;
@@ -19,14 +18,16 @@ pub(crate) use flush::Flusher;
 pub use merge::MergeStats;
 pub(crate) use merge::Merger;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::options::Durability;
+use crate::io::small::Context;
 use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
 use crate::observe::halt::Halt;
 use crate::observe::notices::About;
-use crate::observe::signals::Signals;
+use crate::observe::signals::{Job, Signals};
 use crate::rules::Rules;
+use latewood_codec::Encoder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ use std::time::Duration;
 /// Minimum time that a late sample waits for a settle if it is not worth one; the
 /// maximum is twice as long.
 const IDLE_TURN: Duration = Duration::from_millis(1_000);
+/// Turns a series may get late samples before it is settled all the same.
+const TURNS_MAX: u32 = 30;
 /// How long an expired series may exist, invisible, before it is removed.
 const EXPIRY_TICK: Duration = Duration::from_millis(100);
 /// Interval at which dirty buckets are recomputed.
@@ -74,52 +77,59 @@ impl Workers {
     /// Starts the threads; those that started before an error are stopped when the
     /// database is dropped.
     pub(crate) fn start(&mut self, parts: &Parts) -> Result<()> {
-        let (core, halt) = (|| parts.core.clone(), &parts.core.observe.halt);
-        let (settling, settler) = (core(), parts.settler.clone());
-        self.spawn(halt, "latewood-settle", move || {
-            settle::run(&settling, &settler)
+        let (core, rules) = (|| parts.core.clone(), || parts.rules.clone());
+        let halt = &parts.core.observe.halt;
+        let settler = parts.settler.clone();
+        self.spawn(
+            halt,
+            "latewood-settle",
+            (core(), settler),
+            |(core, settler)| run_settle(core, settler),
+        )?;
+        self.spawn(halt, "latewood-index", core(), |core| run_index(core))?;
+        self.spawn(
+            halt,
+            "latewood-expire",
+            (core(), rules()),
+            |(core, rules)| run_expiry(core, rules),
+        )?;
+        self.spawn(
+            halt,
+            "latewood-rules",
+            (core(), rules()),
+            |(core, rules)| run_rules(core, rules),
+        )?;
+        self.spawn(halt, "latewood-flush", parts.flusher.clone(), |flusher| {
+            flush::run(flusher)
         })?;
-        let indexed = core();
-        self.spawn(halt, "latewood-index", move || run_index(&indexed))?;
-        let (expiring, rules) = (core(), parts.rules.clone());
-        self.spawn(halt, "latewood-expire", move || {
-            run_expiry(&expiring, &rules)
+        self.spawn(halt, "latewood-merge", parts.merger.clone(), |merger| {
+            merge::run(merger)
         })?;
-        let (computing, rules) = (core(), parts.rules.clone());
-        self.spawn(halt, "latewood-rules", move || {
-            run_rules(&computing, &rules)
-        })?;
-        let flusher = parts.flusher.clone();
-        self.spawn(halt, "latewood-flush", move || flush::run(&flusher))?;
-        let merger = parts.merger.clone();
-        self.spawn(halt, "latewood-merge", move || merge::run(&merger))?;
         if parts.core.log().is_some() {
-            let logged = core();
-            self.spawn(halt, "latewood-log", move || run_log(&logged))?;
-            let synced = core();
-            self.spawn(halt, "latewood-sync", move || run_sync(&synced))?;
+            self.spawn(halt, "latewood-log", core(), |core| run_log(core))?;
+            self.spawn(halt, "latewood-sync", core(), |core| run_sync(core))?;
         }
         Ok(())
     }
 
-    fn spawn(
+    fn spawn<T: Send + 'static>(
         &mut self,
         halt: &Halt,
-        name: &str,
-        body: impl FnOnce() + Send + 'static,
+        name: &'static str,
+        parts: T,
+        body: impl FnOnce(&T) + Send + 'static,
     ) -> Result<()> {
-        let (halt, name_of_thread) = (halt.clone(), name.to_owned());
+        let halt = halt.clone();
         let run = move || {
-            if catch_unwind(AssertUnwindSafe(body)).is_err() {
-                let why = format_args!("the thread {name_of_thread} panicked");
+            if catch_unwind(AssertUnwindSafe(|| body(&parts))).is_err() {
+                let why = format_args!("the thread {name} panicked");
                 halt.stop("a thread panicked", why);
             }
         };
         let thread = std::thread::Builder::new().name(name.to_owned());
-        let handle = thread
-            .spawn(run)
-            .map_err(|error| Error::io("cannot start a thread", Path::new(name), error))?;
-        self.0.push(handle);
+        let handle = thread.spawn(run);
+        self.0
+            .push(handle.context("cannot start a thread", Path::new(name))?);
         Ok(())
     }
 
@@ -133,9 +143,25 @@ impl Workers {
     }
 }
 
+/// Settles what is worth it at once and everything else once it is left alone.
+fn run_settle(core: &Core, settler: &Settler) {
+    let mut encoder = Encoder::new();
+    let mut turned_ns = core.env.clock.monotonic_ns();
+    while core.observe.signals.goes_on(Job::Settle, IDLE_TURN / 4) {
+        let lock = settler.lock();
+        let now_ns = core.env.clock.monotonic_ns();
+        if u128::from(now_ns.saturating_sub(turned_ns)) >= IDLE_TURN.as_nanos() {
+            turned_ns = now_ns;
+            settler.turn(&lock, TURNS_MAX);
+        }
+        // A failed settle is counted and its operations wait for the next turn.
+        while settler.settle_ready(&lock, &mut encoder).is_err() {}
+    }
+}
+
 /// Indexes the labels of new series.
 fn run_index(core: &Core) {
-    while core.observe.signals.wait_index(IDLE_TURN) {
+    while core.observe.signals.goes_on(Job::Index, IDLE_TURN) {
         core.index.apply();
     }
 }
@@ -157,7 +183,6 @@ fn keep_metadata(core: &Core) {
     }
 }
 
-/// Recomputes dirty buckets.
 fn run_rules(core: &Core, rules: &Rules) {
     while core.observe.signals.sleep(RULES_TICK) {
         if core.check_writable().is_ok() {
@@ -188,7 +213,7 @@ fn run_sync(core: &Core) {
     let interval = (core.options.durability == Durability::Interval)
         .then_some(Duration::from_millis(interval_ms));
     let mut left = interval;
-    while let Some(is_wanted) = core.observe.signals.wait_sync(left) {
+    while let Some(is_wanted) = core.observe.signals.wait(Job::Sync, left) {
         let began_ns = core.env.clock.monotonic_ns();
         let position = if is_wanted {
             log.wanted()

@@ -73,31 +73,30 @@ impl Error {
     /// A failed system call on `path` while doing `what`.
     #[cold]
     pub fn io(what: &str, path: &Path, source: io::Error) -> Self {
-        Self(Box::new(Failure {
-            kind: ErrorKind::Io,
-            message: what.to_owned(),
-            path: Some(path.to_owned()),
-            source: Some(source),
-        }))
+        Self::caused(ErrorKind::Io, what, path, source)
     }
 
     /// A file that is not on this machine, and why it cannot be read now.
     #[cold]
     pub(crate) fn away(path: &Path, source: io::Error) -> Self {
-        Self(Box::new(Failure {
-            kind: ErrorKind::Away,
-            message: "a block is not on this machine".to_owned(),
-            path: Some(path.to_owned()),
-            source: Some(source),
-        }))
+        Self::caused(
+            ErrorKind::Away,
+            "a block is not on this machine",
+            path,
+            source,
+        )
     }
 
     /// A file that is not on this machine, and missing or wrong where it is kept.
     #[cold]
     pub(crate) fn lost(path: &Path, source: io::Error) -> Self {
+        Self::caused(ErrorKind::Corrupt, "a block is lost", path, source)
+    }
+
+    fn caused(kind: ErrorKind, what: &str, path: &Path, source: io::Error) -> Self {
         Self(Box::new(Failure {
-            kind: ErrorKind::Corrupt,
-            message: "a block is lost".to_owned(),
+            kind,
+            message: what.to_owned(),
             path: Some(path.to_owned()),
             source: Some(source),
         }))

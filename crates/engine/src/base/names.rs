@@ -80,17 +80,14 @@ impl Numbered {
     }
 }
 
-/// The folder of the log inside the database directory `dir`.
 pub(crate) fn log_dir(dir: &Path) -> PathBuf {
     dir.join(LOG)
 }
 
-/// The folder of the blocks inside the database directory `dir`.
 pub(crate) fn blocks_dir(dir: &Path) -> PathBuf {
     dir.join(BLOCKS)
 }
 
-/// The folder of the series files inside the database directory `dir`.
 pub(crate) fn series_dir(dir: &Path) -> PathBuf {
     dir.join(SERIES)
 }
@@ -100,7 +97,6 @@ pub(crate) fn quarantine_dir(dir: &Path) -> PathBuf {
     dir.join(QUARANTINE)
 }
 
-/// The file name of log segment `number`.
 pub(crate) fn segment(number: u64) -> String {
     SEGMENT_NAMES.name(number)
 }
@@ -110,7 +106,6 @@ pub(crate) fn parse_segment(name: &str) -> Option<u64> {
     SEGMENT_NAMES.parse(name)
 }
 
-/// The file name of block `number`.
 pub(crate) fn block(number: u64) -> String {
     BLOCK_NAMES.name(number)
 }
@@ -120,7 +115,6 @@ pub(crate) fn parse_block(name: &str) -> Option<u64> {
     BLOCK_NAMES.parse(name)
 }
 
-/// The file name of series file `number`.
 pub(crate) fn series_file(number: u64) -> String {
     SERIES_NAMES.name(number)
 }

@@ -2,38 +2,22 @@
 //!
 //! Tested below and by the tests of the database.
 
-use latewood_model::{CompactionPolicy, DuplicatePolicy, SeriesOptions};
+use latewood_model::{CompactionPolicy, DuplicatePolicy, SeriesOptions, named};
 use std::fmt;
 use std::sync::Arc;
 
-/// How durable a write is when it is acknowledged. `docs/durability.md` lists
-/// what each mode can lose.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// Synced to disk before the reply.
-    Sync,
-    /// Written before the reply, synced within the sync interval.
-    #[default]
-    Interval,
-    /// Written before the reply, synced when the kernel decides.
-    None,
-}
-
-impl Durability {
-    /// Parses the name of a mode, in upper or lower case.
-    pub fn parse(name: &[u8]) -> Option<Self> {
-        [Self::Sync, Self::Interval, Self::None]
-            .into_iter()
-            .find(|mode| name.eq_ignore_ascii_case(mode.name().as_bytes()))
-    }
-
-    /// The name in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sync => "sync",
-            Self::Interval => "interval",
-            Self::None => "none",
-        }
+named! {
+    /// How durable a write is when it is acknowledged. `docs/durability.md` lists
+    /// what each mode can lose.
+    #[derive(Default)]
+    pub enum Durability {
+        /// Synced to disk before the reply.
+        Sync = 0, "sync";
+        /// Written before the reply, synced within the sync interval.
+        #[default]
+        Interval = 1, "interval";
+        /// Written before the reply, synced when the kernel decides.
+        None = 2, "none";
     }
 }
 

@@ -116,7 +116,6 @@ impl<T> Slab<T> {
         all.skip_while(move |(at, _)| *at < place)
     }
 
-    /// The number of pages.
     pub(crate) fn pages(&self) -> usize {
         self.pages.len()
     }
@@ -134,7 +133,6 @@ impl<T> Slab<T> {
             + filled * Self::PAGE_PLACES * size_of::<Option<T>>()
     }
 
-    /// Forgets all values.
     pub(crate) fn clear(&mut self) {
         self.pages = Vec::new();
     }

@@ -84,7 +84,7 @@ impl<T: Tagged> Table<T> {
         Some(entry)
     }
 
-    /// Reserves memory for so many more entries, so that adding them moves none.
+    /// Reserves memory for `entries` more, so that adding them moves none.
     pub(crate) fn reserve(&mut self, entries: usize) {
         // Hashes spread entries evenly, but for some: four times the deviation.
         let each = entries / self.parts.len();
@@ -94,7 +94,6 @@ impl<T: Tagged> Table<T> {
         }
     }
 
-    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.parts.iter().map(HashTable::len).sum()
     }

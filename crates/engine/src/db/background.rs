@@ -4,6 +4,7 @@ use crate::background::MergeStats;
 use crate::background::merge::step::Want;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::db::Db;
+use crate::observe::signals::Job;
 use latewood_model::Timestamp;
 use std::sync::atomic::Ordering;
 
@@ -24,7 +25,7 @@ impl Db {
         let end = flusher.log_end().0;
         flusher.asked.fetch_max(end, Ordering::Relaxed);
         flusher.requests.fetch_add(1, Ordering::Release);
-        self.parts.core.observe.signals.wake_flusher();
+        self.core.observe.signals.wake(Job::Flush);
     }
 
     /// Sets how long samples may stay in memory before they are flushed; see
@@ -57,7 +58,7 @@ impl Db {
     /// `Invalid` while merging is paused; `Io` or `Corrupt` if a block cannot be
     /// read or written: jobs completed before the error stay in effect.
     pub fn merge(&self) -> Result<()> {
-        if self.parts.core.observe.signals.is_merging_paused() {
+        if self.core.observe.signals.is_merging_paused() {
             return Err(Error::new(ErrorKind::Invalid, "merging is paused"));
         }
         self.parts.merger.merge_all()
@@ -80,7 +81,7 @@ impl Db {
     /// # Errors
     /// `Invalid` while merging is paused.
     pub fn merge_soon(&self) -> Result<()> {
-        if self.parts.core.observe.signals.is_merging_paused() {
+        if self.core.observe.signals.is_merging_paused() {
             return Err(Error::new(ErrorKind::Invalid, "merging is paused"));
         }
         self.parts.merger.asked.store(true, Ordering::Relaxed);
@@ -90,12 +91,12 @@ impl Db {
     /// Stops background merging until [`Db::resume_merging`] is called, also in
     /// the middle of a job. Samples still expire for readers.
     pub fn pause_merging(&self) {
-        self.parts.core.observe.signals.pause_merging(true);
+        self.core.observe.signals.pause_merging(true);
     }
 
     /// Resumes background merging.
     pub fn resume_merging(&self) {
-        self.parts.core.observe.signals.pause_merging(false);
+        self.core.observe.signals.pause_merging(false);
     }
 
     /// Figures of merging since the start.
@@ -115,7 +116,7 @@ impl Db {
     /// # Errors
     /// `Io` if the manifest cannot be written.
     pub fn set_retention_ms(&self, retention_ms: u64) -> Result<()> {
-        let cell = &self.parts.core.store.retention_ms;
+        let cell = &self.core.store.retention_ms;
         cell.store(retention_ms, Ordering::Relaxed);
         self.parts.merger.expire_by_clock().map(|_| ())
     }
@@ -132,7 +133,7 @@ impl Db {
     /// The time by which series expire, in milliseconds since the epoch: the wall clock,
     /// unless it has jumped ahead of running time and of the newest samples.
     pub fn now_ms(&self) -> i64 {
-        self.parts.core.time.now_ms()
+        self.core.time.now_ms()
     }
 
     /// By how many milliseconds the wall clock is ahead of the time that retention
@@ -144,13 +145,13 @@ impl Db {
 
     /// How long samples of all series are kept; 0 means forever.
     pub fn retention_ms(&self) -> u64 {
-        let cell = &self.parts.core.store.retention_ms;
+        let cell = &self.core.store.retention_ms;
         cell.load(Ordering::Relaxed)
     }
 
     /// The oldest timestamp that is kept. Older samples were removed by age or
     /// for the disk budget, and new ones are refused. 0 if nothing was removed.
     pub fn floor(&self) -> Timestamp {
-        self.parts.core.store.blocks.floor().max(0)
+        self.core.store.blocks.floor().max(0)
     }
 }

@@ -9,6 +9,7 @@
 use crate::base::error::Result;
 use crate::db::Db;
 use crate::log::{Log, Position};
+use crate::observe::signals::Job;
 use crate::observe::stages::Stage;
 
 impl Db {
@@ -19,8 +20,8 @@ impl Db {
     /// `Halted` or `Io`: the records may not be on disk, and no later sync will
     /// write them.
     pub fn sync_to(&self, position: Position) -> Result<()> {
-        let mut timer = self.parts.core.observe.stages.watch();
-        let synced = self.parts.core.sync_to(position);
+        let mut timer = self.core.observe.stages.watch();
+        let synced = self.core.sync_to(position);
         timer.end_for(Stage::SyncWait, 1);
         synced
     }
@@ -37,13 +38,13 @@ impl Db {
 
     /// The position of the end of the log.
     pub fn position(&self) -> Position {
-        let log = self.parts.core.log();
+        let log = self.core.log();
         log.map_or_else(Position::default, Log::written)
     }
 
     /// The position up to which the log is durable.
     pub fn durable_position(&self) -> Position {
-        let log = self.parts.core.log();
+        let log = self.core.log();
         log.map_or_else(Position::default, Log::durable)
     }
 
@@ -51,11 +52,11 @@ impl Db {
     /// ask while a sync is under way share the next one. A database without background
     /// threads syncs before the call returns.
     pub fn want_durable(&self, position: Position) {
-        let core = &self.parts.core;
+        let core = &self.core;
         match core.log() {
             Some(log) if log.want(position) => {
                 if core.options.background {
-                    core.observe.signals.wake_syncer();
+                    core.observe.signals.wake(Job::Sync);
                 } else {
                     // Its failure is what `is_durable` answers from now on.
                     let _ = log.sync_to(position);
@@ -70,7 +71,7 @@ impl Db {
     /// # Errors
     /// `Halted`: it is not, and no later sync will make it so.
     pub fn is_durable(&self, position: Position) -> Result<bool> {
-        let log = self.parts.core.log();
+        let log = self.core.log();
         log.map_or(Ok(true), |log| log.is_durable(position))
     }
 
@@ -79,7 +80,7 @@ impl Db {
     /// out. It must return quickly and must not call the database. Only the first
     /// registration takes effect; returns whether this one did.
     pub fn on_durable(&self, notice: impl Fn() + Send + Sync + 'static) -> bool {
-        let observer = &self.parts.core.observe.observer;
+        let observer = &self.core.observe.observer;
         observer.durable.set(Box::new(notice)).is_ok()
     }
 }

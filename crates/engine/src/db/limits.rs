@@ -13,28 +13,24 @@ impl Db {
     /// Sets the maximum number of series; 0 means as many as ids allow. Existing
     /// series stay, even if there are more.
     pub fn set_series_max(&self, series: u64) {
-        let cell = &self.parts.core.limits.series_max;
+        let cell = &self.core.limits.series_max;
         cell.store(series, Ordering::Relaxed);
     }
 
     /// The maximum number of series; 0 means as many as ids allow.
     pub fn series_max(&self) -> u64 {
-        self.parts.core.limits.series_max.load(Ordering::Relaxed)
+        self.core.limits.series_max.load(Ordering::Relaxed)
     }
 
     /// Sets the maximum number of series one query may select; 0 means no limit.
     pub fn set_query_series_max(&self, series: u64) {
-        let cell = &self.parts.core.limits.query_series_max;
+        let cell = &self.core.limits.query_series_max;
         cell.store(series, Ordering::Relaxed);
     }
 
     /// The maximum number of series one query may select; 0 means no limit.
     pub fn query_series_max(&self) -> u64 {
-        self.parts
-            .core
-            .limits
-            .query_series_max
-            .load(Ordering::Relaxed)
+        self.core.limits.query_series_max.load(Ordering::Relaxed)
     }
 
     /// Checks whether a query may select `series` series.
@@ -46,7 +42,7 @@ impl Db {
         if max == 0 || series as u64 <= max {
             return Ok(());
         }
-        self.parts.core.limits.refuse_query();
+        self.core.limits.refuse_query();
         let text = format!(
             "the filter matches {series} series, more than the {max} that max-query-series allows"
         );
@@ -55,7 +51,7 @@ impl Db {
 
     /// How often each limit refused a request, and when last.
     pub fn refused(&self) -> LimitStats {
-        self.parts.core.limits.stats()
+        self.core.limits.stats()
     }
 
     /// Sets the disk budget; 0 means no limit. See
@@ -65,7 +61,7 @@ impl Db {
     /// `Invalid` if the budget is smaller than sixteen log segments, whose size
     /// is fixed when the database is opened.
     pub fn set_disk_budget(&self, budget_bytes: u64) -> Result<()> {
-        let min = disk_budget::SEGMENTS_MIN * self.parts.core.options.segment_bytes;
+        let min = disk_budget::SEGMENTS_MIN * self.core.options.segment_bytes;
         if (1..min).contains(&budget_bytes) {
             return Err(Error::new(
                 ErrorKind::Invalid,
@@ -75,24 +71,24 @@ impl Db {
                 ),
             ));
         }
-        let cell = &self.parts.core.store.disk_budget.budget_bytes;
+        let cell = &self.core.store.disk_budget.budget_bytes;
         cell.store(budget_bytes, Ordering::Relaxed);
-        self.parts.core.look_at_disk();
+        self.core.look_at_disk();
         Ok(())
     }
 
     /// The disk budget; 0 means no limit.
     pub fn disk_budget(&self) -> u64 {
-        self.parts.core.store.disk_budget.budget_bytes()
+        self.core.store.disk_budget.budget_bytes()
     }
 
     /// Figures of the disk budget.
     pub fn disk_budget_stats(&self) -> DiskBudgetStats {
-        let budget = &self.parts.core.store.disk_budget;
+        let budget = &self.core.store.disk_budget;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         DiskBudgetStats {
             budget_bytes: budget.budget_bytes(),
-            used_bytes: self.parts.core.disk_usage().total(),
+            used_bytes: self.core.disk_usage().total(),
             stalls: load(&budget.stalls),
             stalled_ns: load(&budget.stalled_ns),
             refused: budget.refused.get(),
@@ -102,7 +98,7 @@ impl Db {
     /// Sets the memory budget, also of the databases that share it; 0 means no limit.
     /// See [`crate::Options::memory_bytes`].
     pub fn set_memory_limit(&self, limit_bytes: u64) {
-        let core = &self.parts.core;
+        let core = &self.core;
         core.budget.set_limit(limit_bytes);
         core.store.cache.set_capacity(core.budget.cache_bytes());
         core.look_at_memory();
@@ -111,13 +107,13 @@ impl Db {
 
     /// The memory budget; 0 means no limit.
     pub fn memory_limit(&self) -> u64 {
-        self.parts.core.budget.limit_bytes()
+        self.core.budget.limit_bytes()
     }
 
     /// The maximum size of one reply: an eighth of the memory budget, at most
     /// [`REPLY_BYTES_MAX`](latewood_model::limits::REPLY_BYTES_MAX).
     pub fn reply_bytes_max(&self) -> usize {
-        self.parts.core.budget.reply_bytes()
+        self.core.budget.reply_bytes()
     }
 
     /// Checks the memory budget before an operation that needs memory. May wait
@@ -126,13 +122,13 @@ impl Db {
     /// # Errors
     /// `OutOfMemory` while writes that need memory are refused.
     pub fn check_memory(&self) -> Result<()> {
-        check_memory(&self.parts.core)
+        check_memory(&self.core)
     }
 
     /// Whether writes that need memory are refused: the budget is used up and no
     /// flush would free memory.
     pub fn is_out_of_memory(&self) -> bool {
-        let core = &self.parts.core;
+        let core = &self.core;
         core.budget.level() == Level::Full && {
             core.look_if_stale();
             core.budget.level() == Level::Full && !may_free_memory(core)

@@ -62,7 +62,7 @@ impl Db {
     /// to compute them, which is some tenths of a second for a million series.
     /// No writer waits for the computation.
     pub fn memory(&self) -> DbMemory {
-        let core = &self.parts.core;
+        let core = &self.core;
         let shards = core.shards.iter();
         let (series, index_bytes) = self.summed_memory();
         DbMemory {
@@ -82,8 +82,8 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`.
     pub fn memory_of(&self, key: &[u8]) -> Result<usize> {
-        let own = self.reader.read(key, |series| series.memory())?;
-        let keys = &self.parts.core.keys;
+        let own = self.read(key, |series| series.memory())?;
+        let keys = &self.core.keys;
         let (_, index_bytes) = self.summed_memory();
         let shared = keys.memory_bytes() + index_bytes;
         Ok(own.total_bytes() + shared / keys.len().max(1))
@@ -102,14 +102,14 @@ impl Db {
     fn summed_memory(&self) -> (Memory, usize) {
         // A thread that finds the lock taken waits for the sum being computed.
         let mut kept = self.kept_memory.0.lock();
-        let begun_ns = self.parts.core.env.clock.monotonic_ns();
+        let begun_ns = self.core.env.clock.monotonic_ns();
         if let Some(kept) = &*kept
             && begun_ns.saturating_sub(kept.made_ns) < kept.cost_ns.saturating_mul(AGE_PER_COST)
         {
             return kept.sums;
         }
-        let sums = (self.sum_series(), self.parts.core.index.memory_bytes());
-        let made_ns = self.parts.core.env.clock.monotonic_ns();
+        let sums = (self.sum_series(), self.core.index.memory_bytes());
+        let made_ns = self.core.env.clock.monotonic_ns();
         *kept = Some(Kept {
             sums,
             made_ns,
@@ -121,7 +121,7 @@ impl Db {
     /// A few series at a time, so that no writer waits long for their shard.
     fn sum_series(&self) -> Memory {
         let mut sum = Memory::default();
-        for shard in &self.parts.core.shards {
+        for shard in &self.core.shards {
             let pages = shard.lock().slab.pages();
             for page in 0..pages {
                 for series in shard.lock().slab.page(page) {

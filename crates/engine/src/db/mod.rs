@@ -1,7 +1,7 @@
 //! The database as an embedding program sees it.
 //!
 //! Threads share a [`Db`] by reference. Writes go through
-//! [`crate::write::append`]; reads take a snapshot under the lock of one shard and
+//! [`write::append`]; reads take a snapshot under the lock of one shard and
 //! then work without the lock. Samples that are not yet in a block are in memory
 //! and in the log; opening a database reads the manifest and replays the log.
 //!
@@ -11,39 +11,44 @@ mod background;
 mod durable;
 mod limits;
 pub(crate) mod memory;
-mod metadata;
 mod observe;
 mod quarantine;
-mod read;
+pub(crate) mod read;
 pub(crate) mod resources;
 mod rules;
 pub(crate) mod stats;
-mod write;
+pub(crate) mod write;
 
 use crate::background::{Parts, Workers};
 use crate::base::error::Result;
 use crate::base::options::{Defaults, Durability, Options};
 use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, open_directory};
+use crate::keyspace::core::Core;
 use crate::log::{Position, RemoteLog};
 use crate::observe::notices::About;
-use crate::read::Reader;
 use crate::recovery::{RecoverySummary, recover};
+use crate::rules::Rules;
 use crate::tools::{self, Backup};
-use crate::write::Writer;
-use crate::write::append::Append;
-use crate::write::scratch::Scratch;
 use memory::KeptMemory;
+use read::spread::Readers;
 use resources::{External, Resources};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// An open database. Each database has its own directory.
 pub struct Db {
     parts: Parts,
-    reader: Arc<Reader>,
-    writer: Writer,
+    core: Arc<Core>,
+    rules: Arc<Rules>,
+    /// The threads of large queries.
+    readers: Arc<Readers>,
+    /// Reads of one series whose key exists.
+    reads_found: AtomicU64,
+    /// Reads of one series whose key does not exist.
+    reads_missed: AtomicU64,
     workers: Workers,
     recovery: RecoverySummary,
     kept_memory: KeptMemory,
@@ -110,7 +115,7 @@ impl Db {
             core.note_replayed();
         }
         let mut db = Self::assemble(parts, recovery, guard, &resources);
-        if db.parts.core.options.background {
+        if db.core.options.background {
             db.workers.start(&db.parts)?;
         }
         if !db.recovery.log.holes.is_empty() {
@@ -147,10 +152,12 @@ impl Db {
         directory: DirectoryGuard,
         resources: &Resources,
     ) -> Self {
-        let reader = Arc::new(Reader::new(&parts.core, &parts.rules, resources.readers()));
         Self {
-            writer: Writer::new(&parts.core, &parts.rules, &reader),
-            reader,
+            core: parts.core.clone(),
+            rules: parts.rules.clone(),
+            readers: resources.readers().clone(),
+            reads_found: AtomicU64::new(0),
+            reads_missed: AtomicU64::new(0),
             parts,
             workers: Workers::default(),
             recovery,
@@ -177,7 +184,7 @@ impl Db {
 
     /// The options of series that are created without options of their own.
     pub fn defaults(&self) -> Arc<Defaults> {
-        self.parts.core.defaults.get()
+        self.core.defaults.get()
     }
 
     /// Sets the options of new series, and the duplicate policy of series
@@ -186,7 +193,7 @@ impl Db {
     /// # Errors
     /// `Invalid` if an option is out of range.
     pub fn set_defaults(&self, defaults: Defaults) -> Result<()> {
-        self.parts.core.defaults.change(|held| *held = defaults)
+        self.core.defaults.change(|held| *held = defaults)
     }
 
     /// Changes some defaults and keeps the others. Concurrent changes are applied
@@ -195,21 +202,7 @@ impl Db {
     /// # Errors
     /// `Invalid` if an option is out of range; the defaults stay as they were.
     pub fn change_defaults(&self, change: impl FnOnce(&mut Defaults)) -> Result<()> {
-        self.parts.core.defaults.change(change)
-    }
-
-    /// Appends a batch. `scratch` receives one outcome per sample, in order, the
-    /// same as if each sample had been appended alone.
-    ///
-    /// When the call returns, accepted samples are written to the log but not
-    /// synced. Pass the returned position to [`Db::sync_to`] to make them durable.
-    ///
-    /// # Errors
-    /// `Halted` or `Io` if the log cannot be written. The caller must not
-    /// acknowledge any sample of the batch; readers may see some of them until the
-    /// database is reopened.
-    pub fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
-        self.writer.append(batch, scratch)
+        self.core.defaults.change(change)
     }
 
     /// Removes all series, and the metadata of metrics. Log segments are reused and the files
@@ -219,7 +212,7 @@ impl Db {
     /// Errors of the log. `Io` if the manifest or the metadata cannot be written: the series
     /// are removed, and the files are deleted later.
     pub fn flush_all(&self) -> Result<Position> {
-        let core = &self.parts.core;
+        let core = &self.core;
         core.check_writable()?;
         let cleared = core.clear();
         self.kept_memory.forget();
@@ -228,11 +221,10 @@ impl Db {
 
     /// The number of series.
     pub fn len(&self) -> usize {
-        self.parts
-            .core
+        self.core
             .keys
             .len()
-            .saturating_sub(self.parts.core.overdue_count())
+            .saturating_sub(self.core.overdue_count())
     }
 
     /// Whether the database has no series.
@@ -252,7 +244,7 @@ impl Db {
             .parts
             .settler
             .settle_all()
-            .and(self.parts.rules.recompute_all());
+            .and(self.rules.recompute_all());
         // Recomputed buckets may be late samples of their destinations.
         settled.and(self.parts.settler.settle_all())
     }
@@ -266,15 +258,15 @@ impl Db {
     /// Those of [`Db::settle`] and of the log. The first error is returned after
     /// all jobs were tried.
     pub fn maintain(&self) -> Result<()> {
-        self.parts.core.look_at_memory();
-        self.parts.core.index.apply();
-        let core = &self.parts.core;
+        self.core.look_at_memory();
+        self.core.index.apply();
+        let core = &self.core;
         core.make_room_for_metadata();
         let saved = core.metadata.save(&core.env, core.store.dir());
-        let settled = self.settle().and(self.parts.rules.sweep_expired());
+        let settled = self.settle().and(self.rules.sweep_expired());
         let kept_up = settled.and(self.parts.flusher.flush_if_due().map(drop));
-        if let Some(log) = self.parts.core.log() {
-            if self.parts.core.options.durability == Durability::Interval {
+        if let Some(log) = self.core.log() {
+            if self.core.options.durability == Durability::Interval {
                 log.sync_to(log.written())?;
             }
             log.background_tick()?;
@@ -310,7 +302,7 @@ impl Db {
     }
 
     fn copy_to(&self, to: &Path, is_checkpoint: bool) -> Result<Backup> {
-        let core = &self.parts.core;
+        let core = &self.core;
         // Samples do not wait for it; the copy has what was written last.
         if let Err(error) = core.metadata.save(&core.env, core.store.dir()) {
             core.observe.notices.tell(About::Metadata, error);
@@ -320,7 +312,7 @@ impl Db {
 
     /// The files of all blocks, those with the newest samples first.
     pub fn blocks(&self) -> Vec<PathBuf> {
-        let store = &self.parts.core.store;
+        let store = &self.core.store;
         let manifest = store.manifest();
         let mut blocks: Vec<_> = manifest.blocks().collect();
         blocks.sort_by_key(|block| Reverse((block.last, block.number)));
@@ -334,8 +326,8 @@ impl Db {
     /// # Errors
     /// Errors of the log or of the flush; the database is closed in any case.
     pub fn close(mut self) -> Result<()> {
-        self.workers.stop(&self.parts.core.observe.signals);
-        let core = &self.parts.core;
+        self.workers.stop(&self.core.observe.signals);
+        let core = &self.core;
         let saved = core.metadata.save(&core.env, core.store.dir());
         let closed = match core.log() {
             Some(log) => log.close(),
@@ -348,6 +340,6 @@ impl Db {
 
 impl Drop for Db {
     fn drop(&mut self) {
-        self.workers.stop(&self.parts.core.observe.signals);
+        self.workers.stop(&self.core.observe.signals);
     }
 }

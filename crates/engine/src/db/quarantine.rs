@@ -11,7 +11,7 @@ use std::sync::Arc;
 impl Db {
     /// What starts found damaged, and nobody has accepted yet.
     pub fn doubts(&self) -> Arc<[Doubt]> {
-        self.parts.core.store.doubts.lock().clone()
+        self.core.store.doubts.lock().clone()
     }
 
     /// The first of [`Db::doubts`] that concerns one of `series` between `from` and `to`,
@@ -28,7 +28,7 @@ impl Db {
     /// # Errors
     /// `Io`: then nothing is accepted.
     pub fn accept_quarantine(&self) -> Result<usize> {
-        let core = &self.parts.core;
+        let core = &self.core;
         let mut doubts = core.store.doubts.lock();
         if !doubts.is_empty() {
             doubt::remove(&core.env, &names::quarantine_dir(core.store.dir()))?;

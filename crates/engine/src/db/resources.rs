@@ -8,11 +8,11 @@
 use crate::background::Parts;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::{Defaults, Options};
+use crate::db::read::spread::Readers;
 use crate::io::Env;
 use crate::keyspace::core::Core;
 use crate::keyspace::memory_budget::Budget;
 use crate::log::RemoteLog;
-use crate::read::spread::Readers;
 use crate::storage::block::Cache;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,10 +36,9 @@ pub struct External {
 }
 
 impl Resources {
-    /// Resources with a memory budget of `memory_bytes`, see [`Options::memory_bytes`], and
-    /// so many threads for queries, see [`Options::query_threads`]. The memory is that of the
-    /// process of `env`, whose clock they follow; threads are started by the first large
-    /// query.
+    /// Resources with a budget as of [`Options::memory_bytes`] and threads as of
+    /// [`Options::query_threads`], which the first large query starts. The memory is that of
+    /// the process of `env`, whose clock they follow.
     pub fn new(env: &Env, memory_bytes: u64, query_threads: usize) -> Self {
         let budget = Arc::new(Budget::new(env, memory_bytes));
         Self {
@@ -58,8 +57,8 @@ impl Resources {
         defaults: Defaults,
         log: Option<Arc<dyn RemoteLog>>,
     ) -> Result<Parts> {
-        let memory = (self.budget.clone(), self.cache.clone());
-        let core = Core::new(env.clone(), dir, options, defaults, log, memory)?;
+        let (budget, cache) = (self.budget.clone(), self.cache.clone());
+        let core = Core::new(env.clone(), dir, options, defaults, log, budget, cache)?;
         Ok(Parts::new(core))
     }
 

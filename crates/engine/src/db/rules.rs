@@ -4,7 +4,6 @@ use crate::base::error::Result;
 use crate::db::Db;
 use crate::format::rule::RuleSpec;
 use crate::log::Position;
-use crate::read::rule_states::RuleState;
 use latewood_model::Sample;
 
 impl Db {
@@ -15,7 +14,7 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
     pub fn open_bucket(&self, key: &[u8]) -> Result<Option<Sample>> {
-        self.parts.rules.open_bucket_of(key)
+        self.rules.open_bucket_of(key)
     }
 
     /// Creates a rule: from now on, buckets of `source` are written as samples to
@@ -31,23 +30,7 @@ impl Db {
         destination: &[u8],
         spec: RuleSpec,
     ) -> Result<Position> {
-        self.parts.rules.create_rule(source, destination, spec)
-    }
-
-    /// The rules from the series under `key`, in order of their creation, or the one that
-    /// writes to it, with their state. Nothing is recomputed first.
-    ///
-    /// # Errors
-    /// `NoSuchKey`.
-    pub fn rule_states(&self, key: &[u8]) -> Result<Vec<RuleState>> {
-        self.reader.rule_states(key)
-    }
-
-    /// Calls `visit` with about `count` rules, starting at `cursor`: those of a source come
-    /// together. Returns the cursor for the next call, 0 at the end. A rule that exists during
-    /// the whole scan is visited. Linear in the series between two cursors.
-    pub fn scan_rules(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(RuleState)) -> u64 {
-        self.reader.scan_rules(cursor, count, visit)
+        self.rules.create_rule(source, destination, spec)
     }
 
     /// Deletes a rule; the samples of the destination stay.
@@ -55,6 +38,6 @@ impl Db {
     /// # Errors
     /// `NoSuchKey` if the source does not exist, `NoSuchRule`, errors of the log.
     pub fn delete_rule(&self, source: &[u8], destination: &[u8]) -> Result<Position> {
-        self.parts.rules.delete_rule(source, destination)
+        self.rules.delete_rule(source, destination)
     }
 }

@@ -121,8 +121,8 @@ impl Db {
     /// # Errors
     /// As [`Db::info`].
     pub fn info_until(&self, key: &[u8], cancelled: Cancelled<'_>) -> Result<SeriesInfo> {
-        let (whole, mut info) = self.reader.read_numbered(key, |series, id| {
-            let floor = self.parts.core.store.blocks.floor();
+        let (whole, mut info) = self.read_numbered(key, |series, id| {
+            let floor = self.core.store.blocks.floor();
             let info = SeriesInfo {
                 total_samples: 0,
                 memory: series.memory(),
@@ -131,7 +131,7 @@ impl Db {
                 stored_bytes: 0,
                 first_timestamp: None,
                 last_timestamp: series.newest().filter(|&newest| newest >= floor),
-                options: series.options(self.parts.core.labels_of(id)),
+                options: series.options(self.core.labels_of(id)),
                 chunks: Vec::new(),
             };
             (series.snapshot(floor, Timestamp::MAX), info)
@@ -146,14 +146,14 @@ impl Db {
     /// Figures of the whole database, except its memory (see [`Db::memory`]).
     /// Linear in the number of shards.
     pub fn stats(&self) -> Stats {
-        let core = &self.parts.core;
+        let core = &self.core;
         let mut stats = Stats {
             series: self.len() as u64,
             label_pairs: core.index.pair_count() as u64,
-            rules_made: self.parts.rules.made.load(Ordering::Relaxed),
-            rules_failed: self.parts.rules.failed.load(Ordering::Relaxed),
-            reads_found: self.reader.found.load(Ordering::Relaxed),
-            reads_missed: self.reader.missed.load(Ordering::Relaxed),
+            rules_made: self.rules.made.load(Ordering::Relaxed),
+            rules_failed: self.rules.failed.load(Ordering::Relaxed),
+            reads_found: self.reads_found.load(Ordering::Relaxed),
+            reads_missed: self.reads_missed.load(Ordering::Relaxed),
             metadata: core.metadata.stats(),
             flush: self.parts.flusher.flush_stats(),
             budget: core.budget.stats(&core.member),

@@ -15,7 +15,6 @@ use latewood_model::{Encoding, Timestamp};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Size of a cache line.
 const LINE_BYTES: usize = 64;
 /// Cache lines that hold the header and the timestamps of most frames.
 const TIMESTAMP_LINES: usize = 5;
@@ -73,22 +72,18 @@ impl Chunk {
         self.last
     }
 
-    /// The number of samples.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// The number of frames.
     pub(crate) fn frame_count(&self) -> usize {
         self.frames.len()
     }
 
-    /// The first timestamp of frame `index`.
     pub(crate) fn frame_first(&self, index: usize) -> Timestamp {
         self.frames[index].first
     }
 
-    /// Frame `index`, parsed.
     pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>> {
         let (frame, _) = Frame::parse(self.frame_bytes(index)).map_err(damaged)?;
         Ok(frame)

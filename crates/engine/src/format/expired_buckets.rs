@@ -17,8 +17,7 @@
 //! late dirty buckets stay while others are taken, a replay may count a bucket as
 //! touched that a later deletion emptied.
 
-use crate::base::window::join_spans;
-use crate::base::window::{Bucket, Window};
+use crate::base::window::{Bucket, Window, join_spans};
 use latewood_model::Timestamp;
 
 /// Spans of each kind that are kept apart.
@@ -53,7 +52,8 @@ impl ExpiredBuckets {
     pub(crate) fn deleted(
         &mut self,
         window: Window,
-        (from, to): (Timestamp, Timestamp),
+        from: Timestamp,
+        to: Timestamp,
         newest: Option<Timestamp>,
     ) {
         let Some(newest) = newest else {
@@ -118,7 +118,6 @@ impl ExpiredBuckets {
         *dirty != whole
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Bucket>() * (self.touched.capacity() + self.lost.capacity())
     }
@@ -192,11 +191,11 @@ mod tests {
     fn a_deletion_leaves_the_buckets_at_its_ends() {
         let window = Window::grid(10, 0);
         let mut expired = touched(&[0, 10, 20, 30, 40, 50]);
-        expired.deleted(window, (12, 39), Some(50));
+        expired.deleted(window, 12, 39, Some(50));
         assert_eq!(expired.touched, of(&[(0, 19), (40, 59)]));
-        expired.deleted(window, (45, i64::MAX), Some(44));
+        expired.deleted(window, 45, i64::MAX, Some(44));
         assert_eq!(expired.touched, of(&[(0, 19), (40, 49)]));
-        expired.deleted(window, (0, i64::MAX), None);
+        expired.deleted(window, 0, i64::MAX, None);
         assert_eq!(expired.touched, []);
     }
 

@@ -96,7 +96,6 @@ enum Spacing<'a> {
 }
 
 impl Spacing<'_> {
-    /// The timestamp of sample `index`.
     fn at(&self, index: usize) -> Timestamp {
         match *self {
             Self::Regular { first, step } => first.wrapping_add_unsigned(step * index as u64),

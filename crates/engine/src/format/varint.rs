@@ -16,7 +16,6 @@ pub(crate) const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// The inverse of [`zigzag`].
 #[inline]
 pub(crate) const fn unzigzag(folded: u64) -> i64 {
     (folded >> 1) as i64 ^ -((folded & 1) as i64)

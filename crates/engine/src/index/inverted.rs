@@ -93,7 +93,6 @@ impl Inverted {
         }
     }
 
-    /// Removes a series.
     fn remove(&mut self, id: u32) {
         if self.series.remove(id) {
             self.unlink(id);
@@ -112,7 +111,6 @@ impl Inverted {
         Some(Labels::new(pairs).unwrap_or_default())
     }
 
-    /// All series.
     pub(crate) fn series(&self) -> &RoaringBitmap {
         &self.series
     }

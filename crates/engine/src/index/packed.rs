@@ -24,7 +24,6 @@ struct Page {
 }
 
 impl Packed {
-    /// String `number`.
     pub(crate) fn get(&self, number: u32) -> &[u8] {
         let number = number as usize;
         match self.pages.get(number / PAGE_STRINGS) {
@@ -46,7 +45,6 @@ impl Packed {
         self.pages[index].set(number % PAGE_STRINGS, string);
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         let own = |page: &Page| page.ends.capacity() * 4 + page.bytes.capacity();
         self.pages.capacity() * size_of::<Page>() + self.pages.iter().map(own).sum::<usize>()

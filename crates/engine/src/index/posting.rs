@@ -92,7 +92,6 @@ impl Posting {
         }
     }
 
-    /// The number of series.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::One(_) => 1,

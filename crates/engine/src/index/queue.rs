@@ -121,7 +121,6 @@ impl Queue {
         self.waiting.find(id).or_else(|| self.applying.find(id))
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         [&self.waiting, &*self.applying, &self.spare]
             .iter()

@@ -98,12 +98,10 @@ impl Symbols {
         Some((u32::from_le_bytes(*head), string))
     }
 
-    /// The number of strings.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.table.memory_bytes() + self.strings.memory_bytes() + self.free.capacity() * 4
     }
@@ -119,7 +117,6 @@ impl Symbols {
         self.string(number) == Some((head, string))
     }
 
-    /// The tag of a string.
     #[inline]
     pub(crate) fn tag(&self, head: u32, string: &[u8]) -> u32 {
         let mut hasher = self.state.build_hasher();

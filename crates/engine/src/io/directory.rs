@@ -4,12 +4,14 @@
 //! another name, synced and renamed, so it is whole or absent; a directory
 //! without it is new. Tested by unit tests on the simulated disk.
 
+use super::small::{Context, if_there, list_if_there, put_in_place, read_whole, write_new};
 use super::{DirectoryLock, Env};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
 use std::io;
 use std::path::{Path, PathBuf};
 
+const UNREADABLE_FORMAT: &str = "cannot read the directory's format version";
 const FORMAT_PREFIX: &str = "latewood directory format ";
 const FORMAT_VERSION: u32 = 1;
 /// No FORMAT of any version is longer than this.
@@ -75,14 +77,14 @@ impl DirectoryGuard {
 /// none, `Io` for the rest.
 pub fn open_directory(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
     let disk = &env.disk;
-    disk.create_dir_all(dir)
-        .map_err(|error| Error::io("cannot create the data directory", dir, error))?;
+    let made = disk.create_dir_all(dir);
+    made.context("cannot create the data directory", dir)?;
     let lock = env.disk.lock(&dir.join(names::LOCK));
     let lock = lock.map_err(|error| not_locked(dir, error))?;
     check_format(env, dir)?;
     let log = names::log_dir(dir);
-    disk.create_dir_all(&log)
-        .map_err(|error| Error::io("cannot create the log directory", &log, error))?;
+    let made = disk.create_dir_all(&log);
+    made.context("cannot create the log directory", &log)?;
     Ok(DirectoryGuard {
         path: dir.to_owned(),
         lock,
@@ -92,19 +94,18 @@ pub fn open_directory(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
 /// Takes the lock of a directory that holds a database already, and checks the
 /// format version. Only the file of the lock is made, where it is missing and
 /// may be made; no right to change anything is needed. Where there is no lock
-/// to take, [`DirectoryGuard::check_undisturbed`] tells at the end what came of it.
+/// to take, [`DirectoryGuard::check_undisturbed`] tells at the end whether a server started.
 ///
 /// # Errors
 /// `Invalid` where there is no database; else as [`open_directory`].
 pub fn open_existing(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
     let path = dir.join(names::FORMAT);
-    match env.disk.open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            refuse_data_without_format(env, dir)?;
-            return Err(Error::new(ErrorKind::Invalid, "there is no database").at(dir));
-        }
-        Err(error) => return Err(unreadable_format(&path, error)),
-        Ok(_) => {}
+    if if_there(env.disk.open(&path))
+        .context(UNREADABLE_FORMAT, &path)?
+        .is_none()
+    {
+        refuse_data_without_format(env, dir)?;
+        return Err(Error::new(ErrorKind::Invalid, "there is no database").at(dir));
     }
     let lock = env.disk.lock_to_read(&dir.join(names::LOCK));
     let lock = lock.map_err(|error| not_locked(dir, error))?;
@@ -121,11 +122,8 @@ pub fn open_existing(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
 /// `Io`.
 pub(crate) fn is_remote(env: &Env, dir: &Path) -> Result<bool> {
     let path = dir.join(names::REMOTE);
-    match env.disk.open(&path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("cannot look for a remote log", &path, error)),
-    }
+    let found = if_there(env.disk.open(&path)).context("cannot look for a remote log", &path)?;
+    Ok(found.is_some())
 }
 
 /// Says durably that the log of the database in `dir` is elsewhere.
@@ -140,7 +138,7 @@ pub(crate) fn mark_remote(env: &Env, dir: &Path) -> Result<()> {
     let disk = &env.disk;
     // That it is there says it all.
     let marked = disk.create(&path, 0).and_then(|_| disk.sync_dir(dir));
-    marked.map_err(|error| Error::io("cannot note that the log is remote", &path, error))
+    marked.context("cannot note that the log is remote", &path)
 }
 
 /// Refuses a directory that is a cache: without the log that is elsewhere, newer data would be
@@ -166,29 +164,20 @@ fn not_locked(dir: &Path, error: io::Error) -> Error {
     }
 }
 
-fn unreadable_format(path: &Path, error: io::Error) -> Error {
-    Error::io("cannot read the directory's format version", path, error)
-}
-
 fn check_format(env: &Env, dir: &Path) -> Result<()> {
     let path = dir.join(names::FORMAT);
-    let read = |error| unreadable_format(&path, error);
-    let file = match env.disk.open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            refuse_data_without_format(env, dir)?;
-            return write_format(env, dir)
-                .map_err(|error| Error::io("cannot write the format version", &path, error));
-        }
-        Err(error) => return Err(read(error)),
-    };
     let damaged = || Error::new(ErrorKind::Corrupt, "the directory's FORMAT is damaged").at(&path);
-    let len_bytes = file.len_bytes().map_err(read)?;
-    if len_bytes > FORMAT_BYTES_MAX {
-        return Err(damaged());
-    }
-    let mut bytes = vec![0; len_bytes as usize];
-    file.read_at(&mut bytes, 0).map_err(read)?;
+    let read = match read_whole(&*env.disk, &path, FORMAT_BYTES_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Err(damaged()),
+        read => if_there(read).context(UNREADABLE_FORMAT, &path)?,
+    };
+    let Some(bytes) = read else {
+        refuse_data_without_format(env, dir)?;
+        let written = write_new_format(env, dir);
+        let replace = |()| put_in_place(&*env.disk, dir, names::FORMAT_NEW, names::FORMAT);
+        let written = written.and_then(replace);
+        return written.context("cannot write the format version", &path);
+    };
     let version: u32 = std::str::from_utf8(&bytes)
         .ok()
         .and_then(|text| text.strip_prefix(FORMAT_PREFIX)?.trim_end().parse().ok())
@@ -205,12 +194,10 @@ fn check_format(env: &Env, dir: &Path) -> Result<()> {
 /// FORMAT is durable before the first segment and the first manifest can be:
 /// one without it has lost a file that it had, or is an unfinished copy.
 fn refuse_data_without_format(env: &Env, dir: &Path) -> Result<()> {
-    let list = |folder: &Path| match env.disk.list(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        listed => listed.map_err(|error| Error::io("cannot list a data directory", folder, error)),
-    };
     let has = |folder: &Path, is_data: fn(&str) -> bool| {
-        Ok::<bool, Error>(list(folder)?.iter().any(|name| is_data(name)))
+        let listed = list_if_there(&*env.disk, folder);
+        let listed = listed.context("cannot list a data directory", folder);
+        listed.map(|names| names.iter().any(|name| is_data(name)))
     };
     if has(dir, |name| name == names::MANIFEST)?
         || has(&names::log_dir(dir), |name| {
@@ -229,26 +216,10 @@ fn refuse_data_without_format(env: &Env, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn write_format(env: &Env, dir: &Path) -> io::Result<()> {
-    write_new_format(env, dir)?;
-    let unfinished = dir.join(names::FORMAT_NEW);
-    env.disk.rename(&unfinished, &dir.join(names::FORMAT))?;
-    env.disk.sync_dir(dir)
-}
-
 /// Writes FORMAT under the name of an unfinished one, durably but for the name.
 pub(crate) fn write_new_format(env: &Env, dir: &Path) -> io::Result<()> {
-    let disk = &env.disk;
-    let unfinished = dir.join(names::FORMAT_NEW);
-    match disk.remove(&unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
     let text = format!("{FORMAT_PREFIX}{FORMAT_VERSION}\n");
-    let file = disk.create(&unfinished, 0)?;
-    file.write_at(text.as_bytes(), 0)?;
-    // Before the rename: a name that is durable must not outlive its bytes.
-    file.sync()
+    write_new(&*env.disk, &dir.join(names::FORMAT_NEW), text.as_bytes())
 }
 
 #[cfg(test)]

@@ -187,8 +187,8 @@ fn whole_or_gone(path: &Path, made: io::Result<()>) -> io::Result<()> {
     })
 }
 
-/// Allocates so many bytes for `file` where none are allocated; false where its
-/// file system cannot.
+/// Allocates `len_bytes` for `file` where none are allocated; false if its file system
+/// cannot.
 fn allocate(file: &fs::File, len_bytes: u64) -> io::Result<bool> {
     let flags = rustix::fs::FallocateFlags::empty();
     match rustix::fs::fallocate(file, flags, 0, len_bytes) {

@@ -25,10 +25,9 @@
 mod fault;
 
 use memmap2::{MmapRaw, UncheckedAdvice};
-use std::fs;
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::{fs, io};
 
 /// A multiple of the size of a page, whatever the processor has for one.
 const PAGE_BYTES: usize = 64 * 1024;

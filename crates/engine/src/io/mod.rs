@@ -19,6 +19,7 @@
 //!   that it left as they were.
 
 pub(crate) mod quarantine;
+pub(crate) mod small;
 pub(crate) mod trusted;
 
 pub mod clock;

@@ -6,12 +6,11 @@
 //! Both are durable before they are reported. Tested below and by `tests/log_damage.rs`.
 
 use crate::base::error::{Error, Result};
+use crate::io::small::{self, Context, list_if_there, put_in_place, remove_if_there};
 use crate::io::{Env, File};
 use std::io::ErrorKind as IoKind;
 use std::path::{Path, PathBuf};
 
-/// Bytes copied at a time.
-const COPY_BYTES: u64 = 1024 * 1024;
 /// What a copy is called until it is whole.
 const UNFINISHED: &str = "copy.new";
 /// The list of what the operator has not accepted.
@@ -102,21 +101,10 @@ impl<'a> Quarantine<'a> {
             return Ok(());
         }
         let unfinished = self.dir.join(UNFINISHED);
-        match disk.remove(&unfinished) {
-            Err(error) if error.kind() != IoKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove_if_there(&**disk, &unfinished)?;
         let to = disk.create(&unfinished, 0)?;
-        let mut done = 0;
-        while done < len {
-            let mut bytes = vec![0; (len - done).min(COPY_BYTES) as usize];
-            from.read_at(&mut bytes, offset + done)?;
-            to.write_at(&bytes, done)?;
-            done += bytes.len() as u64;
-        }
-        to.sync()?;
-        disk.rename(&unfinished, &self.dir.join(name))?;
-        disk.sync_dir(self.dir)
+        small::copy(from, offset, len, &*to)?;
+        put_in_place(&**disk, self.dir, UNFINISHED, name)
     }
 
     /// `name`, or the first of `name.1`, `name.2` and so on that is free.
@@ -137,7 +125,7 @@ impl<'a> Quarantine<'a> {
         let len_bytes = |name: String| {
             let path = self.dir.join(name);
             let found = disk.open(&path).and_then(|file| file.len_bytes());
-            found.map_err(|error| Error::io("cannot read a quarantined file", &path, error))
+            found.context("cannot read a quarantined file", &path)
         };
         self.held()?.into_iter().map(len_bytes).sum()
     }
@@ -147,14 +135,10 @@ impl<'a> Quarantine<'a> {
     /// # Errors
     /// `Io`.
     pub(crate) fn held(&self) -> Result<Vec<String>> {
-        match self.env.disk.list(self.dir) {
-            Ok(mut names) => {
-                names.retain(|name| is_damaged(name));
-                Ok(names)
-            }
-            Err(error) if error.kind() == IoKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(Error::io("cannot list the quarantine", self.dir, error)),
-        }
+        let names = list_if_there(&*self.env.disk, self.dir);
+        let mut names = names.context("cannot list the quarantine", self.dir)?;
+        names.retain(|name| is_damaged(name));
+        Ok(names)
     }
 }
 

@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// How long a jump that the data justify is held at most, and then spread over.
+/// Maximum time a jump that the data justify is held, and is then spread over.
 const HOLD_MS_MAX: i64 = 3_600_000;
 const CATCH_UP_MS_MAX: i64 = 3 * 3_600_000;
 /// The least difference of the clocks that is a jump.
@@ -69,11 +69,11 @@ pub(crate) enum Jump {
     /// They agree.
     #[default]
     None,
-    /// The wall clock is ahead by so much, and the data do not justify it.
+    /// The wall clock is ahead by this time, and the data do not justify it.
     Ahead(i64),
-    /// The data justify that it is ahead by so much; the trusted time follows.
+    /// It is ahead by this time, the data justify it, and the trusted time follows.
     Followed(i64),
-    /// The wall clock is behind by so much.
+    /// The wall clock is behind by this time.
     Behind(i64),
 }
 

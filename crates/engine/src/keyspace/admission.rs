@@ -9,7 +9,9 @@ use crate::keyspace::core::Core;
 use crate::keyspace::memory_budget::Level;
 use crate::log::Log;
 use crate::observe::notices::About;
-use std::sync::atomic::Ordering;
+use crate::observe::signals::Job;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long a batch waits near the memory budget, and at it.
@@ -47,16 +49,33 @@ pub(crate) fn may_free_memory(core: &Core) -> bool {
     flush.works() && frees
 }
 
+/// Calls `look` with the time waited so far, until it decides; between two calls memory or disk
+/// space may get free. Returns that time, too.
+fn wait_for<T>(
+    core: &Core,
+    turn: &Mutex<()>,
+    eased: &Condvar,
+    mut look: impl FnMut(u64) -> Option<T>,
+) -> (T, u64) {
+    let begun_ns = core.env.clock.monotonic_ns();
+    let mut waited_ns = 0;
+    loop {
+        if let Some(decision) = look(waited_ns) {
+            return (decision, waited_ns);
+        }
+        eased.wait_for(&mut turn.lock(), TURN);
+        waited_ns = core.env.clock.monotonic_ns().saturating_sub(begun_ns);
+    }
+}
+
 #[cold]
 fn wait_for_memory(core: &Core) -> Result<()> {
     let budget = &core.budget;
-    let begun_ns = core.env.clock.monotonic_ns();
-    let mut waited_ns = 0;
-    let outcome = loop {
+    let (outcome, waited_ns) = wait_for(core, &budget.turn, &budget.eased, |waited_ns| {
         core.look_if_stale();
         let level = budget.level();
         let wait_max_ns = match level {
-            Level::Open => break Ok(()),
+            Level::Open => return Some(Ok(())),
             Level::Slow => SLOW_WAIT_NS,
             Level::Full => FULL_WAIT_NS,
         };
@@ -65,27 +84,22 @@ fn wait_for_memory(core: &Core) -> Result<()> {
             && core.options.background
             && !budget.waited_in_vain.load(Ordering::Relaxed);
         if !(may_free_memory(core) || is_new) || waited_ns >= wait_max_ns {
-            break match level {
+            return Some(match level {
                 Level::Full => Err(refuse_for_memory(core)),
                 _ => Ok(()),
-            };
+            });
         }
         budget.wake_flusher();
-        let mut turn = budget.turn.lock();
-        budget.eased.wait_for(&mut turn, TURN);
-        drop(turn);
-        waited_ns = core.env.clock.monotonic_ns().saturating_sub(begun_ns);
-    };
-    note_stall(core, waited_ns);
+        None
+    });
+    note_stall(&core.member.stalls, &core.member.stalled_ns, waited_ns);
     outcome
 }
 
-fn note_stall(core: &Core, waited_ns: u64) {
+fn note_stall(stalls: &AtomicU64, stalled_ns: &AtomicU64, waited_ns: u64) {
     if waited_ns > 0 {
-        core.member.stalls.fetch_add(1, Ordering::Relaxed);
-        core.member
-            .stalled_ns
-            .fetch_add(waited_ns, Ordering::Relaxed);
+        stalls.fetch_add(1, Ordering::Relaxed);
+        stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
     }
 }
 
@@ -117,17 +131,16 @@ pub(crate) fn admit_series(core: &Core) -> std::result::Result<(), Refusal> {
 #[cold]
 fn wait_for_place(core: &Core) -> std::result::Result<(), Refusal> {
     let budget = &core.budget;
-    let begun_ns = core.env.clock.monotonic_ns();
-    let (mut waited_ns, mut cleared_at_ns) = (0, None);
-    let outcome = loop {
+    let mut cleared_at_ns = None;
+    let (outcome, waited_ns) = wait_for(core, &budget.turn, &budget.eased, |waited_ns| {
         core.look_if_stale();
         if !budget.crowd.is_crowded() {
-            break Ok(());
+            return Some(Ok(()));
         }
         // As with writes, one waits for all.
         let is_new = core.options.background && !budget.crowd.waited_in_vain();
         if !is_new || waited_ns >= FULL_WAIT_NS {
-            break Err(refuse_series(core));
+            return Some(Err(refuse_series(core)));
         }
         // Sooner than a series is refused, reads have to go to the disk. What that frees
         // is not known before the memory is measured again.
@@ -136,12 +149,9 @@ fn wait_for_place(core: &Core) -> std::result::Result<(), Refusal> {
             core.store.cache.clear();
             cleared_at_ns = measured_at_ns;
         }
-        let mut turn = budget.turn.lock();
-        budget.eased.wait_for(&mut turn, TURN);
-        drop(turn);
-        waited_ns = core.env.clock.monotonic_ns().saturating_sub(begun_ns);
-    };
-    note_stall(core, waited_ns);
+        None
+    });
+    note_stall(&core.member.stalls, &core.member.stalled_ns, waited_ns);
     outcome
 }
 
@@ -179,28 +189,20 @@ fn wait_for_disk(core: &Core) -> Result<()> {
         return Ok(());
     }
     let disk = &core.store.disk_budget;
-    let begun_ns = core.env.clock.monotonic_ns();
-    let mut waited_ns = 0;
-    let outcome = loop {
+    let (outcome, waited_ns) = wait_for(core, &disk.turn, &disk.eased, |waited_ns| {
         core.look_at_disk();
         if !disk.is_spent() {
-            break Ok(());
+            return Some(Ok(()));
         }
         if waited_ns >= DISK_WAIT_NS || disk.waited_in_vain.load(Ordering::Relaxed) {
             disk.waited_in_vain.store(true, Ordering::Relaxed);
-            break Err(refuse_for_disk(core));
+            return Some(Err(refuse_for_disk(core)));
         }
-        core.observe.signals.wake_flusher();
-        core.observe.signals.wake_merger();
-        let mut turn = disk.turn.lock();
-        disk.eased.wait_for(&mut turn, TURN);
-        drop(turn);
-        waited_ns = core.env.clock.monotonic_ns().saturating_sub(begun_ns);
-    };
-    if waited_ns > 0 {
-        disk.stalls.fetch_add(1, Ordering::Relaxed);
-        disk.stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
-    }
+        core.observe.signals.wake(Job::Flush);
+        core.observe.signals.wake(Job::Merge);
+        None
+    });
+    note_stall(&disk.stalls, &disk.stalled_ns, waited_ns);
     outcome
 }
 

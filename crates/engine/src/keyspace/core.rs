@@ -2,8 +2,8 @@
 //! every way through the database takes: from a key to its series under the lock
 //! of its shard, and from a position of the log to its durability.
 //!
-//! The floors above add their own state: [`crate::rules`], [`crate::read`],
-//! [`crate::write`], [`crate::background`]. See [`crate::series::shard`] for the
+//! The floors above add their own state: [`crate::rules`],
+//! [`crate::background`], [`crate::db`]. See [`crate::series::shard`] for the
 //! order of locks. Tested through the database.
 
 use crate::base::error::{Error, ErrorKind, Result};
@@ -66,8 +66,8 @@ pub(crate) struct LogCell {
 /// over a million series takes twice as long: so few of its samples are in one
 /// shard that waits for their memory do not overlap.
 const SHARDS_PER_CORE: usize = 2;
-/// A batch of single samples is a group of the log for each shard it meets:
-/// beyond so many, that costs more than another lock gives.
+/// A batch of single samples is a group of the log for each shard it meets, which
+/// costs more than another lock gains beyond this number.
 const SHARDS_MAX: usize = 32;
 
 impl Core {
@@ -77,7 +77,8 @@ impl Core {
         mut options: Options,
         defaults: Defaults,
         remote: Option<Arc<dyn RemoteLog>>,
-        (budget, cache): (Arc<Budget>, Cache),
+        budget: Arc<Budget>,
+        cache: Cache,
     ) -> Result<Self> {
         if options.shards == 0 {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -162,12 +163,12 @@ impl Core {
         }
     }
 
-    /// The same, be it expired or not.
+    /// As [`Core::lock_series`], also for an expired series.
     pub(crate) fn lock_slot(&self, key: &[u8]) -> Option<(ShardGuard<'_>, SeriesId)> {
         let hash = self.keys.hash(key);
         loop {
             let id = self.keys.find(hash, key)?;
-            let state = self.shards[self.shards.shard_of(id)].lock();
+            let state = self.shards.lock_of(id);
             // Between the look and the lock the key may have gone elsewhere.
             if self.keys.find(hash, key) == Some(id) {
                 return Some((state, id));

@@ -23,15 +23,14 @@ const LOOK_NS: u64 = 1_000_000_000;
 /// How long memory must be there before a new series waits in vain again: at the edge it
 /// comes and goes, and each wait may hold up an event loop.
 const CALM_NS: u64 = 5_000_000_000;
-/// About what a series takes, for as long as only a replay has been looked at.
+/// Estimated bytes of a series after a replay, before the first look.
 const SERIES_BYTES: u64 = 500;
 /// What stays of a series' first flush in memory.
 const STORED_BYTES: u64 = 160;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Crowd {
-    /// What is there to stay leaves no memory for new series.
+    /// Memory that no flush frees leaves no room for new series.
     is_crowded: AtomicBool,
     /// A new series has waited in vain, and memory was not there for [`CALM_NS`] since.
     waited_in_vain: AtomicBool,
@@ -44,7 +43,7 @@ pub(crate) struct Crowd {
     least_bytes: AtomicI64,
     /// What new series took since the start.
     new_bytes: AtomicI64,
-    /// What the first flush of those that had none will leave in memory.
+    /// Memory that the first flushes of unflushed series will leave behind.
     unstored_bytes: AtomicU64,
 }
 
@@ -70,19 +69,19 @@ impl Crowd {
         self.waited_in_vain.store(true, Ordering::Relaxed);
     }
 
-    /// New series took so many bytes.
+    /// New series took `bytes`.
     pub(crate) fn grew(&self, bytes: i64) {
         self.new_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// So many series have no sample in a block yet.
+    /// `series` have no sample in a block yet.
     pub(crate) fn note_unstored(&self, series: u64) {
         let bytes = series * STORED_BYTES;
         self.unstored_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// The process holds so much beside heads. Where it `is_steady`, no flush has
-    /// moved memory about lately, and earlier looks can be outdated.
+    /// The process holds `bytes` beside heads. If `is_steady`, no flush has moved
+    /// memory lately, and earlier looks can be outdated.
     pub(crate) fn look(&self, at_ns: u64, bytes: u64, is_steady: bool) {
         self.looked_ns.store(at_ns, Ordering::Relaxed);
         let bytes = bytes as i64 - self.new_bytes.load(Ordering::Relaxed);
@@ -99,14 +98,13 @@ impl Crowd {
         self.least_bytes.store(least, Ordering::Relaxed);
     }
 
-    /// A replay is over, and there are so many series: what it held beside goes by
-    /// itself.
+    /// A replay made `series`; its other memory is freed without a flush.
     pub(crate) fn note_replayed(&self, at_ns: u64, series: u64) {
         self.looks.lock().clear();
         self.look(at_ns, series * SERIES_BYTES, true);
     }
 
-    /// Compares with a budget of so many bytes; 0 is no limit.
+    /// Compares with a budget of `limit_bytes`; 0 means no limit.
     pub(crate) fn compare(&self, limit_bytes: u64) {
         let least = self.least_bytes.load(Ordering::Relaxed);
         let new = self.new_bytes.load(Ordering::Relaxed);

@@ -18,7 +18,6 @@ pub(crate) struct DefaultOptions {
 }
 
 impl DefaultOptions {
-    /// All of them.
     pub(crate) fn get(&self) -> Arc<Defaults> {
         self.held.read().clone()
     }

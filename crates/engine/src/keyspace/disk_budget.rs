@@ -19,6 +19,7 @@ use crate::base::options::Options;
 use crate::base::tally::{Tallied, Tally};
 use crate::io::Env;
 use crate::keyspace::core::Core;
+use crate::storage::block::PartitionBlocks;
 use crate::storage::files::Manifest;
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
@@ -83,7 +84,7 @@ pub(crate) struct Usage {
     pub(crate) blocks: u64,
     /// Segments of the log, prepared and kept ones included.
     pub(crate) log: u64,
-    /// Of those, what goes only once more is written.
+    /// The part of `log` that is freed by the next write.
     log_given_up: u64,
     /// In memory and, without a log, on disk only once it is flushed.
     unflushed: u64,
@@ -91,7 +92,6 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// All of it.
     pub(crate) fn total(&self) -> u64 {
         self.blocks + self.log + self.others
     }
@@ -116,12 +116,12 @@ impl Usage {
     }
 }
 
-/// What a file of so many bytes takes on disk.
+/// What a file of `len_bytes` takes on disk.
 fn on_disk(len_bytes: u64) -> u64 {
     len_bytes.next_multiple_of(PAGE_BYTES)
 }
 
-/// What is free for the database in `dir`, if that is little.
+/// The free space for the database in `dir`, if it is small.
 pub(crate) fn small_disk_bytes(env: &Env, dir: &Path) -> Option<u64> {
     // A disk that does not say is taken for a large one.
     let free = env.disk.free_bytes(dir).ok().flatten();
@@ -162,7 +162,7 @@ impl DiskBudget {
         self.budget_bytes.load(Ordering::Relaxed)
     }
 
-    /// How long the log may get before it is flushed, where `wanted` is asked for.
+    /// The size of the log at which it is flushed, at most `wanted`.
     pub(crate) fn log_bytes_max(&self, wanted: u64) -> u64 {
         let small_disk = Some(self.small_disk_bytes.load(Ordering::Relaxed));
         match smaller(self.budget_bytes(), small_disk.filter(|&free| free > 0)) {
@@ -171,7 +171,7 @@ impl DiskBudget {
         }
     }
 
-    /// Whether a log of so many bytes should be made shorter.
+    /// Whether a log of `len_bytes` should be made shorter.
     pub(crate) fn is_log_long(&self, len_bytes: u64) -> bool {
         let budget = self.budget_bytes();
         budget > 0 && len_bytes > budget / 4
@@ -206,7 +206,7 @@ impl Core {
     pub(crate) fn disk_usage(&self) -> Usage {
         let set = self.store.blocks.get();
         let blocks = set.partitions.values();
-        let blocks = blocks.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        let blocks = blocks.flat_map(PartitionBlocks::all);
         let log = self.log().map(|log| log.stats()).unwrap_or_default();
         let disk = &self.store.disk_budget;
         Usage {

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 /// How long the allocator takes to give back what a flush freed.
 const SETTLING_NS: u64 = 1_000_000_000;
-/// Interval at which one that waits for its turn looks whether it still has to.
+/// Interval at which a waiting flush checks whether it was called off.
 const TURN: Duration = Duration::from_millis(20);
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct FlushState {
     /// Databases with a thread that flushes and whose last flush went well.
@@ -28,7 +27,7 @@ impl FlushState {
         self.workers.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether somebody flushes at this moment.
+    /// Whether a flush is running.
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_locked()
     }
@@ -40,7 +39,7 @@ impl FlushState {
         ended_ns > 0 && now_ns.saturating_sub(ended_ns) < SETTLING_NS
     }
 
-    /// Somebody flushes until the guard is dropped. Waits for the flush that runs.
+    /// Begins a flush, which ends when the guard is dropped. Waits for a running flush.
     pub(crate) fn begin(&self) -> MutexGuard<'_, ()> {
         self.running.lock()
     }

@@ -146,7 +146,7 @@ impl Keys {
         self.shard(hash).write().insert(Entry { key, id, tag });
     }
 
-    /// Reserves memory for so many keys, so that adding them moves none.
+    /// Reserves memory for `keys`, so that adding them moves none.
     pub(crate) fn reserve(&self, keys: usize) {
         for Shard(shard) in &self.shards {
             shard.write().reserve(keys / SHARDS);
@@ -159,12 +159,10 @@ impl Keys {
         self.shard(hash).write().remove(tag_of(hash), is_it);
     }
 
-    /// The number of keys.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.0.read().len()).sum()
     }
 
-    /// Forgets all keys.
     pub(crate) fn clear(&self) {
         self.shards.iter().for_each(|shard| shard.0.write().clear());
     }

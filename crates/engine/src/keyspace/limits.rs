@@ -14,7 +14,6 @@ use latewood_model::limits::KEY_BYTES_MAX;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The limits and their counters.
 #[derive(Debug)]
 pub(crate) struct Limits {
     clock: Arc<dyn Clock>,
@@ -48,7 +47,6 @@ impl Limits {
         }
     }
 
-    /// What they refused.
     pub(crate) fn stats(&self) -> LimitStats {
         LimitStats {
             series: self.refused_series.get(),

@@ -26,6 +26,7 @@ use crate::io::Env;
 use crate::keyspace::crowd::Crowd;
 use crate::keyspace::flush_state::FlushState;
 use crate::keyspace::memory_member::{Member, not_negative};
+use crate::series::heads::Untold;
 use latewood_model::limits::{LATE_HELD_MAX, REPLY_BYTES_MAX};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -37,8 +38,7 @@ const SLOW_PERCENT: u64 = 90;
 const FLUSH_PERCENT: u64 = 60;
 /// Heads of less than this share of the budget are not worth a flush.
 const FLUSH_WORTH: u64 = 32;
-/// Bytes of what was read from blocks that are kept at hand, without a budget;
-/// with one no more than this share of it.
+/// Size of the cache of blocks without a budget; with one, at most this share of it.
 const CACHE_BYTES: u64 = 32 << 20;
 const CACHE_SHARE: u64 = 8;
 /// The share of the budget that one reply may take.
@@ -58,7 +58,6 @@ pub(crate) enum Level {
     Full,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Budget {
     /// Times are those of this clock: the databases may have others.
@@ -107,7 +106,7 @@ pub struct BudgetStats {
 }
 
 impl Budget {
-    /// A budget of so many bytes; 0 is no limit.
+    /// A budget of `limit_bytes`; 0 means no limit.
     pub(crate) fn new(env: &Env, limit_bytes: u64) -> Self {
         Self {
             env: env.clone(),
@@ -159,7 +158,7 @@ impl Budget {
         not_negative(&self.head_bytes)
     }
 
-    /// What a flush would take on top.
+    /// The memory that a flush would need in addition.
     fn reserved_bytes(&self) -> u64 {
         let flushable = self.flushable.load(Ordering::Relaxed);
         flushable.min(self.head_bytes() / HEAD_BYTES_MIN) * FROZEN_BYTES
@@ -175,8 +174,8 @@ impl Budget {
         freed > self.limit_bytes() / FLUSH_WORTH
     }
 
-    /// Whether heads fill so much of what is left for them that they should go,
-    /// or writers wait for it.
+    /// Whether heads should be flushed: they fill most of what is left for them, or
+    /// writers wait for memory.
     pub(crate) fn wants_flush(&self) -> bool {
         let (limit, used, heads) = (self.limit_bytes(), self.used_bytes(), self.head_bytes());
         let others = used.saturating_sub(heads);
@@ -196,7 +195,7 @@ impl Budget {
         all / self.shards.load(Ordering::Relaxed).max(1)
     }
 
-    /// How much of what was read from blocks may be kept at hand.
+    /// The size of the cache of blocks.
     pub(crate) fn cache_bytes(&self) -> u64 {
         match self.limit_bytes() {
             0 => CACHE_BYTES,
@@ -204,7 +203,7 @@ impl Budget {
         }
     }
 
-    /// How long one reply may be, and what is held while it is made.
+    /// The maximum size of a reply, and of what is held while it is made.
     pub(crate) fn reply_bytes(&self) -> usize {
         match self.limit_bytes() {
             0 => REPLY_BYTES_MAX,
@@ -252,13 +251,14 @@ impl Budget {
         level
     }
 
-    /// Heads of `member` grew by so many bytes, and its memory by so many.
+    /// Adds what a shard of `member` took.
     #[cold]
-    pub(super) fn add(&self, member: &Member, (heads, all): (i64, i64)) {
-        member.head_bytes.fetch_add(heads, Ordering::Relaxed);
-        self.head_bytes.fetch_add(heads, Ordering::Relaxed);
-        self.grown_bytes.fetch_add(all, Ordering::Relaxed);
-        self.crowd.grew(all - heads);
+    pub(super) fn add(&self, member: &Member, taken: Untold) {
+        let Untold { head_bytes, bytes } = taken;
+        member.head_bytes.fetch_add(head_bytes, Ordering::Relaxed);
+        self.head_bytes.fetch_add(head_bytes, Ordering::Relaxed);
+        self.grown_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.crowd.grew(bytes - head_bytes);
         self.set_level();
     }
 

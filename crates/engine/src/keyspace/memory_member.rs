@@ -6,7 +6,7 @@ use crate::observe::signals::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-/// See the module.
+#[derive(Default)]
 pub(crate) struct Member {
     pub(super) head_bytes: AtomicI64,
     pub(super) series: AtomicU64,
@@ -27,16 +27,9 @@ pub(crate) struct Member {
 impl Member {
     pub(crate) fn new(shards: usize, signals: &Arc<Signals>) -> Self {
         Self {
-            head_bytes: AtomicI64::new(0),
-            series: AtomicU64::new(0),
-            unstored: AtomicU64::new(0),
-            told_ns: AtomicU64::new(0),
-            flushes: AtomicBool::new(false),
-            stalls: AtomicU64::new(0),
-            stalled_ns: AtomicU64::new(0),
-            refused: Tally::default(),
             shards,
             signals: signals.clone(),
+            ..Self::default()
         }
     }
 

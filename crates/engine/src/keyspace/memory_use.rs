@@ -7,12 +7,12 @@
 use crate::keyspace::core::Core;
 use crate::keyspace::memory_budget::{Budget, Level, MEASURE_INTERVAL_NS};
 use crate::keyspace::memory_member::Member;
+use crate::observe::signals::Job;
 use crate::series::shard::ShardState;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Budget {
-    /// Another database holds memory.
     pub(super) fn join(&self, member: &Arc<Member>) {
         self.members.lock().push(member.clone());
         self.shards.fetch_add(member.shards, Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl Budget {
             .iter()
             .max_by_key(|member| (member.flushes(), member.head_bytes()));
         if let Some(next) = next {
-            next.signals.wake_flusher();
+            next.signals.wake(Job::Flush);
         }
     }
 
@@ -93,7 +93,7 @@ impl Core {
         self.measure();
     }
 
-    /// Does what of it is outdated.
+    /// Does the parts of [`Core::look_at_memory`] that are outdated.
     pub(crate) fn look_if_stale(&self) {
         let now_ns = self.budget.now_ns();
         let is_stale = |at_ns| now_ns.saturating_sub(at_ns) >= MEASURE_INTERVAL_NS;
@@ -105,7 +105,6 @@ impl Core {
         }
     }
 
-    /// A replay is over.
     pub(crate) fn note_replayed(&self) {
         self.tell_all();
         self.budget.note_replayed();

@@ -8,6 +8,7 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::names;
+use crate::io::small::Context;
 use crate::keyspace::core::Core;
 use crate::keyspace::store::Published;
 use crate::log::Position;
@@ -74,7 +75,7 @@ impl Core {
         let dir = &self.store.dir;
         for folder in [names::blocks_dir(dir), names::series_dir(dir)] {
             let synced = self.env.disk.sync_dir(&folder);
-            synced.map_err(|error| Error::io("cannot sync a data directory", &folder, error))?;
+            synced.context("cannot sync a data directory", &folder)?;
         }
         self.sync_to(Position(next.log_next_min() - 1))
     }

@@ -11,6 +11,7 @@ use crate::base::text::shown_key;
 use crate::keyspace::core::Core;
 use crate::observe::notices::About;
 use crate::observe::observer::Work;
+use crate::observe::signals::Job;
 use crate::series::Pressure;
 use crate::series::shard::{ShardState, Waiting};
 use latewood_codec::Encoder;
@@ -212,7 +213,7 @@ impl Core {
             Pressure::None => {}
             Pressure::Ready => {
                 if state.queue.ready(series, place) {
-                    self.observe.signals.wake_settler();
+                    self.observe.signals.wake(Job::Settle);
                 }
             }
             Pressure::Overdue => {

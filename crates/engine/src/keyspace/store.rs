@@ -9,8 +9,7 @@ use crate::base::options::Options;
 use crate::io::Env;
 use crate::keyspace::disk_budget::DiskBudget;
 use crate::log::Position;
-use crate::storage::block::CurrentBlocks;
-use crate::storage::block::{Block, BlockMeta, BlockSet, Cache, PartitionBlocks};
+use crate::storage::block::{Block, BlockMeta, BlockSet, Cache, CurrentBlocks, PartitionBlocks};
 use crate::storage::files::LostBlock;
 use crate::storage::files::directory::{block_path, remove_if_there, series_file_path, sweep};
 use crate::storage::files::doubt::Doubt;
@@ -91,17 +90,14 @@ impl Store {
         }
     }
 
-    /// The database's directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Where the file of block `number` stands.
     pub(crate) fn block_path(&self, number: u64) -> PathBuf {
         block_path(&self.dir, number)
     }
 
-    /// Where series file `number` stands.
     pub(crate) fn series_file_path(&self, number: u64) -> PathBuf {
         series_file_path(&self.dir, number)
     }
@@ -124,7 +120,7 @@ impl Store {
     /// The blocks that `next` names: those already open and the new ones.
     pub(crate) fn open_blocks(&self, next: &Manifest, held: &BlockSet) -> Result<BlockSet> {
         let held = held.partitions.values();
-        let held = held.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        let held = held.flat_map(PartitionBlocks::all);
         let held: BTreeMap<u64, &Arc<Block>> =
             held.map(|block| (block.meta().number, block)).collect();
         let open = |meta: &BlockMeta| match held.get(&meta.number) {

@@ -10,6 +10,7 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
 use crate::io::Env;
+use crate::io::small::Context;
 use crate::log::group::split_remote;
 use crate::log::options::{LogOptions, Position};
 use crate::log::record::RecordIter;
@@ -122,10 +123,10 @@ impl LogCopy {
                 file.truncate(*used_bytes)?;
                 file.sync()
             });
-            cut.map_err(|error| Error::io("cannot cut the log's end", path, error))?;
+            cut.context("cannot cut the log's end", path)?;
         }
         let synced = self.env.disk.sync_dir(&self.dir);
-        synced.map_err(|error| Error::io("cannot sync the log", &self.dir, error))?;
+        synced.context("cannot sync the log", &self.dir)?;
         Ok(self.copied)
     }
 }

@@ -9,14 +9,13 @@
 //!
 //! Tested by `tests/log_group.rs`.
 
-use crate::format::varint::take_bytes;
-use crate::format::varint::{VARINT_BYTES_MAX, put, take, unzigzag, zigzag};
+use crate::format::varint::{VARINT_BYTES_MAX, put, take, take_bytes, unzigzag, zigzag};
 use crate::log::record::{CONTROL, CONTROL_SHIFT, kind};
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{Labels, SeriesId, SeriesOptions};
 
-/// A head byte holds so many shared bytes and rest bytes at most; as many rest
-/// bytes say that a number with how many more follows.
+/// The largest number of shared and of rest bytes in a head byte. This many rest
+/// bytes mean that the number of further ones follows.
 const NIBBLE_MAX: usize = 15;
 /// What the record needs at most beside key and labels: its tag and three
 /// integers, and the slack of whole-word stores.

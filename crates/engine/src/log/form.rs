@@ -6,6 +6,7 @@
 use crate::base::error::{Error, Result};
 use crate::io::Env;
 use crate::log::group::GroupBuilder;
+use crate::log::latch::Latch;
 use crate::log::options::{LogOptions, LogStats, Position};
 use crate::log::pin::LogPin;
 use crate::log::remote::{Remote, RemoteLog, RemotePin};
@@ -87,11 +88,17 @@ impl Log {
     }
 
     /// Tells `observer` how long syncs take; its failure stops all writes with `halt`.
-    pub(crate) fn observed_by(self, observer: Observer, halt: Halt) -> Self {
-        Self::of(match self.form {
-            Form::Local(log) => Form::Local(log.observed_by(observer, halt)),
-            Form::Remote(log) => Form::Remote(log.observed_by(observer, halt)),
-        })
+    pub(crate) fn observed_by(mut self, observer: Observer, halt: Halt) -> Self {
+        let latch = Latch::new(observer, halt);
+        match &mut self.form {
+            Form::Local(log) => log.latch = latch,
+            Form::Remote(log) => log.latch = latch,
+        }
+        self
+    }
+
+    fn latch(&self) -> &Latch {
+        of_form!(self, log => &log.latch)
     }
 
     fn of(form: Form) -> Self {
@@ -149,7 +156,7 @@ impl Log {
         of_form!(self, log => log.sync_to(position))
     }
 
-    /// Notes that everything up to `position` is wanted to be durable; whether it is not yet.
+    /// Asks for everything up to `position` to become durable. Returns whether it is not yet.
     pub(crate) fn want(&self, position: Position) -> bool {
         self.wanted.fetch_max(position.0, Ordering::Release);
         self.durable() < position
@@ -167,7 +174,7 @@ impl Log {
     pub(crate) fn is_durable(&self, position: Position) -> Result<bool> {
         let is_durable = self.durable() >= position.min(self.written());
         if !is_durable {
-            of_form!(self, log => log.check_halted())?;
+            self.latch().check()?;
         }
         Ok(is_durable)
     }
@@ -175,7 +182,7 @@ impl Log {
     /// Tells those who wait without a thread that more is durable, or that the log
     /// failed.
     pub(crate) fn tell_durable(&self) {
-        of_form!(self, log => log.tell_durable());
+        self.latch().tell_durable();
     }
 
     /// Says that no group before `position` is needed by the files of this machine. A remote log
@@ -186,7 +193,7 @@ impl Log {
     pub fn trim(&self, position: Position) -> Result<()> {
         match &self.form {
             Form::Local(log) => log.trim(position),
-            Form::Remote(log) => log.check_halted(),
+            Form::Remote(log) => log.latch.check(),
         }
     }
 
@@ -224,6 +231,6 @@ impl Log {
 
     /// Remembers that `what` failed, if it is the first failure, and passes `error` on.
     pub(crate) fn halt_since(&self, what: &'static str, error: Error) -> Error {
-        of_form!(self, log => log.halt_since(what, error))
+        self.latch().fail_since(what, error)
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
+use crate::io::small::{Context, list_if_there};
 use crate::io::{Env, File};
 use crate::log::reader::{Claims, SegmentReader};
 use crate::log::segment::{DATA_OFFSET, HeaderState, SegmentHeader, read_header};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A segment file as found.
 #[derive(Debug)]
 pub(crate) struct FoundSegment {
     pub(crate) number: u64,
@@ -23,12 +23,8 @@ pub(crate) struct FoundSegment {
 /// made durable, for new acknowledgements build on it: a killed process, or a sync that
 /// failed before, may have left it in memory only.
 pub(crate) fn find(env: &Env, dir: &Path, makes_durable: bool) -> Result<Vec<FoundSegment>> {
-    let listed = match env.disk.list(dir) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        listed => listed.map_err(|error| Error::io("cannot list the log", dir, error))?,
-    };
     let mut found = Vec::new();
-    for name in listed {
+    for name in list_if_there(&*env.disk, dir).context("cannot list the log", dir)? {
         // There is a number behind each.
         let number = names::parse_segment(&name).filter(|&number| number < u64::MAX);
         let Some(number) = number else {
@@ -75,7 +71,7 @@ fn make_durable(found: &[FoundSegment]) -> Result<()> {
     };
     for segment in found.iter().filter(is_unsure) {
         let done = segment.file.sync_again();
-        done.map_err(|error| Error::io("cannot sync the log", &segment.path, error))?;
+        done.context("cannot sync the log", &segment.path)?;
     }
     Ok(())
 }

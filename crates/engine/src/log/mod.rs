@@ -27,6 +27,7 @@ mod found;
 pub(crate) mod group;
 mod holes;
 mod inspect;
+mod latch;
 mod options;
 mod pin;
 mod reader;

@@ -1,4 +1,4 @@
-//! Opening a log that was written before: what of it counts.
+//! Opening an existing log: which of its groups count.
 //!
 //! [`crate::log::table`] says what every state of the log means after a crash, in
 //! two decision tables; a [`Walk`] along the segments carries it out.

@@ -13,17 +13,16 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::Env;
 use crate::log::copy::missing_remote;
 use crate::log::group::{GroupBuilder, HEADER_BYTES, REMOTE_SALT, split_remote};
+use crate::log::latch::{Latch, check_len};
 use crate::log::options::{LogStats, Position};
 use crate::log::replay::{Dispatcher, LogStart, Replay, with_workers};
 use crate::log::report::RecoveryReport;
-use crate::observe::halt::Halt;
-use crate::observe::observer::Observer;
 use crate::observe::stages::{Stage, Timer};
 use parking_lot::Mutex;
 use std::fmt::Debug;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// Bytes of records between two questions to the sink.
 const ASK_BYTES: usize = 32 * 1024;
@@ -64,7 +63,7 @@ pub trait RemoteLog: Send + Sync + Debug {
     /// `Halted` once that is known to be impossible.
     fn sync_to(&self, position: Position) -> Result<()>;
 
-    /// Why nothing more may be appended for now, if so. What is appended nevertheless is taken.
+    /// Why nothing may be appended for now, if so. Appends are accepted all the same.
     fn why_full(&self) -> Option<String>;
 
     /// Refuses once the log can no longer be written.
@@ -103,10 +102,7 @@ pub(crate) struct Remote {
     link: Arc<dyn RemoteLog>,
     tail: Mutex<Tail>,
     written: AtomicU64,
-    /// Why it can no longer be trusted, if so.
-    failed: OnceLock<String>,
-    halt: Halt,
-    observer: Observer,
+    pub(crate) latch: Latch,
 }
 
 #[derive(Debug, Default)]
@@ -147,17 +143,9 @@ impl Remote {
                 ..Tail::default()
             }),
             written: AtomicU64::new(next_sequence - 1),
-            failed: OnceLock::new(),
-            halt: Halt::default(),
-            observer: Observer::default(),
+            latch: Latch::default(),
         };
         Ok((log, report))
-    }
-
-    pub(crate) fn observed_by(mut self, observer: Observer, halt: Halt) -> Self {
-        self.observer = observer;
-        self.halt = halt;
-        self
     }
 
     pub(crate) fn group_bytes_max(&self) -> usize {
@@ -172,20 +160,16 @@ impl Remote {
         if group.is_empty() {
             return Ok(self.written());
         }
-        let (len, most) = (group.len_bytes(), self.group_bytes_max());
-        if len > most {
-            let message = format!("a log group of {len} bytes is longer than {most}");
-            return Err(Error::new(ErrorKind::Limit, message));
-        }
+        check_len(group.len_bytes(), self.group_bytes_max())?;
         let checksum = group.payload_checksum();
         timer.end_for(Stage::LogEncode, 0);
         let mut tail = self.tail.lock();
         timer.end(Stage::LockWait);
-        self.check_halted()?;
+        self.latch.check()?;
         let sequence = tail.next_sequence;
         let bytes = group.seal(sequence, 0, REMOTE_SALT, checksum);
         let appended = self.link.append(Position(sequence), bytes);
-        appended.map_err(|error| self.halt(error))?;
+        appended.map_err(|error| self.latch.fail(error))?;
         tail.bytes_written += bytes.len() as u64;
         tail.groups += 1;
         tail.next_sequence += 1;
@@ -207,7 +191,7 @@ impl Remote {
         LogStats {
             bytes_written: tail.bytes_written,
             groups: tail.groups,
-            halted: self.failed.get().cloned(),
+            halted: self.latch.reason(),
             ..self.link.stats()
         }
     }
@@ -217,28 +201,24 @@ impl Remote {
         let position = position.min(self.written());
         if self.durable() >= position {
             // It became so by itself, perhaps since somebody wanted it and was told that it is not.
-            self.tell_durable();
+            self.latch.tell_durable();
             return Ok(());
         }
-        self.check_halted()?;
+        self.latch.check()?;
         let synced = self.link.sync_to(position);
-        let synced = synced.map_err(|error| self.halt(error));
-        self.tell_durable();
+        let synced = synced.map_err(|error| self.latch.fail(error));
+        self.latch.tell_durable();
         synced
     }
 
-    pub(crate) fn tell_durable(&self) {
-        self.observer.tell_durable();
-    }
-
     pub(crate) fn background_tick(&self) -> Result<()> {
-        self.check_halted()?;
-        self.link.check().map_err(|error| self.halt(error))
+        self.latch.check()?;
+        self.link.check().map_err(|error| self.latch.fail(error))
     }
 
     pub(crate) fn close(&self) -> Result<()> {
-        self.check_halted()?;
-        self.link.close().map_err(|error| self.halt(error))
+        self.latch.check()?;
+        self.link.close().map_err(|error| self.latch.fail(error))
     }
 
     pub(crate) fn pin(&self) -> Box<dyn RemotePin + '_> {
@@ -247,28 +227,6 @@ impl Remote {
 
     pub(crate) fn why_full(&self) -> Option<String> {
         self.link.why_full()
-    }
-
-    fn halt(&self, error: Error) -> Error {
-        self.halt_since("the log failed", error)
-    }
-
-    /// Remembers that `what` failed, if it is the first failure, and passes `error` on.
-    pub(crate) fn halt_since(&self, what: &'static str, error: Error) -> Error {
-        self.failed.get_or_init(|| error.to_string());
-        self.halt.stop(what, &error);
-        error
-    }
-
-    /// Refuses once the log has failed.
-    pub(crate) fn check_halted(&self) -> Result<()> {
-        match self.failed.get() {
-            None => Ok(()),
-            Some(reason) => Err(Error::new(
-                ErrorKind::Halted,
-                format!("writes are stopped since the log failed: {reason}"),
-            )),
-        }
     }
 }
 
@@ -308,7 +266,7 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    /// The report of a replay up to before `end`, as the remote end says.
+    /// The report of a replay that ended before `end`, as the remote end says.
     fn end(mut self, end: Position, durable: Position) -> Result<RecoveryReport> {
         let refused = |message| Err(Error::new(ErrorKind::Corrupt, message));
         if end.0 != self.next {

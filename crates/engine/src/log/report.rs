@@ -73,6 +73,6 @@ pub(crate) enum OnDamage<'a> {
     Refuse,
     /// Keep it in this folder and go on.
     Keep(&'a Path),
-    /// Report it and go on; change nothing, be it damaged or not.
+    /// Report it and go on without changing anything.
     Look,
 }

@@ -87,7 +87,6 @@ impl SegmentHeader {
         bytes
     }
 
-    /// Writes both copies.
     pub(crate) fn write_to(&self, file: &dyn File) -> io::Result<()> {
         let bytes = self.encode();
         COPY_OFFSETS

@@ -13,6 +13,7 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::names;
+use crate::io::small::Context;
 use crate::io::{Env, File};
 use crate::log::options::LogOptions;
 use crate::log::segment::{SegmentHeader, VERSION};
@@ -64,7 +65,6 @@ impl Store {
         }
     }
 
-    /// The path of segment `number`.
     pub(crate) fn path(&self, number: u64) -> PathBuf {
         self.dir.join(names::segment(number))
     }
@@ -96,19 +96,16 @@ impl Store {
     pub(crate) fn give_back(&self, number: u64) -> Result<()> {
         let path = self.path(number);
         let file = self.env.disk.open(&path);
-        let len_bytes = file
-            .and_then(|file| file.len_bytes())
-            .map_err(|error| Error::io("cannot read an old log segment", &path, error))?;
+        let len_bytes = file.and_then(|file| file.len_bytes());
+        let len_bytes = len_bytes.context("cannot read an old log segment", &path)?;
         let mut shelf = self.shelf.lock();
         if len_bytes == self.segment_bytes && shelf.spares.len() < SPARES_MAX {
             shelf.spares.push(number);
             return Ok(());
         }
         drop(shelf);
-        self.env
-            .disk
-            .remove(&path)
-            .map_err(|error| Error::io("cannot remove an old log segment", &path, error))
+        let removed = self.env.disk.remove(&path);
+        removed.context("cannot remove an old log segment", &path)
     }
 
     /// Bytes of the files on the shelf.

@@ -74,114 +74,54 @@ struct SegmentRow {
     decision: SegmentDecision,
 }
 
-const SEGMENT_ROWS: [SegmentRow; 14] = [
-    // A later version's file: not even its age can be told.
+/// In a row: whatever it is.
+const ANY: Option<bool> = None;
+const YES: Option<bool> = Some(true);
+const NO: Option<bool> = Some(false);
+
+const fn segment(
+    header: &'static [Header],
+    order: Option<Order>,
+    claimed: Option<bool>,
+    strict: Option<bool>,
+    decision: SegmentDecision,
+) -> SegmentRow {
     SegmentRow {
-        header: &[Header::Unknown],
-        order: None,
-        claimed: None,
-        strict: None,
-        decision: SegmentDecision::Unsupported,
-    },
-    // Prepared, or lost with everything in it before any sync.
-    SegmentRow {
-        header: &[Header::Blank],
-        order: None,
-        claimed: Some(false),
-        strict: None,
-        decision: SegmentDecision::Unneeded,
-    },
-    // Cut short before any sync, or damaged with all that would tell.
-    SegmentRow {
-        header: &[Header::Broken],
-        order: None,
-        claimed: Some(false),
-        strict: None,
-        decision: SegmentDecision::SetAside,
-    },
-    // No crash writes there.
-    SegmentRow {
-        header: &[Header::Garbage],
-        order: None,
-        claimed: None,
-        strict: Some(false),
-        decision: SegmentDecision::Quarantine,
-    },
-    SegmentRow {
-        header: &[Header::Garbage],
-        order: None,
-        claimed: None,
-        strict: Some(true),
-        decision: SegmentDecision::Refuse,
-    },
-    // Its groups outlived its header, and they were durable.
-    SegmentRow {
-        header: &[Header::Blank, Header::Broken],
-        order: None,
-        claimed: Some(true),
-        strict: Some(false),
-        decision: SegmentDecision::Quarantine,
-    },
-    SegmentRow {
-        header: &[Header::Blank, Header::Broken],
-        order: None,
-        claimed: Some(true),
-        strict: Some(true),
-        decision: SegmentDecision::Refuse,
-    },
-    // Recycled under a new name and not started yet.
-    SegmentRow {
-        header: &[Header::Other],
-        order: None,
-        claimed: None,
-        strict: None,
-        decision: SegmentDecision::Unneeded,
-    },
-    SegmentRow {
-        header: &[Header::Started],
-        order: Some(Order::Next),
-        claimed: None,
-        strict: None,
-        decision: SegmentDecision::Read,
-    },
-    SegmentRow {
-        header: &[Header::Started],
-        order: Some(Order::Trimmed),
-        claimed: None,
-        strict: None,
-        decision: SegmentDecision::Keep,
-    },
-    SegmentRow {
-        header: &[Header::Started],
-        order: Some(Order::Behind),
-        claimed: None,
-        strict: None,
-        decision: SegmentDecision::Unneeded,
-    },
-    // The segment before it was lost before any sync: so is this one's reason.
-    SegmentRow {
-        header: &[Header::Started],
-        order: Some(Order::Gap),
-        claimed: Some(false),
-        strict: None,
-        decision: SegmentDecision::EndBefore,
-    },
-    // A segment file, or the end of one, is gone.
-    SegmentRow {
-        header: &[Header::Started],
-        order: Some(Order::Gap),
-        claimed: Some(true),
-        strict: Some(false),
-        decision: SegmentDecision::ReadBehindGap,
-    },
-    SegmentRow {
-        header: &[Header::Started],
-        order: Some(Order::Gap),
-        claimed: Some(true),
-        strict: Some(true),
-        decision: SegmentDecision::Refuse,
-    },
-];
+        header,
+        order,
+        claimed,
+        strict,
+        decision,
+    }
+}
+
+const SEGMENT_ROWS: [SegmentRow; 14] = {
+    use {Header as H, Order as O, SegmentDecision as D};
+    [
+        // A later version's file: not even its age can be told.
+        segment(&[H::Unknown], None, ANY, ANY, D::Unsupported),
+        // Prepared, or lost with everything in it before any sync.
+        segment(&[H::Blank], None, NO, ANY, D::Unneeded),
+        // Cut short before any sync, or damaged with all that would tell.
+        segment(&[H::Broken], None, NO, ANY, D::SetAside),
+        // No crash writes there.
+        segment(&[H::Garbage], None, ANY, NO, D::Quarantine),
+        segment(&[H::Garbage], None, ANY, YES, D::Refuse),
+        // Its groups outlived its header, and they were durable.
+        segment(&[H::Blank, H::Broken], None, YES, NO, D::Quarantine),
+        segment(&[H::Blank, H::Broken], None, YES, YES, D::Refuse),
+        // Recycled under a new name and not started yet.
+        segment(&[H::Other], None, ANY, ANY, D::Unneeded),
+        segment(&[H::Started], Some(O::Next), ANY, ANY, D::Read),
+        segment(&[H::Started], Some(O::Trimmed), ANY, ANY, D::Keep),
+        segment(&[H::Started], Some(O::Behind), ANY, ANY, D::Unneeded),
+        // The segment before it was lost before any sync: so is this one's reason.
+        segment(&[H::Started], Some(O::Gap), NO, ANY, D::EndBefore),
+        // A segment file, or the end of one, is gone.
+        segment(&[H::Started], Some(O::Gap), YES, NO, D::ReadBehindGap),
+        segment(&[H::Started], Some(O::Gap), YES, YES, D::Refuse),
+    ]
+};
 
 /// What is known at a place where no further group is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,33 +155,27 @@ struct EndRow {
     decision: EndDecision,
 }
 
+const fn end(
+    at_limit: bool,
+    claimed: Option<bool>,
+    strict: Option<bool>,
+    decision: EndDecision,
+) -> EndRow {
+    EndRow {
+        at_limit,
+        claimed,
+        strict,
+        decision,
+    }
+}
+
 const END_ROWS: [EndRow; 4] = [
     // Whatever stands here, a later segment took over: it was cut once.
-    EndRow {
-        at_limit: true,
-        claimed: None,
-        strict: None,
-        decision: EndDecision::NextSegment,
-    },
+    end(true, ANY, ANY, EndDecision::NextSegment),
     // A torn tail, or simply where writing stopped.
-    EndRow {
-        at_limit: false,
-        claimed: Some(false),
-        strict: None,
-        decision: EndDecision::EndHere,
-    },
-    EndRow {
-        at_limit: false,
-        claimed: Some(true),
-        strict: Some(false),
-        decision: EndDecision::SkipHole,
-    },
-    EndRow {
-        at_limit: false,
-        claimed: Some(true),
-        strict: Some(true),
-        decision: EndDecision::Refuse,
-    },
+    end(false, NO, ANY, EndDecision::EndHere),
+    end(false, YES, NO, EndDecision::SkipHole),
+    end(false, YES, YES, EndDecision::Refuse),
 ];
 
 impl Header {

@@ -11,7 +11,6 @@ use crate::log::segment::SegmentHeader;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Where the next group goes.
 #[derive(Debug)]
 pub(crate) struct Tail {
     pub(crate) file: Arc<dyn File>,
@@ -25,7 +24,7 @@ pub(crate) struct Tail {
     pub(crate) segments: VecDeque<Started>,
     /// The oldest group still needed.
     pub(crate) start: u64,
-    /// The next group begins a segment: that writes down `start`.
+    /// The next group begins a segment, whose header records `start`.
     pub(crate) roll_wanted: bool,
     pub(crate) bytes_written: u64,
     pub(crate) groups: u64,

@@ -14,6 +14,7 @@ mod read;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::Env;
 use crate::io::quarantine::Quarantine;
+use crate::io::small::Context;
 use crate::log::found::{FoundSegment, total_bytes, unsupported};
 use crate::log::options::Position;
 use crate::log::reader::{Claims, SegmentReader};
@@ -258,7 +259,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             // of no use.
             let file = self.env.disk.open_to_write(&segment.path);
             let cut = file.and_then(|file| file.truncate(used));
-            cut.map_err(|error| Error::io("cannot cut the log's end", &segment.path, error))?;
+            cut.context("cannot cut the log's end", &segment.path)?;
             kept_bytes = used;
         }
         self.segments.push_back(Started {

@@ -14,7 +14,9 @@ mod commit;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::Env;
+use crate::io::small::Context;
 use crate::log::group::{GroupBuilder, GroupHeader, HEADER_BYTES};
+use crate::log::latch::{Latch, check_len};
 use crate::log::options::{LogOptions, LogStats, Position};
 use crate::log::recover;
 use crate::log::replay::Replay;
@@ -22,13 +24,10 @@ use crate::log::report::{OnDamage, Recovered, RecoveryReport};
 use crate::log::segment::{DATA_OFFSET, SEGMENT_BYTES_MIN, payload_bytes_max};
 use crate::log::store::{Store, new_header};
 use crate::log::tail::Tail;
-use crate::observe::halt::Halt;
-use crate::observe::observer::Observer;
 use crate::observe::stages::{Stage, Timer};
 use crc_fast::crc32_iscsi;
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A log in segment files, open for appending. Dropping it makes nothing durable: see
@@ -44,14 +43,11 @@ pub(crate) struct LocalLog {
     pub(crate) tail: Mutex<Tail>,
     written: AtomicU64,
     durable: AtomicU64,
-    /// Why it can no longer be trusted, if so.
-    failed: OnceLock<String>,
-    halt: Halt,
+    pub(crate) latch: Latch,
     syncs: AtomicU64,
     last_sync_us: AtomicU64,
     /// No group that is not durable is older, by the monotonic clock.
     unsynced_since_ns: AtomicU64,
-    observer: Observer,
 }
 
 impl LocalLog {
@@ -74,9 +70,8 @@ impl LocalLog {
             let message = format!("log segments have at least {SEGMENT_BYTES_MIN} bytes");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        env.disk
-            .create_dir_all(dir)
-            .map_err(|error| Error::io("cannot create the log directory", dir, error))?;
+        let made = env.disk.create_dir_all(dir);
+        made.context("cannot create the log directory", dir)?;
         let on_damage = match &options.quarantine {
             Some(dir) => OnDamage::Keep(dir),
             None => OnDamage::Refuse,
@@ -99,13 +94,8 @@ impl LocalLog {
         let durable = next_sequence - 1;
         let prepared = store.take()?;
         let header = new_header(env, &prepared, next_sequence, durable, recovered.start);
-        header.write_to(&*prepared.file).map_err(|error| {
-            Error::io(
-                "cannot start a log segment",
-                &store.path(prepared.number),
-                error,
-            )
-        })?;
+        let written = header.write_to(&*prepared.file);
+        written.context("cannot start a log segment", &store.path(prepared.number))?;
         let mut tail = Tail {
             file: prepared.file,
             header,
@@ -131,21 +121,12 @@ impl LocalLog {
             tail: Mutex::new(tail),
             written: AtomicU64::new(durable),
             durable: AtomicU64::new(durable),
-            failed: OnceLock::new(),
-            halt: Halt::default(),
+            latch: Latch::default(),
             syncs: AtomicU64::new(0),
             last_sync_us: AtomicU64::new(0),
             unsynced_since_ns: AtomicU64::new(0),
-            observer: Observer::default(),
         };
         Ok((log, recovered.report))
-    }
-
-    /// Tells `observer` how long syncs take and when more is durable; its failure stops all writes with `halt`.
-    pub(crate) fn observed_by(mut self, observer: Observer, halt: Halt) -> Self {
-        self.observer = observer;
-        self.halt = halt;
-        self
     }
 
     /// The longest group this log takes, in bytes of records.
@@ -165,16 +146,13 @@ impl LocalLog {
         if group.is_empty() {
             return Ok(self.written());
         }
-        let (len, most) = (group.len_bytes(), self.payload_bytes_max);
-        if len > most {
-            let message = format!("a log group of {len} bytes is longer than {most}");
-            return Err(Error::new(ErrorKind::Limit, message));
-        }
+        let len = group.len_bytes();
+        check_len(len, self.payload_bytes_max)?;
         let checksum = group.payload_checksum();
         timer.end_for(Stage::LogEncode, 0);
         let mut tail = self.tail.lock();
         timer.end(Stage::LockWait);
-        self.check_halted()?;
+        self.latch.check()?;
         self.reserve(&mut tail, HEADER_BYTES + len)?;
         let sequence = tail.next_sequence;
         let synced = self.durable.load(Ordering::Acquire);
@@ -189,14 +167,10 @@ impl LocalLog {
     /// # Errors
     /// Those of [`LocalLog::append_timed`].
     pub(crate) fn append_sealed(&self, header: &GroupHeader, payload: &[u8]) -> Result<Position> {
-        let (len, most) = (payload.len(), self.payload_bytes_max);
-        if len > most {
-            let message = format!("a log group of {len} bytes is longer than {most}");
-            return Err(Error::new(ErrorKind::Limit, message));
-        }
+        check_len(payload.len(), self.payload_bytes_max)?;
         let mut tail = self.tail.lock();
-        self.check_halted()?;
-        self.reserve(&mut tail, HEADER_BYTES + len)?;
+        self.latch.check()?;
+        self.reserve(&mut tail, HEADER_BYTES + payload.len())?;
         let header = header.at(tail.next_sequence, self.durable().0);
         let head = header.encode(crc32_iscsi(payload), tail.header.salt);
         self.put(&mut tail, &[&head, payload].concat())
@@ -229,14 +203,15 @@ impl LocalLog {
             rolls: tail.rolls,
             bytes_on_disk: started + self.store.len_bytes(),
             bytes_given_up: tail.given_up_bytes(),
-            halted: self.failed.get().cloned(),
+            halted: self.latch.reason(),
         }
     }
 
     fn put(&self, tail: &mut Tail, bytes: &[u8]) -> Result<Position> {
         tail.file.write_at(bytes, tail.offset).map_err(|error| {
             let path = self.store.path(tail.header.number);
-            self.halt(Error::io("cannot write to the log", &path, error))
+            self.latch
+                .fail(Error::io("cannot write to the log", &path, error))
         })?;
         let sequence = tail.next_sequence;
         if self.durable().0 + 1 == sequence {
@@ -256,12 +231,13 @@ impl LocalLog {
         if tail.offset + needed as u64 <= tail.len_bytes && !tail.roll_wanted {
             return Ok(());
         }
-        let prepared = self.store.take().map_err(|error| self.halt(error))?;
+        let prepared = self.store.take().map_err(|error| self.latch.fail(error))?;
         let synced = self.durable.load(Ordering::Acquire);
         let header = new_header(&self.env, &prepared, tail.next_sequence, synced, tail.start);
         header.write_to(&*prepared.file).map_err(|error| {
             let path = self.store.path(prepared.number);
-            self.halt(Error::io("cannot start a log segment", &path, error))
+            self.latch
+                .fail(Error::io("cannot start a log segment", &path, error))
         })?;
         let full = std::mem::replace(&mut tail.file, prepared.file);
         tail.unsynced.push((tail.header.number, full));
@@ -272,29 +248,5 @@ impl LocalLog {
         tail.rolls += 1;
         tail.segments.push_back(tail.current());
         Ok(())
-    }
-
-    /// Remembers the first failure and passes `error` on.
-    pub(crate) fn halt(&self, error: Error) -> Error {
-        self.halt_since("the log failed", error)
-    }
-
-    /// The same where it is `what` that failed.
-    pub(crate) fn halt_since(&self, what: &'static str, error: Error) -> Error {
-        self.failed.get_or_init(|| error.to_string());
-        self.halt.stop(what, &error);
-        error
-    }
-
-    /// Refuses once the log has failed. What is in it is synced whatever else stops
-    /// writes.
-    pub(crate) fn check_halted(&self) -> Result<()> {
-        match self.failed.get() {
-            None => Ok(()),
-            Some(reason) => Err(Error::new(
-                ErrorKind::Halted,
-                format!("writes are stopped since the log failed: {reason}"),
-            )),
-        }
     }
 }

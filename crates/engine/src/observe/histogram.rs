@@ -69,8 +69,8 @@ impl<const SPLIT_BITS: u32> Counts<SPLIT_BITS> {
         0
     }
 
-    /// How many calls took at most so many microseconds, at powers of two of
-    /// 1.024 us, where that number grows.
+    /// Pairs of a duration in microseconds and the number of calls up to it, at
+    /// powers of two of 1.024 us where that number grows.
     pub fn cumulative_us(&self) -> Vec<(u64, u64)> {
         let mut steps = Vec::new();
         let (mut seen, mut next, total) = (0, 0, self.total());

@@ -5,44 +5,26 @@
 //! the server's tests of LATENCY and by `tests/db_durable.rs`.
 
 use crate::observe::stages::{Stage, Stages};
+use latewood_model::named;
 use std::sync::{Arc, OnceLock};
 
-/// Work of the engine that others may have to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// Bringing the log to disk.
-    LogSync,
-    /// Folding the late samples of one series into its chunks.
-    Settle,
-    /// Bringing what rules come to into the destinations of one source.
-    Rules,
-    /// Removing the series whose time has come, once over all shards.
-    ExpireCycle,
-    /// Writing one partition into blocks.
-    Flush,
+named! {
+    /// Work of the engine that others may have to wait for.
+    pub enum Work {
+        /// Bringing the log to disk.
+        LogSync = 0, "wal-sync";
+        /// Folding the late samples of one series into its chunks.
+        Settle = 1, "settle";
+        /// Bringing what rules come to into the destinations of one source.
+        Rules = 2, "rules";
+        /// Removing the series whose time has come, once over all shards.
+        ExpireCycle = 3, "expire-cycle";
+        /// Writing one partition into blocks.
+        Flush = 4, "flush";
+    }
 }
 
 impl Work {
-    /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 5] = [
-        Self::LogSync,
-        Self::Settle,
-        Self::Rules,
-        Self::ExpireCycle,
-        Self::Flush,
-    ];
-
-    /// The name in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::LogSync => "wal-sync",
-            Self::Settle => "settle",
-            Self::Rules => "rules",
-            Self::ExpireCycle => "expire-cycle",
-            Self::Flush => "flush",
-        }
-    }
-
     /// The stage of a write it is, if it is one.
     const fn stage(self) -> Option<Stage> {
         match self {
@@ -103,9 +85,8 @@ impl std::fmt::Debug for Observer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Db;
     use crate::io::sim::SimDisk;
-    use crate::{Defaults, ExpireIf, Options};
+    use crate::{Db, Defaults, ExpireIf, Options};
     use latewood_model::SeriesOptions;
     use std::path::Path;
     use std::sync::Mutex;

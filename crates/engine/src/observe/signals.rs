@@ -7,16 +7,26 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How the threads of a database wake each other: each waits for a signal of
-/// its own, or a burst of new series would wake them all again and again.
+/// A background thread, by what wakes it before its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Job {
+    /// A series is worth settling.
+    Settle,
+    /// Many changes of labels wait.
+    Index,
+    /// Memory is short, or a flush was asked for.
+    Flush,
+    /// The files may exceed the disk budget.
+    Merge,
+    /// Somebody wants the log on disk.
+    Sync,
+}
+
+/// How the threads of a database wake each other.
 #[derive(Default)]
 pub(crate) struct Signals {
     state: Mutex<SignalState>,
-    settle: Condvar,
-    index: Condvar,
-    flush: Condvar,
-    merge: Condvar,
-    sync: Condvar,
+    jobs: [Condvar; Job::COUNT],
     stopping: Condvar,
     /// No merge is begun in the background, and what is under way waits.
     merging_paused: AtomicBool,
@@ -25,11 +35,11 @@ pub(crate) struct Signals {
 #[derive(Default)]
 struct SignalState {
     stop: bool,
-    settle: bool,
-    index: bool,
-    flush: bool,
-    merge: bool,
-    sync: bool,
+    woken: [bool; Job::COUNT],
+}
+
+impl Job {
+    const COUNT: usize = Self::Sync as usize + 1;
 }
 
 impl Signals {
@@ -43,23 +53,10 @@ impl Signals {
         self.merging_paused.store(paused, Ordering::Relaxed);
     }
 
-    fn all(&self) -> [&Condvar; 6] {
-        let Self {
-            settle,
-            index,
-            flush,
-            merge,
-            sync,
-            stopping,
-            ..
-        } = self;
-        [settle, index, flush, merge, sync, stopping]
-    }
-
     /// Wakes all threads to stop.
     pub(crate) fn stop(&self) {
         self.state.lock().stop = true;
-        for signal in self.all() {
+        for signal in self.jobs.iter().chain([&self.stopping]) {
             signal.notify_all();
         }
     }
@@ -69,112 +66,40 @@ impl Signals {
         self.state.lock().stop
     }
 
-    /// Waits until there is something to settle, `limit` passes or the
-    /// database closes; false then.
-    pub(crate) fn wait_settle(&self, limit: Duration) -> bool {
+    /// Waits until the thread of `job` is woken, `limit` passes or the database closes;
+    /// `None` then, else whether it was woken.
+    pub(crate) fn wait(&self, job: Job, limit: Option<Duration>) -> Option<bool> {
+        let (signal, job) = (&self.jobs[job as usize], job as usize);
         let mut state = self.state.lock();
-        if !state.stop && !state.settle {
-            self.settle.wait_for(&mut state, limit);
-        }
-        state.settle = false;
-        !state.stop
-    }
-
-    /// Waits until there is much to index, `limit` passes or the database
-    /// closes; false then.
-    pub(crate) fn wait_index(&self, limit: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !state.stop && !state.index {
-            self.index.wait_for(&mut state, limit);
-        }
-        state.index = false;
-        !state.stop
-    }
-
-    /// Waits until there may be something to flush, `limit` passes or the
-    /// database closes; false then.
-    pub(crate) fn wait_flush(&self, limit: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !state.stop && !state.flush {
-            self.flush.wait_for(&mut state, limit);
-        }
-        state.flush = false;
-        !state.stop
-    }
-
-    /// Waits until the files may exceed the disk budget, `limit` passes or
-    /// the database closes; false then.
-    pub(crate) fn wait_merge(&self, limit: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !state.stop && !state.merge {
-            let idle = |state: &mut SignalState| !state.stop && !state.merge;
-            self.merge.wait_while_for(&mut state, idle, limit);
-        }
-        state.merge = false;
-        !state.stop
-    }
-
-    /// Waits until a sync is wanted, `limit` passes or the database closes; `None`
-    /// then, else whether a sync is wanted.
-    pub(crate) fn wait_sync(&self, limit: Option<Duration>) -> Option<bool> {
-        let mut state = self.state.lock();
-        let idle = |state: &mut SignalState| !state.stop && !state.sync;
+        let idle = |state: &mut SignalState| !state.stop && !state.woken[job];
         match limit {
             Some(limit) => {
-                self.sync.wait_while_for(&mut state, idle, limit);
+                signal.wait_while_for(&mut state, idle, limit);
             }
-            None => self.sync.wait_while(&mut state, idle),
+            None => signal.wait_while(&mut state, idle),
         }
-        let is_wanted = std::mem::take(&mut state.sync);
-        (!state.stop).then_some(is_wanted)
+        let is_woken = std::mem::take(&mut state.woken[job]);
+        (!state.stop).then_some(is_woken)
+    }
+
+    /// Waits as [`Signals::wait`] does; false once the database closes.
+    pub(crate) fn goes_on(&self, job: Job, limit: Duration) -> bool {
+        self.wait(job, Some(limit)).is_some()
     }
 
     /// Sleeps for `limit`, or until the database closes; false then.
     pub(crate) fn sleep(&self, limit: Duration) -> bool {
         let mut state = self.state.lock();
-        if !state.stop {
-            let goes_on = |state: &mut SignalState| !state.stop;
-            self.stopping.wait_while_for(&mut state, goes_on, limit);
-        }
+        let goes_on = |state: &mut SignalState| !state.stop;
+        self.stopping.wait_while_for(&mut state, goes_on, limit);
         !state.stop
     }
 
-    /// Tells the settling thread that a series is worth settling.
-    pub(crate) fn wake_settler(&self) {
-        self.state.lock().settle = true;
-        self.settle.notify_one();
-    }
-
-    /// Tells the flushing thread that memory is short.
-    pub(crate) fn wake_flusher(&self) {
+    /// Wakes the thread of `job`.
+    pub(crate) fn wake(&self, job: Job) {
         let mut state = self.state.lock();
-        if !state.flush {
-            state.flush = true;
-            self.flush.notify_one();
+        if !std::mem::replace(&mut state.woken[job as usize], true) {
+            self.jobs[job as usize].notify_one();
         }
-    }
-
-    /// Wakes the merging thread because disk space is short.
-    pub(crate) fn wake_merger(&self) {
-        let mut state = self.state.lock();
-        if !state.merge {
-            state.merge = true;
-            self.merge.notify_one();
-        }
-    }
-
-    /// Tells the syncing thread that somebody waits for the disk.
-    pub(crate) fn wake_syncer(&self) {
-        let mut state = self.state.lock();
-        if !state.sync {
-            state.sync = true;
-            self.sync.notify_one();
-        }
-    }
-
-    /// Tells the indexing thread that much waits for it.
-    pub(crate) fn wake_indexer(&self) {
-        self.state.lock().index = true;
-        self.index.notify_one();
     }
 }

@@ -97,8 +97,8 @@ impl<'a> Filter<'a> {
         if let Some(wanted) = self.timestamps {
             kept = start..keep_timestamps(wanted, timestamps, values, kept);
         }
-        if let Some(bounds) = self.values {
-            kept = start..keep_values(bounds, timestamps, values, kept);
+        if let Some((min, max)) = self.values {
+            kept = start..keep_values(min, max, timestamps, values, kept);
         }
         kept
     }
@@ -129,7 +129,8 @@ fn keep_timestamps(
 
 /// Without a branch on the value: every sample is copied, some are overwritten.
 fn keep_values(
-    (min, max): (f64, f64),
+    min: f64,
+    max: f64,
     times: &mut [i64],
     values: &mut [f64],
     of: Range<usize>,

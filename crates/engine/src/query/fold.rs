@@ -107,7 +107,6 @@ impl Fold {
         !(self.needs.moments || self.needs.ends || self.interpolates())
     }
 
-    /// Adds NaN samples.
     pub(super) fn push_nans(&mut self, count: u64) {
         self.nan_count += count;
     }
@@ -165,7 +164,6 @@ impl Fold {
         }
     }
 
-    /// The value of the bucket.
     pub(super) fn value(&self, aggregator: Aggregator) -> f64 {
         match aggregator {
             Aggregator::Count => self.count as f64,

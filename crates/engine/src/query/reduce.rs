@@ -21,7 +21,6 @@ pub(crate) trait State: Copy + Default + Send {
     /// Adds a value, which may be NaN.
     fn add(&mut self, value: f64);
 
-    /// Adds the values of another state.
     fn merge(&mut self, other: &Self);
 
     /// The result for `reducer`, one of those this state serves.
@@ -257,7 +256,6 @@ impl<S: State> Reduction<S> {
         }
     }
 
-    /// Number of timestamps.
     fn len(&self) -> usize {
         self.timestamps.len()
     }

@@ -31,7 +31,6 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Whether the limit is reached.
     pub(super) fn full(&self) -> bool {
         self.remaining == 0
     }

@@ -23,7 +23,6 @@ impl Silent {
         }
     }
 
-    /// The number of buckets.
     pub(super) fn len(&self) -> u64 {
         self.buckets.len() as u64
     }

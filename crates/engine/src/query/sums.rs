@@ -29,7 +29,6 @@ pub(super) struct Compensated {
 }
 
 impl Compensated {
-    /// Sums a slice.
     fn of(values: &[f64]) -> Self {
         let (chunks, rest) = values.as_chunks::<LANES>();
         let mut sums = [0.0; LANES];
@@ -63,14 +62,12 @@ impl Compensated {
         }
     }
 
-    /// Adds one value.
     pub(super) fn add(&mut self, value: f64) {
         let (sum, error) = two_sum(self.sum, value);
         self.sum = sum;
         self.error += error;
     }
 
-    /// Adds a slice.
     pub(super) fn push(&mut self, values: &[f64]) {
         self.merge(Self::of(values));
     }
@@ -107,7 +104,6 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// Adds a slice.
     pub(super) fn push(&mut self, values: &[f64]) {
         let mut near = self.near;
         near.push(values);
@@ -120,7 +116,6 @@ impl Sum {
         }
     }
 
-    /// Adds one value.
     pub(super) fn add(&mut self, value: f64) {
         let mut near = self.near;
         near.add(value);
@@ -131,7 +126,6 @@ impl Sum {
         }
     }
 
-    /// Adds the values of another sum.
     pub(super) fn merge(&mut self, other: &Self) {
         let mut near = self.near;
         near.merge(other.near);
@@ -171,7 +165,6 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Adds a slice.
     pub(super) fn push(&mut self, values: &[f64]) {
         let Some(&first) = values.first() else {
             return;

@@ -29,12 +29,12 @@ use crate::base::options::{Durability, LoadProgress};
 use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, mark_remote, require_local};
 use crate::io::quarantine::Quarantine;
+use crate::io::small::Context;
 use crate::keyspace::core::Core;
 use crate::log::record::RecordIter;
 use crate::log::{Log, LogOptions, LogStart, Position, RecoveryReport, Replay};
 use crate::rules::Rules;
-use crate::storage::files::LostBlock;
-use crate::storage::files::{Directory, LogFound};
+use crate::storage::files::{Directory, LogFound, LostBlock};
 use latewood_model::SeriesId;
 use parking_lot::Mutex;
 use std::path::Path;
@@ -91,7 +91,7 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     let begun_ns = env.clock.monotonic_ns();
     // The manifest that is found must not give way to an older one later.
     let synced = env.disk.sync_dir(guard.path());
-    synced.map_err(|error| Error::io("cannot sync the data directory", guard.path(), error))?;
+    synced.context("cannot sync the data directory", guard.path())?;
     match &core.log.remote {
         None => require_local(&env, guard.path())?,
         Some(_) => {
@@ -165,8 +165,7 @@ fn refuse_local_log(env: &Env, guard: &DirectoryGuard) -> Result<()> {
 
 /// Whether the directory has a log although the database is opened without one.
 fn log_beside(env: &Env, dir: &Path) -> Result<LogFound> {
-    let listed = env.disk.list(dir);
-    let names = listed.map_err(|error| Error::io("cannot list the log", dir, error))?;
+    let names = env.disk.list(dir).context("cannot list the log", dir)?;
     let mut segments = names.iter().filter_map(|name| names::parse_segment(name));
     Ok(match segments.next() {
         Some(_) => LogFound::Unwanted,

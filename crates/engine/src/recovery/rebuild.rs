@@ -139,7 +139,7 @@ impl Recovery<'_> {
         named: &[SeriesId],
     ) -> Vec<Arc<[u8]>> {
         let rank = |id: &SeriesId| {
-            let state = self.core.shards[self.core.shards.shard_of(*id)].lock();
+            let state = self.core.shards.lock_of(*id);
             let restored = state.restored_position(self.core.shards.place_of(*id));
             (named.iter().rposition(|named| named == id), restored, *id)
         };
@@ -148,7 +148,7 @@ impl Recovery<'_> {
         };
         let losers = rivals.iter().filter(|&&id| id != winner);
         let gone = losers.filter_map(|&id| {
-            let mut state = self.core.shards[self.core.shards.shard_of(id)].lock();
+            let mut state = self.core.shards.lock_of(id);
             Some(self.core.take_out(&mut state, id)?.key)
         });
         let gone = gone.collect();

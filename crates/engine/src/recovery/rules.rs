@@ -4,8 +4,7 @@ use crate::format::rule::RuleSpec;
 use crate::log::record::Record;
 use crate::recovery::Recovery;
 use crate::series::Series;
-use crate::series::rules::Take;
-use crate::series::rules::{Link, Links, Rule};
+use crate::series::rules::{Link, Links, Rule, Take};
 use crate::series::shard::ShardState;
 use crate::series::shards::AllShards;
 use latewood_model::{SeriesId, Timestamp};
@@ -30,7 +29,7 @@ impl Recovery<'_> {
                 destination,
                 first,
                 last,
-            } => self.replay_left(state, id, destination, (first, last)),
+            } => self.replay_left(state, id, destination, first, last),
             _ => {}
         }
     }
@@ -45,7 +44,7 @@ impl Recovery<'_> {
         spec: RuleSpec,
     ) {
         let number = self.rules.made.fetch_add(1, Ordering::Relaxed);
-        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
+        if let Some(series) = state.series_mut(source) {
             let rule = Rule::new(destination, number, spec, series.retention_floor());
             series.source_mut_or_new().add(rule);
         }
@@ -53,7 +52,7 @@ impl Recovery<'_> {
 
     /// Replays the end of a rule, at its source.
     fn replay_delete_rule(&self, state: &mut ShardState, source: SeriesId, destination: SeriesId) {
-        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
+        if let Some(series) = state.series_mut(source) {
             series.remove_rule(destination);
         }
     }
@@ -79,7 +78,7 @@ impl Recovery<'_> {
         }
         for (source, destination, number) in there {
             let state = &mut states[self.core.shards.shard_of(destination)];
-            let series = state.slab.get_mut(self.core.shards.place_of(destination));
+            let series = state.series_mut(destination);
             if let Some(series) = series.filter(|series| series.links().is_none()) {
                 series.set_links(Some(Links::Destination(Link { source, number })));
                 state.destinations += 1;
@@ -110,7 +109,7 @@ impl Recovery<'_> {
 
     /// Replays that the dirty buckets of a source are in flight.
     fn replay_take(&self, state: &mut ShardState, id: SeriesId, all: bool) {
-        let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
+        let Some(series) = state.series_mut(id) else {
             return;
         };
         let newest = series.newest();
@@ -121,7 +120,7 @@ impl Recovery<'_> {
 
     /// Replays that the buckets in flight are clean.
     fn replay_done(&self, state: &mut ShardState, id: SeriesId) {
-        let series = state.slab.get_mut(self.core.shards.place_of(id));
+        let series = state.series_mut(id);
         if let Some(source) = series.and_then(Series::source_mut) {
             source.done();
             source.forget_failed();
@@ -134,9 +133,10 @@ impl Recovery<'_> {
         state: &mut ShardState,
         id: SeriesId,
         destination: SeriesId,
-        (first, last): (Timestamp, Timestamp),
+        first: Timestamp,
+        last: Timestamp,
     ) {
-        let series = state.slab.get_mut(self.core.shards.place_of(id));
+        let series = state.series_mut(id);
         if let Some(source) = series.and_then(Series::source_mut) {
             source.left(destination, first, last);
         }

@@ -12,11 +12,9 @@
 
 use super::picked::Picked;
 use crate::base::error::Result;
-use crate::base::window::join_spans;
-use crate::base::window::{Bucket, Window};
+use crate::base::window::{Bucket, Window, join_spans};
 use crate::format::expired_buckets::{holds, subtract};
-use crate::query::nearest;
-use crate::query::{self, Aggregation, BucketStamp, Neighbours, RangeQuery, Sink};
+use crate::query::{self, Aggregation, BucketStamp, Neighbours, RangeQuery, Sink, nearest};
 use crate::series::Snapshot;
 use crate::series::merge::MergeSource;
 use crate::series::rules::Rule;

@@ -48,7 +48,7 @@ impl Rules {
         state: &mut ShardState,
         id: SeriesId,
     ) -> Result<Option<Arc<[u8]>>> {
-        let Some(series) = state.slab.get(self.core.shards.place_of(id)) else {
+        let Some(series) = state.series(id) else {
             return Ok(None);
         };
         let key = series.key.clone();

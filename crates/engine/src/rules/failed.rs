@@ -35,8 +35,8 @@ impl Rules {
 
     /// The failed buckets of the first wanted rule of `source` that has any.
     fn failed_buckets_in(&self, source: SeriesId, wanted: impl Fn(&Rule) -> bool) -> FailedBuckets {
-        let state = self.core.shards[self.core.shards.shard_of(source)].lock();
-        let Some(series) = state.slab.get(self.core.shards.place_of(source)) else {
+        let state = self.core.shards.lock_of(source);
+        let Some(series) = state.series(source) else {
             return FailedBuckets::default();
         };
         let Some(Links::Source(links)) = series.links() else {

@@ -20,8 +20,8 @@ impl Rules {
     /// The open bucket of the rule to `destination`, as a sample.
     pub(crate) fn open_bucket(&self, destination: SeriesId) -> Result<Option<Sample>> {
         let source = {
-            let state = self.core.shards[self.core.shards.shard_of(destination)].lock();
-            let series = state.slab.get(self.core.shards.place_of(destination));
+            let state = self.core.shards.lock_of(destination);
+            let series = state.series(destination);
             match series.and_then(Series::source) {
                 Some(source) => source,
                 None => return Ok(None),
@@ -52,8 +52,8 @@ impl Rules {
         source: SeriesId,
         floor: Timestamp,
     ) -> Option<(Rule, Bucket, Snapshot)> {
-        let mut state = self.core.shards[self.core.shards.shard_of(source)].lock();
-        let series = state.slab.get_mut(self.core.shards.place_of(source))?;
+        let mut state = self.core.shards.lock_of(source);
+        let series = state.series_mut(source)?;
         let Some(Links::Source(links)) = series.links() else {
             return None;
         };

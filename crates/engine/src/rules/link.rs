@@ -12,8 +12,7 @@ use crate::keyspace::admission::admit_write;
 use crate::log::Position;
 use crate::rules::Rules;
 use crate::series::Series;
-use crate::series::rules::Take;
-use crate::series::rules::{Link, Links, Rule};
+use crate::series::rules::{Link, Links, Rule, Take};
 use crate::series::shards::AllShards;
 use latewood_model::SeriesId;
 use std::sync::Arc;
@@ -86,24 +85,19 @@ impl Rules {
 
 impl Rules {
     fn find_key(&self, key: &[u8]) -> Result<SeriesId> {
-        self.core
-            .keys
-            .find(self.core.keys.hash(key), key)
-            .ok_or_else(|| Error::new(ErrorKind::NoSuchKey, "the key does not exist"))
+        let found = self.core.find(key);
+        found.ok_or_else(|| Error::new(ErrorKind::NoSuchKey, "the key does not exist"))
     }
 
     pub(crate) fn key_of(&self, id: SeriesId) -> Option<Arc<[u8]>> {
-        let state = self.core.shards[self.core.shards.shard_of(id)].lock();
+        let state = self.core.shards.lock_of(id);
         let place = self.core.shards.place_of(id);
         let series = state.slab.get(place)?;
         (!self.core.is_expired(&state, place)).then(|| series.key.clone())
     }
 
     fn links_in<'a>(&self, states: &'a AllShards<'_>, id: SeriesId) -> Option<&'a Links> {
-        let series = states[self.core.shards.shard_of(id)]
-            .slab
-            .get(self.core.shards.place_of(id))?;
-        series.links()
+        states[self.core.shards.shard_of(id)].series(id)?.links()
     }
 
     fn check_source(&self, states: &AllShards<'_>, source: SeriesId) -> Result<()> {
@@ -127,17 +121,14 @@ impl Rules {
     }
 
     fn is_there(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
-        let (state, place) = (
-            &states[self.core.shards.shard_of(id)],
-            self.core.shards.place_of(id),
-        );
+        let state = &states[self.core.shards.shard_of(id)];
+        let place = self.core.shards.place_of(id);
         self.is_held(states, id) && !self.core.is_expired(state, place)
     }
 
     /// Whether the series is there or nothing has removed it yet.
     fn is_held(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
-        let slab = &states[self.core.shards.shard_of(id)].slab;
-        slab.get(self.core.shards.place_of(id)).is_some()
+        states[self.core.shards.shard_of(id)].series(id).is_some()
     }
 
     /// Removes the source of the series under `key` if its time has come, and
@@ -146,14 +137,12 @@ impl Rules {
         let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(());
         };
-        let series = state.slab.get(self.core.shards.place_of(id));
-        let Some(source) = series.and_then(Series::source) else {
+        let Some(source) = state.series(id).and_then(Series::source) else {
             return Ok(());
         };
         drop(state);
-        let state = self.core.shards[self.core.shards.shard_of(source)].lock();
-        let series = state.slab.get(self.core.shards.place_of(source));
-        let key = series.map(|series| series.key.clone());
+        let state = self.core.shards.lock_of(source);
+        let key = state.series(source).map(|series| series.key.clone());
         drop(state);
         key.map_or(Ok(()), |key| self.purge(&key))
     }
@@ -171,24 +160,17 @@ impl Rules {
             self.core.shards.shard_of(source),
             self.core.shards.shard_of(destination),
         );
-        if states[from]
-            .slab
-            .get(self.core.shards.place_of(source))
-            .is_none()
-        {
+        if states[from].series(source).is_none() {
             return;
         }
-        let Some(series) = states[to]
-            .slab
-            .get_mut(self.core.shards.place_of(destination))
-        else {
+        let Some(series) = states[to].series_mut(destination) else {
             return;
         };
         // Either may have been a destination of a series that is gone.
         let was_destination = series.source().is_some();
         series.set_links(Some(Links::Destination(Link { source, number })));
         states[to].destinations += usize::from(!was_destination);
-        if let Some(series) = states[from].slab.get_mut(self.core.shards.place_of(source)) {
+        if let Some(series) = states[from].series_mut(source) {
             let was_destination = series.source().is_some();
             let rule = Rule::new(destination, number, spec, series.retention_floor());
             series.source_mut_or_new().add(rule);
@@ -204,11 +186,11 @@ impl Rules {
         destination: SeriesId,
     ) {
         let state = &mut states[self.core.shards.shard_of(source)];
-        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
+        if let Some(series) = state.series_mut(source) {
             series.remove_rule(destination);
         }
         let state = &mut states[self.core.shards.shard_of(destination)];
-        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(destination))
+        if let Some(series) = state.series_mut(destination)
             && series.source() == Some(source)
         {
             series.set_links(None);
@@ -219,7 +201,7 @@ impl Rules {
     /// The same for the series under `key`.
     pub(crate) fn prune_key(&self, key: &[u8]) {
         if let Ok((state, id)) = self.core.lock_series(key)
-            && let Some(series) = state.slab.get(self.core.shards.place_of(id))
+            && let Some(series) = state.series(id)
             && let Some(Links::Source(_)) = series.links()
         {
             drop(state);
@@ -233,14 +215,10 @@ impl Rules {
         let Some(Links::Source(links)) = self.links_in(&states, source) else {
             return;
         };
-        let gone = |id: &SeriesId| {
-            let slab = &states[self.core.shards.shard_of(*id)].slab;
-            slab.get(self.core.shards.place_of(*id)).is_none()
-        };
         let rules = links.rules().iter().map(|rule| rule.destination);
-        let gone: Vec<SeriesId> = rules.filter(gone).collect();
+        let gone: Vec<SeriesId> = rules.filter(|&id| !self.is_held(&states, id)).collect();
         let state = &mut states[self.core.shards.shard_of(source)];
-        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
+        if let Some(series) = state.series_mut(source) {
             gone.into_iter().for_each(|id| series.remove_rule(id));
         }
     }

@@ -17,11 +17,9 @@ use crate::io::waiting::{fetching, no_wait};
 use crate::observe::observer::Work as WorkKind;
 use crate::rules::Rules;
 use crate::series::merge::MergeSource;
-use crate::series::rules::Take;
-use crate::series::rules::failed::Damage;
-use crate::series::rules::failed::FailedBuckets;
+use crate::series::rules::failed::{Damage, FailedBuckets};
 use crate::series::rules::work::Work;
-use crate::series::rules::{Link, Links, Rule};
+use crate::series::rules::{Link, Links, Rule, Take};
 use crate::series::shard::ShardState;
 use crate::series::{Fate, Series};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
@@ -60,8 +58,8 @@ impl Rules {
         let _no_wait = no_wait();
         let _turn = self.turns[source.0 as usize % self.turns.len()].lock();
         let settles = {
-            let state = self.core.shards[self.core.shards.shard_of(source)].lock();
-            match state.slab.get(self.core.shards.place_of(source)) {
+            let state = self.core.shards.lock_of(source);
+            match state.series(source) {
                 Some(series) if series.has_rule_work(take) => {
                     take == Take::All && series.late_pending() >= SETTLE_FIRST
                 }
@@ -139,7 +137,7 @@ impl Rules {
         let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(());
         };
-        let series = state.slab.get(self.core.shards.place_of(id));
+        let series = state.series(id);
         let source = match series.and_then(Series::links) {
             Some(Links::Source(_)) => id,
             Some(Links::Destination(link)) => link.source,
@@ -158,7 +156,7 @@ impl Rules {
         let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(FailedBuckets::default());
         };
-        let series = state.slab.get(self.core.shards.place_of(id));
+        let series = state.series(id);
         let Some(source) = series.and_then(Series::source) else {
             return Ok(FailedBuckets::default());
         };
@@ -243,9 +241,9 @@ impl Rules {
     }
 
     fn take_dirty(&self, id: SeriesId, take: Take) -> Result<Option<Work>> {
-        let mut guard = self.core.shards[self.core.shards.shard_of(id)].lock();
+        let mut guard = self.core.shards.lock_of(id);
         let state = &mut *guard;
-        let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
+        let Some(series) = state.series_mut(id) else {
             return Ok(None);
         };
         let newest = series.newest();
@@ -266,7 +264,7 @@ impl Rules {
     /// Clears the buckets in flight, which were `work`; `damage` lists the failed
     /// buckets per rule.
     fn forget_dirty(&self, id: SeriesId, work: &Work, damage: &[Option<Damage>]) -> Result<()> {
-        let mut guard = self.core.shards[self.core.shards.shard_of(id)].lock();
+        let mut guard = self.core.shards.lock_of(id);
         let state = &mut *guard;
         let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             return Ok(());
@@ -275,7 +273,7 @@ impl Rules {
         if let Some(source) = series.source_mut() {
             source.done();
             let now_ms = self.core.env.clock.now_ms();
-            source.note_failed(&work.rules, damage, (floor, now_ms));
+            source.note_failed(&work.rules, damage, floor, now_ms);
             if self.core.log().is_some() {
                 state.group.rule_done(id);
                 source.log_failed(id, &mut state.group);
@@ -319,8 +317,8 @@ impl Rules {
         link: Link,
         write: impl FnOnce(&mut ShardState) -> Result<T>,
     ) -> Result<Option<T>> {
-        let mut state = self.core.shards[self.core.shards.shard_of(id)].lock();
-        let series = state.slab.get(self.core.shards.place_of(id));
+        let mut state = self.core.shards.lock_of(id);
+        let series = state.series(id);
         match series.and_then(Series::links) {
             Some(Links::Destination(held)) if *held == link => {}
             _ => return Ok(None),

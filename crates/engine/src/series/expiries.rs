@@ -67,7 +67,6 @@ impl Times {
         due.map(|&(_, place)| place as usize)
     }
 
-    /// Removes all times.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -29,7 +29,6 @@ impl Fate {
         matches!(self, Self::Late | Self::Staged | Self::Duplicate)
     }
 
-    /// The stage of the write that decided it.
     pub(crate) fn stage(self) -> Stage {
         match self {
             Self::InOrder | Self::Ignored(_) => Stage::SampleAppend,

@@ -17,10 +17,16 @@ pub(crate) struct Heads {
     partitions: Vec<Head>,
     /// Series that have, or had, samples in blocks.
     stored: usize,
-    /// Changes, in bytes of heads and in total, that are not yet reported to the
-    /// budget.
-    untold_head_bytes: i64,
-    untold_bytes: i64,
+    untold: Untold,
+}
+
+/// Changes that are not yet reported to the budget.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Untold {
+    /// Bytes of heads.
+    pub(crate) head_bytes: i64,
+    /// Bytes in total.
+    pub(crate) bytes: i64,
 }
 
 /// The part of a partition that is in one shard.
@@ -90,8 +96,8 @@ impl Heads {
     fn count(&mut self, partition: u32, bytes: i64) {
         let head = self.head(partition);
         head.bytes = head.bytes.saturating_add_signed(bytes as isize);
-        self.untold_head_bytes += bytes;
-        self.untold_bytes += bytes;
+        self.untold.head_bytes += bytes;
+        self.untold.bytes += bytes;
     }
 
     /// Registers a partition with nothing in memory: without a log, every
@@ -102,7 +108,7 @@ impl Heads {
 
     /// Counts bytes that are in no head, such as those of a new series.
     pub(crate) fn grew(&mut self, bytes: usize) {
-        self.untold_bytes += bytes as i64;
+        self.untold.bytes += bytes as i64;
     }
 
     /// Records that the group at `position` has records of a series of `partition`.
@@ -144,27 +150,22 @@ impl Heads {
         owed.flatten().map(|owed| owed.position).min()
     }
 
-    /// All partitions, by number.
     pub(crate) fn partitions(&self) -> &[Head] {
         &self.partitions
     }
 
-    /// The changes to report to the budget once they exceed `step`: bytes of heads
-    /// and bytes in total.
+    /// The changes to report to the budget once they exceed `step`.
     #[inline]
-    pub(crate) fn tell(&mut self, step: i64) -> Option<(i64, i64)> {
-        if self.untold_bytes.abs() < step {
+    pub(crate) fn tell(&mut self, step: i64) -> Option<Untold> {
+        if self.untold.bytes.abs() < step {
             return None;
         }
         Some(self.take_untold())
     }
 
     /// Takes the changes that are not yet reported to the budget.
-    pub(crate) fn take_untold(&mut self) -> (i64, i64) {
-        (
-            std::mem::take(&mut self.untold_head_bytes),
-            std::mem::take(&mut self.untold_bytes),
-        )
+    pub(crate) fn take_untold(&mut self) -> Untold {
+        std::mem::take(&mut self.untold)
     }
 
     /// Resets everything: all series are removed.
@@ -172,8 +173,8 @@ impl Heads {
         let held: usize = self.partitions.iter().map(|head| head.bytes).sum();
         self.partitions = Vec::new();
         self.stored = 0;
-        self.untold_head_bytes -= held as i64;
-        self.untold_bytes -= held as i64;
+        self.untold.head_bytes -= held as i64;
+        self.untold.bytes -= held as i64;
     }
 
     fn head(&mut self, partition: u32) -> &mut Head {

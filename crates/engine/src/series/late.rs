@@ -96,7 +96,6 @@ impl Run {
         &self.0
     }
 
-    /// A run of sorted operations.
     fn new(mut ops: Vec<LateOp>) -> Self {
         ops.shrink_to_fit();
         Self(Arc::new(ops))
@@ -125,12 +124,10 @@ impl Late {
         self.pending
     }
 
-    /// Number of operations ever staged.
     pub(crate) fn pushed(&self) -> u64 {
         self.pushed
     }
 
-    /// Stages an operation.
     pub(crate) fn push(&mut self, op: LateOp) {
         self.staged.push(op);
         // The memory has arrived by the next operation: the buffers of many series fit
@@ -317,7 +314,6 @@ impl Late {
         runs.chain(std::iter::once(&self.staged[..]))
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         let runs = self.settling.iter().chain(&self.runs);
         let ops: usize = runs.map(|run| run.0.capacity()).sum();

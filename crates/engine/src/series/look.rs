@@ -44,7 +44,6 @@ impl Series {
         })
     }
 
-    /// The newest sample.
     pub(crate) fn last_sample(&self) -> Result<Option<Sample>> {
         let Some(newest) = self.newest() else {
             return Ok(None);

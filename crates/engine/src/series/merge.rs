@@ -15,15 +15,13 @@ mod ends;
 mod open;
 
 use crate::base::error::Result;
-use crate::format::batches::BatchStats;
-use crate::format::batches::Source;
+use crate::format::batches::{BatchStats, Source};
 use crate::format::chunk::{Chunk, damaged};
 use crate::format::parts::Parts;
-use crate::series::merge_ops;
 use crate::series::spans::Spans;
 use crate::series::stored::StoredParts;
 use crate::series::units::{Piece, Units};
-use crate::series::{Snapshot, Tail};
+use crate::series::{Snapshot, Tail, merge_ops};
 use crate::storage::block::{ReadAhead, StoredChunk};
 use latewood_model::Timestamp;
 use open::Open;
@@ -66,7 +64,8 @@ impl MergeSource {
             parts.held.into_iter().chain(snapshot.chunks),
             snapshot.tail.first(),
             parts.over.with_head(snapshot.late),
-            (from, to),
+            from,
+            to,
         );
         Ok(Self {
             from,

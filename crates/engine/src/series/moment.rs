@@ -8,7 +8,6 @@ use latewood_model::Timestamp;
 pub(super) struct Moment(Timestamp);
 
 impl Moment {
-    /// No timestamp.
     pub(super) const NONE: Self = Self(Timestamp::MIN);
 
     /// The timestamp, if there is one.

@@ -12,10 +12,9 @@
 //! Invariant: what a reader sees is the same before, during and after. Tested here
 //! against a naive map and by the model test.
 
-use super::Sealer;
-use super::Series;
 use super::late::{Merge, Run};
 use super::rewrite::{Rewriter, is_full};
+use super::{Sealer, Series};
 use crate::base::error::Result;
 use crate::format::chunk::{Chunk, Shape, shared};
 use latewood_codec::{Encoder, Hint};

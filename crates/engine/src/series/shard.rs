@@ -83,7 +83,6 @@ impl Shard {
         }
     }
 
-    /// Waits for the lock.
     #[inline]
     pub(crate) fn lock(&self) -> ShardGuard<'_> {
         ShardGuard {
@@ -105,7 +104,6 @@ impl Shard {
     }
 }
 
-/// The state of one shard.
 #[derive(Default)]
 pub(crate) struct ShardState {
     /// Ids of adjacent places differ by two to this power.
@@ -125,7 +123,7 @@ pub(crate) struct ShardState {
     pub(crate) sources: Vec<u32>,
     /// Number of series in the shard that are the destination of a rule.
     pub(crate) destinations: usize,
-    /// Series that are being built and have no key yet; see [`crate::write::copy`].
+    /// Series that are being built and have no key yet; see [`crate::db::write::copy`].
     pub(crate) unnamed: Vec<SeriesId>,
     /// The log positions of series loaded from series files; empty after the log is
     /// replayed. In pages, since places are not used again: most places may be
@@ -137,6 +135,16 @@ pub(crate) struct ShardState {
 }
 
 impl ShardState {
+    /// The series `id`, which belongs to this shard.
+    pub(crate) fn series(&self, id: SeriesId) -> Option<&Series> {
+        self.slab.get(id.0 as usize >> self.stride_log2)
+    }
+
+    /// The same, to change it.
+    pub(crate) fn series_mut(&mut self, id: SeriesId) -> Option<&mut Series> {
+        self.slab.get_mut(id.0 as usize >> self.stride_log2)
+    }
+
     /// Whether the files hold everything that the log says of the series at `place`
     /// up to here.
     #[inline]
@@ -241,7 +249,6 @@ impl ShardState {
         }
     }
 
-    /// Removes all series.
     pub(crate) fn clear_series(&mut self) {
         self.slab.clear();
         self.queue.clear();

@@ -59,9 +59,13 @@ impl Shards {
         }
     }
 
-    /// Locks all shards.
     pub(crate) fn lock_all(&self) -> AllShards<'_> {
         self.shards.iter().map(Shard::lock).collect()
+    }
+
+    /// Locks the shard of a series.
+    pub(crate) fn lock_of(&self, id: SeriesId) -> ShardGuard<'_> {
+        self.shards[self.shard_of(id)].lock()
     }
 
     pub(crate) fn stride_log2(&self) -> u8 {

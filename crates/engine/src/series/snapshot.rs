@@ -60,13 +60,8 @@ impl Tail {
     }
 }
 
-/// How many of `count` samples, which reach from the first timestamp to the last, lie
-/// in a span, if they are alike apart.
-fn share(
-    count: u64,
-    (first, last): (Timestamp, Timestamp),
-    (from, to): (Timestamp, Timestamp),
-) -> u64 {
+/// Estimates how many of `count` samples of `first..=last` lie in `from..=to`.
+fn share(count: u64, first: Timestamp, last: Timestamp, from: Timestamp, to: Timestamp) -> u64 {
     if from <= first && last <= to {
         return count;
     }
@@ -89,7 +84,7 @@ impl Snapshot {
     pub(crate) fn samples_about(&self) -> u64 {
         let outside = |chunk: &Arc<Chunk>| {
             let count = chunk.count() as u64;
-            count - share(count, (chunk.first(), chunk.last()), (self.from, self.to))
+            count - share(count, chunk.first(), chunk.last(), self.from, self.to)
         };
         let ends = match &self.chunks[..] {
             [] => 0,
@@ -143,8 +138,8 @@ impl Series {
     /// Estimated number of the samples in a snapshot of `from..=to`.
     pub(crate) fn samples_about(&self, from: Timestamp, to: Timestamp) -> u64 {
         let sealed = self.chunks_in(from, to).iter().map(|held| {
-            let reach = (held.chunk.first(), held.chunk.last());
-            share(held.chunk.count() as u64, reach, (from, to))
+            let chunk = &held.chunk;
+            share(chunk.count() as u64, chunk.first(), chunk.last(), from, to)
         });
         let sealed: u64 = sealed.sum();
         let stored = self

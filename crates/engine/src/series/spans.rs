@@ -16,7 +16,6 @@ const SPAN_BYTES: usize = 32;
 pub(crate) struct Spans(BTreeMap<Timestamp, Timestamp>);
 
 impl Spans {
-    /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -41,7 +40,6 @@ impl Spans {
         self.0.insert(joined.0, joined.1);
     }
 
-    /// Adds all spans of another set.
     pub(crate) fn add_all(&mut self, other: &Self) {
         other.iter().for_each(|(from, to)| self.add(from, to));
     }
@@ -80,12 +78,10 @@ impl Spans {
         Self(self.meeting(from, to).collect())
     }
 
-    /// The spans, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Timestamp, Timestamp)> + '_ {
         self.0.iter().map(own)
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.0.len() * SPAN_BYTES
     }

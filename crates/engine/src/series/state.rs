@@ -210,12 +210,10 @@ impl Series {
         self.newest.or_min()
     }
 
-    /// The rules it is part of.
     pub(crate) fn links(&self) -> Option<&Links> {
         self.links.as_deref()
     }
 
-    /// Sets the rules it is part of.
     pub(crate) fn set_links(&mut self, links: Option<Links>) {
         self.links = links.map(Box::new);
     }
@@ -270,4 +268,23 @@ impl Series {
 fn tail_max(shape: Shape) -> u16 {
     // At most FRAME_SAMPLES_MAX.
     shape.frame_samples() as u16
+}
+
+/// How samples of a series are divided and encoded, and which of them are still
+/// needed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// Neither readers nor rules need older samples.
+    pub(crate) floor: Timestamp,
+    pub(crate) shape: Shape,
+}
+
+impl Series {
+    /// The current facts. The floor only ever rises.
+    pub(crate) fn facts(&self) -> Facts {
+        Facts {
+            floor: self.held_floor(),
+            shape: self.shape(),
+        }
+    }
 }

@@ -64,7 +64,6 @@ impl Frozen {
         }
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().map(|chunk| chunk.memory_bytes()).sum();
         let ops = self.ops.capacity() * size_of::<LateOp>();
@@ -284,7 +283,6 @@ impl Stored {
         })
     }
 
-    /// Newest timestamp ever flushed.
     pub(crate) fn last(&self) -> Timestamp {
         self.last
     }

@@ -15,8 +15,9 @@ use crate::storage::block::{
     Block, BlockSet, BlockWriter, Cache, CurrentBlocks, Family, Kind, PartitionBlocks,
 };
 use latewood_codec::Encoder;
-use latewood_model::{DuplicatePolicy, Labels, Sample, SeriesOptions, Timestamp};
-use latewood_model::{Encoding, SeriesId};
+use latewood_model::{
+    DuplicatePolicy, Encoding, Labels, Sample, SeriesId, SeriesOptions, Timestamp,
+};
 use naive::Naive;
 use std::sync::Arc;
 

@@ -70,7 +70,8 @@ impl Units {
         held: impl Iterator<Item = Arc<Chunk>>,
         tail_first: Option<Timestamp>,
         over: Over,
-        (from, to): (Timestamp, Timestamp),
+        from: Timestamp,
+        to: Timestamp,
     ) -> Self {
         let stored = stored.iter().enumerate();
         let stored = stored.map(|(place, stored)| {
@@ -151,7 +152,6 @@ impl Units {
         start..self.ends[place]
     }
 
-    /// The loaded operations.
     pub(super) fn ops(&self) -> &[LateOp] {
         &self.ops
     }

@@ -292,7 +292,7 @@ impl MetadataStore {
     }
 }
 
-/// Time from one write of a file of so many bytes to the next in the background.
+/// Time between two writes of a file of `file_bytes` in the background.
 fn interval_ns(file_bytes: usize) -> u64 {
     INTERVAL_NS.max(file_bytes as u64 * INTERVAL_PER_BYTE_NS)
 }

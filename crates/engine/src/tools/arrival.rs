@@ -15,6 +15,7 @@ use crate::base::error::{Error, Result};
 use crate::base::names;
 use crate::io::Env;
 use crate::io::directory::{open_existing, write_new_format};
+use crate::io::small::{Context, put_in_place};
 use crate::storage::files::directory::remove_if_there;
 use std::path::{Path, PathBuf};
 
@@ -66,8 +67,8 @@ pub fn prepare_target(env: &Env, dir: &Path) -> Result<()> {
     empty_folder(env, dir, &FOLDERS)
 }
 
-/// Removes what [`prepare_target`] and whoever filled `dir` since then made, but for the folders:
-/// it is no database, and may be prepared again.
+/// Removes all files that were made in `dir` since [`prepare_target`], which may be called again
+/// then. The folders stay.
 ///
 /// # Errors
 /// `Io`.
@@ -86,8 +87,7 @@ pub fn clear_target(env: &Env, dir: &Path) -> Result<()> {
 /// # Errors
 /// `Io`.
 pub fn begin_format(env: &Env, dir: &Path) -> Result<()> {
-    write_new_format(env, dir)
-        .map_err(|error| Error::io("cannot write the format version", dir, error))
+    write_new_format(env, dir).context("cannot write the format version", dir)
 }
 
 /// Makes a database of the files in `dir`, each durable at its
@@ -104,11 +104,7 @@ pub fn adopt(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) -> Result<Ch
         env.disk.sync_dir(&dir.join(folder)).map_err(failed)?;
     }
     env.disk.sync_dir(dir).map_err(failed)?;
-    let unfinished = dir.join(names::FORMAT_NEW);
-    env.disk
-        .rename(&unfinished, &dir.join(names::FORMAT))
-        .map_err(failed)?;
-    env.disk.sync_dir(dir).map_err(failed)?;
+    put_in_place(&*env.disk, dir, names::FORMAT_NEW, names::FORMAT).map_err(failed)?;
     // And of a version that this build knows.
     open_existing(env, dir)?;
     Ok(checked)

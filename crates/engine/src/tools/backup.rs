@@ -10,6 +10,7 @@
 use super::copying::{copy, empty_folder, link_or_copy, write};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
+use crate::io::small::{Context, if_there, put_in_place};
 use crate::io::{Env, waiting};
 use crate::keyspace::core::Core;
 use crate::keyspace::pin::FilesPin;
@@ -61,8 +62,8 @@ pub(crate) fn backup(core: &Core, dir: &Path, to: &Path, is_checkpoint: bool) ->
     copy_files(env, dir, &files, to, &mut backup)?;
     let manifest = files.manifest.as_ref().map(Manifest::encode);
     drop(files);
-    finish(env, dir, to, manifest.as_deref())
-        .map_err(|error| Error::io("cannot finish the backup", to, error))?;
+    let finished = finish(env, dir, to, manifest.as_deref());
+    finished.context("cannot finish the backup", to)?;
     Ok(backup)
 }
 
@@ -71,8 +72,7 @@ fn copy_log(env: &Env, log: &LogPin<'_>, to: &Path, backup: &mut Backup) -> Resu
     for (path, len_bytes) in log.segments() {
         let name = path.file_name().unwrap_or_default();
         let copied = copy(env, path, &to.join(names::LOG).join(name), Some(*len_bytes));
-        backup.copied_bytes +=
-            copied.map_err(|error| Error::io("cannot back up the log", path, error))?;
+        backup.copied_bytes += copied.context("cannot back up the log", path)?;
         backup.segments += 1;
     }
     Ok(())
@@ -109,8 +109,7 @@ fn fetch_log(
 /// Waits for what the manifest names and is not on this machine: a link to it would be no copy.
 fn fetch_files(env: &Env, files: &FilesPin<'_>) -> Result<()> {
     for path in files.paths() {
-        let opened = env.disk.open(path);
-        let file = opened.map_err(|error| Error::io("cannot back up a file", path, error))?;
+        let file = env.disk.open(path).context("cannot back up a file", path)?;
         waiting::fetch_alone(&file, path)?;
     }
     Ok(())
@@ -127,8 +126,7 @@ fn copy_files(
     for path in files.paths() {
         let name = path.strip_prefix(dir).unwrap_or(path);
         let copied = link_or_copy(env, path, &to.join(name));
-        backup.copied_bytes +=
-            copied.map_err(|error| Error::io("cannot back up a file", path, error))?;
+        backup.copied_bytes += copied.context("cannot back up a file", path)?;
         backup.files += 1;
     }
     Ok(())
@@ -147,19 +145,11 @@ pub(super) fn finish(
     if let Some(bytes) = manifest {
         write(env, &to.join(names::MANIFEST), bytes)?;
     }
-    match copy(
-        env,
-        &dir.join(names::METADATA),
-        &to.join(names::METADATA),
-        None,
-    ) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    let (held, copied) = (dir.join(names::METADATA), to.join(names::METADATA));
+    if_there(copy(env, &held, &copied, None))?;
     env.disk.sync_dir(to)?;
     // Under another name until it is whole, as in a new directory.
     let unfinished = to.join(names::FORMAT_NEW);
     copy(env, &dir.join(names::FORMAT), &unfinished, None)?;
-    env.disk.rename(&unfinished, &to.join(names::FORMAT))?;
-    env.disk.sync_dir(to)
+    put_in_place(&*env.disk, to, names::FORMAT_NEW, names::FORMAT)
 }

@@ -287,7 +287,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The directory is a cache: what a start says of it beside any log.
+    /// The decision of a start on a cache, beside any log.
     fn remote_log(&mut self, directory: &Directory) {
         self.notice(format!(
             "the log is in Kafka, and the directory is a cache of files; `latewood cluster check` reads log and checkpoint ({})",
@@ -318,7 +318,7 @@ impl Checker<'_> {
         ));
     }
 
-    /// What of the log is worth knowing and no loss.
+    /// Notices about the log that are no damage.
     fn curiosities(&mut self, report: &RecoveryReport) {
         if report.groups_dropped > 0 {
             self.notice(format!(

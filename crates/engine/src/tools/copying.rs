@@ -1,12 +1,9 @@
 //! Copying files of a database into another folder, durably.
 
 use crate::base::error::{Error, Result};
-use crate::io::Env;
+use crate::io::{Env, small};
 use std::io::{self, ErrorKind as IoKind};
 use std::path::Path;
-
-/// Bytes copied at a time.
-const COPY_BYTES: u64 = 1024 * 1024;
 
 /// Copies the first `len_bytes` of a file, all of it without; the bytes. The
 /// copy is durable, its name not yet.
@@ -19,16 +16,7 @@ pub(super) fn copy(env: &Env, from: &Path, to: &Path, len_bytes: Option<u64>) ->
         Some(len) => len,
         None => source.len_bytes()?,
     };
-    let target = env.disk.create(to, 0)?;
-    let mut done = 0;
-    while done < len {
-        let mut bytes = vec![0; (len - done).min(COPY_BYTES) as usize];
-        source.read_at(&mut bytes, done)?;
-        target.write_at(&bytes, done)?;
-        done += bytes.len() as u64;
-    }
-    target.sync()?;
-    Ok(len)
+    small::copy(&*source, 0, len, &*env.disk.create(to, 0)?).map(|()| len)
 }
 
 /// Gives a file that never changes a second name, or copies it where that is

@@ -1,12 +1,13 @@
 //! Inspecting one file of a database. Tested by `tests/tools.rs`.
 
-use super::read::read_whole;
 use crate::base::detail::Detail;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
 use crate::io::Env;
+use crate::io::small::{Context, read_whole};
 use crate::log;
 use crate::storage::block::{Block, BlockMeta, Cache, Family, Kind};
+use crate::storage::files::directory::MANIFEST_BYTES_MAX;
 use crate::storage::files::{Manifest, SeriesFileMeta, SeriesFileReader, SeriesRow};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,8 +25,8 @@ const CACHE_BYTES: u64 = 1 << 20;
 pub fn inspect(env: &Env, path: &Path) -> Result<Detail> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name == names::MANIFEST || name == names::MANIFEST_NEW {
-        let bytes = read_whole(env, path);
-        let bytes = bytes.map_err(|error| Error::io("cannot read the manifest", path, error))?;
+        let bytes = read_whole(&*env.disk, path, MANIFEST_BYTES_MAX);
+        let bytes = bytes.context("cannot read the manifest", path)?;
         let manifest = Manifest::decode(&bytes).map_err(|error| error.at(path))?;
         return Ok(manifest_facts(&manifest));
     }
@@ -63,8 +64,7 @@ fn stretch_offset(name: &str) -> Option<u64> {
 fn stretch_facts(env: &Env, path: &Path, number: u64, offset: u64) -> Result<Detail> {
     let file = env.disk.open(path);
     let len_bytes = file.and_then(|file| file.len_bytes());
-    let len_bytes =
-        len_bytes.map_err(|error| Error::io("cannot read a stretch of the log", path, error))?;
+    let len_bytes = len_bytes.context("cannot read a stretch of the log", path)?;
     Ok(Detail::Fields(vec![
         ("file", "damaged stretch of a log segment".into()),
         ("segment", number.into()),

@@ -1,8 +1,7 @@
 //! Reading a whole log to verify it. Tested by `tests/verdicts.rs`.
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::log::record::Record;
-use crate::log::record::RecordIter;
+use crate::log::record::{Record, RecordIter};
 use crate::log::{LogStart, Position, Replay};
 use crate::storage::files::Directory;
 use latewood_model::SeriesId;
@@ -18,7 +17,6 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Samples seen.
     pub(super) fn samples(&self) -> u64 {
         self.samples.load(Ordering::Relaxed)
     }
@@ -69,7 +67,6 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Samples seen.
     pub(super) fn samples(&self) -> u64 {
         self.counter.samples()
     }

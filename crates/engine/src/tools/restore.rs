@@ -7,6 +7,7 @@ use super::read::{list, manifest_bytes};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::Env;
 use crate::io::directory::require_local;
+use crate::io::small::Context;
 use std::path::Path;
 
 /// Copies the backup in `from` to the folder `dir`, which must be empty or not
@@ -28,13 +29,13 @@ pub fn restore(
     for folder in FOLDERS {
         for name in list(env, &from.join(folder))? {
             let source = from.join(folder).join(&name);
-            copy(env, &source, &dir.join(folder).join(&name), None)
-                .map_err(|error| Error::io("cannot copy a file", &source, error))?;
+            let copied = copy(env, &source, &dir.join(folder).join(&name), None);
+            copied.context("cannot copy a file", &source)?;
         }
     }
     let manifest = manifest_bytes(env, from)?;
-    finish(env, from, dir, manifest.as_deref())
-        .map_err(|error| Error::io("cannot finish the copy", dir, error))?;
+    let finished = finish(env, from, dir, manifest.as_deref());
+    finished.context("cannot finish the copy", dir)?;
     let checked = check(env, dir, tell)?;
     require_whole(checked, "the copy", dir)?;
     Ok(checked)

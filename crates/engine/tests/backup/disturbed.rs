@@ -3,10 +3,9 @@
 use crate::disk_support::{Layer, with_layer};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::io::{Disk, Env, File};
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::{fmt, io};
 
 type Event = Box<dyn FnMut(u64) + Send>;
 

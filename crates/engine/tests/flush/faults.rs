@@ -32,7 +32,7 @@ fn check(disk: &SimDisk, told: &Told, what: &str) {
     db.close().unwrap();
 }
 
-/// Tells the story on a disk whose power goes `after` so many operations.
+/// Tells the story on a disk whose power goes after `after` operations.
 fn tell_until(after: u64) -> (SimDisk, Told) {
     let disk = SimDisk::new();
     disk.plan(Fault {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Ids that one flush writes.
 const PARTITION_IDS: u32 = 1 << 16;
-/// So many that the next are of two partitions: shards count for themselves.
+/// As many as make the next belong to two partitions: shards count for themselves.
 const FIRST: usize = PARTITION_IDS as usize - 20;
 
 fn create(db: &Db, prefix: &str, count: usize) -> Vec<String> {

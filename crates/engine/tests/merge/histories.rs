@@ -64,7 +64,7 @@ impl History {
     }
 }
 
-/// Flushes of a thousand samples, so many percent of them late by anything.
+/// Flushes of a thousand samples, `percent` of them late by anything.
 fn late_history(percent: u64, name: &str) -> (f64, usize) {
     let mut history = History::new();
     let mut newest = 0;

@@ -52,7 +52,7 @@ fn write(db: &Db, expected: &mut Expected, key: &[u8]) {
     }
 }
 
-/// The change comes after so many steps of the job, with a flush behind it or
+/// The change comes after `after` steps of the job, with a flush behind it or
 /// not; false where the job has fewer.
 fn interrupt(name: &str, change: Change, after: u64, flushes: bool) -> bool {
     let what = format!("{name} at step {after}, flushed: {flushes}");

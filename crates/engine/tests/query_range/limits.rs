@@ -182,7 +182,7 @@ fn buckets_of_nan_that_wait_for_a_number_are_no_more_than_fit_in_a_reply() {
     }
 }
 
-/// Nobody wants its rows after it was asked so many times.
+/// Nobody wants its rows once it was asked `after` times.
 struct Cancelled {
     after: Cell<u32>,
 }

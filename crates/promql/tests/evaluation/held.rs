@@ -16,7 +16,7 @@ fn limited() -> Settings {
     }
 }
 
-/// So many series of one sample, each with another value.
+/// `series` series of one sample, each with another value.
 fn many(series: usize) -> Memory {
     let mut memory = Memory::default();
     for at in 0..series {

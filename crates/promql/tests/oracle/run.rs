@@ -34,7 +34,7 @@ fn setting(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Compares so many expressions, unless the environment says otherwise.
+/// Compares `expressions` expressions, unless the environment says otherwise.
 pub(crate) fn compare(expressions: u64, subject: &mut dyn Subject) {
     if std::env::var("LEFT_OUT").is_ok_and(|tools| tools.split(' ').any(|tool| tool == "go")) {
         return println!("left out: go is missing or too old");

@@ -8,8 +8,7 @@
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Of the descriptors, sockets leave one in so many, and no more than
-/// [`RESERVE_MAX`].
+/// Sockets leave this share of the descriptors free, at most [`RESERVE_MAX`].
 const RESERVE_RATIO: u64 = 4;
 const RESERVE_MAX: u64 = 1024;
 

@@ -174,8 +174,8 @@ fn exec(call: &mut Call<'_>) -> Outcome {
     outcome
 }
 
-/// Refuses a command that only reads, COPY and RESTORE where EXEC has run for so long that
-/// others should wait no more. Other commands that write are run: a transaction is not half
+/// Refuses a command that only reads, COPY and RESTORE once EXEC has run longer than
+/// others should wait. Other commands that write are run: a transaction is not half
 /// done, and none of them takes long.
 ///
 /// # Errors

@@ -35,8 +35,7 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
-    /// Permits for so many requests, which are there to `verb`, of which so many
-    /// are worked on at a time.
+    /// Permits for `places` requests that `verb`; `threads` of them are worked on at a time.
     pub(super) fn new(verb: &'static str, places: usize, threads: usize) -> Self {
         Self {
             verb,

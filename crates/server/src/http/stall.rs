@@ -21,7 +21,7 @@ pub(super) struct Unstalled<S> {
 }
 
 impl<S> Unstalled<S> {
-    /// A stream that waits for its peer so long.
+    /// A stream that waits up to `time_max` for its peer.
     pub(super) fn new(stream: S, time_max: Duration) -> Self {
         let until = None;
         Self {

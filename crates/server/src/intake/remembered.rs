@@ -33,7 +33,7 @@ impl Share {
         Self { shared, bytes: 0 }
     }
 
-    /// Holds so many bytes from now on.
+    /// Holds `bytes` from now on.
     pub(crate) fn hold(&mut self, bytes: usize) {
         let all = &self.shared.protocols.remembered.bytes;
         match bytes.checked_sub(self.bytes) {

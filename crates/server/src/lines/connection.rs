@@ -79,7 +79,7 @@ impl LastRead {
         self.after_ms.store(after_ms, Ordering::Relaxed);
     }
 
-    /// One that began so long ago, and was silent since.
+    /// One that began `time` ago and was silent since.
     #[cfg(test)]
     pub(super) fn ago(time: Duration) -> Self {
         Self {

@@ -344,8 +344,8 @@ impl Connection {
         (read, used)
     }
 
-    /// Whether a command may gather so many bytes beside those of other connections; refuses
-    /// it and ends the connection otherwise.
+    /// Whether a command may gather `bytes` beside those of other connections. If not, refuses
+    /// it and ends the connection.
     fn has_room_for_command(&mut self, shared: &Shared, bytes: usize) -> bool {
         // One command always has room.
         let bytes_max = shared.db.reply_bytes_max().max(COMMAND_BYTES_MAX);

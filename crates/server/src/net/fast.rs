@@ -39,7 +39,7 @@ pub(super) enum Fast<'a> {
         /// The encoded words of LABELS, for [`labels`], where there are some.
         labels: Option<&'a [u8]>,
     },
-    /// `TS.MADD` and so many triples, which follow.
+    /// `TS.MADD` and the number of triples that follow.
     Madd(usize),
 }
 
@@ -101,7 +101,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// Reads so many names and values of labels; their encoded words. Those
+    /// Reads `pairs` names and values of labels; their encoded words. Those
     /// that might be refused, or taken for options, are left to the parser.
     #[inline]
     fn pairs(&mut self, pairs: usize) -> Option<&'a [u8]> {

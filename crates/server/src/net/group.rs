@@ -26,7 +26,7 @@ use std::time::Instant;
 /// One piece of the replies of a group.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The header of a TS.MADD reply for so many samples.
+    /// The header of a TS.MADD reply, with the number of samples.
     Array(u32),
     /// The outcome of the next sample, which is all of a TS.ADD.
     Add,
@@ -220,7 +220,7 @@ impl<'a> Group<'a> {
         self.steps.clear();
     }
 
-    /// Counts the commands, which began then and of which so many failed.
+    /// Counts the commands, of which `adds_failed` failed, since `begun`.
     fn count(&self, shared: &Shared, session: &Session, (begun, adds_failed): (Instant, u64)) {
         let commands = &shared.counters.commands;
         commands.fetch_add(self.commands, Ordering::Relaxed);

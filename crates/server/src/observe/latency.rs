@@ -82,7 +82,7 @@ impl Event {
 }
 
 impl Latency {
-    /// Notes that `event` took so long, if that is long.
+    /// Notes the duration of `event` if it reaches the threshold.
     #[inline]
     pub(crate) fn note(&self, event: Event, duration_ns: u64) {
         let threshold_ms = self.threshold_ms.load(Ordering::Relaxed);

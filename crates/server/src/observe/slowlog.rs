@@ -72,7 +72,7 @@ impl SlowLog {
         entries.trim(self.len_max.load(Ordering::Relaxed));
     }
 
-    /// Keeps at most so many entries from now on.
+    /// Keeps at most `len_max` entries from now on.
     pub(crate) fn set_len_max(&self, len_max: u64) {
         self.len_max.store(len_max, Ordering::Relaxed);
         self.entries.lock().trim(len_max);

@@ -38,8 +38,8 @@ impl Runtime {
         }
     }
 
-    /// Whether there are too many connections where so many of a kind are open
-    /// and `socket` comes: by `maxclients`, or by descriptors.
+    /// Whether `maxclients` or the descriptors leave no room for `socket` beside `open`
+    /// connections of its kind.
     pub(crate) fn is_full(&self, open: usize, socket: &impl AsRawFd) -> bool {
         open >= self.connections_max.load(Ordering::Relaxed) || !leave_room(socket)
     }

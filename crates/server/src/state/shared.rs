@@ -26,7 +26,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// One batch in so many has its stages timed, unless CONFIG says otherwise.
+/// The stages of one batch in this many are timed, unless CONFIG says otherwise.
 const STAGE_SAMPLING: u32 = 256;
 
 /// Shared by every thread of the server.

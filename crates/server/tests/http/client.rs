@@ -40,7 +40,7 @@ impl Http {
         self.post_with(path, "", body)
     }
 
-    /// Writes so many samples of `m_v`, whose label takes a kilobyte, so that an
+    /// Writes `rows` samples of `m_v`, whose label takes a kilobyte, so that an
     /// export as CSV is longer than what waits on its way.
     pub(crate) fn write_wide_rows(&mut self, rows: usize) {
         let padding = "x".repeat(1000);

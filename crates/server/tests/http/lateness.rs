@@ -139,7 +139,7 @@ impl Senders {
         "127.0.0.1"
     }
 
-    /// Waits until so many samples have arrived: lines are not answered.
+    /// Waits until `samples` have arrived: lines are not answered.
     fn wait(&mut self, samples: u64) {
         eventually(&format!("{samples} samples"), || {
             asked(&mut self.http, &[("span", "2h")])["total"]["samples"] == samples

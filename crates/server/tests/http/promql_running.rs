@@ -28,7 +28,7 @@ fn a_query_may_have_less_time() {
     assert_eq!(ask(&mut http, "query", &query).0, 503);
 }
 
-/// The numbers of the queries that run, the oldest first, once there are so many.
+/// The numbers of the queries that run, the oldest first, once there are `count`.
 fn listed(http: &mut Http, count: usize) -> Vec<String> {
     let mut list = Vec::new();
     eventually(&format!("{count} queries"), || {

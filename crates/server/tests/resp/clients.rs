@@ -137,7 +137,7 @@ fn nothing_is_written_once_a_pause_is_answered() {
         }
         ended.store(true, Ordering::Relaxed);
         writes.join().unwrap();
-        assert_eq!(moved, 0, "writes went on in so many pauses of 300");
+        assert_eq!(moved, 0, "writes went on in this many of 300 pauses");
     });
 }
 

@@ -13,7 +13,6 @@ use kafka_protocol::records::{
 };
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The version of the format.
 const MAGIC: u8 = 2;
 /// Bytes of a batch before its records.
 const HEADER_BYTES: usize = 61;

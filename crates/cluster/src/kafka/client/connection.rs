@@ -69,7 +69,6 @@ asks! {
     DeleteRecordsRequest => DeleteRecordsResponse, DeleteRecords 2..=2;
 }
 
-/// A connection.
 pub(super) struct Connection {
     stream: Box<dyn Stream>,
     broker: String,
@@ -111,7 +110,6 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The address of the broker.
     pub(super) fn broker(&self) -> &str {
         &self.broker
     }

@@ -105,7 +105,6 @@ impl Kernel for Deltas<'_> {
     }
 }
 
-/// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, flags: u8, out: &mut [f64]) -> Result<(), Error> {
     let (head, mut sums) = Sums::begin(reader, flags)?;
     out[0] = head.value(sums.offset);

@@ -13,7 +13,6 @@ pub(crate) fn encode(words: &[u64], out: &mut Vec<u8>) {
     pfor::encode(words, out);
 }
 
-/// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, flags: u8, out: &mut [f64]) -> Result<(), Error> {
     let head = Head::parse(reader, flags)?;
     let mut offsets = [0u64; BLOCK];

@@ -14,7 +14,6 @@ use latewood_codec::Encoder;
 use latewood_model::SeriesId;
 use std::path::PathBuf;
 
-/// Files that are being written.
 pub(crate) struct Files<'a> {
     core: &'a Core,
     partition: u32,
@@ -35,7 +34,6 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Bytes of all files.
     pub(crate) fn len_bytes(&self) -> u64 {
         let blocks = self.base.iter().chain(&self.late);
         self.series.len_bytes + blocks.map(|block| block.len_bytes).sum::<u64>()
@@ -49,7 +47,6 @@ impl Written {
 }
 
 impl<'a> Files<'a> {
-    /// No files yet.
     pub(crate) fn new(core: &'a Core, partition: u32) -> Self {
         Self {
             core,

@@ -28,6 +28,7 @@ use crate::keyspace::settle::Settler;
 use crate::log::Position;
 use crate::observe::notices::About;
 use crate::observe::observer::Work;
+use crate::observe::signals::Job;
 use files::Written;
 use parking_lot::{Mutex, MutexGuard};
 use stats::Counters;
@@ -41,7 +42,6 @@ const TICK: Duration = Duration::from_millis(100);
 const RETRY_NS: u64 = 1_000_000_000;
 const RETRY_MAX_NS: u64 = 60_000_000_000;
 
-/// The settings, state and counters of the flusher.
 pub(crate) struct Flusher {
     core: Arc<Core>,
     settler: Arc<Settler>,
@@ -91,12 +91,11 @@ impl Flusher {
     }
 }
 
-/// The flushing thread.
 pub(crate) fn run(flusher: &Flusher) {
     let core = &flusher.core;
     core.budget.set_flushes(&core.member, true);
     let _end = EndsFlushing(core);
-    while core.observe.signals.wait_flush(TICK) {
+    while core.observe.signals.goes_on(Job::Flush, TICK) {
         core.look_if_stale();
         // A failure is counted, reported in the figures and retried.
         while let Ok(true) = flusher.flush_if_due() {
@@ -107,7 +106,7 @@ pub(crate) fn run(flusher: &Flusher) {
     }
 }
 
-/// Nobody hopes for a flush of a thread that ended, or panicked.
+/// Tells waiting writers that a thread that ended or panicked flushes no more.
 struct EndsFlushing<'a>(&'a Core);
 
 impl Drop for EndsFlushing<'_> {
@@ -117,7 +116,7 @@ impl Drop for EndsFlushing<'_> {
 }
 
 impl Flusher {
-    /// Flushes the partition whose turn it is, if one is due; whether it was.
+    /// Flushes the partition whose turn it is, if one is due. Returns whether it did.
     pub(crate) fn flush_if_due(&self) -> Result<bool> {
         let core = &self.core;
         if let Err(halted) = core.check_writable() {

@@ -49,7 +49,6 @@ impl Flusher {
         sums
     }
 
-    /// Flushes one partition as flush `number`.
     pub(crate) fn flush_partition(&self, partition: u32, number: u64) -> Result<Written> {
         let epoch = self.core.store.epoch();
         for shard in &self.core.shards {

@@ -62,11 +62,8 @@ impl Counters {
             }
         }
     }
-}
 
-impl Counters {
-    /// Everything is on disk that had been asked for when there were so many
-    /// requests.
+    /// Everything that the first `requests` requests asked for is on disk.
     pub(crate) fn answer(&self, requests: u64, now_ms: impl FnOnce() -> i64) {
         if self.answered.swap(requests, Ordering::Relaxed) < requests {
             self.saved(now_ms());

@@ -13,8 +13,7 @@
 //!
 //! Tested by `tests/merge` and `tests/disk_budget.rs`.
 
-use crate::background::merge::state::Merger;
-use crate::background::merge::state::{Counters, Memory};
+use crate::background::merge::state::{Counters, Memory, Merger};
 use crate::background::merge::step::Want;
 use crate::base::error::Result;
 use crate::io::trusted::Moment;
@@ -197,7 +196,7 @@ impl Merger {
         let mut oldest = Vec::new();
         let mut there = BTreeSet::new();
         for (&partition, blocks) in &set.partitions {
-            for block in blocks.base.iter().chain(&blocks.late) {
+            for block in blocks.all() {
                 there.insert(block.meta().number);
                 let reach = self.reach(&mut memory, block);
                 let len_bytes = block.meta().len_bytes;

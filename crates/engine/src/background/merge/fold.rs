@@ -76,7 +76,6 @@ impl<'a> Folder<'a> {
         Ok(())
     }
 
-    /// Chunks that are done.
     pub(crate) fn take_done(&mut self) -> Vec<Arc<Chunk>> {
         self.joiner.take_done()
     }

@@ -71,7 +71,6 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// Takes samples.
     pub(crate) fn samples(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
         if timestamps.is_empty() {
             return Ok(());
@@ -90,7 +89,6 @@ impl<'a> Joiner<'a> {
         self.rewriter.operations(ops)
     }
 
-    /// Chunks that are done.
     pub(crate) fn take_done(&mut self) -> Vec<Arc<Chunk>> {
         self.rewriter.take_done()
     }
@@ -151,7 +149,7 @@ mod tests {
         chunk_size_bytes: 4096,
     };
 
-    /// A chunk with frames of so many samples, from timestamp `first` on.
+    /// A chunk with frames of these lengths, from timestamp `first` on.
     fn chunk(first: i64, frames: &[usize]) -> Arc<Chunk> {
         let mut chunk = Chunk::default();
         let mut at = first;

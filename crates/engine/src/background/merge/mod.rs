@@ -37,6 +37,7 @@ pub use state::MergeStats;
 pub(crate) use state::Merger;
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::observe::signals::Job;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use step::Want;
@@ -51,7 +52,7 @@ const BREATH_BYTES: u64 = 1 << 20;
 /// Merges in the background until the database closes.
 pub(crate) fn run(merger: &Merger) {
     let core = &merger.core;
-    while core.observe.signals.wait_merge(TICK) {
+    while core.observe.signals.goes_on(Job::Merge, TICK) {
         if core.check_writable().is_ok() {
             // The failure is counted and reported in the figures; the job is retried.
             let _ = merger.merge_tick();

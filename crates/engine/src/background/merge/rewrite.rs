@@ -52,7 +52,7 @@ struct Group {
     places: Range<usize>,
     cursors: Vec<Cursor>,
     slots: Slots,
-    /// Of the series at hand: which cursor has it, and the entry.
+    /// Of the current series: which cursor has it, and the entry.
     entries: Vec<(usize, Entry)>,
 }
 
@@ -167,14 +167,14 @@ impl Group {
         Ok(())
     }
 
-    /// The first timestamp of the series at hand in the block at `place`.
+    /// The first timestamp of the current series in the block at `place`.
     fn first_in(&self, place: usize) -> Option<Timestamp> {
         let cursor = place - self.places.start;
         let entry = self.entries.iter().find(|(index, _)| *index == cursor);
         entry.map(|(_, entry)| entry.first)
     }
 
-    /// Refuses chunks of the series at hand that do not ascend over all base blocks,
+    /// Refuses chunks of the current series that do not ascend over all base blocks,
     /// where those of the other blocks end before `span` and begin behind it.
     fn check_order(&self, span: (Timestamp, Timestamp)) -> Result<()> {
         let mut before = None;
@@ -188,7 +188,7 @@ impl Group {
         Ok(())
     }
 
-    /// Folds the overlays of `span` into the chunks of the series at hand.
+    /// Folds the overlays of `span` into the chunks of the current series.
     fn fold(
         &mut self,
         id: SeriesId,

@@ -60,6 +60,12 @@ macro_rules! counters {
         /// Counters since the start.
         #[derive(Default)]
         pub(crate) struct Counters { $(pub(crate) $name: AtomicU64),* }
+
+        impl Counters {
+            fn fill(&self, stats: &mut MergeStats) {
+                $(stats.$name = self.$name.load(Ordering::Relaxed);)*
+            }
+        }
     };
 }
 
@@ -164,36 +170,16 @@ impl Merger {
         }
     }
 
-    /// The figures that merging counts itself.
-    fn stats(&self) -> MergeStats {
-        let counters = &self.counters;
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        MergeStats {
+    /// The figures of merging and of the existing blocks.
+    pub(crate) fn merge_stats(&self) -> MergeStats {
+        let mut stats = MergeStats {
             paused: self.core.observe.signals.is_merging_paused(),
             busy: self.busy.load(Ordering::Relaxed),
             asked: self.asked.load(Ordering::Relaxed),
-            base_merges: count(&counters.base_merges),
-            late_merges: count(&counters.late_merges),
-            folds: count(&counters.folds),
-            failures: count(&counters.failures),
-            abandoned: count(&counters.abandoned),
-            usage_reads: count(&counters.usage_reads),
-            bytes_read: count(&counters.bytes_read),
-            bytes_written: count(&counters.bytes_written),
-            blocks_dropped: count(&counters.blocks_dropped),
-            bytes_dropped: count(&counters.bytes_dropped),
-            bytes_dropped_by_budget: count(&counters.bytes_dropped_by_budget),
-            floor_raised_by_budget: count(&counters.floor_raised_by_budget),
             failure: self.failure.lock().clone(),
             ..MergeStats::default()
-        }
-    }
-}
-
-impl Merger {
-    /// The figures of merging and of the existing blocks.
-    pub(crate) fn merge_stats(&self) -> MergeStats {
-        let mut stats = self.stats();
+        };
+        self.counters.fill(&mut stats);
         for blocks in self.core.store.blocks.get().partitions.values() {
             let bytes = |blocks: &[Arc<Block>]| -> u64 {
                 blocks.iter().map(|block| block.meta().len_bytes).sum()

@@ -7,8 +7,7 @@
 use crate::background::merge::living::Living;
 use crate::background::merge::plan::{self, BlockUsage, Bounds, Job, Lists};
 use crate::background::merge::rewrite::Rewrite;
-use crate::background::merge::state::Merger;
-use crate::background::merge::state::{Counters, Memory, PartitionMemory};
+use crate::background::merge::state::{Counters, Memory, Merger, PartitionMemory};
 use crate::background::merge::usage::usage;
 use crate::base::error::{Error, Result};
 use crate::observe::notices::About;
@@ -223,14 +222,12 @@ impl PartitionState {
         if !error.is_damage() || error.names_file() {
             return error;
         }
-        let mut blocks = self.blocks.base.iter().chain(&self.blocks.late);
-        let found = blocks.find_map(|block| block.verify().err());
+        let found = self.blocks.all().find_map(|block| block.verify().err());
         found.unwrap_or(error)
     }
 
     fn is_away(&self) -> bool {
-        let mut blocks = self.blocks.base.iter().chain(&self.blocks.late);
-        blocks.any(|block| !block.is_here())
+        self.blocks.all().any(|block| !block.is_here())
     }
 
     fn lists(&self) -> Lists<'_> {

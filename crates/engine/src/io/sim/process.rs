@@ -16,7 +16,7 @@ impl Default for SimProcess {
 }
 
 impl SimProcess {
-    /// Says from now on that the process holds so many bytes.
+    /// Makes the process hold `bytes` from now on.
     pub fn set_anonymous_bytes(&self, bytes: u64) {
         self.0.store(bytes, Ordering::SeqCst);
     }

@@ -115,7 +115,8 @@ impl GroupBuilder {
         &mut self,
         id: SeriesId,
         destination: SeriesId,
-        (first, last): (Timestamp, Timestamp),
+        first: Timestamp,
+        last: Timestamp,
     ) {
         self.control(kind::RULE_LEFT, id);
         self.put_varint(u64::from(destination.0));

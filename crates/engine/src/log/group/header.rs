@@ -17,7 +17,6 @@
 use crate::log::options::SEQUENCE_MAX;
 use crc_fast::crc32_iscsi;
 
-/// Bytes of a group's header.
 pub(crate) const HEADER_BYTES: usize = 24;
 /// The group is applied alone: after all before it, before all after it.
 pub(crate) const FLAG_BARRIER: u8 = 1;

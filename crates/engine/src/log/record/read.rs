@@ -7,8 +7,7 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::format::rule::RuleSpec;
 use crate::format::value::take_value;
-use crate::format::varint::take_bytes;
-use crate::format::varint::{take, unzigzag};
+use crate::format::varint::{take, take_bytes, unzigzag};
 use crate::log::created::Created;
 use crate::log::record::{
     CONTROL, CONTROL_SHIFT, Context, FORM_SHIFT, POLICY_TAG, Record, SAME_TIMESTAMP, SERIES_BITS,

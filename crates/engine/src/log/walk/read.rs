@@ -16,7 +16,7 @@ use crate::log::segment::DATA_OFFSET;
 use crate::log::table::{EndDecision, EndState};
 use crate::log::walk::{Walk, damage};
 
-/// Progress is told every so many bytes.
+/// Bytes between two reports of progress.
 const PROGRESS_BYTES: u64 = 8 * 1024 * 1024;
 /// Bytes of records between two questions to the sink.
 const ASK_BYTES: u64 = 32 * 1024;
@@ -93,7 +93,7 @@ impl Walk<'_, '_> {
         self.keep(segment, header, offset, reader.len_bytes())
     }
 
-    /// Lets the sink move to disk what was applied so far, if it wants to.
+    /// Lets the sink flush what was applied so far, if it wants to.
     fn free_memory(&mut self) -> Result<()> {
         if !self.dispatcher.wants_memory() || self.expected <= self.start {
             return Ok(());

@@ -35,7 +35,7 @@ impl LocalLog {
         }
         let mut syncing = self.commit.lock();
         while self.durable() < position {
-            self.check_halted()?;
+            self.latch.check()?;
             if *syncing {
                 self.committed.wait(&mut syncing);
                 continue;
@@ -47,20 +47,14 @@ impl LocalLog {
             *syncing = false;
             if outcome.is_err() {
                 let sentence = "a sync of the log panicked";
-                self.halt(Error::new(ErrorKind::Halted, sentence));
+                self.latch.fail(Error::new(ErrorKind::Halted, sentence));
             }
             // Those who wait must hear of it in any case.
             self.committed.notify_all();
-            MutexGuard::unlocked(&mut syncing, || self.tell_durable());
+            MutexGuard::unlocked(&mut syncing, || self.latch.tell_durable());
             outcome.unwrap_or_else(|panic| resume_unwind(panic))?;
         }
         Ok(())
-    }
-
-    /// Tells those who wait without a thread that more is durable, or that the log
-    /// failed.
-    pub(crate) fn tell_durable(&self) {
-        self.observer.tell_durable();
     }
 
     /// Says that no group before `position` is needed any more. Segments
@@ -71,7 +65,7 @@ impl LocalLog {
     /// `Halted` after an earlier failure.
     pub(crate) fn trim(&self, position: Position) -> Result<()> {
         let mut tail = self.tail.lock();
-        self.check_halted()?;
+        self.latch.check()?;
         tail.start = tail.start.max(position.0.min(tail.next_sequence));
         let second = tail.segments.get(1);
         if second.is_some_and(|second| second.first_sequence <= tail.start) {
@@ -87,8 +81,8 @@ impl LocalLog {
     /// # Errors
     /// `Halted` after an earlier failure; `Io` for the failure itself.
     pub(crate) fn background_tick(&self) -> Result<()> {
-        self.check_halted()?;
-        let halt = |error| self.halt(error);
+        self.latch.check()?;
+        let halt = |error| self.latch.fail(error);
         self.store.prepare_ahead().map_err(halt)?;
         self.roll_idle()?;
         let (trimmed, header_first) = {
@@ -106,9 +100,8 @@ impl LocalLog {
         Ok(())
     }
 
-    /// Begins the segment that is wanted where the current one has no group: a
-    /// start that comes before the next write, be it after a power cut, must not
-    /// read, nor complain of, what is needed no more.
+    /// Begins the wanted segment if the current one is empty: a start before the next
+    /// write must not read trimmed groups or report them as damaged.
     fn roll_idle(&self) -> Result<()> {
         let (number, file) = {
             let mut tail = self.tail.lock();
@@ -121,7 +114,8 @@ impl LocalLog {
         self.syncs.fetch_add(1, Ordering::Relaxed);
         file.sync().map_err(|error| {
             let path = self.store.path(number);
-            self.halt(Error::io("cannot sync the log", &path, error))
+            self.latch
+                .fail(Error::io("cannot sync the log", &path, error))
         })
     }
 
@@ -131,7 +125,7 @@ impl LocalLog {
     /// # Errors
     /// `Halted` after an earlier failure; `Io` for the failure itself.
     pub(crate) fn close(&self) -> Result<()> {
-        self.check_halted()?;
+        self.latch.check()?;
         self.sync_to(self.written())?;
         let tail = self.tail.lock();
         if tail.is_empty() && !tail.roll_wanted && tail.rolls == 0 {
@@ -147,7 +141,7 @@ impl LocalLog {
     /// # Errors
     /// As [`LocalLog::close`].
     pub(crate) fn close_behind_last(&self) -> Result<()> {
-        self.check_halted()?;
+        self.latch.check()?;
         // The closing header says that all before it is durable.
         self.sync_to(self.written())?;
         let mut tail = self.tail.lock();
@@ -173,12 +167,13 @@ impl LocalLog {
             self.syncs.fetch_add(1, Ordering::Relaxed);
             file.sync().map_err(|error| {
                 let path = self.store.path(number);
-                self.halt(Error::io("cannot sync the log", &path, error))
+                self.latch
+                    .fail(Error::io("cannot sync the log", &path, error))
             })?;
         }
         let took_ns = self.env.clock.monotonic_ns() - started_ns;
         self.last_sync_us.store(took_ns / 1000, Ordering::Relaxed);
-        self.observer.note(Work::LogSync, took_ns);
+        self.latch.observer.note(Work::LogSync, took_ns);
         // Groups behind `newest` came while this sync ran, or have a time of their own from now on.
         self.unsynced_since_ns.store(started_ns, Ordering::Relaxed);
         self.durable.store(newest, Ordering::Release);

@@ -18,7 +18,6 @@ const WORD_BITS: u64 = u64::BITS as u64;
 const BEFORE_RATIO: usize = 16;
 const BEFORE_MIN: usize = 64;
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Bitmap {
     /// The timestamp of the first bit.
@@ -82,7 +81,6 @@ impl Bitmap {
         word.is_some_and(|word| word >> (bit % WORD_BITS) & 1 == 1)
     }
 
-    /// Bytes of memory it holds.
     pub(super) fn memory_bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>() + self.before.allocation_size()
     }

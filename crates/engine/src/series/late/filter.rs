@@ -28,7 +28,6 @@ const SPREAD: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
 #[derive(Clone, Copy, Debug)]
 struct Line([u64; LINE_BITS / 64]);
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
     lines: Box<[Line]>,
@@ -71,7 +70,6 @@ impl Filter {
         self.taken * TIMESTAMP_BITS >= self.lines.len() * LINE_BITS
     }
 
-    /// Bytes of memory it holds.
     pub(super) fn memory_bytes(&self) -> usize {
         self.lines.len() * size_of::<Line>()
     }

@@ -81,7 +81,6 @@ impl Learnt {
     }
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     learnt: Option<Learnt>,
@@ -93,7 +92,6 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Records a new operation.
     #[inline]
     pub(super) fn push(&mut self, timestamp: Timestamp) {
         if let Some(learnt) = &mut self.learnt
@@ -114,7 +112,6 @@ impl Known {
         self.indexed = 0;
     }
 
-    /// Records that no operations are pending.
     pub(super) fn forget_pending(&mut self) {
         self.pending = None;
     }
@@ -248,7 +245,6 @@ impl Known {
         self.learnt.as_ref().map_or(0, Learnt::memory_bytes)
     }
 
-    /// Bytes of memory it holds.
     pub(super) fn memory_bytes(&self) -> usize {
         let pending = self.pending.as_ref();
         self.learnt_bytes() + pending.map_or(0, HashSet::allocation_size)

@@ -14,7 +14,6 @@ use latewood_model::Timestamp;
 /// Approximate number of operations sorted at a time.
 const STRETCH_OPS: usize = 4096;
 
-/// See the module.
 pub(crate) struct Merge<'a> {
     /// The remaining operations of each run, in arrival order of the runs; none is
     /// empty.

@@ -24,7 +24,6 @@ impl SharedLate {
         self.runs.capacity() * size_of::<Run>() + self.staged.capacity() * size_of::<LateOp>()
     }
 
-    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.staged.is_empty()
     }
@@ -52,7 +51,6 @@ impl SharedLate {
         self.staged.push(op);
     }
 
-    /// The sorted runs.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &[LateOp]> {
         self.runs.iter().map(Run::ops)
     }

@@ -10,14 +10,12 @@ use latewood_model::Timestamp;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// See the module.
 pub(super) struct Open {
     pub(super) chunk: Arc<Chunk>,
     /// Frames still to read; never empty.
     pub(super) frames: Range<usize>,
     /// Their operations, as indices of the loaded ones.
     pub(super) ops: Range<usize>,
-    /// Its unit.
     pub(super) unit: usize,
 }
 

@@ -19,7 +19,6 @@ pub(crate) struct DirtyBuckets {
     pub(crate) spans: Vec<(Timestamp, Timestamp)>,
     /// Timestamps left when duplicates were last removed.
     pub(crate) deduped_len: usize,
-    /// The oldest dirty timestamp.
     pub(crate) oldest: Option<Timestamp>,
 }
 
@@ -28,7 +27,6 @@ impl DirtyBuckets {
         self.timestamps.is_empty() && self.spans.is_empty()
     }
 
-    /// The number of timestamps and spans.
     pub(crate) fn len(&self) -> usize {
         self.timestamps.len() + self.spans.len()
     }
@@ -50,12 +48,10 @@ impl DirtyBuckets {
         }
     }
 
-    /// The oldest dirty timestamp.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
         self.oldest
     }
 
-    /// Moves all of `other` here.
     pub(crate) fn append(&mut self, other: &mut Self) {
         self.timestamps.append(&mut other.timestamps);
         self.spans.append(&mut other.spans);
@@ -65,7 +61,6 @@ impl DirtyBuckets {
         *other = Self::default();
     }
 
-    /// Copies all of `other`.
     pub(crate) fn extend(&mut self, other: &Self) {
         self.timestamps.extend_from_slice(&other.timestamps);
         self.spans.extend_from_slice(&other.spans);
@@ -90,7 +85,6 @@ impl DirtyBuckets {
         self.deduped_len = self.timestamps.len();
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Timestamp>() * (self.timestamps.capacity() + 2 * self.spans.capacity())
     }

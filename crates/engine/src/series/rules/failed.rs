@@ -166,7 +166,8 @@ impl Source {
         &mut self,
         work: &[(Rule, Vec<Bucket>)],
         damage: &[Option<Damage>],
-        (floor, now_ms): (Timestamp, i64),
+        floor: Timestamp,
+        now_ms: i64,
     ) {
         for ((looked_at, dirty), damage) in work.iter().zip(damage) {
             let mut rules = self.rules.iter_mut();
@@ -184,7 +185,7 @@ impl Source {
     pub(crate) fn log_failed(&self, id: SeriesId, group: &mut GroupBuilder) {
         for rule in &self.rules {
             for span in &rule.failed {
-                group.rule_left(id, rule.destination, (span.first, span.last));
+                group.rule_left(id, rule.destination, span.first, span.last);
             }
         }
     }

@@ -282,7 +282,7 @@ impl Source {
     ) {
         self.prompt.push_span(from, to);
         for rule in &mut self.rules {
-            rule.expired.deleted(rule.window(), (from, to), newest);
+            rule.expired.deleted(rule.window(), from, to, newest);
         }
         if newest == newest_before {
             return;

@@ -1,8 +1,7 @@
 //! The work of a source: the dirty buckets of each rule and their samples, detached
 //! from the series so that no lock is held meanwhile.
 
-use crate::base::window::Bucket;
-use crate::base::window::join_spans;
+use crate::base::window::{Bucket, join_spans};
 use crate::series::rules::dirty::DirtyBuckets;
 use crate::series::rules::{Links, Rule, Source, Take};
 use crate::series::{Series, Snapshot};

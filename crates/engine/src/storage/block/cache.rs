@@ -104,7 +104,6 @@ impl Cache {
         self.shared.items.set_capacity(capacity_bytes);
     }
 
-    /// Empties the cache.
     pub(crate) fn clear(&self) {
         self.shared.items.clear();
     }
@@ -129,7 +128,6 @@ impl Cache {
         &self.notices
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.shared.items.weight()
     }

@@ -7,7 +7,7 @@
 
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
-use crate::storage::block::BlockSet;
+use crate::storage::block::{BlockSet, PartitionBlocks};
 use latewood_model::{SeriesId, Timestamp};
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -32,7 +32,6 @@ impl Default for CurrentBlocks {
 }
 
 impl CurrentBlocks {
-    /// The current set.
     pub(crate) fn get(&self) -> Arc<BlockSet> {
         self.set.read().clone()
     }
@@ -43,7 +42,6 @@ impl CurrentBlocks {
         self.floor.load(Ordering::Relaxed)
     }
 
-    /// Replaces the set.
     pub(crate) fn set(&self, blocks: Arc<BlockSet>) {
         self.floor.store(blocks.floor, Ordering::Relaxed);
         *self.set.write() = blocks;
@@ -54,7 +52,7 @@ impl BlockSet {
     /// Bytes of memory that open blocks hold, without the cache.
     pub(crate) fn memory_bytes(&self) -> usize {
         let partitions = self.partitions.values();
-        let blocks = partitions.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        let blocks = partitions.flat_map(PartitionBlocks::all);
         blocks.map(|block| block.memory_bytes()).sum()
     }
 
@@ -64,8 +62,7 @@ impl BlockSet {
         let Some(partition) = self.partitions.get(&partition_of(id)) else {
             return 0;
         };
-        let blocks = partition.base.iter().chain(&partition.late);
-        let metas = blocks.map(|block| block.meta());
+        let metas = partition.all().map(|block| block.meta());
         let reached = metas.filter(|meta| meta.reaches(from, to));
         reached
             .map(|meta| meta.samples.div_ceil(meta.series.max(1)))
@@ -81,7 +78,7 @@ impl BlockSet {
         };
         let mut partitions = self.partitions.range(wanted);
         partitions.any(|(_, blocks)| {
-            let mut blocks = blocks.base.iter().chain(&blocks.late);
+            let mut blocks = blocks.all();
             blocks
                 .clone()
                 .next()
@@ -99,7 +96,7 @@ impl BlockSet {
             return Ok(());
         }
         let partition = self.partitions.get(&partition_of(id)).into_iter();
-        let blocks = partition.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        let blocks = partition.flat_map(PartitionBlocks::all);
         let mut all = Ok(());
         for block in blocks.filter(|block| block.meta().reaches(from, to)) {
             all = all.and(block.fetch());
@@ -111,7 +108,7 @@ impl BlockSet {
     /// the series. Reads no file.
     pub(crate) fn ends(&self, id: SeriesId) -> impl Iterator<Item = Timestamp> {
         let partition = self.partitions.get(&partition_of(id)).into_iter();
-        let blocks = partition.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        let blocks = partition.flat_map(PartitionBlocks::all);
         blocks.flat_map(|block| [block.meta().first, block.meta().last])
     }
 }

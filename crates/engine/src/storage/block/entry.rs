@@ -25,7 +25,6 @@ impl Family {
     }
 }
 
-/// The kind of an entry of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A chunk of resolved samples; in base blocks.
@@ -50,9 +49,7 @@ impl Kind {
 /// A chunk or tombstone of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// The series.
     pub(crate) id: SeriesId,
-    /// The kind of the entry.
     pub(crate) kind: Kind,
     /// Oldest timestamp, in milliseconds.
     pub(crate) first: Timestamp,
@@ -106,7 +103,6 @@ pub(crate) struct BlockMeta {
     pub(crate) number: u64,
     /// The partition of all its series.
     pub(crate) partition: u32,
-    /// Its list.
     pub(crate) family: Family,
     /// Length of the file.
     pub(crate) len_bytes: u64,
@@ -116,7 +112,6 @@ pub(crate) struct BlockMeta {
     pub(crate) last: Timestamp,
     /// Number of samples in all entries.
     pub(crate) samples: u64,
-    /// Number of entries.
     pub(crate) entries: u64,
     /// Number of series with entries.
     pub(crate) series: u64,

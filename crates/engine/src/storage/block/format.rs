@@ -12,7 +12,6 @@ use latewood_model::{SeriesId, Timestamp};
 
 /// Size of the header, in every version.
 pub(crate) const HEADER_BYTES: usize = 32;
-/// Size of the footer.
 pub(crate) const FOOTER_BYTES: usize = 88;
 /// Size of a page's row in the root.
 pub(crate) const PAGE_REF_BYTES: usize = 36;
@@ -61,7 +60,6 @@ impl Fields<'_> {
     }
 }
 
-/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) family: Family,

@@ -10,8 +10,7 @@
 //! page. Tested below and through blocks.
 
 use crate::base::error::Result;
-use crate::base::partition::PARTITION_BITS;
-use crate::base::partition::partition_of;
+use crate::base::partition::{PARTITION_BITS, partition_of};
 use crate::format::varint::{self, VARINT_BYTES_MAX, unzigzag, zigzag};
 use crate::storage::block::entry::{Entry, Family, Kind};
 use crate::storage::block::format::{PAGE_BYTES_MAX, PageRef, corrupt};
@@ -274,12 +273,10 @@ impl Page {
         })
     }
 
-    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.bytes.len() + self.restarts.len() * size_of::<Restart>()
     }
 
-    /// All entries, in order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
         self.decode_from(0)
     }

@@ -11,8 +11,7 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
 use crate::format::chunk::Chunk;
-use crate::io::waiting;
-use crate::io::{Env, File};
+use crate::io::{Env, File, waiting};
 use crate::observe::notices::About;
 use crate::storage::block::cache::Cache;
 use crate::storage::block::entry::{BlockMeta, Entry};
@@ -147,7 +146,6 @@ impl Block {
         self.owner
     }
 
-    /// Its file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

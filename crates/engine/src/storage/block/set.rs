@@ -43,12 +43,17 @@ pub(crate) struct PartitionBlocks {
     pub(crate) late: Vec<Arc<Block>>,
 }
 
+impl PartitionBlocks {
+    /// All of them, base blocks first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Block>> + Clone {
+        self.base.iter().chain(&self.late)
+    }
+}
+
 /// A chunk in a block.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredChunk {
-    /// The block.
     pub(crate) block: Arc<Block>,
-    /// Its entry there.
     pub(crate) entry: Entry,
 }
 

@@ -8,6 +8,7 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
 use crate::format::chunk::Chunk;
+use crate::io::small::Context;
 use crate::io::{Env, File};
 use crate::storage::block::entry::{BlockMeta, Entry, Family, Kind};
 use crate::storage::block::format::{Footer, Header};
@@ -54,10 +55,8 @@ impl BlockWriter {
         partition: u32,
         family: Family,
     ) -> Result<Self> {
-        let file = env
-            .disk
-            .create(path, 0)
-            .map_err(|error| Error::io("cannot create a block", path, error))?;
+        let file = env.disk.create(path, 0);
+        let file = file.context("cannot create a block", path)?;
         let header = Header {
             family,
             partition,
@@ -186,9 +185,8 @@ impl BlockWriter {
         self.buffer.append(&mut self.root);
         self.buffer.extend_from_slice(&footer);
         self.flush()?;
-        self.file
-            .sync()
-            .map_err(|error| Error::io("cannot sync a block", &self.path, error))?;
+        let synced = self.file.sync();
+        synced.context("cannot sync a block", &self.path)?;
         Ok(self.footer.meta(self.header, checksum))
     }
 
@@ -237,9 +235,8 @@ impl BlockWriter {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.file
-            .write_at(&self.buffer, self.flushed)
-            .map_err(|error| Error::io("cannot write a block", &self.path, error))?;
+        let written = self.file.write_at(&self.buffer, self.flushed);
+        written.context("cannot write a block", &self.path)?;
         self.flushed += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())

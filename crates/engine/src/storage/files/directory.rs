@@ -3,17 +3,17 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
-use crate::io::{Env, File};
+use crate::io::Env;
+use crate::io::small::{self, Context, list_if_there, put_in_place};
 use crate::storage::files::manifest::Manifest;
 use crate::storage::files::table::{FilesFound, ManifestFound};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Maximum size of a manifest: it has a few dozen bytes for each file of a
 /// database.
-const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 
 /// The manifest and the files of a directory, as found.
 #[derive(Debug)]
@@ -31,12 +31,10 @@ pub(crate) struct Directory {
     pub(crate) next_file: u64,
 }
 
-/// The path of block `number`.
 pub(crate) fn block_path(dir: &Path, number: u64) -> PathBuf {
     names::blocks_dir(dir).join(names::block(number))
 }
 
-/// The path of series file `number`.
 pub(crate) fn series_file_path(dir: &Path, number: u64) -> PathBuf {
     names::series_dir(dir).join(names::series_file(number))
 }
@@ -49,7 +47,7 @@ impl Directory {
     pub(crate) fn find(env: &Env, dir: &Path) -> Result<Self> {
         for folder in [names::blocks_dir(dir), names::series_dir(dir)] {
             let made = env.disk.create_dir_all(&folder);
-            made.map_err(|error| Error::io("cannot create a data directory", &folder, error))?;
+            made.context("cannot create a data directory", &folder)?;
         }
         Self::look(env, dir)
     }
@@ -120,10 +118,7 @@ fn list_folder(
     folder: &Path,
     parse: impl Fn(&str) -> Option<u64>,
 ) -> Result<Vec<(u64, PathBuf)>> {
-    let listed = match env.disk.list(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        listed => listed.map_err(|error| Error::io("cannot list the files", folder, error))?,
-    };
+    let listed = list_if_there(&*env.disk, folder).context("cannot list the files", folder)?;
     let numbered = listed.into_iter().filter_map(|name| {
         let number = parse(&name).filter(|&number| number < u64::MAX)?;
         Some((number, folder.join(name)))
@@ -134,42 +129,29 @@ fn list_folder(
 /// The manifest in `dir`, if it exists.
 pub(crate) fn read_manifest(env: &Env, dir: &Path) -> Result<Option<Result<Manifest>>> {
     let path = dir.join(names::MANIFEST);
-    let failed = |error| Error::io("cannot read the manifest", &path, error);
-    let file = match env.disk.open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(failed)?,
-    };
-    let len_bytes = file.len_bytes().map_err(failed)?;
-    if len_bytes > MANIFEST_BYTES_MAX {
-        let error = Error::new(
-            ErrorKind::Corrupt,
-            "the manifest is damaged: it is too long",
-        );
-        return Ok(Some(Err(error)));
+    match small::read_whole(&*env.disk, &path, MANIFEST_BYTES_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            let message = "the manifest is damaged: it is too long";
+            Ok(Some(Err(Error::new(ErrorKind::Corrupt, message))))
+        }
+        read => {
+            let bytes = small::if_there(read).context("cannot read the manifest", &path)?;
+            Ok(bytes.map(|bytes| Manifest::decode(&bytes)))
+        }
     }
-    let mut bytes = vec![0; len_bytes as usize];
-    file.read_at(&mut bytes, 0).map_err(failed)?;
-    Ok(Some(Manifest::decode(&bytes)))
 }
 
 /// Writes the next manifest under its temporary name, durably.
 pub(crate) fn write_new(env: &Env, dir: &Path, manifest: &Manifest) -> Result<()> {
     let path = dir.join(names::MANIFEST_NEW);
-    let failed = |error| Error::io("cannot write the manifest", &path, error);
-    remove_if_there(env, &path)?;
-    let file: Arc<dyn File> = env.disk.create(&path, 0).map_err(failed)?;
-    file.write_at(&manifest.encode(), 0).map_err(failed)?;
-    // Before the rename: a durable name must not outlive its bytes.
-    file.sync().map_err(failed)
+    let written = small::write_new(&*env.disk, &path, &manifest.encode());
+    written.context("cannot write the manifest", &path)
 }
 
 /// Renames the manifest that was written last, durably.
 pub(crate) fn put_in_force(env: &Env, dir: &Path) -> Result<()> {
-    let path = dir.join(names::MANIFEST);
-    let renamed = env.disk.rename(&dir.join(names::MANIFEST_NEW), &path);
-    renamed
-        .and_then(|()| env.disk.sync_dir(dir))
-        .map_err(|error| Error::io("cannot rename the manifest", &path, error))
+    let renamed = put_in_place(&*env.disk, dir, names::MANIFEST_NEW, names::MANIFEST);
+    renamed.context("cannot rename the manifest", &dir.join(names::MANIFEST))
 }
 
 /// Removes the files that `manifest` does not name. Files that reappear after a
@@ -188,10 +170,5 @@ pub(crate) fn sweep(env: &Env, dir: &Path, manifest: &Manifest) -> Result<()> {
 
 /// Removes a file, if it exists.
 pub(crate) fn remove_if_there(env: &Env, path: &Path) -> Result<()> {
-    match env.disk.remove(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("cannot remove a file", path, error))
-        }
-        _ => Ok(()),
-    }
+    small::remove_if_there(&*env.disk, path).context("cannot remove a file", path)
 }

@@ -9,25 +9,25 @@
 //! Invariant: the file is durable before a manifest is published that lacks a block, and
 //! before the log may forget a hole. Tested by `recovery/quarantine/tests.rs`.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::partition::partition_of;
 use crate::io::Env;
 use crate::io::quarantine::UNACCEPTED;
+use crate::io::small::{self, Context, put_in_place};
 use crate::log::LogHole;
-use crate::storage::files::LostBlock;
-use latewood_model::{SeriesId, Timestamp};
-use std::io::{Error as IoError, ErrorKind as IoKind};
+use latewood_model::{SeriesId, Timestamp, named};
 use std::path::Path;
 
-/// What a quarantined file has lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DoubtKind {
-    /// Samples.
-    Base,
-    /// Late samples and deletions: what they overwrote and deleted is visible again.
-    Late,
-    /// Writes of any kind, to any series.
-    Log,
+named! {
+    /// What a quarantined file has lost.
+    pub enum DoubtKind {
+        /// Samples.
+        Base = 0, "base";
+        /// Late samples and deletions: what they overwrote and deleted is visible again.
+        Late = 1, "late";
+        /// Writes of any kind, to any series.
+        Log = 2, "log";
+    }
 }
 
 /// A quarantined file that the operator has not accepted.
@@ -81,12 +81,7 @@ impl Doubt {
         let mut words = line.split(' ');
         let doubt = Self {
             name: words.next()?.to_owned(),
-            kind: match words.next()? {
-                "base" => DoubtKind::Base,
-                "late" => DoubtKind::Late,
-                "log" => DoubtKind::Log,
-                _ => return None,
-            },
+            kind: DoubtKind::parse(words.next()?.as_bytes())?,
             partition: words.next()?.parse().ok()?,
             first: words.next()?.parse().ok()?,
             last: words.next()?.parse().ok()?,
@@ -95,11 +90,7 @@ impl Doubt {
     }
 
     fn line(&self) -> String {
-        let kind = match self.kind {
-            DoubtKind::Base => "base",
-            DoubtKind::Late => "late",
-            DoubtKind::Log => "log",
-        };
+        let kind = self.kind.name();
         let (name, partition) = (self.name.replace([' ', '\n'], "_"), self.partition);
         format!("{name} {kind} {partition} {} {}\n", self.first, self.last)
     }
@@ -112,15 +103,9 @@ impl Doubt {
 /// `Io`.
 pub(crate) fn read(env: &Env, dir: &Path) -> Result<Vec<Doubt>> {
     let path = dir.join(UNACCEPTED);
-    let failed = |error| Error::io("cannot read the list of unaccepted damage", &path, error);
-    let file = match env.disk.open(&path) {
-        Err(error) if error.kind() == IoKind::NotFound => return Ok(Vec::new()),
-        opened => opened.map_err(failed)?,
-    };
-    let len_bytes = file.len_bytes().map_err(failed)?;
-    let len_bytes = usize::try_from(len_bytes).map_err(|error| failed(IoError::other(error)))?;
-    let mut bytes = vec![0; len_bytes];
-    file.read_at(&mut bytes, 0).map_err(failed)?;
+    let read = small::if_there(small::read_whole(&*env.disk, &path, u64::MAX));
+    let read = read.context("cannot read the list of unaccepted damage", &path)?;
+    let bytes = read.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let doubt = |line| {
         Doubt::parse(line).unwrap_or_else(|| Doubt {
@@ -139,22 +124,13 @@ pub(crate) fn read(env: &Env, dir: &Path) -> Result<Vec<Doubt>> {
 /// # Errors
 /// `Io`.
 pub(crate) fn write(env: &Env, dir: &Path, doubts: &[Doubt]) -> Result<()> {
-    let path = dir.join(UNACCEPTED);
-    let new = dir.join(format!("{UNACCEPTED}.new"));
-    let replace = || {
-        env.disk.create_dir_all(dir)?;
-        match env.disk.remove(&new) {
-            Err(error) if error.kind() != IoKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = env.disk.create(&new, 0)?;
-        let text: String = doubts.iter().map(Doubt::line).collect();
-        file.write_at(text.as_bytes(), 0)?;
-        file.sync()?;
-        env.disk.rename(&new, &path)?;
-        env.disk.sync_dir(dir)
-    };
-    replace().map_err(|error| Error::io("cannot list unaccepted damage", &path, error))
+    let new = format!("{UNACCEPTED}.new");
+    let text: String = doubts.iter().map(Doubt::line).collect();
+    let made = env.disk.create_dir_all(dir);
+    let written =
+        made.and_then(|()| small::write_new(&*env.disk, &dir.join(&new), text.as_bytes()));
+    let replaced = written.and_then(|()| put_in_place(&*env.disk, dir, &new, UNACCEPTED));
+    replaced.context("cannot list unaccepted damage", &dir.join(UNACCEPTED))
 }
 
 /// Removes the file.
@@ -163,9 +139,29 @@ pub(crate) fn write(env: &Env, dir: &Path, doubts: &[Doubt]) -> Result<()> {
 /// `Io`.
 pub(crate) fn remove(env: &Env, dir: &Path) -> Result<()> {
     let path = dir.join(UNACCEPTED);
-    let removed = match env.disk.remove(&path) {
-        Err(error) if error.kind() == IoKind::NotFound => return Ok(()),
-        removed => removed.and_then(|()| env.disk.sync_dir(dir)),
-    };
-    removed.map_err(|error| Error::io("cannot accept the quarantine", &path, error))
+    let removed = small::if_there(env.disk.remove(&path));
+    let removed = removed.and_then(|removed| removed.map_or(Ok(()), |()| env.disk.sync_dir(dir)));
+    removed.context("cannot accept the quarantine", &path)
+}
+
+/// A block that a start left out because it is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostBlock {
+    /// Its name in the quarantine folder.
+    pub kept_as: String,
+    /// The damage.
+    pub reason: String,
+    /// Whether it is a late block, with late samples and deletions, not a base
+    /// block.
+    pub is_late: bool,
+    /// The partition of its series.
+    pub partition: u32,
+    /// Number of series in it.
+    pub series: u64,
+    /// Number of samples in it.
+    pub samples: u64,
+    /// The oldest timestamp in it.
+    pub first: Timestamp,
+    /// The newest timestamp in it.
+    pub last: Timestamp,
 }

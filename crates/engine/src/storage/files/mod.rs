@@ -21,7 +21,6 @@ pub(crate) mod directory;
 pub(crate) mod doubt;
 #[cfg(any(test, fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
-mod lost;
 pub(crate) mod manifest;
 pub(crate) mod row;
 mod row_code;
@@ -30,8 +29,7 @@ pub(crate) mod table;
 pub(crate) mod verdict;
 
 pub(crate) use directory::Directory;
-pub use doubt::{Doubt, DoubtKind};
-pub use lost::LostBlock;
+pub use doubt::{Doubt, DoubtKind, LostBlock};
 pub(crate) use manifest::{Manifest, PartitionFiles, SeriesFileMeta};
 pub(crate) use row::{DirtyRow, RuleRow, SeriesRow, SourceRow};
 pub(crate) use series_file::{SeriesFileReader, SeriesFileWriter};

@@ -9,11 +9,10 @@ use std::sync::Arc;
 /// One series as a series file keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SeriesRow {
-    /// Its number.
     pub(crate) id: SeriesId,
     /// Its key; empty while `unnamed`.
     pub(crate) key: Arc<[u8]>,
-    /// It is being built and has no key yet; see [`crate::write::copy`].
+    /// It is being built and has no key yet; see [`crate::db::write::copy`].
     pub(crate) unnamed: bool,
     /// Its options, labels among them.
     pub(crate) options: SeriesOptions,
@@ -52,7 +51,6 @@ pub(crate) struct SourceRow {
     pub(crate) kept: u64,
 }
 
-/// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleRow {
     /// The series it writes to.

@@ -55,7 +55,6 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Writes a row.
     pub(crate) fn put(&mut self, out: &mut Put, row: &SeriesRow) {
         let plain = SeriesOptions {
             labels: Labels::default(),
@@ -123,7 +122,6 @@ impl Before {
         }
     }
 
-    /// Reads a row.
     pub(crate) fn take(&mut self, bytes: &mut Take<'_>) -> Option<SeriesRow> {
         let bits = bytes.byte()?;
         let has = |bit: u8| bits & bit != 0;

@@ -12,6 +12,7 @@ mod tests;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
+use crate::io::small::Context;
 use crate::io::{Env, File};
 use crate::storage::files::bytes::{Put, Take};
 use crate::storage::files::manifest::SeriesFileMeta;
@@ -291,7 +292,7 @@ impl SeriesFileReader {
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<()> {
         let read = self.file.read_at(buffer, self.offset);
-        read.map_err(|error| Error::io("cannot read a series file", &self.path, error))?;
+        read.context("cannot read a series file", &self.path)?;
         self.offset += buffer.len() as u64;
         Ok(())
     }

@@ -6,7 +6,6 @@
 //! ([`crate::log`]), which takes what the manifest knows of it. Tested below: every
 //! state has exactly one row.
 
-/// The state of the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ManifestFound {
     Absent,
@@ -16,7 +15,6 @@ pub(crate) enum ManifestFound {
     Unknown,
 }
 
-/// The state of the blocks and series files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FilesFound {
     /// All that the manifest names exist; without a manifest, there are none.
@@ -45,7 +43,6 @@ pub(crate) enum LogState {
     Unwanted,
 }
 
-/// The state of a directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observed {
     pub(crate) manifest: ManifestFound,
@@ -85,7 +82,7 @@ struct Row {
 }
 
 const ANY_FILES: &[FilesFound] = &[FilesFound::Named, FilesFound::Unnamed, FilesFound::Missing];
-/// Files that no manifest names are garbage of an interrupted flush.
+/// Files that no manifest names were left by an interrupted flush.
 const ALL_THERE: &[FilesFound] = &[FilesFound::Named, FilesFound::Unnamed];
 const ANY_LOG: &[LogState] = &[
     LogState::None,

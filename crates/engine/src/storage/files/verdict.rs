@@ -11,7 +11,6 @@ use crate::storage::files::directory::Directory;
 use crate::storage::files::table::{Decision, LogState, Observed};
 use std::path::Path;
 
-/// The log of a directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LogFound {
     /// No log exists.

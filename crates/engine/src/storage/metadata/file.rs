@@ -6,8 +6,8 @@ use super::{BYTES_MAX, Metadata, Metrics};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
 use crate::format::varint;
-use crate::io::{Env, File};
-use crate::storage::files::directory::remove_if_there;
+use crate::io::Env;
+use crate::io::small::{self, Context, put_in_place};
 use crc_fast::crc32_iscsi;
 use std::io;
 use std::path::Path;
@@ -25,20 +25,13 @@ pub(super) const FILE_BYTES_MAX: u64 = 2 * BYTES_MAX as u64;
 /// # Errors
 /// `Io`; then the file is the one before or the new one.
 pub(super) fn replace(env: &Env, dir: &Path, bytes: &[u8]) -> Result<()> {
-    let path = dir.join(names::METADATA);
-    let removed = remove_if_there(env, &dir.join(names::METADATA_NEW));
-    let failed = |error| Error::io("cannot write the metadata of metrics", &path, error);
-    removed.and_then(|()| write(env, dir, bytes).map_err(failed))
-}
-
-fn write(env: &Env, dir: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = dir.join(names::METADATA_NEW);
-    let file: Arc<dyn File> = env.disk.create(&new, 0)?;
-    file.write_at(bytes, 0)?;
-    // Before the rename: a durable name must not outlive its bytes.
-    file.sync()?;
-    env.disk.rename(&new, &dir.join(names::METADATA))?;
-    env.disk.sync_dir(dir)
+    let written = small::write_new(&*env.disk, &dir.join(names::METADATA_NEW), bytes);
+    let replace = |()| put_in_place(&*env.disk, dir, names::METADATA_NEW, names::METADATA);
+    let replaced = written.and_then(replace);
+    replaced.context(
+        "cannot write the metadata of metrics",
+        &dir.join(names::METADATA),
+    )
 }
 
 /// What the file of `dir` holds; `None` if there is none.
@@ -47,20 +40,14 @@ fn write(env: &Env, dir: &Path, bytes: &[u8]) -> io::Result<()> {
 /// `Corrupt`, `Io`.
 pub(crate) fn read(env: &Env, dir: &Path) -> Result<Option<Metrics>> {
     let path = dir.join(names::METADATA);
-    let failed = |error| Error::io("cannot read the metadata of metrics", &path, error);
-    let file = match env.disk.open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(failed)?,
+    let bytes = match small::read_whole(&*env.disk, &path, FILE_BYTES_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            return Err(damaged("it is too long").at(&path));
+        }
+        read => small::if_there(read).context("cannot read the metadata of metrics", &path)?,
     };
-    let len_bytes = file.len_bytes().map_err(failed)?;
-    if len_bytes > FILE_BYTES_MAX {
-        return Err(damaged("it is too long").at(&path));
-    }
-    let mut bytes = vec![0; len_bytes as usize];
-    file.read_at(&mut bytes, 0).map_err(failed)?;
-    decode(&bytes)
-        .map(Some)
-        .map_err(|why| damaged(why).at(&path))
+    let decoded = bytes.map(|bytes| decode(&bytes)).transpose();
+    decoded.map_err(|why| damaged(why).at(&path))
 }
 
 fn damaged(why: &str) -> Error {

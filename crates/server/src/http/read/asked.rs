@@ -255,7 +255,7 @@ impl Asked {
         self.hold_bytes(named.iter().map(each).sum())
     }
 
-    /// Takes so much more memory until the answer has gone out.
+    /// Takes more memory until the answer has gone out.
     ///
     /// # Errors
     /// 503 where other requests hold too much.

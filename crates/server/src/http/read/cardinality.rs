@@ -59,7 +59,7 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
     let idle_since_ms = parameters.time("idleSince")?;
     let db = &asked.shared().db;
     let mut held_bytes = 0;
-    // Whether it may hold so many bytes and goes on.
+    // Whether it may hold `bytes` and goes on.
     let check = |bytes: usize| {
         while held_bytes < bytes {
             asked.hold_bytes(HELD_BYTES)?;

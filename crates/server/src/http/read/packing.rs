@@ -46,7 +46,7 @@ impl Accepts {
 }
 
 impl Packing {
-    /// Nothing yet, for an answer whose first piece has so many bytes.
+    /// Nothing yet. The first piece of the answer has `first` bytes.
     ///
     /// # Errors
     /// Where there is no memory for it.

@@ -108,7 +108,7 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// Counts a batch: so many samples were accepted, and these are the ages of all by the clock.
+    /// Counts a batch: `samples` were accepted, and `ages` are those of all by the clock.
     #[inline]
     pub(crate) fn arrived(&self, route: Route, samples: u64, ages: &Ages, now_ms: i64) {
         let number = minute_of(now_ms);

@@ -2,7 +2,7 @@
 //! page at a time.
 //!
 //! As SCAN, in no order, but only keys that the user may read; a series that exists from the first
-//! page to the last is listed. A page ends with so many keys, or so many that were looked at.
+//! page to the last is listed. A page ends after a number of keys found or looked at.
 //!
 //! Tested by `tests/http/status.rs`.
 

@@ -9,11 +9,11 @@
 //! `tests/db_append.rs`, `tests/db_races.rs` and the model test.
 
 use crate::base::refusal::Refusal;
+use crate::db::Db;
+use crate::db::write::append::Append;
 use crate::keyspace::creation::Create;
 use crate::observe::stages::Stage;
 use crate::series::shard::ShardState;
-use crate::write::Writer;
-use crate::write::append::Append;
 use latewood_model::SeriesId;
 
 /// Where the series of a sample is, seen from one shard.
@@ -26,7 +26,7 @@ pub(crate) enum SeriesLookup {
     Refused(Refusal),
 }
 
-impl Writer {
+impl Db {
     /// The series of a sample in the shard whose lock is held. `found` is what the
     /// lookup before the lock found, unless a key was renamed since; it may have
     /// been removed.

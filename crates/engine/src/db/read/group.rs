@@ -10,19 +10,26 @@
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::db::Db;
+use crate::db::read::spread::Spread;
 use crate::index::SeriesRef;
 use crate::query::reduce::{Counts, Extremes, Reduction, State, Total};
 use crate::query::{Columns, RangeQuery, reduce};
-use crate::read::Reader;
-use crate::read::spread::Spread;
 use latewood_model::Aggregator;
 
 /// Series that are read one after the other.
 const LEAF_SERIES: usize = 16;
 
-impl Reader {
-    /// See [`crate::Db::reduce`].
-    pub(crate) fn reduce(
+impl Db {
+    /// Evaluates `query` over each of `series` and reduces their rows to one
+    /// row for each timestamp, in the order of the query. Removed series are
+    /// skipped. Once `cancelled` is true, it returns early, with any rows.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Invalid` if a parameter of the query is out of range, the query
+    /// has several aggregators, or `reducer` is not a reducer; `Limit` if the rows
+    /// do not fit in a reply.
+    pub fn reduce(
         &self,
         series: &[SeriesRef],
         query: &RangeQuery,
@@ -46,7 +53,7 @@ impl Reader {
             ..query.clone()
         };
         let group = Group {
-            reader: self,
+            db: self,
             query,
             forward: &forward,
             spread,
@@ -66,7 +73,7 @@ impl Reader {
 }
 
 struct Group<'a> {
-    reader: &'a Reader,
+    db: &'a Db,
     query: &'a RangeQuery,
     /// The query of each series.
     forward: &'a RangeQuery,
@@ -90,7 +97,7 @@ impl Group<'_> {
             .spread
             .both(|| self.fold::<S>(left), || self.fold::<S>(right));
         let merged = left?.merge(right?);
-        if merged.bytes() > self.reader.core.budget.reply_bytes() {
+        if merged.bytes() > self.db.core.budget.reply_bytes() {
             Err(too_many_rows())
         } else {
             Ok(merged)
@@ -102,13 +109,8 @@ impl Group<'_> {
         if is_cancelled(self.cancelled) {
             return Ok(reduction);
         }
-        for view in self
-            .reader
-            .views_of(series, self.forward)
-            .into_iter()
-            .flatten()
-        {
-            let bytes_max = self.reader.core.budget.reply_bytes();
+        for view in self.db.views_of(series, self.forward).into_iter().flatten() {
+            let bytes_max = self.db.core.budget.reply_bytes();
             let mut adding = reduction.adding(bytes_max, self.cancelled);
             view.run(self.forward, &mut adding)?;
             if !adding.finish() {

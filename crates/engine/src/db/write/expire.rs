@@ -1,18 +1,17 @@
 //! Expiry times: EXPIRE, PERSIST and their like.
 
 use crate::base::error::Result;
+use crate::db::Db;
 use crate::keyspace::expiry::{ExpireIf, Expiry};
 use crate::log::Position;
-use crate::write::Writer;
 
-impl Writer {
-    /// As [`crate::Db::expire`].
-    pub(crate) fn expire(
-        &self,
-        key: &[u8],
-        at_ms: i64,
-        only: ExpireIf,
-    ) -> Result<(Expiry, Position)> {
+impl Db {
+    /// Sets the expiry of the series under `key` to `at_ms`, milliseconds since
+    /// the Unix epoch. A time in the past removes the series at once.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, errors of the log.
+    pub fn expire(&self, key: &[u8], at_ms: i64, only: ExpireIf) -> Result<(Expiry, Position)> {
         let core = &self.core;
         core.check_writable()?;
         if at_ms <= core.time.now_ms() {
@@ -32,8 +31,11 @@ impl Writer {
         Ok((Expiry::Set, core.log_group(&mut state)?))
     }
 
-    /// As [`crate::Db::persist`].
-    pub(crate) fn persist(&self, key: &[u8]) -> Result<(bool, Position)> {
+    /// Removes the expiry of a series. Returns whether it had one.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, errors of the log.
+    pub fn persist(&self, key: &[u8]) -> Result<(bool, Position)> {
         let core = &self.core;
         core.check_writable()?;
         let (mut state, id) = core.lock_series(key)?;
@@ -44,14 +46,22 @@ impl Writer {
         Ok((true, core.log_group(&mut state)?))
     }
 
-    /// As [`crate::Db::remove_expired`].
-    pub(crate) fn remove_expired(&self, key: &[u8]) -> Result<()> {
+    /// Removes the series under `key` and reports the expiry, if the series has
+    /// expired and is not yet removed.
+    ///
+    /// # Errors
+    /// Errors of the log.
+    pub fn remove_expired(&self, key: &[u8]) -> Result<()> {
         self.core.check_writable()?;
         self.rules.purge(key)
     }
 
-    /// As [`crate::Db::expires_at`].
-    pub(crate) fn expires_at(&self, key: &[u8]) -> Result<Option<i64>> {
+    /// The expiry of a series, in milliseconds since the Unix epoch; `None` if it
+    /// does not expire.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn expires_at(&self, key: &[u8]) -> Result<Option<i64>> {
         let (state, id) = self.core.lock_series(key)?;
         Ok(state.expiries.get(self.core.shards.place_of(id)))
     }

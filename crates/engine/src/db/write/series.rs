@@ -1,17 +1,20 @@
 //! Series as wholes: creating, altering and removing them, and deleting samples.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::db::Db;
 use crate::io::waiting::fetching;
 use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::defaults::check_options;
 use crate::log::Position;
 use crate::series::Deleted;
-use crate::write::Writer;
 use latewood_model::{SeriesOptions, Timestamp};
 
-impl Writer {
-    /// As [`crate::Db::create`].
-    pub(crate) fn create(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
+impl Db {
+    /// Creates an empty series.
+    ///
+    /// # Errors
+    /// `KeyExists`, `Invalid` options, `Limit`, errors of the log.
+    pub fn create(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
         check_options(options)?;
         let core = &self.core;
         core.check_key(key)?;
@@ -31,14 +34,21 @@ impl Writer {
         }
     }
 
-    /// As [`crate::Db::alter`].
-    pub(crate) fn alter(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
+    /// Sets all options of a series. Stored samples keep their encoding.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Invalid` options, errors of the log.
+    pub fn alter(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
         check_options(options)?;
         self.alter_with(key, |old| *old = options.clone())
     }
 
-    /// As [`crate::Db::alter_with`].
-    pub(crate) fn alter_with(
+    /// As [`Db::alter`], with the options that `change` makes from the current
+    /// ones, atomically. `change` is called under a lock.
+    ///
+    /// # Errors
+    /// Those of [`Db::alter`].
+    pub fn alter_with(
         &self,
         key: &[u8],
         change: impl FnOnce(&mut SeriesOptions),
@@ -52,9 +62,7 @@ impl Writer {
             let mut options = series.options(self.core.labels_of(id));
             change(&mut options);
             check_options(&options)?;
-            self.core
-                .check_fits_log(key, &options)
-                .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
+            self.core.check_fits_log(key, &options)?;
             series.set_options(&options, &mut state.sealer)?;
             state.recount(place);
             self.core.index_labels(id, Some(&options.labels));
@@ -66,8 +74,14 @@ impl Writer {
         self.core.log_group(state)
     }
 
-    /// As [`crate::Db::delete_range`].
-    pub(crate) fn delete_range(
+    /// Removes the samples of `from..=to`. Returns how many were visible to
+    /// readers.
+    ///
+    /// # Errors
+    /// `NoSuchKey`; `Invalid` if a rule needs samples that retention has already
+    /// removed; errors of the log. If a damaged block prevents counting, the
+    /// samples are removed and the error says so.
+    pub fn delete_range(
         &self,
         key: &[u8],
         from: Timestamp,
@@ -111,8 +125,11 @@ impl Writer {
         Ok((counted, position))
     }
 
-    /// As [`crate::Db::remove`].
-    pub(crate) fn remove(&self, keys: &[&[u8]]) -> Result<(u64, Position)> {
+    /// Removes series. Returns how many existed.
+    ///
+    /// # Errors
+    /// Errors of the log.
+    pub fn remove(&self, keys: &[&[u8]]) -> Result<(u64, Position)> {
         let core = &self.core;
         core.check_writable()?;
         let (mut removed, mut position) = (0, Position::default());

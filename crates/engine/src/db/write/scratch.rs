@@ -9,10 +9,10 @@
 //! allocated. Tested by the database's tests, what is late by `tests/db_late.rs`.
 
 use crate::base::refusal::Refusal;
+use crate::db::write::append::{Append, Outcome};
 use crate::keyspace::keys::Keys;
 use crate::observe::stages::{Stage, Stages, Timer};
 use crate::series::shard::LateSample;
-use crate::write::append::{Append, Outcome};
 use latewood_model::SeriesId;
 use std::ops::Range;
 

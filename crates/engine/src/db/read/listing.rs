@@ -2,8 +2,8 @@
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::db::Db;
 use crate::index::inverted::Inverted;
-use crate::read::Reader;
 use latewood_model::Matcher;
 use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
@@ -85,9 +85,15 @@ impl Listed {
     }
 }
 
-impl Reader {
-    /// See [`crate::Db::label_names`].
-    pub(crate) fn label_names(
+impl Db {
+    /// The distinct label names of the series that match all `matchers` and whose
+    /// keys pass `may_see`, in byte order. Without matchers and `may_see`, no
+    /// series is read. Once `cancelled` is true, it returns early, with any names.
+    ///
+    /// # Errors
+    /// `Limit` if the names take more than `bytes_max` bytes, counting
+    /// [`Listed::EACH_BYTES`] for each name besides its own.
+    pub fn label_names(
         &self,
         matchers: &[Matcher],
         may_see: Option<MaySee<'_>>,
@@ -102,8 +108,12 @@ impl Reader {
         Ok(listed.sorted())
     }
 
-    /// See [`crate::Db::label_values`].
-    pub(crate) fn label_values(
+    /// The distinct values of the label `name`, selected and ordered as in
+    /// [`Db::label_names`].
+    ///
+    /// # Errors
+    /// Those of [`Db::label_names`].
+    pub fn label_values(
         &self,
         name: &[u8],
         matchers: &[Matcher],
@@ -118,8 +128,9 @@ impl Reader {
         Ok(listed.sorted())
     }
 
-    /// See [`crate::Db::label_values_where`].
-    pub(crate) fn label_values_where(&self, name: &[u8], test: impl Fn(&[u8]) -> bool) -> Values {
+    /// The values of the label `name` that pass `test`. Each value is tested once,
+    /// regardless of the number of its series.
+    pub fn label_values_where(&self, name: &[u8], test: impl Fn(&[u8]) -> bool) -> Values {
         let index = &self.core.index;
         let pairs: Vec<u32> = match index.current().name(name) {
             Some(name) => name.pairs.iter().collect(),
@@ -165,7 +176,7 @@ impl Reader {
         let Some(may_see) = may_see else {
             return Some(found);
         };
-        let seen = self.resolve(&found, cancelled).into_iter();
+        let seen = self.resolve_ids(&found, cancelled).into_iter();
         let seen = seen.take_while(|_| !is_cancelled(cancelled));
         let seen = seen.filter(|series| may_see(&series.key));
         Some(seen.map(|series| series.id.0).collect())

@@ -7,24 +7,24 @@
 
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
+use crate::db::Db;
+use crate::db::write::rename::Locked;
 use crate::keyspace::admission::{admit_series, admit_write};
 use crate::log::Position;
-use crate::write::Writer;
-use crate::write::rename::Locked;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::sync::Arc;
 
 /// A series without a key, to be published or dropped.
 pub(crate) struct Build<'a> {
-    writer: &'a Writer,
+    db: &'a Db,
     id: SeriesId,
     is_published: bool,
 }
 
 impl<'a> Build<'a> {
     /// Begins a series that will have the key `to` and `options`.
-    pub(crate) fn begin(writer: &'a Writer, to: &[u8], options: &SeriesOptions) -> Result<Self> {
-        let core = &writer.core;
+    pub(crate) fn begin(db: &'a Db, to: &[u8], options: &SeriesOptions) -> Result<Self> {
+        let core = &db.core;
         core.check_fits_log(to, options)?;
         admit_series(core)?;
         // Neither retention nor IGNORE may drop what the original holds, and
@@ -41,7 +41,7 @@ impl<'a> Build<'a> {
         state.next_place += 1;
         core.insert_unnamed(state, id, &plain);
         let build = Self {
-            writer,
+            db,
             id,
             is_published: false,
         };
@@ -55,9 +55,9 @@ impl<'a> Build<'a> {
 
     /// Adds samples, newer than all before and ascending.
     pub(crate) fn push(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
-        let core = &self.writer.core;
+        let core = &self.db.core;
         admit_write(core)?;
-        let mut guard = core.shards[core.shards.shard_of(self.id)].lock();
+        let mut guard = core.shards.lock_of(self.id);
         let state = &mut *guard;
         // FLUSHALL may have removed it.
         let Some(series) = state.slab.get_mut(core.shards.place_of(self.id)) else {
@@ -86,11 +86,11 @@ impl<'a> Build<'a> {
         expires_at_ms: Option<i64>,
         replace: bool,
     ) -> Result<(bool, Position)> {
-        let core = &self.writer.core;
+        let core = &self.db.core;
         // Closed buckets reach the destinations before the source is removed.
-        self.writer.rules.recompute_key_for_removal(to)?;
+        self.db.rules.recompute_key_for_removal(to)?;
         loop {
-            self.writer.rules.purge(to)?;
+            self.db.rules.purge(to)?;
             let target = core.find(to);
             if target.is_some() && !replace {
                 return Ok((false, Position::default()));
@@ -104,7 +104,7 @@ impl<'a> Build<'a> {
                 options: &options,
                 expires_at_ms,
             };
-            let position = self.writer.name_in(&mut locked, self.id, target, &named)?;
+            let position = self.db.name_in(&mut locked, self.id, target, &named)?;
             self.is_published = true;
             return Ok((true, position));
         }
@@ -116,8 +116,8 @@ impl Drop for Build<'_> {
         if self.is_published {
             return;
         }
-        let core = &self.writer.core;
-        let mut state = core.shards[core.shards.shard_of(self.id)].lock();
+        let core = &self.db.core;
+        let mut state = core.shards.lock_of(self.id);
         if core.take_out(&mut state, self.id).is_some() && core.log().is_some() {
             state.group.delete_series(self.id);
             // The builder got the error of a failed log; a replay drops the series.
@@ -133,7 +133,7 @@ struct Named<'a> {
     expires_at_ms: Option<i64>,
 }
 
-impl Writer {
+impl Db {
     fn name_in(
         &self,
         locked: &mut Locked<'_>,

@@ -9,12 +9,12 @@
 //! Tested by the database's tests and the model test.
 
 use crate::base::error::Result;
+use crate::db::Db;
+use crate::db::write::append::Outcome;
+use crate::db::write::scratch::Scratch;
 use crate::log::Position;
 use crate::observe::stages::Stage;
 use crate::series::shard::ShardState;
-use crate::write::Writer;
-use crate::write::append::Outcome;
-use crate::write::scratch::Scratch;
 use std::ops::Range;
 
 /// One sample under the lock of its shard.
@@ -30,7 +30,7 @@ pub(super) struct Step<'a> {
     pub(super) index: usize,
 }
 
-impl Writer {
+impl Db {
     /// Takes a batch, placed by `scratch`, through the shards. Under the lock of
     /// each shard, `begin` is called with the places of its samples, then `take`
     /// with one after the other. If `take` returns no outcome, `alone` is called

@@ -17,13 +17,13 @@ pub use dump::{Dump, DumpFault};
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::db::Db;
 use crate::keyspace::admission::admit_write;
 use crate::keyspace::defaults::check_options;
 use crate::log::Position;
 use crate::query::Source;
 use crate::series::Snapshot;
 use crate::series::merge::MergeSource;
-use crate::write::Writer;
 use build::Build;
 use latewood_model::limits::{FRAME_SAMPLES_MAX, RESTORE_SAMPLES_MAX};
 use latewood_model::{SeriesOptions, Timestamp};
@@ -55,16 +55,27 @@ impl CopySource {
     }
 }
 
-impl Writer {
-    /// As [`crate::Db::copy`].
-    pub(crate) fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
+impl Db {
+    /// Copies the series under `from` to `to`: its samples, options, labels and
+    /// expiry. If a series exists under `to`, it is removed with `replace`;
+    /// without, nothing changes. Returns whether a copy was made. Linear in the
+    /// samples.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Limit`, `Corrupt`, errors of the log. On error no copy is made
+    /// and `to` does not change.
+    pub fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         admit_write(&self.core)?;
         self.core.check_key(to)?;
         self.copy_from(self.copy_source(from)?, to, replace, || ())
     }
 
-    /// As [`crate::Db::copy_from`].
-    pub(crate) fn copy_from(
+    /// As [`Db::copy`], in two steps. `before` is called when the copy is complete,
+    /// before anybody sees it.
+    ///
+    /// # Errors
+    /// Those of [`Db::copy`].
+    pub fn copy_from(
         &self,
         source: CopySource,
         to: &[u8],
@@ -73,7 +84,7 @@ impl Writer {
     ) -> Result<(bool, Position)> {
         admit_write(&self.core)?;
         self.core.check_key(to)?;
-        if !replace && self.reader.contains(to) {
+        if !replace && self.contains(to) {
             return Ok((false, Position::default()));
         }
         let mut build = Build::begin(self, to, &source.options)?;
@@ -84,13 +95,22 @@ impl Writer {
         build.publish(to, source.options, source.expires_at_ms, replace)
     }
 
-    /// As [`crate::Db::dump`].
-    pub(crate) fn dump(&self, key: &[u8]) -> Result<Vec<u8>> {
+    /// Serializes the series under `key` for [`Db::restore`]: its samples, options
+    /// and labels, not its expiry. Linear in the samples.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`.
+    pub fn dump(&self, key: &[u8]) -> Result<Vec<u8>> {
         self.dump_within(key, usize::MAX, None)
     }
 
-    /// As [`crate::Db::dump_within`].
-    pub(crate) fn dump_within(
+    /// As [`Db::dump`], in at most `bytes_max` bytes. Stops reading the series
+    /// once the limit is exceeded, and once `cancelled` is true: then the dump may lack
+    /// samples.
+    ///
+    /// # Errors
+    /// `Limit` if the dump would be longer, and those of [`Db::dump`].
+    pub fn dump_within(
         &self,
         key: &[u8],
         bytes_max: usize,
@@ -104,8 +124,14 @@ impl Writer {
         Ok(writer.finish())
     }
 
-    /// As [`crate::Db::restore`].
-    pub(crate) fn restore(
+    /// Creates a series under `to` from `dump`. It expires at `expires_at_ms`,
+    /// milliseconds since the Unix epoch; if that time has passed, no series is
+    /// created, but with `replace` an existing one is still removed.
+    ///
+    /// # Errors
+    /// `Corrupt` if the samples cannot be decoded, `Limit`, errors of the log. On
+    /// error no series is created and `to` does not change.
+    pub fn restore(
         &self,
         to: &[u8],
         mut dump: Dump<'_>,
@@ -121,7 +147,7 @@ impl Writer {
             let text = format!("a payload must have at most {RESTORE_SAMPLES_MAX} samples");
             return Err(Error::new(ErrorKind::Limit, text));
         }
-        if !replace && self.reader.contains(to) {
+        if !replace && self.contains(to) {
             return Ok((Restored::Taken, Position::default()));
         }
         let is_past = expires_at_ms.is_some_and(|at_ms| at_ms <= self.core.time.now_ms());
@@ -154,18 +180,20 @@ impl Writer {
         }
     }
 
-    /// As [`crate::Db::copy_source`].
-    pub(crate) fn copy_source(&self, key: &[u8]) -> Result<CopySource> {
+    /// The series under `key` at this moment, for [`Db::copy_from`].
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`.
+    pub fn copy_source(&self, key: &[u8]) -> Result<CopySource> {
         let core = &self.core;
         loop {
-            let (id, read, snapshot, options) =
-                self.reader.read_rows(key, |series, id, failed| {
-                    let read = failed.check(Timestamp::MIN, Timestamp::MAX);
-                    let snapshot = series.snapshot(core.store.blocks.floor(), Timestamp::MAX);
-                    (id, read, snapshot, series.options(core.labels_of(id)))
-                })?;
+            let (id, read, snapshot, options) = self.read_rows(key, |series, id, failed| {
+                let read = failed.check(Timestamp::MIN, Timestamp::MAX);
+                let snapshot = series.snapshot(core.store.blocks.floor(), Timestamp::MAX);
+                (id, read, snapshot, series.options(core.labels_of(id)))
+            })?;
             read?;
-            let state = core.shards[core.shards.shard_of(id)].lock();
+            let state = core.shards.lock_of(id);
             let place = core.shards.place_of(id);
             // Removed meanwhile: its expiry time is unknown.
             if state.slab.get(place).is_some() {

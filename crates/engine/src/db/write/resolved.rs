@@ -12,15 +12,15 @@
 
 use crate::base::error::Result;
 use crate::base::refusal::Refusal;
+use crate::db::Db;
+use crate::db::write::append::{Append, Outcome, unless_away};
+use crate::db::write::scratch::Scratch;
 use crate::index::SeriesRef;
 use crate::keyspace::admission::admit_write;
 use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::Stage;
 use crate::series::shard::ShardState;
-use crate::write::Writer;
-use crate::write::append::{Append, Outcome, unless_away};
-use crate::write::scratch::Scratch;
 use latewood_model::{DuplicatePolicy, Timestamp};
 use std::sync::Arc;
 
@@ -50,9 +50,13 @@ impl<'a> AppendTo<'a> {
     }
 }
 
-impl Writer {
-    /// As [`crate::Db::resolve`].
-    pub(crate) fn resolve(&self, key: &[u8]) -> Result<SeriesRef> {
+impl Db {
+    /// Resolves `key` for [`Db::append_resolved`]. The result is valid until the
+    /// series is removed, renamed or expires.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn resolve(&self, key: &[u8]) -> Result<SeriesRef> {
         let (state, id) = self.core.lock_series(key)?;
         let series = state.slab.get(self.core.shards.place_of(id));
         // The series under a key is in its place while its shard is locked.
@@ -60,8 +64,14 @@ impl Writer {
         Ok(SeriesRef { id, key })
     }
 
-    /// As [`crate::Db::append_resolved`].
-    pub(crate) fn append_resolved(
+    /// Appends a batch to resolved series: as [`Db::append`], without key lookups.
+    /// Samples of a series that has since been removed or renamed, or has expired,
+    /// are refused with [`crate::Refusal::StaleSeries`], even if another series has its
+    /// key now.
+    ///
+    /// # Errors
+    /// Those of [`Db::append`].
+    pub fn append_resolved(
         &self,
         batch: &[AppendTo<'_>],
         scratch: &mut Scratch,
@@ -99,7 +109,7 @@ impl Writer {
                 }
                 Some(self.append_here(state, append, policy))
             },
-            |index, scratch| self.append_with_rules(&batch[index], (index, scratch), policy),
+            |index, scratch| self.append_with_rules(&batch[index], index, scratch, policy),
         )
     }
 
@@ -134,7 +144,8 @@ impl Writer {
     fn append_with_rules(
         &self,
         append: &AppendTo<'_>,
-        (index, scratch): (usize, &mut Scratch),
+        index: usize,
+        scratch: &mut Scratch,
         default_policy: DuplicatePolicy,
     ) -> Result<(Outcome, Position)> {
         let SeriesRef { id, key } = append.series;

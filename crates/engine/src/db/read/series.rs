@@ -1,21 +1,18 @@
 //! Reads of one series under its shard's lock, after its rules are up to date.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::db::Db;
 use crate::format::rule::RuleInfo;
 use crate::io::waiting::fetching;
-use crate::query::RangeQuery;
-use crate::query::Sink;
-use crate::read::Reader;
+use crate::query::{RangeQuery, Sink};
 use crate::series::Series;
 use crate::series::rules::Links;
 use crate::series::rules::failed::FailedBuckets;
-use latewood_model::Sample;
-use latewood_model::SeriesId;
-use latewood_model::Timestamp;
+use latewood_model::{Sample, SeriesId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Reader {
+impl Db {
     /// Reads the series with `key` under its shard's lock. The rows that rules
     /// write to it are up to date.
     pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&mut Series) -> T) -> Result<T> {
@@ -39,50 +36,56 @@ impl Reader {
     ) -> Result<T> {
         let found = self.core.lock_series(key);
         let counter = if found.is_ok() {
-            &self.found
+            &self.reads_found
         } else {
-            &self.missed
+            &self.reads_missed
         };
         counter.fetch_add(1, Ordering::Relaxed);
         let (mut state, mut id) = found?;
         let mut failed = FailedBuckets::default();
-        let series = state.slab.get(self.core.shards.place_of(id));
+        let series = state.series(id);
         if let Some(source) = series.and_then(Series::source) {
             drop(state);
             self.rules.recompute_for_reader(source)?;
             failed = self.rules.failed_buckets_of(source, id);
             (state, id) = self.core.lock_series(key)?;
         }
-        match state.slab.get_mut(self.core.shards.place_of(id)) {
+        match state.series_mut(id) {
             Some(series) => Ok(read(series, id, &failed)),
             None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
         }
     }
-}
 
-impl Reader {
-    /// See [`crate::Db::contains`].
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+    /// Whether a series exists under `key`.
+    pub fn contains(&self, key: &[u8]) -> bool {
         match self.core.shards.expiring.load(Ordering::Relaxed) {
             0 => self.core.find(key).is_some(),
             _ => self.core.lock_series(key).is_ok(),
         }
     }
 
-    /// See [`crate::Db::last_sample`].
-    pub(crate) fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
+    /// The newest sample of a series.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`.
+    pub fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
         let newest = |series: &mut Series, _, failed: &FailedBuckets| failed.newest_of(series);
         let last = fetching(|| self.read_rows(key, newest)?)?;
         Ok(last.filter(|last| last.timestamp >= self.core.store.blocks.floor()))
     }
 
-    /// See [`crate::Db::range`].
-    pub(crate) fn range(&self, key: &[u8], query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
+    /// Evaluates a range query over one series and passes the rows to `sink`.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`; `Invalid` if a parameter of the query is out of range.
+    pub fn range(&self, key: &[u8], query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
         self.view(key, query)?.run(query, sink)
     }
 
-    /// See [`crate::Db::scan`].
-    pub(crate) fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8])) -> u64 {
+    /// Calls `visit` with the keys of about `count` series, starting at `cursor`.
+    /// Returns the cursor for the next call, 0 at the end. A series that exists
+    /// during the whole scan is visited.
+    pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8])) -> u64 {
         let (mut shard, mut place) = ((cursor >> 32) as usize, (cursor & 0xffff_ffff) as usize);
         let mut left = count.max(1);
         while let Some(state) = self.core.shards.get(shard) {
@@ -106,8 +109,12 @@ impl Reader {
         0
     }
 
-    /// See [`crate::Db::late_timestamps`].
-    pub(crate) fn late_timestamps(
+    /// The timestamps in `from..=to`, ascending, of late samples of the series under `key` that
+    /// are neither folded into chunks nor written into blocks. Logarithmic in those elsewhere.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn late_timestamps(
         &self,
         key: &[u8],
         from: Timestamp,
@@ -121,8 +128,11 @@ impl Reader {
         Ok(timestamps)
     }
 
-    /// See [`crate::Db::rules_of`].
-    pub(crate) fn rules_of(&self, key: &[u8]) -> Result<Vec<RuleInfo>> {
+    /// The rules of the series under `key`, in order of their creation.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn rules_of(&self, key: &[u8]) -> Result<Vec<RuleInfo>> {
         let rules = self.read(key, |series| match series.links() {
             Some(Links::Source(source)) => source.rules().to_vec(),
             _ => Vec::new(),
@@ -137,14 +147,21 @@ impl Reader {
         Ok(named.collect())
     }
 
-    /// See [`crate::Db::source_of`].
-    pub(crate) fn source_of(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
+    /// The key of the source whose rule writes to the series under `key`.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn source_of(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
         let source = self.read(key, |series| series.source())?;
         Ok(source.and_then(|id| self.rules.key_of(id)))
     }
 
-    /// See [`crate::Db::last_sample_latest`].
-    pub(crate) fn last_sample_latest(&self, key: &[u8]) -> Result<Option<Sample>> {
+    /// As [`Db::last_sample`] with LATEST: for the destination of a rule, the open
+    /// bucket.
+    ///
+    /// # Errors
+    /// Those of [`Db::last_sample`].
+    pub fn last_sample_latest(&self, key: &[u8]) -> Result<Option<Sample>> {
         match self.rules.open_bucket_of(key)? {
             Some(open) => Ok(Some(open)),
             None => self.last_sample(key),

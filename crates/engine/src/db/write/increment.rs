@@ -9,19 +9,28 @@
 
 use crate::base::error::Result;
 use crate::base::refusal::Refusal;
+use crate::db::Db;
+use crate::db::write::append::{Append, Outcome, Target};
+use crate::db::write::find::SeriesLookup;
 use crate::keyspace::admission::admit_write;
 use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
-use crate::write::Writer;
-use crate::write::append::{Append, Outcome, Target};
-use crate::write::find::SeriesLookup;
 use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
 
-impl Writer {
-    /// As [`crate::Db::increment`].
-    pub(crate) fn increment(
+impl Db {
+    /// Appends the sum of the newest value of a series and `delta` at
+    /// `timestamp`, or at the time of the clock if that is `None`. A sample at the
+    /// newest timestamp is replaced. An empty or new series counts from 0.
+    ///
+    /// The outcome is the timestamp of the newest sample. An increment is refused
+    /// with [`crate::Refusal::OlderThanNewest`], with [`crate::Refusal::SumIsNan`], or for the
+    /// reasons an append is. A refused increment does not create a series.
+    ///
+    /// # Errors
+    /// Those of [`Db::append`].
+    pub fn increment(
         &self,
         key: &[u8],
         delta: f64,
@@ -66,7 +75,7 @@ impl Writer {
         id: SeriesId,
         failed: &FailedBuckets,
     ) -> Outcome {
-        let newest = match state.slab.get(self.core.shards.place_of(id)) {
+        let newest = match state.series(id) {
             Some(series) => failed
                 .newest_of(series)
                 .map_err(|error| Refusal::unread(&error))?,

@@ -9,10 +9,10 @@
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, Result};
+use crate::db::Db;
 use crate::index::SeriesRef;
 use crate::io::waiting::fetching;
 use crate::query::{Neighbours, RangeQuery, Sink, nearest, run};
-use crate::read::Reader;
 use crate::series::merge::MergeSource;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
@@ -223,9 +223,12 @@ impl View {
     }
 }
 
-impl Reader {
-    /// See [`crate::Db::view`].
-    pub(crate) fn view(&self, key: &[u8], query: &RangeQuery) -> Result<View> {
+impl Db {
+    /// A view of the series under `key`.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn view(&self, key: &[u8], query: &RangeQuery) -> Result<View> {
         let open = if query.latest {
             self.rules.open_bucket_of(key)?
         } else {
@@ -238,8 +241,9 @@ impl Reader {
         Ok(view.with_open(Ok(open)))
     }
 
-    /// See [`crate::Db::samples_about`].
-    pub(crate) fn samples_about(&self, series: &[SeriesRef], query: &RangeQuery) -> u64 {
+    /// Estimates how many samples `query` reads from all `series`. If there are
+    /// many, the estimate is extrapolated from some of them.
+    pub fn samples_about(&self, series: &[SeriesRef], query: &RangeQuery) -> u64 {
         let apart = series.len().div_ceil(SERIES_ESTIMATED_MAX).max(1);
         let asked = series.iter().step_by(apart);
         let samples = asked.filter_map(|series| {
@@ -248,10 +252,27 @@ impl Reader {
         samples.sum::<u64>().saturating_mul(apart as u64)
     }
 
-    /// See [`crate::Db::samples_of`] and [`crate::Db::samples_of_info`].
-    pub(crate) fn samples_of(&self, key: &[u8], is_counted: bool) -> Option<u64> {
+    /// Whether blocks that may have samples of `from..=to`, of any series, are not on this
+    /// machine: reads of them may wait for long.
+    pub fn is_away(&self, from: Timestamp, to: Timestamp) -> bool {
+        self.core.store.blocks.get().is_away(None, from, to)
+    }
+
+    /// Estimates how many samples the series under `key` has; `None` if there is no
+    /// such series.
+    pub fn samples_of(&self, key: &[u8]) -> Option<u64> {
+        self.estimate_samples(key, false)
+    }
+
+    /// Estimates how many samples [`Db::info`] decodes: few unless many late ones are
+    /// pending; `None` if there is no such series.
+    pub fn samples_of_info(&self, key: &[u8]) -> Option<u64> {
+        self.estimate_samples(key, true)
+    }
+
+    fn estimate_samples(&self, key: &[u8], is_counted: bool) -> Option<u64> {
         let (mut state, id) = self.core.lock_series(key).ok()?;
-        let series = state.slab.get_mut(self.core.shards.place_of(id))?;
+        let series = state.series_mut(id)?;
         let samples = series.samples_about(Timestamp::MIN, Timestamp::MAX);
         // Each pending sample has one frame decoded.
         let decoded = series.pending().saturating_mul(FRAME_SAMPLES_MAX) as u64;
@@ -262,8 +283,8 @@ impl Reader {
         })
     }
 
-    /// See [`crate::Db::views`].
-    pub(crate) fn views(
+    /// Views of `series`, in their order; removed series are skipped.
+    pub fn views(
         &self,
         series: &[SeriesRef],
         query: &RangeQuery,
@@ -283,14 +304,18 @@ impl Reader {
         found
     }
 
-    /// See [`crate::Db::extent`].
-    pub(crate) fn extent(&self, series: &SeriesRef) -> Option<Extent> {
+    /// How far a series reaches, and how much of it is in memory; `None` if it was removed.
+    pub fn extent(&self, series: &SeriesRef) -> Option<Extent> {
         let floor = self.core.store.blocks.floor();
         self.look(series, |held, _| held.extent(floor))
     }
 
-    /// See [`crate::Db::latest`].
-    pub(crate) fn latest(
+    /// The newest samples of `series`, in their order; removed series are skipped.
+    /// Once `cancelled` is true, it returns early, with those of any series.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn latest(
         &self,
         series: Vec<SeriesRef>,
         with_labels: bool,

@@ -13,6 +13,9 @@
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
 use crate::base::refusal::Refusal;
+use crate::db::Db;
+use crate::db::write::find::SeriesLookup;
+use crate::db::write::scratch::Scratch;
 use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::creation::Create;
 use crate::log::Position;
@@ -20,9 +23,6 @@ use crate::observe::stages::Stage;
 use crate::series::Fate;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
-use crate::write::Writer;
-use crate::write::find::SeriesLookup;
-use crate::write::scratch::Scratch;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::ops::Range;
@@ -64,9 +64,18 @@ pub(super) fn unless_away<T>(done: Result<T>) -> Result<Option<T>> {
     }
 }
 
-impl Writer {
-    /// See [`crate::Db::append`].
-    pub(crate) fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
+impl Db {
+    /// Appends a batch. `scratch` receives one outcome per sample, in order, the
+    /// same as if each sample had been appended alone.
+    ///
+    /// When the call returns, accepted samples are written to the log but not
+    /// synced. Pass the returned position to [`Db::sync_to`] to make them durable.
+    ///
+    /// # Errors
+    /// `Halted` or `Io` if the log cannot be written. The caller must not
+    /// acknowledge any sample of the batch; readers may see some of them until the
+    /// database is reopened.
+    pub fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
         scratch.begin_timing(&self.core.observe.stages);
         admit_write(&self.core)?;
         let renames = self.core.keys.renames.load(Ordering::Acquire);
@@ -101,7 +110,7 @@ impl Writer {
                     SeriesLookup::Elsewhere | SeriesLookup::Destination(_) => None,
                 }
             },
-            |index, scratch| self.append_moved(&batch[index], (index, scratch), policy),
+            |index, scratch| self.append_moved(&batch[index], index, scratch, policy),
         )?;
         self.core.index.relieve();
         Ok(position)
@@ -115,7 +124,8 @@ impl Writer {
     fn append_moved(
         &self,
         append: &Append<'_>,
-        (index, scratch): (usize, &mut Scratch),
+        index: usize,
+        scratch: &mut Scratch,
         policy: DuplicatePolicy,
     ) -> Result<(Outcome, Position)> {
         let hash = scratch.hashes[index];

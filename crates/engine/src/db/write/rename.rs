@@ -10,17 +10,22 @@
 //! per batch. Tested by `tests/db_rename.rs`, `tests/db_races.rs` and the model test.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::db::Db;
 use crate::keyspace::core::Core;
 use crate::log::Position;
 use crate::series::shard::{ShardGuard, ShardState};
-use crate::write::Writer;
 use latewood_model::SeriesId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Writer {
-    /// As [`crate::Db::rename`].
-    pub(crate) fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
+impl Db {
+    /// Renames the series under `from` to `to`. If a series exists under `to`, it
+    /// is removed with `replace`; without, nothing changes. Returns whether the
+    /// series was renamed.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Limit` if the key is too long, errors of the log.
+    pub fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         let core = &self.core;
         core.check_writable()?;
         core.check_key(to)?;
@@ -29,7 +34,7 @@ impl Writer {
         // Closed buckets reach the destinations before the source is removed.
         self.rules.recompute_key_for_removal(to)?;
         loop {
-            let (source, target) = (core.keys.find(core.keys.hash(from), from), core.find(to));
+            let (source, target) = (core.find(from), core.find(to));
             let Some(source) = source else {
                 return Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist"));
             };
@@ -43,9 +48,7 @@ impl Writer {
             }
         }
     }
-}
 
-impl Writer {
     fn rename_in(
         &self,
         locked: &mut Locked<'_>,
@@ -57,9 +60,8 @@ impl Writer {
         let place = self.core.shards.place_of(source);
         let key = Arc::<[u8]>::from(to);
         if let Some(series) = locked.state(shard).slab.get_mut(place) {
-            self.core
-                .check_fits_log(to, &series.options(self.core.labels_of(source)))
-                .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
+            let options = series.options(self.core.labels_of(source));
+            self.core.check_fits_log(to, &options)?;
             series.key = key.clone();
         }
         if let Some(target) = target {

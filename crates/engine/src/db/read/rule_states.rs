@@ -3,8 +3,8 @@
 //! Tested by `tests/db_rules/states.rs`.
 
 use crate::base::error::Result;
+use crate::db::Db;
 use crate::format::rule::RuleSpec;
-use crate::read::Reader;
 use crate::series::Series;
 use crate::series::rules::dirty::DirtyBuckets;
 use crate::series::rules::{Links, Rule};
@@ -68,12 +68,16 @@ impl Detached {
     }
 }
 
-impl Reader {
-    /// See [`crate::Db::rule_states`].
-    pub(crate) fn rule_states(&self, key: &[u8]) -> Result<Vec<RuleState>> {
+impl Db {
+    /// The rules from the series under `key`, in order of their creation, or the one that
+    /// writes to it, with their state. Nothing is recomputed first.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn rule_states(&self, key: &[u8]) -> Result<Vec<RuleState>> {
         let floor = self.core.store.blocks.floor();
         let (state, id) = self.core.lock_series(key)?;
-        let series = state.slab.get(self.core.shards.place_of(id));
+        let series = state.series(id);
         let own = series.and_then(|series| Detached::of(series, floor));
         let source = series.and_then(Series::source);
         drop(state);
@@ -89,13 +93,10 @@ impl Reader {
         Ok(states)
     }
 
-    /// See [`crate::Db::scan_rules`].
-    pub(crate) fn scan_rules(
-        &self,
-        cursor: u64,
-        count: usize,
-        visit: &mut dyn FnMut(RuleState),
-    ) -> u64 {
+    /// Calls `visit` with about `count` rules, starting at `cursor`: those of a source come
+    /// together. Returns the cursor for the next call, 0 at the end. A rule that exists during
+    /// the whole scan is visited. Linear in the series between two cursors.
+    pub fn scan_rules(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(RuleState)) -> u64 {
         let floor = self.core.store.blocks.floor();
         let (mut shard, mut place) = ((cursor >> 32) as usize, (cursor & 0xffff_ffff) as usize);
         let mut left = count.max(1);
@@ -132,8 +133,8 @@ impl Reader {
     }
 
     fn detached(&self, source: SeriesId, floor: Timestamp) -> Option<Detached> {
-        let state = self.core.shards[self.core.shards.shard_of(source)].lock();
-        Detached::of(state.slab.get(self.core.shards.place_of(source))?, floor)
+        let state = self.core.shards.lock_of(source);
+        Detached::of(state.series(source)?, floor)
     }
 
     /// Visits those of a source, or the one to `wanted`.

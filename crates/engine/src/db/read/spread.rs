@@ -9,18 +9,19 @@
 //!
 //! Tested by `tests/query_many.rs`, with one thread and with several.
 
-use crate::read::Reader;
+use crate::db::Db;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Minimum number of samples for each thread.
 const SAMPLES_PER_THREAD: u64 = 16 * 1024;
 
-impl Reader {
-    /// See [`crate::Db::spread`].
-    pub(crate) fn spread<T: Send>(&self, samples: u64, work: impl FnOnce(Spread) -> T + Send) -> T {
+impl Db {
+    /// Runs `work`, which reads about `samples` samples, and provides threads for
+    /// it if parallel work pays and no other query has them: it waits for none.
+    pub fn spread<T: Send>(&self, samples: u64, work: impl FnOnce(Spread) -> T + Send) -> T {
         let worth_it = samples / SAMPLES_PER_THREAD >= 2;
-        match worth_it.then(|| self.threads.take()).flatten() {
+        match worth_it.then(|| self.readers.take()).flatten() {
             Some(taken) => taken.pool.install(|| work(Spread { parallel: true })),
             None => work(Spread { parallel: false }),
         }

@@ -1,0 +1,91 @@
+//! One series under the lock of its shard: its labels in the index, its row in a series file,
+//! and its removal by DEL, by a rename onto its key, or by expiry. Tested by
+//! `tests/db_races.rs`, `tests/flush` and the model test.
+
+use crate::base::error::Result;
+use crate::base::partition::partition_of;
+use crate::keyspace::core::Core;
+use crate::log::Position;
+use crate::observe::signals::Job;
+use crate::series::Series;
+use crate::series::rules::Links;
+use crate::series::shard::ShardState;
+use crate::storage::files::row::SeriesRow;
+use latewood_model::{Labels, SeriesId};
+
+impl Core {
+    /// Takes a series out of its shard, with all that is kept beside it. Its
+    /// key still names it and nothing is logged: both are the caller's.
+    pub(crate) fn take_out(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
+        let series = state.slab.remove(self.shards.place_of(id))?;
+        state.destinations -= usize::from(series.source().is_some());
+        state.queue.forget(&series);
+        state.heads.forget(&series, partition_of(id));
+        state.unnamed.retain(|&unnamed| unnamed != id);
+        self.note_expiry(state, id, None);
+        self.index_labels(id, None);
+        Some(series)
+    }
+
+    /// Removes the series `id` under `key` and logs it.
+    pub(crate) fn remove_in(
+        &self,
+        state: &mut ShardState,
+        key: &[u8],
+        id: SeriesId,
+    ) -> Result<Position> {
+        self.take_out(state, id);
+        if self.log().is_some() {
+            state.group.delete_series(id);
+        }
+        let logged = self.log_group(state);
+        // Only now may another shard create the key again: its record must
+        // follow this one.
+        self.keys.remove(self.keys.hash(key), key, id);
+        logged
+    }
+
+    /// Tells the index that a series has these labels now, or is gone. The
+    /// lock of its shard is held.
+    pub(crate) fn index_labels(&self, id: SeriesId, labels: Option<&Labels>) {
+        if self.index.note(self.shards.shard_of(id), id, labels) {
+            self.observe.signals.wake(Job::Index);
+        }
+    }
+
+    /// The labels of a series; none of one that does not exist.
+    pub(crate) fn labels_of(&self, id: SeriesId) -> Labels {
+        let labels = self.index.labels(self.shards.shard_of(id), id);
+        labels.unwrap_or_default()
+    }
+
+    /// What a series file keeps of a series, right after its head was frozen.
+    pub(crate) fn row_of(
+        &self,
+        state: &ShardState,
+        id: SeriesId,
+        position: Position,
+    ) -> Option<SeriesRow> {
+        let place = self.shards.place_of(id);
+        let series = state.slab.get(place)?;
+        let persisted = series.persisted();
+        let source = match series.links() {
+            Some(Links::Source(source)) => Some(Box::new(source.row())),
+            _ => None,
+        };
+        Some(SeriesRow {
+            id,
+            key: series.key.clone(),
+            unnamed: state.unnamed.contains(&id),
+            options: series.options(self.labels_of(id)),
+            // During a replay the files may be ahead of it.
+            position: position.0.max(state.restored_position(place)),
+            newest: persisted.newest,
+            last_value: persisted.newest_value,
+            flushed_last: persisted.flushed_last,
+            holds_nan: persisted.holds_nan,
+            expires_at_ms: state.expiries.get(place),
+            source,
+        })
+    }
+}
