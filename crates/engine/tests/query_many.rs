@@ -473,3 +473,24 @@ fn a_series_reaches_from_its_oldest_to_its_newest_sample() {
     db.remove(&[b"k"]).unwrap();
     assert_eq!(db.extent(&removed), None);
 }
+
+#[test]
+fn a_series_does_not_reach_to_samples_past_its_retention() {
+    let db = open(1);
+    let options = SeriesOptions {
+        retention_ms: 1000,
+        ..SeriesOptions::default()
+    };
+    db.create(b"few", &options).unwrap();
+    db.create(b"many", &options).unwrap();
+    append(&db, &[sample(b"few", 1, 1.0)]).unwrap();
+    for at in 1..2000 {
+        append(&db, &[sample(b"many", at * 10, at as f64)]).unwrap();
+    }
+    for key in [&b"few"[..], b"many"] {
+        append(&db, &[sample(key, 1_000_000, 1.0)]).unwrap();
+        let series = db.resolve(key).unwrap();
+        let span = db.extent(&series).unwrap().span;
+        assert_eq!(span, Some((1_000_000, 1_000_000)));
+    }
+}

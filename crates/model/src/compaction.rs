@@ -31,13 +31,40 @@ pub struct Compaction {
     pub align_ms: i64,
 }
 
+/// Why a policy was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// A rule with parts that are missing, wrong or too many.
+    #[error("{rule:?} {wrong}")]
+    Rule {
+        /// The rule.
+        rule: String,
+        /// What is wrong with it.
+        wrong: &'static str,
+    },
+    /// More rules than a policy may have.
+    #[error("more than {COMPACTIONS_MAX} rules")]
+    TooMany,
+}
+
 impl CompactionPolicy {
-    /// Parses a policy; `None` if the text is invalid or has more than
-    /// [`COMPACTIONS_MAX`] compactions. Empty parts are ignored.
-    pub fn parse(text: &str) -> Option<Self> {
-        let parts = text.split(';').filter(|part| !part.is_empty());
-        let compactions: Box<[_]> = parts.map(Compaction::parse).collect::<Option<_>>()?;
-        (compactions.len() <= COMPACTIONS_MAX).then(|| Self {
+    /// Parses a policy. Empty parts are ignored.
+    ///
+    /// # Errors
+    /// Names the first rule that is wrong; more than [`COMPACTIONS_MAX`] are refused.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let rules = text.split(';').filter(|rule| !rule.is_empty());
+        let parsed = rules.map(|rule| {
+            Compaction::parse(rule).map_err(|wrong| PolicyError::Rule {
+                rule: rule.to_owned(),
+                wrong,
+            })
+        });
+        let compactions: Box<[_]> = parsed.collect::<Result<_, _>>()?;
+        if compactions.len() > COMPACTIONS_MAX {
+            return Err(PolicyError::TooMany);
+        }
+        Ok(Self {
             text: text.into(),
             compactions,
         })
@@ -55,15 +82,28 @@ impl CompactionPolicy {
 }
 
 impl Compaction {
-    fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.split(':');
+    /// The error says what is wrong with the rule.
+    fn parse(rule: &str) -> Result<Self, &'static str> {
+        let mut parts = rule.split(':');
+        let aggregator = parts.next().unwrap_or_default();
+        let aggregator =
+            Aggregator::parse(aggregator.as_bytes()).ok_or("has no known aggregator")?;
+        let bucket_ms = parts.next().ok_or("has no bucket")?;
+        let bucket_ms = duration_ms(bucket_ms).filter(|&bucket_ms| bucket_ms > 0);
+        let retention_ms = parts.next().ok_or("has no retention");
+        let align_ms = parts.next().map_or(Some(0), duration_ms);
         let compaction = Self {
-            aggregator: Aggregator::parse(parts.next()?.as_bytes())?,
-            bucket_ms: duration_ms(parts.next()?).filter(|&bucket_ms| bucket_ms > 0)?,
-            retention_ms: duration_ms(parts.next()?)?.unsigned_abs(),
-            align_ms: parts.next().map_or(Some(0), duration_ms)?,
+            aggregator,
+            bucket_ms: bucket_ms.ok_or("has a bucket that is not a time above 0, such as 10s")?,
+            retention_ms: duration_ms(retention_ms?)
+                .ok_or("has a retention that is not a time, such as 30d or 0")?
+                .unsigned_abs(),
+            align_ms: align_ms.ok_or("has an align that is not a time, such as 500m")?,
         };
-        parts.next().is_none().then_some(compaction)
+        match parts.next() {
+            None => Ok(compaction),
+            Some(_) => Err("has more than four parts"),
+        }
     }
 
     /// The key of the destination: `key_AVG_60000`, followed by `_align` if that
@@ -141,10 +181,7 @@ mod tests {
                 of(Aggregator::StdP, 7_200_000, 0, 0),
             ]
         );
-        assert_eq!(
-            CompactionPolicy::parse(""),
-            Some(CompactionPolicy::default())
-        );
+        assert_eq!(CompactionPolicy::parse(""), Ok(CompactionPolicy::default()));
     }
 
     #[test]
@@ -170,11 +207,37 @@ mod tests {
             "avg:9223372036854775808m:1m",
             "avg:99999999999999d:1d",
         ] {
-            assert_eq!(CompactionPolicy::parse(text), None, "{text}");
+            assert!(CompactionPolicy::parse(text).is_err(), "{text}");
         }
         let many = "avg:1m:0;".repeat(COMPACTIONS_MAX);
-        assert!(CompactionPolicy::parse(&many).is_some());
-        assert_eq!(CompactionPolicy::parse(&(many + "avg:1m:0")), None);
+        assert!(CompactionPolicy::parse(&many).is_ok());
+        let one_more = CompactionPolicy::parse(&(many + "avg:1m:0"));
+        assert_eq!(one_more, Err(PolicyError::TooMany));
+    }
+
+    #[test]
+    fn the_rule_that_is_wrong_is_named_with_its_part() {
+        for (rule, wrong) in [
+            ("median:1m:1m", "has no known aggregator"),
+            ("avg", "has no bucket"),
+            (
+                "avg:1x:1",
+                "has a bucket that is not a time above 0, such as 10s",
+            ),
+            ("avg:1m", "has no retention"),
+            (
+                "avg:1m:7",
+                "has a retention that is not a time, such as 30d or 0",
+            ),
+            (
+                "avg:1m:1m:7",
+                "has an align that is not a time, such as 500m",
+            ),
+            ("avg:1m:1m:1m:1m", "has more than four parts"),
+        ] {
+            let error = CompactionPolicy::parse(&format!("max:1m:0;{rule};sum")).unwrap_err();
+            assert_eq!(error.to_string(), format!("{rule:?} {wrong}"));
+        }
     }
 
     #[test]

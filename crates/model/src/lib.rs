@@ -15,7 +15,7 @@ mod policy;
 mod sample;
 
 pub use aggregator::Aggregator;
-pub use compaction::{Compaction, CompactionPolicy};
+pub use compaction::{Compaction, CompactionPolicy, PolicyError};
 pub use labels::{LabelError, Labels};
 pub use matcher::{Matcher, Test};
 pub use metadata::{METRIC_KINDS, Told};

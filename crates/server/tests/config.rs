@@ -80,7 +80,15 @@ fn a_value_of_the_wrong_kind_is_refused_with_what_would_be_right() {
             "ts-ignore-max-val-diff = \"1\"",
             "expected a number without quotes",
         ),
-        ("durability = true", "a name in quotes"),
+        (
+            "durability = true",
+            "expected sync, interval or none, in quotes",
+        ),
+        ("dir = true", "expected a text in quotes"),
+        (
+            "tls-auth-clients = 1",
+            "expected yes, no or optional, in quotes",
+        ),
         (
             "ts-duplicate-policy = \"foo\"",
             "block, first, last, min, max or sum",

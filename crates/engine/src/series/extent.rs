@@ -10,9 +10,9 @@ use latewood_model::Timestamp;
 pub struct Extent {
     /// Chunks in memory, the unsealed tail included.
     pub chunks: u64,
-    /// A bound of its oldest timestamp and its newest one, if it has samples: the bound is that
-    /// timestamp while all samples are in memory, else perhaps that of another series in the same
-    /// block.
+    /// A bound of its oldest timestamp and its newest one, if it has samples. The bound is older
+    /// than that timestamp where retention ends inside a chunk or a block, or where another series
+    /// in the same block has an older sample.
     pub span: Option<(Timestamp, Timestamp)>,
 }
 
@@ -23,13 +23,18 @@ impl Series {
         let floor = floor.max(self.retention_floor());
         let stored = self.stored.as_ref();
         let stored = stored.and_then(|stored| stored.span(floor, Timestamp::MAX));
-        let ends = self.chunks.first().map(|held| held.first).into_iter();
-        let ends = ends
-            .chain(self.tail.first().map(|sample| sample.timestamp))
-            .chain(self.late.iter().filter_map(|late| Some(late.span()?.0)))
-            .chain(stored.iter().flat_map(|stored| stored.ends()));
-        let oldest = ends.map(|at| at.max(floor)).min();
+        let chunk = self.chunks.partition_point(|held| held.last() < floor);
+        let sample = self.tail.partition_point(|sample| sample.timestamp < floor);
         let newest = self.newest().filter(|&newest| newest >= floor);
+        let spans = (self.late.iter().filter_map(|late| late.span()))
+            .chain(stored.iter().flat_map(|stored| stored.spans()))
+            .filter(|&(_, last)| last >= floor);
+        let firsts = spans
+            .map(|(first, _)| first)
+            .chain(self.chunks.get(chunk).map(|held| held.first))
+            .chain(self.tail.get(sample).map(|sample| sample.timestamp))
+            .chain(newest);
+        let oldest = firsts.map(|at| at.max(floor)).min();
         Extent {
             chunks: self.chunks.len() as u64 + u64::from(!self.tail.is_empty()),
             span: oldest.zip(newest),

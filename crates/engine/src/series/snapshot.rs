@@ -108,11 +108,12 @@ impl Snapshot {
     pub(crate) fn reach(&self) -> Option<(Timestamp, Timestamp)> {
         let chunks = [self.chunks.first(), self.chunks.last()].into_iter();
         let chunks = chunks.flatten();
-        let ends = chunks
-            .flat_map(|chunk| [chunk.first(), chunk.last()])
-            .chain([self.tail.first(), self.tail.last()].into_iter().flatten())
-            .chain(self.late.ends())
-            .chain(self.stored.iter().flat_map(StoredSpan::ends));
+        let spans = chunks
+            .map(|chunk| (chunk.first(), chunk.last()))
+            .chain(self.tail.first().zip(self.tail.last()))
+            .chain(self.late.spans())
+            .chain(self.stored.iter().flat_map(StoredSpan::spans));
+        let ends = spans.flat_map(|(first, last)| [first, last]);
         let within = ends.map(|at| at.clamp(self.from, self.to.max(self.from)));
         within.fold(None, |reach, at| {
             let (first, last) = reach.unwrap_or((at, at));

@@ -166,20 +166,20 @@ impl StoredSpan {
         self.blocks.samples_about(self.id, self.from, self.to) + (frozen + self.deep.len()) as u64
     }
 
-    /// Bounds of all timestamps; reads no file.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = Timestamp> {
+    /// Spans that contain all timestamps, also outside its own; reads no file.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = (Timestamp, Timestamp)> {
         let frozen = self.frozen.iter();
         let frozen = frozen.flat_map(|frozen| {
             let chunks = frozen.chunks.iter();
-            let ops = [frozen.ops.first(), frozen.ops.last()].into_iter();
+            let ops = frozen.ops.first().zip(frozen.ops.last());
             chunks
-                .flat_map(|chunk| [chunk.first(), chunk.last()])
-                .chain(ops.flatten().map(|op| op.timestamp))
+                .map(|chunk| (chunk.first(), chunk.last()))
+                .chain(ops.map(|(first, last)| (first.timestamp, last.timestamp)))
         });
         self.blocks
-            .ends(self.id)
+            .spans(self.id)
             .chain(frozen)
-            .chain(self.deep.ends())
+            .chain(self.deep.spans())
     }
 
     /// An upper bound of its newest base sample, from the indexes of the blocks;

@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 
+/// Words of other options, which are no hosts.
+const SWITCHES: [&str; 6] = ["on", "off", "yes", "no", "true", "false"];
+
 /// Looks whether `text` is a host or an address with a port.
 ///
 /// # Errors
@@ -15,6 +18,9 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     let Some((host, port)) = text.rsplit_once(':') else {
         return Err(match text.parse::<u16>() {
             Ok(port) => format!("{text:?}: the address is missing: expected ADDR:{port}"),
+            Err(_) if SWITCHES.contains(&text) => {
+                format!("{text:?} is not an address: expected ADDR:PORT")
+            }
             Err(_) => no_port(text, if text.is_empty() { "ADDR" } else { text }),
         });
     };
@@ -30,6 +36,22 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
         ))
     } else {
         Ok(())
+    }
+}
+
+/// Looks whether `text` can be the name or the address of a host in a request, without its port.
+///
+/// # Errors
+/// A sentence that says what is expected.
+pub(crate) fn check_name(text: &str) -> Result<(), String> {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_name = text.bytes().all(is_letter) && !text.ends_with('.');
+    if is_name || text.parse::<IpAddr>().is_ok() {
+        Ok(())
+    } else {
+        Err(format!(
+            "{text:?} is not a name: expected the name or address of a host, without a port"
+        ))
     }
 }
 
@@ -64,9 +86,23 @@ mod tests {
                 "\"http\" is not a port: expected a number from 0 to 65535",
             ),
             ("localhost:65536", "\"65536\" is not a port"),
+            ("on", "\"on\" is not an address: expected ADDR:PORT"),
         ] {
             let error = check(text).unwrap_err();
             assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_request_can_have_is_refused() {
+        for good in ["db", "db_1.example-2.org", "192.0.2.1", "2001:db8::1"] {
+            assert_eq!(check_name(good), Ok(()));
+        }
+        for wrong in [
+            "a b", " a", "a:8086", "[::1]", "http://a", "a.", "*.a", "\u{e4}",
+        ] {
+            let error = check_name(wrong).unwrap_err();
+            assert!(error.contains("without a port"), "{wrong}: {error}");
         }
     }
 }

@@ -7,7 +7,7 @@
 //! files have lost; MERGE is in [`super::merge`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
 
 use super::call::{Call, Outcome};
-use super::fault::{Fault, SYNTAX};
+use super::fault::Fault;
 use super::spec::{Action, Keys, Spec};
 use crate::base::outside::require_outside;
 use crate::state::Job;
@@ -16,6 +16,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::path::PathBuf;
+
+/// Bytes of an unknown word that the error repeats.
+const WORD_BYTES_MAX: usize = 128;
 
 const SETTLE: Spec = Spec {
     name: "settle",
@@ -106,7 +109,7 @@ fn settle(call: &mut Call<'_>) -> Outcome {
 
 fn clock(call: &mut Call<'_>) -> Outcome {
     if !call.args.is(2, "ACCEPT") {
-        return Err(SYNTAX);
+        return Err(unknown_word(call, &CLOCK));
     }
     let before_ms = call.shared.db.floor();
     call.shared.db.accept_clock()?;
@@ -124,13 +127,26 @@ fn clock(call: &mut Call<'_>) -> Outcome {
 
 fn quarantine(call: &mut Call<'_>) -> Outcome {
     if !call.args.is(2, "ACCEPT") {
-        return Err(SYNTAX);
+        return Err(unknown_word(call, &QUARANTINE));
     }
     let files = call.shared.db.accept_quarantine()?;
-    let user = String::from_utf8_lossy(&call.session.permit.user().name).into_owned();
-    tracing::warn!(user, files, "what damaged files have lost was accepted");
+    if files > 0 {
+        let user = String::from_utf8_lossy(&call.session.permit.user().name).into_owned();
+        tracing::warn!(user, files, "what damaged files have lost was accepted");
+    }
     call.reply().integer(files as i64);
     Ok(())
+}
+
+/// Refuses the word after the subcommand `spec`, which takes one of a few.
+pub(super) fn unknown_word(call: &Call<'_>, spec: &Spec) -> Fault {
+    let word = call.args.word(2);
+    let word = String::from_utf8_lossy(&word[..word.len().min(WORD_BYTES_MAX)]);
+    let (name, words) = (spec.name.to_ascii_uppercase(), spec.syntax);
+    let line = format!(
+        "ERR unknown word '{word}' after LATEWOOD {name}: expected {words}. Try LATEWOOD HELP."
+    );
+    Fault::Line(line.into())
 }
 
 fn help(call: &mut Call<'_>) -> Outcome {

@@ -4,7 +4,7 @@
 //! of STATUS show when it is done. STATUS replies with names and values.
 
 use super::call::{Call, Outcome};
-use super::fault::SYNTAX;
+use super::latewood::unknown_word;
 use super::spec::{Action, Keys, Spec};
 use latewood_engine::MergeStats;
 
@@ -41,7 +41,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     } else if call.args.is(2, "RESUME") {
         db.resume_merging();
     } else {
-        return Err(SYNTAX);
+        return Err(unknown_word(call, &SPEC));
     }
     call.reply().ok();
     Ok(())

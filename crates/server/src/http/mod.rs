@@ -229,7 +229,10 @@ const SHOWN_BYTES_MAX: usize = 200;
 
 async fn nothing_there(uri: Uri) -> Answer {
     let path = shown(&uri);
-    let text = format!("no such path: {path}; see /metrics, /api/v1/query and /api/v1/export");
+    let text = format!(
+        "no such path: {path}; see /metrics, /api/v1/query and /api/v1/export; to write, /write, \
+         /api/v1/write, /v1/metrics, /api/put and /api/v1/import/prometheus"
+    );
     Answer::new(StatusCode::NOT_FOUND, text)
 }
 

@@ -65,6 +65,8 @@ fn argument(row: &Row) -> Arg {
     let argument = Arg::new(name)
         .long(name)
         .value_name(value)
+        // A number below the range is refused in words that name the option.
+        .allow_negative_numbers(true)
         .help(format!("{help} [env: {variable}=] [default: {default}]"));
     match row.kind {
         _ if row.kind.is_list() => argument.action(ArgAction::Append),
@@ -180,15 +182,24 @@ impl<Environment: Fn(&str) -> Option<OsString>> Sources<Environment> {
             Default::Is(text) if !text.is_empty() => Some(vec![text.to_owned()]),
             _ => None,
         };
-        let texts = self.flags.get(row.name()).cloned().or(variable);
+        let flag = self.flags.get(row.name()).cloned();
+        let name = if flag.is_none() && variable.is_some() {
+            row.variable()
+        } else {
+            row.name().to_owned()
+        };
+        let texts = flag.or(variable);
         let texts = texts.or_else(|| self.file.get(row.name()).cloned());
         let is_given = texts.is_some();
         if let Some(texts) = texts.or(default) {
             let put = row.kind.put(settings, &texts);
             let takes = row.kind.takes();
-            put.map_err(|reason| match takes.as_str() {
-                "" => format!("{}: {reason}", row.name()),
-                takes => format!("{}: {reason}; it takes {takes}", row.name()),
+            put.map_err(|reason| {
+                if reason.contains(&takes) {
+                    format!("{name}: {reason}")
+                } else {
+                    format!("{name}: {reason}; it takes {takes}")
+                }
             })?;
         }
         Ok(is_given)

@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Path(Field<Option<PathBuf>>),
     /// Texts: the option given several times. In one text the letter parts them.
     List(Field<Vec<String>>, Option<char>),
+    /// Names of hosts: the option given several times, or parted by commas.
+    Hosts(Field<Vec<String>>),
     /// `ADDR:PORT`; an empty one is none.
     Address(Field<Option<String>>),
     /// The same several times, or parted by commas.
@@ -124,6 +126,11 @@ impl Kind {
                 list.iter().try_for_each(|text| address::check(text))?;
                 *field(settings) = list;
             }
+            Self::Hosts(field) => {
+                let list = parted(texts, Some(','));
+                list.iter().try_for_each(|text| address::check_name(text))?;
+                *field(settings) = list;
+            }
             Self::LinePorts(field) => {
                 let list = parted(texts, Some(' '));
                 let ports = list.iter().map(|text| text.parse());
@@ -148,7 +155,7 @@ impl Kind {
     pub(super) fn is_list(&self) -> bool {
         matches!(
             self,
-            Self::List(..) | Self::Addresses(_) | Self::LinePorts(_)
+            Self::List(..) | Self::Hosts(_) | Self::Addresses(_) | Self::LinePorts(_)
         )
     }
 
@@ -164,7 +171,9 @@ impl Kind {
                 let path = field(settings).as_ref();
                 path.map_or_else(String::new, |path| path.display().to_string())
             }
-            Self::List(field, _) | Self::Addresses(field) => field(settings).join(" "),
+            Self::List(field, _) | Self::Hosts(field) | Self::Addresses(field) => {
+                field(settings).join(" ")
+            }
             Self::LinePorts(field) => {
                 let ports = field(settings).iter().map(LinePort::to_string);
                 ports.collect::<Vec<_>>().join(" ")
@@ -181,11 +190,12 @@ impl Kind {
     /// What it takes, in words; empty where any text will do.
     pub(super) fn takes(&self) -> String {
         match self {
-            // What is wrong with an address or a port says what was expected.
+            // What is wrong with an address, a name or a port says what was expected.
             Self::Text(_)
             | Self::Optional(_)
             | Self::Path(_)
             | Self::List(..)
+            | Self::Hosts(_)
             | Self::Address(_)
             | Self::Addresses(_)
             | Self::LinePorts(_) => String::new(),
@@ -199,19 +209,24 @@ impl Kind {
     ///
     /// # Errors
     /// What is expected there.
-    pub(super) fn texts(&self, value: &toml::Value) -> Result<Vec<String>, &'static str> {
+    pub(super) fn texts(&self, value: &toml::Value) -> Result<Vec<String>, String> {
         use toml::Value::{Array, Boolean, Float, Integer, String};
+        if let (Self::Form { takes, .. }, Boolean(is_on)) = (self, value)
+            && let Some(word) = switch(takes, *is_on)
+        {
+            return Ok(vec![word.to_owned()]);
+        }
         let text = match (self, value) {
             (list, Array(values)) if list.is_list() => {
                 let texts = values.iter().map(|value| value.as_str().map(str::to_owned));
-                return texts.collect::<Option<_>>().ok_or(LIST);
+                return texts.collect::<Option<_>>().ok_or_else(|| LIST.to_owned());
             }
-            (list, _) if list.is_list() => return Err(LIST),
+            (list, _) if list.is_list() => return Err(LIST.to_owned()),
             (Self::OnOff(_) | Self::YesNo(_), Boolean(true)) => "on".to_owned(),
             (Self::OnOff(_) | Self::YesNo(_), Boolean(false)) => "off".to_owned(),
             (Self::OnOff(_) | Self::YesNo(_), String(text)) if on_off(text).is_ok() => text.clone(),
             (Self::OnOff(_) | Self::YesNo(_), _) => {
-                return Err("expected \"on\", \"off\", true or false");
+                return Err("expected \"on\", \"off\", true or false".to_owned());
             }
             (Self::Number(..), Integer(number)) => number.to_string(),
             (Self::Bytes(..) | Self::Time(..), Integer(number)) => number.to_string(),
@@ -228,22 +243,33 @@ impl Kind {
                     ..
                 },
                 _,
-            ) => return Err("expected a whole number without quotes"),
+            ) => return Err("expected a whole number without quotes".to_owned()),
             (
                 Self::Form {
                     written: Written::Number,
                     ..
                 },
                 _,
-            ) => return Err("expected a number without quotes"),
+            ) => return Err("expected a number without quotes".to_owned()),
             (_, String(text)) => text.clone(),
-            (Self::Bytes(..), _) => return Err("expected bytes, such as 1048576 or \"512mb\""),
-            (Self::Time(..), _) => return Err("expected a time, such as \"90d\""),
-            (Self::Form { .. }, _) => return Err("expected a name in quotes"),
-            (_, _) => return Err("expected a text in quotes"),
+            (Self::Bytes(..), _) => {
+                return Err("expected bytes, such as 1048576 or \"512mb\"".to_owned());
+            }
+            (Self::Time(..), _) => return Err("expected a time, such as \"90d\"".to_owned()),
+            (Self::Form { takes, .. }, _) if !takes.is_empty() => {
+                return Err(format!("expected {takes}, in quotes"));
+            }
+            (_, _) => return Err("expected a text in quotes".to_owned()),
         };
         Ok(vec![text])
     }
+}
+
+/// The word that `true` or `false` stands for, if it is one of those that an option takes.
+fn switch(takes: &str, is_on: bool) -> Option<&str> {
+    let words = if is_on { ["on", "yes"] } else { ["off", "no"] };
+    let mut taken = takes.split([' ', ',']);
+    taken.find(|word| words.contains(word))
 }
 
 /// The parts of all texts that are not empty.

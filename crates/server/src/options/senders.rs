@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "http-hosts NAME,...",
         "",
-        Kind::List(|settings| &mut settings.senders.http_hosts, Some(',')),
+        Kind::Hosts(|settings| &mut settings.senders.http_hosts),
         "Names of this server in HTTP requests, and hosts of pages that may send them; needed \
          for registered names while there is no password",
     ),
@@ -46,7 +46,19 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "influx-db-label NAME",
         "",
-        Kind::Optional(|settings| &mut settings.senders.influx_db_label),
+        Kind::Form {
+            takes: "a label name other than __name__",
+            written: Written::Text,
+            put: |settings, text| {
+                if text == "__name__" {
+                    return Err("__name__ is the metric of every series".to_owned());
+                }
+                let name = Some(text.to_owned()).filter(|text| !text.is_empty());
+                settings.senders.influx_db_label = name;
+                Ok(())
+            },
+            show: |settings| settings.senders.influx_db_label.clone().unwrap_or_default(),
+        },
         "Label that the database or bucket of an InfluxDB sender becomes; none ignores it",
     ),
     row(
@@ -102,10 +114,10 @@ pub(super) const ROWS: &[Row] = &[
             "translation strategy",
             parse_translation,
             senders.otlp.translation,
-            "a strategy of Prometheus"
+            "NoTranslation, UnderscoreEscapingWithSuffixes, UnderscoreEscapingWithoutSuffixes or \
+             NoUTF8EscapingWithSuffixes"
         ),
-        "How names of OTLP are translated: NoTranslation, UnderscoreEscapingWithSuffixes, \
-         UnderscoreEscapingWithoutSuffixes or NoUTF8EscapingWithSuffixes",
+        "How names of OTLP are translated; the strategies are those of Prometheus",
     ),
     row(
         "otlp-scope-labels on|off",

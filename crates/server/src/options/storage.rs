@@ -19,6 +19,9 @@ pub(super) const ROWS: &[Row] = &[
             takes: "",
             written: Written::Text,
             put: |settings, text| {
+                if text.is_empty() {
+                    return Err("the path is empty".to_owned());
+                }
                 settings.dir = text.into();
                 Ok(())
             },
@@ -199,14 +202,13 @@ pub(super) const ROWS: &[Row] = &[
         "ts-compaction-policy POLICY",
         "",
         Kind::Form {
-            takes: "rules joined by ;",
+            takes: "aggregator:bucket:retention[:align], joined by ;",
             written: Written::Text,
             put: put_compactions,
             show: |settings| settings.defaults.compactions.as_str().to_owned(),
         },
-        "Compaction rules of series that a write creates: each \
-         aggregator:bucket:retention[:align], joined by ;, with the units m (milliseconds), \
-         s, M (minutes), h and d",
+        "Compaction rules of series that a write creates, with the units m (milliseconds), s, \
+         M (minutes), h and d",
     )
     .live(set_defaults),
     computed(
@@ -247,6 +249,6 @@ fn put_ignore_value(settings: &mut Settings, text: &str) -> std::result::Result<
 fn put_compactions(settings: &mut Settings, text: &str) -> std::result::Result<(), String> {
     let compactions = CompactionPolicy::parse(text);
     settings.defaults.compactions =
-        compactions.ok_or_else(|| format!("Invalid compaction policy: {text}"))?;
+        compactions.map_err(|error| format!("Invalid compaction policy: {text}: {error}"))?;
     Ok(())
 }

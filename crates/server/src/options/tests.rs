@@ -313,6 +313,10 @@ fn what_is_missing_in_an_address_is_told() {
             "listen-lines = [\"opentsdb=::\"]",
             "the port is missing: expected [::]:PORT",
         ),
+        (
+            "http = \"on\"",
+            "http: \"on\" is not an address: expected ADDR:PORT; it takes an address or off",
+        ),
     ] {
         let error = with_file(text, &[]).unwrap_err();
         assert!(error.contains(told), "{text}: {error}");
@@ -329,6 +333,75 @@ fn switches_are_words_or_booleans() {
         let settings = with_file(text, &[]).unwrap();
         assert_eq!((settings.wal, settings.strict), (wal, strict), "{text}");
     }
+}
+
+#[test]
+fn words_that_are_switches_can_be_booleans() {
+    let text = "http = false\ntls-auth-clients = true\ntls-auth-clients-user = false";
+    let settings = with_file(text, &[]).unwrap();
+    assert_eq!(settings.senders.http, Http::Off);
+    assert_eq!(settings.tls.auth_clients, Some(AuthClients::Yes));
+    assert!(!settings.tls.maps_users);
+    let error = with_file("http = true", &[]).unwrap_err();
+    let told = "http = true: expected an address or off, in quotes";
+    assert!(error.contains(told), "{error}");
+}
+
+#[test]
+fn a_value_is_refused_with_its_source_and_what_is_taken_once() {
+    for (flags, told) in [
+        (
+            &["--wal", "maybe"][..],
+            "wal: \"maybe\" is not supported: expected on or off",
+        ),
+        (
+            &["--tls-auth-clients", "maybe"],
+            "tls-auth-clients: \"maybe\" is not supported: expected yes, no or optional",
+        ),
+        (&["--dir", ""], "dir: the path is empty"),
+        (
+            &["--otlp-translation", "x"],
+            "otlp-translation: Invalid translation strategy: x; it takes NoTranslation, \
+             UnderscoreEscapingWithSuffixes, UnderscoreEscapingWithoutSuffixes or \
+             NoUTF8EscapingWithSuffixes",
+        ),
+        (
+            &["--ts-compaction-policy", "max:1m:0;avg:1x:1"],
+            "ts-compaction-policy: Invalid compaction policy: max:1m:0;avg:1x:1: \"avg:1x:1\" has a \
+             bucket that is not a time above 0, such as 10s; it takes \
+             aggregator:bucket:retention[:align], joined by ;",
+        ),
+        (
+            &["--influx-db-label", "__name__"],
+            "influx-db-label: __name__ is the metric of every series; it takes a label name other \
+             than __name__",
+        ),
+        (
+            &["--http-hosts", "a,b c"],
+            "http-hosts: \"b c\" is not a name: expected the name or address of a host, without a port",
+        ),
+    ] {
+        let refused = resolve(given(flags), |_| None);
+        assert_eq!(refused, Err(told.to_owned()));
+    }
+    for (flag, told) in [
+        ("--max-series", "max-series: -1 is out of range: 0 "),
+        (
+            "--future-limit",
+            "future-limit: \"-1\" is not a length of time",
+        ),
+        ("--memory", "memory: \"-1\": "),
+        ("--threads", "threads: -1 is out of range: 0 to 1024"),
+    ] {
+        let error = resolve(given(&[flag, "-1"]), |_| None).unwrap_err();
+        assert!(error.starts_with(told), "{error}");
+    }
+    let variable = |name: &str| (name == "LATEWOOD_MEMORY").then(|| OsString::from("x"));
+    let error = resolve(Given::default(), variable).unwrap_err();
+    assert!(error.starts_with("LATEWOOD_MEMORY: \"x\": "), "{error}");
+    let flag = given(&["--memory", "y"]);
+    let error = resolve(flag, variable).unwrap_err();
+    assert!(error.starts_with("memory: \"y\": "), "{error}");
 }
 
 #[test]

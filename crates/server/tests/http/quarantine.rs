@@ -80,10 +80,19 @@ fn what_a_damaged_late_block_deleted_is_served_with_a_warning_until_it_is_accept
             "LATEWOOD QUARANTINE",
             "-ERR wrong number of arguments for 'latewood|quarantine' command\r\n",
         ),
-        ("LATEWOOD QUARANTINE REFUSE", "-ERR syntax error\r\n"),
+        (
+            "LATEWOOD QUARANTINE REFUSE",
+            "-ERR unknown word 'REFUSE' after LATEWOOD QUARANTINE: expected ACCEPT. Try LATEWOOD HELP.\r\n",
+        ),
         ("LATEWOOD QUARANTINE ACCEPT", ":1\r\n"),
         ("LATEWOOD QUARANTINE ACCEPT", ":0\r\n"),
+        ("LATEWOOD CLOCK ACCEPT", "+OK\r\n"),
     ]);
+    // Nothing is logged where nothing was accepted.
+    for told in ["what damaged files have lost", "the clock"] {
+        let line = server.wait_for_log("was accepted");
+        assert!(line.contains(told), "{line}");
+    }
     is_shown(&server, false);
     let server = Server::over(server.terminate().1, &["--http", "127.0.0.1:0"]);
     is_shown(&server, false);

@@ -222,6 +222,40 @@ fn series_are_found_by_lists_of_values() {
 }
 
 #[test]
+fn a_wrong_parameter_is_named_wherever_it_is_given() {
+    let server = filled(&[]);
+    let mut http = Http::to(server.http());
+    for (path, wanted) in [
+        (
+            "/api/v1/labels?match[]=up{",
+            "invalid parameter \"match[]\": 1:4: parse error",
+        ),
+        (
+            "/api/v1/label/a/values?match[]={}",
+            "invalid parameter \"match[]\": match[] must contain",
+        ),
+        (
+            "/api/v1/status/tsdb?match[]={",
+            "invalid parameter \"match[]\": ",
+        ),
+        (
+            "/api/v1/status/series?match[]={",
+            "invalid parameter \"match[]\": ",
+        ),
+        (
+            "/api/v1/status/server?x=1",
+            "unknown parameter \"x\"; expected none",
+        ),
+    ] {
+        let answer = http.get(path);
+        assert_eq!(answer.status, 400, "{path}");
+        let body = json(&answer);
+        let error = body["error"].as_str().unwrap();
+        assert!(error.starts_with(wanted), "{path}: {error}");
+    }
+}
+
+#[test]
 fn mistakes_are_told_in_the_envelope() {
     let server = filled(&["--max-query-series", "2"]);
     let mut http = Http::to(server.http());

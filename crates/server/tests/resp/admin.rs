@@ -204,12 +204,19 @@ fn info_counts_what_happened() {
         ("TS.ADD k 15 1", ":15\r\n"),
         ("LATEWOOD SETTLE", "+OK\r\n"),
         ("LATEWOOD CLOCK ACCEPT", "+OK\r\n"),
-        ("LATEWOOD CLOCK REFUSE", "-ERR syntax error\r\n"),
+        (
+            "LATEWOOD CLOCK REFUSE",
+            "-ERR unknown word 'REFUSE' after LATEWOOD CLOCK: expected ACCEPT. Try LATEWOOD HELP.\r\n",
+        ),
         ("LATEWOOD MERGE PAUSE", "+OK\r\n"),
         ("LATEWOOD MERGE NOW", "-ERR TSDB: merging is paused\r\n"),
         ("LATEWOOD MERGE RESUME", "+OK\r\n"),
         ("LATEWOOD MERGE NOW", "+Merge started\r\n"),
-        ("LATEWOOD MERGE LATER", "-ERR syntax error\r\n"),
+        (
+            "LATEWOOD MERGE LATER",
+            "-ERR unknown word 'LATER' after LATEWOOD MERGE: expected NOW|PAUSE|RESUME|STATUS. Try \
+             LATEWOOD HELP.\r\n",
+        ),
         (
             "INFO keyspace",
             "$44\r\n# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0\r\n\r\n",

@@ -40,7 +40,8 @@ fn config_keeps_the_text_and_refuses_wrong_ones() {
     client.expect_errors(&[(
         "CONFIG SET ts-compaction-policy avg:0m:1h",
         "ERR CONFIG SET failed (possibly related to argument 'ts-compaction-policy') - \
-         Invalid compaction policy: avg:0m:1h",
+         Invalid compaction policy: avg:0m:1h: \"avg:0m:1h\" has a bucket that is not a time \
+         above 0, such as 10s",
     )]);
     client.ask("TS.ADD k 1 1");
     assert_eq!(keys(&mut client), ["k", "k_AVG_10000", "k_MAX_1"]);

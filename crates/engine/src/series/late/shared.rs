@@ -28,11 +28,12 @@ impl SharedLate {
         self.runs.is_empty() && self.staged.is_empty()
     }
 
-    /// Timestamps that include the oldest and the newest, also outside the span.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = Timestamp> {
-        let runs = self.runs().flat_map(|ops| [ops.first(), ops.last()]);
-        let ops = runs.flatten().chain(&self.staged);
-        ops.map(|op| op.timestamp)
+    /// Spans that contain all timestamps, also outside the span it was taken for.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = (Timestamp, Timestamp)> {
+        let runs = self.runs().filter_map(|ops| ops.first().zip(ops.last()));
+        let staged = self.staged.iter().map(|op| (op, op));
+        runs.chain(staged)
+            .map(|(first, last)| (first.timestamp, last.timestamp))
     }
 
     /// The operations of `from..=to` as a single run, for several readers.

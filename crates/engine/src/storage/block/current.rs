@@ -106,9 +106,9 @@ impl BlockSet {
 
     /// The oldest and the newest timestamp of each block that may have samples of
     /// the series. Reads no file.
-    pub(crate) fn ends(&self, id: SeriesId) -> impl Iterator<Item = Timestamp> {
+    pub(crate) fn spans(&self, id: SeriesId) -> impl Iterator<Item = (Timestamp, Timestamp)> {
         let partition = self.partitions.get(&partition_of(id)).into_iter();
         let blocks = partition.flat_map(PartitionBlocks::all);
-        blocks.flat_map(|block| [block.meta().first, block.meta().last])
+        blocks.map(|block| (block.meta().first, block.meta().last))
     }
 }

@@ -80,13 +80,15 @@ impl Parameters {
     /// # Errors
     /// 400 that names one of them.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Answer> {
-        match self.0.iter().find(|(name, _)| !known.contains(&&**name)) {
-            None => Ok(()),
-            Some((name, _)) => Err(Answer::bad(format!(
-                "unknown parameter {name:?}; expected one of {}",
-                known.join(", ")
-            ))),
-        }
+        let Some((name, _)) = self.0.iter().find(|(name, _)| !known.contains(&&**name)) else {
+            return Ok(());
+        };
+        let expected = match known {
+            [] => "none".to_owned(),
+            known => format!("one of {}", known.join(", ")),
+        };
+        let text = format!("unknown parameter {name:?}; expected {expected}");
+        Err(Answer::bad(text))
     }
 
     /// The first value of a parameter; empty where it is missing.
@@ -99,24 +101,28 @@ impl Parameters {
     /// # Errors
     /// 400 for an invalid one.
     pub(super) fn selectors(&self) -> Result<Vec<Vec<Matcher>>, Answer> {
+        let selectors = self.matchers();
+        selectors.map_err(|wrong| Answer::parameter("match[]", wrong))
+    }
+
+    fn matchers(&self) -> Result<Vec<Vec<Matcher>>, String> {
         if self.all("match[]").count() > SELECTORS_MAX {
-            return Err(Answer::bad(format!("more than {SELECTORS_MAX} match[]")));
+            return Err(format!("more than {SELECTORS_MAX} match[]"));
         }
         let mut patterns = Patterns::default();
         let parse = |text: &str| {
             if text.len() > SELECTOR_BYTES_MAX {
-                let wrong = format!("a selector has more than {SELECTOR_BYTES_MAX} bytes");
-                return Err(Answer::bad(wrong));
+                return Err(format!(
+                    "a selector has more than {SELECTOR_BYTES_MAX} bytes"
+                ));
             }
-            let bad = |error: ParseError| Answer::bad(error.to_string());
-            let matchers = parse_selector_with(text, &mut patterns).map_err(bad)?;
+            let wrong = |error: ParseError| error.to_string();
+            let matchers = parse_selector_with(text, &mut patterns).map_err(wrong)?;
             if matchers.len() > MATCHERS_MAX {
-                return Err(Answer::bad(format!("more than {MATCHERS_MAX} matchers")));
+                return Err(format!("more than {MATCHERS_MAX} matchers"));
             }
             if matchers.iter().all(|matcher| matcher.passes(b"")) {
-                Err(Answer::bad(
-                    "match[] must contain at least one non-empty matcher",
-                ))
+                Err("match[] must contain at least one non-empty matcher".to_owned())
             } else {
                 Ok(matchers)
             }
@@ -129,8 +135,7 @@ impl Parameters {
     /// # Errors
     /// 400 if it is missing or invalid.
     pub(super) fn selectors_needed(&self) -> Result<Vec<Vec<Matcher>>, Answer> {
-        let selectors = self.selectors();
-        let selectors = selectors.map_err(|answer| Answer::parameter("match[]", answer.text))?;
+        let selectors = self.selectors()?;
         if selectors.is_empty() {
             Err(Answer::bad("no match[] parameter provided"))
         } else {
