@@ -6,14 +6,15 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use latewood_tls::Connector;
 use latewood_wire::resp::Value;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use super::certificate;
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Doing, Error, Result};
+use crate::base::http::Http;
 use crate::measure::usage;
 
 /// How long a graceful stop may take before the process is killed.
@@ -48,9 +49,11 @@ impl Process {
         })
     }
 
-    /// Has it connected to by `connector`.
-    pub(super) fn connect_by(&mut self, connector: Connector) {
+    /// Makes a certificate, has `command` start the server with it, and connects with TLS from now on.
+    pub(super) fn encrypt(&mut self, command: &mut Command) -> Result<()> {
+        let connector = certificate::encrypt(self.dir.path(), command)?;
         self.address = self.address.clone().by(connector);
+        Ok(())
     }
 
     /// Where it listens.
@@ -78,23 +81,16 @@ impl Process {
         self.id().ok_or_else(|| Error::new("the server has ended"))
     }
 
-    /// Runs `command` and waits at most `patience` until it answers PING.
-    pub(crate) fn start(&mut self, command: &mut Command, patience: Duration) -> Result<Start> {
-        self.start_until(command, patience, answers_ping)
-    }
-
-    /// Runs `command` and waits at most `patience` until it `answers`. What it prints goes to
-    /// `output.txt` in its directory.
-    pub(super) fn start_until(
+    /// Runs `command` and waits at most `patience` until it answers a GET of `ready`, or PING where
+    /// that is empty. What it prints goes to `output.txt` in its directory.
+    pub(super) fn start(
         &mut self,
         command: &mut Command,
         patience: Duration,
-        answers: impl Fn(&Address) -> bool,
+        ready: &str,
     ) -> Result<Start> {
-        let (output, doing) = (
-            self.dir.path().join("output.txt"),
-            "open the server's output",
-        );
+        let output = self.dir.path().join("output.txt");
+        let doing = "open the server's output";
         let file = File::options().create(true).append(true).open(&output);
         let file = file.doing(doing)?;
         let copy = file.try_clone().doing(doing)?;
@@ -111,7 +107,7 @@ impl Process {
             // A process that has just ended has no memory; that it ended is noticed below.
             let memory_bytes = usage::anonymous_bytes(child.id()).unwrap_or(0);
             start.peak_anonymous_bytes = start.peak_anonymous_bytes.max(memory_bytes);
-            if answers(&self.address) {
+            if answers(&self.address, ready) {
                 start.took = began.elapsed();
                 return Ok(start);
             }
@@ -166,8 +162,10 @@ impl Drop for Process {
     }
 }
 
-fn answers_ping(address: &Address) -> bool {
-    Control::connect(address)
-        .and_then(|mut control| control.ask("PING"))
-        .is_ok_and(|reply| reply == Value::Simple(b"PONG".to_vec()))
+fn answers(address: &Address, ready: &str) -> bool {
+    if !ready.is_empty() {
+        return Http::new(address).get(ready, &[]).is_ok();
+    }
+    let pong = Control::connect(address).and_then(|mut control| control.ask("PING"));
+    pong.is_ok_and(|reply| reply == Value::Simple(b"PONG".to_vec()))
 }
