@@ -1,15 +1,15 @@
 //! One connection of the load generator: a small machine between "batch to send" and
 //! "all replies read".
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
-use latewood_tls::Stream;
+use latewood_tls::{Duplex, Stream};
 use latewood_wire::resp::{ReplyKind, skip_reply};
-use mio::event::Source as _;
-use mio::net::TcpStream;
+use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 
 use super::{LATENCY_MAX_NS, Run, Source, Tally};
@@ -23,7 +23,8 @@ const READ_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
     pub(crate) source: S,
-    socket: Socket,
+    socket: Box<dyn Duplex>,
+    descriptor: RawFd,
     out: Vec<u8>,
     sent_bytes: usize,
     input: Vec<u8>,
@@ -39,44 +40,6 @@ pub(crate) struct Connection<S> {
     errors: Tally,
 }
 
-/// Where its bytes go.
-#[derive(Debug)]
-enum Socket {
-    Plain(TcpStream),
-    Tls(Box<Stream<TcpStream>>),
-}
-
-impl Socket {
-    fn tcp(&mut self) -> &mut TcpStream {
-        match self {
-            Socket::Plain(stream) => stream,
-            Socket::Tls(stream) => stream.socket_mut(),
-        }
-    }
-
-    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
-        match self {
-            Socket::Plain(stream) => stream.read(room),
-            Socket::Tls(stream) => stream.read(room),
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self {
-            Socket::Plain(stream) => stream.write(bytes),
-            Socket::Tls(stream) => stream.write(bytes),
-        }
-    }
-
-    /// Sends what a write took and there was no room for.
-    fn flush(&mut self) -> std::io::Result<()> {
-        match self {
-            Socket::Tls(stream) if stream.has_unsent() => stream.flush(),
-            _ => Ok(()),
-        }
-    }
-}
-
 /// Where a connection stands.
 #[derive(Debug)]
 pub(crate) enum State {
@@ -88,15 +51,14 @@ pub(crate) enum State {
 impl<S: Source> Connection<S> {
     /// Opens a connection.
     pub(crate) fn open(address: &Address, source: S) -> Result<Self> {
-        let doing = "prepare a connection";
         let (stream, session) = address.agree()?;
-        stream.set_nonblocking(true).doing(doing)?;
-        let stream = TcpStream::from_std(stream);
+        stream.set_nonblocking(true).doing("prepare a connection")?;
         Ok(Connection {
             source,
+            descriptor: stream.as_raw_fd(),
             socket: match session {
-                Some(session) => Socket::Tls(Box::new(Stream::client(stream, session))),
-                None => Socket::Plain(stream),
+                Some(session) => Box::new(Stream::client(stream, session)),
+                None => Box::new(stream),
             },
             out: Vec::new(),
             sent_bytes: 0,
@@ -117,14 +79,15 @@ impl<S: Source> Connection<S> {
         self.finished = false;
         self.due = Some(run.pace.first(at));
         let interest = Interest::READABLE | Interest::WRITABLE;
-        let registered = self.socket.tcp().register(registry, Token(at), interest);
+        let mut socket = SourceFd(&self.descriptor);
+        let registered = registry.register(&mut socket, Token(at), interest);
         registered.doing("watch a connection")
     }
 
     /// Leaves the event loop and hands over the errors counted in this run.
     pub(crate) fn deregister(&mut self, registry: &Registry) -> Tally {
         // The event loop ends with the run; a socket that cannot be removed goes with it.
-        let _ = registry.deregister(self.socket.tcp());
+        let _ = registry.deregister(&mut SourceFd(&self.descriptor));
         std::mem::take(&mut self.errors)
     }
 
@@ -219,6 +182,7 @@ impl<S: Source> Connection<S> {
                 Err(error) => return Err(error),
             }
         }
+        // TLS sends what it took and there was no room for.
         match self.socket.flush() {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
             _ => Ok(()),

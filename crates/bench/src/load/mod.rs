@@ -14,8 +14,7 @@ mod connection;
 mod pace;
 mod tally;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -26,6 +25,7 @@ use self::pace::Pace;
 pub(crate) use self::tally::Tally;
 use crate::base::address::Address;
 use crate::base::error::{Doing, Error, Result};
+use crate::base::threads::{beside, for_each};
 
 /// Longest time a thread sleeps before it looks whether it should stop.
 const POLL_MAX: Duration = Duration::from_millis(100);
@@ -95,10 +95,8 @@ impl<S: Source> Load<S> {
 
     /// Changes every source, between runs.
     pub(crate) fn each_source(&mut self, change: impl FnMut(&mut S)) {
-        self.connections
-            .iter_mut()
-            .map(|connection| &mut connection.source)
-            .for_each(change);
+        let connections = self.connections.iter_mut();
+        connections.map(|one| &mut one.source).for_each(change);
     }
 
     /// Sets the commands per second of the next run; returns the rate before.
@@ -114,9 +112,8 @@ impl<S: Source> Load<S> {
     /// Runs until every source is empty or a connection is lost. `tick` hears the number of
     /// answered commands now and then, on the caller's thread.
     pub(crate) fn run(&mut self, mut tick: impl FnMut(u64)) -> Result<Outcome> {
-        let count = self.connections.len();
-        let share = count.div_ceil(self.shape.threads.clamp(1, count.max(1)));
-        let share = share.max(1);
+        let count = self.connections.len().max(1);
+        let share = count.div_ceil(self.shape.threads.clamp(1, count));
         let (answered, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let run = Run {
             pipeline: self.shape.pipeline,
@@ -125,30 +122,13 @@ impl<S: Source> Load<S> {
             answered: &answered,
             stop: &stop,
         };
-        let running = AtomicUsize::new(count.div_ceil(share));
-        let caller = thread::current();
-        let work = |part| {
-            let done = run_part(part, run);
-            // Before the wake-up, or the caller would sleep through a tick and stop its clock late.
-            running.fetch_sub(1, Ordering::Release);
-            caller.unpark();
-            done
-        };
+        let parts = self.connections.chunks_mut(share);
+        let work = || for_each(parts, |part| run_part(part, run));
+        let look = || tick(answered.load(Ordering::Relaxed));
         let mut outcome = Outcome::new();
-        thread::scope(|scope| {
-            let parts = self.connections.chunks_mut(share);
-            let parts: Vec<_> = parts.map(|part| scope.spawn(|| work(part))).collect();
-            let is_over = |part: &thread::ScopedJoinHandle<'_, _>| part.is_finished();
-            while running.load(Ordering::Acquire) > 0 && !parts.iter().all(is_over) {
-                thread::park_timeout(TICK);
-                tick(answered.load(Ordering::Relaxed));
-            }
-            for part in parts {
-                let died = |_| Error::new("a thread of the load generator died");
-                outcome.add(part.join().map_err(died)??)?;
-            }
-            Ok::<_, Error>(())
-        })?;
+        for part in beside(TICK, look, work)? {
+            outcome.add(part)?;
+        }
         outcome.answered = answered.load(Ordering::Relaxed);
         Ok(outcome)
     }
@@ -171,7 +151,7 @@ impl Outcome {
         self.errors.merge(part.errors);
         self.lost = self.lost.take().or(part.lost);
         let added = self.latencies_ns.add(&part.latencies_ns);
-        added.map_err(|error| Error::new(error.to_string()))
+        added.doing("add up times")
     }
 
     /// Passes on a load that was not broken off.
