@@ -115,9 +115,13 @@ impl System {
     /// Starts it for lines, with an empty directory, ready for a load.
     pub(crate) fn serve(self, protocol: Protocol) -> Result<(Store, Process, Info)> {
         let (process, settings, senders) = self.start(None, protocol)?;
-        let protocol = senders.as_ref().map_or(self.spec().protocol, |_| protocol);
-        let senders = senders.unwrap_or_else(|| process.address().clone());
-        let store = Store::new(self.spec(), process.address(), &senders, protocol);
+        let spec = self.spec();
+        let store = Store {
+            spec,
+            address: process.address().clone(),
+            protocol: senders.as_ref().map_or(spec.protocol, |_| protocol),
+            senders: senders.unwrap_or_else(|| process.address().clone()),
+        };
         store.prepare()?;
         let info = Info {
             name: self.name().to_owned(),

@@ -21,10 +21,10 @@ const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A running server that takes lines.
 pub(crate) struct Store {
-    spec: &'static Spec,
+    pub(super) spec: &'static Spec,
     /// Where it is asked, and where it is written to.
-    address: Address,
-    senders: Address,
+    pub(super) address: Address,
+    pub(super) senders: Address,
     /// The form in which it takes batches.
     pub(crate) protocol: Protocol,
 }
@@ -37,21 +37,6 @@ pub(crate) enum Sender {
 }
 
 impl Store {
-    /// A server at `address` that is written to by `protocol` at `senders`.
-    pub(super) fn new(
-        spec: &'static Spec,
-        address: &Address,
-        senders: &Address,
-        protocol: Protocol,
-    ) -> Self {
-        Store {
-            spec,
-            address: address.clone(),
-            senders: senders.clone(),
-            protocol,
-        }
-    }
-
     /// Where it is asked and written to by HTTP.
     pub(crate) fn http(&self) -> Http {
         Http::new(&self.senders)
