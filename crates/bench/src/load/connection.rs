@@ -77,7 +77,9 @@ impl<S: Source> Connection<S> {
     /// Joins an event loop at the start of a run.
     pub(crate) fn register(&mut self, registry: &Registry, at: usize, run: Run<'_>) -> Result<()> {
         self.finished = false;
-        self.due = Some(run.pace.first(at));
+        // Spread over one interval: the golden ratio does that for any number of connections.
+        let share = (at as f64 * 0.618_034).fract();
+        self.due = Some(Instant::now() + run.between.unwrap_or_default().mul_f64(share));
         let interest = Interest::READABLE | Interest::WRITABLE;
         let mut socket = SourceFd(&self.descriptor);
         let registered = registry.register(&mut socket, Token(at), interest);
@@ -131,15 +133,14 @@ impl<S: Source> Connection<S> {
 
     /// Puts the next batch together if its time has come; an empty one if the source is empty.
     fn begin_batch(&mut self, run: Run<'_>) -> bool {
-        let pace = run.pace;
         let now = Instant::now();
         let due = self.due.unwrap_or(now);
-        if pace.is_fixed() && due > now {
+        if run.between.is_some() && due > now {
             return false;
         }
-        let was_busy = pace.is_fixed() && self.idle_since > due;
+        let was_busy = run.between.is_some() && self.idle_since > due;
         self.began = if was_busy { due } else { now };
-        self.due = Some(pace.next(due));
+        self.due = Some(due + run.between.unwrap_or_default());
         self.out.clear();
         self.sent_bytes = 0;
         self.batch = self.source.fill(&mut self.out, run.pipeline);

@@ -11,7 +11,6 @@
 //! is not forgiven.
 
 mod connection;
-mod pace;
 mod tally;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +20,6 @@ use hdrhistogram::Histogram;
 use mio::{Events, Poll};
 
 use self::connection::{Connection, State};
-use self::pace::Pace;
 pub(crate) use self::tally::Tally;
 use crate::base::address::Address;
 use crate::base::error::{Doing, Error, Result};
@@ -62,6 +60,13 @@ impl Shape {
             threads: 1,
             rate: 0.0,
         }
+    }
+
+    /// Time between two batches of each of `connections`, so that together they reach the rate.
+    fn between(self, connections: usize) -> Option<Duration> {
+        let seconds = self.pipeline as f64 * connections as f64 / self.rate;
+        let is_fixed = self.rate > 0.0 && seconds.is_finite();
+        is_fixed.then(|| Duration::from_secs_f64(seconds.min(86_400.0)))
     }
 }
 
@@ -117,7 +122,7 @@ impl<S: Source> Load<S> {
         let (answered, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let run = Run {
             pipeline: self.shape.pipeline,
-            pace: Pace::new(self.shape, count),
+            between: self.shape.between(count),
             start: Instant::now(),
             answered: &answered,
             stop: &stop,
@@ -175,7 +180,8 @@ impl Outcome {
 #[derive(Clone, Copy)]
 struct Run<'a> {
     pipeline: usize,
-    pace: Pace,
+    /// Time between two batches of a connection under a fixed rate.
+    between: Option<Duration>,
     start: Instant,
     answered: &'a AtomicU64,
     stop: &'a AtomicBool,
@@ -205,13 +211,19 @@ fn run_part<S: Source>(connections: &mut [Connection<S>], run: Run<'_>) -> Resul
         if busy == 0 || done.lost.is_some() {
             break;
         }
-        let due = connections.iter().filter_map(Connection::due);
-        match poll.poll(&mut events, Some(run.pace.sleep(due, POLL_MAX))) {
+        let mut longest = POLL_MAX;
+        if run.between.is_some() {
+            let now = Instant::now();
+            let due = connections.iter().filter_map(Connection::due);
+            let waits = due.map(|due| due.saturating_duration_since(now));
+            longest = waits.fold(longest, Duration::min);
+        }
+        match poll.poll(&mut events, Some(longest)) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             other => other.doing("wait for replies")?,
         }
         ready.extend(events.iter().map(|event| event.token().0));
-        if run.pace.is_fixed() {
+        if run.between.is_some() {
             let now = Instant::now();
             let due = |c: &Connection<S>| c.due().is_some_and(|due| due <= now);
             ready.extend((0..connections.len()).filter(|&at| due(&connections[at])));

@@ -99,8 +99,8 @@ impl Store {
 
     /// Values it holds.
     pub(crate) fn values(&self, load: &CpuLoad) -> Result<u64> {
-        if !self.spec.speaks_resp() {
-            return self.spec.values(&self.http(), load);
+        if let Some(questions) = &self.spec.questions {
+            return questions.values(&self.http(), load);
         }
         let mut commands = Vec::new();
         for (host, field) in load.all_series() {
@@ -117,8 +117,8 @@ impl Store {
         host: u32,
         field: usize,
     ) -> Result<Vec<(i64, f64)>> {
-        if !self.spec.speaks_resp() {
-            return self.spec.series(&self.http(), load, host, field);
+        if let Some(questions) = &self.spec.questions {
+            return questions.series(&self.http(), load, host, field);
         }
         let key = self.protocol.key(load, host, field)?;
         rows(&Control::connect(&self.address)?.run(&format!("TS.RANGE {key} - +"))?)

@@ -26,8 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How to run and speak to a system.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Spec {
-    pub(crate) name: String,
+pub(super) struct Spec {
+    pub(super) name: String,
     /// The script that installs and runs it, within the project; empty for Latewood.
     pub(super) script: String,
     environment: BTreeMap<String, String>,
@@ -48,7 +48,8 @@ pub(crate) struct Spec {
     /// How long after a load it may still begin work of its own: InfluxDB empties its cache ten
     /// seconds after the last write, Prometheus looks once a minute whether to make blocks.
     pub(super) rest_seconds: Option<u64>,
-    language: Language,
+    /// How it is asked; by TS commands without.
+    pub(super) questions: Option<Questions>,
 }
 
 /// Where a version stands: behind some texts, one after the other, up to a quote or comma. A
@@ -61,35 +62,29 @@ struct Version {
     package: String,
 }
 
+/// Questions by HTTP, with `{field}`, `{host}`, `{range}` of the load and `{end}` of it filled in, and
+/// where in an answer stands what is asked for.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Language {
-    /// TS commands.
-    #[default]
-    Ts,
-    PromQl,
-    Sql(Sql),
-}
-
-/// A language with SELECT: where questions are posted and rows found, columns before the counts,
-/// the column of times in milliseconds, and the question whether its log is applied.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Sql {
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Questions {
     path: String,
     parameter: String,
-    rows: String,
     error: String,
-    before: usize,
-    time: String,
-    order: String,
+    count: String,
+    counted: String,
+    /// Times and values, in order of time.
+    series: String,
+    rows: String,
+    /// Whether times are seconds, else milliseconds.
+    is_seconds: bool,
+    /// Whether its table is suspended, what its log wrote and has to write, and what it buffers.
     applied: String,
 }
 
 impl Spec {
     /// Whether it takes TS commands.
     pub(super) fn speaks_resp(&self) -> bool {
-        matches!(self.language, Language::Ts)
+        self.questions.is_none()
     }
 
     /// Starts a peer on a free port with an empty directory, and waits until it answers.
@@ -126,34 +121,34 @@ impl Spec {
         if !self.flush.is_empty() {
             http.get(&self.flush, &[])?;
         }
-        let Language::Sql(sql) = &self.language else {
+        let applied = self
+            .questions
+            .as_ref()
+            .filter(|all| !all.applied.is_empty());
+        let Some(questions) = applied else {
             return Ok(true);
         };
-        if sql.applied.is_empty() {
-            return Ok(true);
-        }
-        let row = &sql.ask(http, &sql.applied)?[0];
+        let row = &questions.ask(http, &questions.path, &questions.applied, &questions.rows)?[0];
         if row[0] == true {
             return Err(Error::new(format!("{} has suspended the table", self.name)));
         }
         Ok(row[1].is_number() && row[1] == row[2] && row[3] == 0)
     }
+}
 
-    /// Values it holds.
+impl Questions {
+    /// Values that are held.
     pub(super) fn values(&self, http: &Http, load: &CpuLoad) -> Result<u64> {
-        if let Language::Sql(sql) = &self.language {
-            let counts = FIELDS.map(|field| format!("count({field})")).join(",");
-            let rows = sql.ask(http, &format!("SELECT {counts} FROM cpu"))?;
-            let counts = rows[0].as_array().into_iter().flatten();
-            return Ok(counts.skip(sql.before).filter_map(Value::as_u64).sum());
-        }
+        let path = filled(&self.path, load, 0, "");
         let mut held = 0;
         for field in FIELDS {
-            let question = format!("sum(count_over_time(cpu_{field}[{}]))", range(load));
-            let answer = promql(http, load, &question)?;
-            // No result at all means that there is none.
-            let count = answer["value"][1].as_str().unwrap_or("0");
-            held += count.parse::<u64>().doing(&question)?;
+            let question = filled(&self.count, load, 0, field);
+            held += match self.ask(http, &path, &question, &self.counted)? {
+                // No result at all means that there is none.
+                Value::Null => 0,
+                Value::String(count) => count.parse().doing(&question)?,
+                count => count.as_u64().ok_or_else(|| odd(&question))?,
+            };
         }
         Ok(held)
     }
@@ -166,27 +161,39 @@ impl Spec {
         host: u32,
         field: usize,
     ) -> Result<Vec<(i64, f64)>> {
-        let name = FIELDS[field];
-        let (question, rows, scale) = if let Language::Sql(sql) = &self.language {
-            let (time, order) = (&sql.time, &sql.order);
-            let host = format!("hostname='host_{host}'");
-            let question = format!("SELECT {time}{name} FROM cpu WHERE {host}{order}");
-            let rows = sql.ask(http, &question)?;
-            (question, rows, 1.0)
-        } else {
-            let range = range(load);
-            let question = format!("cpu_{name}{{hostname=\"host_{host}\"}}[{range}]");
-            let answer = promql(http, load, &question)?;
-            (question, answer["values"].clone(), 1e3)
-        };
+        let [path, question] =
+            [&self.path, &self.series].map(|text| filled(text, load, host, FIELDS[field]));
+        let rows = self.ask(http, &path, &question, &self.rows)?;
+        let scale = if self.is_seconds { 1e3 } else { 1.0 };
         let sample = |row: &Value| {
             let value = row[1].as_f64().or_else(|| row[1].as_str()?.parse().ok());
             Some(((row[0].as_f64()? * scale).round() as i64, value?))
         };
         let rows = rows.as_array();
         let samples = rows.and_then(|rows| rows.iter().map(sample).collect());
-        samples.ok_or_else(|| Error::new(format!("{question} has an answer of another form")))
+        samples.ok_or_else(|| odd(&question))
     }
+
+    fn ask(&self, http: &Http, path: &str, question: &str, found: &str) -> Result<Value> {
+        let answer = http.get_json(path, &[(&self.parameter, question)])?;
+        match answer.pointer(&self.error).and_then(Value::as_str) {
+            Some(error) => Err(Error::new(format!("{question} was answered: {error}"))),
+            None => Ok(answer.pointer(found).cloned().unwrap_or_default()),
+        }
+    }
+}
+
+/// A question about a load: `{range}` reaches from before its first lines to `{end}`, its last.
+fn filled(text: &str, load: &CpuLoad, host: u32, field: &str) -> String {
+    let range_s = (load.end_ms() - START_MS + STEP_MS) / 1_000;
+    text.replace("{field}", field)
+        .replace("{host}", &format!("host_{host}"))
+        .replace("{range}", &format!("{range_s}s"))
+        .replace("{end}", &(load.end_ms() / 1_000).to_string())
+}
+
+fn odd(question: &str) -> Error {
+    Error::new(format!("{question} has an answer of another form"))
 }
 
 impl Version {
@@ -200,29 +207,6 @@ impl Version {
             version => Some(version.to_owned()),
         }
     }
-}
-
-impl Sql {
-    fn ask(&self, http: &Http, question: &str) -> Result<Value> {
-        let answer = http.get_json(&self.path, &[(&self.parameter, question)])?;
-        match answer.pointer(&self.error).and_then(Value::as_str) {
-            Some(error) => Err(Error::new(format!("{question} was answered: {error}"))),
-            None => Ok(answer.pointer(&self.rows).cloned().unwrap_or_default()),
-        }
-    }
-}
-
-/// The first result. The last lines are asked for, and everything up to the first.
-fn promql(http: &Http, load: &CpuLoad, question: &str) -> Result<Value> {
-    let time = (load.end_ms() / 1_000).to_string();
-    // VictoriaMetrics would otherwise remember answers; Prometheus does not know the word.
-    let query = [("query", question), ("time", &time), ("nocache", "1")];
-    let answer = http.get_json("/api/v1/query", &query)?;
-    Ok(answer["data"]["result"][0].clone())
-}
-
-fn range(load: &CpuLoad) -> String {
-    format!("{}s", (load.end_ms() - START_MS + STEP_MS) / 1_000)
 }
 
 #[cfg(test)]
