@@ -33,7 +33,6 @@ pub(crate) struct Control {
 pub(crate) struct Info(HashMap<String, String>);
 
 impl Control {
-    /// Connects to a server.
     pub(crate) fn connect(address: &Address) -> Result<Self> {
         Ok(Control {
             stream: address.open(PATIENCE)?,
@@ -188,13 +187,11 @@ impl Control {
 }
 
 impl Info {
-    /// Reads the text of an answer.
     pub(crate) fn read(text: &str) -> Self {
         let fields = text.lines().filter_map(|line| line.split_once(':'));
         Info(fields.map(|(k, v)| (k.to_owned(), v.to_owned())).collect())
     }
 
-    /// The text of a field.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -211,7 +208,6 @@ impl Info {
         self.0.keys().filter_map(number).collect()
     }
 
-    /// A field as a number.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.text(name)?.parse().ok()
     }

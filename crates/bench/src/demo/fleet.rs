@@ -66,7 +66,6 @@ impl Fleet {
         stations.collect::<BTreeSet<_>>().len()
     }
 
-    /// What a device plays.
     pub(super) fn recording(&self, device: usize) -> &Recording {
         &self.recordings[self.devices[device].recording]
     }
@@ -76,7 +75,6 @@ impl Fleet {
         &self.recording(device).samples
     }
 
-    /// Samples of all devices.
     pub(super) fn total(&self) -> u64 {
         let samples = |device| self.samples(device).len() as u64;
         (0..self.devices.len()).map(samples).sum()

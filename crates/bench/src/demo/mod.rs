@@ -41,7 +41,6 @@ pub(crate) struct DemoArgs {
     seed: u64,
 }
 
-/// Runs the subcommand.
 pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     println!("Unpacking the recordings.");
     let fleet = Fleet::new(usize::from(args.copies))?;

@@ -91,7 +91,6 @@ pub(super) fn plan(fleet: &Fleet, part: usize, connection: usize, seed: u64) -> 
 }
 
 impl Sender {
-    /// Lets an hour pass.
     fn hour(&mut self, plan: &mut Plan, rng: &mut SmallRng) {
         if self.next == self.end {
             return;

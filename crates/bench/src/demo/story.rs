@@ -38,7 +38,6 @@ pub(super) struct Story<'a> {
     pub(super) fleet: &'a Fleet,
     /// The server if it is ours.
     pub(super) server: Option<Server>,
-    /// Where it listens.
     pub(super) address: Address,
     pub(super) seed: u64,
     pub(super) ledger: Ledger,
@@ -289,7 +288,6 @@ fn left(plans: &[Plan]) -> u64 {
     plans.iter().map(left).sum()
 }
 
-/// Samples a second.
 fn rate(outcome: &Outcome) -> f64 {
     outcome.answered as f64 / outcome.elapsed.as_secs_f64().max(1e-6)
 }

@@ -19,7 +19,6 @@ use crate::base::error::{Doing, Error, Result};
 /// Bytes asked from the kernel at once; the replies of thousands of commands.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A connection and what it sends.
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
     pub(crate) source: S,
@@ -49,7 +48,6 @@ pub(crate) enum State {
 }
 
 impl<S: Source> Connection<S> {
-    /// Opens a connection.
     pub(crate) fn open(address: &Address, source: S) -> Result<Self> {
         let (stream, session) = address.agree()?;
         stream.set_nonblocking(true).doing("prepare a connection")?;

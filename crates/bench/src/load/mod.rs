@@ -77,7 +77,6 @@ pub(crate) struct Load<S> {
     shape: Shape,
 }
 
-/// What a run did.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) answered: u64,
@@ -89,7 +88,6 @@ pub(crate) struct Outcome {
 }
 
 impl<S: Source> Load<S> {
-    /// Opens one connection for each source.
     pub(crate) fn connect(address: &Address, sources: Vec<S>, shape: Shape) -> Result<Self> {
         let connect = |source| Connection::open(address, source);
         Ok(Load {
@@ -98,7 +96,6 @@ impl<S: Source> Load<S> {
         })
     }
 
-    /// Changes every source, between runs.
     pub(crate) fn each_source(&mut self, change: impl FnMut(&mut S)) {
         let connections = self.connections.iter_mut();
         connections.map(|one| &mut one.source).for_each(change);
@@ -187,7 +184,6 @@ struct Run<'a> {
     stop: &'a AtomicBool,
 }
 
-/// What one thread does.
 fn run_part<S: Source>(connections: &mut [Connection<S>], run: Run<'_>) -> Result<Outcome> {
     let mut poll = Poll::new().doing("make an event loop")?;
     let mut events = Events::with_capacity(256);

@@ -37,7 +37,6 @@ pub(crate) fn own_cpu_seconds() -> f64 {
     seconds_of(ClockId::ProcessCPUTime)
 }
 
-/// CPU time of this thread so far.
 pub(crate) fn thread_cpu_seconds() -> f64 {
     seconds_of(ClockId::ThreadCPUTime)
 }
@@ -55,7 +54,6 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Starts both.
     pub(crate) fn start() -> Self {
         Clock {
             began: Instant::now(),
@@ -63,12 +61,10 @@ impl Clock {
         }
     }
 
-    /// Seconds since then.
     pub(crate) fn seconds(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }
 
-    /// CPU time of this process since then.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         own_cpu_seconds() - self.cpu_seconds
     }

@@ -42,7 +42,6 @@ impl Progress {
         }
     }
 
-    /// Takes the bar off the screen.
     pub(crate) fn finish(self) {
         self.bar.finish_and_clear();
     }

@@ -19,7 +19,6 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Points of a trace that is kept; longer ones are thinned.
 const POINTS_MAX: usize = 240;
 
-/// A process under watch.
 #[derive(Debug)]
 pub(crate) struct Watch {
     process: u32,

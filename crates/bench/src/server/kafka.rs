@@ -95,6 +95,10 @@ impl Brokers {
         let partition = self.dir.path().join(format!("1/data/{name}-log-0"));
         let mut segments = files_below(&partition);
         segments.retain(|path| path.extension().is_some_and(|end| end == "log"));
+        if segments.is_empty() {
+            let place = partition.display();
+            return Err(Error::new(format!("no segments of the topic in {place}")));
+        }
         let mut bytes = 0;
         for segment in segments {
             bytes += fs::metadata(segment).doing("look at a segment")?.len();
@@ -143,26 +147,25 @@ fn data_records(lines: &str) -> u64 {
 
 /// The first of `count` ports that are free.
 fn free_ports(count: u16) -> Result<u16> {
+    let is_free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
     for _ in 0..100 {
         let first = free_port()?;
-        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-        if first.checked_add(count).is_some() && (first..first + count).all(is_free) {
+        let end = first.checked_add(count);
+        if end.is_some_and(|end| (first..end).all(is_free)) {
             return Ok(first);
         }
     }
     Err(Error::new(format!("no {count} free ports in a row")))
 }
 
-/// Runs a command to its end.
 fn run(command: &mut Command) -> Result<Output> {
     let doing = format!("run {}", command.get_program().display());
     let output = command.output().doing(&doing)?;
     if output.status.success() {
-        Ok(output)
-    } else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(Error::new(format!("{doing}: {}", said.trim())))
+        return Ok(output);
     }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Error::new(format!("{doing}: {}", said.trim())))
 }
 
 #[cfg(test)]

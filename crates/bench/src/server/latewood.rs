@@ -20,7 +20,6 @@ pub(crate) enum Durability {
     Interval,
 }
 
-/// How to run it.
 #[derive(Clone, Debug)]
 pub(crate) struct Latewood {
     settings: String,
@@ -46,13 +45,11 @@ impl Latewood {
         }
     }
 
-    /// With the log on, at this durability.
     pub(crate) fn with(durability: Durability) -> Self {
         let durability = format!("{durability:?}").to_lowercase();
         Self::new(&format!("--wal on --durability {durability}"), false)
     }
 
-    /// With the log off.
     pub(crate) fn without_log() -> Self {
         Self::new("--wal off", false)
     }
@@ -78,7 +75,6 @@ impl Latewood {
         Ok((self, address))
     }
 
-    /// Serving HTTP at `address`.
     pub(crate) fn with_http(mut self, address: &Address) -> Self {
         self.senders = Some((Protocol::Influx, address.clone()));
         self
@@ -91,9 +87,12 @@ impl Latewood {
 
     /// Starts it on a free port with an empty directory.
     pub(crate) fn start(&self) -> Result<Process> {
-        let taken = self.senders.as_ref().map(|(_, address)| address);
         let address = Address::loopback(free_port()?);
-        if taken == Some(&address) {
+        let taken = self
+            .senders
+            .as_ref()
+            .map(|(_, address)| address.to_string());
+        if taken == Some(address.to_string()) {
             return self.start();
         }
         let mut process = Process::prepare(address)?;

@@ -2,13 +2,11 @@
 //! those that run already. A started server is a child process with a directory of its own; both
 //! go away when the value is dropped.
 
-mod certificate;
 mod install;
 mod kafka;
 mod latewood;
 mod process;
 mod store;
-mod stream;
 mod systems;
 
 use clap::ValueEnum;
@@ -19,8 +17,7 @@ pub(crate) use self::install::project_file;
 pub(crate) use self::kafka::{Brokers, LogSize, RemoteLog};
 pub(crate) use self::latewood::{Durability, Latewood};
 pub(crate) use self::process::Process;
-pub(crate) use self::store::{Sender, Store};
-pub(crate) use self::stream::LineStream;
+pub(crate) use self::store::{LineStream, Sender, Store};
 use self::systems::{SPECS, Spec};
 use crate::base::address::Address;
 use crate::base::error::{Error, Result};
@@ -153,7 +150,6 @@ impl Target {
         }
     }
 
-    /// A system as it comes.
     pub(crate) fn start(system: System) -> Self {
         Target::Start {
             system,

@@ -1,16 +1,16 @@
 //! A server process and its directory.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use latewood_tls::ClientOptions;
 use latewood_wire::resp::Value;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::certificate;
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Doing, Error, Result};
@@ -49,14 +49,25 @@ impl Process {
         })
     }
 
-    /// Makes a certificate, has `command` start the server with it, and connects with TLS from now on.
+    /// Makes a certificate of this machine's loopback, has `command` start the server with it, by
+    /// options that Latewood and Redis both have, and connects with TLS from now on.
     pub(super) fn encrypt(&mut self, command: &mut Command) -> Result<()> {
-        let connector = certificate::encrypt(self.dir.path(), command)?;
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).doing("make a certificate")?;
+        let [certificate, key] = ["server.crt", "server.key"].map(|name| self.dir().join(name));
+        fs::write(&certificate, made.cert.pem()).doing("write a certificate")?;
+        fs::write(&key, made.signing_key.serialize_pem()).doing("write a key")?;
+        command.arg("--tls-cert-file").arg(&certificate);
+        command.arg("--tls-key-file").arg(key);
+        let options = ClientOptions {
+            cacert: Some(certificate),
+            ..ClientOptions::default()
+        };
+        let connector = options.connector(true).map_err(Error::new)?;
         self.address = self.address.clone().by(connector);
         Ok(())
     }
 
-    /// Where it listens.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
@@ -76,7 +87,6 @@ impl Process {
         self.child.as_ref().map(Child::id)
     }
 
-    /// The process id.
     pub(crate) fn running(&self) -> Result<u32> {
         self.id().ok_or_else(|| Error::new("the server has ended"))
     }
@@ -114,7 +124,7 @@ impl Process {
             let ended = child.try_wait().doing("look after the server")?;
             if ended.is_some() || began.elapsed() > patience {
                 let what = ended.map_or("does not answer", |_| "ended");
-                let words = std::fs::read_to_string(&output).unwrap_or_default();
+                let words = fs::read_to_string(&output).unwrap_or_default();
                 return Err(Error::new(format!("the server {what}; it said: {words}")));
             }
             thread::sleep(ASK_AGAIN);

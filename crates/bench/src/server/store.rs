@@ -1,23 +1,26 @@
 //! What the lines report needs of a server, whatever protocol it speaks.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use latewood_wire::resp::Value;
 
-use super::stream::LineStream;
 use super::systems::Spec;
 use crate::base::address::Address;
 use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Doing, Error, Result};
 use crate::base::http::Http;
 use crate::base::reply::{ReplyExt, count, rows};
 use crate::protocol::{Body, Protocol};
 use crate::workload::hosts::CpuLoad;
 
-/// Longest time a log may take to get into its table, and how often to ask whether it has.
+/// Longest time a server may take for what is on its way, and how often to ask whether its log has got
+/// into its table.
 const PATIENCE: Duration = Duration::from_secs(600);
 const ASK_AGAIN: Duration = Duration::from_millis(50);
+const SHOWN_BYTES_MAX: u64 = 500;
 
 /// A running server that takes lines.
 pub(crate) struct Store {
@@ -64,7 +67,6 @@ impl Store {
         }
     }
 
-    /// Opens a connection.
     pub(crate) fn sender(&self) -> Result<Sender> {
         let path = match self.protocol {
             Protocol::Redis => return Ok(Sender::Commands(Control::connect(&self.address)?)),
@@ -150,6 +152,38 @@ impl Sender {
         match self {
             Sender::Stream(stream) => stream.end(),
             _ => Ok(()),
+        }
+    }
+}
+
+/// A connection of a protocol that answers nothing but mistakes: OpenTSDB's telnet, Akumuli's. A
+/// server that has applied everything closes it after its end; its words are read then only, and
+/// any is an error.
+#[derive(Debug)]
+pub(crate) struct LineStream(TcpStream);
+
+impl LineStream {
+    pub(crate) fn connect(address: &Address) -> Result<Self> {
+        let stream = address.connect()?;
+        let set = stream.set_read_timeout(Some(PATIENCE));
+        set.doing("set a read timeout")?;
+        Ok(LineStream(stream))
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.write_all(bytes).doing("send lines")
+    }
+
+    /// Ends the stream and waits until the server has taken all of it.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        let doing = "end the lines";
+        self.0.shutdown(Shutdown::Write).doing(doing)?;
+        let mut said = String::new();
+        let mut words = (&self.0).take(SHOWN_BYTES_MAX);
+        words.read_to_string(&mut said).doing(doing)?;
+        match said.as_str() {
+            "" => Ok(()),
+            said => Err(Error::new(format!("the server said: {said}"))),
         }
     }
 }

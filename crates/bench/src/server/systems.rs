@@ -253,4 +253,17 @@ mod tests {
         }
         assert_eq!(found(System::Victoriametrics, "no metrics"), None);
     }
+
+    #[test]
+    fn questions_are_filled_in() {
+        let load = CpuLoad::new(8, 3, 1);
+        let asked = |system: System| {
+            let questions = SPECS[system as usize].questions.as_ref().unwrap();
+            filled(&questions.series, &load, 7, "usage_user")
+        };
+        let promql = "cpu_usage_user{hostname=\"host_7\"}[30s]";
+        assert_eq!(asked(System::Prometheus), promql);
+        let sql = "SELECT usage_user FROM cpu WHERE hostname='host_7'";
+        assert_eq!(asked(System::Influxdb), sql);
+    }
 }

@@ -68,12 +68,10 @@ impl Series {
         }
     }
 
-    /// The key of the series.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    /// Samples generated so far.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
@@ -138,12 +136,10 @@ impl Writer {
         self.left += samples * self.series.len() as u64;
     }
 
-    /// The series of this connection.
     pub(crate) fn series(&self) -> &[Series] {
         &self.series
     }
 
-    /// One of them.
     pub(crate) fn series_mut(&mut self, at: usize) -> &mut Series {
         &mut self.series[at]
     }

@@ -59,7 +59,6 @@ pub(super) struct Away {
 }
 
 impl LateShape {
-    /// Every shape.
     pub(crate) fn all() -> &'static [Self] {
         Self::value_variants()
     }
@@ -70,7 +69,6 @@ impl LateShape {
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Whether it is the usual one.
     pub(crate) fn is_uniform(&self) -> bool {
         *self == LateShape::Uniform
     }
