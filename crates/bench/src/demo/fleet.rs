@@ -4,9 +4,9 @@
 //! The data comes from a weather agency and may be redistributed; `data/README.md` says more.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 
 use crate::base::error::{Doing, Error, Result};
+use crate::workload::recordings::unpacked;
 
 /// The measurements, compressed, so that the demo needs no file and no network.
 const CSV_GZ: &[u8] = include_bytes!("../../../../data/nyc-weather-2013.csv.gz");
@@ -38,10 +38,7 @@ pub(super) struct Device {
 impl Fleet {
     /// `copies` devices for every recording.
     pub(super) fn new(copies: usize) -> Result<Self> {
-        let mut text = String::new();
-        flate2::read::GzDecoder::new(CSV_GZ)
-            .read_to_string(&mut text)
-            .doing("unpack the weather data")?;
+        let text = unpacked(CSV_GZ).doing("unpack the weather data")?;
         let recordings = parse(&text)?;
         let device = |at: usize| {
             let (copy, recording) = (at / recordings.len() + 1, at % recordings.len());

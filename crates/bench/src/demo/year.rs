@@ -54,7 +54,8 @@ pub(super) fn show(http: &Address, stations: usize) -> Result<()> {
             mean.map_or(" ".repeat(6), |mean| format!("{mean:>6.1}"))
         };
         let means: String = times.iter().map(mean).collect();
-        println!("   {:<9}{means}", metric["station"]);
+        let station = metric.get("station").map_or("", String::as_str);
+        println!("   {station:<9}{means}");
     }
     Ok(())
 }

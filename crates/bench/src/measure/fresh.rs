@@ -1,5 +1,5 @@
-//! Memory that is touched for the first time: what it costs on this machine, and how much of it a
-//! run took. The host of a virtual machine may give it, in several microseconds a page.
+//! Memory that is touched for the first time, and what that costs on this machine: the host of a
+//! virtual machine may give it, in several microseconds a page.
 
 use memmap2::MmapMut;
 

@@ -148,21 +148,20 @@ impl Process {
 
     /// Asks it to stop with SIGTERM and waits; kills it when it takes too long.
     pub(crate) fn stop(&mut self) {
-        let Some(mut child) = self.child.take() else {
+        let Some(child) = &mut self.child else {
             return;
         };
-        let id = Pid::from_child(&child);
-        let asked = kill_process(id, Signal::TERM).is_ok();
+        let asked = kill_process(Pid::from_child(child), Signal::TERM).is_ok();
         let began = Instant::now();
         while asked && began.elapsed() < STOP_PATIENCE {
             if let Ok(Some(_)) = child.try_wait() {
+                self.child = None;
                 return;
             }
             thread::sleep(ASK_AGAIN);
         }
-        // It is a child of ours and about to lose its directory: nothing is left to report to.
-        let _ = child.kill();
-        let _ = child.wait();
+        // It is about to lose its directory: nothing is left to report to.
+        let _ = self.kill();
     }
 }
 

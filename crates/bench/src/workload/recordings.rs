@@ -40,14 +40,15 @@ pub(crate) struct Recording {
 
 /// The series that come along.
 pub(crate) fn own() -> Result<Vec<Recording>> {
-    let unpack = |(name, bytes): &(&str, &[u8])| {
-        let mut text = String::new();
-        flate2::read::GzDecoder::new(*bytes)
-            .read_to_string(&mut text)
-            .doing(format!("unpack {name}"))?;
-        parse(name, &text)
-    };
-    OWN.iter().map(unpack).collect()
+    let of = |(name, bytes): &(&str, &[u8])| parse(name, &unpacked(bytes).doing(name)?);
+    OWN.iter().map(of).collect()
+}
+
+/// The text of a file that `gzip` packed.
+pub(crate) fn unpacked(bytes: &[u8]) -> std::io::Result<String> {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(bytes).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The series of all CSV files below a folder.
