@@ -15,12 +15,6 @@ pub(crate) struct Address {
     connector: Connector,
 }
 
-impl PartialEq for Address {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
 impl Address {
     /// Reads `host:port`; the port of a host alone is 6379.
     pub(crate) fn new(text: &str) -> Self {
@@ -39,7 +33,6 @@ impl Address {
         Address { connector, ..self }
     }
 
-    /// Address of `port` on the loopback interface.
     pub(crate) fn loopback(port: u16) -> Self {
         Address::new(&format!("127.0.0.1:{port}"))
     }

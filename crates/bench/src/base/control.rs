@@ -24,7 +24,8 @@ const FENCE: &str = "latewood-bench:fence";
 pub(crate) struct Control {
     stream: Box<dyn Duplex>,
     input: Vec<u8>,
-    room: Vec<u8>,
+    /// Bytes at the start of `input` that are read and not taken.
+    held: usize,
 }
 
 /// The fields of an `INFO` answer, all sections together.
@@ -32,12 +33,11 @@ pub(crate) struct Control {
 pub(crate) struct Info(HashMap<String, String>);
 
 impl Control {
-    /// Connects to a server.
     pub(crate) fn connect(address: &Address) -> Result<Self> {
         Ok(Control {
             stream: address.open(PATIENCE)?,
             input: Vec::new(),
-            room: Vec::new(),
+            held: 0,
         })
     }
 
@@ -89,30 +89,28 @@ impl Control {
     }
 
     /// Sends one command and hands the bytes of its whole reply to `read`.
-    pub(crate) fn ask_raw<T>(&mut self, command: &str, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+    pub(crate) fn ask_raw<T>(
+        &mut self,
+        command: &str,
+        mut read: impl FnMut(&[u8]) -> T,
+    ) -> Result<T> {
         self.send(&encoded(command))?;
-        loop {
-            if let Some((len, _)) = skip_reply(&self.input)? {
-                let answer = read(&self.input[..len]);
-                self.input.drain(..len);
-                return Ok(answer);
-            }
-            self.read_more()?;
-        }
+        self.take(|input| Ok(skip_reply(input)?.map(|(len, _)| (len, read(&input[..len])))))
     }
 
     /// Sends one command whose reply is known to be `len` bytes long, and reads those without
     /// looking into them.
     pub(crate) fn ask_bytes(&mut self, command: &str, len: usize) -> Result<()> {
         self.send(&encoded(command))?;
-        self.room.resize(READ_BYTES, 0);
-        let (mut read, mut last) = (0, 0);
+        let mut read = 0;
         while read < len {
-            let got = read_some(&mut *self.stream, &mut self.room)?;
-            last = self.room[got - 1];
-            read += got;
+            self.held = 0;
+            self.read_more()?;
+            read += self.held;
         }
-        if read > len || last != b'\n' {
+        let is_ended = self.input[..self.held].ends_with(b"\n");
+        self.held = 0;
+        if read > len || !is_ended {
             return Err(Error::new(format!("the reply is not {len} bytes long")));
         }
         Ok(())
@@ -159,39 +157,41 @@ impl Control {
     }
 
     fn receive(&mut self) -> Result<Value> {
+        self.take(|input| Ok(parse_reply(input)?))
+    }
+
+    /// What `read` finds at the start of the input, once it is whole, and how long that is.
+    fn take<T>(&mut self, mut read: impl FnMut(&[u8]) -> Result<Option<(usize, T)>>) -> Result<T> {
         loop {
-            if let Some((len, reply)) = parse_reply(&self.input)? {
-                self.input.drain(..len);
-                return Ok(reply);
+            if let Some((len, found)) = read(&self.input[..self.held])? {
+                self.input.copy_within(len..self.held, 0);
+                self.held -= len;
+                return Ok(found);
             }
             self.read_more()?;
         }
     }
 
     fn read_more(&mut self) -> Result<()> {
-        let held = self.input.len();
-        self.input.resize(held + READ_BYTES, 0);
-        let read = read_some(&mut *self.stream, &mut self.input[held..]);
-        self.input.truncate(held + *read.as_ref().unwrap_or(&0));
-        read.map(drop)
-    }
-}
-
-fn read_some(stream: &mut dyn Duplex, room: &mut [u8]) -> Result<usize> {
-    match stream.read(room).doing("wait for a reply")? {
-        0 => Err(Error::new("the server closed the connection")),
-        got => Ok(got),
+        let room = self.input.len().max(self.held + READ_BYTES);
+        self.input.resize(room, 0);
+        let read = self.stream.read(&mut self.input[self.held..]);
+        match read.doing("wait for a reply")? {
+            0 => Err(Error::new("the server closed the connection")),
+            got => {
+                self.held += got;
+                Ok(())
+            }
+        }
     }
 }
 
 impl Info {
-    /// Reads the text of an answer.
     pub(crate) fn read(text: &str) -> Self {
         let fields = text.lines().filter_map(|line| line.split_once(':'));
         Info(fields.map(|(k, v)| (k.to_owned(), v.to_owned())).collect())
     }
 
-    /// The text of a field.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -208,7 +208,6 @@ impl Info {
         self.0.keys().filter_map(number).collect()
     }
 
-    /// A field as a number.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.text(name)?.parse().ok()
     }

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 
-/// Result of everything in this program.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 /// Why a measurement stopped.
@@ -11,7 +10,6 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 pub(crate) struct Error(String);
 
 impl Error {
-    /// An error made of a sentence.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Error(text.into())
     }

@@ -11,7 +11,6 @@ use crate::base::error::{Doing, Error, Result};
 const PATIENCE: Duration = Duration::from_secs(600);
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
 
-/// A client of one server.
 #[derive(Debug)]
 pub(crate) struct Http {
     agent: ureq::Agent,
@@ -41,7 +40,6 @@ impl Http {
         serde_json::from_str(&self.get(path, query)?).doing(path)
     }
 
-    /// Posts `body` with `headers`.
     pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<()> {
         let mut request = self.agent.post(format!("{}{path}", self.base));
         for (name, value) in headers {

@@ -3,6 +3,7 @@
 pub(crate) mod address;
 pub(crate) mod control;
 pub(crate) mod error;
+pub(crate) mod files;
 pub(crate) mod http;
 pub(crate) mod reply;
 pub(crate) mod threads;

@@ -1,5 +1,6 @@
 //! Threads that do the same side by side, and how many of them a machine is asked for.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -13,17 +14,20 @@ pub(crate) fn side_by_side<T: Send>(
     count: usize,
     work: impl Fn(usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
+    for_each(0..count, work)
+}
+
+/// Does `work` on a thread for each of `items`; returns what they bring in that order. All are waited
+/// for before the first error is looked at.
+pub(crate) fn for_each<I: Send, T: Send>(
+    items: impl Iterator<Item = I>,
+    work: impl Fn(I) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
     let work = &work;
     thread::scope(|scope| {
-        let begin = |thread| scope.spawn(move || work(thread));
-        let threads: Vec<_> = (0..count).map(begin).collect();
-        // All are waited for before the first error is looked at.
+        let threads: Vec<_> = items.map(|item| scope.spawn(move || work(item))).collect();
         let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-        let died = |_| Err(Error::new("a thread died"));
-        ended
-            .into_iter()
-            .map(|end| end.unwrap_or_else(died))
-            .collect()
+        ended.into_iter().map(|end| end.map_err(died)?).collect()
     })
 }
 
@@ -33,19 +37,26 @@ pub(crate) fn beside<T: Send>(
     mut look: impl FnMut(),
     work: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
+    let is_done = &AtomicBool::new(false);
     thread::scope(|scope| {
         let caller = thread::current();
         let work = scope.spawn(move || {
             let done = work();
+            // Before the wake-up, or the caller would sleep through a turn and stop its clock late.
+            is_done.store(true, Ordering::Release);
             caller.unpark();
             done
         });
-        while !work.is_finished() {
+        while !is_done.load(Ordering::Acquire) && !work.is_finished() {
             thread::park_timeout(every);
             look();
         }
-        work.join().map_err(|_| Error::new("a thread died"))?
+        work.join().map_err(died)?
     })
+}
+
+fn died<E>(_: E) -> Error {
+    Error::new("a thread died")
 }
 
 /// From one thread to as many as this machine has cores, doubling, as a command line takes them.

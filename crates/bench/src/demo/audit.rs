@@ -1,6 +1,6 @@
 //! What the server must hold, and comparing every sample of every device with it, bit for bit.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::fleet::Fleet;
@@ -39,91 +39,69 @@ pub(super) struct Audit {
 impl Ledger {
     /// Nothing is sent yet.
     pub(super) fn new(fleet: &Fleet) -> Self {
-        let devices = 0..fleet.devices.len();
-        Ledger(
-            devices
-                .map(|device| vec![Due::Absent; fleet.samples(device).len()])
-                .collect(),
-        )
+        let absent = |device| vec![Due::Absent; fleet.samples(device).len()];
+        Ledger((0..fleet.devices.len()).map(absent).collect())
     }
 
     /// Of `deliveries` the first `acknowledged` must be there, the rest up to `sent` may be.
     pub(super) fn note(&mut self, deliveries: &[Delivery], acknowledged: usize, sent: usize) {
         for (at, delivery) in deliveries[..sent].iter().enumerate() {
-            let due = &mut self.0[delivery.device as usize][delivery.sample as usize];
-            *due = if at < acknowledged {
-                Due::Present
-            } else {
-                Due::Maybe
-            };
+            let is_present = at < acknowledged;
+            self.0[delivery.device as usize][delivery.sample as usize] =
+                if is_present { Due::Present } else { Due::Maybe };
         }
     }
 }
 
-/// Reads every device whole and compares it with the ledger.
+/// Reads every device whole and compares it with the ledger; shows under `label` how far it is.
 pub(super) fn audit(
     address: &Address,
     fleet: &Fleet,
     ledger: &Ledger,
-    progress: &mut Progress,
+    label: &str,
 ) -> Result<Audit> {
-    let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let read = |_| -> Result<Audit> {
+    let mut progress = Progress::new(label, fleet.total());
+    let [confirmed, unacknowledged] = [const { AtomicU64::new(0) }; 2];
+    let read = |reader| {
         let mut control = Control::connect(address)?;
-        let mut total = Audit::default();
-        loop {
-            let device = next.fetch_add(1, Ordering::Relaxed);
-            let Some(key) = fleet.devices.get(device).map(|device| &device.key) else {
-                return Ok(total);
-            };
-            let (samples, due) = (fleet.samples(device), &ledger.0[device]);
-            let compare = |held: &[(i64, f64)]| compare(key, held, samples, due);
-            let audit = compare(&rows(&control.run(&format!("TS.RANGE {key} - +"))?)?)?;
-            total = total.plus(audit);
-            done.fetch_add(audit.confirmed, Ordering::Relaxed);
+        for device in (reader..fleet.devices.len()).step_by(READERS) {
+            let key = &fleet.devices[device].key;
+            let held = rows(&control.run(&format!("TS.RANGE {key} - +"))?)?;
+            let seen = compare(key, &held, fleet.samples(device), &ledger.0[device])?;
+            confirmed.fetch_add(seen.confirmed, Ordering::Relaxed);
+            unacknowledged.fetch_add(seen.unacknowledged, Ordering::Relaxed);
         }
+        Ok(())
     };
-    let look = || progress.show(done.load(Ordering::Relaxed));
-    let parts = beside(LOOK_EVERY, look, || side_by_side(READERS, read))?;
-    Ok(parts.into_iter().fold(Audit::default(), Audit::plus))
-}
-
-impl Audit {
-    fn plus(self, other: Audit) -> Audit {
-        Audit {
-            confirmed: self.confirmed + other.confirmed,
-            unacknowledged: self.unacknowledged + other.unacknowledged,
-        }
-    }
+    let look = || progress.show(confirmed.load(Ordering::Relaxed));
+    let read = beside(LOOK_EVERY, look, || side_by_side(READERS, read));
+    progress.finish();
+    read?;
+    Ok(Audit {
+        confirmed: confirmed.into_inner(),
+        unacknowledged: unacknowledged.into_inner(),
+    })
 }
 
 fn compare(key: &str, held: &[(i64, f64)], samples: &[(i64, f64)], due: &[Due]) -> Result<Audit> {
-    let mut held = held.iter().copied().peekable();
+    let wrong = |what: String| Err(Error::new(format!("{key} {what}")));
+    let mut held = held.iter().peekable();
     let mut audit = Audit::default();
-    for (&(timestamp_ms, value), due) in samples.iter().zip(due) {
-        let wrong = match (due, held.next_if(|(at, _)| *at == timestamp_ms)) {
-            (Due::Present, None) => format!("lost its sample at {timestamp_ms}"),
-            (Due::Absent, Some(_)) => format!("has a sample at {timestamp_ms} never sent"),
+    for (&(at, value), due) in samples.iter().zip(due) {
+        match (due, held.next_if(|sample| sample.0 == at)) {
+            (Due::Present, None) => return wrong(format!("lost its sample at {at}")),
+            (Due::Absent, Some(_)) => return wrong(format!("has a sample at {at} never sent")),
             (_, Some((_, got))) if got.to_bits() != value.to_bits() => {
-                format!("has {got} at {timestamp_ms}, not {value}")
+                return wrong(format!("has {got} at {at}, not {value}"));
             }
-            (Due::Present, Some(_)) => {
-                audit.confirmed += 1;
-                continue;
-            }
-            (Due::Maybe, Some(_)) => {
-                audit.unacknowledged += 1;
-                continue;
-            }
-            (_, None) => continue,
-        };
-        return Err(Error::new(format!("{key} {wrong}")));
+            (Due::Present, Some(_)) => audit.confirmed += 1,
+            (Due::Maybe, Some(_)) => audit.unacknowledged += 1,
+            (_, None) => {}
+        }
     }
     match held.next() {
         None => Ok(audit),
-        Some((at, _)) => Err(Error::new(format!(
-            "{key} has a sample at {at} that nobody sent"
-        ))),
+        Some((at, _)) => wrong(format!("has a sample at {at} that nobody sent")),
     }
 }
 

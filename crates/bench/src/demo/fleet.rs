@@ -3,10 +3,10 @@
 //!
 //! The data comes from a weather agency and may be redistributed; `data/README.md` says more.
 
-use std::collections::BTreeSet;
-use std::io::Read;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::error::{Doing, Error, Result};
+use crate::workload::recordings::unpacked;
 
 /// The measurements, compressed, so that the demo needs no file and no network.
 const CSV_GZ: &[u8] = include_bytes!("../../../../data/nyc-weather-2013.csv.gz");
@@ -38,10 +38,7 @@ pub(super) struct Device {
 impl Fleet {
     /// `copies` devices for every recording.
     pub(super) fn new(copies: usize) -> Result<Self> {
-        let mut text = String::new();
-        flate2::read::GzDecoder::new(CSV_GZ)
-            .read_to_string(&mut text)
-            .doing("unpack the weather data")?;
+        let text = unpacked(CSV_GZ).doing("unpack the weather data")?;
         let recordings = parse(&text)?;
         let device = |at: usize| {
             let (copy, recording) = (at / recordings.len() + 1, at % recordings.len());
@@ -66,7 +63,6 @@ impl Fleet {
         stations.collect::<BTreeSet<_>>().len()
     }
 
-    /// What a device plays.
     pub(super) fn recording(&self, device: usize) -> &Recording {
         &self.recordings[self.devices[device].recording]
     }
@@ -76,7 +72,6 @@ impl Fleet {
         &self.recording(device).samples
     }
 
-    /// Samples of all devices.
     pub(super) fn total(&self) -> u64 {
         let samples = |device| self.samples(device).len() as u64;
         (0..self.devices.len()).map(samples).sum()
@@ -85,50 +80,31 @@ impl Fleet {
 
 /// All recordings; hours at which a station reported nothing are left out.
 fn parse(text: &str) -> Result<Vec<Recording>> {
-    let wrong = |what: String| Error::new(format!("weather data: {what}"));
+    let doing = "read the weather data";
     let mut table = csv::Reader::from_reader(text.as_bytes());
-    let header = table.headers().map_err(|e| wrong(e.to_string()))?.clone();
-    let measures: Vec<&str> = header.iter().skip(2).collect();
-    let mut recordings: Vec<Recording> = Vec::new();
-    for row in table.records() {
-        let row = row.map_err(|error| wrong(error.to_string()))?;
-        let station = row.get(0).unwrap_or_default();
-        let seconds: i64 = row
-            .get(1)
-            .and_then(|field| field.parse().ok())
-            .ok_or_else(|| wrong(format!("no time in {row:?}")))?;
-        for (measure, field) in measures.iter().zip(row.iter().skip(2)) {
-            if field.is_empty() {
-                continue;
-            }
-            let value = field
-                .parse()
-                .map_err(|_| wrong(format!("no number in {row:?}")))?;
-            of(&mut recordings, station, measure).push((seconds * 1000, value));
+    let header = table.headers().doing(doing)?.clone();
+    let mut all: BTreeMap<(String, usize), Vec<(i64, f64)>> = BTreeMap::new();
+    for row in table.deserialize() {
+        let (station, seconds, values): (String, i64, Vec<Option<f64>>) = row.doing(doing)?;
+        for (at, value) in values.into_iter().enumerate() {
+            let key = (station.clone(), at + 2);
+            let samples = all.entry(key).or_default();
+            samples.extend(value.map(|value| (seconds * 1000, value)));
         }
     }
-    let ordered = |samples: &[(i64, f64)]| samples.is_sorted_by(|a, b| a.0 < b.0);
-    match recordings.iter().find(|r| !ordered(&r.samples)) {
-        Some(r) => Err(wrong(format!(
-            "{} of {} is not in order",
-            r.measure, r.station
-        ))),
-        None => Ok(recordings),
-    }
-}
-
-/// The samples of one recording, which is begun if it is new.
-fn of<'a>(all: &'a mut Vec<Recording>, station: &str, measure: &str) -> &'a mut Vec<(i64, f64)> {
-    let is_it = |r: &Recording| r.station == station && r.measure == measure;
-    let at = all.iter().position(is_it).unwrap_or_else(|| {
-        all.push(Recording {
-            station: station.to_owned(),
-            measure: measure.to_owned(),
-            samples: Vec::new(),
-        });
-        all.len() - 1
-    });
-    &mut all[at].samples
+    let recording = |((station, at), samples): ((String, usize), Vec<(i64, f64)>)| {
+        let measure = header[at].to_owned();
+        if !samples.is_sorted_by(|a, b| a.0 < b.0) {
+            let what = format!("{measure} of {station} is not in order");
+            return Err(Error::new(what));
+        }
+        Ok(Recording {
+            station,
+            measure,
+            samples,
+        })
+    };
+    all.into_iter().map(recording).collect()
 }
 
 #[cfg(test)]

@@ -12,22 +12,17 @@ mod plan;
 mod story;
 mod year;
 
-use std::net::TcpListener;
-
 use clap::Args;
+use indicatif::HumanCount;
 
+use self::audit::Ledger;
 use self::fleet::Fleet;
-use self::story::{Story, thousands};
-use crate::base::address::{Address, free_port};
+use self::story::{Server, Story};
+use crate::base::address::Address;
 use crate::base::error::Result;
-use crate::measure::progress::during;
-use crate::server::Latewood;
 
 /// Devices that play one recording; with 18 recordings 3,600 devices.
 const COPIES: u16 = 200;
-
-/// The port of HTTP.
-const HTTP_PORT: u16 = 8086;
 
 /// Replay real weather from thousands of devices, many late, and survive a kill.
 #[derive(Debug, Args)]
@@ -46,7 +41,6 @@ pub(crate) struct DemoArgs {
     seed: u64,
 }
 
-/// Runs the subcommand.
 pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     println!("Unpacking the recordings.");
     let fleet = Fleet::new(usize::from(args.copies))?;
@@ -55,7 +49,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
          are repeated as {} devices: {} samples.",
         fleet.recordings.len(),
         fleet.devices.len(),
-        thousands(fleet.total())
+        HumanCount(fleet.total())
     );
     if !cfg!(feature = "jemalloc") {
         println!(
@@ -64,41 +58,18 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
              (`make build`) under another load (docs/benchmarks.md)."
         );
     }
-    let http = match args.port {
+    let server = match args.port {
         Some(_) => None,
-        None => Some(http_address()?),
+        None => Some(Server::start()?),
     };
-    let latewood = match &http {
-        Some(address) => Latewood::default().with_http(address),
-        None => Latewood::default(),
-    };
-    let start = || latewood.start();
-    let ours = match args.port {
-        Some(_) => None,
-        None => Some(during("   starting Latewood", start)?),
-    };
-    if let Some(process) = &ours {
-        println!(
-            "Latewood listens on {}, its data is in {}, its settings are {}.",
-            process.address(),
-            process.data().display(),
-            latewood.settings()
-        );
-    }
     let theirs = Address::loopback(args.port.unwrap_or_default());
-    let address = ours.as_ref().map_or(theirs, |ours| ours.address().clone());
-    let served = ours.map(|process| (latewood, process));
-    let mut story = Story::begin(&fleet, served, address, args.seed)?;
-    story.on_time_and_late()?;
-    story.kill_and_resume()?;
-    story.check_all()?;
-    story.sizes()?;
-    story.end(args.keep, http.as_ref())
-}
-
-/// The usual address of HTTP, or a free one where another program has it.
-fn http_address() -> Result<Address> {
-    let is_free = TcpListener::bind(("127.0.0.1", HTTP_PORT)).is_ok();
-    let port = if is_free { HTTP_PORT } else { free_port()? };
-    Ok(Address::loopback(port))
+    let ours = server.as_ref().map(|ours| ours.process.address().clone());
+    let story = Story {
+        ledger: Ledger::new(&fleet),
+        fleet: &fleet,
+        server,
+        address: ours.unwrap_or(theirs),
+        seed: args.seed,
+    };
+    story.tell(args.keep)
 }

@@ -14,6 +14,10 @@ use rand::{RngExt, SeedableRng};
 use super::fleet::Fleet;
 use crate::load::Source;
 
+/// Equal parts of the year: on time, late, late with a kill.
+pub(super) const PARTS: usize = 3;
+/// Connections the devices share.
+pub(super) const CONNECTIONS: usize = 8;
 /// Hours a device stays offline at a time.
 const OFFLINE_HOURS: Range<usize> = 24..240;
 /// Hours a device stays online at a time.
@@ -35,6 +39,8 @@ pub(super) struct Delivery {
 pub(super) struct Plan {
     pub(super) deliveries: Vec<Delivery>,
     pub(super) late: u64,
+    /// How many of them, from the first, the server has acknowledged.
+    pub(super) done: usize,
 }
 
 /// A device while the plan is made.
@@ -49,27 +55,21 @@ struct Sender {
     hours_left: usize,
 }
 
-/// The `part`-th of `parts` equal parts of the year, for the devices that connection
-/// `connection` of `connections` serves. With `outages` one device in four goes offline.
-pub(super) fn plan(
-    fleet: &Fleet,
-    (part, parts): (usize, usize),
-    (connection, connections): (usize, usize),
-    outages: bool,
-    seed: u64,
-) -> Plan {
-    let stream = (part * connections + connection) as u64;
+/// One part of the year, for the devices that one connection serves. In all parts but the first one
+/// device in four goes offline.
+pub(super) fn plan(fleet: &Fleet, part: usize, connection: usize, seed: u64) -> Plan {
+    let stream = (part * CONNECTIONS + connection) as u64;
     let mut rng = SmallRng::seed_from_u64(seed.wrapping_add(stream.wrapping_mul(0x9e37_79b9)));
     let mut plan = Plan::default();
     let mut senders: Vec<Sender> = (connection..fleet.devices.len())
-        .step_by(connections)
+        .step_by(CONNECTIONS)
         .map(|device| {
             let samples = fleet.samples(device).len();
-            let goes_offline = outages && rng.random_range(0..OFFLINE_ONE_IN) == 0;
+            let goes_offline = part > 0 && rng.random_range(0..OFFLINE_ONE_IN) == 0;
             Sender {
                 device: device as u32,
-                next: (samples * part / parts) as u32,
-                end: (samples * (part + 1) / parts) as u32,
+                next: (samples * part / PARTS) as u32,
+                end: (samples * (part + 1) / PARTS) as u32,
                 newest: None,
                 kept: Vec::new(),
                 goes_offline,
@@ -91,7 +91,6 @@ pub(super) fn plan(
 }
 
 impl Sender {
-    /// Lets an hour pass.
     fn hour(&mut self, plan: &mut Plan, rng: &mut SmallRng) {
         if self.next == self.end {
             return;
@@ -141,13 +140,13 @@ pub(super) struct Uploader<'a> {
 }
 
 impl<'a> Uploader<'a> {
-    /// Begins after the first `acknowledged` deliveries.
-    pub(super) fn new(fleet: &'a Fleet, deliveries: &'a [Delivery], acknowledged: usize) -> Self {
+    /// Begins after what is acknowledged of a plan.
+    pub(super) fn new(fleet: &'a Fleet, plan: &'a Plan) -> Self {
         Uploader {
             fleet,
-            deliveries,
-            acknowledged,
-            sent: acknowledged,
+            deliveries: &plan.deliveries,
+            acknowledged: plan.done,
+            sent: plan.done,
         }
     }
 }
@@ -186,8 +185,9 @@ mod tests {
         let fleet = Fleet::new(1).unwrap();
         let mut seen = BTreeSet::new();
         let (mut late, mut total) = (0, 0);
-        for (part, connection) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)] {
-            let plan = plan(&fleet, (part, 3), (connection, 2), part > 0, 11);
+        for at in 0..PARTS * CONNECTIONS {
+            let (part, connection) = (at / CONNECTIONS, at % CONNECTIONS);
+            let plan = plan(&fleet, part, connection, 11);
             for delivery in &plan.deliveries {
                 let is_new = seen.insert((delivery.device, delivery.sample));
                 assert!(is_new, "{delivery:?}");
@@ -198,7 +198,7 @@ mod tests {
         }
         assert_eq!(total, fleet.total());
         assert!(late > total / 50, "{late} of {total} are late");
-        let order = |seed| plan(&fleet, (1, 3), (0, 4), true, seed).deliveries;
+        let order = |seed| plan(&fleet, 1, 0, seed).deliveries;
         assert_eq!(order(5), order(5));
         assert_ne!(order(5), order(6));
     }

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use chrono::{DateTime, Datelike};
+use serde::Deserialize;
 
 use crate::base::address::Address;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Doing, Error, Result};
 use crate::base::http::Http;
 
 const QUERY: &str = "avg by (station) (avg_over_time({measure=\"temp\"}[1d]))";
@@ -14,6 +15,13 @@ const QUERY: &str = "avg by (station) (avg_over_time({measure=\"temp\"}[1d]))";
 const START_S: i64 = 1_357_016_400;
 const END_S: i64 = 1_388_552_400;
 const STEP_S: i64 = 2_592_000;
+
+/// A station and its means by time in seconds, as the API writes them.
+#[derive(Deserialize)]
+struct Station {
+    metric: BTreeMap<String, String>,
+    values: Vec<(i64, String)>,
+}
 
 /// Prints the means of 30 days of each station.
 ///
@@ -28,48 +36,34 @@ pub(super) fn show(http: &Address, stations: usize) -> Result<()> {
         ("step", &step),
     ];
     let answer = Http::new(http).get_json("/api/v1/query_range", &parameters)?;
-    let series = answer["data"]["result"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
+    let series: Vec<Station> =
+        serde_json::from_value(answer["data"]["result"].clone()).doing(QUERY)?;
     if series.len() != stations {
         return Err(Error::new(format!("{QUERY} gave {answer}")));
     }
     println!("\n6. The year of all devices, {QUERY}:");
-    let of = |one: &Value| {
-        let values = one["values"].as_array().cloned().unwrap_or_default();
-        let mean =
-            |value: Value| Some((value[0].as_i64()?, value[1].as_str()?.parse::<f64>().ok()?));
-        values.into_iter().filter_map(mean).collect::<Vec<_>>()
-    };
     // The first window ends where the year begins: it is empty at some stations.
-    let times: BTreeSet<i64> = series.iter().flat_map(of).map(|(at, _)| at).collect();
+    let times = series.iter().flat_map(|one| &one.values);
+    let times: BTreeSet<i64> = times.map(|value| value.0).collect();
     let dates = times.iter().map(|at| format!("{:>6}", date(*at)));
     println!("   day until{}", dates.collect::<String>());
-    for one in series {
-        let means: BTreeMap<i64, f64> = of(one).into_iter().collect();
+    for Station { metric, values } in series {
+        let means: BTreeMap<i64, String> = values.into_iter().collect();
         let mean = |at| {
-            means
-                .get(at)
-                .map_or(String::new(), |mean| format!("{mean:.1}"))
+            let mean = means.get(at).and_then(|mean| mean.parse::<f64>().ok());
+            mean.map_or(" ".repeat(6), |mean| format!("{mean:>6.1}"))
         };
-        let means = times.iter().map(|at| format!("{:>6}", mean(at)));
-        let station = one["metric"]["station"].as_str().unwrap_or_default();
-        println!("   {station:<9}{}", means.collect::<String>());
+        let means: String = times.iter().map(mean).collect();
+        let station = metric.get("station").map_or("", String::as_str);
+        println!("   {station:<9}{means}");
     }
     Ok(())
 }
 
-/// The month and day of a time in 2013, as 03-02.
+/// The month and day of a time, as 03-02.
 fn date(seconds: i64) -> String {
-    const MONTHS: [i64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut day = (seconds - START_S).div_euclid(86_400);
-    for (month, days) in (1..).zip(MONTHS) {
-        if day < days {
-            return format!("{month:02}-{:02}", day + 1);
-        }
-        day -= days;
-    }
-    "12-31".to_owned()
+    let day = DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+    format!("{:02}-{:02}", day.month(), day.day())
 }
 
 /// The same in the console of the server at `http`.

@@ -14,9 +14,9 @@ use super::wire::all_held;
 use crate::base::error::{Doing, Result};
 use crate::base::threads::side_by_side;
 use crate::load::histogram;
-use crate::measure::fresh::SystemWork;
 use crate::measure::machine::{Clock, thread_cpu_seconds};
 use crate::measure::progress::Progress;
+use crate::measure::usage;
 use crate::workload::names::{key, labels};
 
 /// The timestamp of every series' first sample, and the time between two.
@@ -169,7 +169,7 @@ impl Job<'_> {
     /// One way of writing, measured once. `seconds` are those of the writes alone; `whole_seconds`
     /// run on the wall clock until index and log are up to date, the making of samples included.
     fn run(&self) -> Result<Value> {
-        let system_before = SystemWork::now();
+        let before = usage::own()?;
         let clock = Clock::start();
         let write = |thread| self.write(thread as u64, MADE, |_| ());
         let spent = side_by_side(self.many.threads, write)?;
@@ -179,7 +179,7 @@ impl Job<'_> {
         let whole_seconds = clock.seconds();
         let making: f64 = spent.iter().map(|spent| spent.making_cpu_seconds).sum();
         let cpu_seconds = clock.cpu_seconds() - making;
-        let system = SystemWork::since(system_before);
+        let after = usage::own()?;
         let mut pauses_ns = histogram();
         for spent in &spent {
             pauses_ns.add(&spent.pauses_ns).doing("add up pauses")?;
@@ -189,8 +189,8 @@ impl Job<'_> {
             "kind": self.kind, "scattered": self.scattered,
             "samples": self.many.series * u64::from(self.rounds), "seconds": seconds,
             "drain_seconds": drain_seconds, "whole_seconds": whole_seconds,
-            "cpu_seconds": cpu_seconds, "system_seconds": system.seconds,
-            "fresh_pages": system.fresh_pages, "pauses": pauses(&pauses_ns),
+            "cpu_seconds": cpu_seconds, "system_seconds": after.system_seconds - before.system_seconds,
+            "fresh_pages": after.fresh_pages - before.fresh_pages, "pauses": pauses(&pauses_ns),
         }))
     }
 

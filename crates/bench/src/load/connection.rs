@@ -1,15 +1,15 @@
 //! One connection of the load generator: a small machine between "batch to send" and
 //! "all replies read".
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
-use latewood_tls::Stream;
+use latewood_tls::{Duplex, Stream};
 use latewood_wire::resp::{ReplyKind, skip_reply};
-use mio::event::Source as _;
-use mio::net::TcpStream;
+use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 
 use super::{LATENCY_MAX_NS, Run, Source, Tally};
@@ -19,11 +19,11 @@ use crate::base::error::{Doing, Error, Result};
 /// Bytes asked from the kernel at once; the replies of thousands of commands.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A connection and what it sends.
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
     pub(crate) source: S,
-    socket: Socket,
+    socket: Box<dyn Duplex>,
+    descriptor: RawFd,
     out: Vec<u8>,
     sent_bytes: usize,
     input: Vec<u8>,
@@ -39,44 +39,6 @@ pub(crate) struct Connection<S> {
     errors: Tally,
 }
 
-/// Where its bytes go.
-#[derive(Debug)]
-enum Socket {
-    Plain(TcpStream),
-    Tls(Box<Stream<TcpStream>>),
-}
-
-impl Socket {
-    fn tcp(&mut self) -> &mut TcpStream {
-        match self {
-            Socket::Plain(stream) => stream,
-            Socket::Tls(stream) => stream.socket_mut(),
-        }
-    }
-
-    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
-        match self {
-            Socket::Plain(stream) => stream.read(room),
-            Socket::Tls(stream) => stream.read(room),
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self {
-            Socket::Plain(stream) => stream.write(bytes),
-            Socket::Tls(stream) => stream.write(bytes),
-        }
-    }
-
-    /// Sends what a write took and there was no room for.
-    fn flush(&mut self) -> std::io::Result<()> {
-        match self {
-            Socket::Tls(stream) if stream.has_unsent() => stream.flush(),
-            _ => Ok(()),
-        }
-    }
-}
-
 /// Where a connection stands.
 #[derive(Debug)]
 pub(crate) enum State {
@@ -86,17 +48,15 @@ pub(crate) enum State {
 }
 
 impl<S: Source> Connection<S> {
-    /// Opens a connection.
     pub(crate) fn open(address: &Address, source: S) -> Result<Self> {
-        let doing = "prepare a connection";
         let (stream, session) = address.agree()?;
-        stream.set_nonblocking(true).doing(doing)?;
-        let stream = TcpStream::from_std(stream);
+        stream.set_nonblocking(true).doing("prepare a connection")?;
         Ok(Connection {
             source,
+            descriptor: stream.as_raw_fd(),
             socket: match session {
-                Some(session) => Socket::Tls(Box::new(Stream::client(stream, session))),
-                None => Socket::Plain(stream),
+                Some(session) => Box::new(Stream::client(stream, session)),
+                None => Box::new(stream),
             },
             out: Vec::new(),
             sent_bytes: 0,
@@ -115,16 +75,19 @@ impl<S: Source> Connection<S> {
     /// Joins an event loop at the start of a run.
     pub(crate) fn register(&mut self, registry: &Registry, at: usize, run: Run<'_>) -> Result<()> {
         self.finished = false;
-        self.due = Some(run.pace.first(at));
+        // Spread over one interval: the golden ratio does that for any number of connections.
+        let share = (at as f64 * 0.618_034).fract();
+        self.due = Some(Instant::now() + run.between.unwrap_or_default().mul_f64(share));
         let interest = Interest::READABLE | Interest::WRITABLE;
-        let registered = self.socket.tcp().register(registry, Token(at), interest);
+        let mut socket = SourceFd(&self.descriptor);
+        let registered = registry.register(&mut socket, Token(at), interest);
         registered.doing("watch a connection")
     }
 
     /// Leaves the event loop and hands over the errors counted in this run.
     pub(crate) fn deregister(&mut self, registry: &Registry) -> Tally {
         // The event loop ends with the run; a socket that cannot be removed goes with it.
-        let _ = registry.deregister(self.socket.tcp());
+        let _ = registry.deregister(&mut SourceFd(&self.descriptor));
         std::mem::take(&mut self.errors)
     }
 
@@ -168,15 +131,14 @@ impl<S: Source> Connection<S> {
 
     /// Puts the next batch together if its time has come; an empty one if the source is empty.
     fn begin_batch(&mut self, run: Run<'_>) -> bool {
-        let pace = run.pace;
         let now = Instant::now();
         let due = self.due.unwrap_or(now);
-        if pace.is_fixed() && due > now {
+        if run.between.is_some() && due > now {
             return false;
         }
-        let was_busy = pace.is_fixed() && self.idle_since > due;
+        let was_busy = run.between.is_some() && self.idle_since > due;
         self.began = if was_busy { due } else { now };
-        self.due = Some(pace.next(due));
+        self.due = Some(due + run.between.unwrap_or_default());
         self.out.clear();
         self.sent_bytes = 0;
         self.batch = self.source.fill(&mut self.out, run.pipeline);
@@ -219,6 +181,7 @@ impl<S: Source> Connection<S> {
                 Err(error) => return Err(error),
             }
         }
+        // TLS sends what it took and there was no room for.
         match self.socket.flush() {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
             _ => Ok(()),

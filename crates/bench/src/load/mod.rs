@@ -11,21 +11,19 @@
 //! is not forgiven.
 
 mod connection;
-mod pace;
 mod tally;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use mio::{Events, Poll};
 
 use self::connection::{Connection, State};
-use self::pace::Pace;
 pub(crate) use self::tally::Tally;
 use crate::base::address::Address;
 use crate::base::error::{Doing, Error, Result};
+use crate::base::threads::{beside, for_each};
 
 /// Longest time a thread sleeps before it looks whether it should stop.
 const POLL_MAX: Duration = Duration::from_millis(100);
@@ -63,6 +61,13 @@ impl Shape {
             rate: 0.0,
         }
     }
+
+    /// Time between two batches of each of `connections`, so that together they reach the rate.
+    fn between(self, connections: usize) -> Option<Duration> {
+        let seconds = self.pipeline as f64 * connections as f64 / self.rate;
+        let is_fixed = self.rate > 0.0 && seconds.is_finite();
+        is_fixed.then(|| Duration::from_secs_f64(seconds.min(86_400.0)))
+    }
 }
 
 /// Connections that are open and ready to run; they stay open from one run to the next.
@@ -72,7 +77,6 @@ pub(crate) struct Load<S> {
     shape: Shape,
 }
 
-/// What a run did.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) answered: u64,
@@ -84,7 +88,6 @@ pub(crate) struct Outcome {
 }
 
 impl<S: Source> Load<S> {
-    /// Opens one connection for each source.
     pub(crate) fn connect(address: &Address, sources: Vec<S>, shape: Shape) -> Result<Self> {
         let connect = |source| Connection::open(address, source);
         Ok(Load {
@@ -93,12 +96,9 @@ impl<S: Source> Load<S> {
         })
     }
 
-    /// Changes every source, between runs.
     pub(crate) fn each_source(&mut self, change: impl FnMut(&mut S)) {
-        self.connections
-            .iter_mut()
-            .map(|connection| &mut connection.source)
-            .for_each(change);
+        let connections = self.connections.iter_mut();
+        connections.map(|one| &mut one.source).for_each(change);
     }
 
     /// Sets the commands per second of the next run; returns the rate before.
@@ -114,41 +114,23 @@ impl<S: Source> Load<S> {
     /// Runs until every source is empty or a connection is lost. `tick` hears the number of
     /// answered commands now and then, on the caller's thread.
     pub(crate) fn run(&mut self, mut tick: impl FnMut(u64)) -> Result<Outcome> {
-        let count = self.connections.len();
-        let share = count.div_ceil(self.shape.threads.clamp(1, count.max(1)));
-        let share = share.max(1);
+        let count = self.connections.len().max(1);
+        let share = count.div_ceil(self.shape.threads.clamp(1, count));
         let (answered, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let run = Run {
             pipeline: self.shape.pipeline,
-            pace: Pace::new(self.shape, count),
+            between: self.shape.between(count),
             start: Instant::now(),
             answered: &answered,
             stop: &stop,
         };
-        let running = AtomicUsize::new(count.div_ceil(share));
-        let caller = thread::current();
-        let work = |part| {
-            let done = run_part(part, run);
-            // Before the wake-up, or the caller would sleep through a tick and stop its clock late.
-            running.fetch_sub(1, Ordering::Release);
-            caller.unpark();
-            done
-        };
+        let parts = self.connections.chunks_mut(share);
+        let work = || for_each(parts, |part| run_part(part, run));
+        let look = || tick(answered.load(Ordering::Relaxed));
         let mut outcome = Outcome::new();
-        thread::scope(|scope| {
-            let parts = self.connections.chunks_mut(share);
-            let parts: Vec<_> = parts.map(|part| scope.spawn(|| work(part))).collect();
-            let is_over = |part: &thread::ScopedJoinHandle<'_, _>| part.is_finished();
-            while running.load(Ordering::Acquire) > 0 && !parts.iter().all(is_over) {
-                thread::park_timeout(TICK);
-                tick(answered.load(Ordering::Relaxed));
-            }
-            for part in parts {
-                let died = |_| Error::new("a thread of the load generator died");
-                outcome.add(part.join().map_err(died)??)?;
-            }
-            Ok::<_, Error>(())
-        })?;
+        for part in beside(TICK, look, work)? {
+            outcome.add(part)?;
+        }
         outcome.answered = answered.load(Ordering::Relaxed);
         Ok(outcome)
     }
@@ -171,7 +153,7 @@ impl Outcome {
         self.errors.merge(part.errors);
         self.lost = self.lost.take().or(part.lost);
         let added = self.latencies_ns.add(&part.latencies_ns);
-        added.map_err(|error| Error::new(error.to_string()))
+        added.doing("add up times")
     }
 
     /// Passes on a load that was not broken off.
@@ -195,13 +177,13 @@ impl Outcome {
 #[derive(Clone, Copy)]
 struct Run<'a> {
     pipeline: usize,
-    pace: Pace,
+    /// Time between two batches of a connection under a fixed rate.
+    between: Option<Duration>,
     start: Instant,
     answered: &'a AtomicU64,
     stop: &'a AtomicBool,
 }
 
-/// What one thread does.
 fn run_part<S: Source>(connections: &mut [Connection<S>], run: Run<'_>) -> Result<Outcome> {
     let mut poll = Poll::new().doing("make an event loop")?;
     let mut events = Events::with_capacity(256);
@@ -225,13 +207,19 @@ fn run_part<S: Source>(connections: &mut [Connection<S>], run: Run<'_>) -> Resul
         if busy == 0 || done.lost.is_some() {
             break;
         }
-        let due = connections.iter().filter_map(Connection::due);
-        match poll.poll(&mut events, Some(run.pace.sleep(due, POLL_MAX))) {
+        let mut longest = POLL_MAX;
+        if run.between.is_some() {
+            let now = Instant::now();
+            let due = connections.iter().filter_map(Connection::due);
+            let waits = due.map(|due| due.saturating_duration_since(now));
+            longest = waits.fold(longest, Duration::min);
+        }
+        match poll.poll(&mut events, Some(longest)) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             other => other.doing("wait for replies")?,
         }
         ready.extend(events.iter().map(|event| event.token().0));
-        if run.pace.is_fixed() {
+        if run.between.is_some() {
             let now = Instant::now();
             let due = |c: &Connection<S>| c.due().is_some_and(|due| due <= now);
             ready.extend((0..connections.len()).filter(|&at| due(&connections[at])));

@@ -18,7 +18,6 @@ impl Tally {
         self.add(line, 1);
     }
 
-    /// Adds the counts of another.
     pub(crate) fn merge(&mut self, other: Tally) {
         for (text, count) in other.0 {
             self.add(&text, count);

@@ -1,10 +1,9 @@
-//! Memory that is touched for the first time: what it costs on this machine, and how much of it a
-//! run took. The host of a virtual machine may give it, in several microseconds a page.
+//! Memory that is touched for the first time, and what that costs on this machine: the host of a
+//! virtual machine may give it, in several microseconds a page.
 
 use memmap2::MmapMut;
 
 use crate::measure::machine::own_cpu_seconds;
-use crate::measure::usage::Stat;
 
 /// Pages that are touched to see what one costs.
 const PAGES: usize = 4096;
@@ -35,31 +34,4 @@ fn touch(bytes: usize) -> bool {
     let pages = memory.iter_mut().step_by(rustix::param::page_size());
     pages.for_each(|byte| *byte = 1);
     true
-}
-
-/// What the system did for this process so far, all threads together.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SystemWork {
-    pub(crate) fresh_pages: u64,
-    pub(crate) seconds: f64,
-}
-
-impl SystemWork {
-    /// What it did until now; nothing where the system does not tell.
-    pub(crate) fn now() -> Self {
-        let stat = Stat::read("self");
-        Self {
-            fresh_pages: stat.field(10).unwrap_or(0),
-            seconds: stat.seconds(15).unwrap_or(0.0),
-        }
-    }
-
-    /// What it did since `before`.
-    pub(crate) fn since(before: Self) -> Self {
-        let now = Self::now();
-        Self {
-            fresh_pages: now.fresh_pages.saturating_sub(before.fresh_pages),
-            seconds: now.seconds - before.seconds,
-        }
-    }
 }

@@ -2,52 +2,34 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::measure::fresh::fresh_page_ns;
 
-/// The machine and the sources.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Machine {
-    pub(crate) cpu: String,
-    pub(crate) cores: usize,
-    pub(crate) memory_gib: f64,
-    pub(crate) kernel: String,
-    /// Commit of the sources, with a mark for local changes; empty outside a checkout.
-    pub(crate) commit: String,
-    pub(crate) version: String,
-    /// Whether it was built for tests, which is slower than a release.
-    pub(crate) is_test_build: bool,
-    /// Processor time of the first touch of a page of memory; 0 where it was not measured.
-    pub(crate) fresh_page_ns: f64,
-    pub(crate) began_unix_seconds: u64,
-    pub(crate) command: String,
-}
-
-impl Machine {
-    /// Looks at the machine this program runs on; what cannot be found is left empty.
-    pub(crate) fn look(command: &str) -> Self {
-        let system = rustix::system::uname();
-        let memory = rustix::system::sysinfo();
-        let bytes = memory.totalram as f64 * f64::from(memory.mem_unit);
-        Machine {
-            cpu: cpu_model(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_gib: (bytes / f64::from(1 << 30) * 10.0).round() / 10.0,
-            kernel: version_of(&system.release().to_string_lossy()).to_owned(),
-            commit: commit_of(Path::new(".")),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            is_test_build: cfg!(debug_assertions),
-            fresh_page_ns: fresh_page_ns(),
-            began_unix_seconds: std::time::SystemTime::UNIX_EPOCH
-                .elapsed()
-                .map_or(0, |since| since.as_secs()),
-            command: command.to_owned(),
-        }
-    }
+/// The machine this program runs on and the sources it was made of; what cannot be found is left
+/// empty. `commit` has a mark for local changes, `fresh_page_ns` is the processor time of the first
+/// touch of a page of memory.
+pub(crate) fn look(command: &str) -> Value {
+    let system = rustix::system::uname();
+    let memory = rustix::system::sysinfo();
+    let bytes = memory.totalram as f64 * f64::from(memory.mem_unit);
+    let began = SystemTime::UNIX_EPOCH.elapsed();
+    json!({
+        "cpu": cpu_model(),
+        "cores": std::thread::available_parallelism().map_or(1, usize::from),
+        "memory_gib": (bytes / f64::from(1 << 30) * 10.0).round() / 10.0,
+        "kernel": version_of(&system.release().to_string_lossy()),
+        "commit": commit_of(Path::new(".")),
+        "version": env!("CARGO_PKG_VERSION"),
+        // Built for tests, which is slower than a release.
+        "is_test_build": cfg!(debug_assertions),
+        "fresh_page_ns": fresh_page_ns(),
+        "began_unix_seconds": began.map_or(0, |since| since.as_secs()),
+        "command": command,
+    })
 }
 
 /// CPU time this process has used so far, in seconds, all threads together.
@@ -55,7 +37,6 @@ pub(crate) fn own_cpu_seconds() -> f64 {
     seconds_of(ClockId::ProcessCPUTime)
 }
 
-/// CPU time of this thread so far.
 pub(crate) fn thread_cpu_seconds() -> f64 {
     seconds_of(ClockId::ThreadCPUTime)
 }
@@ -73,7 +54,6 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Starts both.
     pub(crate) fn start() -> Self {
         Clock {
             began: Instant::now(),
@@ -81,12 +61,10 @@ impl Clock {
         }
     }
 
-    /// Seconds since then.
     pub(crate) fn seconds(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }
 
-    /// CPU time of this process since then.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         own_cpu_seconds() - self.cpu_seconds
     }
@@ -108,33 +86,26 @@ fn cpu_model() -> String {
 }
 
 /// Git for the checkout that holds `folder`, also where a hook of another one runs this.
-fn git_in(folder: &Path) -> Command {
+fn git_in(folder: &Path, words: &str) -> Option<String> {
     let mut command = Command::new("git");
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         command.env_remove(name);
     }
-    command.arg("-C").arg(folder);
-    command
+    command.arg("-C").arg(folder).args(words.split(' '));
+    let output = command.output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
 }
 
 /// The commit of the checkout around `folder`, with a mark if its files differ. Pages and runs of
 /// reports do not count: each report of `all` changes those for the next.
 fn commit_of(folder: &Path) -> String {
-    let git = |words: &str| {
-        let output = git_in(folder).args(words.split(' ')).output().ok()?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| text.trim().to_owned())
-    };
-    let Some(commit) = git("rev-parse --short=12 HEAD") else {
+    let Some(commit) = git_in(folder, "rev-parse --short=12 HEAD") else {
         return String::new();
     };
     // From the top, wherever this runs.
-    let paths = ":/ :(top,exclude)docs/benchmarks";
-    match git(&format!(
-        "status --porcelain --untracked-files=no -- {paths}"
-    ))
-    .as_deref()
-    {
+    let changed = "status --porcelain --untracked-files=no -- :/ :(top,exclude)docs/benchmarks";
+    match git_in(folder, changed).as_deref() {
         Some("") => commit,
         _ => format!("{commit} with local changes"),
     }
@@ -149,19 +120,17 @@ mod tests {
         let releases = ["6.1.0-18-amd64", "5.15.167.4-x", "6.12.0+", "6.8", "none"];
         let versions = ["6.1.0", "5.15.167.4", "6.12.0", "6.8", ""];
         assert_eq!(releases.map(version_of), versions);
-        let machine = Machine::look("late");
+        let machine = look("late");
+        let kernel = machine["kernel"].as_str().unwrap();
         let only = |letter: char| letter.is_ascii_digit() || letter == '.';
-        assert!(machine.kernel.chars().all(only), "{}", machine.kernel);
+        assert!(kernel.chars().all(only), "{kernel}");
     }
 
     #[test]
     fn pages_of_reports_are_no_local_changes() {
         let checkout = tempfile::tempdir().unwrap();
         let dir = checkout.path();
-        let git = |words: &str| {
-            let output = git_in(dir).args(words.split(' ')).output().unwrap();
-            assert!(output.status.success(), "git {words}");
-        };
+        let git = |words: &str| git_in(dir, words).unwrap_or_else(|| panic!("git {words}"));
         let pages = dir.join("docs/benchmarks");
         std::fs::create_dir_all(&pages).unwrap();
         std::fs::write(pages.join("late.md"), "1").unwrap();

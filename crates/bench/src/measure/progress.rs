@@ -13,27 +13,19 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
-    label: String,
-    total: u64,
-    began: Instant,
     last_line: Instant,
 }
 
 impl Progress {
     /// A bar from 0 to `total` samples, on standard error.
     pub(crate) fn new(label: impl Into<String>, total: u64) -> Self {
-        let label = label.into();
-        let bar = ProgressBar::new(total);
+        let bar = ProgressBar::new(total).with_message(label.into());
         let template = "{msg} {bar:30} {human_pos}/{human_len} samples, {per_sec}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_message(label.clone());
         Progress {
             bar,
-            label,
-            total,
-            began: Instant::now(),
             last_line: Instant::now(),
         }
     }
@@ -43,14 +35,13 @@ impl Progress {
         self.bar.set_position(done);
         if self.bar.is_hidden() && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
-            let rate = done as f64 / self.began.elapsed().as_secs_f64();
-            let percent = 100.0 * done as f64 / self.total.max(1) as f64;
-            let (label, total) = (&self.label, self.total);
+            let (label, total) = (self.bar.message(), self.bar.length().unwrap_or(0));
+            let rate = done as f64 / self.bar.elapsed().as_secs_f64();
+            let percent = 100.0 * done as f64 / total.max(1) as f64;
             eprintln!("{label}: {percent:.0} % of {total} samples, {rate:.0}/s");
         }
     }
 
-    /// Takes the bar off the screen.
     pub(crate) fn finish(self) {
         self.bar.finish_and_clear();
     }

@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::base::error::{Doing, Error, Result};
+use crate::base::files::files_below;
 
 /// Bytes of a block in the file attributes of the kernel, whatever the file system's own are.
 const SECTOR_BYTES: u64 = 512;
@@ -18,6 +19,10 @@ const SECTOR_BYTES: u64 = 512;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) cpu_seconds: f64,
+    /// Those of them that the system worked for it.
+    pub(crate) system_seconds: f64,
+    /// Pages of memory that it touched for the first time.
+    pub(crate) fresh_pages: u64,
     pub(crate) written_bytes: u64,
 }
 
@@ -32,12 +37,18 @@ pub(crate) struct Footprint {
 
 /// Looks at a process of this machine and user.
 pub(crate) fn of(process: u32) -> Result<Usage> {
-    let stat = Stat::read(&process.to_string());
-    let missing = || Error::new(format!("/proc/{process}/stat has no times"));
+    let path = format!("/proc/{process}/stat");
+    let text = fs::read_to_string(&path).doing(format!("read {path}"))?;
+    let used = times(&text).ok_or_else(|| Error::new(format!("{path} has no times")))?;
     Ok(Usage {
-        cpu_seconds: stat.cpu_seconds().ok_or_else(missing)?,
         written_bytes: field(process, "io", "write_bytes:")?,
+        ..used
     })
+}
+
+/// Looks at this process.
+pub(crate) fn own() -> Result<Usage> {
+    of(std::process::id())
 }
 
 /// Anonymous memory of a process that runs on this machine, bytes.
@@ -48,41 +59,13 @@ pub(crate) fn anonymous_bytes(process: u32) -> Result<u64> {
 /// What lies in the data directory of a server; files that go meanwhile are passed over.
 pub(crate) fn footprint(dir: &Path) -> Footprint {
     let mut found = Footprint::default();
-    add(dir, false, &mut found);
-    found
-}
-
-/// Writes the files below `dir` to the disk and takes them out of the page cache: they are read
-/// next as after the start of a machine.
-pub(crate) fn forget_pages(dir: &Path) -> Result<()> {
-    let doing = format!("take {} out of the page cache", dir.display());
-    for entry in fs::read_dir(dir).doing(&doing)? {
-        let path = entry.doing(&doing)?.path();
-        if path.is_dir() {
-            forget_pages(&path)?;
-            continue;
-        }
-        let file = fs::File::open(&path).doing(&doing)?;
-        file.sync_all().doing(&doing)?;
-        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).doing(&doing)?;
-    }
-    Ok(())
-}
-
-fn add(dir: &Path, is_log: bool, found: &mut Footprint) {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let Ok(about) = entry.metadata() else {
+    for path in files_below(dir) {
+        let Ok(about) = fs::symlink_metadata(&path) else {
             continue;
         };
         // Prometheus has a second log, for late samples.
-        let is_log = is_log || ["wal", "wbl"].iter().any(|name| entry.file_name() == *name);
-        if about.is_dir() {
-            add(&entry.path(), is_log, found);
-            continue;
-        }
+        let within = path.strip_prefix(dir).unwrap_or(&path);
+        let is_log = within.iter().any(|name| name == "wal" || name == "wbl");
         let bytes = if is_log {
             &mut found.log_bytes
         } else {
@@ -91,6 +74,19 @@ fn add(dir: &Path, is_log: bool, found: &mut Footprint) {
         *bytes += about.blocks() * SECTOR_BYTES;
         found.files += 1;
     }
+    found
+}
+
+/// Writes the files below `dir` to the disk and takes them out of the page cache: they are read
+/// next as after the start of a machine.
+pub(crate) fn forget_pages(dir: &Path) -> Result<()> {
+    let doing = format!("take {} out of the page cache", dir.display());
+    for path in files_below(dir) {
+        let file = fs::File::open(&path).doing(&doing)?;
+        file.sync_all().doing(&doing)?;
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).doing(&doing)?;
+    }
+    Ok(())
 }
 
 /// The number behind `name` in a file of a process, whatever unit follows it.
@@ -102,36 +98,20 @@ fn field(process: u32, file: &str, name: &str) -> Result<u64> {
     number.ok_or_else(|| Error::new(format!("{path} has no {name}")))
 }
 
-/// The numbers of `/proc/PID/stat`; empty where the system does not tell.
-pub(super) struct Stat(Vec<u64>);
-
-impl Stat {
-    /// Looks at a process, `self` for this one.
-    pub(super) fn read(process: &str) -> Self {
-        Self::of(&fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default())
-    }
-
-    /// The second field is a name in brackets that may hold anything.
-    fn of(stat: &str) -> Self {
-        let (_, rest) = stat.rsplit_once(')').unwrap_or_default();
-        let numbers = rest.split_whitespace().skip(1);
-        Stat(numbers.map(|text| text.parse().unwrap_or(0)).collect())
-    }
-
-    /// A field by its number in proc_pid_stat(5), where the state is the third.
-    pub(super) fn field(&self, number: usize) -> Option<u64> {
-        self.0.get(number - 4).copied()
-    }
-
-    /// A field that counts ticks of the clock, in seconds.
-    pub(super) fn seconds(&self, number: usize) -> Option<f64> {
-        let per_second = rustix::param::clock_ticks_per_second();
-        Some(self.field(number)? as f64 / per_second as f64)
-    }
-
-    fn cpu_seconds(&self) -> Option<f64> {
-        Some(self.seconds(14)? + self.seconds(15)?)
-    }
+/// What `/proc/PID/stat` tells. Its second field is a name in brackets that may hold anything.
+fn times(stat: &str) -> Option<Usage> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // By its number in proc_pid_stat(5), where the state is the third.
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
+    let system_seconds = field(15)? as f64 / ticks_per_second;
+    Some(Usage {
+        cpu_seconds: field(14)? as f64 / ticks_per_second + system_seconds,
+        system_seconds,
+        fresh_pages: field(10)?,
+        written_bytes: 0,
+    })
 }
 
 #[cfg(test)]
@@ -142,11 +122,12 @@ mod tests {
     fn reads_what_the_kernel_says() {
         let stat = "7 (a ) b) S 1 7 7 0 -1 4194304 9 0 0 0 150 50 0 0 20 0 5 0 99";
         let ticks = rustix::param::clock_ticks_per_second() as f64;
-        assert_eq!(Stat::of(stat).cpu_seconds(), Some(200.0 / ticks));
-        assert_eq!(Stat::of("7 (a) S 1").cpu_seconds(), None);
-        let own = std::process::id();
-        assert!(anonymous_bytes(own).unwrap() > 0);
-        of(own).unwrap();
+        let used = times(stat).unwrap();
+        assert_eq!(used.cpu_seconds, 200.0 / ticks);
+        assert_eq!((used.system_seconds, used.fresh_pages), (50.0 / ticks, 9));
+        assert!(times("7 (a) S 1").is_none());
+        assert!(anonymous_bytes(std::process::id()).unwrap() > 0);
+        own().unwrap();
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::base::error::Result;
@@ -12,7 +11,7 @@ use crate::base::threads::beside;
 use crate::measure::machine::Clock;
 use crate::measure::progress::Progress;
 use crate::measure::quiet::{self, Look};
-use crate::measure::usage::{self, Footprint, Usage};
+use crate::measure::usage::{self, Usage};
 
 const EVERY: Duration = Duration::from_secs(1);
 /// Time between two looks at a process or server.
@@ -20,7 +19,6 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Points of a trace that is kept; longer ones are thinned.
 const POINTS_MAX: usize = 240;
 
-/// A process under watch.
 #[derive(Debug)]
 pub(crate) struct Watch {
     process: u32,
@@ -28,32 +26,10 @@ pub(crate) struct Watch {
     began: Instant,
     last: Instant,
     at_start: Usage,
-    points: Vec<Point>,
+    /// What was seen about once a second; counts run from the start of the watch.
+    points: Vec<Value>,
     peak_anonymous_bytes: u64,
     files_max: u64,
-}
-
-/// What was seen at one moment; counts run from the start of the watch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Point {
-    pub(crate) seconds: f64,
-    pub(crate) samples: u64,
-    pub(crate) cpu_seconds: f64,
-    pub(crate) anonymous_bytes: u64,
-    pub(crate) written_bytes: u64,
-    pub(crate) disk_bytes: u64,
-}
-
-/// A whole watch.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Trace {
-    /// About one a second; of long runs every second, third, ... of them.
-    pub(crate) points: Vec<Point>,
-    pub(crate) cpu_seconds: f64,
-    pub(crate) written_bytes: u64,
-    pub(crate) peak_anonymous_bytes: u64,
-    pub(crate) files_max: u64,
-    pub(crate) at_end: Footprint,
 }
 
 impl Watch {
@@ -117,18 +93,16 @@ impl Watch {
         Ok(usage::of(self.process)?.cpu_seconds - self.at_start.cpu_seconds)
     }
 
-    /// Takes the last point and sums up.
-    pub(crate) fn end(mut self, samples: u64) -> Result<Trace> {
+    /// Takes the last point and sums up; of long runs every second, third, ... point is kept.
+    pub(crate) fn end(mut self, samples: u64) -> Result<Value> {
         self.take(samples)?;
-        let last = self.points.last().copied().unwrap_or_default();
-        Ok(Trace {
-            points: thinned(self.points),
-            cpu_seconds: last.cpu_seconds,
-            written_bytes: last.written_bytes,
-            peak_anonymous_bytes: self.peak_anonymous_bytes,
-            files_max: self.files_max,
-            at_end: usage::footprint(&self.dir),
-        })
+        let last = self.points.last().cloned().unwrap_or_default();
+        Ok(json!({
+            "points": thinned(self.points), "cpu_seconds": last["cpu_seconds"],
+            "written_bytes": last["written_bytes"], "files_max": self.files_max,
+            "peak_anonymous_bytes": self.peak_anonymous_bytes,
+            "at_end": usage::footprint(&self.dir),
+        }))
     }
 
     fn take(&mut self, samples: u64) -> Result<()> {
@@ -138,14 +112,13 @@ impl Watch {
         let found = usage::footprint(&self.dir);
         self.peak_anonymous_bytes = self.peak_anonymous_bytes.max(anonymous_bytes);
         self.files_max = self.files_max.max(found.files);
-        self.points.push(Point {
-            seconds: self.began.elapsed().as_secs_f64(),
-            samples,
-            cpu_seconds: used.cpu_seconds - self.at_start.cpu_seconds,
-            anonymous_bytes,
-            written_bytes: used.written_bytes - self.at_start.written_bytes,
-            disk_bytes: found.log_bytes + found.data_bytes,
-        });
+        self.points.push(json!({
+            "seconds": self.began.elapsed().as_secs_f64(), "samples": samples,
+            "cpu_seconds": used.cpu_seconds - self.at_start.cpu_seconds,
+            "anonymous_bytes": anonymous_bytes,
+            "written_bytes": used.written_bytes - self.at_start.written_bytes,
+            "disk_bytes": found.log_bytes + found.data_bytes,
+        }));
         Ok(())
     }
 }
@@ -190,14 +163,14 @@ impl Watched<'_> {
 }
 
 /// Every n-th point and the last one, so that few enough are left.
-fn thinned(points: Vec<Point>) -> Vec<Point> {
+fn thinned<T>(mut points: Vec<T>) -> Vec<T> {
     let each = points.len().div_ceil(POINTS_MAX).max(1);
-    let end = points.len().saturating_sub(1);
-    let kept = |at: usize| at.is_multiple_of(each) || at == end;
-    let points = points.into_iter().enumerate();
+    let (mut at, end) = (0_usize, points.len().saturating_sub(1));
+    points.retain(|_| {
+        at += 1;
+        (at - 1).is_multiple_of(each) || at - 1 == end
+    });
     points
-        .filter_map(|(at, point)| kept(at).then_some(point))
-        .collect()
 }
 
 #[cfg(test)]
@@ -211,20 +184,17 @@ mod tests {
         std::fs::write(dir.path().join("a"), [1; 5_000]).unwrap();
         watch.look(1);
         let trace = watch.end(7).unwrap();
-        assert!(trace.peak_anonymous_bytes > 0);
-        assert_eq!((trace.files_max, trace.at_end.files), (1, 1));
-        assert_eq!(trace.points.last().unwrap().samples, 7);
+        assert!(trace["peak_anonymous_bytes"].as_u64() > Some(0));
+        assert_eq!([&trace["files_max"], &trace["at_end"]["files"]], [1, 1]);
+        let points = trace["points"].as_array().unwrap();
+        assert_eq!(points.last().unwrap()["samples"], 7);
     }
 
     #[test]
     fn long_traces_keep_their_ends() {
-        let points = (0..1_000).map(|at| Point {
-            samples: at,
-            ..Point::default()
-        });
-        let kept = thinned(points.collect());
+        let kept = thinned((0..1_000).collect());
         let count = kept.len();
         assert!((100..=POINTS_MAX + 1).contains(&count), "{count}");
-        assert_eq!((kept[0].samples, kept[count - 1].samples), (0, 999));
+        assert_eq!((kept[0], kept[count - 1]), (0, 999));
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Body {
 /// The key of the series with a metric and labels.
 pub(crate) fn key<'a>(
     metric: &str,
-    labels: impl Iterator<Item = (&'a str, &'a String)>,
+    labels: impl Iterator<Item = (&'a &'a str, &'a String)>,
 ) -> Result<String> {
     let mut name = SeriesName::new();
     name.begin(metric.as_bytes());

@@ -1,35 +1,32 @@
-//! How the lines of a load look in each protocol that senders speak, one file each.
+//! How the lines of a load look in each protocol that senders speak.
 //!
 //! The same batch means the same samples of the same series in all of them; tests read every form
 //! back with the server's own decoders. Batches of one part of a load belong on one connection, in
 //! their order: Akumuli's and Redis' series are made with the first line of a host.
 
-mod akumuli;
 mod common;
-mod influx;
-mod opentsdb;
 mod otlp;
 mod prometheus;
 mod redis;
 #[cfg(test)]
 mod tests;
+mod text;
 pub(crate) mod walk;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use self::common::metric;
-pub(crate) use self::common::{Body, key};
-pub(crate) use self::otlp::json_line;
-pub(crate) use self::prometheus::HEADERS as PROMETHEUS_HEADERS;
+use self::common::{key, metric};
+pub(crate) use self::{common::Body, otlp::json_line};
 use crate::base::error::Result;
 use crate::workload::hosts::{Batch, CpuLoad, FIELDS, TAGS};
 
 /// A form of lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Protocol {
     /// InfluxDB line protocol, by HTTP.
+    #[default]
     Influx,
     /// OpenTSDB `put`, by telnet.
     Opentsdb,
@@ -44,25 +41,31 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    /// Its name in reports.
-    pub(crate) fn name(self) -> &'static str {
-        const NAMES: [&str; 6] = [
-            "influx",
-            "opentsdb",
-            "akumuli",
-            "prometheus",
-            "otlp",
-            "redis",
-        ];
-        NAMES[self as usize]
+    /// Its name in reports and options.
+    pub(crate) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    /// What a batch that is posted says of itself.
+    pub(crate) fn headers(self) -> &'static [(&'static str, &'static str)] {
+        const PROTOBUF: (&str, &str) = ("Content-Type", "application/x-protobuf");
+        match self {
+            Protocol::Prometheus => &[
+                PROTOBUF,
+                ("Content-Encoding", "snappy"),
+                ("X-Prometheus-Remote-Write-Version", "0.1.0"),
+            ],
+            Protocol::Otlp => &[PROTOBUF],
+            _ => &[],
+        }
     }
 
     /// Puts a batch into this form.
     pub(crate) fn encode(self, load: &CpuLoad, batch: &Batch) -> Result<Body> {
         let bytes = match self {
-            Protocol::Influx => influx::encode(load, batch),
-            Protocol::Opentsdb => opentsdb::encode(load, batch),
-            Protocol::Akumuli => akumuli::encode(load, batch),
+            Protocol::Influx => text::influx(load, batch),
+            Protocol::Opentsdb => text::opentsdb(load, batch),
+            Protocol::Akumuli => text::akumuli(load, batch),
             Protocol::Prometheus => prometheus::encode(load, batch)?,
             Protocol::Otlp => otlp::encode(load, batch),
             Protocol::Redis => return Ok(redis::encode(load, batch)),
@@ -75,7 +78,6 @@ impl Protocol {
         if self == Protocol::Redis {
             return Ok(redis::key(host, FIELDS[field]));
         }
-        let tags = TAGS.iter().copied().zip(load.tags(host));
-        key(&metric(FIELDS[field]), tags)
+        key(&metric(FIELDS[field]), TAGS.iter().zip(load.tags(host)))
     }
 }

@@ -17,7 +17,6 @@ pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Vec<u8> {
     request(load, batch).encode_to_vec()
 }
 
-/// A batch as a line of a file of OTLP in JSON.
 pub(crate) fn json_line(load: &CpuLoad, batch: &Batch) -> Result<Vec<u8>> {
     let mut line = serde_json::to_vec(&request(load, batch)).doing("write OTLP in JSON")?;
     line.push(b'\n');

@@ -7,13 +7,6 @@ use super::common::{by_host, metric};
 use crate::base::error::{Doing, Result};
 use crate::workload::hosts::{Batch, CpuLoad, FIELDS, TAGS};
 
-/// What a remote write says of itself.
-pub(crate) const HEADERS: [(&str, &str); 3] = [
-    ("Content-Type", "application/x-protobuf"),
-    ("Content-Encoding", "snappy"),
-    ("X-Prometheus-Remote-Write-Version", "0.1.0"),
-];
-
 #[derive(Clone, PartialEq, Message)]
 struct WriteRequest {
     #[prost(message, repeated, tag = "1")]
@@ -44,32 +37,24 @@ struct Sample {
     timestamp_ms: i64,
 }
 
-pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Result<Vec<u8>> {
-    let request = WriteRequest {
-        timeseries: timeseries(load, batch),
-    };
-    snap::raw::Encoder::new()
-        .compress_vec(&request.encode_to_vec())
-        .doing("compress a remote write")
-}
-
 /// The samples of a batch, those of a series together, in the order of their lines.
-fn timeseries(load: &CpuLoad, batch: &Batch) -> Vec<TimeSeries> {
-    let by_host = by_host(load, batch);
-    let mut all = Vec::with_capacity(by_host.len() * FIELDS.len());
-    for (host, lines) in by_host {
+pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Result<Vec<u8>> {
+    let mut timeseries = Vec::new();
+    for (host, lines) in by_host(load, batch) {
         for (at, field) in FIELDS.iter().enumerate() {
             let sample = |line: &u32| Sample {
                 value: f64::from(load.fields(*line)[at]),
                 timestamp_ms: load.timestamp_ms(*line),
             };
-            all.push(TimeSeries {
+            timeseries.push(TimeSeries {
                 labels: labels(load, host, field),
                 samples: lines.iter().map(sample).collect(),
             });
         }
     }
-    all
+    snap::raw::Encoder::new()
+        .compress_vec(&WriteRequest { timeseries }.encode_to_vec())
+        .doing("compress a remote write")
 }
 
 /// In the order of their names, as the specification asks.

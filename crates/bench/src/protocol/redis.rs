@@ -44,16 +44,8 @@ pub(super) fn key(host: u32, field: &str) -> String {
 
 fn create(load: &CpuLoad, host: u32, field: &str) -> Vec<String> {
     let key = key(host, field);
-    let labels = [
-        "TS.CREATE",
-        &key,
-        "LABELS",
-        "measurement",
-        "cpu",
-        "fieldname",
-        field,
-    ];
-    let mut words: Vec<String> = labels.map(str::to_owned).into();
+    let words = format!("TS.CREATE {key} LABELS measurement cpu fieldname {field}");
+    let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
     for (name, value) in TAGS.iter().zip(load.tags(host)) {
         words.extend([(*name).to_owned(), value.clone()]);
     }

@@ -52,7 +52,7 @@ pub(crate) fn write(
 /// The key under which Latewood keeps a series.
 pub(crate) fn key(number: u64) -> Result<String> {
     let labels = sensors::labels(number);
-    common::key(METRIC, labels.iter().map(|(name, value)| (*name, value)))
+    common::key(METRIC, labels.iter().map(|(name, value)| (name, value)))
 }
 
 fn line(number: u64) -> String {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::options::{Mode, Options, turns};
 use crate::base::error::{Doing, Error, Result};
 pub(super) use crate::drive::beside::merge;
-use crate::measure::machine::Machine;
+use crate::measure::machine;
 use crate::server::{Info, project_file};
 
 /// What draws pages, and the Python that has its libraries: `make target/venv/ready` makes it.
@@ -33,7 +33,7 @@ impl Report {
     /// Runs a measurement by the command line `command`, and draws its page.
     pub(crate) fn make(mode: &Mode, options: &Options, command: &str) -> Result<()> {
         let mut report = Report {
-            raw: json!({"family": mode.name, "machine": Machine::look(command)}),
+            raw: json!({"family": mode.name, "machine": machine::look(command)}),
             json: options.given("json").map(PathBuf::from),
             out: options.given("out").map(PathBuf::from),
         };

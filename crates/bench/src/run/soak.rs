@@ -104,7 +104,7 @@ fn round(process: &Process, writers: &mut Vec<Writer>, number: usize) -> Result<
         rng: SmallRng::seed_from_u64(SEED ^ number as u64),
     };
     let mut load = Load::connect(address, std::mem::take(writers), Shape::pipelined(PIPELINE))?;
-    let series = LateShape::ALL.len() as u64 * SERIES_OF_A_SHAPE;
+    let series = LateShape::all().len() as u64 * SERIES_OF_A_SHAPE;
     let share = SAMPLES.div_ceil(series);
     let began = Instant::now();
     let (outcome, (questions, slowest_us)) = beside(
@@ -132,7 +132,11 @@ fn lasting() -> Vec<Writer> {
         let lateness = (shape, LATE_SHARE);
         writers(keys.collect(), CONNECTIONS_OF_A_SHAPE, lateness, SEED)
     };
-    LateShape::ALL.into_iter().flat_map(of_shape).collect()
+    LateShape::all()
+        .iter()
+        .copied()
+        .flat_map(of_shape)
+        .collect()
 }
 
 /// Compares keys, and every lasting series, with what was acknowledged; the samples of these.

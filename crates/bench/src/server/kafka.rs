@@ -13,6 +13,7 @@ use super::install::install;
 use super::latewood::program;
 use crate::base::address::free_port;
 use crate::base::error::{Doing, Error, Result};
+use crate::base::files::files_below;
 use crate::measure::usage;
 
 const SCRIPT: &str = "tests/cluster/kafka.sh";
@@ -77,14 +78,11 @@ impl Brokers {
 
     /// Processor seconds of all brokers since they began.
     pub(crate) fn cpu_seconds(&self) -> Result<f64> {
+        let doing = "read the process id of a broker";
         let of = |broker| {
             let path = self.dir.path().join(format!("{broker}/pid"));
-            let text = fs::read_to_string(&path).doing("read the process id of a broker")?;
-            let id = text
-                .trim()
-                .parse()
-                .doing("read the process id of a broker")?;
-            Ok(usage::of(id)?.cpu_seconds)
+            let id = fs::read_to_string(path).doing(doing)?;
+            Ok(usage::of(id.trim().parse().doing(doing)?)?.cpu_seconds)
         };
         (1..=self.count).map(of).sum()
     }
@@ -94,14 +92,16 @@ impl Brokers {
         let mut command = program()?;
         command.args(["cluster", "inspect", "--log", &log.url]);
         let output = run(&mut command)?;
-        let partition = format!("1/data/{name}-log-0");
+        let partition = self.dir.path().join(format!("1/data/{name}-log-0"));
+        let mut segments = files_below(&partition);
+        segments.retain(|path| path.extension().is_some_and(|end| end == "log"));
+        if segments.is_empty() {
+            let place = partition.display();
+            return Err(Error::new(format!("no segments of the topic in {place}")));
+        }
         let mut bytes = 0;
-        let doing = "list the segments of the topic";
-        for entry in fs::read_dir(self.dir.path().join(partition)).doing(doing)? {
-            let entry = entry.doing(doing)?;
-            if entry.path().extension().is_some_and(|end| end == "log") {
-                bytes += entry.metadata().doing(doing)?.len();
-            }
+        for segment in segments {
+            bytes += fs::metadata(segment).doing("look at a segment")?.len();
         }
         Ok(LogSize {
             records: data_records(&String::from_utf8_lossy(&output.stdout)),
@@ -147,26 +147,25 @@ fn data_records(lines: &str) -> u64 {
 
 /// The first of `count` ports that are free.
 fn free_ports(count: u16) -> Result<u16> {
+    let is_free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
     for _ in 0..100 {
         let first = free_port()?;
-        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-        if first.checked_add(count).is_some() && (first..first + count).all(is_free) {
+        let end = first.checked_add(count);
+        if end.is_some_and(|end| (first..end).all(is_free)) {
             return Ok(first);
         }
     }
     Err(Error::new(format!("no {count} free ports in a row")))
 }
 
-/// Runs a command to its end.
 fn run(command: &mut Command) -> Result<Output> {
     let doing = format!("run {}", command.get_program().display());
     let output = command.output().doing(&doing)?;
     if output.status.success() {
-        Ok(output)
-    } else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(Error::new(format!("{doing}: {}", said.trim())))
+        return Ok(output);
     }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Error::new(format!("{doing}: {}", said.trim())))
 }
 
 #[cfg(test)]

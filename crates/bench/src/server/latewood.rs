@@ -3,9 +3,6 @@
 use std::process::Command;
 use std::time::Duration;
 
-use clap::ValueEnum;
-
-use super::certificate::Certificate;
 use super::kafka::RemoteLog;
 use super::process::{Process, Start};
 use crate::base::address::{Address, free_port};
@@ -15,75 +12,59 @@ use crate::protocol::Protocol;
 /// Recovery of a large log may take this long before the server answers.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// When a sample is safe, as `--durability` says it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+/// When a sample is safe: on disk before the reply, or in the kernel before it and on disk within
+/// a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// On disk before the reply.
     Sync,
-    /// In the kernel before the reply, on disk within a second.
-    #[default]
     Interval,
-    /// Whenever the buffer is full.
-    None,
 }
 
-/// How to run it.
 #[derive(Clone, Debug)]
 pub(crate) struct Latewood {
-    durability: Durability,
-    wal: bool,
-    memory: Option<String>,
-    senders: Option<(Protocol, Address)>,
+    settings: String,
     is_tls: bool,
+    senders: Option<(Protocol, Address)>,
     remote: Option<RemoteLog>,
 }
 
 impl Default for Latewood {
     fn default() -> Self {
-        Self::with(Durability::default())
+        Self::with(Durability::Interval)
     }
 }
 
 impl Latewood {
-    /// With the log on, at this durability.
-    pub(crate) fn with(durability: Durability) -> Self {
+    /// With these words on its command line.
+    pub(super) fn new(settings: &str, is_tls: bool) -> Self {
         Latewood {
-            durability,
-            wal: true,
-            memory: None,
+            settings: settings.to_owned(),
+            is_tls,
             senders: None,
-            is_tls: false,
             remote: None,
         }
     }
 
-    /// With the log off.
-    pub(crate) fn without_log() -> Self {
-        Latewood {
-            wal: false,
-            ..Latewood::default()
-        }
+    pub(crate) fn with(durability: Durability) -> Self {
+        let durability = format!("{durability:?}").to_lowercase();
+        Self::new(&format!("--wal on --durability {durability}"), false)
     }
 
-    /// Served with TLS alone.
-    pub(crate) fn encrypted(self) -> Self {
-        Latewood {
-            is_tls: true,
-            ..self
-        }
+    pub(crate) fn without_log() -> Self {
+        Self::new("--wal off", false)
     }
 
     /// With its log in Kafka, and its objects in a folder beside its data.
-    pub(crate) fn remote(self, log: RemoteLog) -> Self {
-        Latewood {
-            remote: Some(log),
-            ..self
-        }
+    pub(crate) fn remote(mut self, log: RemoteLog) -> Self {
+        self.remote = Some(log);
+        self
     }
 
     /// With a budget for its memory, as `--memory` takes it: `512mb`; without one as it comes.
     pub(crate) fn budget(mut self, memory: Option<&str>) -> Self {
-        self.memory = memory.map(str::to_owned);
+        if let Some(memory) = memory {
+            self.settings += &format!(" --memory {memory}");
+        }
         self
     }
 
@@ -94,34 +75,24 @@ impl Latewood {
         Ok((self, address))
     }
 
-    /// Serving HTTP at `address`.
-    pub(crate) fn with_http(self, address: &Address) -> Self {
-        Latewood {
-            senders: Some((Protocol::Influx, address.clone())),
-            ..self
-        }
+    pub(crate) fn with_http(mut self, address: &Address) -> Self {
+        self.senders = Some((Protocol::Influx, address.clone()));
+        self
     }
 
     /// Its settings as they stand on its command line, but for addresses.
     pub(crate) fn settings(&self) -> String {
-        let value = self.durability.to_possible_value();
-        let name = value.as_ref().map_or("interval", |v| v.get_name());
-        let log = if self.wal {
-            format!("--wal on --durability {name}")
-        } else {
-            "--wal off".to_owned()
-        };
-        match &self.memory {
-            Some(memory) => format!("{log} --memory {memory}"),
-            None => log,
-        }
+        self.settings.clone()
     }
 
     /// Starts it on a free port with an empty directory.
     pub(crate) fn start(&self) -> Result<Process> {
-        let taken = self.senders.as_ref().map(|(_, address)| address);
         let address = Address::loopback(free_port()?);
-        if taken == Some(&address) {
+        let taken = self
+            .senders
+            .as_ref()
+            .map(|(_, address)| address.to_string());
+        if taken == Some(address.to_string()) {
             return self.start();
         }
         let mut process = Process::prepare(address)?;
@@ -137,13 +108,11 @@ impl Latewood {
             .env("LATEWOOD_HTTP", "off")
             .args(["serve", "--dir"])
             .arg(process.data())
-            .args(self.settings().split(' '));
+            .args(self.settings.split(' '));
         let address = process.address().to_string();
         if self.is_tls {
-            let certificate = Certificate::make(process.dir())?;
             command.args(["--listen", "", "--tls-listen", &address]);
-            command.args(certificate.flags());
-            process.connect_by(certificate.connector()?);
+            process.encrypt(&mut command)?;
         } else {
             command.args(["--listen", &address]);
         }
@@ -155,11 +124,9 @@ impl Latewood {
         }
         if let Some((protocol, address)) = &self.senders {
             match protocol {
-                Protocol::Opentsdb => {
-                    command.args(["--listen-lines", &format!("opentsdb={address}")])
-                }
-                Protocol::Akumuli => {
-                    command.args(["--listen-lines", &format!("akumuli={address}")])
+                Protocol::Opentsdb | Protocol::Akumuli => {
+                    let lines = format!("{}={address}", protocol.name());
+                    command.args(["--listen-lines", &lines])
                 }
                 _ => command.args(["--http", &address.to_string()]),
             };
@@ -168,7 +135,7 @@ impl Latewood {
                 command.args(["--otlp-promote", "*"]);
             }
         }
-        process.start(&mut command, PATIENCE)
+        process.start(&mut command, PATIENCE, "")
     }
 }
 

@@ -2,14 +2,12 @@
 //! those that run already. A started server is a child process with a directory of its own; both
 //! go away when the value is dropped.
 
-mod certificate;
 mod install;
 mod kafka;
 mod latewood;
-mod peer;
 mod process;
 mod store;
-mod stream;
+mod systems;
 
 use clap::ValueEnum;
 use latewood_tls::Connector;
@@ -18,40 +16,27 @@ use serde::Serialize;
 pub(crate) use self::install::project_file;
 pub(crate) use self::kafka::{Brokers, LogSize, RemoteLog};
 pub(crate) use self::latewood::{Durability, Latewood};
-use self::peer::Peer;
 pub(crate) use self::process::Process;
-pub(crate) use self::store::{Sender, Store};
-pub(crate) use self::stream::LineStream;
+pub(crate) use self::store::{LineStream, Sender, Store};
+use self::systems::{SPECS, Spec};
 use crate::base::address::Address;
 use crate::base::error::{Error, Result};
 use crate::protocol::Protocol;
 
-/// Systems this program can start.
+/// Systems this program can start, in the order of `systems.json`, which describes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum System {
-    /// The `latewood` binary that lies beside this program, log at `interval`.
     Latewood,
-    /// The same with `--wal off`.
     LatewoodNoWal,
-    /// The same with `--durability none`.
     LatewoodNone,
-    /// The same with `--durability sync`.
     LatewoodSync,
-    /// The first, with TLS.
     LatewoodTls,
-    /// Redis with RedisTimeSeries, persistence off.
     Redistimeseries,
-    /// The same with the append-only file on, synced every second.
     RedistimeseriesAof,
-    /// The first of these two, with TLS.
     RedistimeseriesTls,
-    /// VictoriaMetrics, single node; for `lines`.
     Victoriametrics,
-    /// InfluxDB 1; for `lines`.
     Influxdb,
-    /// Prometheus, by remote write; for `lines`.
     Prometheus,
-    /// QuestDB; for `lines`.
     Questdb,
 }
 
@@ -87,70 +72,52 @@ pub(crate) struct Ready {
 }
 
 impl System {
+    fn spec(self) -> &'static Spec {
+        &SPECS[self as usize]
+    }
+
     /// What the report calls it.
     pub(crate) fn name(self) -> &'static str {
-        self.own().map_or(self.peer().name, |(name, _)| name)
+        &self.spec().name
     }
 
-    /// How to run it, if it is a Latewood.
-    pub(crate) fn latewood(self) -> Option<Latewood> {
-        self.own().map(|(_, latewood)| latewood)
+    /// Whether it is somebody else's; Latewood alone takes lines by several protocols.
+    pub(crate) fn is_peer(self) -> bool {
+        !self.spec().script.is_empty()
     }
 
-    fn own(self) -> Option<(&'static str, Latewood)> {
-        Some(match self {
-            System::Latewood => ("Latewood", Latewood::default()),
-            System::LatewoodNoWal => ("Latewood, log off", Latewood::without_log()),
-            System::LatewoodNone => ("Latewood, none", Latewood::with(Durability::None)),
-            System::LatewoodSync => ("Latewood, sync", Latewood::with(Durability::Sync)),
-            System::LatewoodTls => ("Latewood, TLS", Latewood::default().encrypted()),
-            _ => return None,
-        })
-    }
-
-    fn peer(self) -> &'static Peer {
-        match self {
-            System::Victoriametrics => &peer::VICTORIAMETRICS,
-            System::Influxdb => &peer::INFLUXDB,
-            System::Prometheus => &peer::PROMETHEUS,
-            System::Questdb => &peer::QUESTDB,
-            System::RedistimeseriesAof => &peer::REDISTIMESERIES_AOF,
-            System::RedistimeseriesTls => &peer::REDISTIMESERIES_TLS,
-            _ => &peer::REDISTIMESERIES,
+    /// Starts it with an empty directory, Latewood also with a budget for its memory and taking
+    /// samples by `senders`; returns its settings and where it takes samples too.
+    fn start(
+        self,
+        memory: Option<&str>,
+        senders: Protocol,
+    ) -> Result<(Process, String, Option<Address>)> {
+        let spec = self.spec();
+        if self.is_peer() && memory.is_some() {
+            return Err(Error::new("only Latewood takes --memory"));
         }
-    }
-
-    /// Starts it with an empty directory; returns its settings too.
-    fn start(self, memory: Option<&str>) -> Result<(Process, String)> {
-        if let Some(latewood) = self.latewood() {
-            let latewood = latewood.budget(memory);
-            return Ok((latewood.start()?, latewood.settings()));
+        if self.is_peer() {
+            return Ok((spec.start()?, spec.settings.clone(), None));
         }
-        match memory {
-            Some(_) => Err(Error::new("only Latewood takes --memory")),
-            None => Ok((self.peer().start()?, self.peer().settings.to_owned())),
+        let mut latewood = Latewood::new(&spec.settings, spec.is_tls).budget(memory);
+        let mut address = None;
+        if senders != Protocol::Redis {
+            let (taking, at) = latewood.taking(senders)?;
+            (latewood, address) = (taking, Some(at));
         }
+        Ok((latewood.start()?, latewood.settings(), address))
     }
 
     /// Starts it for lines, with an empty directory, ready for a load.
     pub(crate) fn serve(self, protocol: Protocol) -> Result<(Store, Process, Info)> {
-        let (store, process, settings) = match self.latewood() {
-            Some(latewood) if protocol != Protocol::Redis => {
-                let (latewood, senders) = latewood.taking(protocol)?;
-                let process = latewood.start()?;
-                let store = Store::resp(process.address(), protocol, &senders);
-                (store, process, latewood.settings())
-            }
-            _ => {
-                let (process, settings) = self.start(None)?;
-                let address = process.address();
-                let store = if self.speaks_resp() {
-                    Store::resp(address, Protocol::Redis, address)
-                } else {
-                    Store::peer(address, self.peer())
-                };
-                (store, process, settings)
-            }
+        let (process, settings, senders) = self.start(None, protocol)?;
+        let spec = self.spec();
+        let store = Store {
+            spec,
+            address: process.address().clone(),
+            protocol: senders.as_ref().map_or(spec.protocol, |_| protocol),
+            senders: senders.unwrap_or_else(|| process.address().clone()),
         };
         store.prepare()?;
         let info = Info {
@@ -159,19 +126,6 @@ impl System {
             settings,
         };
         Ok((store, process, info))
-    }
-
-    /// Whether it is somebody else's; Latewood alone takes lines by several protocols.
-    pub(crate) fn is_peer(self) -> bool {
-        self.latewood().is_none()
-    }
-
-    fn speaks_resp(self) -> bool {
-        let is_redis = matches!(
-            self,
-            System::Redistimeseries | System::RedistimeseriesAof | System::RedistimeseriesTls
-        );
-        !self.is_peer() || is_redis
     }
 }
 
@@ -196,7 +150,6 @@ impl Target {
         }
     }
 
-    /// A system as it comes.
     pub(crate) fn start(system: System) -> Self {
         Target::Start {
             system,
@@ -229,12 +182,12 @@ impl Target {
                 });
             }
         };
-        if !system.speaks_resp() {
+        if !system.spec().speaks_resp() {
             let name = system.name();
             let what = format!("{name} takes no TS commands; see `lines`");
             return Err(Error::new(what));
         }
-        let (process, settings) = system.start(memory)?;
+        let (process, settings, _) = system.start(memory, Protocol::Redis)?;
         Ok(Ready {
             address: process.address().clone(),
             settings,

@@ -1,12 +1,12 @@
 //! A server process and its directory.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use latewood_tls::Connector;
+use latewood_tls::ClientOptions;
 use latewood_wire::resp::Value;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Doing, Error, Result};
+use crate::base::http::Http;
 use crate::measure::usage;
 
 /// How long a graceful stop may take before the process is killed.
@@ -48,12 +49,25 @@ impl Process {
         })
     }
 
-    /// Has it connected to by `connector`.
-    pub(super) fn connect_by(&mut self, connector: Connector) {
+    /// Makes a certificate of this machine's loopback, has `command` start the server with it, by
+    /// options that Latewood and Redis both have, and connects with TLS from now on.
+    pub(super) fn encrypt(&mut self, command: &mut Command) -> Result<()> {
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).doing("make a certificate")?;
+        let [certificate, key] = ["server.crt", "server.key"].map(|name| self.dir().join(name));
+        fs::write(&certificate, made.cert.pem()).doing("write a certificate")?;
+        fs::write(&key, made.signing_key.serialize_pem()).doing("write a key")?;
+        command.arg("--tls-cert-file").arg(&certificate);
+        command.arg("--tls-key-file").arg(key);
+        let options = ClientOptions {
+            cacert: Some(certificate),
+            ..ClientOptions::default()
+        };
+        let connector = options.connector(true).map_err(Error::new)?;
         self.address = self.address.clone().by(connector);
+        Ok(())
     }
 
-    /// Where it listens.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
@@ -73,28 +87,20 @@ impl Process {
         self.child.as_ref().map(Child::id)
     }
 
-    /// The process id.
     pub(crate) fn running(&self) -> Result<u32> {
         self.id().ok_or_else(|| Error::new("the server has ended"))
     }
 
-    /// Runs `command` and waits at most `patience` until it answers PING.
-    pub(crate) fn start(&mut self, command: &mut Command, patience: Duration) -> Result<Start> {
-        self.start_until(command, patience, answers_ping)
-    }
-
-    /// Runs `command` and waits at most `patience` until it `answers`. What it prints goes to
-    /// `output.txt` in its directory.
-    pub(super) fn start_until(
+    /// Runs `command` and waits at most `patience` until it answers a GET of `ready`, or PING where
+    /// that is empty. What it prints goes to `output.txt` in its directory.
+    pub(super) fn start(
         &mut self,
         command: &mut Command,
         patience: Duration,
-        answers: impl Fn(&Address) -> bool,
+        ready: &str,
     ) -> Result<Start> {
-        let (output, doing) = (
-            self.dir.path().join("output.txt"),
-            "open the server's output",
-        );
+        let output = self.dir.path().join("output.txt");
+        let doing = "open the server's output";
         let file = File::options().create(true).append(true).open(&output);
         let file = file.doing(doing)?;
         let copy = file.try_clone().doing(doing)?;
@@ -111,14 +117,14 @@ impl Process {
             // A process that has just ended has no memory; that it ended is noticed below.
             let memory_bytes = usage::anonymous_bytes(child.id()).unwrap_or(0);
             start.peak_anonymous_bytes = start.peak_anonymous_bytes.max(memory_bytes);
-            if answers(&self.address) {
+            if answers(&self.address, ready) {
                 start.took = began.elapsed();
                 return Ok(start);
             }
             let ended = child.try_wait().doing("look after the server")?;
             if ended.is_some() || began.elapsed() > patience {
                 let what = ended.map_or("does not answer", |_| "ended");
-                let words = std::fs::read_to_string(&output).unwrap_or_default();
+                let words = fs::read_to_string(&output).unwrap_or_default();
                 return Err(Error::new(format!("the server {what}; it said: {words}")));
             }
             thread::sleep(ASK_AGAIN);
@@ -142,21 +148,20 @@ impl Process {
 
     /// Asks it to stop with SIGTERM and waits; kills it when it takes too long.
     pub(crate) fn stop(&mut self) {
-        let Some(mut child) = self.child.take() else {
+        let Some(child) = &mut self.child else {
             return;
         };
-        let id = Pid::from_child(&child);
-        let asked = kill_process(id, Signal::TERM).is_ok();
+        let asked = kill_process(Pid::from_child(child), Signal::TERM).is_ok();
         let began = Instant::now();
         while asked && began.elapsed() < STOP_PATIENCE {
             if let Ok(Some(_)) = child.try_wait() {
+                self.child = None;
                 return;
             }
             thread::sleep(ASK_AGAIN);
         }
-        // It is a child of ours and about to lose its directory: nothing is left to report to.
-        let _ = child.kill();
-        let _ = child.wait();
+        // It is about to lose its directory: nothing is left to report to.
+        let _ = self.kill();
     }
 }
 
@@ -166,8 +171,10 @@ impl Drop for Process {
     }
 }
 
-fn answers_ping(address: &Address) -> bool {
-    Control::connect(address)
-        .and_then(|mut control| control.ask("PING"))
-        .is_ok_and(|reply| reply == Value::Simple(b"PONG".to_vec()))
+fn answers(address: &Address, ready: &str) -> bool {
+    if !ready.is_empty() {
+        return Http::new(address).get(ready, &[]).is_ok();
+    }
+    let pong = Control::connect(address).and_then(|mut control| control.ask("PING"));
+    pong.is_ok_and(|reply| reply == Value::Simple(b"PONG".to_vec()))
 }

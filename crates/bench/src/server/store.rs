@@ -1,118 +1,93 @@
 //! What the lines report needs of a server, whatever protocol it speaks.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use latewood_wire::resp::Value;
 
-use super::peer::Peer;
-use super::stream::LineStream;
+use super::systems::Spec;
 use crate::base::address::Address;
 use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Doing, Error, Result};
 use crate::base::http::Http;
 use crate::base::reply::{ReplyExt, count, rows};
-use crate::protocol::{Body, PROMETHEUS_HEADERS, Protocol};
+use crate::protocol::{Body, Protocol};
 use crate::workload::hosts::CpuLoad;
 
-const OTLP_HEADERS: [(&str, &str); 1] = [("Content-Type", "application/x-protobuf")];
-/// Longest time a log may take to get into its table, and how often to ask whether it has.
+/// Longest time a server may take for what is on its way, and how often to ask whether its log has got
+/// into its table.
 const PATIENCE: Duration = Duration::from_secs(600);
 const ASK_AGAIN: Duration = Duration::from_millis(50);
+const SHOWN_BYTES_MAX: u64 = 500;
 
 /// A running server that takes lines.
 pub(crate) struct Store {
+    pub(super) spec: &'static Spec,
     /// Where it is asked, and where it is written to.
-    address: Address,
-    senders: Address,
-    /// Servers without one are asked with TS commands, whatever protocol they are written by.
-    peer: Option<&'static Peer>,
+    pub(super) address: Address,
+    pub(super) senders: Address,
     /// The form in which it takes batches.
     pub(crate) protocol: Protocol,
 }
 
 /// One connection of a load.
 pub(crate) enum Sender {
-    Post(Http, &'static str, &'static [(&'static str, &'static str)]),
+    Post(Http, &'static str, Protocol),
     Stream(LineStream),
     Commands(Control),
 }
 
 impl Store {
-    /// A peer at `address`.
-    pub(super) fn peer(address: &Address, peer: &'static Peer) -> Self {
-        Store {
-            peer: Some(peer),
-            ..Store::resp(address, peer.protocol, address)
-        }
-    }
-
-    /// A server of TS commands at `address` that is written to by `protocol` at `senders`.
-    pub(super) fn resp(address: &Address, protocol: Protocol, senders: &Address) -> Self {
-        Store {
-            address: address.clone(),
-            senders: senders.clone(),
-            peer: None,
-            protocol,
-        }
-    }
-
     /// Where it is asked and written to by HTTP.
     pub(crate) fn http(&self) -> Http {
         Http::new(&self.senders)
     }
 
-    /// A connection for commands.
+    /// A connection for commands, where it takes some.
     pub(crate) fn control(&self) -> Result<Option<Control>> {
-        match self.peer {
-            Some(_) => Ok(None),
-            None => Control::connect(&self.address).map(Some),
-        }
+        let connect = || Control::connect(&self.address);
+        self.spec.speaks_resp().then(connect).transpose()
     }
 
     /// Its name and version, as it tells them.
     pub(super) fn version(&self) -> Result<String> {
-        match (self.peer, self.control()?) {
-            (Some(peer), _) => Ok(peer.version(&self.http())),
-            (None, Some(mut control)) => control.version(),
-            (None, None) => Ok(String::new()),
+        match self.control()? {
+            Some(mut control) => control.version(),
+            None => Ok(self.spec.version(&self.http())),
         }
     }
 
     /// Makes ready for a load: a database, where one is needed.
     pub(crate) fn prepare(&self) -> Result<()> {
-        match self.peer.and_then(|peer| peer.prepare) {
-            Some(path) => self.http().post(path, &[], &[]),
-            None => Ok(()),
+        match self.spec.prepare.as_str() {
+            "" => Ok(()),
+            path => self.http().post(path, &[], &[]),
         }
     }
 
-    /// Opens a connection.
     pub(crate) fn sender(&self) -> Result<Sender> {
-        let http = self.http();
-        if let Some(peer) = self.peer {
-            return Ok(Sender::Post(http, peer.write, peer.headers));
-        }
-        Ok(match self.protocol {
-            Protocol::Redis => Sender::Commands(Control::connect(&self.address)?),
-            Protocol::Influx => Sender::Post(http, "/write", &[]),
-            Protocol::Prometheus => Sender::Post(http, "/api/v1/write", &PROMETHEUS_HEADERS),
-            Protocol::Otlp => Sender::Post(http, "/v1/metrics", &OTLP_HEADERS),
+        let path = match self.protocol {
+            Protocol::Redis => return Ok(Sender::Commands(Control::connect(&self.address)?)),
             Protocol::Opentsdb | Protocol::Akumuli => {
-                Sender::Stream(LineStream::connect(&self.senders)?)
+                return Ok(Sender::Stream(LineStream::connect(&self.senders)?));
             }
-        })
+            _ if !self.spec.write.is_empty() => &self.spec.write,
+            Protocol::Influx => "/write",
+            Protocol::Prometheus => "/api/v1/write",
+            Protocol::Otlp => "/v1/metrics",
+        };
+        Ok(Sender::Post(self.http(), path, self.protocol))
     }
 
     /// Waits until a peer can give everything that was sent to it.
     pub(crate) fn drain(&self) -> Result<()> {
-        let Some(peer) = self.peer else {
-            return Ok(());
-        };
         let (http, began) = (self.http(), Instant::now());
-        while !(peer.is_drained)(&http)? {
+        while !self.spec.is_drained(&http)? {
             if began.elapsed() > PATIENCE {
-                return Err(Error::new(format!("{} does not apply its log", peer.name)));
+                let name = &self.spec.name;
+                return Err(Error::new(format!("{name} does not apply its log")));
             }
             thread::sleep(ASK_AGAIN);
         }
@@ -121,13 +96,13 @@ impl Store {
 
     /// How long after a load the server may still begin work of its own.
     pub(crate) fn rest(&self) -> Duration {
-        self.peer.map_or(Duration::from_secs(2), |peer| peer.rest)
+        Duration::from_secs(self.spec.rest_seconds.unwrap_or(2))
     }
 
     /// Values it holds.
     pub(crate) fn values(&self, load: &CpuLoad) -> Result<u64> {
-        if let Some(peer) = self.peer {
-            return peer.values(&self.http(), load);
+        if let Some(questions) = &self.spec.questions {
+            return questions.values(&self.http(), load);
         }
         let mut commands = Vec::new();
         for (host, field) in load.all_series() {
@@ -144,8 +119,8 @@ impl Store {
         host: u32,
         field: usize,
     ) -> Result<Vec<(i64, f64)>> {
-        if let Some(peer) = self.peer {
-            return peer.series(&self.http(), load, host, field);
+        if let Some(questions) = &self.spec.questions {
+            return questions.series(&self.http(), load, host, field);
         }
         let key = self.protocol.key(load, host, field)?;
         rows(&Control::connect(&self.address)?.run(&format!("TS.RANGE {key} - +"))?)
@@ -156,7 +131,7 @@ impl Sender {
     /// Sends a batch and waits until all of it is acknowledged, where the protocol does that.
     pub(crate) fn send(&mut self, body: &Body) -> Result<()> {
         match self {
-            Sender::Post(http, path, headers) => http.post(path, headers, &body.bytes),
+            Sender::Post(http, path, of) => http.post(path, of.headers(), &body.bytes),
             Sender::Stream(stream) => stream.write(&body.bytes),
             Sender::Commands(control) => control.exchange(&body.bytes, body.commands, |reply| {
                 let items = match &reply {
@@ -177,6 +152,38 @@ impl Sender {
         match self {
             Sender::Stream(stream) => stream.end(),
             _ => Ok(()),
+        }
+    }
+}
+
+/// A connection of a protocol that answers nothing but mistakes: OpenTSDB's telnet, Akumuli's. A
+/// server that has applied everything closes it after its end; its words are read then only, and
+/// any is an error.
+#[derive(Debug)]
+pub(crate) struct LineStream(TcpStream);
+
+impl LineStream {
+    pub(crate) fn connect(address: &Address) -> Result<Self> {
+        let stream = address.connect()?;
+        let set = stream.set_read_timeout(Some(PATIENCE));
+        set.doing("set a read timeout")?;
+        Ok(LineStream(stream))
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.write_all(bytes).doing("send lines")
+    }
+
+    /// Ends the stream and waits until the server has taken all of it.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        let doing = "end the lines";
+        self.0.shutdown(Shutdown::Write).doing(doing)?;
+        let mut said = String::new();
+        let mut words = (&self.0).take(SHOWN_BYTES_MAX);
+        words.read_to_string(&mut said).doing(doing)?;
+        match said.as_str() {
+            "" => Ok(()),
+            said => Err(Error::new(format!("the server said: {said}"))),
         }
     }
 }

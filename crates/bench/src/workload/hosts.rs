@@ -81,22 +81,18 @@ impl CpuLoad {
         CpuLoad { tags, rows, values }
     }
 
-    /// Hosts.
     pub(crate) fn hosts(&self) -> u32 {
         self.tags.len() as u32
     }
 
-    /// Lines of all hosts.
     pub(crate) fn lines(&self) -> u32 {
         self.rows * self.hosts()
     }
 
-    /// Values of all lines.
     pub(crate) fn values(&self) -> u64 {
         self.values.len() as u64
     }
 
-    /// The host of a line.
     pub(crate) fn host(&self, line: u32) -> u32 {
         line % self.hosts()
     }
@@ -111,12 +107,10 @@ impl CpuLoad {
         &self.tags[host as usize]
     }
 
-    /// The time of a line.
     pub(crate) fn timestamp_ms(&self, line: u32) -> i64 {
         START_MS + i64::from(line / self.hosts()) * STEP_MS
     }
 
-    /// The time of the last lines.
     pub(crate) fn end_ms(&self) -> i64 {
         START_MS + i64::from(self.rows.saturating_sub(1)) * STEP_MS
     }

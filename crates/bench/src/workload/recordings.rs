@@ -9,6 +9,7 @@ use std::path::Path;
 use latewood_wire::prometheus::time::parse_time;
 
 use crate::base::error::{Doing, Error, Result};
+use crate::base::files::files_below;
 
 macro_rules! own {
     ($name:literal) => {
@@ -39,32 +40,26 @@ pub(crate) struct Recording {
 
 /// The series that come along.
 pub(crate) fn own() -> Result<Vec<Recording>> {
-    let unpack = |(name, bytes): &(&str, &[u8])| {
-        let mut text = String::new();
-        flate2::read::GzDecoder::new(*bytes)
-            .read_to_string(&mut text)
-            .doing(format!("unpack {name}"))?;
-        parse(name, &text)
-    };
-    OWN.iter().map(unpack).collect()
+    let of = |(name, bytes): &(&str, &[u8])| parse(name, &unpacked(bytes).doing(name)?);
+    OWN.iter().map(of).collect()
+}
+
+/// The text of a file that `gzip` packed.
+pub(crate) fn unpacked(bytes: &[u8]) -> std::io::Result<String> {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(bytes).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The series of all CSV files below a folder.
 pub(crate) fn read(dir: &Path) -> Result<Vec<Recording>> {
     let mut recordings = Vec::new();
-    let mut folders = vec![dir.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let doing = format!("read {}", folder.display());
-        for entry in std::fs::read_dir(&folder).doing(&doing)? {
-            let path = entry.doing(&doing)?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "csv") {
-                let name = path.file_stem().unwrap_or_default().to_string_lossy();
-                let text = std::fs::read_to_string(&path);
-                let text = text.doing(format!("read {}", path.display()))?;
-                recordings.push(parse(&name, &text)?);
-            }
+    for path in files_below(dir) {
+        if path.extension().is_some_and(|end| end == "csv") {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            let text = std::fs::read_to_string(&path);
+            let text = text.doing(format!("read {}", path.display()))?;
+            recordings.push(parse(&name, &text)?);
         }
     }
     recordings.sort_by(|a, b| a.name.cmp(&b.name));

@@ -97,7 +97,6 @@ impl Plan {
         }
     }
 
-    /// Samples of all series together.
     pub(crate) fn samples(&self) -> u64 {
         self.series * u64::from(self.rounds)
     }
@@ -135,12 +134,10 @@ impl Part {
         }
     }
 
-    /// Series of this part.
     pub(crate) fn len(&self) -> usize {
         self.series.len()
     }
 
-    /// The number of a series among all.
     pub(crate) fn number(&self, at: usize) -> u64 {
         self.first + at as u64
     }

@@ -22,12 +22,7 @@ pub(crate) struct Series {
     newest_ms: i64,
     sent: u64,
     lateness: Lateness,
-    origin: Origin,
-}
-
-/// What a series is made of again.
-#[derive(Clone, Copy, Debug)]
-struct Origin {
+    /// What it is made of again.
     shape: LateShape,
     seed: u64,
     number: u64,
@@ -66,21 +61,17 @@ impl Series {
             late_share,
             newest_ms: shape.start_ms(),
             sent: 0,
-            origin: Origin {
-                shape,
-                seed,
-                number,
-                in_order: 0,
-            },
+            shape,
+            seed,
+            number,
+            in_order: 0,
         }
     }
 
-    /// The key of the series.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    /// Samples generated so far.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
@@ -102,17 +93,17 @@ impl Series {
     /// The next sample if none were late; only before the first that may be late.
     pub(crate) fn next_in_order(&mut self) -> (i64, f32) {
         self.sent += 1;
-        self.origin.in_order += 1;
+        self.in_order += 1;
         self.newest_ms += 1;
         (self.newest_ms, self.rng.random::<f32>() * VALUE_MAX)
     }
 
     /// Everything generated so far once more, in the same order.
     pub(crate) fn replay(&self) -> impl Iterator<Item = (i64, f32)> {
-        let (of, share) = (self.origin, self.late_share);
-        let mut twin = Series::shaped(String::new(), of.shape, share, of.seed, of.number);
+        let (shape, share, in_order) = (self.shape, self.late_share, self.in_order);
+        let mut twin = Series::shaped(String::new(), shape, share, self.seed, self.number);
         (0..self.sent).map(move |at| {
-            if at < of.in_order {
+            if at < in_order {
                 twin.next_in_order()
             } else {
                 twin.next_sample()
@@ -145,12 +136,10 @@ impl Writer {
         self.left += samples * self.series.len() as u64;
     }
 
-    /// The series of this connection.
     pub(crate) fn series(&self) -> &[Series] {
         &self.series
     }
 
-    /// One of them.
     pub(crate) fn series_mut(&mut self, at: usize) -> &mut Series {
         &mut self.series[at]
     }
@@ -161,10 +150,7 @@ impl Source for Writer {
         let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(most);
         for _ in 0..count {
             self.series[self.next].encode_next(out);
-            self.next += 1;
-            if self.next == self.series.len() {
-                self.next = 0;
-            }
+            self.next = (self.next + 1) % self.series.len();
         }
         self.left -= count as u64;
         count
@@ -193,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_series_can_be_replayed_and_others_differ() {
-        for shape in LateShape::ALL {
+        for &shape in LateShape::all() {
             let samples = |number| {
                 let mut series = Series::shaped("k".into(), shape, 0.5, 9, number);
                 let mut sent: Vec<_> = (0..500).map(|_| series.next_in_order()).collect();

@@ -59,21 +59,16 @@ pub(super) struct Away {
 }
 
 impl LateShape {
-    /// Every shape.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Uniform,
-        Self::Delays,
-        Self::DeviceDay,
-        Self::Backfill,
-        Self::Corrections,
-    ];
-
-    /// What options and reports call it.
-    pub(crate) fn name(self) -> &'static str {
-        ["uniform", "delays", "device-day", "backfill", "corrections"][self as usize]
+    pub(crate) fn all() -> &'static [Self] {
+        Self::value_variants()
     }
 
-    /// Whether it is the usual one.
+    /// What options and reports call it.
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
     pub(crate) fn is_uniform(&self) -> bool {
         *self == LateShape::Uniform
     }
@@ -222,7 +217,7 @@ mod tests {
 
     #[test]
     fn every_shape_counts_its_timestamps_and_keeps_its_share() {
-        for shape in LateShape::ALL {
+        for &shape in LateShape::all() {
             for share in [0.0, 0.1, 0.5, 0.99, 1.0] {
                 let (series, sent) = samples(shape, share, 200_000);
                 let name = format!("{} at {share}", shape.name());
