@@ -1,10 +1,11 @@
 //! Operators: one for each node of a plan, evaluated series by series.
 //!
-//! The planner makes operators children first. What makes one finds its series and computes whatever
-//! needs all series of its inputs: groups of an aggregation, matches of a binary operation. Then
-//! any thread may ask the [`Node`] for the [`Column`] of any of its series, in any order, each usually once. A
-//! column of 11,000 steps takes 88 KiB, so that a chain of operators works in the second-level
-//! cache; only operators that need several series at once hold more than the columns under way.
+//! The planner makes operators children first. What makes one finds its series and computes
+//! whatever needs all series of its inputs: groups of an aggregation, matches of a binary operation.
+//! Then any thread may ask the [`Node`] for the [`Column`] of any of its series, in any order, each
+//! usually once. A column of 11,000 steps takes 88 KiB, so that a chain of operators works in the
+//! second-level cache; only operators that need several series at once hold more than the columns
+//! under way.
 //!
 //! Invariants: a column has a bit only at steps where the result has a sample; a series whose column
 //! is empty does not exist for the user. Two series of one operator may have the same labels until
@@ -61,8 +62,8 @@ use crate::exec::pace::Pace;
 use crate::labels::Labels;
 use crate::source::Samples;
 
-/// What an operator comes to. It fails where the source fails, where the query must end or holds more
-/// than it may, and with the errors that Prometheus has.
+/// What an operator comes to. It fails where the source fails, where the query must end or holds
+/// more than it may, and with the errors that Prometheus has.
 pub(crate) type Result<T, E = EvalError> = std::result::Result<T, E>;
 
 /// A series of an operator.

@@ -149,6 +149,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "number",
             "resp",
             "filter",
+            "named",
         ],
     ),
     (

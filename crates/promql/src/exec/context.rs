@@ -1,7 +1,7 @@
 //! What the operators of one query share: its source and settings, what it holds, what it gathers.
 //!
-//! Invariant: what is held counts for the query and for the pool of all queries alike, and goes back
-//! to the pool with the query. Tested by `tests/evaluation/held.rs` and `memory.rs`.
+//! Invariant: what is held counts for the query and for the pool of all queries alike, and goes
+//! back to the pool with the query. Tested by `tests/evaluation/held.rs` and `memory.rs`.
 
 use crate::annotation::Annotations;
 use crate::exec::record::Record;

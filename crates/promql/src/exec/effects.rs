@@ -21,21 +21,11 @@ const SPEAKING: [&str; 8] = [
 /// Whether computing the columns of an expression may warn or fail.
 fn speaks(expr: &Expr) -> bool {
     match expr {
-        Expr::Paren(inner, _) | Expr::Invariant(inner) => speaks(inner),
-        Expr::Unary(unary) => speaks(&unary.expr),
-        Expr::Binary(binary) => {
-            matches!(binary.op, Op::TrimUpper | Op::TrimLower)
-                || speaks(&binary.left)
-                || speaks(&binary.right)
-        }
+        Expr::Binary(binary) if matches!(binary.op, Op::TrimUpper | Op::TrimLower) => true,
+        Expr::Call(call) if SPEAKING.contains(&call.function.name) => true,
+        // The first argument is evaluated in any case.
         Expr::Aggregate(aggregate) => speaks(&aggregate.expr),
-        Expr::Call(call) => SPEAKING.contains(&call.function.name) || call.args.iter().any(speaks),
-        Expr::Subquery(subquery) => speaks(&subquery.expr),
-        Expr::Number(_)
-        | Expr::Text(_)
-        | Expr::Selector(_)
-        | Expr::Range(_)
-        | Expr::Duration(_) => false,
+        _ => expr.parts().into_iter().any(speaks),
     }
 }
 

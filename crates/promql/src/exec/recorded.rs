@@ -32,7 +32,7 @@ impl Trace {
         self.0.borrow().get(&address(expr)).cloned()
     }
 
-    /// The operator of an expression that is evaluated at `steps` steps, as `make` makes it, recorded.
+    /// The operator that `make` makes of an expression for `steps` steps, recorded.
     pub(crate) fn node(
         &self,
         expr: &Expr,

@@ -56,7 +56,7 @@ impl Context<'_> {
         Ok(collected)
     }
 
-    /// The series of an operator that are those of its input, without their names if it `drops_name`.
+    /// The series of an input, without their names where an operator `drops_name`.
     pub(crate) fn renamed(&self, series: &[Series], drops_name: bool) -> Result<Vec<Series>> {
         self.collect(series.iter().map(|series| {
             if drops_name {
