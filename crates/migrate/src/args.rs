@@ -131,10 +131,6 @@ pub struct RedisImport {
 /// Options of `latewood import csv`.
 #[derive(Args, Debug)]
 pub struct CsvImport {
-    /// Files to read in this order, optionally compressed with gzip; `-` is standard input.
-    #[arg(value_name = "FILE", default_value = "-")]
-    pub files: Vec<PathBuf>,
-
     /// The server to write to.
     #[command(flatten)]
     pub target: Target,
@@ -143,26 +139,14 @@ pub struct CsvImport {
     #[arg(long, value_name = "POLICY")]
     pub on_duplicate: Option<OnDuplicate>,
 
-    /// Leave out lines that cannot be read or are refused, name and count them.
-    #[arg(long)]
-    pub skip_bad: bool,
-
-    /// Maximum samples written per second; 0 means no limit.
-    #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
-    pub rate: u64,
-
-    /// Use TLS; tls://HOST:PORT enables TLS for this address only.
+    /// What is read, and how.
     #[command(flatten)]
-    pub tls: ClientOptions,
+    pub lines: Lines,
 }
 
 /// Options of `latewood import influx`.
 #[derive(Args, Debug)]
 pub struct InfluxImport {
-    /// Files to read in this order, optionally compressed with gzip; `-` is standard input.
-    #[arg(value_name = "FILE", default_value = "-")]
-    pub files: Vec<PathBuf>,
-
     /// The HTTP address of the Latewood to write to.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8086")]
     pub to: String,
@@ -179,6 +163,18 @@ pub struct InfluxImport {
     /// target; ignored without that option.
     #[arg(long, value_name = "NAME")]
     pub db: Option<String>,
+
+    /// What is read, and how.
+    #[command(flatten)]
+    pub lines: Lines,
+}
+
+/// Options of every import of lines.
+#[derive(Args, Debug)]
+pub struct Lines {
+    /// Files to read in this order, optionally compressed with gzip; `-` is standard input.
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub files: Vec<PathBuf>,
 
     /// Leave out lines that cannot be read or are refused, name and count them.
     #[arg(long)]
@@ -304,14 +300,10 @@ pub enum OnDuplicate {
 
 impl OnDuplicate {
     /// The argument of ON_DUPLICATE.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Block => "BLOCK",
-            Self::First => "FIRST",
-            Self::Last => "LAST",
-            Self::Min => "MIN",
-            Self::Max => "MAX",
-            Self::Sum => "SUM",
-        }
+    pub(crate) fn word(self) -> String {
+        let name = self
+            .to_possible_value()
+            .map(|value| value.get_name().to_ascii_uppercase());
+        name.unwrap_or_default()
     }
 }

@@ -10,7 +10,7 @@ use crate::annotation::Annotations;
 use crate::column::{Column, Grid};
 use crate::error::ParseError;
 use crate::exec::chunks::{chunk_len, for_columns};
-use crate::exec::plan::Planner;
+use crate::exec::plan::{Planner, Range};
 use crate::exec::range_input::windows;
 use crate::exec::rate::borders;
 use crate::exec::recorded::Trace;
@@ -196,15 +196,13 @@ impl<'a> Evaluation<'a> {
     ) -> Result<Self, Error> {
         let grid = times.grid();
         let state = State::new(&settings);
+        let ctx = Context::new(&*source, &settings, &state);
         let planner = Planner {
             grid,
-            settings: &settings,
+            ctx: &ctx,
             trace,
         };
-        let mut root = planner.root(expr)?;
-        let ctx = Context::new(&*source, &settings, &state);
-        ctx.hold(trace.map_or(0, Trace::memory_bytes))?;
-        root.prepare(&ctx)?;
+        let root = planner.root(expr)?;
         let series = root.series();
         ctx.hold(series.len() * size_of::<usize>())?;
         let mut order: Vec<usize> = (0..series.len()).collect();
@@ -284,19 +282,16 @@ pub(crate) fn instant(
     let grid = Grid::instant(at_ms);
     let planner = Planner {
         grid,
-        settings,
+        ctx: &ctx,
         trace,
     };
     let value = match (expr.ty(), expr.bare()) {
         (Type::String, Expr::Text(text)) => Value::String(text.value.clone()),
-        (Type::Matrix, _) => Value::Matrix(matrix(&planner, expr, &ctx)?),
+        (Type::Matrix, _) => Value::Matrix(matrix(planner.root_range(expr)?, &ctx)?),
         (ty, _) => {
             let mut vector = Vec::new();
-            let mut root = planner.root(expr)?;
-            ctx.hold(trace.map_or(0, Trace::memory_bytes))?;
-            root.prepare(&ctx)?;
-            let all: Vec<usize> = (0..root.series().len()).collect();
-            hand_out(&root, &all, grid, &ctx, &mut |labels, column| {
+            let root = planner.root(expr)?;
+            hand_out(&root, &root.all(), grid, &ctx, &mut |labels, column| {
                 ctx.push(&mut vector, (labels.clone(), column.values[0]))
             })?;
             match ty {
@@ -335,7 +330,7 @@ fn hand_out(
     ctx: &Context<'_>,
     sink: &mut Sink<'_>,
 ) -> Result<(), EvalError> {
-    for_columns(&**root, order, grid.steps, ctx, |wanted, columns| {
+    for_columns(root, order, grid.steps, ctx, |wanted, columns| {
         let mut pairs = wanted.iter().zip(columns);
         pairs.try_for_each(|(at, column)| {
             if column.is_empty() {
@@ -348,22 +343,20 @@ fn hand_out(
 }
 
 /// The samples of a range at the root of an instant query, sorted by labels.
-fn matrix(
-    planner: &Planner<'_>,
-    expr: &Expr,
-    ctx: &Context<'_>,
-) -> Result<Vec<(Labels, Pairs)>, EvalError> {
-    let (mut input, span, smoothing) = planner.root_range(expr)?;
-    ctx.hold(planner.trace.map_or(0, Trace::memory_bytes))?;
-    input.prepare(&span, ctx)?;
+fn matrix(range: Range, ctx: &Context<'_>) -> Result<Vec<(Labels, Pairs)>, EvalError> {
+    let Range {
+        input,
+        span,
+        smoothing,
+    } = range;
     let mut matrix = Vec::new();
     let mut held = 0;
     for (at, series) in input.series().iter().enumerate() {
-        let samples = ctx.with_scratch(|scratch| {
-            input.load(at, &span, ctx, scratch)?;
-            let samples = &scratch.samples;
+        let samples = ctx.work(|work| {
+            input.load(at, &span, work)?;
+            let samples = &work.scratch.samples;
             let Some(window) = windows(&span, &samples.timestamps).next() else {
-                return Ok::<_, EvalError>(Pairs::new());
+                return Ok(Pairs::new());
             };
             // With both borders.
             ctx.hold((window.end - window.first + 2) * size_of::<(i64, f64)>())?;

@@ -4,18 +4,20 @@
 //! are errors of the evaluation, not of the syntax.
 
 use Type::{Matrix, Scalar, String, Vector};
+use latewood_wire::named;
 
-/// What an expression evaluates to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    /// One number.
-    Scalar,
-    /// A text.
-    String,
-    /// One sample of each series.
-    Vector,
-    /// A range of samples of each series.
-    Matrix,
+named! {
+    /// What an expression evaluates to.
+    pub enum Type {
+        /// One number.
+        Scalar => "scalar",
+        /// A text.
+        String => "string",
+        /// One sample of each series.
+        Vector => "vector",
+        /// A range of samples of each series.
+        Matrix => "matrix",
+    }
 }
 
 /// A function, as the parser knows it.

@@ -112,7 +112,7 @@ fn selector_json(selector: &Selector) -> Value {
     let (timestamp, start_or_end) = at_json(selector.at);
     object([
         ("name", selector.name.clone().into()),
-        ("offset", millis(&selector.offset).into()),
+        ("offset", selector.offset.millis().into()),
         ("offsetExpr", length_json(&selector.offset)),
         ("matchers", matchers.into()),
         ("timestamp", timestamp.into()),
@@ -141,7 +141,7 @@ fn matcher_json(matcher: &Matcher) -> Value {
 fn range_json(range: &Range) -> Value {
     let mut out = selector_json(&range.selector);
     out["type"] = "matrixSelector".into();
-    out["range"] = millis(&range.range).into();
+    out["range"] = range.range.millis().into();
     out["rangeExpr"] = length_json(&range.range);
     out
 }
@@ -151,11 +151,14 @@ fn subquery_json(subquery: &Subquery) -> Value {
     object([
         ("type", "subquery".into()),
         ("expr", to_json(&subquery.expr)),
-        ("range", millis(&subquery.range).into()),
+        ("range", subquery.range.millis().into()),
         ("rangeExpr", length_json(&subquery.range)),
-        ("offset", millis(&subquery.offset).into()),
+        ("offset", subquery.offset.millis().into()),
         ("offsetExpr", length_json(&subquery.offset)),
-        ("step", subquery.step.as_ref().map_or(0, millis).into()),
+        (
+            "step",
+            subquery.step.as_ref().map_or(0, Length::millis).into(),
+        ),
         ("stepExpr", subquery.step.as_ref().map(length_json).into()),
         ("timestamp", timestamp.into()),
         ("startOrEnd", start_or_end.into()),
@@ -168,14 +171,6 @@ fn at_json(at: Option<At>) -> (Option<i64>, Option<&'static str>) {
         Some(At::Time(millis)) => (Some(millis), None),
         Some(At::Start) => (None, Some("start")),
         Some(At::End) => (None, Some("end")),
-    }
-}
-
-/// Milliseconds; 0 where `prepare` computes them.
-fn millis(length: &Length) -> i64 {
-    match length {
-        Length::Known(millis) => *millis,
-        Length::Expr(_) => 0,
     }
 }
 

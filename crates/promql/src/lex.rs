@@ -269,7 +269,7 @@ impl<'a> Lexer<'a> {
         }
         while self.takes(|letter| letter == '_' || letter.is_ascii_alphabetic()) {}
         let lower = self.input[self.start..self.at].to_ascii_lowercase();
-        duration_word(lower.as_bytes()).map(Kind::Query)
+        duration_word(&lower).map(Kind::Query)
     }
 
     /// Behind `[`, before a number.

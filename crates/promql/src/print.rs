@@ -2,7 +2,6 @@
 //!
 //! Linear in the size of the text: all nodes append to one string.
 
-mod names;
 mod pretty;
 mod selector;
 

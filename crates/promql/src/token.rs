@@ -162,58 +162,48 @@ pub(crate) fn word(text: &str) -> Option<Kind> {
     let lower = &mut lower[..text.len()];
     lower.copy_from_slice(text.as_bytes());
     lower.make_ascii_lowercase();
-    Some(match &*lower {
-        b"and" => Kind::Op(Op::And),
-        b"or" => Kind::Op(Op::Or),
-        b"unless" => Kind::Op(Op::Unless),
-        b"atan2" => Kind::Op(Op::Atan2),
-        b"sum" => Kind::Aggregator(Aggregator::Sum),
-        b"avg" => Kind::Aggregator(Aggregator::Avg),
-        b"count" => Kind::Aggregator(Aggregator::Count),
-        b"min" => Kind::Aggregator(Aggregator::Min),
-        b"max" => Kind::Aggregator(Aggregator::Max),
-        b"group" => Kind::Aggregator(Aggregator::Group),
-        b"stddev" => Kind::Aggregator(Aggregator::Stddev),
-        b"stdvar" => Kind::Aggregator(Aggregator::Stdvar),
-        b"topk" => Kind::Aggregator(Aggregator::Topk),
-        b"bottomk" => Kind::Aggregator(Aggregator::Bottomk),
-        b"count_values" => Kind::Aggregator(Aggregator::CountValues),
-        b"quantile" => Kind::Aggregator(Aggregator::Quantile),
-        b"limitk" => Kind::Aggregator(Aggregator::Limitk),
-        b"limit_ratio" => Kind::Aggregator(Aggregator::LimitRatio),
-        b"offset" => Kind::Keyword(Keyword::Offset),
-        b"smoothed" => Kind::Keyword(Keyword::Smoothed),
-        b"anchored" => Kind::Keyword(Keyword::Anchored),
-        b"by" => Kind::Keyword(Keyword::By),
-        b"without" => Kind::Keyword(Keyword::Without),
-        b"on" => Kind::Keyword(Keyword::On),
-        b"ignoring" => Kind::Keyword(Keyword::Ignoring),
-        b"group_left" => Kind::Keyword(Keyword::GroupLeft),
-        b"group_right" => Kind::Keyword(Keyword::GroupRight),
-        b"fill" => Kind::Keyword(Keyword::Fill),
-        b"fill_left" => Kind::Keyword(Keyword::FillLeft),
-        b"fill_right" => Kind::Keyword(Keyword::FillRight),
-        b"bool" => Kind::Keyword(Keyword::Bool),
-        b"inf" | b"nan" => Kind::Number,
+    let lower = std::str::from_utf8(lower).ok()?;
+    if let Some(op) = Op::ALL.into_iter().find(|op| op.name() == lower) {
+        return Some(Kind::Op(op));
+    }
+    let mut aggregators = Aggregator::ALL.into_iter();
+    if let Some(op) = aggregators.find(|op| op.name() == lower) {
+        return Some(Kind::Aggregator(op));
+    }
+    Some(match lower {
+        "offset" => Kind::Keyword(Keyword::Offset),
+        "smoothed" => Kind::Keyword(Keyword::Smoothed),
+        "anchored" => Kind::Keyword(Keyword::Anchored),
+        "by" => Kind::Keyword(Keyword::By),
+        "without" => Kind::Keyword(Keyword::Without),
+        "on" => Kind::Keyword(Keyword::On),
+        "ignoring" => Kind::Keyword(Keyword::Ignoring),
+        "group_left" => Kind::Keyword(Keyword::GroupLeft),
+        "group_right" => Kind::Keyword(Keyword::GroupRight),
+        "fill" => Kind::Keyword(Keyword::Fill),
+        "fill_left" => Kind::Keyword(Keyword::FillLeft),
+        "fill_right" => Kind::Keyword(Keyword::FillRight),
+        "bool" => Kind::Keyword(Keyword::Bool),
+        "inf" | "nan" => Kind::Number,
         lower => Kind::Query(query_word(lower)?),
     })
 }
 
-fn query_word(lower: &[u8]) -> Option<QueryWord> {
+fn query_word(lower: &str) -> Option<QueryWord> {
     match lower {
-        b"start" => Some(QueryWord::Start),
-        b"end" => Some(QueryWord::End),
+        "start" => Some(QueryWord::Start),
+        "end" => Some(QueryWord::End),
         _ => duration_word(lower),
     }
 }
 
 /// The words that begin a duration; in lower case.
-pub(crate) fn duration_word(lower: &[u8]) -> Option<QueryWord> {
+pub(crate) fn duration_word(lower: &str) -> Option<QueryWord> {
     Some(match lower {
-        b"step" => QueryWord::Step,
-        b"range" => QueryWord::Range,
-        b"min_of" => QueryWord::MinOf,
-        b"max_of" => QueryWord::MaxOf,
+        "step" => QueryWord::Step,
+        "range" => QueryWord::Range,
+        "min_of" => QueryWord::MinOf,
+        "max_of" => QueryWord::MaxOf,
         _ => return None,
     })
 }

@@ -6,6 +6,7 @@
 use crate::function::Function;
 pub use crate::function::Type;
 use crate::span::Span;
+use latewood_wire::named;
 use latewood_wire::selector::Matcher;
 
 /// An expression.
@@ -73,6 +74,26 @@ impl Expr {
             Self::Aggregate(_) | Self::Selector(_) => Type::Vector,
             Self::Call(call) => call.function.returns,
             Self::Range(_) | Self::Subquery(_) => Type::Matrix,
+        }
+    }
+
+    /// What an expression consists of, in the order of the text.
+    pub fn parts(&self) -> Vec<&Self> {
+        match self {
+            Self::Paren(inner, _) | Self::Invariant(inner) => vec![&**inner],
+            Self::Unary(unary) => vec![&unary.expr],
+            Self::Binary(binary) => vec![&binary.left, &binary.right],
+            Self::Aggregate(aggregate) => {
+                let param = aggregate.param.iter();
+                param.chain([&aggregate.expr]).collect()
+            }
+            Self::Call(call) => call.args.iter().collect(),
+            Self::Subquery(subquery) => vec![&subquery.expr],
+            Self::Number(_)
+            | Self::Text(_)
+            | Self::Selector(_)
+            | Self::Range(_)
+            | Self::Duration(_) => Vec::new(),
         }
     }
 
@@ -152,30 +173,32 @@ pub struct Unary {
     pub start: usize,
 }
 
-/// A binary operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "named as in the language")]
-pub enum Op {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Mod,
-    Pow,
-    Atan2,
-    Equal,
-    NotEqual,
-    Greater,
-    Less,
-    GreaterEqual,
-    LessEqual,
-    /// `</`
-    TrimUpper,
-    /// `>/`
-    TrimLower,
-    And,
-    Or,
-    Unless,
+named! {
+    /// A binary operator.
+    #[derive(Hash)]
+    #[expect(missing_docs, reason = "named as in the language")]
+    pub enum Op {
+        Add => "+",
+        Sub => "-",
+        Mul => "*",
+        Div => "/",
+        Mod => "%",
+        Pow => "^",
+        Atan2 => "atan2",
+        Equal => "==",
+        NotEqual => "!=",
+        Greater => ">",
+        Less => "<",
+        GreaterEqual => ">=",
+        LessEqual => "<=",
+        /// `</`
+        TrimUpper => "</",
+        /// `>/`
+        TrimLower => ">/",
+        And => "and",
+        Or => "or",
+        Unless => "unless",
+    }
 }
 
 /// A binary operation.
@@ -193,17 +216,18 @@ pub struct Binary {
     pub matching: Option<Matching>,
 }
 
-/// How many series of one side match one of the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cardinality {
-    /// One to one.
-    OneToOne,
-    /// `group_left`
-    ManyToOne,
-    /// `group_right`
-    OneToMany,
-    /// The set operators.
-    ManyToMany,
+named! {
+    /// How many series of one side match one of the other.
+    pub enum Cardinality {
+        /// One to one.
+        OneToOne => "one-to-one",
+        /// `group_left`
+        ManyToOne => "many-to-one",
+        /// `group_right`
+        OneToMany => "one-to-many",
+        /// The set operators.
+        ManyToMany => "many-to-many",
+    }
 }
 
 /// How series of two sides match.
@@ -223,24 +247,26 @@ pub struct Matching {
     pub fill_right: Option<f64>,
 }
 
-/// An aggregation operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "named as in the language")]
-pub enum Aggregator {
-    Avg,
-    Bottomk,
-    Count,
-    CountValues,
-    Group,
-    Max,
-    Min,
-    Quantile,
-    Stddev,
-    Stdvar,
-    Sum,
-    Topk,
-    Limitk,
-    LimitRatio,
+named! {
+    /// An aggregation operator.
+    #[derive(Hash)]
+    #[expect(missing_docs, reason = "named as in the language")]
+    pub enum Aggregator {
+        Avg => "avg",
+        Bottomk => "bottomk",
+        Count => "count",
+        CountValues => "count_values",
+        Group => "group",
+        Max => "max",
+        Min => "min",
+        Quantile => "quantile",
+        Stddev => "stddev",
+        Stdvar => "stdvar",
+        Sum => "sum",
+        Topk => "topk",
+        Limitk => "limitk",
+        LimitRatio => "limit_ratio",
+    }
 }
 
 impl Aggregator {
@@ -338,6 +364,16 @@ pub enum Length {
     Expr(Box<Duration>),
 }
 
+impl Length {
+    /// Milliseconds; 0 where `prepare` computes them.
+    pub fn millis(&self) -> i64 {
+        match self {
+            Self::Known(millis) => *millis,
+            Self::Expr(_) => 0,
+        }
+    }
+}
+
 /// A selector of an instant vector.
 #[derive(Clone, Debug)]
 pub struct Selector {
@@ -383,20 +419,21 @@ pub struct Subquery {
     pub end: usize,
 }
 
-/// An operator of durations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "named as in the language")]
-pub enum DurationOp {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Mod,
-    Pow,
-    Step,
-    Range,
-    MinOf,
-    MaxOf,
+named! {
+    /// An operator of durations.
+    #[expect(missing_docs, reason = "named as in the language")]
+    pub enum DurationOp {
+        Add => "+",
+        Sub => "-",
+        Mul => "*",
+        Div => "/",
+        Mod => "%",
+        Pow => "^",
+        Step => "step",
+        Range => "range",
+        MinOf => "min_of",
+        MaxOf => "max_of",
+    }
 }
 
 /// An expression of durations, in seconds.

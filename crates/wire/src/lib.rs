@@ -11,6 +11,7 @@ pub mod filter;
 pub mod influx;
 pub mod intake;
 pub mod lines;
+mod named;
 pub mod number;
 pub mod opentsdb;
 pub mod otlp;

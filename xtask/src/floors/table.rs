@@ -147,6 +147,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "number",
             "resp",
             "filter",
+            "named",
         ],
     ),
     (

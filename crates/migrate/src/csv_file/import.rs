@@ -5,7 +5,7 @@
 //! they would act on the remaining samples.
 
 use super::format::{Described, Line, reader};
-use crate::args::CsvImport;
+use crate::args::{CsvImport, OnDuplicate};
 use crate::connect::{Answer, Link, integer};
 use crate::error::{Doing, Error, Result, shown};
 use crate::input;
@@ -33,12 +33,13 @@ pub(crate) fn run(options: &CsvImport) -> Result<Outcome> {
         &options.target.to,
         &options.target.login(),
         0,
-        &options.tls,
+        &options.lines.tls,
     )?;
     let mut import = Import {
         options,
+        on_duplicate: options.on_duplicate.map(OnDuplicate::word),
         target,
-        rate: Rate::new(options.rate),
+        rate: Rate::new(options.lines.rate),
         progress: Progress::new("importing", None),
         pipe: redis::pipe(),
         sent: Vec::new(),
@@ -46,7 +47,7 @@ pub(crate) fn run(options: &CsvImport) -> Result<Outcome> {
         seen: HashSet::new(),
         counts: Counts::default(),
     };
-    for path in &options.files {
+    for path in &options.lines.files {
         import.file(path)?;
     }
     import.finish()
@@ -74,6 +75,8 @@ struct Sent {
 /// A running import.
 struct Import<'a> {
     options: &'a CsvImport,
+    /// The argument of ON_DUPLICATE.
+    on_duplicate: Option<String>,
     target: Link,
     rate: Rate,
     progress: Progress,
@@ -122,8 +125,8 @@ impl Import<'_> {
         }
         if let Some(sample) = line.sample {
             let mut add = sample.add(&self.target, &line.key);
-            if let Some(policy) = self.options.on_duplicate {
-                add.arg("ON_DUPLICATE").arg(policy.word());
+            if let Some(policy) = &self.on_duplicate {
+                add.arg("ON_DUPLICATE").arg(policy);
             }
             self.push(add, number, &line.key, Some(sample.timestamp));
         }
@@ -187,7 +190,7 @@ impl Import<'_> {
     /// Counts a bad line, or fails.
     fn bad(&mut self, name: &str, line: u64, key: &[u8], reason: &str) -> Result<()> {
         let text = format!("{name} line {line}, key {}: {reason}", shown(key));
-        if !self.options.skip_bad {
+        if !self.options.lines.skip_bad {
             return Err(Error::Failed(text));
         }
         self.counts.bad += 1;

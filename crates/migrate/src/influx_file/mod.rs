@@ -59,9 +59,9 @@ fn read_files(
     precision: Precision,
     pieces: &SyncSender<Piece>,
 ) -> Result<()> {
-    for path in &options.files {
+    for path in &options.lines.files {
         let name: std::sync::Arc<str> = path.display().to_string().into();
-        let mut scan = Scan::new(input::open(path)?, name, precision, options.skip_bad);
+        let mut scan = Scan::new(input::open(path)?, name, precision, options.lines.skip_bad);
         while let Some(piece) = scan.next_piece()? {
             if pieces.send(piece).is_err() {
                 // The sender stopped and reports the error.

@@ -60,10 +60,10 @@ impl<'a> Sender<'a> {
             let server = options.to.clone();
             Error::Connect { server, reason }
         };
-        let (host, is_tls) = options.tls.split(&options.to).map_err(failed)?;
+        let (host, is_tls) = options.lines.tls.split(&options.to).map_err(failed)?;
         // Without TLS no authority is needed, and a small system may have none.
         let tls = if is_tls {
-            options.tls.config().map_err(failed)?
+            options.lines.tls.config().map_err(failed)?
         } else {
             latewood_tls::nothing_trusted()
         };
@@ -90,7 +90,7 @@ impl<'a> Sender<'a> {
             runtime,
             client,
             url: options.target(url),
-            rate: Rate::new(options.rate),
+            rate: Rate::new(options.lines.rate),
             progress: Progress::new("importing", None),
             written: 0,
             texts: 0,
@@ -160,7 +160,7 @@ impl<'a> Sender<'a> {
     fn left_out(&mut self, name: &str, count: u64, bad: &[(u64, String)]) -> Result<()> {
         for (line, reason) in bad {
             let text = format!("{name} line {line}: {reason}");
-            if !self.options.skip_bad {
+            if !self.options.lines.skip_bad {
                 return Err(Error::Failed(text));
             }
             if self.bad < NAMED {

@@ -1,11 +1,10 @@
 //! Binary operations: what an operator does with two values, and those with a scalar.
 
-use crate::column::Column;
-use crate::exec::effects::{Effects, speaks};
-use crate::exec::join::Join;
-use crate::exec::set::Set;
-use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
-use crate::labels::Labels;
+use crate::exec::effects::Input;
+use crate::exec::instant::scalar::of_two;
+use crate::exec::join::join;
+use crate::exec::set::set;
+use crate::exec::{Context, Node, Result};
 use crate::span::Span;
 use crate::tree::{Binary, Cardinality, Op, Type};
 
@@ -17,6 +16,22 @@ pub(crate) struct Operands<T> {
 }
 
 impl<T> Operands<T> {
+    /// Borrowed.
+    pub(crate) fn as_ref(&self) -> Operands<&T> {
+        Operands {
+            left: &self.left,
+            right: &self.right,
+        }
+    }
+
+    /// Both changed.
+    pub(crate) fn map<U>(self, change: impl Fn(T) -> U) -> Operands<U> {
+        Operands {
+            left: change(self.left),
+            right: change(self.right),
+        }
+    }
+
     /// The left one on the right.
     pub(crate) fn swapped(self) -> Self {
         Self {
@@ -27,31 +42,46 @@ impl<T> Operands<T> {
 }
 
 /// The operator of a binary operation on its two sides.
-pub(crate) fn operator(node: &Binary, left: Node, right: Node, steps: usize) -> Node {
+///
+/// # Errors
+/// Where a match of series is ambiguous.
+#[inline(never)]
+pub(crate) fn binary(
+    node: &Binary,
+    left: Node,
+    right: Node,
+    steps: usize,
+    ctx: &Context<'_>,
+) -> Result<Node> {
     let span = node.left.span().to(node.right.span());
     let apply = Apply {
         op: node.op,
         returns_bool: node.returns_bool,
         span,
     };
-    let effects = Operands {
-        left: Effects(speaks(&node.left)),
-        right: Effects(speaks(&node.right)),
-    };
     match (node.left.ty(), node.right.ty(), &node.matching) {
-        (Type::Vector, Type::Vector, Some(matching))
-            if matching.cardinality == Cardinality::ManyToMany =>
-        {
-            let nodes = Operands { left, right };
-            Box::new(Set::new(node.op, matching, nodes, effects, steps))
-        }
         (Type::Vector, Type::Vector, Some(matching)) => {
-            let nodes = Operands { left, right };
-            Box::new(Join::new(apply, matching, nodes, effects, steps))
+            let sides = Operands {
+                left: Input::new(left, &node.left),
+                right: Input::new(right, &node.right),
+            };
+            if matching.cardinality == Cardinality::ManyToMany {
+                set(node.op, matching, sides, steps, ctx)
+            } else {
+                join(apply, matching, sides, steps, ctx)
+            }
         }
-        (Type::Vector, _, _) => Box::new(WithScalar::new(apply, left, right, Side::Right)),
-        (_, Type::Vector, _) => Box::new(WithScalar::new(apply, right, left, Side::Left)),
-        _ => Box::new(Scalars::new(node.op, left, right)),
+        (Type::Vector, _, _) => with_scalar(apply, left, &right, Side::Right, ctx),
+        (_, Type::Vector, _) => with_scalar(apply, right, &left, Side::Left, ctx),
+        _ => {
+            let op = node.op;
+            Ok(of_two(left, right, move |left, right| {
+                match compare(op, left, right) {
+                    Some(holds) => f64::from(u8::from(holds)),
+                    None => arithmetic(op, left, right).unwrap_or(f64::NAN),
+                }
+            }))
+        }
     }
 }
 
@@ -134,56 +164,6 @@ fn compare(op: Op, left: f64, right: f64) -> Option<bool> {
     })
 }
 
-/// Two scalars; a comparison gives 0 or 1.
-struct Scalars {
-    op: Op,
-    left: Node,
-    right: Node,
-    series: [Series; 1],
-}
-
-impl Scalars {
-    fn new(op: Op, left: Node, right: Node) -> Self {
-        Self {
-            op,
-            left,
-            right,
-            series: [Series::new(Labels::default())],
-        }
-    }
-}
-
-impl Operator for Scalars {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        self.left.prepare(ctx)?;
-        self.right.prepare(ctx)
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        _: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        self.left.column(0, ctx, scratch, out)?;
-        let mut right = scratch.take(out.values.len(), ctx)?;
-        self.right.column(0, ctx, scratch, &mut right)?;
-        for (left, right) in out.values.iter_mut().zip(&right.values) {
-            *left = match compare(self.op, *left, *right) {
-                Some(holds) => f64::from(u8::from(holds)),
-                None => arithmetic(self.op, *left, *right).unwrap_or(f64::NAN),
-            };
-        }
-        scratch.give(right);
-        Ok(())
-    }
-}
-
 /// On which side the scalar stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
@@ -192,81 +172,36 @@ enum Side {
 }
 
 /// A vector and a scalar. A comparison without `bool` keeps the value of the vector.
-struct WithScalar {
+fn with_scalar(
     apply: Apply,
     vector: Node,
-    scalar: Node,
+    scalar: &Node,
     side: Side,
-    column: Column,
-    series: Vec<Series>,
-}
-
-impl WithScalar {
-    fn new(apply: Apply, vector: Node, scalar: Node, side: Side) -> Self {
-        Self {
-            apply,
-            vector,
-            scalar,
-            side,
-            column: Column::default(),
-            series: Vec::new(),
+    ctx: &Context<'_>,
+) -> Result<Node> {
+    let scalar = scalar.hold_scalar(ctx)?;
+    let drops_name = apply.changes_quantity() || apply.returns_bool;
+    let series = ctx.renamed(vector.series(), drops_name)?;
+    let value_of = move |value: f64, scalar: f64| {
+        if side == Side::Right {
+            return apply.values(value, scalar);
         }
-    }
-
-    fn value(&self, value: f64, scalar: f64) -> Option<f64> {
-        if self.side == Side::Right {
-            return self.apply.values(value, scalar);
-        }
-        match (
-            compare(self.apply.op, scalar, value),
-            self.apply.returns_bool,
-        ) {
+        match (compare(apply.op, scalar, value), apply.returns_bool) {
             (Some(holds), false) => holds.then_some(value),
-            _ => self.apply.values(scalar, value),
+            _ => apply.values(scalar, value),
         }
-    }
-}
-
-impl Operator for WithScalar {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        self.vector.prepare(ctx)?;
-        self.scalar.prepare(ctx)?;
-        let column = &mut self.column;
-        ctx.with_scratch(|scratch| self.scalar.column(0, ctx, scratch, column))?;
-        ctx.hold(Column::len_bytes(self.column.values.len()))?;
-        let drops_name = self.apply.changes_quantity() || self.apply.returns_bool;
-        let series = self.vector.series().iter();
-        self.series = ctx.collect(series.map(|series| {
-            if drops_name {
-                series.nameless(ctx.settings)
-            } else {
-                series.clone()
-            }
-        }))?;
-        Ok(())
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        at: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        let mut vector = scratch.take(self.column.values.len(), ctx)?;
-        self.vector.column(at, ctx, scratch, &mut vector)?;
-        out.reset(vector.values.len());
-        for step in vector.present() {
-            if let Some(value) = self.value(vector.values[step], self.column.values[step]) {
+    };
+    Ok(Node::new(series, move |at, work, out| {
+        let mut input = work.take(scalar.values.len())?;
+        vector.column(at, work, &mut input)?;
+        out.reset(input.values.len());
+        for step in input.present() {
+            if let Some(value) = value_of(input.values[step], scalar.values[step]) {
                 out.set(step, value);
             }
         }
-        self.apply.note_types(!vector.is_empty(), ctx);
-        scratch.give(vector);
+        apply.note_types(!input.is_empty(), work.ctx);
+        work.give(input);
         Ok(())
-    }
+    }))
 }

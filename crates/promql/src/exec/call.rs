@@ -2,43 +2,43 @@
 
 use crate::calendar;
 use crate::column::Grid;
-use crate::exec::absence;
-use crate::exec::constant::Constant;
-use crate::exec::effects::{Effects, speaks};
-use crate::exec::instant::absent::Absent;
-use crate::exec::instant::histogram::{Argument, Histograms, Kind as HistogramKind};
+use crate::exec::absent::{absent, labels_of};
+use crate::exec::constant::constant;
+use crate::exec::effects::Input;
+use crate::exec::instant::histogram::{Histograms, Kind};
 use crate::exec::instant::info::Info;
-use crate::exec::instant::mapped::{Change, Mapped};
+use crate::exec::instant::mapped::{Change, mapped};
 use crate::exec::instant::math;
-use crate::exec::instant::relabel::{Relabeled, Source, pattern};
-use crate::exec::instant::scalar::{Kind, Only, Scalar};
-use crate::exec::instant::sorted::{By, Sorted};
+use crate::exec::instant::relabel::{self, Source, pattern};
+use crate::exec::instant::scalar::{of_time, of_two, only};
+use crate::exec::instant::sorted::{By, sorted};
 use crate::exec::reference::Reference;
-use crate::exec::{EvalError, Node, Settings};
+use crate::exec::{Context, EvalError, Node, Result};
 use crate::prepare::reference::reference;
 use crate::tree::{At, Call, Expr, Length};
 
 /// The operator of a call without a range among its arguments. `inputs` has one operator for each
-/// argument, a text one without series. Names may go and labels may become equal: the planner
-/// puts [`crate::exec::merge::Merge`] behind it. `grid` of one step means that order counts.
+/// argument, a text one without series; only that of the first for `info`. Names may go and labels
+/// may become equal: the planner merges them. `grid` of one step means that order counts.
 ///
 /// # Errors
 /// Where the function is not supported, or a text among its arguments is not what it must be.
+#[inline(never)]
 pub(crate) fn call(
     call: &Call,
     mut inputs: Vec<Node>,
     grid: Grid,
-    _settings: &Settings,
-) -> Result<Node, EvalError> {
+    ctx: &Context<'_>,
+) -> Result<Node> {
     let name = call.function.name;
     if matches!(name, "label_replace" | "label_join") {
-        return relabeled(call, inputs);
+        return relabeled(call, inputs, ctx);
     }
     if name == "info" {
-        return info(call, inputs, grid);
+        return info(call, inputs, grid, ctx);
     }
     if name.starts_with("histogram_") {
-        return histograms(call, inputs, grid);
+        return histograms(call, inputs, grid, ctx);
     }
     if let Some(node) = scalar(name, &mut inputs, grid) {
         return Ok(node);
@@ -49,32 +49,36 @@ pub(crate) fn call(
     // The vector is the first argument of all that are left.
     let input = inputs.remove(0);
     if let Some(change) = change(name, inputs.len()) {
-        return Ok(Box::new(Mapped::new(change, input, inputs, grid)));
+        return mapped(change, input, &inputs, grid, ctx);
     }
     if let Some(by) = order(call) {
         let descends = name.ends_with("_desc");
-        return Ok(Box::new(Sorted::new(by, descends, input, grid, call.span)));
+        return sorted(&by, descends, input, grid.steps, call.span, ctx);
     }
-    Ok(match name {
-        "scalar" => Box::new(Only::new(input, grid)),
-        "absent" => Box::new(Absent::new(input, absence::labels_of(&call.args[0]), grid)),
-        _ => return Err(unsupported(name)),
-    })
+    match name {
+        "scalar" => Ok(only(input, grid.steps)),
+        "absent" => absent(&input, labels_of(&call.args[0]), grid.steps, ctx),
+        _ => Err(unsupported(name)),
+    }
 }
 
 /// Functions whose result has no labels and a sample at every step.
 fn scalar(name: &str, inputs: &mut Vec<Node>, grid: Grid) -> Option<Node> {
-    let kind = match (name, inputs.len()) {
-        ("pi", _) => return Some(Box::new(Constant::new(std::f64::consts::PI, grid))),
-        ("time", _) => Kind::Time,
-        ("max_of", _) => Kind::Max,
-        ("min_of", _) => Kind::Min,
-        ("vector", _) => Kind::Same,
-        (_, 0) => Kind::OfTime(calendar::by_name(name)?),
+    Some(match (name, inputs.len()) {
+        ("pi", _) => constant(std::f64::consts::PI, grid.steps),
+        ("time", _) => of_time(grid, |time_ms| time_ms as f64 / 1000.0),
+        ("max_of" | "min_of", _) => {
+            let (right, left) = (inputs.pop()?, inputs.pop()?);
+            let is_max = name == "max_of";
+            of_two(left, right, if is_max { math::max } else { math::min })
+        }
+        ("vector", _) => inputs.pop()?,
+        (_, 0) => {
+            let function = calendar::by_name(name)?;
+            of_time(grid, move |time_ms| function((time_ms / 1000) as f64))
+        }
         _ => return None,
-    };
-    let inputs = std::mem::take(inputs);
-    Some(Box::new(Scalar::new(kind, inputs, grid)))
+    })
 }
 
 /// What a sorting function sorts by.
@@ -103,7 +107,7 @@ fn change(name: &str, scalars: usize) -> Option<Change> {
     })
 }
 
-fn relabeled(call: &Call, mut inputs: Vec<Node>) -> Result<Node, EvalError> {
+fn relabeled(call: &Call, mut inputs: Vec<Node>, ctx: &Context<'_>) -> Result<Node> {
     let name = call.function.name;
     let mut texts = texts(&call.args[1..]);
     let bad = |kind: &str, label: &str| {
@@ -132,24 +136,21 @@ fn relabeled(call: &Call, mut inputs: Vec<Node>) -> Result<Node, EvalError> {
     if target.is_empty() {
         Err(bad("destination", ""))
     } else {
-        Ok(Box::new(Relabeled::new(inputs.remove(0), target, source)))
+        relabel::relabeled(inputs.remove(0), &target, &source, ctx)
     }
 }
 
-fn histograms(call: &Call, inputs: Vec<Node>, grid: Grid) -> Result<Node, EvalError> {
-    let spans = call.args.iter().map(Expr::span);
-    let arguments = inputs.into_iter().zip(spans);
-    let mut arguments: Vec<_> = arguments
-        .map(|(node, span)| Argument { node, span })
-        .collect();
+fn histograms(call: &Call, mut inputs: Vec<Node>, grid: Grid, ctx: &Context<'_>) -> Result<Node> {
+    let mut spans: Vec<_> = call.args.iter().map(Expr::span).collect();
     let (kind, vector) = match call.function.name {
-        "histogram_quantile" => (HistogramKind::Quantile, arguments.remove(1)),
-        "histogram_fraction" => (HistogramKind::Fraction, arguments.remove(2)),
+        "histogram_quantile" => (Kind::Quantile, 1),
+        "histogram_fraction" => (Kind::Fraction, 2),
         "histogram_quantiles" => {
-            let vector = arguments.remove(0);
-            arguments.remove(0);
             let label = texts(&call.args[1..2]).remove(0);
-            (HistogramKind::Quantiles(label), vector)
+            // What is left are the vector and the scalars.
+            inputs.remove(1);
+            spans.remove(1);
+            (Kind::Quantiles(label), 0)
         }
         name => {
             return Err(EvalError::Query(format!(
@@ -157,11 +158,21 @@ fn histograms(call: &Call, inputs: Vec<Node>, grid: Grid) -> Result<Node, EvalEr
             )));
         }
     };
-    let node = Histograms::new(kind, arguments, vector, call.span, grid);
-    Ok(Box::new(node))
+    let (vector, span) = (inputs.remove(vector), spans.remove(vector));
+    let scalars = inputs.iter().zip(spans);
+    let scalars = scalars.map(|(scalar, span)| Ok((scalar.hold_scalar(ctx)?, span)));
+    let histograms = Histograms {
+        kind,
+        scalars: scalars.collect::<Result<_>>()?,
+        vector,
+        span,
+        by: call.span,
+        grid,
+    };
+    histograms.operator(ctx)
 }
 
-fn info(call: &Call, mut inputs: Vec<Node>, grid: Grid) -> Result<Node, EvalError> {
+fn info(call: &Call, mut inputs: Vec<Node>, grid: Grid, ctx: &Context<'_>) -> Result<Node> {
     let (at_ms, offset_ms) = reference(&call.args[0]).unwrap_or((None, 0));
     let offset = Length::Known(offset_ms);
     let Some(reference) = Reference::new(grid, &offset, at_ms.map(At::Time)) else {
@@ -171,12 +182,8 @@ fn info(call: &Call, mut inputs: Vec<Node>, grid: Grid) -> Result<Node, EvalErro
         Some(Expr::Selector(selector)) => &selector.matchers[..],
         _ => &[],
     };
-    // The second argument is no vector: its operator is never prepared.
-    let input = inputs.remove(0);
-    let effects = Effects(speaks(&call.args[0]));
-    Ok(Box::new(Info::new(
-        input, effects, reference, grid, matchers,
-    )))
+    let input = Input::new(inputs.remove(0), &call.args[0]);
+    Info::new(input, reference, grid.steps, matchers).operator(ctx)
 }
 
 /// The values of texts among arguments.

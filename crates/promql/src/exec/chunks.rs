@@ -1,7 +1,7 @@
 //! Columns computed by all threads, handed out in order.
 
 use crate::column::Column;
-use crate::exec::{Context, EvalError, Operator};
+use crate::exec::{Context, Node, Result};
 use rayon::prelude::*;
 
 /// Bytes of the columns that are computed at a time.
@@ -20,16 +20,13 @@ pub(crate) fn chunk_len(steps: usize) -> usize {
 
 /// Computes the columns of `wanted` in the current pool of threads and gives them to `take` chunk by
 /// chunk in their order, so that what it computes does not depend on the threads.
-///
-/// # Errors
-/// Those of the columns, of `take`, and where the chunk would be too large.
 pub(crate) fn for_columns(
-    input: &dyn Operator,
+    input: &Node,
     wanted: &[usize],
     steps: usize,
     ctx: &Context<'_>,
-    mut take: impl FnMut(&[usize], &mut [Column]) -> Result<(), EvalError>,
-) -> Result<(), EvalError> {
+    mut take: impl FnMut(&[usize], &mut [Column]) -> Result<()>,
+) -> Result<()> {
     let column_bytes = Column::len_bytes(steps).max(1);
     let chunk = chunk_len(steps).min(wanted.len());
     ctx.hold(chunk * column_bytes)?;
@@ -42,9 +39,7 @@ pub(crate) fn for_columns(
                 .par_iter_mut()
                 .with_min_len((TASK_STEPS / steps).clamp(1, TASK_COLUMNS_MAX))
                 .zip(wanted)
-                .try_for_each(|(column, at)| {
-                    ctx.with_scratch(|scratch| input.column(*at, ctx, scratch, column))
-                })
+                .try_for_each(|(column, at)| ctx.work(|work| input.column(*at, work, column)))
         })?;
         ctx.source.check()?;
         take(wanted, columns)

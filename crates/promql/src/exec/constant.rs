@@ -1,67 +1,28 @@
-//! Numbers, and texts, which have no series.
+//! What does not depend on the step: numbers, texts, expressions that are evaluated once.
 
-use crate::column::{Column, Grid};
-use crate::exec::{Context, EvalError, Operator, Scratch, Series};
-use crate::labels::Labels;
+use crate::exec::{Node, Series};
 
 /// The same value at every step.
-pub(crate) struct Constant {
-    value: f64,
-    steps: usize,
-    series: [Series; 1],
-}
-
-impl Constant {
-    pub(crate) fn new(value: f64, grid: Grid) -> Self {
-        Self {
-            value,
-            steps: grid.steps,
-            series: [Series::new(Labels::default())],
-        }
-    }
-}
-
-impl Operator for Constant {
-    fn prepare(&mut self, _: &Context<'_>) -> Result<(), EvalError> {
+pub(crate) fn constant(value: f64, steps: usize) -> Node {
+    Node::new(Series::scalar(), move |_, _, out| {
+        out.fill(steps, value);
         Ok(())
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        _: usize,
-        _: &Context<'_>,
-        _: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        out.fill(self.steps, self.value);
-        Ok(())
-    }
+    })
 }
 
 /// No series: a text, or what cannot match anything.
-pub(crate) struct Nothing;
+pub(crate) fn nothing() -> Node {
+    Node::held(Vec::new(), Vec::new())
+}
 
-impl Operator for Nothing {
-    fn prepare(&mut self, _: &Context<'_>) -> Result<(), EvalError> {
+/// An input of one step, seen at every step.
+pub(crate) fn invariant(mut input: Node, steps: usize) -> Node {
+    Node::new(input.take_series(), move |at, work, out| {
+        input.column(at, work, out)?;
+        match out.get(0) {
+            Some(value) => out.fill(steps, value),
+            None => out.reset(steps),
+        }
         Ok(())
-    }
-
-    fn series(&self) -> &[Series] {
-        &[]
-    }
-
-    fn compute(
-        &self,
-        _: usize,
-        _: &Context<'_>,
-        _: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        out.reset(0);
-        Ok(())
-    }
+    })
 }

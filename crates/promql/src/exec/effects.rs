@@ -3,7 +3,7 @@
 //! Series that no result needs are not computed, unless Prometheus would say something about them.
 
 use crate::exec::chunks::for_columns;
-use crate::exec::{Context, EvalError, Operator};
+use crate::exec::{Context, Node, Result};
 use crate::tree::{Expr, Op};
 
 /// Functions whose columns come with annotations or errors.
@@ -19,46 +19,41 @@ const SPEAKING: [&str; 8] = [
 ];
 
 /// Whether computing the columns of an expression may warn or fail.
-pub(crate) fn speaks(expr: &Expr) -> bool {
+fn speaks(expr: &Expr) -> bool {
     match expr {
-        Expr::Paren(inner, _) | Expr::Invariant(inner) => speaks(inner),
-        Expr::Unary(unary) => speaks(&unary.expr),
-        Expr::Binary(binary) => {
-            matches!(binary.op, Op::TrimUpper | Op::TrimLower)
-                || speaks(&binary.left)
-                || speaks(&binary.right)
-        }
+        Expr::Binary(binary) if matches!(binary.op, Op::TrimUpper | Op::TrimLower) => true,
+        Expr::Call(call) if SPEAKING.contains(&call.function.name) => true,
+        // The first argument is evaluated in any case.
         Expr::Aggregate(aggregate) => speaks(&aggregate.expr),
-        Expr::Call(call) => SPEAKING.contains(&call.function.name) || call.args.iter().any(speaks),
-        Expr::Subquery(subquery) => speaks(&subquery.expr),
-        Expr::Number(_)
-        | Expr::Text(_)
-        | Expr::Selector(_)
-        | Expr::Range(_)
-        | Expr::Duration(_) => false,
+        _ => expr.parts().into_iter().any(speaks),
     }
 }
 
-/// An input and whether its columns speak.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Effects(pub(crate) bool);
+/// An operator of whose columns not all are needed.
+pub(crate) struct Input {
+    pub(crate) node: Node,
+    /// Whether its columns may warn or fail.
+    pub(crate) speaks: bool,
+}
 
-impl Effects {
+impl Input {
+    /// The operator of an expression.
+    pub(crate) fn new(node: Node, expr: &Expr) -> Self {
+        let speaks = speaks(expr);
+        Self { node, speaks }
+    }
+
     /// Computes the columns that nothing needs for what they say.
-    ///
-    /// # Errors
-    /// Those of the columns.
     pub(crate) fn hear(
-        self,
-        input: &dyn Operator,
+        &self,
         unneeded: impl Iterator<Item = usize>,
         steps: usize,
         ctx: &Context<'_>,
-    ) -> Result<(), EvalError> {
-        if !self.0 {
+    ) -> Result<()> {
+        if !self.speaks {
             return Ok(());
         }
         let unneeded: Vec<usize> = unneeded.collect();
-        for_columns(input, &unneeded, steps, ctx, |_, _| Ok(()))
+        for_columns(&self.node, &unneeded, steps, ctx, |_, _| Ok(()))
     }
 }

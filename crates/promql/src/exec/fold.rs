@@ -6,19 +6,19 @@
 use crate::column::Column;
 use crate::exec::chunks::for_columns;
 use crate::exec::grouping::Groups;
-use crate::exec::{Context, EvalError, Operator};
+use crate::exec::{Context, Node, Result};
 use rayon::prelude::*;
 
 /// Steps that one thread folds at a time, a multiple of 64.
 const STEPS: usize = 1024;
 
-/// How a sample changes the state of its group at its step.
-pub(crate) trait Fold: Send + Sync {
-    /// The state; none before the first sample.
-    type State: Clone + Send + Sync;
-
-    /// Takes in a sample of the series at `series`.
-    fn add(&self, state: &mut Option<Self::State>, step: usize, series: usize, value: f64);
+/// A sample that is folded into the state of its group at its step.
+#[derive(Clone, Copy)]
+pub(crate) struct Sample {
+    pub(crate) step: usize,
+    /// The place of its series.
+    pub(crate) series: usize,
+    pub(crate) value: f64,
 }
 
 /// The states of all groups, and in which order groups had their first sample.
@@ -29,22 +29,18 @@ pub(crate) struct Folded<S> {
     pub(crate) order: Vec<usize>,
 }
 
-/// Folds all series of an input.
-///
-/// # Errors
-/// Those of the columns.
-pub(crate) fn fold_all<F: Fold>(
-    fold: &F,
-    input: &dyn Operator,
+/// Folds all series of an input; a state is `None` before its first sample.
+pub(crate) fn fold_all<S: Clone + Send + Sync>(
+    add: &(impl Fn(&mut Option<S>, Sample) + Sync),
+    input: &Node,
     groups: &Groups,
     steps: usize,
     ctx: &Context<'_>,
-) -> Result<Folded<F::State>, EvalError> {
+) -> Result<Folded<S>> {
     let mut states = vec![Vec::new(); groups.members.len()];
     let mut order = Vec::new();
-    let all: Vec<usize> = (0..groups.of.len()).collect();
-    for_columns(input, &all, steps, ctx, |wanted, columns| {
-        let mut tasks: Vec<Task<'_, F::State>> = Vec::new();
+    for_columns(input, &input.all(), steps, ctx, |wanted, columns| {
+        let mut tasks: Vec<Task<'_, S>> = Vec::new();
         let mut task_of: Vec<(usize, usize)> = wanted
             .iter()
             .enumerate()
@@ -75,7 +71,7 @@ pub(crate) fn fold_all<F: Fold>(
         }
         fresh.sort_unstable();
         order.extend(fresh.into_iter().map(|(_, group)| group));
-        ctx.apart(|| tasks.par_iter_mut().for_each(|task| task.run(fold, ctx)));
+        ctx.apart(|| tasks.par_iter_mut().for_each(|task| task.run(add, ctx)));
         for task in tasks {
             states[task.group] = task.states;
         }
@@ -92,13 +88,13 @@ struct Task<'a, S> {
 }
 
 impl<S: Clone + Send + Sync> Task<'_, S> {
-    fn run<F: Fold<State = S>>(&mut self, fold: &F, ctx: &Context<'_>) {
+    fn run(&mut self, add: &(impl Fn(&mut Option<S>, Sample) + Sync), ctx: &Context<'_>) {
         let columns = &self.columns;
         let parts = self.states.par_chunks_mut(STEPS).enumerate();
         parts.for_each(|(part, states)| {
             ctx.own(|| {
                 for (series, column) in columns {
-                    fold_column(fold, states, part * STEPS, *series, column);
+                    fold_column(add, states, part * STEPS, *series, column);
                 }
             });
         });
@@ -106,9 +102,9 @@ impl<S: Clone + Send + Sync> Task<'_, S> {
 }
 
 /// Folds a column into the states from step `first` on, a multiple of 64.
-pub(crate) fn fold_column<F: Fold>(
-    fold: &F,
-    states: &mut [Option<F::State>],
+pub(crate) fn fold_column<S>(
+    add: &impl Fn(&mut Option<S>, Sample),
+    states: &mut [Option<S>],
     first: usize,
     series: usize,
     column: &Column,
@@ -119,7 +115,13 @@ pub(crate) fn fold_column<F: Fold>(
         while word != 0 {
             let step = first + at * 64 + word.trailing_zeros() as usize;
             word &= word - 1;
-            fold.add(&mut states[step - first], step, series, column.values[step]);
+            let value = column.values[step];
+            let sample = Sample {
+                step,
+                series,
+                value,
+            };
+            add(&mut states[step - first], sample);
         }
     }
 }

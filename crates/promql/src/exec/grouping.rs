@@ -1,7 +1,7 @@
 //! Which series an aggregation puts together.
 
 use crate::exec::tally::Tally;
-use crate::exec::{Context, EvalError, Series};
+use crate::exec::{Context, Result, Series};
 use crate::labels::{Labels, METADATA};
 use crate::tree::Aggregate;
 use std::collections::{BTreeSet, HashMap};
@@ -38,11 +38,12 @@ impl Grouping {
     }
 
     /// The same that also keeps `label`; `without` keeps it anyway.
-    pub(crate) fn keeping(mut self, label: &str) -> Self {
+    pub(crate) fn keeping(&self, label: &str) -> Self {
+        let mut kept = self.clone();
         if !self.is_without {
-            self.labels.insert(label.to_owned());
+            kept.labels.insert(label.to_owned());
         }
-        self
+        kept
     }
 
     /// The labels of the group of a series.
@@ -56,10 +57,7 @@ impl Grouping {
     }
 
     /// Puts series together.
-    ///
-    /// # Errors
-    /// Where the query holds more than it may, or must end.
-    pub(crate) fn groups(&self, series: &[Series], ctx: &Context<'_>) -> Result<Groups, EvalError> {
+    pub(crate) fn groups(&self, series: &[Series], ctx: &Context<'_>) -> Result<Groups> {
         let mut tally = Tally::new(ctx);
         let mut places: HashMap<Labels, usize> = HashMap::new();
         let mut groups = Groups::default();

@@ -1,6 +1,5 @@
 //! Functions of instant vectors and scalars: one file for each kind.
 
-pub(crate) mod absent;
 mod bucket;
 pub(crate) mod histogram;
 pub(crate) mod info;

@@ -10,27 +10,23 @@
 use crate::column::Column;
 use crate::exec::binary::{Apply, Operands};
 use crate::exec::chunks::for_columns;
-use crate::exec::effects::Effects;
+use crate::exec::effects::Input;
 use crate::exec::matching::{Group, Term, groups, match_labels, names, sorted};
 use crate::exec::overlap::{Sides, check};
 use crate::exec::presence::{Mask, has, presence};
 use crate::exec::tally::Tally;
-use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::exec::{Context, Node, Result, Series, Work};
 use crate::labels::{Labels, METADATA};
 use crate::tree::{Cardinality, Matching};
 use std::collections::HashMap;
 
 /// A join of two vectors.
-pub(crate) struct Join {
+struct Join {
     apply: Apply,
     matching: Matching,
-    many: Node,
-    one: Node,
-    /// Of the many side and of the one side.
-    of_many: Effects,
-    of_one: Effects,
+    many: Input,
+    one: Input,
     steps: usize,
-    series: Vec<Series>,
     /// Of each series the pairs that it consists of; they never overlap.
     terms: Vec<Vec<Term>>,
     /// Where the sides of each group have samples.
@@ -40,32 +36,68 @@ pub(crate) struct Join {
     shared: HashMap<usize, Column>,
 }
 
+/// The operator of a join.
+///
+/// # Errors
+/// Where a match is ambiguous.
+#[inline(never)]
+pub(crate) fn join(
+    apply: Apply,
+    matching: &Matching,
+    sides: Operands<Input>,
+    steps: usize,
+    ctx: &Context<'_>,
+) -> Result<Node> {
+    let sides = match matching.cardinality {
+        Cardinality::OneToMany => sides.swapped(),
+        _ => sides,
+    };
+    let mut join = Join {
+        apply,
+        matching: sorted(matching),
+        many: sides.left,
+        one: sides.right,
+        steps,
+        terms: Vec::new(),
+        many_present: Vec::new(),
+        one_present: Vec::new(),
+        shared: HashMap::new(),
+    };
+    let series = join.prepare(ctx)?;
+    Ok(Node::new(series, move |at, work, out| {
+        join.compute(at, work, out)
+    }))
+}
+
 impl Join {
-    pub(crate) fn new(
-        apply: Apply,
-        matching: &Matching,
-        nodes: Operands<Node>,
-        effects: Operands<Effects>,
-        steps: usize,
-    ) -> Self {
-        let (many_one, effects) = match matching.cardinality {
-            Cardinality::OneToMany => (nodes.swapped(), effects.swapped()),
-            _ => (nodes, effects),
+    /// Finds the series and their terms.
+    fn prepare(&mut self, ctx: &Context<'_>) -> Result<Vec<Series>> {
+        // Left is the many side here, right the one side.
+        let (many, one) = (&self.many.node, &self.one.node);
+        let groups = groups(&self.matching, many.series(), one.series(), ctx)?;
+        let (of_many, of_one) = self.fills();
+        let many_present = self.present(many, &groups, |group| &group.left, of_many, ctx)?;
+        let one_present = self.present(one, &groups, |group| &group.right, of_one, ctx)?;
+        let (mut series, terms) = self.pairs(&groups, ctx)?;
+        (self.many_present, self.one_present) = (many_present, one_present);
+        self.terms = terms;
+        let sides = Sides {
+            many: &self.many.node,
+            one: &self.one.node,
+            matching: &self.matching,
+            matches: !self.apply.is_trim(),
+            fills_one: of_one.is_some(),
+            fills: (of_many, of_one) != (None, None),
+            steps: self.steps,
         };
-        Self {
-            apply,
-            matching: sorted(matching),
-            many: many_one.left,
-            one: many_one.right,
-            of_many: effects.left,
-            of_one: effects.right,
-            steps,
-            series: Vec::new(),
-            terms: Vec::new(),
-            many_present: Vec::new(),
-            one_present: Vec::new(),
-            shared: HashMap::new(),
+        check(&sides, &groups, &self.terms, ctx)?;
+        if self.steps == 1 {
+            series = self.split(series, ctx)?;
         }
+        self.share(ctx)?;
+        self.hear(ctx)?;
+        self.record(groups, ctx)?;
+        Ok(series)
     }
 
     fn is_swapped(&self) -> bool {
@@ -101,106 +133,64 @@ impl Join {
         Labels::from_pairs(own.chain(one.iter().filter(|(name, _)| included(name))))
     }
 
-    /// Adds what a series of the many side gives with each of the other, and with the fill.
-    fn add_many(
-        &mut self,
-        at: usize,
-        group: usize,
-        of: &Group,
-        pairs: &mut Pairs<'_>,
-        ctx: &Context<'_>,
-    ) -> Result<(), EvalError> {
-        let labels = self.many.series()[at].labels.clone();
-        for one in &of.right {
-            let labels = self.labels(&labels, &self.one.series()[*one].labels, ctx);
-            let term = Term {
-                many: Some(at),
-                one: Some(*one),
-                group,
-                order: 0,
-            };
-            self.add(labels, term, pairs)?;
+    /// The series of the result and their terms: each series of the many side with each of the
+    /// other and with the fill, then those of the one side with the fill.
+    fn pairs(&self, groups: &[Group], ctx: &Context<'_>) -> Result<(Vec<Series>, Vec<Vec<Term>>)> {
+        let (many, one) = (self.many.node.series(), self.one.node.series());
+        let (mut many_group, mut one_group) = (vec![0; many.len()], vec![0; one.len()]);
+        for (place, group) in groups.iter().enumerate() {
+            group.left.iter().for_each(|at| many_group[*at] = place);
+            group.right.iter().for_each(|at| one_group[*at] = place);
         }
-        if self.fills().1.is_some() {
-            let labels = self.labels(&labels, &match_labels(&self.matching, &labels), ctx);
-            let term = Term {
-                many: Some(at),
-                one: None,
-                group,
-                order: 0,
-            };
-            self.add(labels, term, pairs)?;
-        }
-        Ok(())
-    }
-
-    /// Adds what a series of the one side gives with the fill.
-    fn add_one(
-        &mut self,
-        at: usize,
-        group: usize,
-        pairs: &mut Pairs<'_>,
-        ctx: &Context<'_>,
-    ) -> Result<(), EvalError> {
-        let labels = &self.one.series()[at].labels;
-        let labels = self.labels(&match_labels(&self.matching, labels), labels, ctx);
-        let term = Term {
-            many: None,
-            one: Some(at),
-            group,
-            order: 0,
+        let mut pairs = Pairs {
+            tally: Tally::new(ctx),
+            count: 0,
+            places: HashMap::new(),
+            returns_bool: self.apply.returns_bool,
+            series: Vec::new(),
+            terms: Vec::new(),
         };
-        self.add(labels, term, pairs)
-    }
-
-    fn add(
-        &mut self,
-        labels: Labels,
-        mut term: Term,
-        pairs: &mut Pairs<'_>,
-    ) -> Result<(), EvalError> {
-        pairs.tally.add(PAIR_BYTES + labels.own_bytes())?;
-        term.order = pairs.terms;
-        pairs.terms += 1;
-        let next = self.series.len();
-        let place = *pairs
-            .places
-            .entry((term.group, labels.clone()))
-            .or_insert(next);
-        if place == next {
-            self.series.push(Series {
-                labels,
-                drops_name: self.apply.returns_bool,
-            });
-            self.terms.push(Vec::new());
+        let (fills_many, fills_one) = self.fills();
+        for (at, group) in many_group.into_iter().enumerate() {
+            let held = &many[at].labels;
+            for other in &groups[group].right {
+                let labels = self.labels(held, &one[*other].labels, ctx);
+                pairs.add(labels, Some(at), Some(*other), group)?;
+            }
+            if fills_one.is_some() {
+                let labels = self.labels(held, &match_labels(&self.matching, held), ctx);
+                pairs.add(labels, Some(at), None, group)?;
+            }
         }
-        self.terms[place].push(term);
-        Ok(())
+        if fills_many.is_some() {
+            for (at, group) in one_group.into_iter().enumerate() {
+                let held = &one[at].labels;
+                let labels = self.labels(&match_labels(&self.matching, held), held, ctx);
+                pairs.add(labels, None, Some(at), group)?;
+            }
+        }
+        pairs.tally.settle()?;
+        Ok((pairs.series, pairs.terms))
     }
 
     /// Where a side has samples, for the groups in which its fill may stand beside them.
     fn present(
         &self,
+        side: &Node,
         groups: &[Group],
-        is_many: bool,
+        members: fn(&Group) -> &[usize],
+        fill: Option<f64>,
         ctx: &Context<'_>,
-    ) -> Result<Vec<Option<Mask>>, EvalError> {
-        let (of_many, of_one) = self.fills();
-        let (input, fill) = if is_many {
-            (&self.many, of_many)
-        } else {
-            (&self.one, of_one)
-        };
-        let members = groups.iter().map(|group| {
-            let members = if is_many { &group.left } else { &group.right };
-            (fill.is_some() && group.has_both()).then_some(&members[..])
-        });
-        presence(&**input, members, self.steps, ctx)
+    ) -> Result<Vec<Option<Mask>>> {
+        let members = groups
+            .iter()
+            .map(|group| (fill.is_some() && group.has_both()).then_some(members(group)));
+        presence(side, members, self.steps, ctx)
     }
 
     /// Computes the columns of the one side that several pairs need, while there is room.
-    fn share(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        let mut uses = vec![0_usize; self.one.series().len()];
+    fn share(&mut self, ctx: &Context<'_>) -> Result<()> {
+        let mut uses = vec![0_usize; self.one.node.series().len()];
         for one in self.terms.iter().flatten().filter_map(|term| term.one) {
             uses[one] += 1;
         }
@@ -214,55 +204,59 @@ impl Join {
             wanted.push(at);
         }
         let shared = &mut self.shared;
-        for_columns(&*self.one, &wanted, self.steps, ctx, |wanted, columns| {
-            for (at, column) in wanted.iter().zip(columns) {
-                shared.insert(*at, std::mem::take(column));
-            }
-            Ok(())
-        })
+        for_columns(
+            &self.one.node,
+            &wanted,
+            self.steps,
+            ctx,
+            |wanted, columns| {
+                for (at, column) in wanted.iter().zip(columns) {
+                    shared.insert(*at, std::mem::take(column));
+                }
+                Ok(())
+            },
+        )
     }
 
     /// Makes each pair a series, in the order of evaluation, which one step shows.
-    fn split(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
+    fn split(&mut self, series: Vec<Series>, ctx: &Context<'_>) -> Result<Vec<Series>> {
         let terms: usize = self.terms.iter().map(Vec::len).sum();
         ctx.hold(terms.saturating_mul(PAIR_BYTES))?;
-        let series = self.series.iter().zip(&self.terms);
+        let series = series.iter().zip(&self.terms);
         let mut pairs: Vec<(Term, Series)> = series
             .flat_map(|(series, terms)| terms.iter().map(|term| (*term, series.clone())))
             .collect();
         pairs.sort_by_key(|(term, _)| term.order);
-        (self.terms, self.series) = pairs
-            .into_iter()
-            .map(|(term, series)| (vec![term], series))
-            .unzip();
-        Ok(())
+        let pairs = pairs.into_iter().map(|(term, series)| (vec![term], series));
+        let series;
+        (self.terms, series) = pairs.unzip();
+        Ok(series)
     }
 
     /// Hears what the series without a pair say.
-    fn hear(&self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        let mut many = vec![false; self.many.series().len()];
-        let mut one = vec![false; self.one.series().len()];
+    fn hear(&self, ctx: &Context<'_>) -> Result<()> {
+        let mut many = vec![false; self.many.node.series().len()];
+        let mut one = vec![false; self.one.node.series().len()];
         for term in self.terms.iter().flatten() {
             term.many.into_iter().for_each(|at| many[at] = true);
             term.one.into_iter().for_each(|at| one[at] = true);
         }
         let unneeded = |used: Vec<bool>| (0..used.len()).filter(move |at| !used[*at]);
-        self.of_many
-            .hear(&*self.many, unneeded(many), self.steps, ctx)?;
-        self.of_one.hear(&*self.one, unneeded(one), self.steps, ctx)
+        self.many.hear(unneeded(many), self.steps, ctx)?;
+        self.one.hear(unneeded(one), self.steps, ctx)
     }
 
     /// Records which series match, where the query is explained.
-    fn record(&self, mut groups: Vec<Group>, ctx: &Context<'_>) -> Result<(), EvalError> {
+    fn record(&self, mut groups: Vec<Group>, ctx: &Context<'_>) -> Result<()> {
         let (fill_many, fill_one) = self.fills();
         // Those that stand beside a fill or speak are computed anyway.
         let mut sides = Operands {
-            left: &*self.many,
-            right: &*self.one,
+            left: &self.many.node,
+            right: &self.one.node,
         };
         let mut probes = Operands {
-            left: fill_one.is_none() && !self.of_many.0,
-            right: fill_many.is_none() && !self.of_one.0,
+            left: fill_one.is_none() && !self.many.speaks,
+            right: fill_many.is_none() && !self.one.speaks,
         };
         if self.is_swapped() {
             (sides, probes) = (sides.swapped(), probes.swapped());
@@ -311,90 +305,18 @@ impl Join {
             }
         }
     }
-}
 
-/// Bytes of a pair of series: a term in a list of its own, a series, a place in the map.
-const PAIR_BYTES: usize = 4 * size_of::<Term>() + 8 * size_of::<Series>();
-
-/// What is known while pairs are found.
-struct Pairs<'a> {
-    tally: Tally<'a>,
-    terms: usize,
-    places: HashMap<(usize, Labels), usize>,
-}
-
-impl Operator for Join {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        if self.is_swapped() {
-            self.one.prepare(ctx)?;
-            self.many.prepare(ctx)?;
-        } else {
-            self.many.prepare(ctx)?;
-            self.one.prepare(ctx)?;
-        }
-        // Left is the many side here, right the one side.
-        let groups = groups(&self.matching, self.many.series(), self.one.series(), ctx)?;
-        self.many_present = self.present(&groups, true, ctx)?;
-        self.one_present = self.present(&groups, false, ctx)?;
-        let mut pairs = Pairs {
-            tally: Tally::new(ctx),
-            terms: 0,
-            places: HashMap::new(),
-        };
-        let mut many_group = vec![0; self.many.series().len()];
-        let mut one_group = vec![0; self.one.series().len()];
-        for (place, group) in groups.iter().enumerate() {
-            group.left.iter().for_each(|at| many_group[*at] = place);
-            group.right.iter().for_each(|at| one_group[*at] = place);
-        }
-        for (at, group) in many_group.iter().enumerate() {
-            self.add_many(at, *group, &groups[*group], &mut pairs, ctx)?;
-        }
-        if self.fills().0.is_some() {
-            for (at, group) in one_group.iter().enumerate() {
-                self.add_one(at, *group, &mut pairs, ctx)?;
-            }
-        }
-        pairs.tally.settle()?;
-        let sides = Sides {
-            many: &*self.many,
-            one: &*self.one,
-            matching: &self.matching,
-            matches: !self.apply.is_trim(),
-            fills_one: self.fills().1.is_some(),
-            fills: self.fills() != (None, None),
-            steps: self.steps,
-        };
-        check(&sides, &groups, &self.terms, ctx)?;
-        if self.steps == 1 {
-            self.split(ctx)?;
-        }
-        self.share(ctx)?;
-        self.hear(ctx)?;
-        self.record(groups, ctx)
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        at: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
+    fn compute(&self, at: usize, work: &mut Work<'_>, out: &mut Column) -> Result<()> {
         out.reset(self.steps);
-        let mut many = scratch.take(self.steps, ctx)?;
-        let mut own = scratch.take(self.steps, ctx)?;
+        let mut many = work.take(self.steps)?;
+        let mut own = work.take(self.steps)?;
         let mut held = None;
         let mut had_values = false;
         for term in &self.terms[at] {
             if let Some(at) = term.many
                 && held != Some(at)
             {
-                self.many.column(at, ctx, scratch, &mut many)?;
+                self.many.node.column(at, work, &mut many)?;
                 held = Some(at);
             }
             let one = match term.one {
@@ -402,7 +324,7 @@ impl Operator for Join {
                 Some(at) => match self.shared.get(&at) {
                     Some(column) => column,
                     None => {
-                        self.one.column(at, ctx, scratch, &mut own)?;
+                        self.one.node.column(at, work, &mut own)?;
                         &own
                     }
                 },
@@ -414,9 +336,52 @@ impl Operator for Join {
             };
             self.set(term, &many, one, out);
         }
-        self.apply.note_types(had_values, ctx);
-        scratch.give(many);
-        scratch.give(own);
+        self.apply.note_types(had_values, work.ctx);
+        work.give(many);
+        work.give(own);
+        Ok(())
+    }
+}
+
+/// Bytes of a pair of series: a term in a list of its own, a series, a place in the map.
+const PAIR_BYTES: usize = 4 * size_of::<Term>() + 8 * size_of::<Series>();
+
+/// The pairs that were found, by the labels of their result within their group.
+struct Pairs<'a> {
+    tally: Tally<'a>,
+    count: usize,
+    places: HashMap<(usize, Labels), usize>,
+    returns_bool: bool,
+    series: Vec<Series>,
+    terms: Vec<Vec<Term>>,
+}
+
+impl Pairs<'_> {
+    fn add(
+        &mut self,
+        labels: Labels,
+        many: Option<usize>,
+        one: Option<usize>,
+        group: usize,
+    ) -> Result<()> {
+        self.tally.add(PAIR_BYTES + labels.own_bytes())?;
+        let term = Term {
+            many,
+            one,
+            group,
+            order: self.count,
+        };
+        self.count += 1;
+        let next = self.series.len();
+        let place = *self.places.entry((group, labels.clone())).or_insert(next);
+        if place == next {
+            self.series.push(Series {
+                labels,
+                drops_name: self.returns_bool,
+            });
+            self.terms.push(Vec::new());
+        }
+        self.terms[place].push(term);
         Ok(())
     }
 }

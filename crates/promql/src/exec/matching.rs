@@ -1,7 +1,7 @@
 //! Which series of two vectors belong together.
 
 use crate::exec::tally::Tally;
-use crate::exec::{Context, EvalError, Series};
+use crate::exec::{Context, Result, Series};
 use crate::labels::{Labels, METADATA};
 use crate::tree::Matching;
 use std::collections::HashMap;
@@ -31,19 +31,16 @@ impl Group {
 }
 
 /// Groups the series of both sides by the labels that they match on.
-///
-/// # Errors
-/// Where the query holds more than it may, or must end.
 pub(crate) fn groups(
     matching: &Matching,
     left: &[Series],
     right: &[Series],
     ctx: &Context<'_>,
-) -> Result<Vec<Group>, EvalError> {
+) -> Result<Vec<Group>> {
     let mut tally = Tally::new(ctx);
     let mut places: HashMap<Labels, usize> = HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
-    let mut put = |at: usize, series: &Series, is_left: bool| {
+    let mut put = |at: usize, series: &Series, is_left: bool| -> Result<()> {
         let labels = match_labels(matching, &series.labels);
         let next = places.len();
         tally.add(4 * size_of::<usize>())?;
@@ -59,13 +56,12 @@ pub(crate) fn groups(
         } else {
             groups[place].right.push(at)
         }
-        Ok::<_, EvalError>(())
+        Ok(())
     };
-    for (at, series) in left.iter().enumerate() {
-        put(at, series, true)?;
-    }
-    for (at, series) in right.iter().enumerate() {
-        put(at, series, false)?;
+    for (side, is_left) in [(left, true), (right, false)] {
+        for (at, series) in side.iter().enumerate() {
+            put(at, series, is_left)?;
+        }
     }
     tally.settle()?;
     Ok(groups)

@@ -2,17 +2,16 @@
 //!
 //! Prometheus judges matching step by step; the first step that is ambiguous is the error.
 
-use crate::column::Column;
 use crate::exec::chunks::for_columns;
 use crate::exec::matching::{Group, Term, match_labels};
 use crate::exec::presence::has;
-use crate::exec::{Context, EvalError, Operator};
+use crate::exec::{Context, EvalError, Node, Result};
 use crate::tree::{Cardinality, Matching};
 
 /// The two sides of a join; in [`Group`]s, left is the many side.
 pub(crate) struct Sides<'a> {
-    pub(crate) many: &'a dyn Operator,
-    pub(crate) one: &'a dyn Operator,
+    pub(crate) many: &'a Node,
+    pub(crate) one: &'a Node,
     pub(crate) matching: &'a Matching,
     /// Whether two samples ever have a result.
     pub(crate) matches: bool,
@@ -32,7 +31,7 @@ pub(crate) fn check(
     groups: &[Group],
     terms: &[Vec<Term>],
     ctx: &Context<'_>,
-) -> Result<(), EvalError> {
+) -> Result<()> {
     let twice = sides.one_twice(groups, ctx)?;
     let many = match sides.matching.cardinality {
         _ if !sides.matches => None,
@@ -70,12 +69,7 @@ impl Sides<'_> {
         members * (size_of::<Vec<u64>>() + self.steps.div_ceil(64) * 8)
     }
 
-    fn presence(
-        &self,
-        of: &dyn Operator,
-        members: &[usize],
-        ctx: &Context<'_>,
-    ) -> Result<Vec<Vec<u64>>, EvalError> {
+    fn presence(&self, of: &Node, members: &[usize], ctx: &Context<'_>) -> Result<Vec<Vec<u64>>> {
         ctx.hold(self.masks_bytes(members.len()))?;
         let mut masks = Vec::with_capacity(members.len());
         for_columns(of, members, self.steps, ctx, |_, columns| {
@@ -87,7 +81,7 @@ impl Sides<'_> {
 
     /// The first step at which two series of one group are on the one side, and the other side
     /// has any sample at all.
-    fn one_twice(&self, groups: &[Group], ctx: &Context<'_>) -> Result<Option<Twice>, EvalError> {
+    fn one_twice(&self, groups: &[Group], ctx: &Context<'_>) -> Result<Option<Twice>> {
         let mut found: Option<Twice> = None;
         let mut many = None;
         for group in groups.iter().filter(|group| group.right.len() > 1) {
@@ -126,32 +120,34 @@ impl Sides<'_> {
     }
 
     /// The steps at which the many side has any sample.
-    fn any_many(&self, ctx: &Context<'_>) -> Result<Vec<u64>, EvalError> {
-        let all: Vec<usize> = (0..self.many.series().len()).collect();
-        let mut any = vec![0; self.steps.div_ceil(64)];
-        for_columns(self.many, &all, self.steps, ctx, |_, columns| {
-            columns.iter().for_each(|column| join(&mut any, column));
-            Ok(())
-        })?;
-        Ok(any)
+    fn any_many(&self, ctx: &Context<'_>) -> Result<Vec<u64>> {
+        self.any(self.many, &self.many.all(), ctx)
     }
 
     /// The steps at which the one side of a group has a sample, or a fill.
-    fn any_one(&self, group: &Group, ctx: &Context<'_>) -> Result<Vec<u64>, EvalError> {
-        let words = self.steps.div_ceil(64);
+    fn any_one(&self, group: &Group, ctx: &Context<'_>) -> Result<Vec<u64>> {
         if self.fills_one {
-            return Ok(vec![u64::MAX; words]);
+            return Ok(vec![u64::MAX; self.steps.div_ceil(64)]);
         }
-        let mut any = vec![0; words];
-        for_columns(self.one, &group.right, self.steps, ctx, |_, columns| {
-            columns.iter().for_each(|column| join(&mut any, column));
+        self.any(self.one, &group.right, ctx)
+    }
+
+    /// The steps at which any of `members` has a sample.
+    fn any(&self, of: &Node, members: &[usize], ctx: &Context<'_>) -> Result<Vec<u64>> {
+        let mut any = vec![0; self.steps.div_ceil(64)];
+        for_columns(of, members, self.steps, ctx, |_, columns| {
+            for column in columns {
+                for (any, word) in any.iter_mut().zip(column.words()) {
+                    *any |= word;
+                }
+            }
             Ok(())
         })?;
         Ok(any)
     }
 
     /// The first step at which two series of one group of the many side have a match.
-    fn many_twice(&self, groups: &[Group], ctx: &Context<'_>) -> Result<Option<usize>, EvalError> {
+    fn many_twice(&self, groups: &[Group], ctx: &Context<'_>) -> Result<Option<usize>> {
         let mut found = None;
         let matched = |group: &&Group| !group.right.is_empty() || self.fills_one;
         for group in groups.iter().filter(matched) {
@@ -169,7 +165,7 @@ impl Sides<'_> {
         groups: &[Group],
         terms: &[Vec<Term>],
         ctx: &Context<'_>,
-    ) -> Result<Option<usize>, EvalError> {
+    ) -> Result<Option<usize>> {
         let mut found = None;
         for terms in terms.iter().filter(|terms| terms.len() > 1) {
             let mut members: Vec<usize> = terms.iter().filter_map(|term| term.many).collect();
@@ -190,7 +186,7 @@ impl Sides<'_> {
         members: &[usize],
         group: &Group,
         ctx: &Context<'_>,
-    ) -> Result<Option<usize>, EvalError> {
+    ) -> Result<Option<usize>> {
         let twice = twice_in(&self.presence(self.many, members, ctx)?);
         ctx.release(self.masks_bytes(members.len()));
         if twice.iter().all(|word| *word == 0) {
@@ -221,12 +217,6 @@ impl Sides<'_> {
              operation: [{first}, {second}];many-to-many matching not allowed: matching labels \
              must be unique on one side"
         ))
-    }
-}
-
-fn join(into: &mut [u64], column: &Column) {
-    for (into, word) in into.iter_mut().zip(column.words()) {
-        *into |= word;
     }
 }
 

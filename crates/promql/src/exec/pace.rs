@@ -6,7 +6,7 @@
 //!
 //! Tested by `tests/evaluation/pace.rs`, which counts the checks.
 
-use crate::exec::{Context, EvalError};
+use crate::exec::{Context, Result};
 
 /// Samples between two checks.
 const SAMPLES: usize = 1 << 20;
@@ -19,10 +19,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// Counts samples.
-    ///
-    /// # Errors
-    /// Where the query must end.
-    pub(crate) fn pass(&mut self, samples: usize, ctx: &Context<'_>) -> Result<(), EvalError> {
+    pub(crate) fn pass(&mut self, samples: usize, ctx: &Context<'_>) -> Result<()> {
         self.passed = self.passed.saturating_add(samples);
         if self.passed < SAMPLES {
             Ok(())

@@ -1,22 +1,19 @@
 //! From a prepared tree to operators.
 
 use crate::column::Grid;
-use crate::exec::absence::labels_of;
-use crate::exec::absent_over_time::AbsentOverTime;
-use crate::exec::aggregate;
-use crate::exec::binary;
+use crate::exec::absent::{absent, labels_of};
+use crate::exec::aggregate::aggregate;
+use crate::exec::binary::binary;
 use crate::exec::call::call;
-use crate::exec::constant::{Constant, Nothing};
-use crate::exec::invariant::Invariant;
-use crate::exec::merge::Merge;
-use crate::exec::negate::Negate;
-use crate::exec::range_call::{Parts, RangeCall};
+use crate::exec::constant::{constant, invariant, nothing};
+use crate::exec::instant::mapped::negated;
+use crate::exec::merge::{merged, unnamed};
+use crate::exec::range_call::{Function, RangeCall};
 use crate::exec::range_input::{RangeInput, Span};
 use crate::exec::recorded::Trace;
 use crate::exec::reference::Reference;
-use crate::exec::selector::{Selector, Takes};
-use crate::exec::unname::Unname;
-use crate::exec::{EvalError, Node, Settings};
+use crate::exec::selector::{ALWAYS_MS, Selector, Takes};
+use crate::exec::{Context, EvalError, Node, Result};
 use crate::prepare::Times;
 use crate::span;
 use crate::tree::{self, Call, Expr, Length, Smoothing, Type, Unary};
@@ -25,113 +22,81 @@ use crate::tree::{self, Call, Expr, Length, Smoothing, Type, Unary};
 #[derive(Clone, Copy)]
 pub(crate) struct Planner<'a> {
     pub(crate) grid: Grid,
-    pub(crate) settings: &'a Settings,
+    pub(crate) ctx: &'a Context<'a>,
     /// What records each node, if the query is explained.
     pub(crate) trace: Option<&'a Trace>,
 }
 
-impl Planner<'_> {
-    /// The operator of an expression that is not a range; a text has no series.
-    ///
-    /// # Errors
-    /// Where a function or a modifier is not supported.
-    pub(crate) fn plan(&self, expr: &Expr) -> Result<Node, EvalError> {
-        let node: Node = match expr {
-            Expr::Number(number) => Box::new(Constant::new(number.value, self.grid)),
-            Expr::Text(_) => Box::new(Nothing),
-            Expr::Paren(expr, _) => return self.plan(expr),
-            Expr::Invariant(expr) => return self.invariant(expr),
-            Expr::Call(call) => self.call(call)?,
-            Expr::Unary(unary) => self.unary(unary)?,
-            Expr::Binary(node) => {
-                let (left, right) = (self.plan(&node.left)?, self.plan(&node.right)?);
-                let binary = binary::operator(node, left, right, self.grid.steps);
-                match expr.ty() {
-                    Type::Scalar => binary,
-                    _ => self.merged(binary),
-                }
-            }
-            Expr::Aggregate(node) => {
-                let input = self.plan(&node.expr)?;
-                let param = match &node.param {
-                    Some(param) => Some(self.plan(param)?),
-                    None => None,
-                };
-                aggregate::operator(node, input, param, self.grid.steps)?
-            }
-            Expr::Selector(selector) => self.selector(selector)?,
-            Expr::Range(_) | Expr::Subquery(_) | Expr::Duration(_) => return Err(unprepared()),
-        };
-        Ok(match self.trace {
-            None => node,
-            Some(trace) => trace.node(expr, self.grid.steps, node),
-        })
-    }
+/// The samples and windows of a range or a subquery.
+pub(crate) struct Range {
+    pub(crate) input: RangeInput,
+    pub(crate) span: Span,
+    pub(crate) smoothing: Smoothing,
+}
 
+impl Planner<'_> {
     /// The operator of a whole query.
-    ///
-    /// # Errors
-    /// As [`Planner::plan`].
-    pub(crate) fn root(&self, expr: &Expr) -> Result<Node, EvalError> {
-        Ok(self.unnamed(self.plan(expr)?))
+    pub(crate) fn root(&self, expr: &Expr) -> Result<Node> {
+        self.unnamed(self.plan(expr)?)
     }
 
     /// The samples and windows of a whole query.
-    ///
-    /// # Errors
-    /// As [`Planner::plan`].
-    pub(crate) fn root_range(
-        &self,
-        expr: &Expr,
-    ) -> Result<(RangeInput, Span, Smoothing), EvalError> {
-        let (input, span, smoothing) = self.plain_range(expr)?;
-        let input = match input {
-            RangeInput::Subquery {
-                input,
-                grid: Some(grid),
-            } => RangeInput::Subquery {
-                input: Self { grid, ..*self }.unnamed(input),
-                grid: Some(grid),
-            },
-            input => input,
-        };
-        Ok((self.recorded_range(expr, input), span, smoothing))
+    pub(crate) fn root_range(&self, expr: &Expr) -> Result<Range> {
+        self.range(expr, true)
+    }
+
+    /// The operator of an expression that is not a range; a text has no series.
+    fn plan(&self, expr: &Expr) -> Result<Node> {
+        match (expr, self.trace) {
+            (Expr::Paren(inner, _), _) => self.plan(inner),
+            (Expr::Invariant(inner), _) => self.invariant(inner),
+            (Expr::Text(_), _) => Ok(nothing()),
+            (_, None) => self.operator(expr),
+            (_, Some(trace)) => trace.node(expr, self.grid.steps, self.ctx, |ctx| {
+                Planner { ctx, ..*self }.operator(expr)
+            }),
+        }
+    }
+
+    fn operator(&self, expr: &Expr) -> Result<Node> {
+        let (steps, ctx) = (self.grid.steps, self.ctx);
+        match expr {
+            Expr::Number(number) => Ok(constant(number.value, steps)),
+            Expr::Call(call) => self.call(call),
+            Expr::Unary(unary) => self.unary(unary),
+            Expr::Binary(node) => {
+                let (left, right) = (self.plan(&node.left)?, self.plan(&node.right)?);
+                let made = binary(node, left, right, steps, ctx)?;
+                match expr.ty() {
+                    Type::Scalar => Ok(made),
+                    _ => merged(made, steps, ctx),
+                }
+            }
+            Expr::Aggregate(node) => {
+                let param = node.param.as_ref().map(|param| self.plan(param));
+                let param = param.transpose()?;
+                let input = self.plan(&node.expr)?;
+                aggregate(node, input, param.as_ref(), steps, ctx)
+            }
+            Expr::Selector(selector) => self.selector(selector),
+            _ => Err(unprepared()),
+        }
     }
 
     /// Takes the names that an input has left to the end.
-    fn unnamed(&self, input: Node) -> Node {
-        if self.settings.delays_name_removal {
-            self.merged(Box::new(Unname::new(input)))
+    fn unnamed(&self, input: Node) -> Result<Node> {
+        if self.ctx.settings.delays_name_removal {
+            merged(unnamed(input, self.ctx)?, self.grid.steps, self.ctx)
         } else {
-            input
+            Ok(input)
         }
     }
 
-    /// The samples and windows of a range or a subquery.
-    ///
-    /// # Errors
-    /// As [`Planner::plan`].
-    fn range(&self, expr: &Expr) -> Result<(RangeInput, Span, Smoothing), EvalError> {
-        let (input, span, smoothing) = self.plain_range(expr)?;
-        Ok((self.recorded_range(expr, input), span, smoothing))
-    }
-
-    fn recorded_range(&self, expr: &Expr, input: RangeInput) -> RangeInput {
-        let steps = match &input {
-            RangeInput::Subquery { grid, .. } => grid.map_or(0, |grid| grid.steps),
-            _ => self.grid.steps,
-        };
-        match self.trace {
-            None => input,
-            Some(trace) => RangeInput::Recorded(Box::new(input), trace.begin(expr, steps)),
-        }
-    }
-
-    fn plain_range(&self, expr: &Expr) -> Result<(RangeInput, Span, Smoothing), EvalError> {
+    fn range(&self, expr: &Expr, is_root: bool) -> Result<Range> {
         match expr.bare() {
             Expr::Range(range) => {
                 let selector = &range.selector;
-                let lookback_ms = self.settings.lookback_ms;
+                let lookback_ms = self.ctx.settings.lookback_ms;
                 let (before_ms, after_ms) = match selector.smoothing {
                     Smoothing::Off => (0, 0),
                     Smoothing::Anchored => (lookback_ms, 0),
@@ -143,8 +108,12 @@ impl Planner<'_> {
                     before_ms,
                     after_ms,
                 };
-                let input = RangeInput::raw(&selector.matchers);
-                Ok((input, span, selector.smoothing))
+                let find = |ctx: &Context<'_>| RangeInput::raw(&selector.matchers, &span, ctx);
+                Ok(Range {
+                    input: self.recorded(expr, self.grid.steps, find)?,
+                    span,
+                    smoothing: selector.smoothing,
+                })
             }
             Expr::Subquery(subquery) => {
                 let span = Span {
@@ -153,130 +122,158 @@ impl Planner<'_> {
                     before_ms: 0,
                     after_ms: 0,
                 };
-                let step_ms = match &subquery.step {
-                    Some(step) => known(step)?,
-                    None => 0,
-                };
-                let step_ms = match step_ms {
-                    0 => self.settings.subquery_step_ms,
-                    step_ms => step_ms,
+                let step_ms = match subquery.step.as_ref().map(known).transpose()? {
+                    None | Some(0) => self.ctx.settings.subquery_step_ms,
+                    Some(step_ms) => step_ms,
                 };
                 let grid = subquery_grid(&span, step_ms);
-                let input = match grid {
-                    Some(grid) => Self { grid, ..*self }.plan(&subquery.expr)?,
-                    None => Box::new(Nothing),
+                let find = |ctx: &Context<'_>| {
+                    let Some(grid) = grid else {
+                        return Ok(RangeInput::nothing());
+                    };
+                    RangeInput::subquery(grid, ctx, || {
+                        let inner = Planner { grid, ctx, ..*self };
+                        if is_root {
+                            inner.root(&subquery.expr)
+                        } else {
+                            inner.plan(&subquery.expr)
+                        }
+                    })
                 };
-                Ok((RangeInput::Subquery { input, grid }, span, Smoothing::Off))
+                Ok(Range {
+                    input: self.recorded(expr, grid.map_or(0, |grid| grid.steps), find)?,
+                    span,
+                    smoothing: Smoothing::Off,
+                })
             }
             _ => Err(unprepared()),
         }
     }
 
-    fn reference(&self, offset: &Length, at: Option<tree::At>) -> Result<Reference, EvalError> {
+    /// What `find` finds for a range, recorded where the query is explained.
+    fn recorded(
+        &self,
+        expr: &Expr,
+        steps: usize,
+        find: impl FnOnce(&Context<'_>) -> Result<RangeInput>,
+    ) -> Result<RangeInput> {
+        match self.trace {
+            None => find(self.ctx),
+            Some(trace) => trace.range(expr, steps, self.ctx, find),
+        }
+    }
+
+    fn reference(&self, offset: &Length, at: Option<tree::At>) -> Result<Reference> {
         Reference::new(self.grid, offset, at).ok_or_else(unprepared)
     }
 
     /// `timestamp(selector)`. As in Prometheus, `@` makes it look at its very time, and the offset
     /// only moves which samples it may see.
-    fn timestamp(&self, node: &tree::Selector) -> Result<Node, EvalError> {
-        let (offset_ms, lookback_ms) = (known(&node.offset)?, self.settings.lookback_ms);
-        let reference = |offset| self.reference(offset, node.at);
-        let selector = |reference| Selector::new(&node.matchers, reference, Takes::Time);
-        Ok(Box::new(match node.at {
-            None => selector(reference(&node.offset)?),
+    fn timestamp(&self, node: &tree::Selector) -> Result<Node> {
+        let (reference, within_ms) = match node.at {
+            None => (self.reference(&node.offset, None)?, ALWAYS_MS),
             Some(_) => {
-                let reference = reference(&Length::Known(0))?;
+                let reference = self.reference(&Length::Known(0), node.at)?;
+                let (offset_ms, lookback_ms) =
+                    (known(&node.offset)?, self.ctx.settings.lookback_ms);
                 let to_ms = reference.bounds_ms().0.saturating_sub(offset_ms);
                 let from_ms = to_ms.saturating_sub(lookback_ms).saturating_add(1);
-                selector(reference).within(from_ms, to_ms)
+                (reference, (from_ms, to_ms))
             }
-        }))
-    }
-
-    fn selector(&self, node: &tree::Selector) -> Result<Node, EvalError> {
-        let takes = match node.smoothing {
-            Smoothing::Smoothed => Takes::Smoothed,
-            Smoothing::Off | Smoothing::Anchored => Takes::Value,
         };
-        let reference = self.reference(&node.offset, node.at)?;
-        Ok(Box::new(Selector::new(&node.matchers, reference, takes)))
+        let selector = Selector {
+            matchers: &node.matchers,
+            reference,
+            takes: Takes::Time,
+            within_ms,
+        };
+        selector.operator(self.ctx)
     }
 
-    fn unary(&self, node: &Unary) -> Result<Node, EvalError> {
+    fn selector(&self, node: &tree::Selector) -> Result<Node> {
+        let selector = Selector {
+            matchers: &node.matchers,
+            reference: self.reference(&node.offset, node.at)?,
+            takes: match node.smoothing {
+                Smoothing::Smoothed => Takes::Smoothed,
+                Smoothing::Off | Smoothing::Anchored => Takes::Value,
+            },
+            within_ms: ALWAYS_MS,
+        };
+        selector.operator(self.ctx)
+    }
+
+    fn unary(&self, node: &Unary) -> Result<Node> {
         let input = self.plan(&node.expr)?;
-        Ok(match (node.negates, node.expr.ty()) {
-            (false, _) => input,
-            (true, Type::Vector) => self.merged(Box::new(Negate::new(input))),
-            (true, _) => Box::new(Negate::new(input)),
-        })
-    }
-
-    /// The same planner at the first step only.
-    fn first_step(&self) -> Self {
-        Self {
-            grid: Grid::instant(self.grid.start_ms),
-            ..*self
+        match (node.negates, node.expr.ty()) {
+            (false, _) => Ok(input),
+            (true, Type::Vector) => merged(negated(input, self.ctx)?, self.grid.steps, self.ctx),
+            (true, _) => negated(input, self.ctx),
         }
     }
 
-    fn invariant(&self, expr: &Expr) -> Result<Node, EvalError> {
-        match self.grid.steps {
-            1 => self.plan(expr),
-            _ => {
-                let input = self.first_step().plan(expr)?;
-                if let Some(trace) = self.trace {
-                    trace.invariant(expr);
-                }
-                Ok(Box::new(Invariant::new(input, self.grid)))
-            }
+    fn invariant(&self, expr: &Expr) -> Result<Node> {
+        if self.grid.steps == 1 {
+            return self.plan(expr);
         }
+        let grid = Grid::instant(self.grid.start_ms);
+        let input = Self { grid, ..*self }.plan(expr)?;
+        if let Some(trace) = self.trace {
+            trace.invariant(expr);
+        }
+        Ok(invariant(input, self.grid.steps))
     }
 
-    fn merged(&self, input: Node) -> Node {
-        Box::new(Merge::new(input, self.grid.steps))
-    }
-
-    fn call(&self, node: &Call) -> Result<Node, EvalError> {
+    fn call(&self, node: &Call) -> Result<Node> {
         if let Some(range) = node.args.iter().position(|arg| arg.ty() == Type::Matrix) {
             return self.range_call(node, range);
         }
+        let (grid, ctx) = (self.grid, self.ctx);
         if let ("timestamp", [arg]) = (node.function.name, &node.args[..])
             && let Expr::Selector(selector) = arg.bare()
         {
-            return Ok(self.merged(self.timestamp(selector)?));
+            return merged(self.timestamp(selector)?, grid.steps, ctx);
         }
-        let inputs: Result<_, _> = node.args.iter().map(|arg| self.plan(arg)).collect();
-        Ok(self.merged(call(node, inputs?, self.grid, self.settings)?))
+        let args = match node.function.name {
+            // The second argument is no vector, but what is looked for.
+            "info" => &node.args[..1],
+            _ => &node.args[..],
+        };
+        let inputs = args.iter().map(|arg| self.plan(arg));
+        let inputs = inputs.collect::<Result<_>>()?;
+        merged(call(node, inputs, grid, ctx)?, grid.steps, ctx)
     }
 
     /// A call whose argument `range` is a range; all others are scalars.
-    fn range_call(&self, node: &Call, range: usize) -> Result<Node, EvalError> {
+    fn range_call(&self, node: &Call, range: usize) -> Result<Node> {
         let argument = &node.args[range];
-        let (input, span, smoothing) = self.range(argument)?;
+        let smoothing = match argument.bare() {
+            Expr::Range(range) => range.selector.smoothing,
+            _ => Smoothing::Off,
+        };
+        let function = Function::new(node.function.name, smoothing)?;
         let mut params = Vec::new();
         let mut places = Vec::new();
         for (at, arg) in node.args.iter().enumerate() {
             if at == range {
                 places.push(place_of_range(arg))
             } else {
-                params.push(self.plan(arg)?);
+                params.push(self.plan(arg)?.hold_scalar(self.ctx)?);
                 places.push(arg.span());
             }
         }
-        let call: Node = Box::new(RangeCall::new(Parts {
-            name: node.function.name,
-            input,
-            span,
-            smoothing,
+        let call = RangeCall {
+            function,
+            range: self.range(argument, false)?,
             params,
             places,
             by: node.span,
-        })?);
-        let steps = self.grid.steps;
-        Ok(match node.function.name {
-            "absent_over_time" => Box::new(AbsentOverTime::new(call, steps, labels_of(argument))),
-            _ => self.merged(call),
-        })
+        };
+        let call = call.operator(self.ctx)?;
+        match node.function.name {
+            "absent_over_time" => absent(&call, labels_of(argument), self.grid.steps, self.ctx),
+            _ => merged(call, self.grid.steps, self.ctx),
+        }
     }
 }
 
@@ -308,7 +305,7 @@ fn subquery_grid(span: &Span, step_ms: i64) -> Option<Grid> {
     })
 }
 
-fn known(length: &Length) -> Result<i64, EvalError> {
+fn known(length: &Length) -> Result<i64> {
     match length {
         Length::Known(length_ms) => Ok(*length_ms),
         Length::Expr(_) => Err(unprepared()),

@@ -1,7 +1,7 @@
 //! At which steps any series of a group has a sample.
 
 use crate::exec::chunks::for_columns;
-use crate::exec::{Context, EvalError, Operator};
+use crate::exec::{Context, Node, Result};
 
 /// A bit for each step.
 pub(crate) type Mask = Vec<u64>;
@@ -12,15 +12,12 @@ pub(crate) fn has(mask: &[u64], step: usize) -> bool {
 }
 
 /// The steps of each group of series, for those groups that have any.
-///
-/// # Errors
-/// Those of the columns; where masks take too much memory.
 pub(crate) fn presence<'a>(
-    input: &dyn Operator,
+    input: &Node,
     groups: impl Iterator<Item = Option<&'a [usize]>>,
     steps: usize,
     ctx: &Context<'_>,
-) -> Result<Vec<Option<Mask>>, EvalError> {
+) -> Result<Vec<Option<Mask>>> {
     let words = steps.div_ceil(64);
     let mut group_of = vec![0; input.series().len()];
     let mut wanted = Vec::new();

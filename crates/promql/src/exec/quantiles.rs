@@ -2,75 +2,12 @@
 
 use crate::column::Column;
 use crate::exec::chunks::for_columns;
-use crate::exec::grouping::{Grouping, Groups};
-use crate::exec::param::{Param, Values};
+use crate::exec::grouping::Grouping;
+use crate::exec::param::Param;
 use crate::exec::quantile::quantile;
-use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::exec::{Context, Node, Result};
 use crate::number::general;
 use rayon::prelude::*;
-
-/// A quantile of each group.
-pub(crate) struct Quantiles {
-    input: Node,
-    grouping: Grouping,
-    steps: usize,
-    param: Param,
-    columns: Vec<Column>,
-    series: Vec<Series>,
-}
-
-impl Quantiles {
-    pub(crate) fn new(input: Node, grouping: Grouping, steps: usize, param: Param) -> Self {
-        Self {
-            input,
-            grouping,
-            steps,
-            param,
-            columns: Vec::new(),
-            series: Vec::new(),
-        }
-    }
-
-    fn warn(&self, param: &Values, ctx: &Context<'_>) {
-        let wrong = [
-            param.has_nan.then_some(f64::NAN),
-            (param.max > 1.0).then_some(param.max),
-            (param.min < 0.0).then_some(param.min),
-        ];
-        for got in wrong.into_iter().flatten().map(general) {
-            let text = format!("quantile value should be between 0 and 1, got {got}");
-            ctx.annotate(|annotations| annotations.warn(text, self.param.place));
-        }
-    }
-
-    /// Takes in the groups of a batch, whose members are all held.
-    fn take(
-        &self,
-        groups: &Groups,
-        batch: &[usize],
-        columns: &[Column],
-        param: &Values,
-        ctx: &Context<'_>,
-    ) -> Result<Vec<Made>, EvalError> {
-        let mut next = 0;
-        let parts = batch.iter().map(|group| {
-            let first = next;
-            next += groups.members[*group].len();
-            (*group, &columns[first..next])
-        });
-        let parts: Vec<(usize, &[Column])> = parts.collect();
-        let made = parts.par_iter().filter_map(|(group, columns)| {
-            let first = columns.iter().position(|column| !column.is_empty())?;
-            let made = quantiles(columns, self.steps, param, ctx).map(|column| Made {
-                group: *group,
-                first: groups.members[*group][first],
-                column,
-            });
-            Some(made)
-        });
-        ctx.apart(|| made.collect())
-    }
-}
 
 /// The column of a group with a sample.
 struct Made {
@@ -84,12 +21,12 @@ struct Made {
 const STEPS: usize = 64;
 
 /// The quantile of the columns at each step.
-fn quantiles(
+fn of_columns(
     columns: &[Column],
     steps: usize,
-    param: &Values,
+    param: &Param,
     ctx: &Context<'_>,
-) -> Result<Column, EvalError> {
+) -> Result<Column> {
     let mut out = Column::default();
     out.reset(steps);
     let of = |values: &mut Vec<f64>, step: usize| {
@@ -98,13 +35,13 @@ fn quantiles(
         (!values.is_empty()).then(|| quantile(param.at(step), values))
     };
     let parts = out.values.par_chunks_mut(STEPS).enumerate();
-    let words: Result<Vec<u64>, EvalError> = parts
+    let words: Result<Vec<u64>> = parts
         .map_init(Vec::new, |values, (part, results)| {
             let mut word = 0;
             let part = ctx.own(|| {
-                ctx.with_scratch(|scratch| {
+                ctx.work(|work| {
                     for (at, result) in results.iter_mut().enumerate() {
-                        scratch.pace.pass(columns.len(), ctx)?;
+                        work.pass(columns.len())?;
                         if let Some(value) = of(values, part * STEPS + at) {
                             *result = value;
                             word |= 1 << at;
@@ -123,58 +60,72 @@ fn quantiles(
 /// Columns that are held at a time, bytes, unless one group has more.
 const BATCH_BYTES: usize = 64 << 20;
 
-impl Operator for Quantiles {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        let param = self.param.values(ctx)?;
-        self.input.prepare(ctx)?;
-        self.warn(&param, ctx);
-        let groups = self.grouping.groups(self.input.series(), ctx)?;
-        let column_bytes = Column::len_bytes(self.steps);
-        let mut made = Vec::new();
-        let mut first = 0;
-        while first < groups.members.len() {
-            let mut wanted = Vec::new();
-            let mut batch = Vec::new();
-            while let Some(members) = groups.members.get(first) {
-                let bytes = (wanted.len() + members.len()).saturating_mul(column_bytes);
-                if !batch.is_empty() && bytes > BATCH_BYTES {
-                    break;
-                }
-                wanted.extend_from_slice(members);
-                batch.push(first);
-                first += 1;
+/// A quantile of each group.
+pub(crate) fn quantiles(
+    input: &Node,
+    grouping: &Grouping,
+    steps: usize,
+    param: &Param,
+    ctx: &Context<'_>,
+) -> Result<Node> {
+    warn(param, ctx);
+    let groups = grouping.groups(input.series(), ctx)?;
+    let column_bytes = Column::len_bytes(steps);
+    let mut made = Vec::new();
+    let mut first = 0;
+    while first < groups.members.len() {
+        let mut wanted = Vec::new();
+        let mut batch = Vec::new();
+        while let Some(members) = groups.members.get(first) {
+            let bytes = (wanted.len() + members.len()).saturating_mul(column_bytes);
+            if !batch.is_empty() && bytes > BATCH_BYTES {
+                break;
             }
-            let bytes = wanted.len().saturating_mul(column_bytes);
-            ctx.hold(bytes)?;
-            ctx.hold(batch.len() * column_bytes)?;
-            let mut columns = Vec::with_capacity(wanted.len());
-            for_columns(&*self.input, &wanted, self.steps, ctx, |_, computed| {
-                columns.extend(computed.iter_mut().map(std::mem::take));
-                Ok(())
-            })?;
-            made.extend(self.take(&groups, &batch, &columns, &param, ctx)?);
-            ctx.release(bytes);
+            wanted.extend_from_slice(members);
+            batch.push(first);
+            first += 1;
         }
-        made.sort_by_key(|made| made.first);
-        for made in made {
-            self.series.push(groups.series[made.group].clone());
-            self.columns.push(made.column);
-        }
-        Ok(())
+        let bytes = wanted.len().saturating_mul(column_bytes);
+        ctx.hold(bytes)?;
+        ctx.hold(batch.len() * column_bytes)?;
+        let mut columns = Vec::with_capacity(wanted.len());
+        for_columns(input, &wanted, steps, ctx, |_, computed| {
+            columns.extend(computed.iter_mut().map(std::mem::take));
+            Ok(())
+        })?;
+        let mut rest = &columns[..];
+        let parts = batch.into_iter().map(|group| {
+            let (columns, behind) = rest.split_at(groups.members[group].len());
+            rest = behind;
+            (group, columns)
+        });
+        let parts: Vec<(usize, &[Column])> = parts.collect();
+        let quantiles = parts.par_iter().filter_map(|(group, columns)| {
+            let first = columns.iter().position(|column| !column.is_empty())?;
+            Some(of_columns(columns, steps, param, ctx).map(|column| Made {
+                group: *group,
+                first: groups.members[*group][first],
+                column,
+            }))
+        });
+        made.extend(ctx.apart(|| quantiles.collect::<Result<Vec<Made>>>())?);
+        ctx.release(bytes);
     }
+    made.sort_by_key(|made| made.first);
+    let made = made.into_iter();
+    let pairs = made.map(|made| (groups.series[made.group].clone(), made.column));
+    let (series, columns) = pairs.unzip();
+    Ok(Node::held(series, columns))
+}
 
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        at: usize,
-        _: &Context<'_>,
-        _: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        out.clone_from(&self.columns[at]);
-        Ok(())
+fn warn(param: &Param, ctx: &Context<'_>) {
+    let wrong = [
+        param.has_nan.then_some(f64::NAN),
+        (param.max > 1.0).then_some(param.max),
+        (param.min < 0.0).then_some(param.min),
+    ];
+    for got in wrong.into_iter().flatten().map(general) {
+        let text = format!("quantile value should be between 0 and 1, got {got}");
+        ctx.annotate(|annotations| annotations.warn(text, param.place));
     }
 }

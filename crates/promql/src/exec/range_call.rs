@@ -8,10 +8,11 @@ use crate::column::Column;
 use crate::exec::extremes::extremes;
 use crate::exec::kahan::Kahan;
 use crate::exec::over_time::{OverTime, Piece, is_strategy, over_time};
-use crate::exec::range_input::{RangeInput, Span, windows};
+use crate::exec::plan::Range;
+use crate::exec::range_input::{Span, windows};
 use crate::exec::rate::{Change, count_pairs, last_two};
 use crate::exec::sliding::Sliding;
-use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::exec::{Context, EvalError, Node, Result, Scratch, Work};
 use crate::number::general;
 use crate::quote::quoted;
 use crate::source::Samples;
@@ -41,38 +42,28 @@ enum Kind {
 
 /// A call of a function of a range.
 pub(crate) struct RangeCall {
-    name: &'static str,
-    kind: Kind,
-    input: RangeInput,
-    span: Span,
-    smoothing: Smoothing,
+    pub(crate) function: Function,
+    pub(crate) range: Range,
     /// The other arguments, scalars.
-    params: Vec<Node>,
-    param_columns: Vec<Column>,
-    series: Vec<Series>,
+    pub(crate) params: Vec<Column>,
     /// Where each argument stands, the range among them.
-    places: Vec<span::Span>,
-    by: span::Span,
-}
-
-/// What a call is made of.
-pub(crate) struct Parts {
-    pub(crate) name: &'static str,
-    pub(crate) input: RangeInput,
-    pub(crate) span: Span,
-    pub(crate) smoothing: Smoothing,
-    pub(crate) params: Vec<Node>,
     pub(crate) places: Vec<span::Span>,
     /// Where the call stands.
     pub(crate) by: span::Span,
 }
 
-impl RangeCall {
+/// A function of a range.
+#[derive(Clone, Copy)]
+pub(crate) struct Function {
+    name: &'static str,
+    kind: Kind,
+}
+
+impl Function {
     /// # Errors
     /// Where the function is unknown or may not be used with its modifier.
-    pub(crate) fn new(parts: Parts) -> Result<Self, EvalError> {
-        let name = parts.name;
-        let allowed: (&str, &[&str]) = match parts.smoothing {
+    pub(crate) fn new(name: &'static str, smoothing: Smoothing) -> Result<Self> {
+        let allowed: (&str, &[&str]) = match smoothing {
             Smoothing::Off => ("", &[name]),
             Smoothing::Anchored => ("anchored", &ANCHORED),
             Smoothing::Smoothed => ("smoothed", &SMOOTHED),
@@ -84,20 +75,20 @@ impl RangeCall {
                 allowed.1.join(", "),
             )));
         }
-        let kind = kind(name)
-            .ok_or_else(|| EvalError::Query(format!("function {name} is not supported")))?;
-        Ok(Self {
-            name,
-            kind,
-            input: parts.input,
-            span: parts.span,
-            smoothing: parts.smoothing,
-            params: parts.params,
-            param_columns: Vec::new(),
-            series: Vec::new(),
-            places: parts.places,
-            by: parts.by,
-        })
+        let unknown = || EvalError::Query(format!("function {name} is not supported"));
+        let kind = kind(name).ok_or_else(unknown)?;
+        Ok(Self { name, kind })
+    }
+}
+
+impl RangeCall {
+    /// Its operator.
+    pub(crate) fn operator(self, ctx: &Context<'_>) -> Result<Node> {
+        let keeps_name = matches!(self.function.name, "last_over_time" | "first_over_time");
+        let series = ctx.renamed(self.range.input.series(), !keeps_name)?;
+        Ok(Node::new(series, move |at, work, out| {
+            self.compute(at, work, out)
+        }))
     }
 
     /// Where an argument stands.
@@ -111,7 +102,7 @@ impl RangeCall {
     /// The values of the other arguments at a step.
     fn params(&self, step: usize) -> [f64; 2] {
         let mut params = [f64::NAN; 2];
-        for (param, column) in params.iter_mut().zip(&self.param_columns) {
+        for (param, column) in params.iter_mut().zip(&self.params) {
             *param = column.values[step];
         }
         params
@@ -121,18 +112,18 @@ impl RangeCall {
         &self,
         each: OverTime,
         samples: &Samples,
-        mut pass: impl FnMut(usize) -> Result<(), EvalError>,
+        mut pass: impl FnMut(usize) -> Result<()>,
         ctx: &Context<'_>,
         out: &mut Column,
-    ) -> Result<(), EvalError> {
+    ) -> Result<()> {
         let mut buffer = Vec::new();
         let mut warnings = Annotations::default();
-        for window in windows(&self.span, &samples.timestamps) {
+        for window in windows(&self.range.span, &samples.timestamps) {
             pass(window.end - window.first)?;
             let mut params = self.params(window.step);
             self.check(&mut params, &mut warnings)?;
             let mut piece = Piece {
-                step_ms: self.span.reference.step_ms(window.step),
+                step_ms: self.range.span.reference.step_ms(window.step),
                 timestamps: &samples.timestamps[window.first..window.end],
                 values: &samples.values[window.first..window.end],
                 params,
@@ -149,8 +140,8 @@ impl RangeCall {
     }
 
     /// Whether the other arguments may be used; `integral` goes on with its default.
-    fn check(&self, params: &mut [f64; 2], warnings: &mut Annotations) -> Result<(), EvalError> {
-        match self.name {
+    fn check(&self, params: &mut [f64; 2], warnings: &mut Annotations) -> Result<()> {
+        match self.function.name {
             "quantile_over_time" if !(0.0..=1.0).contains(&params[0]) => {
                 let got = general(params[0]);
                 let text = format!("quantile value should be between 0 and 1, got {got}");
@@ -182,7 +173,7 @@ impl RangeCall {
 
     /// Says that a metric does not look like a counter.
     fn note_counter(&self, at: usize, ctx: &Context<'_>) {
-        let metric = self.input.series()[at].labels.metric();
+        let metric = self.range.input.series()[at].labels.metric();
         if !metric.is_empty() && !COUNTERS.iter().any(|end| metric.ends_with(end)) {
             let text = format!(
                 "metric might not be a counter, name does not end in \
@@ -192,81 +183,48 @@ impl RangeCall {
             ctx.annotate(|annotations| annotations.info(text, self.place(0)));
         }
     }
-}
 
-impl Operator for RangeCall {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        for param in &mut self.params {
-            param.prepare(ctx)?;
-            let mut column = Column::default();
-            ctx.hold(Column::len_bytes(self.span.reference.steps()))?;
-            ctx.with_scratch(|scratch| param.column(0, ctx, scratch, &mut column))?;
-            self.param_columns.push(column);
-        }
-        self.input.prepare(&self.span, ctx)?;
-        let keeps_name = matches!(self.name, "last_over_time" | "first_over_time");
-        let series = self.input.series().iter();
-        self.series = ctx.collect(series.map(|series| {
-            if keeps_name {
-                series.clone()
-            } else {
-                series.nameless(ctx.settings)
-            }
-        }))?;
-        Ok(())
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        at: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        self.input.load(at, &self.span, ctx, scratch)?;
-        let Scratch { samples, pace, .. } = scratch;
+    fn compute(&self, at: usize, work: &mut Work<'_>, out: &mut Column) -> Result<()> {
+        self.range.input.load(at, &self.range.span, work)?;
+        let Work { ctx, scratch } = work;
+        let Scratch { samples, pace, .. } = &mut **scratch;
         let samples = &*samples;
-        let span = &self.span;
+        let span = &self.range.span;
         // All that is linear in them; what passes over each window counts by itself.
         pace.pass(samples.values.len(), ctx)?;
         let bytes = samples.values.len() * SAMPLE_BYTES;
         ctx.hold(bytes)?;
         let pass = |samples| pace.pass(samples, ctx);
         out.reset(span.reference.steps());
-        match self.kind {
+        match self.function.kind {
             Kind::Change(change) => {
-                change.fill(span, self.smoothing, samples, pass, out)?;
+                change.fill(span, self.range.smoothing, samples, pass, out)?;
                 if change.is_counter && !out.is_empty() {
                     self.note_counter(at, ctx);
                 }
             }
             Kind::LastTwo { is_rate } => last_two(span, is_rate, samples, out),
             Kind::Resets => {
-                count_pairs(span, self.smoothing, samples, out, |before, now| {
+                count_pairs(span, self.range.smoothing, samples, out, |before, now| {
                     now < before
                 });
             }
             Kind::Changes => {
-                count_pairs(span, self.smoothing, samples, out, |before, now| {
+                count_pairs(span, self.range.smoothing, samples, out, |before, now| {
                     now != before && !(now.is_nan() && before.is_nan())
                 });
             }
             Kind::Extremes { is_max, gives_time } => {
                 extremes(span, is_max, gives_time, samples, out);
             }
-            Kind::OverTime(each) if matches!(self.name, "sum_over_time" | "avg_over_time") => {
-                match Sliding::new(span, samples) {
-                    Some(sliding) => {
-                        slide(span, self.name == "avg_over_time", sliding, samples, out)
-                    }
+            Kind::OverTime(each) => {
+                let name = self.function.name;
+                let is_sum = matches!(name, "sum_over_time" | "avg_over_time");
+                match is_sum.then(|| Sliding::new(span, samples)).flatten() {
+                    Some(sums) => slide(span, name == "avg_over_time", sums, samples, out),
                     None => self.pieces(each, samples, pass, ctx, out)?,
                 }
             }
-            Kind::OverTime(each) => self.pieces(each, samples, pass, ctx, out)?,
         }
         ctx.release(bytes);
         Ok(())

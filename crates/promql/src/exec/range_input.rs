@@ -3,7 +3,7 @@
 use crate::column::{Column, Grid};
 use crate::exec::record::Record;
 use crate::exec::reference::Reference;
-use crate::exec::{Context, EvalError, Node, Scratch, Series};
+use crate::exec::{Context, EvalError, Node, Result, Series, Work};
 use crate::source::Matcher;
 use std::sync::Arc;
 
@@ -11,12 +11,11 @@ use std::sync::Arc;
 pub(crate) enum RangeInput {
     /// `metric[5m]`
     Raw {
-        matchers: Vec<Matcher>,
         handles: Vec<usize>,
         series: Vec<Series>,
     },
-    /// `expr[5m:1m]`, evaluated at the steps of `grid`; `None` where it has no step.
-    Subquery { input: Node, grid: Option<Grid> },
+    /// `expr[5m:1m]`, evaluated at the steps of `grid`.
+    Subquery { input: Node, grid: Grid },
     /// Any of them, where the query is explained.
     Recorded(Box<Self>, Arc<Record>),
 }
@@ -34,118 +33,87 @@ pub(crate) struct Span {
 }
 
 impl RangeInput {
-    pub(crate) fn raw(matchers: &[Matcher]) -> Self {
+    /// No series.
+    pub(crate) fn nothing() -> Self {
         Self::Raw {
-            matchers: matchers.to_vec(),
             handles: Vec::new(),
             series: Vec::new(),
         }
     }
 
-    /// Finds its series.
-    pub(crate) fn prepare(&mut self, span: &Span, ctx: &Context<'_>) -> Result<(), EvalError> {
-        match self {
-            Self::Raw {
-                matchers,
-                handles,
-                series,
-            } => {
-                let (first_ms, last_ms) = span.reference.bounds_ms();
-                let from_ms = first_ms
-                    .saturating_sub(span.range_ms.saturating_add(span.before_ms))
-                    .saturating_add(1);
-                let to_ms = last_ms.saturating_add(span.after_ms);
-                let found = ctx.select(matchers, from_ms, to_ms)?;
-                *handles = found.iter().map(|found| found.handle).collect();
-                let found = found.into_iter();
-                *series = ctx.collect(found.map(|found| Series::new(found.labels)))?;
-                Ok(())
-            }
-            Self::Subquery { grid: None, .. } => Ok(()),
-            Self::Subquery {
-                input,
-                grid: Some(grid),
-            } => {
-                if grid.steps > ctx.settings.samples_max {
-                    return Err(EvalError::Samples);
-                }
-                // A column at a time and the samples made of it.
-                let bytes = Column::len_bytes(grid.steps) * 3;
-                ctx.hold(bytes)?;
-                let prepared = input.prepare(ctx);
-                ctx.release(bytes);
-                prepared
-            }
-            Self::Recorded(input, record) => {
-                record.time(|| input.prepare(span, &ctx.within(record)))?;
-                ctx.found(record, input.series().len())
-            }
+    /// The series that match all `matchers`.
+    pub(crate) fn raw(matchers: &[Matcher], span: &Span, ctx: &Context<'_>) -> Result<Self> {
+        let (first_ms, last_ms) = span.reference.bounds_ms();
+        let from_ms = first_ms
+            .saturating_sub(span.range_ms.saturating_add(span.before_ms))
+            .saturating_add(1);
+        let to_ms = last_ms.saturating_add(span.after_ms);
+        let found = ctx.select(matchers, from_ms, to_ms)?;
+        Ok(Self::Raw {
+            handles: found.iter().map(|found| found.handle).collect(),
+            series: ctx.collect(found.into_iter().map(|found| Series::new(found.labels)))?,
+        })
+    }
+
+    /// A subquery whose operator `plan` makes.
+    pub(crate) fn subquery(
+        grid: Grid,
+        ctx: &Context<'_>,
+        plan: impl FnOnce() -> Result<Node>,
+    ) -> Result<Self> {
+        if grid.steps > ctx.settings.samples_max {
+            return Err(EvalError::Samples);
         }
+        // A column at a time and the samples made of it.
+        let bytes = Column::len_bytes(grid.steps) * 3;
+        ctx.hold(bytes)?;
+        let input = plan();
+        ctx.release(bytes);
+        let input = input?;
+        Ok(Self::Subquery { input, grid })
     }
 
     /// Its series.
     pub(crate) fn series(&self) -> &[Series] {
         match self {
             Self::Raw { series, .. } => series,
-            Self::Subquery { grid: None, .. } => &[],
             Self::Subquery { input, .. } => input.series(),
             Self::Recorded(input, _) => input.series(),
         }
     }
 
-    /// Reads the samples of a series for all steps into `scratch.samples`, without stale marks.
-    pub(crate) fn load(
-        &self,
-        at: usize,
-        span: &Span,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-    ) -> Result<(), EvalError> {
+    /// Reads the samples of a series for all steps into those of `work`, without stale marks.
+    pub(crate) fn load(&self, at: usize, span: &Span, work: &mut Work<'_>) -> Result<()> {
         match self {
             Self::Raw { handles, .. } => {
                 let before_ms = span.range_ms.saturating_add(span.before_ms);
                 let reads = span.reference.reads(before_ms, span.after_ms);
-                ctx.read(handles[at], reads, &mut scratch.samples)?;
+                let samples = &mut work.scratch.samples;
+                work.ctx.read(handles[at], reads, samples)?;
             }
-            Self::Subquery { grid: None, .. } => scratch.samples.clear(),
+            Self::Recorded(input, _) if work.ctx.is_probing => {
+                return input.load(at, span, work);
+            }
             Self::Recorded(input, record) => {
-                return recorded(input, record, at, span, ctx, scratch);
+                record.time(|| work.within(record, |work| input.load(at, span, work)))?;
+                record.gave(at, work.scratch.samples.values.len());
+                return Ok(());
             }
-            Self::Subquery {
-                input,
-                grid: Some(grid),
-            } => {
-                let mut column = scratch.take(grid.steps, ctx)?;
-                input.column(at, ctx, scratch, &mut column)?;
-                let samples = &mut scratch.samples;
-                ctx.reserve(samples, column.len())?;
+            Self::Subquery { input, grid } => {
+                let mut column = work.take(grid.steps)?;
+                input.column(at, work, &mut column)?;
+                let samples = &mut work.scratch.samples;
+                work.ctx.reserve(samples, column.len())?;
                 for step in column.present() {
                     samples.timestamps.push(grid.time_ms(step));
                     samples.values.push(column.values[step]);
                 }
-                scratch.give(column);
+                work.give(column);
             }
         }
-        scratch.samples.drop_stale();
+        work.scratch.samples.drop_stale();
         Ok(())
     }
-}
-
-/// Reads the samples of a series as [`RangeInput::load`], and records that.
-fn recorded(
-    input: &RangeInput,
-    record: &Record,
-    at: usize,
-    span: &Span,
-    ctx: &Context<'_>,
-    scratch: &mut Scratch,
-) -> Result<(), EvalError> {
-    if ctx.is_probing {
-        return input.load(at, span, ctx, scratch);
-    }
-    record.time(|| input.load(at, span, &ctx.within(record), scratch))?;
-    record.gave(at, scratch.samples.values.len());
-    Ok(())
 }
 
 /// The samples in the window of one step.

@@ -5,7 +5,7 @@
 //! `smoothed` windows take values at the borders from the samples around them instead.
 
 use crate::column::Column;
-use crate::exec::EvalError;
+use crate::exec::Result;
 use crate::exec::range_input::{Span, Window, windows};
 use crate::exec::reference::seconds_between;
 use crate::exec::selector::between;
@@ -31,9 +31,9 @@ impl Change {
         span: &Span,
         smoothing: Smoothing,
         of: &Samples,
-        mut pass: impl FnMut(usize) -> Result<(), EvalError>,
+        mut pass: impl FnMut(usize) -> Result<()>,
         out: &mut Column,
-    ) -> Result<(), EvalError> {
+    ) -> Result<()> {
         match smoothing {
             Smoothing::Off => self.extrapolate(span, of, pass, out),
             Smoothing::Anchored | Smoothing::Smoothed => {
@@ -54,9 +54,9 @@ impl Change {
         self,
         span: &Span,
         of: &Samples,
-        mut pass: impl FnMut(usize) -> Result<(), EvalError>,
+        mut pass: impl FnMut(usize) -> Result<()>,
         out: &mut Column,
-    ) -> Result<(), EvalError> {
+    ) -> Result<()> {
         let resets = if self.is_counter {
             resets(&of.values)
         } else {

@@ -2,12 +2,12 @@
 //!
 //! Tested by `tests/evaluation/explain.rs`.
 
-use crate::column::Column;
 use crate::exec::binary::Operands;
 use crate::exec::chunks::for_columns;
 use crate::exec::matching::Group;
+use crate::exec::range_input::RangeInput;
 use crate::exec::record::{Matches, Record, untimed};
-use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::exec::{Context, EvalError, Node, Result, Series, Work};
 use crate::tree::Expr;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -32,23 +32,55 @@ impl Trace {
         self.0.borrow().get(&address(expr)).cloned()
     }
 
-    /// Bytes of memory that it holds.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.0.borrow().len() * RECORD_BYTES
+    /// The operator that `make` makes of an expression for `steps` steps, recorded.
+    pub(crate) fn node(
+        &self,
+        expr: &Expr,
+        steps: usize,
+        ctx: &Context<'_>,
+        make: impl FnOnce(&Context<'_>) -> Result<Node>,
+    ) -> Result<Node> {
+        let record = self.begin(expr, steps, ctx)?;
+        let mut input = record.time(|| make(&ctx.within(&record)))?;
+        ctx.found(&record, input.series().len())?;
+        Ok(Node::new(input.take_series(), move |at, work, out| {
+            if work.ctx.is_probing {
+                input.column(at, work, out)?;
+                record.probed(at, out.len());
+                return Ok(());
+            }
+            record.time(|| work.within(&record, |work| input.column(at, work, out)))?;
+            record.gave(at, out.len());
+            Ok(())
+        }))
     }
 
-    /// The operator of an expression that is evaluated at `steps` steps, recorded.
-    pub(crate) fn node(&self, expr: &Expr, steps: usize, input: Node) -> Node {
-        let record = self.begin(expr, steps);
-        Box::new(Recorded { input, record })
+    /// The samples of a range, as `make` finds them, recorded.
+    pub(crate) fn range(
+        &self,
+        expr: &Expr,
+        steps: usize,
+        ctx: &Context<'_>,
+        make: impl FnOnce(&Context<'_>) -> Result<RangeInput>,
+    ) -> Result<RangeInput> {
+        let record = self.begin(expr, steps, ctx)?;
+        let input = record.time(|| make(&ctx.within(&record)))?;
+        ctx.found(&record, input.series().len())?;
+        Ok(RangeInput::Recorded(Box::new(input), record))
     }
 
     /// A new record of an expression.
-    pub(crate) fn begin(&self, expr: &Expr, steps: usize) -> Arc<Record> {
+    fn begin(&self, expr: &Expr, steps: usize, ctx: &Context<'_>) -> Result<Arc<Record>> {
+        // It is part of no node.
+        let outside = Context {
+            record: None,
+            ..*ctx
+        };
+        outside.hold(RECORD_BYTES)?;
         let record = Arc::new(Record::new(steps));
         let kept = Arc::clone(&record);
         self.0.borrow_mut().insert(address(expr), kept);
-        record
+        Ok(record)
     }
 
     /// Says that an expression is evaluated once for all steps.
@@ -63,39 +95,13 @@ fn address(expr: &Expr) -> usize {
     std::ptr::from_ref(expr.bare()).addr()
 }
 
-/// An operator whose work is recorded.
-struct Recorded {
-    input: Node,
-    record: Arc<Record>,
-}
-
-impl Operator for Recorded {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        let Self { input, record } = self;
-        record.time(|| input.prepare(&ctx.within(record)))?;
-        ctx.found(record, input.series().len())
-    }
-
-    fn series(&self) -> &[Series] {
-        self.input.series()
-    }
-
-    fn compute(
-        &self,
-        at: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        let Self { input, record } = self;
-        if ctx.is_probing {
-            input.column(at, ctx, scratch, out)?;
-            record.probed(at, out.len());
-            return Ok(());
-        }
-        record.time(|| input.column(at, &ctx.within(record), scratch, out))?;
-        record.gave(at, out.len());
-        Ok(())
+impl Work<'_> {
+    /// Runs `run` for a node that is recorded.
+    pub(crate) fn within<T>(&mut self, record: &Record, run: impl FnOnce(&mut Work<'_>) -> T) -> T {
+        run(&mut Work {
+            ctx: &self.ctx.within(record),
+            scratch: self.scratch,
+        })
     }
 }
 
@@ -134,10 +140,7 @@ impl Context<'_> {
     }
 
     /// Takes in how many series a node has.
-    ///
-    /// # Errors
-    /// Where the query holds more than it may.
-    pub(crate) fn found(&self, record: &Record, series: usize) -> Result<(), EvalError> {
+    pub(crate) fn found(&self, record: &Record, series: usize) -> Result<()> {
         self.hold(series.saturating_mul(GIVEN_BYTES))?;
         record.found(series);
         Ok(())
@@ -146,16 +149,13 @@ impl Context<'_> {
     /// Records which series of two sides belong together, and finds out which of those that are
     /// alone have samples. `probes` says of which sides nothing else does. Nothing happens unless
     /// the query is explained.
-    ///
-    /// # Errors
-    /// Where the query must end, or holds more than it may.
     pub(crate) fn record_matches(
         &self,
         groups: Vec<Group>,
-        Operands { left, right }: Operands<&dyn Operator>,
+        Operands { left, right }: Operands<&Node>,
         probes: Operands<bool>,
         steps: usize,
-    ) -> Result<(), EvalError> {
+    ) -> Result<()> {
         let Some(record) = self.record else {
             return Ok(());
         };
@@ -170,7 +170,7 @@ impl Context<'_> {
                 self.probe(input, members.copied().collect(), steps)?;
             }
         }
-        let labels = |input: &dyn Operator| {
+        let labels = |input: &Node| {
             let series = input.series().iter();
             series.map(|series| series.labels.clone()).collect()
         };
@@ -185,12 +185,7 @@ impl Context<'_> {
 
     /// Finds out which series have samples. Where that fails it stays unknown, since the query
     /// itself would not have failed; unless it must end.
-    fn probe(
-        &self,
-        input: &dyn Operator,
-        wanted: Vec<usize>,
-        steps: usize,
-    ) -> Result<(), EvalError> {
+    fn probe(&self, input: &Node, wanted: Vec<usize>, steps: usize) -> Result<()> {
         match for_columns(input, &wanted, steps, &self.probing(), |_, _| Ok(())) {
             Err(error @ EvalError::Interrupt(_)) => Err(error),
             _ => Ok(()),

@@ -5,7 +5,7 @@
 
 use crate::column::Column;
 use crate::exec::reference::Reference;
-use crate::exec::{Context, EvalError, Operator, Scratch, Series};
+use crate::exec::{Context, Node, Result, Series};
 use crate::source::{Matcher, Samples, is_stale};
 
 /// What a selector gives.
@@ -21,97 +21,65 @@ pub(crate) enum Takes {
     Smoothed,
 }
 
+/// All times.
+pub(crate) const ALWAYS_MS: (i64, i64) = (i64::MIN, i64::MAX);
+
 /// An instant selector.
-pub(crate) struct Selector {
-    matchers: Vec<Matcher>,
-    reference: Reference,
-    takes: Takes,
+pub(crate) struct Selector<'a> {
+    pub(crate) matchers: &'a [Matcher],
+    pub(crate) reference: Reference,
+    pub(crate) takes: Takes,
     /// Only samples from the first to the second of these times count.
-    within_ms: (i64, i64),
-    handles: Vec<usize>,
-    series: Vec<Series>,
+    pub(crate) within_ms: (i64, i64),
 }
 
-impl Selector {
-    pub(crate) fn new(matchers: &[Matcher], reference: Reference, takes: Takes) -> Self {
-        Self {
-            matchers: matchers.to_vec(),
-            reference,
-            takes,
-            within_ms: (i64::MIN, i64::MAX),
-            handles: Vec::new(),
-            series: Vec::new(),
-        }
-    }
-
-    /// Only samples in `from_ms..=to_ms` count.
-    pub(crate) fn within(mut self, from_ms: i64, to_ms: i64) -> Self {
-        self.within_ms = (from_ms, to_ms);
-        self
-    }
-
-    /// How far before and after its time a step looks.
-    fn window_ms(&self, ctx: &Context<'_>) -> (i64, i64) {
-        let lookback_ms = ctx.settings.lookback_ms;
-        match self.takes {
-            Takes::Smoothed => (lookback_ms, lookback_ms),
-            Takes::Value | Takes::Time | Takes::Stamp => (lookback_ms, 0),
-        }
-    }
-}
-
-impl Operator for Selector {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        let (before_ms, after_ms) = self.window_ms(ctx);
-        let (first_ms, last_ms) = self.reference.bounds_ms();
+impl Selector<'_> {
+    /// Its operator.
+    pub(crate) fn operator(self, ctx: &Context<'_>) -> Result<Node> {
+        let Self {
+            reference, takes, ..
+        } = self;
+        let before_ms = ctx.settings.lookback_ms;
+        let after_ms = match takes {
+            Takes::Smoothed => before_ms,
+            Takes::Value | Takes::Time | Takes::Stamp => 0,
+        };
+        let (first_ms, last_ms) = reference.bounds_ms();
         let found = ctx.select(
-            &self.matchers,
+            self.matchers,
             first_ms.saturating_sub(before_ms).saturating_add(1),
             last_ms.saturating_add(after_ms),
         )?;
-        self.handles = found.iter().map(|found| found.handle).collect();
+        let handles: Vec<usize> = found.iter().map(|found| found.handle).collect();
         let series = found.into_iter().map(|found| Series::new(found.labels));
-        self.series = ctx.collect(series.map(|series| match self.takes {
+        let series = ctx.collect(series.map(|series| match takes {
             Takes::Time => series.nameless(ctx.settings),
             Takes::Value | Takes::Stamp | Takes::Smoothed => series,
         }))?;
-        Ok(())
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        at: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        let (before_ms, after_ms) = self.window_ms(ctx);
-        let samples = &mut scratch.samples;
         let (from_ms, to_ms) = self.within_ms;
-        let reads = self.reference.reads(before_ms, after_ms);
-        let reads = reads.map(|(first, last)| (first.max(from_ms), last.min(to_ms)));
-        ctx.read(self.handles[at], reads, samples)?;
-        out.reset(self.reference.steps());
-        match self.takes {
-            Takes::Value => newest(samples, &self.reference, before_ms, out, |samples, at| {
-                samples.values[at]
-            }),
-            Takes::Time => newest(samples, &self.reference, before_ms, out, |samples, at| {
-                samples.timestamps[at] as f64 / 1000.0
-            }),
-            Takes::Stamp => newest(samples, &self.reference, before_ms, out, |samples, at| {
-                samples.timestamps[at] as f64
-            }),
-            Takes::Smoothed => {
-                samples.drop_stale();
-                smooth(samples, &self.reference, before_ms, out);
+        Ok(Node::new(series, move |at, work, out| {
+            let samples = &mut work.scratch.samples;
+            let reads = reference.reads(before_ms, after_ms);
+            let reads = reads.map(|(first, last)| (first.max(from_ms), last.min(to_ms)));
+            work.ctx.read(handles[at], reads, samples)?;
+            out.reset(reference.steps());
+            match takes {
+                Takes::Value => newest(samples, &reference, before_ms, out, |samples, at| {
+                    samples.values[at]
+                }),
+                Takes::Time => newest(samples, &reference, before_ms, out, |samples, at| {
+                    samples.timestamps[at] as f64 / 1000.0
+                }),
+                Takes::Stamp => newest(samples, &reference, before_ms, out, |samples, at| {
+                    samples.timestamps[at] as f64
+                }),
+                Takes::Smoothed => {
+                    samples.drop_stale();
+                    smooth(samples, &reference, before_ms, out);
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        }))
     }
 }
 

@@ -3,7 +3,7 @@
 //! What is counted here stays so until the query ends. Labels that a source has found are the
 //! source's to count. Tested by `tests/evaluation/held.rs`.
 
-use crate::exec::{Context, EvalError, Series};
+use crate::exec::{Context, Result, Series};
 use crate::source::Samples;
 
 /// Bytes that are gathered before they are counted.
@@ -22,10 +22,7 @@ impl<'a> Tally<'a> {
     }
 
     /// Counts bytes.
-    ///
-    /// # Errors
-    /// Where the query holds more than it may, or must end.
-    pub(crate) fn add(&mut self, bytes: usize) -> Result<(), EvalError> {
+    pub(crate) fn add(&mut self, bytes: usize) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes < BATCH_BYTES {
             Ok(())
@@ -35,18 +32,12 @@ impl<'a> Tally<'a> {
     }
 
     /// Counts a series in a vector that grows, and its labels if nothing else holds them.
-    ///
-    /// # Errors
-    /// As [`Tally::add`].
-    pub(crate) fn add_series(&mut self, series: &Series) -> Result<(), EvalError> {
+    pub(crate) fn add_series(&mut self, series: &Series) -> Result<()> {
         self.add(2 * size_of::<Series>() + series.labels.own_bytes())
     }
 
     /// Counts what was gathered.
-    ///
-    /// # Errors
-    /// As [`Tally::add`].
-    pub(crate) fn settle(&mut self) -> Result<(), EvalError> {
+    pub(crate) fn settle(&mut self) -> Result<()> {
         self.ctx.source.check()?;
         self.ctx.hold(std::mem::take(&mut self.bytes))
     }
@@ -54,13 +45,7 @@ impl<'a> Tally<'a> {
 
 impl Context<'_> {
     /// The series of an operator.
-    ///
-    /// # Errors
-    /// Where the query holds more than it may, or must end.
-    pub(crate) fn collect(
-        &self,
-        series: impl Iterator<Item = Series>,
-    ) -> Result<Vec<Series>, EvalError> {
+    pub(crate) fn collect(&self, series: impl Iterator<Item = Series>) -> Result<Vec<Series>> {
         let mut tally = Tally::new(self);
         let mut collected = Vec::new();
         for one in series {
@@ -71,11 +56,19 @@ impl Context<'_> {
         Ok(collected)
     }
 
+    /// The series of an input, without their names where an operator `drops_name`.
+    pub(crate) fn renamed(&self, series: &[Series], drops_name: bool) -> Result<Vec<Series>> {
+        self.collect(series.iter().map(|series| {
+            if drops_name {
+                series.nameless(self.settings)
+            } else {
+                series.clone()
+            }
+        }))
+    }
+
     /// Adds to a vector that stays until the query ends.
-    ///
-    /// # Errors
-    /// Where the query holds more than it may.
-    pub(crate) fn push<T>(&self, into: &mut Vec<T>, value: T) -> Result<(), EvalError> {
+    pub(crate) fn push<T>(&self, into: &mut Vec<T>, value: T) -> Result<()> {
         if into.len() == into.capacity() {
             let more = into.capacity().max(4);
             self.hold(more * size_of::<T>())?;
@@ -86,10 +79,7 @@ impl Context<'_> {
     }
 
     /// Makes room for `len` samples, which a thread keeps until the query ends.
-    ///
-    /// # Errors
-    /// Where the query holds more than it may.
-    pub(crate) fn reserve(&self, samples: &mut Samples, len: usize) -> Result<(), EvalError> {
+    pub(crate) fn reserve(&self, samples: &mut Samples, len: usize) -> Result<()> {
         samples.clear();
         let missing = |capacity: usize| len.saturating_sub(capacity) * 8;
         let (times, values) = (&mut samples.timestamps, &mut samples.values);

@@ -136,7 +136,7 @@ fn visit<'a>(
     visited.push(begin(root, None));
     let mut next = 0;
     while next < visited.len() {
-        for part in parts(visited[next].expr) {
+        for part in visited[next].expr.parts() {
             let at = visited.len();
             visited[next].children.push(at);
             visited.push(begin(part, Some(next)));
@@ -152,26 +152,6 @@ fn visit<'a>(
         }
     }
     Ok(visited)
-}
-
-/// What an expression consists of, in the order of the text.
-fn parts(expr: &Expr) -> Vec<&Expr> {
-    match expr {
-        Expr::Paren(inner, _) | Expr::Invariant(inner) => vec![&**inner],
-        Expr::Unary(unary) => vec![&unary.expr],
-        Expr::Binary(binary) => vec![&binary.left, &binary.right],
-        Expr::Aggregate(aggregate) => {
-            let param = aggregate.param.iter();
-            param.chain([&aggregate.expr]).collect()
-        }
-        Expr::Call(call) => call.args.iter().collect(),
-        Expr::Subquery(subquery) => vec![&subquery.expr],
-        Expr::Number(_)
-        | Expr::Text(_)
-        | Expr::Selector(_)
-        | Expr::Range(_)
-        | Expr::Duration(_) => Vec::new(),
-    }
 }
 
 /// The node of an expression, but for its place in the tree and what it matches.

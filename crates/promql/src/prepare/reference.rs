@@ -1,6 +1,6 @@
 //! The time that selectors look at, for `info`.
 
-use crate::tree::{At, Expr, Length, Subquery, Type};
+use crate::tree::{At, Expr, Subquery, Type};
 
 /// Whether all vectors in an expression come from selectors of one `@` and offset.
 pub(crate) fn has_one_reference(expr: &Expr) -> bool {
@@ -32,12 +32,12 @@ impl Search {
         }
         let has_selector = match expr {
             Expr::Selector(selector) => {
-                self.selector(at(selector.at), millis(&selector.offset), around);
+                self.selector(at(selector.at), selector.offset.millis(), around);
                 return true;
             }
             Expr::Range(range) => {
                 let selector = &range.selector;
-                self.selector(at(selector.at), millis(&selector.offset), around);
+                self.selector(at(selector.at), selector.offset.millis(), around);
                 return true;
             }
             Expr::Subquery(subquery) => {
@@ -79,7 +79,7 @@ impl Search {
             }
             here = (
                 at(subquery.at),
-                here.1.saturating_add(millis(&subquery.offset)),
+                here.1.saturating_add(subquery.offset.millis()),
             );
         }
         let first = *self.first.get_or_insert(here);
@@ -96,12 +96,5 @@ fn at(at: Option<At>) -> Option<i64> {
     match at {
         Some(At::Time(millis)) => Some(millis),
         _ => None,
-    }
-}
-
-fn millis(length: &Length) -> i64 {
-    match length {
-        Length::Known(millis) => *millis,
-        Length::Expr(_) => 0,
     }
 }

@@ -2,23 +2,26 @@
 
 use super::error::Bad;
 use crate::intake::Moment;
+use crate::named;
 
-/// The unit of the timestamps of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Precision {
-    /// `ns` or `n`: nanoseconds, the default.
-    #[default]
-    Nanoseconds,
-    /// `us` or `u`: microseconds.
-    Microseconds,
-    /// `ms`: milliseconds.
-    Milliseconds,
-    /// `s`: seconds.
-    Seconds,
-    /// `m`: minutes.
-    Minutes,
-    /// `h`: hours.
-    Hours,
+named! {
+    /// The unit of the timestamps of a request.
+    #[derive(Default)]
+    pub enum Precision {
+        /// `ns` or `n`: nanoseconds, the default.
+        #[default]
+        Nanoseconds => "ns",
+        /// `us` or `u`: microseconds.
+        Microseconds => "us",
+        /// `ms`: milliseconds.
+        Milliseconds => "ms",
+        /// `s`: seconds.
+        Seconds => "s",
+        /// `m`: minutes.
+        Minutes => "m",
+        /// `h`: hours.
+        Hours => "h",
+    }
 }
 
 impl Precision {
@@ -33,18 +36,6 @@ impl Precision {
             "h" => Self::Hours,
             _ => return None,
         })
-    }
-
-    /// The name accepted by [`Precision::parse`].
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Nanoseconds => "ns",
-            Self::Microseconds => "us",
-            Self::Milliseconds => "ms",
-            Self::Seconds => "s",
-            Self::Minutes => "m",
-            Self::Hours => "h",
-        }
     }
 
     #[inline]

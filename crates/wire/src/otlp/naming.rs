@@ -3,23 +3,26 @@
 //! The rules are those of <https://github.com/prometheus/otlptranslator>, whose names the strategies
 //! have. Tested below with the examples of its documentation.
 
+use crate::named;
 use std::borrow::Cow;
 
 /// Characters of a name in an error text.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// How names are translated: `translation_strategy` of Prometheus.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Translation {
-    /// Names stay as they are sent.
-    #[default]
-    NoTranslation,
-    /// Characters that Prometheus 2 did not know become `_`; unit and type are appended.
-    UnderscoreEscapingWithSuffixes,
-    /// The same, but nothing is appended.
-    UnderscoreEscapingWithoutSuffixes,
-    /// Unit and type are appended.
-    NoUtf8EscapingWithSuffixes,
+named! {
+    /// How names are translated: `translation_strategy` of Prometheus.
+    #[derive(Default)]
+    pub enum Translation {
+        /// Names stay as they are sent.
+        #[default]
+        NoTranslation => "NoTranslation",
+        /// Characters that Prometheus 2 did not know become `_`; unit and type are appended.
+        UnderscoreEscapingWithSuffixes => "UnderscoreEscapingWithSuffixes",
+        /// The same, but nothing is appended.
+        UnderscoreEscapingWithoutSuffixes => "UnderscoreEscapingWithoutSuffixes",
+        /// Unit and type are appended.
+        NoUtf8EscapingWithSuffixes => "NoUTF8EscapingWithSuffixes",
+    }
 }
 
 /// What becomes of names and of the attributes of resources and scopes.
@@ -42,27 +45,10 @@ pub(super) enum Kind {
 }
 
 impl Translation {
-    const ALL: [Self; 4] = [
-        Self::NoTranslation,
-        Self::UnderscoreEscapingWithSuffixes,
-        Self::UnderscoreEscapingWithoutSuffixes,
-        Self::NoUtf8EscapingWithSuffixes,
-    ];
-
     /// The strategy of this name, in any case.
     pub fn parse(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|one| one.name().eq_ignore_ascii_case(name))
-    }
-
-    /// The name as Prometheus spells it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NoTranslation => "NoTranslation",
-            Self::UnderscoreEscapingWithSuffixes => "UnderscoreEscapingWithSuffixes",
-            Self::UnderscoreEscapingWithoutSuffixes => "UnderscoreEscapingWithoutSuffixes",
-            Self::NoUtf8EscapingWithSuffixes => "NoUTF8EscapingWithSuffixes",
-        }
     }
 
     const fn escapes(self) -> bool {

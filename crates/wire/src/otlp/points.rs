@@ -63,14 +63,6 @@ struct Place<'a> {
     is_ended: bool,
 }
 
-/// The common part of all points of any type.
-#[derive(Clone, Copy)]
-struct Common<'a> {
-    attributes: &'a [KeyValue],
-    time_unix_nano: u64,
-    flags: u32,
-}
-
 /// The type of a metric, as Prometheus calls it, and as its name depends on it.
 fn kind_of(data: &Data) -> (&'static str, Kind) {
     match data {
@@ -130,7 +122,12 @@ impl<'a> Decoder<'a> {
         let translation = self.naming.translation;
         let name = match translation.metric(&metric.name, &metric.unit, named_by) {
             Ok(name) => name,
-            Err(why) => return self.refuse_all(metric, &why, intake),
+            Err(why) => {
+                if let Some(data) = &metric.data {
+                    self.refuse_all(&metric.name, data, Reason::Name, &why, intake);
+                }
+                return;
+            }
         };
         self.raw.metric(&name);
         let [help, unit] = [&metric.description, &metric.unit].map(|text| {
@@ -143,20 +140,26 @@ impl<'a> Decoder<'a> {
         self.metric(Metric { name, origin }, metric.data.as_ref(), intake);
     }
 
-    /// Refuses all points of a metric that has no name.
+    /// Refuses all points of a metric.
     #[cold]
-    fn refuse_all(&mut self, metric: &metrics::Metric, why: &str, intake: &mut impl Intake) {
-        let points = match &metric.data {
-            None => 0,
-            Some(Data::Gauge(gauge)) => gauge.data_points.len(),
-            Some(Data::Sum(sum)) => sum.data_points.len(),
-            Some(Data::Histogram(histogram)) => histogram.data_points.len(),
-            Some(Data::ExponentialHistogram(histogram)) => histogram.data_points.len(),
-            Some(Data::Summary(summary)) => summary.data_points.len(),
+    fn refuse_all(
+        &mut self,
+        metric: &str,
+        data: &Data,
+        reason: Reason,
+        why: &str,
+        intake: &mut impl Intake,
+    ) {
+        let points = match data {
+            Data::Gauge(gauge) => gauge.data_points.len(),
+            Data::Sum(sum) => sum.data_points.len(),
+            Data::Histogram(histogram) => histogram.data_points.len(),
+            Data::ExponentialHistogram(histogram) => histogram.data_points.len(),
+            Data::Summary(summary) => summary.data_points.len(),
         };
         for _ in 0..points {
             self.point = self.point.saturating_add(1);
-            self.refuse(&metric.name, Reason::Name, why, intake);
+            self.refuse(metric, reason, why, intake);
         }
     }
 
@@ -224,44 +227,34 @@ impl<'a> Decoder<'a> {
     fn metric(&mut self, metric: Metric<'_>, data: Option<&Data>, intake: &mut impl Intake) {
         match data {
             None => {}
-            Some(Data::Gauge(gauge)) => {
-                gauge
-                    .data_points
-                    .iter()
-                    .for_each(|point| self.number(metric, point, intake));
-            }
-            Some(Data::Sum(sum)) => {
-                sum.data_points
-                    .iter()
-                    .for_each(|point| self.number(metric, point, intake));
+            Some(
+                Data::Gauge(metrics::Gauge { data_points })
+                | Data::Sum(metrics::Sum { data_points, .. }),
+            ) => {
+                for point in data_points {
+                    self.number(metric, point, intake);
+                }
             }
             Some(Data::Histogram(histogram)) => {
-                let points = histogram.data_points.iter();
-                points.for_each(|point| self.histogram(metric, point, intake));
+                for point in &histogram.data_points {
+                    self.histogram(metric, point, intake);
+                }
             }
             Some(Data::Summary(summary)) => {
-                summary
-                    .data_points
-                    .iter()
-                    .for_each(|point| self.summary(metric, point, intake));
-            }
-            Some(Data::ExponentialHistogram(histogram)) => {
-                for _ in &histogram.data_points {
-                    self.point = self.point.saturating_add(1);
-                    let text = "exponential histograms are not supported";
-                    self.refuse(metric.name, Reason::Value, text, intake);
+                for point in &summary.data_points {
+                    self.summary(metric, point, intake);
                 }
+            }
+            Some(data @ Data::ExponentialHistogram(_)) => {
+                let why = "exponential histograms are not supported";
+                self.refuse_all(metric.name, data, Reason::Value, why, intake);
             }
         }
     }
 
     fn number(&mut self, metric: Metric<'_>, point: &NumberDataPoint, intake: &mut impl Intake) {
-        let common = Common {
-            attributes: &point.attributes,
-            time_unix_nano: point.time_unix_nano,
-            flags: point.flags,
-        };
-        let Some(place) = self.place(metric, common, intake) else {
+        let (attributes, time_ns) = (&point.attributes, point.time_unix_nano);
+        let Some(place) = self.place(metric, attributes, time_ns, point.flags, intake) else {
             return;
         };
         match point.value {
@@ -283,12 +276,8 @@ impl<'a> Decoder<'a> {
         point: &HistogramDataPoint,
         intake: &mut impl Intake,
     ) {
-        let common = Common {
-            attributes: &point.attributes,
-            time_unix_nano: point.time_unix_nano,
-            flags: point.flags,
-        };
-        let Some(place) = self.place(metric, common, intake) else {
+        let (attributes, time_ns) = (&point.attributes, point.time_unix_nano);
+        let Some(place) = self.place(metric, attributes, time_ns, point.flags, intake) else {
             return;
         };
         let (bounds, counts) = (&point.explicit_bounds, &point.bucket_counts);
@@ -322,12 +311,8 @@ impl<'a> Decoder<'a> {
     }
 
     fn summary(&mut self, metric: Metric<'_>, point: &SummaryDataPoint, intake: &mut impl Intake) {
-        let common = Common {
-            attributes: &point.attributes,
-            time_unix_nano: point.time_unix_nano,
-            flags: point.flags,
-        };
-        let Some(place) = self.place(metric, common, intake) else {
+        let (attributes, time_ns) = (&point.attributes, point.time_unix_nano);
+        let Some(place) = self.place(metric, attributes, time_ns, point.flags, intake) else {
             return;
         };
         for quantile in &point.quantile_values {
@@ -348,15 +333,12 @@ impl<'a> Decoder<'a> {
     fn place<'p>(
         &mut self,
         metric: Metric<'p>,
-        common: Common<'p>,
+        attributes: &'p [KeyValue],
+        time_unix_nano: u64,
+        flags: u32,
         intake: &mut impl Intake,
     ) -> Option<Place<'p>> {
         self.point = self.point.saturating_add(1);
-        let Common {
-            attributes,
-            time_unix_nano,
-            flags,
-        } = common;
         if time_unix_nano == 0 {
             let text = "a data point has no timestamp";
             self.refuse(metric.name, Reason::Timestamp, text, intake);

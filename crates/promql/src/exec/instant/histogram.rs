@@ -4,11 +4,10 @@
 //! a time. Tested by the differential test.
 
 use super::bucket::{self, Bucket};
-use super::scalar::held;
 use crate::annotation::{Annotations, Place, Raised};
 use crate::column::{Column, Grid};
 use crate::exec::tally::Tally;
-use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::exec::{Context, Node, Result, Series, Work};
 use crate::labels::{Labels, METRIC};
 use crate::number;
 use crate::quote::quoted;
@@ -28,25 +27,17 @@ pub(crate) enum Kind {
     Fraction,
 }
 
-/// An argument and where it stands.
-pub(crate) struct Argument {
-    pub(crate) node: Node,
-    pub(crate) span: Span,
-}
-
 /// Results of histograms.
 pub(crate) struct Histograms {
-    kind: Kind,
-    scalars: Vec<Argument>,
-    vector: Argument,
+    pub(crate) kind: Kind,
+    /// The values of the scalars, and where each stands.
+    pub(crate) scalars: Vec<(Column, Span)>,
+    pub(crate) vector: Node,
+    /// Where the vector stands.
+    pub(crate) span: Span,
     /// Where the call stands.
-    by: Span,
-    grid: Grid,
-    held: Vec<Column>,
-    histograms: Vec<Histogram>,
-    /// The columns of `Quantiles`.
-    columns: Vec<Column>,
-    series: Vec<Series>,
+    pub(crate) by: Span,
+    pub(crate) grid: Grid,
 }
 
 struct Histogram {
@@ -59,24 +50,23 @@ struct Histogram {
 }
 
 impl Histograms {
-    pub(crate) fn new(
-        kind: Kind,
-        scalars: Vec<Argument>,
-        vector: Argument,
-        by: Span,
-        grid: Grid,
-    ) -> Self {
-        Self {
-            kind,
-            scalars,
-            vector,
-            by,
-            grid,
-            held: Vec::new(),
-            histograms: Vec::new(),
-            columns: Vec::new(),
-            series: Vec::new(),
+    /// Their operator.
+    #[inline(never)]
+    pub(crate) fn operator(self, ctx: &Context<'_>) -> Result<Node> {
+        self.check_quantiles(ctx);
+        let histograms = self.group(ctx)?;
+        if let Kind::Quantiles(label) = &self.kind {
+            return self.spread(label, &histograms, ctx);
         }
+        let series = histograms.iter();
+        let series = ctx.collect(series.map(|one| one.series.nameless(ctx.settings)))?;
+        Ok(Node::new(series, move |at, work, out| {
+            for column in self.columns(&histograms[at], work)? {
+                out.clone_from(&column);
+                work.give(column);
+            }
+            Ok(())
+        }))
     }
 
     /// Warns of quantiles that are none.
@@ -85,14 +75,14 @@ impl Histograms {
             return;
         }
         let mut found = Annotations::default();
-        for (scalar, column) in self.scalars.iter().zip(&self.held) {
+        for (column, span) in &self.scalars {
             let mut last = None;
             for q in &column.values {
                 if !(0.0..=1.0).contains(q) && last != Some(q.to_bits()) {
                     last = Some(q.to_bits());
                     let q = number::general(*q);
                     let text = format!("quantile value should be between 0 and 1, got {q}");
-                    let (span, by) = (scalar.span, self.by);
+                    let (span, by) = (*span, self.by);
                     found.warn(text, Place { span, by });
                 }
             }
@@ -101,20 +91,18 @@ impl Histograms {
     }
 
     /// Groups the series of the input; warns of bounds that are no numbers.
-    fn group(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
+    fn group(&self, ctx: &Context<'_>) -> Result<Vec<Histogram>> {
+        let mut histograms = Vec::new();
         let mut places: HashMap<Labels, usize> = HashMap::new();
         let mut found = Annotations::default();
         let mut tally = Tally::new(ctx);
-        for (at, series) in self.vector.node.series().iter().enumerate() {
+        for (at, series) in self.vector.series().iter().enumerate() {
             let text = series.labels.get(BOUND);
             let Some(bound) = bound(text) else {
-                let vector = &self.vector.node;
-                let is_empty = ctx.with_scratch(|scratch| {
-                    let mut column = scratch.take(self.grid.steps, ctx)?;
-                    vector.column(at, ctx, scratch, &mut column)?;
-                    let is_empty = column.is_empty();
-                    scratch.give(column);
-                    Ok::<_, EvalError>(is_empty)
+                let mut is_empty = true;
+                self.vector.each([at], self.grid.steps, ctx, |_, column| {
+                    is_empty = column.is_empty();
+                    Ok(())
                 })?;
                 if !is_empty {
                     let of = of_metric(&series.labels, ctx);
@@ -122,7 +110,7 @@ impl Histograms {
                         "bucket label \"le\" is missing or has a malformed value of {}{of}",
                         quoted(text)
                     );
-                    let (span, by) = (self.vector.span, self.by);
+                    let (span, by) = (self.span, self.by);
                     found.warn(text, Place { span, by });
                 }
                 continue;
@@ -134,31 +122,28 @@ impl Histograms {
                 tally.add(4 * size_of::<Histogram>() + labels.own_bytes())?;
             }
             let place = *places.entry(labels).or_insert_with_key(|labels| {
-                self.histograms.push(Histogram {
+                histograms.push(Histogram {
                     buckets: Vec::new(),
                     series: Series::new(labels.clone()),
                     is_told: AtomicBool::new(false),
                 });
-                self.histograms.len() - 1
+                histograms.len() - 1
             });
-            self.histograms[place].buckets.push((at, bound));
+            histograms[place].buckets.push((at, bound));
         }
         ctx.annotate(|annotations| annotations.merge(found));
-        tally.settle()
+        tally.settle()?;
+        Ok(histograms)
     }
 
     /// A column of a histogram for each scalar, or for both.
-    fn columns(
-        &self,
-        histogram: &Histogram,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-    ) -> Result<Vec<Column>, EvalError> {
+    fn columns(&self, histogram: &Histogram, work: &mut Work<'_>) -> Result<Vec<Column>> {
+        let ctx = work.ctx;
         ctx.source.check()?;
         let mut inputs = Vec::with_capacity(histogram.buckets.len());
         for (at, bound) in &histogram.buckets {
-            let mut column = scratch.take(self.grid.steps, ctx)?;
-            self.vector.node.column(*at, ctx, scratch, &mut column)?;
+            let mut column = work.take(self.grid.steps)?;
+            self.vector.column(*at, work, &mut column)?;
             inputs.push((*bound, column));
         }
         let count = match self.kind {
@@ -167,7 +152,7 @@ impl Histograms {
         };
         let mut outs = Vec::with_capacity(count);
         for _ in 0..count {
-            outs.push(scratch.take(self.grid.steps, ctx)?);
+            outs.push(work.take(self.grid.steps)?);
         }
         outs.iter_mut().for_each(|out| out.reset(self.grid.steps));
         let mut found = Annotations::default();
@@ -180,18 +165,18 @@ impl Histograms {
                 let bound = *bound;
                 Some(Bucket { bound, count })
             }));
-            scratch.pace.pass(inputs.len(), ctx)?;
+            work.pass(inputs.len())?;
             if buckets.is_empty() {
                 continue;
             }
-            let scalar = |at: usize| self.held[at].values[step];
+            let scalar = |at: usize| self.scalars[at].0.values[step];
             if matches!(self.kind, Kind::Fraction) {
                 let share = bucket::fraction(scalar(0), scalar(1), &mut buckets);
                 outs[0].set(step, share);
                 continue;
             }
             for (at, out) in outs.iter_mut().enumerate() {
-                scratch.pace.pass(buckets.len(), ctx)?;
+                work.pass(buckets.len())?;
                 let (value, raised) = bucket::quantile(scalar(at), &mut buckets);
                 out.set(step, value);
                 if let Some(raised) = raised {
@@ -202,29 +187,27 @@ impl Histograms {
                         times_ms: (time_ms, time_ms),
                         count: 1,
                     };
-                    found.info_raised(&of, self.vector.span, raised);
+                    found.info_raised(&of, self.span, raised);
                 }
             }
         }
-        inputs
-            .into_iter()
-            .for_each(|(_, column)| scratch.give(column));
+        inputs.into_iter().for_each(|(_, column)| work.give(column));
         if !histogram.is_told.swap(true, Ordering::Relaxed) {
             ctx.annotate(|annotations| annotations.merge(found));
         }
         Ok(outs)
     }
 
-    /// Series and columns of `Quantiles`: one of each histogram for each value of each scalar.
-    fn spread(&mut self, label: &str, ctx: &Context<'_>) -> Result<(), EvalError> {
-        let mut by_histogram = Vec::with_capacity(self.histograms.len());
-        for histogram in &self.histograms {
-            let columns = ctx.with_scratch(|scratch| self.columns(histogram, ctx, scratch))?;
-            // They were taken for good.
-            by_histogram.push(columns);
-        }
+    /// `Quantiles`: a series of each histogram for each value of each scalar.
+    fn spread(&self, label: &str, histograms: &[Histogram], ctx: &Context<'_>) -> Result<Node> {
+        let (mut made, mut made_columns) = (Vec::new(), Vec::new());
+        // Their columns are taken for good.
+        let by_histogram = histograms.iter();
+        let by_histogram: Vec<Vec<Column>> = by_histogram
+            .map(|histogram| ctx.work(|work| self.columns(histogram, work)))
+            .collect::<Result<_>>()?;
         let mut tally = Tally::new(ctx);
-        for (scalar, held) in self.held.iter().enumerate() {
+        for (scalar, (held, _)) in self.scalars.iter().enumerate() {
             let texts: Vec<String> = if held.values.windows(2).all(|two| two[0] == two[1]) {
                 vec![number::open_metrics(held.values[0])]
             } else {
@@ -237,7 +220,7 @@ impl Histograms {
             distinct.sort_unstable();
             distinct.dedup();
             for text in distinct {
-                for (histogram, columns) in self.histograms.iter().zip(&by_histogram) {
+                for (histogram, columns) in histograms.iter().zip(&by_histogram) {
                     let mut series = histogram.series.nameless(ctx.settings);
                     series.labels = series.labels.with(label, &text);
                     ctx.hold(2 * size_of::<Column>() + Column::len_bytes(self.grid.steps))?;
@@ -250,56 +233,15 @@ impl Histograms {
                             .filter(|(_, other)| **other != text)
                             .for_each(|(step, _)| column.unset(step));
                     }
-                    self.series.push(series);
-                    self.columns.push(column);
+                    made.push(series);
+                    made_columns.push(column);
                 }
             }
         }
         let taken = by_histogram.iter().flatten();
         ctx.release(taken.map(Column::capacity_bytes).sum());
-        tally.settle()
-    }
-}
-
-impl Operator for Histograms {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        let scalars = self.scalars.iter_mut();
-        let held: Result<_, _> = scalars
-            .map(|scalar| held(&mut scalar.node, self.grid.steps, ctx))
-            .collect();
-        self.held = held?;
-        self.vector.node.prepare(ctx)?;
-        self.check_quantiles(ctx);
-        self.group(ctx)?;
-        if let Kind::Quantiles(label) = &self.kind {
-            let label = label.clone();
-            return self.spread(&label, ctx);
-        }
-        let series = self.histograms.iter();
-        self.series = ctx.collect(series.map(|one| one.series.nameless(ctx.settings)))?;
-        Ok(())
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        at: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        if let Some(column) = self.columns.get(at) {
-            out.clone_from(column);
-            return Ok(());
-        }
-        for column in self.columns(&self.histograms[at], ctx, scratch)? {
-            out.clone_from(&column);
-            scratch.give(column);
-        }
-        Ok(())
+        tally.settle()?;
+        Ok(Node::held(made, made_columns))
     }
 }
 

@@ -4,12 +4,13 @@
 //! identifying labels that of the newer sample. A series of the input is therefore one series of
 //! the result for each set of labels that it has in turn. Tested by the differential test.
 
-use crate::column::{Column, Grid};
-use crate::exec::effects::Effects;
+use crate::column::Column;
+use crate::exec::constant::nothing;
+use crate::exec::effects::Input;
 use crate::exec::reference::Reference;
-use crate::exec::selector::{Selector, Takes};
+use crate::exec::selector::{ALWAYS_MS, Selector, Takes};
 use crate::exec::tally::Tally;
-use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::exec::{Context, EvalError, Node, Result, Series, Work};
 use crate::labels::{Labels, METADATA, METRIC};
 use crate::source::Matcher;
 use latewood_wire::selector::{Patterns, Test};
@@ -21,17 +22,15 @@ const TARGET: &[u8] = b"target_info";
 
 /// A vector with the labels of information metrics.
 pub(crate) struct Info {
-    input: Node,
-    effects: Effects,
+    input: Input,
     reference: Reference,
-    grid: Grid,
+    steps: usize,
     /// Conditions on the name of information metrics.
     names: Vec<Matcher>,
     /// Conditions on the labels that are taken over; all are if there is none.
     data: Vec<Matcher>,
     outputs: Vec<Output>,
     choices: Vec<Choices>,
-    series: Vec<Series>,
 }
 
 /// A series of the result.
@@ -59,10 +58,9 @@ struct Twice {
 impl Info {
     /// `matchers` are those of the second argument, if there is one.
     pub(crate) fn new(
-        input: Node,
-        effects: Effects,
+        input: Input,
         reference: Reference,
-        grid: Grid,
+        steps: usize,
         matchers: &[Matcher],
     ) -> Self {
         let matchers = matchers.iter().cloned();
@@ -70,15 +68,61 @@ impl Info {
             matchers.partition(|matcher| *matcher.name == *METRIC.as_bytes());
         Self {
             input,
-            effects,
             reference,
-            grid,
+            steps,
             names: effective(names),
             data,
             outputs: Vec::new(),
             choices: Vec::new(),
-            series: Vec::new(),
         }
+    }
+
+    /// Its operator.
+    #[inline(never)]
+    pub(crate) fn operator(mut self, ctx: &Context<'_>) -> Result<Node> {
+        let (infos, found) = self.find(ctx)?;
+        let mut by_pair: BTreeMap<[String; 2], Vec<usize>> = BTreeMap::new();
+        for at in found {
+            let pair = pair(&infos.series()[at].labels).map(str::to_owned);
+            by_pair.entry(pair).or_default().push(at);
+        }
+        let mut twice = None;
+        // The first choice is for series without information.
+        let bare = self.choose(&infos, Vec::new(), &mut twice, ctx)?;
+        self.choices.push(bare);
+        let mut places: HashMap<[String; 2], usize> = HashMap::new();
+        for (pair, found) in by_pair {
+            let choices = self.choose(&infos, found, &mut twice, ctx)?;
+            ctx.hold(choices.by_step.len() * size_of::<u32>())?;
+            places.insert(pair, self.choices.len());
+            self.choices.push(choices);
+        }
+        self.check(twice, ctx)?;
+        let mut made = Vec::new();
+        let mut tally = Tally::new(ctx);
+        for at in self.input.node.all() {
+            let series = self.input.node.series()[at].clone();
+            if self.is_info(&series) {
+                let choice = None;
+                self.outputs.push(Output { input: at, choice });
+                made.push(series);
+                continue;
+            }
+            let pair = pair(&series.labels).map(str::to_owned);
+            let choices = places.get(&pair).copied().unwrap_or(0);
+            for (series, output) in self.spread(at, choices, &infos, &mut tally, ctx)? {
+                made.push(series);
+                self.outputs.push(output);
+            }
+        }
+        tally.settle()?;
+        let needed: BTreeSet<usize> = self.outputs.iter().map(|output| output.input).collect();
+        let all = 0..self.input.node.series().len();
+        let unneeded = all.filter(|at| !needed.contains(at));
+        self.input.hear(unneeded, self.steps, ctx)?;
+        Ok(Node::new(made, move |at, work, out| {
+            self.restricted(&self.outputs[at], work, out)
+        }))
     }
 
     /// The series that are information metrics themselves stay as they are.
@@ -88,10 +132,10 @@ impl Info {
     }
 
     /// The information series that may count for the series of the input.
-    fn find(&self, ctx: &Context<'_>) -> Result<(Selector, Vec<usize>), EvalError> {
+    fn find(&self, ctx: &Context<'_>) -> Result<(Node, Vec<usize>)> {
         // Values of each label, by which of the labels there are.
         let mut wanted: HashMap<[bool; 2], [BTreeSet<&str>; 2]> = HashMap::new();
-        for series in self.input.series() {
+        for series in self.input.node.series() {
             let pair = pair(&series.labels);
             if pair != ["", ""] && !self.is_info(series) {
                 let sets = wanted.entry(pair.map(str::is_empty)).or_default();
@@ -100,13 +144,17 @@ impl Info {
                 }
             }
         }
-        let matchers = [&self.names[..], &self.data].concat();
-        let mut selector = Selector::new(&matchers, self.reference, Takes::Stamp);
         if wanted.is_empty() {
-            return Ok((selector, Vec::new()));
+            return Ok((nothing(), Vec::new()));
         }
-        selector.prepare(ctx)?;
-        let series = selector.series().iter().enumerate();
+        let infos = Selector {
+            matchers: &[&self.names[..], &self.data].concat(),
+            reference: self.reference,
+            takes: Takes::Stamp,
+            within_ms: ALWAYS_MS,
+        };
+        let infos = infos.operator(ctx)?;
+        let series = infos.series().iter().enumerate();
         let wanted = series.filter(|(_, series)| {
             let pair = pair(&series.labels);
             let sets = wanted.get(&pair.map(str::is_empty));
@@ -117,44 +165,37 @@ impl Info {
             })
         });
         let found = wanted.map(|(at, _)| at).collect();
-        Ok((selector, found))
+        Ok((infos, found))
     }
 
     /// Which of the information series `found` with one pair of labels count at each step.
     fn choose(
         &self,
-        selector: &Selector,
-        found: &[usize],
+        infos: &Node,
+        found: Vec<usize>,
         twice: &mut Option<Twice>,
         ctx: &Context<'_>,
-    ) -> Result<Choices, EvalError> {
-        let steps = self.grid.steps;
+    ) -> Result<Choices> {
+        let steps = self.steps;
         let mut newest: BTreeMap<&str, Vec<Option<(f64, usize)>>> = BTreeMap::new();
-        let mut bytes = 0;
-        ctx.with_scratch(|scratch| {
-            let mut column = scratch.take(self.grid.steps, ctx)?;
-            for at in found {
-                ctx.source.check()?;
-                selector.column(*at, ctx, scratch, &mut column)?;
-                let name = selector.series()[*at].labels.metric();
-                if !newest.contains_key(name) {
-                    bytes += steps * size_of::<Option<(f64, usize)>>();
-                    ctx.hold(steps * size_of::<Option<(f64, usize)>>())?;
-                }
-                let newest = newest.entry(name).or_insert_with(|| vec![None; steps]);
-                for step in column.present() {
-                    let time_ms = column.values[step];
-                    match newest[step] {
-                        Some((held_ms, held)) if held_ms == time_ms => {
-                            note(twice, step, || same_time(selector, held, *at, time_ms));
-                        }
-                        Some((held_ms, _)) if held_ms > time_ms => {}
-                        _ => newest[step] = Some((time_ms, *at)),
+        let each_bytes = steps * size_of::<Option<(f64, usize)>>();
+        infos.each(found, steps, ctx, |at, column| {
+            let name = infos.series()[at].labels.metric();
+            if !newest.contains_key(name) {
+                ctx.hold(each_bytes)?;
+            }
+            let newest = newest.entry(name).or_insert_with(|| vec![None; steps]);
+            for step in column.present() {
+                let time_ms = column.values[step];
+                match newest[step] {
+                    Some((held_ms, held)) if held_ms == time_ms => {
+                        note(twice, step, || same_time(infos, held, at, time_ms));
                     }
+                    Some((held_ms, _)) if held_ms > time_ms => {}
+                    _ => newest[step] = Some((time_ms, at)),
                 }
             }
-            scratch.give(column);
-            Ok::<_, EvalError>(())
+            Ok(())
         })?;
         let mut numbers: HashMap<Vec<usize>, u32> = HashMap::new();
         let mut choices = Choices::default();
@@ -175,7 +216,7 @@ impl Info {
             choices.by_step = Vec::new();
         }
         tally.settle()?;
-        ctx.release(bytes);
+        ctx.release(newest.len() * each_bytes);
         Ok(choices)
     }
 
@@ -212,19 +253,20 @@ impl Info {
 
     /// The results of series `at` of the input; the choices of its labels are `choices`.
     fn spread(
-        &mut self,
+        &self,
         at: usize,
         choices: usize,
-        selector: &Selector,
+        infos: &Node,
         tally: &mut Tally<'_>,
         ctx: &Context<'_>,
-    ) -> Result<(), EvalError> {
+    ) -> Result<Vec<(Series, Output)>> {
+        let mut made = Vec::new();
         for (number, set) in self.choices[choices].sets.iter().enumerate() {
             if set.is_empty() && !self.keeps_bare() {
                 continue;
             }
-            let base = &self.input.series()[at];
-            let infos = set.iter().map(|info| &selector.series()[*info].labels);
+            let base = &self.input.node.series()[at];
+            let infos = set.iter().map(|info| &infos.series()[*info].labels);
             let choice = Some((choices, number as u32));
             let output = Output { input: at, choice };
             match self.added(&base.labels, infos) {
@@ -233,32 +275,23 @@ impl Info {
                     series.labels = Labels::from_pairs(base.labels.iter().chain(added));
                     tally.add(2 * size_of::<Output>())?;
                     tally.add_series(&series)?;
-                    self.series.push(series);
-                    self.outputs.push(output);
+                    made.push((series, output));
                 }
                 Err(name) => {
                     let mut column = Column::default();
-                    ctx.with_scratch(|scratch| {
-                        self.restricted(&output, ctx, scratch, &mut column)
-                    })?;
+                    ctx.work(|work| self.restricted(&output, work, &mut column))?;
                     if !column.is_empty() {
                         return Err(EvalError::Query(format!("conflicting label: {name}")));
                     }
                 }
             }
         }
-        Ok(())
+        Ok(made)
     }
 
     /// The samples of the input at the steps of a choice.
-    fn restricted(
-        &self,
-        output: &Output,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        self.input.column(output.input, ctx, scratch, out)?;
+    fn restricted(&self, output: &Output, work: &mut Work<'_>, out: &mut Column) -> Result<()> {
+        self.input.node.column(output.input, work, out)?;
         if let Some((choices, number)) = output.choice {
             for (step, held) in self.choices[choices].by_step.iter().enumerate() {
                 if *held != number {
@@ -270,77 +303,16 @@ impl Info {
     }
 
     /// An ambiguity is an error only where the input has any sample.
-    fn check(&self, twice: Option<Twice>, ctx: &Context<'_>) -> Result<(), EvalError> {
-        let Some(twice) = twice else { return Ok(()) };
-        ctx.with_scratch(|scratch| {
-            let mut column = scratch.take(self.grid.steps, ctx)?;
-            for at in 0..self.input.series().len() {
-                self.input.column(at, ctx, scratch, &mut column)?;
-                if column.has(twice.step) {
-                    return Err(twice.error);
-                }
-            }
-            scratch.give(column);
-            Ok(())
+    fn check(&self, twice: Option<Twice>, ctx: &Context<'_>) -> Result<()> {
+        let Some(Twice { step, error }) = twice else {
+            return Ok(());
+        };
+        let input = &self.input.node;
+        let mut error = Some(error);
+        input.each(input.all(), self.steps, ctx, |_, column| {
+            let is_here = column.has(step);
+            error.take_if(|_| is_here).map_or(Ok(()), Err)
         })
-    }
-}
-
-impl Operator for Info {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        self.input.prepare(ctx)?;
-        let (selector, found) = self.find(ctx)?;
-        let mut by_pair: BTreeMap<[String; 2], Vec<usize>> = BTreeMap::new();
-        for at in found {
-            let pair = pair(&selector.series()[at].labels).map(str::to_owned);
-            by_pair.entry(pair).or_default().push(at);
-        }
-        let mut twice = None;
-        // The first choice is for series without information.
-        self.choices
-            .push(self.choose(&selector, &[], &mut twice, ctx)?);
-        let mut places: HashMap<[String; 2], usize> = HashMap::new();
-        for (pair, found) in by_pair {
-            let choices = self.choose(&selector, &found, &mut twice, ctx)?;
-            ctx.hold(choices.by_step.len() * size_of::<u32>())?;
-            places.insert(pair, self.choices.len());
-            self.choices.push(choices);
-        }
-        self.check(twice, ctx)?;
-        let mut tally = Tally::new(ctx);
-        for at in 0..self.input.series().len() {
-            let series = self.input.series()[at].clone();
-            if self.is_info(&series) {
-                self.outputs.push(Output {
-                    input: at,
-                    choice: None,
-                });
-                self.series.push(series);
-                continue;
-            }
-            let pair = pair(&series.labels).map(str::to_owned);
-            let choices = places.get(&pair).copied().unwrap_or(0);
-            self.spread(at, choices, &selector, &mut tally, ctx)?;
-        }
-        tally.settle()?;
-        let needed: BTreeSet<usize> = self.outputs.iter().map(|output| output.input).collect();
-        let unneeded = (0..self.input.series().len()).filter(|at| !needed.contains(at));
-        self.effects
-            .hear(&*self.input, unneeded, self.grid.steps, ctx)
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        at: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        self.restricted(&self.outputs[at], ctx, scratch, out)
     }
 }
 
@@ -370,8 +342,8 @@ fn note(twice: &mut Option<Twice>, step: usize, error: impl FnOnce() -> EvalErro
     }
 }
 
-fn same_time(selector: &Selector, held: usize, new: usize, time_ms: f64) -> EvalError {
-    let labels = |at: usize| &selector.series()[at].labels;
+fn same_time(infos: &Node, held: usize, new: usize, time_ms: f64) -> EvalError {
+    let labels = |at: usize| &infos.series()[at].labels;
     EvalError::Query(format!(
         "found duplicate series for info metric: existing {} @ {time_ms}, new {} @ {time_ms}",
         labels(held),

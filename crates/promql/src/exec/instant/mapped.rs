@@ -1,11 +1,10 @@
-//! Functions that change each value by itself: mathematics, limits, dates.
+//! Functions that change each value by itself: signs, mathematics, limits, dates.
 //!
 //! Tested by the differential test.
 
 use super::math;
-use super::scalar::held;
 use crate::column::{Column, Grid};
-use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::exec::{Context, Node, Result};
 
 /// What is done to a value; `None` takes the sample away.
 pub(crate) enum Change {
@@ -23,30 +22,9 @@ pub(crate) enum Change {
     Time,
 }
 
-/// A vector with changed values and without names.
-pub(crate) struct Mapped {
-    change: Change,
-    input: Node,
-    scalars: Vec<Node>,
-    held: Vec<Column>,
-    grid: Grid,
-    series: Vec<Series>,
-}
-
-impl Mapped {
-    pub(crate) fn new(change: Change, input: Node, scalars: Vec<Node>, grid: Grid) -> Self {
-        Self {
-            change,
-            input,
-            scalars,
-            held: Vec::new(),
-            grid,
-            series: Vec::new(),
-        }
-    }
-
-    fn changed(&self, value: f64, step: usize) -> Option<f64> {
-        let scalar = |at: usize| self.held[at].values[step];
+impl Change {
+    fn apply(&self, value: f64, step: usize, scalars: &[Column], grid: Grid) -> Option<f64> {
+        let scalar = |at: usize| scalars[at].values[step];
         let clamp = |min: f64, max: f64| {
             if max < min {
                 None
@@ -54,50 +32,48 @@ impl Mapped {
                 Some(math::max(min, math::min(max, value)))
             }
         };
-        match self.change {
-            Change::Of(function) => Some(function(value)),
-            Change::Round => Some(math::round(value, scalar(0))),
-            Change::Clamp => clamp(scalar(0), scalar(1)),
-            Change::ClampMin => clamp(scalar(0), f64::INFINITY),
-            Change::ClampMax => clamp(f64::NEG_INFINITY, scalar(0)),
-            Change::Time => Some(self.grid.time_ms(step) as f64 / 1000.0),
+        match self {
+            Self::Of(function) => Some(function(value)),
+            Self::Round => Some(math::round(value, scalar(0))),
+            Self::Clamp => clamp(scalar(0), scalar(1)),
+            Self::ClampMin => clamp(scalar(0), f64::INFINITY),
+            Self::ClampMax => clamp(f64::NEG_INFINITY, scalar(0)),
+            Self::Time => Some(grid.time_ms(step) as f64 / 1000.0),
         }
     }
 }
 
-impl Operator for Mapped {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        self.input.prepare(ctx)?;
-        let scalars = self.scalars.iter_mut();
-        let held: Result<_, _> = scalars
-            .map(|scalar| held(scalar, self.grid.steps, ctx))
-            .collect();
-        self.held = held?;
-        let series = self.input.series().iter();
-        self.series = ctx.collect(series.map(|series| series.nameless(ctx.settings)))?;
-        Ok(())
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        at: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        self.input.column(at, ctx, scratch, out)?;
-        for step in 0..self.grid.steps {
+/// A vector with changed values and without names.
+pub(crate) fn mapped(
+    change: Change,
+    input: Node,
+    scalars: &[Node],
+    grid: Grid,
+    ctx: &Context<'_>,
+) -> Result<Node> {
+    let scalars = scalars.iter().map(|scalar| scalar.hold_scalar(ctx));
+    let scalars: Vec<Column> = scalars.collect::<Result<_>>()?;
+    let series = ctx.renamed(input.series(), true)?;
+    Ok(Node::new(series, move |at, work, out| {
+        input.column(at, work, out)?;
+        for step in 0..grid.steps {
             if let Some(value) = out.get(step) {
-                match self.changed(value, step) {
+                match change.apply(value, step, &scalars, grid) {
                     Some(value) => out.values[step] = value,
                     None => out.unset(step),
                 }
             }
         }
         Ok(())
-    }
+    }))
+}
+
+/// A vector or a scalar with its sign changed and its name dropped.
+pub(crate) fn negated(input: Node, ctx: &Context<'_>) -> Result<Node> {
+    let series = ctx.renamed(input.series(), true)?;
+    Ok(Node::new(series, move |at, work, out| {
+        input.column(at, work, out)?;
+        out.values.iter_mut().for_each(|value| *value = -*value);
+        Ok(())
+    }))
 }

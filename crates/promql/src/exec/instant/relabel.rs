@@ -3,10 +3,9 @@
 //! Patterns are those of Go, match the whole value, and a dot matches a line break.
 //! Tested by tables and by the differential test.
 
-use crate::column::Column;
 use crate::exec::pace::Pace;
 use crate::exec::tally::Tally;
-use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::exec::{Context, EvalError, Node, Result, Series};
 use crate::labels::METRIC;
 use crate::pattern::translate;
 use regex::{Captures, Regex, RegexBuilder};
@@ -35,7 +34,7 @@ pub(crate) enum Source {
 }
 
 /// Compiles the pattern of `label_replace`.
-pub(crate) fn pattern(text: &str) -> Result<Regex, EvalError> {
+pub(crate) fn pattern(text: &str) -> Result<Regex> {
     let compile = |pattern: String| {
         RegexBuilder::new(&format!("^(?s:{pattern})$"))
             .size_limit(PATTERN_BYTES_MAX)
@@ -52,30 +51,45 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, EvalError> {
 }
 
 /// An input with one label set from others.
-pub(crate) struct Relabeled {
+pub(crate) fn relabeled(
     input: Node,
-    target: String,
-    source: Source,
-    series: Vec<Series>,
+    target: &str,
+    source: &Source,
+    ctx: &Context<'_>,
+) -> Result<Node> {
+    let mut tally = Tally::new(ctx);
+    let mut pace = Pace::default();
+    let mut relabeled = Vec::new();
+    let labels = match source {
+        Source::Replace { template, .. } => template.len(),
+        Source::Join { labels, .. } => labels.len(),
+    };
+    for series in input.series() {
+        pace.pass(labels, ctx)?;
+        let mut series = series.clone();
+        if let Some(value) = source.value(&series, ctx)? {
+            series.labels = series.labels.with(target, &value);
+            // A name that was just set stays.
+            series.drops_name &= target != METRIC;
+            ctx.release(value.len());
+        }
+        tally.add_series(&series)?;
+        relabeled.push(series);
+    }
+    tally.settle()?;
+    Ok(Node::new(relabeled, move |at, work, out| {
+        input.column(at, work, out)
+    }))
 }
 
-impl Relabeled {
-    pub(crate) fn new(input: Node, target: String, source: Source) -> Self {
-        Self {
-            input,
-            target,
-            source,
-            series: Vec::new(),
-        }
-    }
-
+impl Source {
     /// The new value of the label, if it gets one.
     ///
     /// # Errors
     /// Where the query holds more than it may: a value is counted before it is made.
-    fn value(&self, series: &Series, ctx: &Context<'_>) -> Result<Option<String>, EvalError> {
-        match &self.source {
-            Source::Replace {
+    fn value(&self, series: &Series, ctx: &Context<'_>) -> Result<Option<String>> {
+        match self {
+            Self::Replace {
                 label,
                 pattern,
                 template,
@@ -85,7 +99,7 @@ impl Relabeled {
                 };
                 counted(ctx, |part| expand(template, &captures, part)).map(Some)
             }
-            Source::Join { labels, separator } => {
+            Self::Join { labels, separator } => {
                 let join = |part: &mut dyn FnMut(&str)| {
                     for (at, label) in labels.iter().enumerate() {
                         if at > 0 {
@@ -100,47 +114,8 @@ impl Relabeled {
     }
 }
 
-impl Operator for Relabeled {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        self.input.prepare(ctx)?;
-        let mut tally = Tally::new(ctx);
-        let mut pace = Pace::default();
-        let labels = match &self.source {
-            Source::Replace { template, .. } => template.len(),
-            Source::Join { labels, .. } => labels.len(),
-        };
-        for series in self.input.series() {
-            pace.pass(labels, ctx)?;
-            let mut series = series.clone();
-            if let Some(value) = self.value(&series, ctx)? {
-                series.labels = series.labels.with(&self.target, &value);
-                // A name that was just set stays.
-                series.drops_name &= self.target != METRIC;
-                ctx.release(value.len());
-            }
-            tally.add_series(&series)?;
-            self.series.push(series);
-        }
-        tally.settle()
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        at: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        self.input.column(at, ctx, scratch, out)
-    }
-}
-
 /// A text of parts, which `parts` names twice: to count its bytes, and to make it.
-fn counted(ctx: &Context<'_>, parts: impl Fn(&mut dyn FnMut(&str))) -> Result<String, EvalError> {
+fn counted(ctx: &Context<'_>, parts: impl Fn(&mut dyn FnMut(&str))) -> Result<String> {
     let mut bytes = 0_usize;
     parts(&mut |part| bytes = bytes.saturating_add(part.len()));
     // Beside itself it becomes part of the bytes of labels, which may grow to twice of them.

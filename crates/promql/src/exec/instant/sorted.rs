@@ -4,9 +4,8 @@
 //! values keep their order; NaN goes last both ways. Tested by the differential test.
 
 use super::natural;
-use crate::column::{Column, Grid};
 use crate::exec::tally::Tally;
-use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::exec::{Context, Node, Result, Series};
 use crate::span::Span;
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -19,89 +18,79 @@ pub(crate) enum By {
     Labels(Vec<String>),
 }
 
-/// An input in another order.
-pub(crate) struct Sorted {
-    by: By,
+/// An input in another order; `place` is that of the call.
+pub(crate) fn sorted(
+    by: &By,
     descends: bool,
     input: Node,
-    grid: Grid,
-    span: Span,
-    /// Series of the input in order; empty in a range.
-    order: Vec<usize>,
-    series: Vec<Series>,
+    steps: usize,
+    place: Span,
+    ctx: &Context<'_>,
+) -> Result<Node> {
+    if steps > 1 {
+        let text =
+            "sort is ineffective for range queries since results are always ordered by labels";
+        ctx.annotate(|annotations| annotations.warn(text, place));
+        return Ok(input);
+    }
+    ctx.hold(input.series().len() * size_of::<usize>())?;
+    let order = match by {
+        By::Value => by_value(&input, descends, ctx)?,
+        By::Labels(names) => by_labels(input.series(), names, descends, ctx)?,
+    };
+    let series = ctx.collect(order.iter().map(|at| input.series()[*at].clone()))?;
+    Ok(Node::new(series, move |at, work, out| {
+        input.column(order[at], work, out)
+    }))
 }
 
-impl Sorted {
-    /// `span` is that of the call.
-    pub(crate) fn new(by: By, descends: bool, input: Node, grid: Grid, span: Span) -> Self {
-        Self {
-            by,
-            descends,
-            input,
-            grid,
-            span,
-            order: Vec::new(),
-            series: Vec::new(),
-        }
-    }
+/// Series by their values; those without a value are left out.
+fn by_value(input: &Node, descends: bool, ctx: &Context<'_>) -> Result<Vec<usize>> {
+    let mut values = Vec::new();
+    input.each(input.all(), 1, ctx, |at, column| match column.get(0) {
+        Some(value) => ctx.push(&mut values, (value, at)),
+        None => Ok(()),
+    })?;
+    values.sort_by(|(a, _), (b, _)| match (a.is_nan(), b.is_nan()) {
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        _ if descends => b.partial_cmp(a).unwrap_or(Ordering::Equal),
+        _ => a.partial_cmp(b).unwrap_or(Ordering::Equal),
+    });
+    Ok(values.into_iter().map(|(_, at)| at).collect())
+}
 
-    /// Series by their values; those without a value are left out.
-    fn by_value(&self, ctx: &Context<'_>) -> Result<Vec<usize>, EvalError> {
-        let mut values = Vec::new();
-        ctx.with_scratch(|scratch| {
-            let mut column = scratch.take(self.grid.steps, ctx)?;
-            for at in 0..self.input.series().len() {
-                self.input.column(at, ctx, scratch, &mut column)?;
-                if let Some(value) = column.get(0) {
-                    ctx.push(&mut values, (value, at))?;
-                }
-            }
-            scratch.give(column);
-            Ok::<_, EvalError>(())
-        })?;
-        values.sort_by(|(a, _), (b, _)| match (a.is_nan(), b.is_nan()) {
-            (true, true) => Ordering::Equal,
-            (true, false) => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            _ if self.descends => b.partial_cmp(a).unwrap_or(Ordering::Equal),
-            _ => a.partial_cmp(b).unwrap_or(Ordering::Equal),
-        });
-        Ok(values.into_iter().map(|(_, at)| at).collect())
+/// Series by the values of labels; a comparison takes no longer than there are labels in a
+/// series, however many are named.
+fn by_labels(
+    series: &[Series],
+    names: &[String],
+    descends: bool,
+    ctx: &Context<'_>,
+) -> Result<Vec<usize>> {
+    let mut tally = Tally::new(ctx);
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (place, name) in names.iter().enumerate() {
+        places.entry(name).or_insert(place);
     }
-
-    /// Series by the values of labels; a comparison takes no longer than there are labels in a
-    /// series, however many are named.
-    fn by_labels(&self, names: &[String], ctx: &Context<'_>) -> Result<Vec<usize>, EvalError> {
-        let mut tally = Tally::new(ctx);
-        let mut places: HashMap<&str, usize> = HashMap::new();
-        for (place, name) in names.iter().enumerate() {
-            places.entry(name).or_insert(place);
-        }
-        let series = self.input.series();
-        let mut keys = Vec::with_capacity(series.len());
-        for one in series {
-            let labels = one.labels.iter();
-            let named = labels.filter_map(|(name, value)| Some((*places.get(name)?, value)));
-            let mut key: Vec<(usize, &str)> = named.collect();
-            tally.add(
-                size_of::<Vec<(usize, &str)>>() + key.capacity() * size_of::<(usize, &str)>(),
-            )?;
-            key.sort_unstable_by_key(|(place, _)| *place);
-            keys.push(key);
-        }
-        tally.settle()?;
-        let mut order: Vec<usize> = (0..series.len()).collect();
-        order.sort_by(|a, b| {
-            let order = first_difference(&keys[*a], &keys[*b])
-                .then_with(|| series[*a].labels.cmp(&series[*b].labels));
-            if self.descends {
-                order.reverse()
-            } else {
-                order
-            }
-        });
-        Ok(order)
+    let mut keys = Vec::with_capacity(series.len());
+    for one in series {
+        let labels = one.labels.iter();
+        let named = labels.filter_map(|(name, value)| Some((*places.get(name)?, value)));
+        let mut key: Vec<(usize, &str)> = named.collect();
+        tally.add(size_of::<Vec<(usize, &str)>>() + key.capacity() * size_of::<(usize, &str)>())?;
+        key.sort_unstable_by_key(|(place, _)| *place);
+        keys.push(key);
     }
+    tally.settle()?;
+    let mut order: Vec<usize> = (0..series.len()).collect();
+    order.sort_by(|a, b| {
+        let order = first_difference(&keys[*a], &keys[*b])
+            .then_with(|| series[*a].labels.cmp(&series[*b].labels));
+        if descends { order.reverse() } else { order }
+    });
+    Ok(order)
 }
 
 /// The order of the first label whose values differ; one that a series lacks is empty.
@@ -119,39 +108,5 @@ fn first_difference(a: &[(usize, &str)], b: &[(usize, &str)]) -> Ordering {
         (Some((_, a)), None) => natural::compare(a, ""),
         (None, Some((_, b))) => natural::compare("", b),
         (None, None) => Ordering::Equal,
-    }
-}
-
-impl Operator for Sorted {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        self.input.prepare(ctx)?;
-        if self.grid.steps > 1 {
-            let text =
-                "sort is ineffective for range queries since results are always ordered by labels";
-            ctx.annotate(|annotations| annotations.warn(text, self.span));
-        }
-        ctx.hold(self.input.series().len() * size_of::<usize>())?;
-        self.order = match &self.by {
-            _ if self.grid.steps > 1 => (0..self.input.series().len()).collect(),
-            By::Value => self.by_value(ctx)?,
-            By::Labels(names) => self.by_labels(names, ctx)?,
-        };
-        let series = self.input.series();
-        self.series = ctx.collect(self.order.iter().map(|at| series[*at].clone()))?;
-        Ok(())
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        at: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        self.input.column(self.order[at], ctx, scratch, out)
     }
 }

@@ -1,12 +1,39 @@
-//! The labels of a vector that is absent.
+//! `absent` and `absent_over_time`: 1 at the steps where no series has a sample.
+//!
+//! Tested by `tests/evaluation/` and the differential test.
 
+use crate::column::Column;
+use crate::exec::chunks::for_columns;
+use crate::exec::{Context, Node, Result, Series};
 use crate::labels::{Labels, METADATA};
 use crate::tree::Expr;
 use latewood_wire::selector::Test;
 use std::collections::HashMap;
 
-/// The labels that `absent` and `absent_over_time` give for their argument: those with one
-/// equality matcher and no other matcher before it.
+/// The steps at which an input has nothing: one series, or none where there is no such step.
+pub(crate) fn absent(
+    input: &Node,
+    labels: Labels,
+    steps: usize,
+    ctx: &Context<'_>,
+) -> Result<Node> {
+    ctx.hold(Column::len_bytes(steps))?;
+    let mut absent = Column::default();
+    absent.fill(steps, 1.0);
+    for_columns(input, &input.all(), steps, ctx, |_, columns| {
+        for column in columns {
+            for (absent, present) in absent.words_mut().iter_mut().zip(column.words()) {
+                *absent &= !present;
+            }
+        }
+        Ok(())
+    })?;
+    let series = (!absent.is_empty()).then(|| Series::new(labels));
+    Ok(Node::held(series.into_iter().collect(), vec![absent]))
+}
+
+/// The labels that both give for their argument: those with one equality matcher and no other
+/// matcher before it.
 pub(crate) fn labels_of(argument: &Expr) -> Labels {
     let selector = match argument.bare() {
         Expr::Selector(selector) => selector,
