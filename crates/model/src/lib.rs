@@ -9,6 +9,7 @@ mod labels;
 pub mod limits;
 mod matcher;
 mod metadata;
+mod named;
 mod options;
 mod policy;
 mod sample;

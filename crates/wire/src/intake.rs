@@ -19,6 +19,7 @@
 
 use crate::series_name::{NameError, SeriesName};
 use latewood_model::Told;
+use latewood_model::named;
 use std::fmt::Arguments;
 
 /// The row of a line; valid until the next [`Intake::find`] or [`Intake::add`].
@@ -49,69 +50,34 @@ impl Moment {
     }
 }
 
-/// Why part of a line was not stored, as counted in metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Reason {
-    /// A syntax error.
-    Syntax,
-    /// Its metric or labels do not form a valid series name.
-    Name,
-    /// Its value is not one the protocol allows.
-    Value,
-    /// Its timestamp is invalid or negative.
-    Timestamp,
-    /// Its timestamp is too far in the future, perhaps in the wrong unit.
-    Future,
-    /// Its timestamp is too far in the past, perhaps in the wrong unit.
-    Past,
-    /// The line is too long.
-    Long,
-    /// The user may not write to its series.
-    Permission,
-    /// It is older than the retention.
-    Retention,
-    /// Its timestamp is taken, and the duplicate policy keeps the stored sample.
-    Duplicate,
-    /// It exceeds a limit of the database.
-    Limit,
-    /// The stored data of its series is damaged.
-    Damaged,
-}
-
-impl Reason {
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 12] = [
-        Self::Syntax,
-        Self::Name,
-        Self::Value,
-        Self::Timestamp,
-        Self::Future,
-        Self::Past,
-        Self::Long,
-        Self::Permission,
-        Self::Retention,
-        Self::Duplicate,
-        Self::Limit,
-        Self::Damaged,
-    ];
-
-    /// The name in metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Syntax => "syntax",
-            Self::Name => "name",
-            Self::Value => "value",
-            Self::Timestamp => "timestamp",
-            Self::Future => "future",
-            Self::Past => "past",
-            Self::Long => "too_long",
-            Self::Permission => "permission",
-            Self::Retention => "retention",
-            Self::Duplicate => "duplicate",
-            Self::Limit => "limit",
-            Self::Damaged => "damaged",
-        }
+named! {
+    /// Why part of a line was not stored, as counted in metrics.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Reason {
+        /// A syntax error.
+        Syntax = "syntax",
+        /// Its metric or labels do not form a valid series name.
+        Name = "name",
+        /// Its value is not one the protocol allows.
+        Value = "value",
+        /// Its timestamp is invalid or negative.
+        Timestamp = "timestamp",
+        /// Its timestamp is too far in the future, perhaps in the wrong unit.
+        Future = "future",
+        /// Its timestamp is too far in the past, perhaps in the wrong unit.
+        Past = "past",
+        /// The line is too long.
+        Long = "too_long",
+        /// The user may not write to its series.
+        Permission = "permission",
+        /// It is older than the retention.
+        Retention = "retention",
+        /// Its timestamp is taken, and the duplicate policy keeps the stored sample.
+        Duplicate = "duplicate",
+        /// It exceeds a limit of the database.
+        Limit = "limit",
+        /// The stored data of its series is damaged.
+        Damaged = "damaged",
     }
 }
 

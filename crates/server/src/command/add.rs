@@ -15,7 +15,7 @@ use super::call::{Call, Outcome};
 use super::fault::{Fault, refusal_text};
 use super::series_options;
 use super::series_options::LabelValues;
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 use crate::base::clock::now_ms;
 use crate::messaging::Class;
 use crate::state::Settings;
@@ -25,18 +25,18 @@ use latewood_wire::resp::number::{parse_i64, parse_timestamp, parse_value};
 /// The event of a sample, of TS.MADD too.
 pub(crate) const EVENT: &str = "ts.add";
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.add",
-    arity: -4,
-    flags: &["write", "denyoom", "module"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: "key timestamp|* value [RETENTION ms] [ENCODING COMPRESSED|UNCOMPRESSED] \
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["write", "denyoom", "module"])
+    .named("ts.add", |call| {
+        apply(call, parse_value, LabelValues::Filterable)
+    })
+    .words(
+        -4,
+        "key timestamp|* value [RETENTION ms] [ENCODING COMPRESSED|UNCOMPRESSED] \
              [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] [ON_DUPLICATE policy] \
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
-    summary: "Adds a sample of any age; creates the series if it does not exist.",
-    action: Action::Apply(|call| apply(call, parse_value, LabelValues::Filterable)),
-};
+    )
+    .keys(Keys::ONE)
+    .about("Adds a sample of any age; creates the series if it does not exist.");
 
 /// Adds a sample whose value `number` reads and whose labels have such values.
 pub(super) fn apply(

@@ -9,31 +9,25 @@ use super::client::checked_name;
 use super::fault::Fault;
 use super::fault::SYNTAX;
 use super::module::reply_modules;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use crate::acl::{DEFAULT, log::Event};
 use latewood_wire::resp::{Protocol, number::parse_i64};
 
 pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "auth",
-        arity: -2,
-        flags: &["noscript", "loading", "stale", "fast", "no_auth"],
-        keys: Keys::NONE,
-        group: "connection",
-        syntax: "[username] password",
-        summary: "Authenticates the connection.",
-        action: Action::Apply(auth),
-    },
-    Spec {
-        name: "hello",
-        arity: -1,
-        flags: &["noscript", "loading", "stale", "fast", "no_auth"],
-        keys: Keys::NONE,
-        group: "connection",
-        syntax: "[2|3 [AUTH username password] [SETNAME name]]",
-        summary: "Selects RESP2 or RESP3 and returns information about the server.",
-        action: Action::Apply(hello),
-    },
+    Spec::of_group(
+        "connection",
+        &["noscript", "loading", "stale", "fast", "no_auth"],
+    )
+    .named("auth", auth)
+    .words(-2, "[username] password")
+    .about("Authenticates the connection."),
+    Spec::of_group(
+        "connection",
+        &["noscript", "loading", "stale", "fast", "no_auth"],
+    )
+    .named("hello", hello)
+    .words(-1, "[2|3 [AUTH username password] [SETNAME name]]")
+    .about("Selects RESP2 or RESP3 and returns information about the server."),
 ];
 
 const WRONG: Fault = Fault::line("WRONGPASS invalid username-password pair or user is disabled.");
@@ -56,8 +50,7 @@ fn auth(call: &mut Call<'_>) -> Outcome {
         3 => log_in(call, args.word(1), args.word(2), "AUTH")?,
         _ => return Err(SYNTAX),
     }
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn log_in(call: &mut Call<'_>, name: &[u8], password: &[u8], command: &str) -> Outcome {
@@ -139,18 +132,12 @@ fn greet(call: &mut Call<'_>) {
         2
     };
     reply.map(7);
-    reply.bulk("server");
-    reply.bulk("redis");
-    reply.bulk("version");
-    reply.bulk(REDIS_VERSION);
-    reply.bulk("proto");
-    reply.integer(version);
-    reply.bulk("id");
-    reply.integer(id);
-    reply.bulk("mode");
-    reply.bulk("standalone");
-    reply.bulk("role");
-    reply.bulk("master");
+    reply.key("server").bulk("redis");
+    reply.key("version").bulk(REDIS_VERSION);
+    reply.key("proto").integer(version);
+    reply.key("id").integer(id);
+    reply.key("mode").bulk("standalone");
+    reply.key("role").bulk("master");
     reply.bulk("modules");
     reply_modules(&mut reply);
 }

@@ -66,6 +66,24 @@ impl Call<'_> {
         Reply::new(self.out, self.session.protocol)
     }
 
+    /// Answers `OK`.
+    pub(crate) fn ok(&mut self) -> Outcome {
+        self.reply().ok();
+        Ok(())
+    }
+
+    /// Answers with a number.
+    pub(crate) fn integer(&mut self, number: i64) -> Outcome {
+        self.reply().integer(number);
+        Ok(())
+    }
+
+    /// Answers how many of something there are.
+    pub(crate) fn count(&mut self, number: impl TryInto<i64>) -> Outcome {
+        self.reply().count(number);
+        Ok(())
+    }
+
     /// Begins the reply `stream`; what does not fit its first part follows when
     /// the connection has room.
     pub(crate) fn begin_stream(&mut self, mut stream: impl Stream + 'static) {

@@ -10,7 +10,7 @@ mod parameters;
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use crate::base::glob::Glob;
 use crate::options::{self, Apply, Kind, Row};
 use crate::state::Settings;
@@ -19,61 +19,25 @@ pub(crate) use parameters::first_port;
 use parameters::{PARAMETERS, Parameter};
 use std::sync::atomic::Ordering;
 
-const SUB: Spec = Spec {
-    name: "",
-    arity: 2,
-    flags: &["admin", "noscript", "loading", "stale"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "",
-    summary: "",
-    action: Action::Apply(help),
-};
+const SUB: Spec = Spec::of_group("server", &["admin", "noscript", "loading", "stale"]).arity(2);
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "config",
-    arity: -2,
-    flags: &[],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "subcommand [argument ...]",
-    summary: "Reads and changes the configuration.",
-    action: Action::Container(&[
-        Spec {
-            name: "get",
-            arity: -3,
-            syntax: "pattern [pattern ...]",
-            summary: "Returns the parameters that match glob patterns.",
-            action: Action::Apply(get),
-            ..SUB
-        },
-        Spec {
-            name: "set",
-            arity: -4,
-            syntax: "name value [name value ...]",
-            summary: "Sets parameters until the server stops.",
-            action: Action::Apply(set),
-            ..SUB
-        },
-        Spec {
-            name: "resetstat",
-            summary: "Resets the counters of INFO.",
-            action: Action::Apply(reset_statistics),
-            ..SUB
-        },
-        Spec {
-            name: "rewrite",
-            summary: "Not supported: the server does not write its configuration file.",
-            action: Action::Apply(rewrite),
-            ..SUB
-        },
-        Spec {
-            name: "help",
-            summary: "Lists the subcommands.",
-            ..SUB
-        },
-    ]),
-}];
+pub(crate) const SPECS: &[Spec] = &[Spec::of_group("server", &[]).container(
+    "config",
+    "Reads and changes the configuration.",
+    &[
+        SUB.named("get", get)
+            .words(-3, "pattern [pattern ...]")
+            .about("Returns the parameters that match glob patterns."),
+        SUB.named("set", set)
+            .words(-4, "name value [name value ...]")
+            .about("Sets parameters until the server stops."),
+        SUB.named("resetstat", reset_statistics)
+            .about("Resets the counters of INFO."),
+        SUB.named("rewrite", rewrite)
+            .about("Not supported: the server does not write its configuration file."),
+        SUB.help(),
+    ],
+)];
 
 /// A parameter and the name it is asked for by.
 #[derive(Clone, Copy)]
@@ -190,8 +154,7 @@ fn set(call: &mut Call<'_>) -> Outcome {
         }
     }
     drop(current);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 /// Reads one value of CONFIG SET; that of an option goes to `settings`.
@@ -237,19 +200,13 @@ fn reset_statistics(call: &mut Call<'_>) -> Outcome {
     call.shared.runtime.users.log.reset_counts();
     let cut_off = &call.shared.channels().cut_off;
     cut_off.store(0, Ordering::Relaxed);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn rewrite(_: &mut Call<'_>) -> Outcome {
     Err(Fault::line(
         "ERR Latewood does not write its configuration file; change it by hand",
     ))
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "config");
-    Ok(())
 }
 
 #[cfg(test)]

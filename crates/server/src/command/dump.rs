@@ -11,32 +11,25 @@ use super::fault::Fault;
 use super::fault::{NOT_AN_INTEGER, SYNTAX};
 use super::keys::{Access, Keys, Run};
 use super::reply_limit::ReplyLimit;
-use super::spec::{Action, Spec};
+use super::spec::Spec;
 use crate::messaging::Class;
 use latewood_engine::{Dump, DumpFault, ErrorKind, Restored};
 use latewood_wire::resp::number::parse_i64;
 
 pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "dump",
-        arity: 2,
-        flags: &["readonly"],
-        keys: Keys::ONE,
-        group: "keyspace",
-        syntax: "key",
-        summary: "Returns a series as bytes for RESTORE.",
-        action: Action::Apply(dump),
-    },
-    Spec {
-        name: "restore",
-        arity: -4,
-        flags: &["write", "denyoom"],
-        keys: Keys(&[Run::at(1, Access::Overwrite)]),
-        group: "keyspace",
-        syntax: "key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
-        summary: "Creates a series from the bytes of DUMP.",
-        action: Action::Apply(restore),
-    },
+    Spec::of_group("keyspace", &["readonly"])
+        .named("dump", dump)
+        .words(2, "key")
+        .keys(Keys::ONE)
+        .about("Returns a series as bytes for RESTORE."),
+    Spec::of_group("keyspace", &["write", "denyoom"])
+        .named("restore", restore)
+        .words(
+            -4,
+            "key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+        )
+        .keys(Keys(&[Run::at(1, Access::Overwrite)]))
+        .about("Creates a series from the bytes of DUMP."),
 ];
 
 fn dump(call: &mut Call<'_>) -> Outcome {
@@ -89,8 +82,7 @@ fn restore(call: &mut Call<'_>) -> Outcome {
         Restored::Removed => shared.changed(Class::Generic, "del", key),
         Restored::Past => {}
     }
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn refusal(fault: &DumpFault) -> Fault {

@@ -14,7 +14,7 @@ use super::args::Args;
 use super::call::{Call, Outcome};
 use super::fault::{Fault, NOT_AN_INTEGER, REPEATED_BYTES_MAX};
 use super::keys::{Access, Keys, Run};
-use super::spec::{Action, Apply, Spec};
+use super::spec::{Apply, Spec};
 use crate::messaging::Class;
 use latewood_engine::{ErrorKind, ExpireIf, Expiry};
 use latewood_wire::resp::number::parse_i64;
@@ -64,16 +64,11 @@ pub(crate) const SPECS: &[Spec] = &[
         "Returns when a series expires, as Unix time in milliseconds.",
         |call| answer(call, |at_ms| at_ms),
     ),
-    Spec {
-        name: "persist",
-        arity: 2,
-        flags: &["write", "fast"],
-        keys: UPDATED,
-        group: "keyspace",
-        syntax: "key",
-        summary: "Removes the expiry of a series.",
-        action: Action::Apply(persist),
-    },
+    Spec::of_group("keyspace", &["write", "fast"])
+        .named("persist", persist)
+        .words(2, "key")
+        .keys(UPDATED)
+        .about("Removes the expiry of a series."),
 ];
 
 const UPDATED: Keys = Keys(&[Run::at(1, Access::Update)]);
@@ -85,29 +80,19 @@ const fn expiring(
     summary: &'static str,
     apply: Apply,
 ) -> Spec {
-    Spec {
-        name,
-        arity: -3,
-        flags: &["write", "fast"],
-        keys: UPDATED,
-        group: "keyspace",
-        syntax,
-        summary,
-        action: Action::Apply(apply),
-    }
+    Spec::of_group("keyspace", &["write", "fast"])
+        .named(name, apply)
+        .words(-3, syntax)
+        .keys(UPDATED)
+        .about(summary)
 }
 
 const fn asking(name: &'static str, summary: &'static str, apply: Apply) -> Spec {
-    Spec {
-        name,
-        arity: 2,
-        flags: &["readonly", "fast"],
-        keys: LOOKED_AT,
-        group: "keyspace",
-        syntax: "key",
-        summary,
-        action: Action::Apply(apply),
-    }
+    Spec::of_group("keyspace", &["readonly", "fast"])
+        .named(name, apply)
+        .words(2, "key")
+        .keys(LOOKED_AT)
+        .about(summary)
 }
 
 /// What a number counts.
@@ -141,8 +126,7 @@ fn expire(call: &mut Call<'_>, name: &'static str, unit: Unit, since_ms: i64) ->
         Expiry::Removed => call.shared.changed(Class::Generic, "del", key),
         Expiry::Kept => {}
     }
-    call.reply().integer(i64::from(done != Expiry::Kept));
-    Ok(())
+    call.integer(i64::from(done != Expiry::Kept))
 }
 
 /// Reads the words behind the time.
@@ -200,8 +184,7 @@ fn answer(call: &mut Call<'_>, show: impl FnOnce(i64) -> i64) -> Outcome {
             -2
         }
     };
-    call.reply().integer(number);
-    Ok(())
+    call.integer(number)
 }
 
 fn persist(call: &mut Call<'_>) -> Outcome {
@@ -217,6 +200,5 @@ fn persist(call: &mut Call<'_>) -> Outcome {
     if persisted {
         call.shared.changed(Class::Generic, "persist", key);
     }
-    call.reply().integer(i64::from(persisted));
-    Ok(())
+    call.integer(i64::from(persisted))
 }

@@ -6,18 +6,13 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.get",
-    arity: -2,
-    flags: &["readonly", "module"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: "key [LATEST]",
-    summary: "Returns the newest sample of a series.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.get", apply)
+    .words(-2, "key [LATEST]")
+    .keys(Keys::ONE)
+    .about("Returns the newest sample of a series.");
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let args = call.args;

@@ -9,7 +9,7 @@ use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::filter;
 use super::label_options::{self, Shown};
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use crate::client::Stream;
 use crate::state::Shared;
 use latewood_engine::Latest;
@@ -18,16 +18,13 @@ use latewood_model::Matcher;
 use latewood_wire::resp::{Protocol, Reply};
 use std::hint::black_box;
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.mget",
-    arity: -3,
-    flags: &["readonly", "module"],
-    keys: Keys::NONE,
-    group: "timeseries",
-    syntax: "[LATEST] [WITHLABELS | SELECTED_LABELS name ...] FILTER expression ...",
-    summary: "Returns the newest sample of each series that matches a filter.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.mget", apply)
+    .words(
+        -3,
+        "[LATEST] [WITHLABELS | SELECTED_LABELS name ...] FILTER expression ...",
+    )
+    .about("Returns the newest sample of each series that matches a filter.");
 
 /// Series of one part of the reply.
 const PART_SERIES: usize = 512;

@@ -17,7 +17,7 @@ use super::label_options::Shown;
 use super::mget;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use super::work;
 use crate::client::Stream;
 use crate::state::Shared;
@@ -34,23 +34,14 @@ const SYNTAX: &str = "from to [LATEST] [FILTER_BY_TS ts ...] [FILTER_BY_VALUE mi
                       [BUCKETTIMESTAMP start|mid|end] [EMPTY]] [EXCLUDEEMPTY] \
                       FILTER expression ... [GROUPBY label REDUCE reducer]";
 
-pub(crate) const MRANGE: Spec = Spec {
-    name: "ts.mrange",
-    arity: -4,
-    flags: &["readonly", "module"],
-    keys: Keys::NONE,
-    group: "timeseries",
-    syntax: SYNTAX,
-    summary: "Returns a time range of each series that matches a filter, oldest first.",
-    action: Action::Apply(|call| apply(call, false)),
-};
+pub(crate) const MRANGE: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.mrange", |call| apply(call, false))
+    .words(-4, SYNTAX)
+    .about("Returns a time range of each series that matches a filter, oldest first.");
 
-pub(crate) const MREVRANGE: Spec = Spec {
-    name: "ts.mrevrange",
-    summary: "Returns a time range of each series that matches a filter, newest first.",
-    action: Action::Apply(|call| apply(call, true)),
-    ..MRANGE
-};
+pub(crate) const MREVRANGE: Spec = MRANGE
+    .named("ts.mrevrange", |call| apply(call, true))
+    .about("Returns a time range of each series that matches a filter, newest first.");
 
 /// Samples that are read for one part of a reply, unless one series has more.
 const PART_SAMPLES: u64 = 256 * 1024;
@@ -323,8 +314,7 @@ impl Question {
             let aggregation = self.query.aggregation.as_ref();
             let aggregators = aggregation.map_or(&[][..], |aggregation| &aggregation.aggregators);
             reply.map(1);
-            reply.bulk("aggregators");
-            reply.array(aggregators.len());
+            reply.key("aggregators").array(aggregators.len());
             for aggregator in aggregators {
                 reply.bulk(aggregator.name());
             }

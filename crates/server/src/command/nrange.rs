@@ -12,7 +12,7 @@ use super::keys::{Access, Run};
 use super::range_options;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 use super::work;
 use latewood_engine::query::{Columns, Sink, join};
 use latewood_engine::{Cancelled, RangeQuery, View, is_cancelled};
@@ -26,23 +26,15 @@ const SYNTAX: &str = "numkeys key ... from to [LATEST] [FILTER_BY_TS ts ...] \
                       AGGREGATION agg[,agg...] ... bucket-ms \
                       [BUCKETTIMESTAMP start|mid|end] [EMPTY]]";
 
-pub(crate) const NRANGE: Spec = Spec {
-    name: "ts.nrange",
-    arity: -5,
-    flags: &["readonly", "module"],
-    keys: Keys(&[Run::counted(1, Access::ByFlags)]),
-    group: "timeseries",
-    syntax: SYNTAX,
-    summary: "Returns a time range of several series side by side, oldest first.",
-    action: Action::Apply(|call| apply(call, false)),
-};
+pub(crate) const NRANGE: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.nrange", |call| apply(call, false))
+    .words(-5, SYNTAX)
+    .keys(Keys(&[Run::counted(1, Access::ByFlags)]))
+    .about("Returns a time range of several series side by side, oldest first.");
 
-pub(crate) const NREVRANGE: Spec = Spec {
-    name: "ts.nrevrange",
-    summary: "Returns a time range of several series side by side, newest first.",
-    action: Action::Apply(|call| apply(call, true)),
-    ..NRANGE
-};
+pub(crate) const NREVRANGE: Spec = NRANGE
+    .named("ts.nrevrange", |call| apply(call, true))
+    .about("Returns a time range of several series side by side, newest first.");
 
 fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let args = call.args;

@@ -7,26 +7,14 @@
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::keys::{Access, Keys, Run};
-use super::spec::{Action, Apply, Spec};
+use super::spec::{Apply, Spec};
 
-const HELP: Spec = Spec {
-    name: "help",
-    arity: 2,
-    flags: &["loading", "stale"],
-    keys: Keys::NONE,
-    group: "keyspace",
-    syntax: "",
-    summary: "Lists the subcommands.",
-    action: Action::Apply(help),
-};
+const HELP: Spec = Spec::of_group("keyspace", &["loading", "stale"]).help();
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "object",
-    arity: -2,
-    flags: &[],
-    syntax: "subcommand [argument ...]",
-    summary: "Describes the value of a key.",
-    action: Action::Container(&[
+pub(crate) const SPECS: &[Spec] = &[HELP.flags(&[]).container(
+    "object",
+    "Describes the value of a key.",
+    &[
         about(
             "encoding",
             "Returns raw, as for every module type.",
@@ -44,23 +32,17 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         ),
         about("refcount", "Returns 1: values are not shared.", references),
         HELP,
-    ]),
-    ..HELP
-}];
+    ],
+)];
 
 const LOOKED_AT: Keys = Keys(&[Run::at(2, Access::Look)]);
 
 const fn about(name: &'static str, summary: &'static str, apply: Apply) -> Spec {
-    Spec {
-        name,
-        arity: 3,
-        flags: &["readonly"],
-        keys: LOOKED_AT,
-        syntax: "key",
-        summary,
-        action: Action::Apply(apply),
-        ..HELP
-    }
+    HELP.flags(&["readonly"])
+        .named(name, apply)
+        .words(3, "key")
+        .keys(LOOKED_AT)
+        .about(summary)
 }
 
 const FREQUENCY: Fault = Fault::line(
@@ -97,10 +79,5 @@ fn refused(call: &mut Call<'_>, fault: Fault) -> Outcome {
         return Err(fault);
     }
     call.reply().null();
-    Ok(())
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "object");
     Ok(())
 }

@@ -3,22 +3,16 @@
 
 use super::call::{Call, Outcome};
 use super::filter;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use crate::client::Stream;
 use crate::state::Shared;
 use latewood_engine::{Cancelled, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.queryindex",
-    arity: -2,
-    flags: &["readonly", "module"],
-    keys: Keys::NONE,
-    group: "timeseries",
-    syntax: "expression ...",
-    summary: "Returns the keys of the series that match a filter.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.queryindex", apply)
+    .words(-2, "expression ...")
+    .about("Returns the keys of the series that match a filter.");
 
 /// Keys of one part of the reply.
 const PART_KEYS: usize = 2048;

@@ -8,21 +8,15 @@ use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::filter;
 use super::reply_limit::ReplyLimit;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use super::work;
 use latewood_engine::{ErrorKind, MaySee};
 use latewood_model::Matcher;
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.querylabels",
-    arity: -2,
-    flags: &["readonly", "module"],
-    keys: Keys::NONE,
-    group: "timeseries",
-    syntax: "LABELS | VALUES label [FILTER expression ...]",
-    summary: "Returns the names of labels, or the values of one label.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.querylabels", apply)
+    .words(-2, "LABELS | VALUES label [FILTER expression ...]")
+    .about("Returns the names of labels, or the values of one label.");
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let args = call.args;

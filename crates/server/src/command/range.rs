@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::range_options;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 use super::work;
 use latewood_engine::{RangeQuery, View};
 
@@ -14,23 +14,15 @@ const SYNTAX: &str = "key from to [LATEST] [FILTER_BY_TS ts ...] [FILTER_BY_VALU
                       [COUNT n] [[ALIGN start|end|ms] AGGREGATION agg[,agg...] bucket-ms \
                       [BUCKETTIMESTAMP start|mid|end] [EMPTY]]";
 
-pub(crate) const RANGE: Spec = Spec {
-    name: "ts.range",
-    arity: -4,
-    flags: &["readonly", "module"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: SYNTAX,
-    summary: "Returns the samples, or buckets of samples, of a time range, oldest first.",
-    action: Action::Apply(|call| apply(call, false, Shape::Flat)),
-};
+pub(crate) const RANGE: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.range", |call| apply(call, false, Shape::Flat))
+    .words(-4, SYNTAX)
+    .keys(Keys::ONE)
+    .about("Returns the samples, or buckets of samples, of a time range, oldest first.");
 
-pub(crate) const REVRANGE: Spec = Spec {
-    name: "ts.revrange",
-    summary: "Returns the samples, or buckets of samples, of a time range, newest first.",
-    action: Action::Apply(|call| apply(call, true, Shape::Flat)),
-    ..RANGE
-};
+pub(crate) const REVRANGE: Spec = RANGE
+    .named("ts.revrange", |call| apply(call, true, Shape::Flat))
+    .about("Returns the samples, or buckets of samples, of a time range, newest first.");
 
 /// The rows in the order and the shape asked for.
 pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome {

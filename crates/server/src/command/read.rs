@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::fault::SYNTAX;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 use super::work;
 use crate::acl::{Denied, Refusal};
 use crate::client::{Arrived, Beside, BlockedCommand, Session, What};
@@ -29,16 +29,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.read",
-    arity: -3,
-    flags: &["readonly", "module", "blocking"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: "key timestamp|-|+|$ [BLOCK milliseconds min-count] [MAX_COUNT n]",
-    summary: "Returns the samples from a timestamp on, and waits for them if asked.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module", "blocking"])
+    .named("ts.read", apply)
+    .words(
+        -3,
+        "key timestamp|-|+|$ [BLOCK milliseconds min-count] [MAX_COUNT n]",
+    )
+    .keys(Keys::ONE)
+    .about("Returns the samples from a timestamp on, and waits for them if asked.");
 
 /// What a client is told whose wait CLIENT UNBLOCK ERROR ended.
 pub(super) const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";

@@ -13,53 +13,36 @@ use super::dispatch::execute;
 use super::fault::Fault;
 use super::monitor;
 use super::reply_limit::ReplyLimit;
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 use crate::client::Bounds;
 use latewood_model::limits::COMMAND_BYTES_MAX;
 use latewood_wire::resp::{Limits, Parsed, Parser, encode_command};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-const UNWATCH: Spec = Spec {
-    name: "unwatch",
-    arity: 1,
-    flags: &["noscript", "loading", "stale", "fast", "allow_busy"],
-    keys: Keys::NONE,
-    group: "transactions",
-    syntax: "",
-    summary: "Clears the watched keys.",
-    action: Action::Apply(unwatch),
-};
+const UNWATCH: Spec = Spec::of_group(
+    "transactions",
+    &["noscript", "loading", "stale", "fast", "allow_busy"],
+)
+.named("unwatch", unwatch)
+.about("Clears the watched keys.");
 
 pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "multi",
-        summary: "Starts a transaction: the following commands are queued.",
-        action: Action::Apply(multi),
-        ..UNWATCH
-    },
-    Spec {
-        name: "exec",
-        flags: &["noscript", "loading", "stale", "skip_slowlog"],
-        summary: "Runs the queued commands without commands of other clients in between.",
-        action: Action::Apply(exec),
-        ..UNWATCH
-    },
-    Spec {
-        name: "discard",
-        summary: "Discards the queued commands.",
-        action: Action::Apply(discard),
-        ..UNWATCH
-    },
-    Spec {
-        name: "watch",
-        arity: -2,
-        keys: Keys::ALL,
-        syntax: "key [key ...]",
-        summary: "Makes the next EXEC run only if none of the keys has changed.",
-        action: Action::Apply(watch),
-        ..UNWATCH
-    },
+    UNWATCH
+        .named("multi", multi)
+        .about("Starts a transaction: the following commands are queued."),
+    UNWATCH
+        .flags(&["noscript", "loading", "stale", "skip_slowlog"])
+        .named("exec", exec)
+        .about("Runs the queued commands without commands of other clients in between."),
+    UNWATCH
+        .named("discard", discard)
+        .about("Discards the queued commands."),
+    UNWATCH
+        .named("watch", watch)
+        .words(-2, "key [key ...]")
+        .keys(Keys::ALL)
+        .about("Makes the next EXEC run only if none of the keys has changed."),
     UNWATCH,
 ];
 
@@ -117,8 +100,7 @@ fn multi(call: &mut Call<'_>) -> Outcome {
         return Err(Fault::line("ERR MULTI calls can not be nested"));
     }
     call.session.begin_transaction();
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn discard(call: &mut Call<'_>) -> Outcome {
@@ -127,8 +109,7 @@ fn discard(call: &mut Call<'_>) -> Outcome {
     }
     call.session.end_transaction(call.shared);
     call.session.unwatch(call.shared);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn watch(call: &mut Call<'_>) -> Outcome {
@@ -138,14 +119,12 @@ fn watch(call: &mut Call<'_>) -> Outcome {
     for key in call.args.from(1) {
         call.session.watch(call.shared, key)?;
     }
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn unwatch(call: &mut Call<'_>) -> Outcome {
     call.session.unwatch(call.shared);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn exec(call: &mut Call<'_>) -> Outcome {

@@ -33,8 +33,7 @@ pub(super) fn pause(call: &mut Call<'_>) -> Outcome {
         .filter(|_| end_ms.is_some())
         .ok_or(Fault::line("ERR timeout is out of range"))?;
     call.shared.pause.begin(until, all);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 pub(super) fn unpause(call: &mut Call<'_>) -> Outcome {
@@ -42,8 +41,7 @@ pub(super) fn unpause(call: &mut Call<'_>) -> Outcome {
     for mailbox in call.shared.channels().mailboxes().mailboxes() {
         mailbox.put(Message::EndPause);
     }
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 pub(super) fn unblock(call: &mut Call<'_>) -> Outcome {
@@ -71,6 +69,5 @@ pub(super) fn unblock(call: &mut Call<'_>) -> Outcome {
             .mailboxes()
             .send(client.event_loop, mail);
     }
-    call.reply().integer(i64::from(claimed.is_some()));
-    Ok(())
+    call.integer(i64::from(claimed.is_some()))
 }

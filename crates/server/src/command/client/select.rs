@@ -97,14 +97,11 @@ pub(super) fn kill(call: &mut Call<'_>) -> Outcome {
         if close(call, &[filter], false) == 0 {
             return Err(Fault::line("ERR No such client"));
         }
-        call.reply().ok();
-        return Ok(());
+        return call.ok();
     }
     let (filters, skip_me) = filters(call)?;
     let closed = close(call, &filters, skip_me);
-    call.reply()
-        .integer(i64::try_from(closed).unwrap_or(i64::MAX));
-    Ok(())
+    call.count(closed)
 }
 
 fn filters(call: &Call<'_>) -> Result<(Vec<Filter>, bool), Fault> {

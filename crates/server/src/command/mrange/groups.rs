@@ -150,12 +150,10 @@ impl Question {
         self.shown.write_pairs(&mut reply, &pairs, all);
         if resp3 {
             reply.map(1);
-            reply.bulk("reducers");
-            reply.array(1);
+            reply.key("reducers").array(1);
             reply.bulk(reducer.name());
             reply.map(1);
-            reply.bulk("sources");
-            reply.array(keys.len());
+            reply.key("sources").array(keys.len());
             for key in keys {
                 reply.bulk(key);
             }

@@ -127,13 +127,8 @@ fn late(text: &mut Text, shared: &Shared) {
         let delay_s = sum.delay_ms(share) as f64 / 1000.0;
         text.labelled(&[("share", name)], delay_s);
     }
-    let max_s = sum.max_ms as f64 / 1000.0;
-    text.single(
-        "late_age_max_seconds",
-        Kind::Gauge,
-        "Largest age of a late sample of the last hour.",
-        max_s,
-    );
+    let help = "Largest age of a late sample of the last hour.";
+    text.gauge("late_age_max_seconds", help, sum.max_ms as f64 / 1000.0);
 }
 
 /// How old samples were when they came.
