@@ -7,9 +7,8 @@
 //!
 //! Tested here and by the differential test.
 
-use crate::calendar;
-use crate::number;
 use crate::span::{self, Span};
+use crate::{calendar, number};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

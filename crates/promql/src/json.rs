@@ -1,8 +1,7 @@
 //! Trees as JSON, as the API's `parse_query` shows them.
 
 use crate::number::plain;
-use crate::source::Matcher;
-use crate::source::parts;
+use crate::source::{Matcher, parts};
 use crate::tree::{
     Aggregate, At, Binary, Call, Duration, Expr, Length, Matching, Range, Selector, Smoothing,
     Subquery, Type,

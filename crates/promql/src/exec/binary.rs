@@ -4,8 +4,8 @@ use crate::column::Column;
 use crate::exec::effects::{Effects, speaks};
 use crate::exec::join::Join;
 use crate::exec::set::Set;
+use crate::exec::single::of_two;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
-use crate::labels::Labels;
 use crate::span::Span;
 use crate::tree::{Binary, Cardinality, Op, Type};
 
@@ -51,7 +51,10 @@ pub(crate) fn operator(node: &Binary, left: Node, right: Node, steps: usize) -> 
         }
         (Type::Vector, _, _) => Box::new(WithScalar::new(apply, left, right, Side::Right)),
         (_, Type::Vector, _) => Box::new(WithScalar::new(apply, right, left, Side::Left)),
-        _ => Box::new(Scalars::new(node.op, left, right)),
+        _ => {
+            let op = node.op;
+            of_two([left, right], move |left, right| scalar(op, left, right))
+        }
     }
 }
 
@@ -134,53 +137,11 @@ fn compare(op: Op, left: f64, right: f64) -> Option<bool> {
     })
 }
 
-/// Two scalars; a comparison gives 0 or 1.
-struct Scalars {
-    op: Op,
-    left: Node,
-    right: Node,
-    series: [Series; 1],
-}
-
-impl Scalars {
-    fn new(op: Op, left: Node, right: Node) -> Self {
-        Self {
-            op,
-            left,
-            right,
-            series: [Series::new(Labels::default())],
-        }
-    }
-}
-
-impl Operator for Scalars {
-    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
-        self.left.prepare(ctx)?;
-        self.right.prepare(ctx)
-    }
-
-    fn series(&self) -> &[Series] {
-        &self.series
-    }
-
-    fn compute(
-        &self,
-        _: usize,
-        ctx: &Context<'_>,
-        scratch: &mut Scratch,
-        out: &mut Column,
-    ) -> Result<(), EvalError> {
-        self.left.column(0, ctx, scratch, out)?;
-        let mut right = scratch.take(out.values.len(), ctx)?;
-        self.right.column(0, ctx, scratch, &mut right)?;
-        for (left, right) in out.values.iter_mut().zip(&right.values) {
-            *left = match compare(self.op, *left, *right) {
-                Some(holds) => f64::from(u8::from(holds)),
-                None => arithmetic(self.op, *left, *right).unwrap_or(f64::NAN),
-            };
-        }
-        scratch.give(right);
-        Ok(())
+/// The value for two scalars; a comparison gives 0 or 1.
+fn scalar(op: Op, left: f64, right: f64) -> f64 {
+    match compare(op, left, right) {
+        Some(holds) => f64::from(u8::from(holds)),
+        None => arithmetic(op, left, right).unwrap_or(f64::NAN),
     }
 }
 

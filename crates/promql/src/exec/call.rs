@@ -2,19 +2,15 @@
 
 use crate::calendar;
 use crate::column::Grid;
-use crate::exec::absence;
-use crate::exec::constant::Constant;
 use crate::exec::effects::{Effects, speaks};
-use crate::exec::instant::absent::Absent;
 use crate::exec::instant::histogram::{Argument, Histograms, Kind as HistogramKind};
 use crate::exec::instant::info::Info;
 use crate::exec::instant::mapped::{Change, Mapped};
 use crate::exec::instant::math;
 use crate::exec::instant::relabel::{Relabeled, Source, pattern};
-use crate::exec::instant::scalar::{Kind, Only, Scalar};
 use crate::exec::instant::sorted::{By, Sorted};
 use crate::exec::reference::Reference;
-use crate::exec::{EvalError, Node, Settings};
+use crate::exec::{EvalError, Node, Settings, absence, single};
 use crate::prepare::reference::reference;
 use crate::tree::{At, Call, Expr, Length};
 
@@ -56,25 +52,32 @@ pub(crate) fn call(
         return Ok(Box::new(Sorted::new(by, descends, input, grid, call.span)));
     }
     Ok(match name {
-        "scalar" => Box::new(Only::new(input, grid)),
-        "absent" => Box::new(Absent::new(input, absence::labels_of(&call.args[0]), grid)),
+        "scalar" => single::only(input, grid),
+        "absent" => single::absent(input, absence::labels_of(&call.args[0]), grid),
         _ => return Err(unsupported(name)),
     })
 }
 
 /// Functions whose result has no labels and a sample at every step.
 fn scalar(name: &str, inputs: &mut Vec<Node>, grid: Grid) -> Option<Node> {
-    let kind = match (name, inputs.len()) {
-        ("pi", _) => return Some(Box::new(Constant::new(std::f64::consts::PI, grid))),
-        ("time", _) => Kind::Time,
-        ("max_of", _) => Kind::Max,
-        ("min_of", _) => Kind::Min,
-        ("vector", _) => Kind::Same,
-        (_, 0) => Kind::OfTime(calendar::by_name(name)?),
-        _ => return None,
+    let count = inputs.len();
+    let mut two = |value: fn(f64, f64) -> f64| {
+        let inputs = std::mem::take(inputs).try_into().ok()?;
+        Some(single::of_two(inputs, value))
     };
-    let inputs = std::mem::take(inputs);
-    Some(Box::new(Scalar::new(kind, inputs, grid)))
+    match (name, count) {
+        ("pi", _) => Some(single::constant(std::f64::consts::PI, grid)),
+        ("time", _) => Some(single::of_time(grid, |time_ms| time_ms as f64 / 1000.0)),
+        ("max_of", _) => two(math::max),
+        ("min_of", _) => two(math::min),
+        ("vector", _) => inputs.pop().map(single::vector),
+        (_, 0) => {
+            let function = calendar::by_name(name)?;
+            let value = move |time_ms| function((time_ms / 1000) as f64);
+            Some(single::of_time(grid, value))
+        }
+        _ => None,
+    }
 }
 
 /// What a sorting function sorts by.

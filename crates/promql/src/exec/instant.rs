@@ -1,6 +1,5 @@
 //! Functions of instant vectors and scalars: one file for each kind.
 
-pub(crate) mod absent;
 mod bucket;
 pub(crate) mod histogram;
 pub(crate) mod info;
@@ -8,5 +7,4 @@ pub(crate) mod mapped;
 pub(crate) mod math;
 mod natural;
 pub(crate) mod relabel;
-pub(crate) mod scalar;
 pub(crate) mod sorted;

@@ -3,20 +3,18 @@
 use crate::column::Grid;
 use crate::exec::absence::labels_of;
 use crate::exec::absent_over_time::AbsentOverTime;
-use crate::exec::aggregate;
-use crate::exec::binary;
 use crate::exec::call::call;
-use crate::exec::constant::{Constant, Nothing};
+use crate::exec::instant::mapped::{Change, Mapped};
 use crate::exec::invariant::Invariant;
 use crate::exec::merge::Merge;
-use crate::exec::negate::Negate;
 use crate::exec::range_call::{Parts, RangeCall};
 use crate::exec::range_input::{RangeInput, Span};
 use crate::exec::recorded::Trace;
 use crate::exec::reference::Reference;
 use crate::exec::selector::{Selector, Takes};
+use crate::exec::single::{Nothing, constant};
 use crate::exec::unname::Unname;
-use crate::exec::{EvalError, Node, Settings};
+use crate::exec::{EvalError, Node, Settings, aggregate, binary};
 use crate::prepare::Times;
 use crate::span;
 use crate::tree::{self, Call, Expr, Length, Smoothing, Type, Unary};
@@ -37,7 +35,7 @@ impl Planner<'_> {
     /// Where a function or a modifier is not supported.
     pub(crate) fn plan(&self, expr: &Expr) -> Result<Node, EvalError> {
         let node: Node = match expr {
-            Expr::Number(number) => Box::new(Constant::new(number.value, self.grid)),
+            Expr::Number(number) => constant(number.value, self.grid),
             Expr::Text(_) => Box::new(Nothing),
             Expr::Paren(expr, _) => return self.plan(expr),
             Expr::Invariant(expr) => return self.invariant(expr),
@@ -204,10 +202,14 @@ impl Planner<'_> {
 
     fn unary(&self, node: &Unary) -> Result<Node, EvalError> {
         let input = self.plan(&node.expr)?;
-        Ok(match (node.negates, node.expr.ty()) {
-            (false, _) => input,
-            (true, Type::Vector) => self.merged(Box::new(Negate::new(input))),
-            (true, _) => Box::new(Negate::new(input)),
+        if !node.negates {
+            return Ok(input);
+        }
+        let negated = Change::Of(|value| -value);
+        let negated = Box::new(Mapped::new(negated, input, Vec::new(), self.grid));
+        Ok(match node.expr.ty() {
+            Type::Vector => self.merged(negated),
+            _ => negated,
         })
     }
 

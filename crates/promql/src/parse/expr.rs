@@ -1,13 +1,12 @@
 //! Expressions that are neither selectors nor operations: numbers, texts, calls, aggregations.
 
 use super::{Fail, Parsed, Parser};
-use crate::function;
 use crate::lex::is_space;
-use crate::literal;
 use crate::quote::{quoted, unquoted};
 use crate::span::Span;
 use crate::token::{Keyword, Kind, QueryWord, Token};
 use crate::tree::{Aggregate, Aggregator, Call, Expr, Number, Op, Text, Unary};
+use crate::{function, literal};
 
 impl<'a> Parser<'a> {
     /// What may stand beside a binary operator.

@@ -12,8 +12,7 @@ mod reports;
 mod tests;
 
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::NOT_AN_INTEGER;
+use super::fault::{Fault, NOT_AN_INTEGER};
 use super::permission;
 use super::spec::Spec;
 use crate::acl::{BadRule, DEFAULT, file, join_selectors, password};

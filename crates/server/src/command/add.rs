@@ -13,8 +13,7 @@
 
 use super::call::{Call, Outcome};
 use super::fault::{Fault, refusal_text};
-use super::series_options;
-use super::series_options::LabelValues;
+use super::series_options::{self, LabelValues};
 use super::spec::{Keys, Spec};
 use crate::base::clock::now_ms;
 use crate::messaging::Class;

@@ -2,8 +2,7 @@
 //! PAUSE, and queueing in a transaction.
 
 use super::call::Call;
-use super::fault::Fault;
-use super::fault::engine_text;
+use super::fault::{Fault, engine_text};
 use super::keys::Keys;
 use super::spec::Spec;
 use super::{monitor, permission, transaction};

@@ -7,8 +7,7 @@
 //! looked up.
 
 use super::call::{Call, Outcome};
-use super::series_options;
-use super::series_options::LabelValues;
+use super::series_options::{self, LabelValues};
 use super::spec::{Keys, Spec};
 use crate::messaging::Class;
 

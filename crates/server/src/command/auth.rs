@@ -6,8 +6,7 @@
 
 use super::call::{Call, Outcome};
 use super::client::checked_name;
-use super::fault::Fault;
-use super::fault::SYNTAX;
+use super::fault::{Fault, SYNTAX};
 use super::module::reply_modules;
 use super::spec::Spec;
 use crate::acl::{DEFAULT, log::Event};

@@ -11,8 +11,7 @@ mod select;
 mod tracking;
 
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::SYNTAX;
+use super::fault::{Fault, SYNTAX};
 use super::spec::Spec;
 use crate::client::ReplyMode;
 use crate::clients::Flag;

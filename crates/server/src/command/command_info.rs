@@ -4,8 +4,7 @@
 use super::args::Args;
 use super::call::{Call, Outcome};
 use super::docs;
-use super::fault::Fault;
-use super::fault::SYNTAX;
+use super::fault::{Fault, SYNTAX};
 use super::keys::{Access, Keys, Places, Run};
 use super::spec::{Spec, Table, find_in};
 use crate::acl::catalogue::Catalogue;

@@ -7,12 +7,10 @@
 
 use super::args::Args;
 use super::call::{Call, Outcome};
-use super::database;
-use super::fault::Fault;
-use super::fault::SYNTAX;
+use super::fault::{Fault, SYNTAX};
 use super::keys::{Access, Keys, Run};
 use super::spec::Spec;
-use super::work;
+use super::{database, work};
 use crate::intake::{self, InPause};
 use crate::messaging::Class;
 use latewood_engine::{CopySource, ErrorKind};

@@ -2,8 +2,7 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::series_options;
-use super::series_options::LabelValues;
+use super::series_options::{self, LabelValues};
 use super::spec::{Keys, Spec};
 use crate::messaging::Class;
 

@@ -2,8 +2,7 @@
 //! `SWAPDB 0 0`.
 
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::NOT_AN_INTEGER;
+use super::fault::{Fault, NOT_AN_INTEGER};
 use super::spec::{Keys, Spec};
 use latewood_wire::resp::number::parse_i64;
 

@@ -6,13 +6,12 @@
 //! gives its bits, here Prometheus' mark of a series that ended. The value of a
 //! label may hold `(`, `)` and `,`.
 
-use super::add;
 use super::call::{Call, Outcome};
 use super::keys::{Access, Run};
 use super::rows::Shape;
 use super::series_options::LabelValues;
 use super::spec::{Keys, Spec};
-use super::{alter, create, range};
+use super::{add, alter, create, range};
 use latewood_wire::resp::Reply;
 use latewood_wire::resp::number::{parse_float, parse_value};
 

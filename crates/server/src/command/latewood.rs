@@ -14,8 +14,7 @@ use crate::state::Job;
 use latewood_engine::tools::staging_dir;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const SETTLE: Spec = Spec::of_group("latewood", &["admin"])
     .named("settle", settle)

@@ -9,11 +9,10 @@
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::keys::{Access, Run};
-use super::range_options;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Keys, Spec};
-use super::work;
+use super::{range_options, work};
 use latewood_engine::query::{Columns, Sink, join};
 use latewood_engine::{Cancelled, RangeQuery, View, is_cancelled};
 use latewood_model::limits::NRANGE_KEYS_MAX;

@@ -10,11 +10,9 @@
 //! once, as in Redis. Tested by `tests/resp/admin.rs` and `net/tests/disk_waits.rs`.
 
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::{NOT_AN_INTEGER, SYNTAX};
-use super::read;
+use super::fault::{Fault, NOT_AN_INTEGER, SYNTAX};
 use super::spec::Spec;
-use super::work;
+use super::{read, work};
 use crate::client::{BlockedCommand, Session, What};
 use crate::messaging::Why;
 use crate::state::{Shared, Stop};

@@ -6,10 +6,9 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::filter;
 use super::reply_limit::ReplyLimit;
 use super::spec::Spec;
-use super::work;
+use super::{filter, work};
 use latewood_engine::{ErrorKind, MaySee};
 use latewood_model::Matcher;
 

@@ -3,11 +3,10 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::range_options;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Keys, Spec};
-use super::work;
+use super::{range_options, work};
 use latewood_engine::{RangeQuery, View};
 
 const SYNTAX: &str = "key from to [LATEST] [FILTER_BY_TS ts ...] [FILTER_BY_VALUE min max] \

@@ -8,16 +8,14 @@
 //! there has no samples.
 
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::SYNTAX;
+use super::fault::{Fault, SYNTAX};
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Keys, Spec};
 use super::work;
 use crate::acl::{Denied, Refusal};
 use crate::client::{Arrived, Beside, BlockedCommand, Session, What};
-use crate::messaging::Listener;
-use crate::messaging::Why;
+use crate::messaging::{Listener, Why};
 use crate::observe::CommandId;
 use crate::state::Shared;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery, Sink};

@@ -8,8 +8,7 @@
 
 use super::args::Args;
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::{NOT_AN_INTEGER, SYNTAX};
+use super::fault::{Fault, NOT_AN_INTEGER, SYNTAX};
 use super::keyspace::TYPE_NAME;
 use super::reply_limit::ReplyLimit;
 use super::spec::Spec;

@@ -47,8 +47,7 @@ mod stall;
 mod uploads;
 mod work;
 
-use crate::state::Http;
-use crate::state::Shared;
+use crate::state::{Http, Shared};
 use answer::Answer;
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};

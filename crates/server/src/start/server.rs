@@ -1,21 +1,15 @@
 //! Starts and stops the server: addresses, data, threads, signals.
 
-use super::damage;
-use super::jobs;
 use super::notices::Notices;
 use super::tablet::{self, Keeper};
+use super::{damage, jobs};
 use crate::acl::{User, Users, file};
 use crate::base::descriptors;
-use crate::command;
-use crate::http;
-use crate::lines;
-use crate::messaging::Channels;
-use crate::messaging::{Class, Events};
-use crate::messaging::{Mailbox, Mailboxes};
+use crate::messaging::{Channels, Class, Events, Mailbox, Mailboxes};
 use crate::net::{Acceptor, EventLoop, Listener, bind};
 use crate::observe::Observe;
-use crate::state::Settings;
-use crate::state::{Database, Failure, Job, Jobs, Lifetime, Shared, Stop};
+use crate::state::{Database, Failure, Job, Jobs, Lifetime, Settings, Shared, Stop};
+use crate::{command, http, lines};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary, shown_key};
 use latewood_tls::ServerTls;

@@ -4,9 +4,9 @@
 //! a time. Tested by the differential test.
 
 use super::bucket::{self, Bucket};
-use super::scalar::held;
 use crate::annotation::{Annotations, Place, Raised};
 use crate::column::{Column, Grid};
+use crate::exec::single::held;
 use crate::exec::tally::Tally;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::{Labels, METRIC};

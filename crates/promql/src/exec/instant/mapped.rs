@@ -3,8 +3,8 @@
 //! Tested by the differential test.
 
 use super::math;
-use super::scalar::held;
 use crate::column::{Column, Grid};
+use crate::exec::single::held;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 
 /// What is done to a value; `None` takes the sample away.

@@ -4,8 +4,7 @@ use super::wrong_words;
 use crate::acl::{category, log};
 use crate::base::clock::now_ms;
 use crate::command::call::{Call, Outcome};
-use crate::command::fault::Fault;
-use crate::command::fault::NOT_AN_INTEGER;
+use crate::command::fault::{Fault, NOT_AN_INTEGER};
 use latewood_wire::resp::{Protocol, number::parse_i64};
 
 pub(crate) fn get_user(call: &mut Call<'_>) -> Outcome {

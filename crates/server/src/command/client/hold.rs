@@ -6,10 +6,8 @@
 
 use crate::base::clock::now_ms;
 use crate::command::call::{Call, Outcome};
-use crate::command::fault::Fault;
-use crate::command::fault::NOT_AN_INTEGER;
-use crate::messaging::Message;
-use crate::messaging::Why;
+use crate::command::fault::{Fault, NOT_AN_INTEGER};
+use crate::messaging::{Message, Why};
 use latewood_wire::resp::number::parse_i64;
 use std::time::{Duration, Instant};
 

@@ -7,8 +7,7 @@
 use crate::clients::{ClientInfo, Flag};
 use crate::command::args::Args;
 use crate::command::call::{Call, Outcome};
-use crate::command::fault::Fault;
-use crate::command::fault::SYNTAX;
+use crate::command::fault::{Fault, SYNTAX};
 use crate::messaging::Message;
 use latewood_wire::resp::number::parse_i64;
 

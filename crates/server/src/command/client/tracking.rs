@@ -5,8 +5,7 @@
 //! supported.
 
 use crate::command::call::{Call, Outcome};
-use crate::command::fault::Fault;
-use crate::command::fault::SYNTAX;
+use crate::command::fault::{Fault, SYNTAX};
 
 pub(super) fn tracking(call: &mut Call<'_>) -> Outcome {
     if call.args.is(2, "ON") {

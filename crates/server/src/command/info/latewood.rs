@@ -3,8 +3,7 @@
 use super::source::{Source, field};
 use crate::base::clock::now_ms;
 use crate::command::merge::fields;
-use crate::observe::Endpoint;
-use crate::observe::Protocol;
+use crate::observe::{Endpoint, Protocol};
 use crate::state::{RemoteFigures, Shared};
 use latewood_engine::Stats;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -17,8 +17,7 @@ use crate::command::reply_limit::ReplyLimit;
 use crate::command::rows::{self, Shape};
 use crate::command::work::{self, LOOP_SAMPLES_MAX};
 use crate::state::Shared;
-use latewood_engine::Spread;
-use latewood_engine::{Cancelled, ErrorKind, RangeQuery, SeriesRef};
+use latewood_engine::{Cancelled, ErrorKind, RangeQuery, SeriesRef, Spread};
 use latewood_wire::resp::{Protocol, Reply};
 
 /// Series that are read for one part of a reply, unless one group has more.

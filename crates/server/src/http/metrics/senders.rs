@@ -3,8 +3,9 @@
 use super::text::{Kind, Text};
 use super::{Shared, count};
 use crate::base::clock::now_ms;
-use crate::observe::{AGE_BOUNDS_MS, AgeCounters, IntakeCounters, Protocol};
-use crate::observe::{Endpoint, ReadCounters, Route};
+use crate::observe::{
+    AGE_BOUNDS_MS, AgeCounters, Endpoint, IntakeCounters, Protocol, ReadCounters, Route,
+};
 use latewood_wire::intake::Reason;
 use std::sync::atomic::AtomicU64;
 
