@@ -186,6 +186,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "options",
             "matcher",
             "metadata",
+            "named",
             "labels",
             "aggregator",
             "policy",

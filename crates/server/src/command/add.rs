@@ -83,8 +83,7 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
         if is_new || !has_gone {
             let observe = &call.shared.observe;
             let arrival = observe.note_ages(&[append]);
-            let sender = (&*call.session.info, &*call.session.permit.user().name);
-            observe.note_batch(&arrival, &[append], &scratch, sender);
+            observe.note_batch(&arrival, &[append], &scratch, call.session.sender());
             break is_new;
         }
     };

@@ -82,8 +82,7 @@ fn answer(
         Ok(position) => {
             call.session.wrote(position);
             let observe = &call.shared.observe;
-            let sender = (&*call.session.info, &*call.session.permit.user().name);
-            observe.note_batch(&arrival, appends, scratch, sender);
+            observe.note_batch(&arrival, appends, scratch, call.session.sender());
             None
         }
         Err(error) => Some(engine_text(&error)),

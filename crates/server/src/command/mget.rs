@@ -10,9 +10,8 @@ use super::fault::Fault;
 use super::filter;
 use super::label_options::{self, Shown};
 use super::spec::Spec;
-use crate::client::Stream;
-use crate::state::Shared;
-use latewood_engine::{Cancelled, ErrorKind, Latest, is_cancelled};
+use crate::client::{Part, Stream};
+use latewood_engine::{ErrorKind, Latest, is_cancelled};
 use latewood_model::Matcher;
 use latewood_wire::resp::{Protocol, Reply};
 use std::hint::black_box;
@@ -71,14 +70,8 @@ struct Newest {
 }
 
 impl Stream for Newest {
-    fn more(
-        &mut self,
-        _: &Shared,
-        protocol: Protocol,
-        out: &mut Vec<u8>,
-        _: Cancelled<'_>,
-    ) -> bool {
-        let mut reply = Reply::new(out, protocol);
+    fn more(&mut self, part: Part<'_>, out: &mut Vec<u8>) -> bool {
+        let mut reply = Reply::new(out, part.protocol);
         for _ in 0..PART_SERIES / TOGETHER {
             // Keys lie all over the memory: looks that do not wait for each
             // other overlap, copies do not.

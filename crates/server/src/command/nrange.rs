@@ -91,7 +91,7 @@ fn join_rows(
     let db = &call.shared.db;
     let samples = views.iter().map(View::samples).sum();
     let found = views.into_iter().zip(queries).collect();
-    let (protocol, cancelled) = (call.session.protocol, call.cancelled);
+    let cancelled = call.cancelled;
     let limit = ReplyLimit::of(call.shared);
     let bytes = AtomicUsize::new(0);
     let columns = db.spread(samples, |spread| {
@@ -112,8 +112,7 @@ fn join_rows(
     });
     let columns: Vec<Columns> = columns.into_iter().collect::<Result<_, Fault>>()?;
     let widths: Vec<usize> = queries.iter().map(width).collect();
-    let shape = Shape::Nested;
-    rows::append(call.out, limit, protocol, shape, cancelled, |sink| {
+    rows::append(call.out, call.part(), Shape::Nested, |sink| {
         join(&columns, &widths, reverse, queries[0].count, sink);
         Ok(())
     })

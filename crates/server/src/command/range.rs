@@ -3,7 +3,6 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Keys, Spec};
 use super::{range_options, work};
@@ -42,10 +41,6 @@ pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome
 }
 
 fn write(call: &mut Call<'_>, key: &[u8], query: &RangeQuery, view: View, shape: Shape) -> Outcome {
-    let limit = ReplyLimit::of(call.shared);
-    let (protocol, cancelled) = (call.session.protocol, call.cancelled);
-    rows::append(call.out, limit, protocol, shape, cancelled, |sink| {
-        view.run(query, sink)
-    })
-    .map_err(|fault| rows::name_key(fault, key))
+    let rows = rows::append(call.out, call.part(), shape, |sink| view.run(query, sink));
+    rows.map_err(|fault| rows::name_key(fault, key))
 }

@@ -9,20 +9,19 @@
 
 use super::call::{Call, Outcome};
 use super::fault::{Fault, SYNTAX};
-use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Keys, Spec};
 use super::work;
 use crate::acl::{Denied, Refusal};
-use crate::client::{Arrived, Beside, BlockedCommand, Session, What};
+use crate::client::{Arrived, Beside, BlockedCommand, Part, Session, What};
 use crate::messaging::{Listener, Why};
 use crate::observe::CommandId;
 use crate::state::Shared;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery, Sink};
-use latewood_engine::{Cancelled, ErrorKind, View};
+use latewood_engine::{ErrorKind, View};
 use latewood_model::Aggregator;
+use latewood_wire::resp::Reply;
 use latewood_wire::resp::number::{parse_i64, parse_timestamp};
-use latewood_wire::resp::{Protocol, Reply};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -197,31 +196,18 @@ fn answer(call: &mut Call<'_>, key: &[u8], query: RangeQuery) -> Outcome {
         view => view?,
     };
     call.finish(work::of_view(&query, &view), move |call| {
-        let limit = ReplyLimit::of(call.shared);
-        let (protocol, cancelled) = (call.session.protocol, call.cancelled);
-        rows::append(call.out, limit, protocol, Shape::Flat, cancelled, |sink| {
-            view.run(&query, sink)
-        })
+        let part = call.part();
+        rows::append(call.out, part, Shape::Flat, |sink| view.run(&query, sink))
     })
 }
 
 /// The same at the end of a wait, where an error is a reply too.
-fn write(
-    shared: &Shared,
-    view: View,
-    query: &RangeQuery,
-    protocol: Protocol,
-    out: &mut Vec<u8>,
-    cancelled: Cancelled<'_>,
-) {
+fn write(part: Part<'_>, view: View, query: &RangeQuery, out: &mut Vec<u8>) {
     let start = out.len();
-    let limit = ReplyLimit::of(shared);
-    let written = rows::append(out, limit, protocol, Shape::Flat, cancelled, |sink| {
-        view.run(query, sink)
-    });
+    let written = rows::append(out, part, Shape::Flat, |sink| view.run(query, sink));
     if let Err(fault) = written {
         out.truncate(start);
-        Reply::new(out, protocol).error(&*fault.text("ts.read"));
+        Reply::new(out, part.protocol).error(&*fault.text("ts.read"));
     }
 }
 
@@ -278,7 +264,8 @@ impl SampleReader {
         };
         let about = work::of_view(&self.query, &view);
         if about <= work::LOOP_SAMPLES_MAX {
-            return write(shared, view, &self.query, protocol, out, None);
+            let part = Part::new(shared, protocol, None);
+            return write(part, view, &self.query, out);
         }
         let (reader, mut beside) = (self.clone(), session.of_reader());
         let kind = Beside {
@@ -290,7 +277,8 @@ impl SampleReader {
             let out = &mut arrived.bytes;
             beside.renew_permit(shared);
             if !reader.refused(shared, &beside, out) {
-                write(shared, view, &reader.query, protocol, out, Some(cancelled));
+                let part = Part::new(shared, protocol, Some(cancelled));
+                write(part, view, &reader.query, out);
             }
             arrived
         });

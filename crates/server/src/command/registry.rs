@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn arity_counts_the_name() {
         let add = COMMANDS.find(b"ts.add").unwrap();
-        assert!(!add.words(3) && add.words(4) && add.words(100));
+        assert!(!add.takes(3) && add.takes(4) && add.takes(100));
         let echo = COMMANDS.find(b"echo").unwrap();
-        assert!(!echo.words(1) && echo.words(2) && !echo.words(3));
+        assert!(!echo.takes(1) && echo.takes(2) && !echo.takes(3));
     }
 
     #[test]

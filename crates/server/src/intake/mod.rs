@@ -79,6 +79,22 @@ pub(crate) struct EngineIntake {
     latest_ms: i64,
 }
 
+/// How samples come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// As what they are counted.
+    pub(crate) protocol: Protocol,
+    /// As what they are late.
+    pub(crate) route: Route,
+}
+
+impl Way {
+    /// Samples of `protocol` that come by `route`.
+    pub(crate) const fn new(protocol: Protocol, route: Route) -> Self {
+        Self { protocol, route }
+    }
+}
+
 /// A series that was met.
 struct Series {
     place: Place,
@@ -129,12 +145,12 @@ struct Pending {
 }
 
 impl EngineIntake {
-    /// An intake for what `user` sends by `protocol`; without a user, all is allowed. `sender`
+    /// An intake for what `user` sends by `way`; without a user, all is allowed. `sender`
     /// is how ACL LOG shows it, `in_pause` what it does then. Who sends is told by
     /// [`EngineIntake::sent_by`].
     pub(crate) fn new(
         shared: Arc<Shared>,
-        (protocol, route): (Protocol, Route),
+        way: Way,
         sender: &'static str,
         user: Option<Arc<User>>,
         in_pause: InPause,
@@ -142,7 +158,7 @@ impl EngineIntake {
         let mut intake = Self {
             share: Share::new(Arc::clone(&shared)),
             shared,
-            protocol,
+            protocol: way.protocol,
             sender,
             in_pause,
             user: user.filter(|user| !user.adds_anywhere),
@@ -152,7 +168,7 @@ impl EngineIntake {
             is_full: false,
             known: Vec::new(),
             fresh: Vec::new(),
-            senders: senders::Senders::new(route),
+            senders: senders::Senders::new(way.route),
             scratch: Scratch::new(),
             report: Report::default(),
             now_ms: 0,

@@ -58,7 +58,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), Failure> {
         loops.push(event_loop.map_err(|error| format!("cannot poll events: {error}"))?);
     }
     let mailboxes: Vec<Arc<Mailbox>> = loops.iter().map(EventLoop::mailbox).collect();
-    let shared = share(settings, tls, mailboxes.clone(), (jobs, sender))?;
+    let shared = share(settings, tls, mailboxes.clone(), jobs, sender)?;
 
     let acceptor = Acceptor::new(sockets.redis, mailboxes.clone())
         .map_err(|error| format!("cannot poll the listening sockets: {error}"))?;
@@ -107,7 +107,8 @@ fn share(
     settings: Settings,
     tls: Arc<ServerTls>,
     mailboxes: Vec<Arc<Mailbox>>,
-    (jobs, stop): (Sender<Job>, Sender<Stop>),
+    jobs: Sender<Job>,
+    stop: Sender<Stop>,
 ) -> Result<Arc<Shared>, String> {
     let users = first_users(&settings)?;
     let channels = Channels::new(Arc::new(Mailboxes::new(mailboxes)));
