@@ -1,63 +1,47 @@
 //! The aggregators of queries and compaction rules.
 
+use crate::named;
 use std::fmt;
 
-/// How the samples of one time bucket become one value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Aggregator {
-    /// Arithmetic mean.
-    Avg = 0,
-    /// Sum.
-    Sum = 1,
-    /// Smallest value.
-    Min = 2,
-    /// Largest value.
-    Max = 3,
-    /// Largest minus smallest value.
-    Range = 4,
-    /// Number of samples that are not NaN.
-    Count = 5,
-    /// Value of the oldest sample.
-    First = 6,
-    /// Value of the newest sample.
-    Last = 7,
-    /// Standard deviation of a population.
-    StdP = 8,
-    /// Standard deviation of a sample.
-    StdS = 9,
-    /// Variance of a population.
-    VarP = 10,
-    /// Variance of a sample.
-    VarS = 11,
-    /// Time-weighted average.
-    Twa = 12,
-    /// Number of NaN samples.
-    CountNan = 13,
-    /// Number of samples, NaN or not.
-    CountAll = 14,
+named! {
+    /// How the samples of one time bucket become one value. Files store the place of an
+    /// aggregator in this order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Aggregator {
+        /// Arithmetic mean.
+        Avg = "avg",
+        /// Sum.
+        Sum = "sum",
+        /// Smallest value.
+        Min = "min",
+        /// Largest value.
+        Max = "max",
+        /// Largest minus smallest value.
+        Range = "range",
+        /// Number of samples that are not NaN.
+        Count = "count",
+        /// Value of the oldest sample.
+        First = "first",
+        /// Value of the newest sample.
+        Last = "last",
+        /// Standard deviation of a population.
+        StdP = "std.p",
+        /// Standard deviation of a sample.
+        StdS = "std.s",
+        /// Variance of a population.
+        VarP = "var.p",
+        /// Variance of a sample.
+        VarS = "var.s",
+        /// Time-weighted average.
+        Twa = "twa",
+        /// Number of NaN samples.
+        CountNan = "countnan",
+        /// Number of samples, NaN or not.
+        CountAll = "countall",
+    }
 }
 
 impl Aggregator {
-    /// All aggregators, in the order of their stored numbers.
-    pub const ALL: [Self; 15] = [
-        Self::Avg,
-        Self::Sum,
-        Self::Min,
-        Self::Max,
-        Self::Range,
-        Self::Count,
-        Self::First,
-        Self::Last,
-        Self::StdP,
-        Self::StdS,
-        Self::VarP,
-        Self::VarS,
-        Self::Twa,
-        Self::CountNan,
-        Self::CountAll,
-    ];
-
     /// Reads an aggregator's name in any case.
     pub fn parse(name: &[u8]) -> Option<Self> {
         Self::ALL
@@ -74,27 +58,6 @@ impl Aggregator {
     /// The aggregator stored as `number`.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
-    }
-
-    /// The name in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Avg => "avg",
-            Self::Sum => "sum",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Range => "range",
-            Self::Count => "count",
-            Self::First => "first",
-            Self::Last => "last",
-            Self::StdP => "std.p",
-            Self::StdS => "std.s",
-            Self::VarP => "var.p",
-            Self::VarS => "var.s",
-            Self::Twa => "twa",
-            Self::CountNan => "countnan",
-            Self::CountAll => "countall",
-        }
     }
 }
 

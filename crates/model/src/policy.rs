@@ -1,41 +1,35 @@
 //! Duplicate policies: what happens to a sample whose timestamp is already taken.
 
+use crate::named;
 use std::fmt;
 
-/// The rule for a second sample at the same timestamp.
-///
-/// Every policy but `Block` is a *blind write*: it can be applied later, in
-/// arrival order, without reading the stored value. NaN is the exception:
-/// FIRST and LAST prefer the value that is not NaN, MIN, MAX and SUM refuse a
-/// mix of NaN and a number ([`DuplicatePolicy::resolve`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum DuplicatePolicy {
-    /// Refuse the new value.
-    Block = 0,
-    /// Keep the stored value.
-    First = 1,
-    /// Take the new value.
-    Last = 2,
-    /// Keep the smaller value.
-    Min = 3,
-    /// Keep the larger value.
-    Max = 4,
-    /// Add the new value to the stored one.
-    Sum = 5,
+named! {
+    /// The rule for a second sample at the same timestamp.
+    ///
+    /// Every policy but `Block` is a *blind write*: it can be applied later, in
+    /// arrival order, without reading the stored value. NaN is the exception:
+    /// FIRST and LAST prefer the value that is not NaN, MIN, MAX and SUM refuse a
+    /// mix of NaN and a number ([`DuplicatePolicy::resolve`]).
+    ///
+    /// Files store the place of a policy in this order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum DuplicatePolicy {
+        /// Refuse the new value.
+        Block = "block",
+        /// Keep the stored value.
+        First = "first",
+        /// Take the new value.
+        Last = "last",
+        /// Keep the smaller value.
+        Min = "min",
+        /// Keep the larger value.
+        Max = "max",
+        /// Add the new value to the stored one.
+        Sum = "sum",
+    }
 }
 
 impl DuplicatePolicy {
-    /// All policies, in the order of their stored numbers.
-    pub const ALL: [Self; 6] = [
-        Self::Block,
-        Self::First,
-        Self::Last,
-        Self::Min,
-        Self::Max,
-        Self::Sum,
-    ];
-
     /// The policy stored as `number`, if there is one.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
@@ -46,18 +40,6 @@ impl DuplicatePolicy {
         Self::ALL
             .into_iter()
             .find(|policy| name.eq_ignore_ascii_case(policy.name().as_bytes()))
-    }
-
-    /// The name in lower case, as TS.INFO shows it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Block => "block",
-            Self::First => "first",
-            Self::Last => "last",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Sum => "sum",
-        }
     }
 
     /// The value of a timestamp after `new` arrives where `old` is stored, or

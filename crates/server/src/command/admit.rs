@@ -46,11 +46,7 @@ fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
     if !call.session.authenticated && !spec.flags.contains(&"no_auth") {
         return Err("NOAUTH Authentication required.".to_owned());
     }
-    if call.session.in_exec() {
-        permission::require_at_exec(call, spec, name)?
-    } else {
-        permission::require(call, spec, name)?
-    }
+    permission::require(call, spec, name)?;
     if call.session.protocol == Protocol::Resp2
         && call.session.is_subscriber()
         && !OF_SUBSCRIBERS.contains(&spec.name)

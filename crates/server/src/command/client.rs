@@ -20,6 +20,8 @@ use latewood_model::limits::NAME_BYTES_MAX;
 
 const SUB: Spec = Spec::of_group("connection", &["noscript", "loading", "stale"]).arity(2);
 
+const ADMIN: Spec = SUB.flags(&["admin", "noscript", "loading", "stale"]);
+
 pub(crate) const SPECS: &[Spec] = &[Spec::of_group("connection", &[]).container(
     "client",
     "Reads and changes the state of connections.",
@@ -33,11 +35,11 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("connection", &[]).container(
             .about("Returns the ID of the connection."),
         SUB.named("info", info)
             .about("Returns information about the connection."),
-        SUB.flags(&["admin", "noscript", "loading", "stale"])
+        ADMIN
             .named("list", select::list)
             .words(-2, "[TYPE normal|master|replica|pubsub] [ID id ...]")
             .about("Returns information about all connections, one per line."),
-        SUB.flags(&["admin", "noscript", "loading", "stale"])
+        ADMIN
             .named("kill", select::kill)
             .words(
                 -3,
@@ -45,14 +47,14 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("connection", &[]).container(
                      [TYPE normal|master|replica|pubsub] [MAXAGE seconds] [SKIPME yes|no]",
             )
             .about("Closes connections."),
-        SUB.flags(&["admin", "noscript", "loading", "stale"])
+        ADMIN
             .named("pause", hold::pause)
             .words(-3, "milliseconds [WRITE|ALL]")
             .about("Suspends writes, or all commands, for some time."),
-        SUB.flags(&["admin", "noscript", "loading", "stale"])
+        ADMIN
             .named("unpause", hold::unpause)
             .about("Ends CLIENT PAUSE."),
-        SUB.flags(&["admin", "noscript", "loading", "stale"])
+        ADMIN
             .named("unblock", hold::unblock)
             .words(-3, "id [TIMEOUT|ERROR]")
             .about("Unblocks a connection that waits for samples."),
@@ -78,7 +80,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("connection", &[]).container(
         SUB.named("durability", durability)
             .words(-2, "[sync|interval|none]")
             .about("Returns or sets whether replies to writes wait for the disk."),
-        SUB.flags(&["admin", "noscript", "loading", "stale"])
+        ADMIN
             .named("no-evict", |call| switch(call, Flag::NoEvict))
             .words(3, "ON|OFF")
             .about("Accepted without effect: connections are never evicted."),

@@ -173,7 +173,7 @@ fn read(parameter: Named, value: &[u8], settings: &mut Settings) -> Result<Chang
             row.kind.put(settings, &texts)?;
             Ok(Change::Option(row, apply, texts))
         }
-        Named::Own(own) => Ok(Change::Own(own.set.ok_or(immutable)?(text)?)),
+        Named::Own(own) => Ok(Change::Own(own.set.ok_or(immutable)?.read(text)?)),
     }
 }
 

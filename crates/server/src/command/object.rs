@@ -7,43 +7,34 @@
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::keys::{Access, Keys, Run};
-use super::spec::{Apply, Spec};
+use super::spec::Spec;
 
 const HELP: Spec = Spec::of_group("keyspace", &["loading", "stale"]).help();
+
+const ABOUT: Spec = HELP
+    .flags(&["readonly"])
+    .words(3, "key")
+    .keys(Keys(&[Run::at(2, Access::Look)]));
 
 pub(crate) const SPECS: &[Spec] = &[HELP.flags(&[]).container(
     "object",
     "Describes the value of a key.",
     &[
-        about(
-            "encoding",
-            "Returns raw, as for every module type.",
-            encoding,
-        ),
-        about(
-            "freq",
-            "Not supported: reads of a series are not counted.",
-            |call| refused(call, FREQUENCY),
-        ),
-        about(
-            "idletime",
-            "Not supported: reads of a series are not timed.",
-            |call| refused(call, IDLE_TIME),
-        ),
-        about("refcount", "Returns 1: values are not shared.", references),
+        ABOUT
+            .named("encoding", encoding)
+            .about("Returns raw, as for every module type."),
+        ABOUT
+            .named("freq", |call| refused(call, FREQUENCY))
+            .about("Not supported: reads of a series are not counted."),
+        ABOUT
+            .named("idletime", |call| refused(call, IDLE_TIME))
+            .about("Not supported: reads of a series are not timed."),
+        ABOUT
+            .named("refcount", references)
+            .about("Returns 1: values are not shared."),
         HELP,
     ],
 )];
-
-const LOOKED_AT: Keys = Keys(&[Run::at(2, Access::Look)]);
-
-const fn about(name: &'static str, summary: &'static str, apply: Apply) -> Spec {
-    HELP.flags(&["readonly"])
-        .named(name, apply)
-        .words(3, "key")
-        .keys(LOOKED_AT)
-        .about(summary)
-}
 
 const FREQUENCY: Fault = Fault::line(
     "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that \
