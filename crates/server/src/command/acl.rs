@@ -78,9 +78,7 @@ fn set_user(call: &mut Call<'_>) -> Outcome {
         .iter()
         .any(|byte| byte.is_ascii_whitespace() || *byte == 0)
     {
-        return Err(Fault::line(
-            "ERR Usernames can't contain spaces or null characters",
-        ));
+        return Fault::refuse("ERR Usernames can't contain spaces or null characters");
     }
     let rules = join_selectors(args.from(3)).map_err(refused)?;
     let users = &call.shared.runtime.users;
@@ -106,7 +104,7 @@ fn refused(bad: BadRule) -> Fault {
 fn delete_user(call: &mut Call<'_>) -> Outcome {
     let names = call.args.from(2);
     if names.clone().any(|name| name == DEFAULT) {
-        return Err(Fault::line("ERR The 'default' user cannot be removed"));
+        return Fault::refuse("ERR The 'default' user cannot be removed");
     }
     let users = &call.shared.runtime.users;
     let removed = names.filter(|name| users.remove(name)).count();

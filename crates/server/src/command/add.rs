@@ -98,9 +98,7 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
         }
         Some(Err(refusal)) => return Err(Fault::Line(refusal_text(refusal, key, db))),
         None => {
-            return Err(Fault::line(
-                "ERR TSDB: internal error: no result for the sample",
-            ));
+            return Fault::refuse("ERR TSDB: internal error: no result for the sample");
         }
     }
     Ok(())

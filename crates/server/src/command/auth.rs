@@ -40,10 +40,10 @@ fn auth(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     match args.len() {
         2 if call.shared.runtime.users.default_has_no_password() => {
-            return Err(Fault::line(
+            return Fault::refuse(
                 "ERR AUTH <password> called without any password configured for the default \
                  user. Are you sure your configuration is correct?",
-            ));
+            );
         }
         2 => log_in(call, DEFAULT, args.word(1), "AUTH")?,
         3 => log_in(call, args.word(1), args.word(2), "AUTH")?,
@@ -81,11 +81,9 @@ fn hello(call: &mut Call<'_>) -> Outcome {
         protocol = match parse_i64(version) {
             Some(2) => Protocol::Resp2,
             Some(3) => Protocol::Resp3,
-            Some(_) => return Err(Fault::line("NOPROTO unsupported protocol version")),
+            Some(_) => return Fault::refuse("NOPROTO unsupported protocol version"),
             None => {
-                return Err(Fault::line(
-                    "ERR Protocol version is not an integer or out of range",
-                ));
+                return Fault::refuse("ERR Protocol version is not an integer or out of range");
             }
         };
     }
@@ -101,18 +99,18 @@ fn hello(call: &mut Call<'_>) -> Outcome {
         } else {
             let option = String::from_utf8_lossy(option);
             let line = format!("ERR Syntax error in HELLO option '{option}'");
-            return Err(Fault::Line(line.into()));
+            return Fault::refuse(line);
         }
     }
     if let Some((user, password)) = credentials {
         log_in(call, user, password, "HELLO")?;
     }
     if !call.session.authenticated {
-        return Err(Fault::line(
+        return Fault::refuse(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
              select the RESP protocol version at the same time",
-        ));
+        );
     }
     if let Some(name) = name {
         call.session.info.set_name(name);

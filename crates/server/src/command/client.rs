@@ -95,13 +95,13 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("connection", &[]).container(
 pub(crate) fn checked_name(name: &[u8], what: &str) -> Result<String, Fault> {
     if name.len() > NAME_BYTES_MAX {
         let line = format!("ERR {what} must be at most {NAME_BYTES_MAX} bytes");
-        return Err(Fault::Line(line.into()));
+        return Fault::refuse(line);
     }
     if name.iter().all(|byte| matches!(byte, b'!'..=b'~')) {
         return Ok(String::from_utf8_lossy(name).into_owned());
     }
     let line = format!("ERR {what} cannot contain spaces, newlines or special characters.");
-    Err(Fault::Line(line.into()))
+    Fault::refuse(line)
 }
 
 fn get_name(call: &mut Call<'_>) -> Outcome {
@@ -141,9 +141,7 @@ fn set_info(call: &mut Call<'_>) -> Outcome {
         info.set_library_version(checked_name(args.word(3), "LIB-VER")?);
     } else {
         let option = String::from_utf8_lossy(args.word(2));
-        return Err(Fault::Line(
-            format!("ERR Unrecognized option '{option}'").into(),
-        ));
+        return Fault::refuse(format!("ERR Unrecognized option '{option}'"));
     }
     call.ok()
 }
@@ -152,7 +150,7 @@ fn reply(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     if call.session.in_exec() {
         // The array that EXEC has begun must be filled.
-        return Err(Fault::line("ERR CLIENT REPLY is not allowed inside EXEC"));
+        return Fault::refuse("ERR CLIENT REPLY is not allowed inside EXEC");
     }
     if args.is(2, "ON") {
         call.session.reply_mode = ReplyMode::On;

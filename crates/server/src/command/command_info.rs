@@ -251,12 +251,10 @@ fn keys_of(commands: &Table, args: Args<'_>) -> Result<Vec<(usize, Access)>, Fau
         (Some(sub), subcommands) => find_in(subcommands, sub).ok_or_else(invalid)?,
     };
     if spec.keys == Keys::NONE {
-        return Err(Fault::line("ERR The command has no key arguments"));
+        return Fault::refuse("ERR The command has no key arguments");
     }
     if !spec.takes(args.len() - 2) {
-        return Err(Fault::line(
-            "ERR Invalid number of arguments specified for command",
-        ));
+        return Fault::refuse("ERR Invalid number of arguments specified for command");
     }
     let keys = spec.keys.places(args, 2, spec.flags);
     keys.ok_or(Fault::line("ERR Invalid arguments specified for command"))

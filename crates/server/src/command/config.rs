@@ -83,7 +83,7 @@ fn get(call: &mut Call<'_>) -> Outcome {
     let (args, shared) = (call.args, call.shared);
     if args.len() - 2 > PATTERNS_MAX {
         let text = format!("ERR CONFIG GET takes at most {PATTERNS_MAX} patterns");
-        return Err(Fault::Line(text.into()));
+        return Fault::refuse(text);
     }
     let globs = args.from(2).map(Glob::ignoring_case);
     let globs = globs.collect::<Result<Vec<_>, _>>()?;
@@ -118,7 +118,7 @@ fn set(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     if call.shared.db.is_loading() {
         // What it sets may belong to the database that is being opened.
-        return Err(Fault::line(LOADING));
+        return Fault::refuse(LOADING);
     }
     if !args.len().is_multiple_of(2) {
         return Err(Fault::Arity);
@@ -204,9 +204,7 @@ fn reset_statistics(call: &mut Call<'_>) -> Outcome {
 }
 
 fn rewrite(_: &mut Call<'_>) -> Outcome {
-    Err(Fault::line(
-        "ERR Latewood does not write its configuration file; change it by hand",
-    ))
+    Fault::refuse("ERR Latewood does not write its configuration file; change it by hand")
 }
 
 #[cfg(test)]

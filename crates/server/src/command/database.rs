@@ -30,10 +30,10 @@ pub(crate) fn check(index: &[u8]) -> Result<(), Fault> {
     let index = parse_i64(index).ok_or(NOT_AN_INTEGER)?;
     match i32::try_from(index) {
         Ok(0) => Ok(()),
-        Ok(_) => Err(Fault::line("ERR DB index is out of range")),
-        Err(_) => Err(Fault::line(
+        Ok(_) => Fault::refuse("ERR DB index is out of range"),
+        Err(_) => Fault::refuse(
             "ERR value is out of range, value must between -2147483648 and 2147483647",
-        )),
+        ),
     }
 }
 
@@ -52,7 +52,7 @@ fn swap(call: &mut Call<'_>) -> Outcome {
     let first = number(1).ok_or(Fault::line("ERR invalid first DB index"))?;
     let second = number(2).ok_or(Fault::line("ERR invalid second DB index"))?;
     if (first, second) != (0, 0) {
-        return Err(Fault::line("ERR DB index is out of range"));
+        return Fault::refuse("ERR DB index is out of range");
     }
     call.ok()
 }

@@ -93,11 +93,11 @@ fn expiry(ttl: &[u8], is_absolute: bool, now_ms: i64) -> Result<Option<i64>, Fau
     let ttl_ms = parse_i64(ttl).ok_or(NOT_AN_INTEGER)?;
     match ttl_ms {
         0 => Ok(None),
-        ..0 => Err(Fault::line("ERR Invalid TTL value, must be >= 0")),
+        ..0 => Fault::refuse("ERR Invalid TTL value, must be >= 0"),
         _ if is_absolute => Ok(Some(ttl_ms)),
         _ => match ttl_ms.checked_add(now_ms) {
             Some(at_ms) => Ok(Some(at_ms)),
-            None => Err(Fault::line("ERR invalid expire time in 'restore' command")),
+            None => Fault::refuse("ERR invalid expire time in 'restore' command"),
         },
     }
 }
@@ -124,15 +124,13 @@ impl RestoreOptions {
                 has_idle_time = true;
                 at += 1;
                 if parse_i64(args.word(at)).ok_or(NOT_AN_INTEGER)? < 0 {
-                    return Err(Fault::line("ERR Invalid IDLETIME value, must be >= 0"));
+                    return Fault::refuse("ERR Invalid IDLETIME value, must be >= 0");
                 }
             } else if args.is(at, "FREQ") && at + 1 < args.len() && !has_idle_time {
                 has_frequency = true;
                 at += 1;
                 if !(0..=255).contains(&parse_i64(args.word(at)).ok_or(NOT_AN_INTEGER)?) {
-                    return Err(Fault::line(
-                        "ERR Invalid FREQ value, must be >= 0 and <= 255",
-                    ));
+                    return Fault::refuse("ERR Invalid FREQ value, must be >= 0 and <= 255");
                 }
             } else {
                 return Err(SYNTAX);

@@ -120,18 +120,16 @@ fn conditions(args: Args<'_>) -> Result<ExpireIf, Fault> {
             only.sooner = true;
         } else {
             let word = String::from_utf8_lossy(&word[..word.len().min(REPEATED_BYTES_MAX)]);
-            return Err(Fault::Line(format!("ERR Unsupported option {word}").into()));
+            return Fault::refuse(format!("ERR Unsupported option {word}"));
         }
     }
     if only.unset && (only.set || only.later || only.sooner) {
-        return Err(Fault::line(
+        return Fault::refuse(
             "ERR NX and XX, GT or LT options at the same time are not compatible",
-        ));
+        );
     }
     if only.later && only.sooner {
-        return Err(Fault::line(
-            "ERR GT and LT options at the same time are not compatible",
-        ));
+        return Fault::refuse("ERR GT and LT options at the same time are not compatible");
     }
     Ok(only)
 }

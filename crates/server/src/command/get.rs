@@ -30,7 +30,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     }
     let last = last?;
     if args.len() == 3 && !args.is(2, "LATEST") {
-        return Err(Fault::line("ERR TSDB: wrong 3rd argument"));
+        return Fault::refuse("ERR TSDB: wrong 3rd argument");
     }
     let mut reply = call.reply();
     match last {

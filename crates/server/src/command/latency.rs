@@ -119,7 +119,7 @@ fn graph(call: &mut Call<'_>) -> Outcome {
         None => {
             let name = String::from_utf8_lossy(name);
             let line = format!("ERR No samples available for event '{name}'");
-            Err(Fault::Line(line.into()))
+            Fault::refuse(line)
         }
     }
 }

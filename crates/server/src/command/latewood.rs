@@ -58,13 +58,13 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("latewood", &["admin"])
 fn backup(call: &mut Call<'_>) -> Outcome {
     let path = PathBuf::from(OsStr::from_bytes(call.args.word(2)));
     if !path.is_absolute() {
-        return Err(Fault::line("ERR the path of a backup must be absolute"));
+        return Fault::refuse("ERR the path of a backup must be absolute");
     }
     let dir = call.shared.db.directory();
     let place = require_backup_place(dir, &path);
     place.map_err(|why| Fault::Line(format!("ERR {why}").into()))?;
     if !call.shared.jobs.begin_backup() {
-        return Err(Fault::line("ERR a backup is in progress"));
+        return Fault::refuse("ERR a backup is in progress");
     }
     call.shared.jobs.queue(Job::Backup(path));
     call.reply().simple("Backup started");

@@ -43,7 +43,5 @@ fn list(call: &mut Call<'_>) -> Outcome {
 }
 
 fn refuse(_: &mut Call<'_>) -> Outcome {
-    Err(Fault::line(
-        "ERR loading modules is not supported; the timeseries commands are built in",
-    ))
+    Fault::refuse("ERR loading modules is not supported; the timeseries commands are built in")
 }

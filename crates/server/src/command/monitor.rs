@@ -18,9 +18,7 @@ pub(crate) const SPEC: Spec = Spec::of_group("server", &["admin", "noscript", "l
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     if call.session.in_exec() {
-        return Err(Fault::line(
-            "ERR MONITOR isn't allowed for DENY BLOCKING client",
-        ));
+        return Fault::refuse("ERR MONITOR isn't allowed for DENY BLOCKING client");
     }
     if !call.session.is_monitor() {
         call.session.subscribe(call.shared, Kind::Monitor, b"")?;

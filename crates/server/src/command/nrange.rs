@@ -47,7 +47,7 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     }
     if numkeys > NRANGE_KEYS_MAX {
         let text = format!("ERR TSDB: numkeys must be at most {NRANGE_KEYS_MAX}");
-        return Err(Fault::Line(text.into()));
+        return Fault::refuse(text);
     }
     let queries = range_options::parse_each(args, 2 + numkeys, reverse, numkeys)?;
     let db = &call.shared.db;

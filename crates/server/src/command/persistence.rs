@@ -111,20 +111,18 @@ fn wait_for_log(call: &mut Call<'_>) -> Outcome {
     let local = match parse_i64(args.word(1)) {
         Some(local @ (0 | 1)) => local,
         Some(_) => {
-            return Err(Fault::line(
-                "ERR value is out of range, value must between 0 and 1",
-            ));
+            return Fault::refuse("ERR value is out of range, value must between 0 and 1");
         }
         None => return Err(NOT_AN_INTEGER),
     };
     if parse_i64(args.word(2)).is_none_or(|replicas| replicas < 0) {
-        return Err(Fault::line("ERR value is out of range, must be positive"));
+        return Fault::refuse("ERR value is out of range, must be positive");
     }
     let timeout_ms = timeout(args.word(3))?;
     if local == 1 && !call.shared.settings.wal {
-        return Err(Fault::line(
+        return Fault::refuse(
             "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
-        ));
+        );
     }
     let (shared, position) = (call.shared, call.session.written);
     let is_durable = shared.db.durable_position() >= position;
@@ -200,7 +198,7 @@ fn shutdown(call: &mut Call<'_>) -> Outcome {
     let mut modes = 0;
     for at in 1..args.len() {
         if args.is(at, "ABORT") && args.len() == 2 {
-            return Err(Fault::line("ERR No shutdown in progress."));
+            return Fault::refuse("ERR No shutdown in progress.");
         }
         if args.is(at, "SAVE") || args.is(at, "NOSAVE") {
             modes += 1;

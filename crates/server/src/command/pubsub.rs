@@ -140,7 +140,7 @@ fn channel<'a>(call: &Call<'a>) -> Result<&'a [u8], Fault> {
     let channel = call.args.word(1);
     if channel.len() > CHANNEL_BYTES_MAX {
         let text = format!("ERR a channel must be at most {CHANNEL_BYTES_MAX} bytes");
-        return Err(Fault::Line(text.into()));
+        return Fault::refuse(text);
     }
     Ok(channel)
 }
@@ -163,11 +163,8 @@ fn channels(call: &mut Call<'_>, kind: Kind) -> Outcome {
     let args = call.args;
     if args.len() > 3 {
         let sub = String::from_utf8_lossy(args.word(1));
-        return Err(Fault::Line(
-            format!(
-                "ERR unknown subcommand or wrong number of arguments for '{sub}'. Try PUBSUB HELP."
-            )
-            .into(),
+        return Fault::refuse(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{sub}'. Try PUBSUB HELP."
         ));
     }
     let glob = args.get(2).map(Glob::new).transpose()?;

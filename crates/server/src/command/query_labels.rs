@@ -24,19 +24,15 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     } else if args.is(1, "VALUES") {
         (Some(args.get(2).ok_or(Fault::Arity)?.to_vec()), 3)
     } else {
-        return Err(Fault::line(
-            "ERR TSDB: unknown subtype, must be one of LABELS|VALUES",
-        ));
+        return Fault::refuse("ERR TSDB: unknown subtype, must be one of LABELS|VALUES");
     };
     let matchers = match args.get(at) {
         None => Vec::new(),
         Some(_) if !args.is(at, "FILTER") => {
-            return Err(Fault::line("ERR TSDB: unknown argument, expected FILTER"));
+            return Fault::refuse("ERR TSDB: unknown argument, expected FILTER");
         }
         Some(_) if args.len() == at + 1 => {
-            return Err(Fault::line(
-                "ERR TSDB: FILTER given with no filter expressions",
-            ));
+            return Fault::refuse("ERR TSDB: FILTER given with no filter expressions");
         }
         Some(_) => filter::matchers(args.from(at + 1))?,
     };

@@ -27,7 +27,7 @@ pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome
     let key = call.args.word(1);
     if !call.shared.db.contains(key) {
         call.shared.events.missed(key);
-        return Err(Fault::line("ERR TSDB: the key does not exist"));
+        return Fault::refuse("ERR TSDB: the key does not exist");
     }
     let query = range_options::parse(call.args, 2, reverse)?;
     let view = call.shared.db.view(key, &query)?;

@@ -67,7 +67,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let (key, word) = (call.args.word(1), call.args.word(2));
     let is_timestamp = parse_timestamp(word).is_some() || [&b"-"[..], b"+", b"$"].contains(&word);
     if !is_timestamp {
-        return Err(Fault::line("TSDB: invalid timestamp"));
+        return Fault::refuse("TSDB: invalid timestamp");
     }
     let options = parse(call)?;
     let from = cursor(call.shared, key, word)?;
@@ -99,10 +99,10 @@ fn apply(call: &mut Call<'_>) -> Outcome {
 /// Answers at once where that can be done; otherwise waits.
 fn block(call: &mut Call<'_>, mut reader: SampleReader, block_ms: u64) -> Outcome {
     if call.session.in_exec() {
-        return Err(Fault::line(
+        return Fault::refuse(
             "TSDB: blocking TS.READ (with BLOCK) is not allowed inside MULTI, EVAL, or a \
              deny-blocking context",
-        ));
+        );
     }
     let shared = call.shared;
     // From here on nothing is missed that the look below does not see.
@@ -157,7 +157,7 @@ fn parse(call: &Call<'_>) -> Result<ReadOptions, Fault> {
     }
     match (options.block, options.max_count) {
         (Some((_, min)), Some(max)) if min > max => {
-            Err(Fault::line("TSDB: BLOCK min_count must be <= MAX_COUNT"))
+            Fault::refuse("TSDB: BLOCK min_count must be <= MAX_COUNT")
         }
         _ => Ok(options),
     }

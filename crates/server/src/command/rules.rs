@@ -40,9 +40,7 @@ fn create(call: &mut Call<'_>) -> Outcome {
     }
     let (aggregation, each) = range_options::aggregation(args, 3, 1)?.ok_or(Fault::Arity)?;
     let Some(&[aggregator]) = each.first().map(Vec::as_slice) else {
-        return Err(Fault::line(
-            "ERR TSDB: CREATERULE requires exactly one aggregation type",
-        ));
+        return Fault::refuse("ERR TSDB: CREATERULE requires exactly one aggregation type");
     };
     let align = match args.get(6) {
         Some(word) => {

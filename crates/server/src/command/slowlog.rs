@@ -36,18 +36,16 @@ fn get(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     let count = match args.get(2) {
         _ if args.len() > 3 => {
-            return Err(Fault::line(
+            return Fault::refuse(
                 "ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.",
-            ));
+            );
         }
         None => COUNT,
         Some(word) => match parse_i64(word) {
             Some(-1) => usize::MAX,
             Some(count) if count >= 0 => usize::try_from(count).unwrap_or(usize::MAX),
             _ => {
-                return Err(Fault::line(
-                    "ERR count should be greater than or equal to -1",
-                ));
+                return Fault::refuse("ERR count should be greater than or equal to -1");
             }
         },
     };

@@ -60,7 +60,7 @@ pub(crate) fn queue(call: &mut Call<'_>, spec: &Spec) -> Result<bool, Fault> {
     let words: Vec<&[u8]> = call.args.from(0).collect();
     let bytes: usize = words.iter().map(|word| word.len() + 16).sum();
     let granted = if spec.flags.contains(&"no_multi") {
-        Err(Fault::line("ERR Command not allowed inside a transaction"))
+        Fault::refuse("ERR Command not allowed inside a transaction")
     } else {
         // Twice: the queue grows by doubling.
         call.session
@@ -97,7 +97,7 @@ pub(crate) fn refused(call: &mut Call<'_>, spec: &Spec, text: String) -> String 
 
 fn multi(call: &mut Call<'_>) -> Outcome {
     if call.session.transaction.is_some() {
-        return Err(Fault::line("ERR MULTI calls can not be nested"));
+        return Fault::refuse("ERR MULTI calls can not be nested");
     }
     call.session.begin_transaction();
     call.ok()
@@ -105,7 +105,7 @@ fn multi(call: &mut Call<'_>) -> Outcome {
 
 fn discard(call: &mut Call<'_>) -> Outcome {
     if call.session.transaction.is_none() {
-        return Err(Fault::line("ERR DISCARD without MULTI"));
+        return Fault::refuse("ERR DISCARD without MULTI");
     }
     call.session.end_transaction(call.shared);
     call.session.unwatch(call.shared);
@@ -114,7 +114,7 @@ fn discard(call: &mut Call<'_>) -> Outcome {
 
 fn watch(call: &mut Call<'_>) -> Outcome {
     if call.session.transaction.is_some() {
-        return Err(Fault::line("ERR WATCH inside MULTI is not allowed"));
+        return Fault::refuse("ERR WATCH inside MULTI is not allowed");
     }
     for key in call.args.from(1) {
         call.session.watch(call.shared, key)?;
@@ -129,14 +129,12 @@ fn unwatch(call: &mut Call<'_>) -> Outcome {
 
 fn exec(call: &mut Call<'_>) -> Outcome {
     let Some(transaction) = call.session.end_transaction(call.shared) else {
-        return Err(Fault::line("ERR EXEC without MULTI"));
+        return Fault::refuse("ERR EXEC without MULTI");
     };
     call.session.expire_watched(call.shared);
     let has_changed = call.session.unwatch(call.shared);
     if transaction.has_failed {
-        return Err(Fault::line(
-            "EXECABORT Transaction discarded because of previous errors.",
-        ));
+        return Fault::refuse("EXECABORT Transaction discarded because of previous errors.");
     }
     if has_changed {
         call.reply().null_array();
@@ -163,9 +161,9 @@ pub(crate) fn in_time(call: &Call<'_>, spec: &Spec) -> Outcome {
     let is_long = spec.flags.contains(&"readonly") || ["copy", "restore"].contains(&spec.name);
     let bounds = call.session.exec.filter(|_| is_long);
     if bounds.is_some_and(|bounds| Instant::now() > bounds.until) {
-        Err(Fault::line(
+        Fault::refuse(
             "ERR EXEC has run for more than 1 second: commands that read, COPY and RESTORE are refused",
-        ))
+        )
     } else {
         Ok(())
     }
@@ -209,7 +207,7 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
         // Each is a batch of its own.
         call.session.timer = call.shared.db.stages().due();
         let Ok(Parsed::Command { consumed }) = parser.parse(bytes, &LIMITS) else {
-            return Err(Fault::line("ERR a queued command cannot be read again"));
+            return Fault::refuse("ERR a queued command cannot be read again");
         };
         execute(&mut Call {
             commands: call.commands,

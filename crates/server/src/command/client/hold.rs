@@ -17,7 +17,7 @@ pub(super) fn pause(call: &mut Call<'_>) -> Outcome {
         3 => true,
         4 if args.is(3, "ALL") => true,
         4 if args.is(3, "WRITE") => false,
-        4 => return Err(Fault::line("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+        4 => return Fault::refuse("ERR CLIENT PAUSE mode must be WRITE or ALL"),
         _ => return Err(Fault::Arity),
     };
     let pause_ms = parse_i64(args.word(2))
@@ -49,9 +49,7 @@ pub(super) fn unblock(call: &mut Call<'_>) -> Outcome {
         4 if args.is(3, "TIMEOUT") => Why::Unblocked,
         4 if args.is(3, "ERROR") => Why::Refused,
         4 => {
-            return Err(Fault::line(
-                "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
-            ));
+            return Fault::refuse("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
         }
         _ => return Err(Fault::Arity),
     };

@@ -9,9 +9,9 @@ use crate::command::fault::{Fault, SYNTAX};
 
 pub(super) fn tracking(call: &mut Call<'_>) -> Outcome {
     if call.args.is(2, "ON") {
-        return Err(Fault::line(
+        return Fault::refuse(
             "ERR Latewood has no client-side caching: CLIENT TRACKING cannot be turned on",
-        ));
+        );
     }
     if !call.args.is(2, "OFF") || call.args.len() > 3 {
         return Err(SYNTAX);
@@ -20,10 +20,10 @@ pub(super) fn tracking(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn caching(_: &mut Call<'_>) -> Outcome {
-    Err(Fault::line(
+    Fault::refuse(
         "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
          OPTOUT mode enabled",
-    ))
+    )
 }
 
 pub(super) fn info(call: &mut Call<'_>) -> Outcome {

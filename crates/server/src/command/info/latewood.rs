@@ -104,21 +104,13 @@ fn senders(text: &mut String, shared: &Shared) {
         field(text, &format!("intake_{name}_samples"), samples);
         field(text, &format!("intake_{name}_bytes"), bytes);
         field(text, &format!("intake_{name}_refused"), refused);
-        field(
-            text,
-            &format!("intake_{name}_strings"),
-            load(&counters.texts),
-        );
-        field(
-            text,
-            &format!("intake_{name}_merged"),
-            load(&counters.merged),
-        );
-        field(
-            text,
-            &format!("intake_{name}_failed"),
-            load(&counters.failed),
-        );
+        for (what, counter) in [
+            ("strings", &counters.texts),
+            ("merged", &counters.merged),
+            ("failed", &counters.failed),
+        ] {
+            field(text, &format!("intake_{name}_{what}"), load(counter));
+        }
     }
 }
 
