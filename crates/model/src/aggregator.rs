@@ -6,35 +6,35 @@ named! {
     /// How the samples of one time bucket become one value.
     pub enum Aggregator {
         /// Arithmetic mean.
-        Avg = 0, "avg";
+        Avg = 0 => "avg",
         /// Sum.
-        Sum = 1, "sum";
+        Sum = 1 => "sum",
         /// Smallest value.
-        Min = 2, "min";
+        Min = 2 => "min",
         /// Largest value.
-        Max = 3, "max";
+        Max = 3 => "max",
         /// Largest minus smallest value.
-        Range = 4, "range";
+        Range = 4 => "range",
         /// Number of samples that are not NaN.
-        Count = 5, "count";
+        Count = 5 => "count",
         /// Value of the oldest sample.
-        First = 6, "first";
+        First = 6 => "first",
         /// Value of the newest sample.
-        Last = 7, "last";
+        Last = 7 => "last",
         /// Standard deviation of a population.
-        StdP = 8, "std.p";
+        StdP = 8 => "std.p",
         /// Standard deviation of a sample.
-        StdS = 9, "std.s";
+        StdS = 9 => "std.s",
         /// Variance of a population.
-        VarP = 10, "var.p";
+        VarP = 10 => "var.p",
         /// Variance of a sample.
-        VarS = 11, "var.s";
+        VarS = 11 => "var.s",
         /// Time-weighted average.
-        Twa = 12, "twa";
+        Twa = 12 => "twa",
         /// Number of NaN samples.
-        CountNan = 13, "countnan";
+        CountNan = 13 => "countnan",
         /// Number of samples, NaN or not.
-        CountAll = 14, "countall";
+        CountAll = 14 => "countall",
     }
 }
 
@@ -60,8 +60,8 @@ mod tests {
         for (number, aggregator) in Aggregator::ALL.into_iter().enumerate() {
             assert_eq!(aggregator as usize, number);
             let upper = aggregator.name().to_uppercase();
-            assert_eq!(Aggregator::parse(upper.as_bytes()), Some(aggregator));
+            assert_eq!(Aggregator::of_name(upper.as_bytes()), Some(aggregator));
         }
-        assert_eq!(Aggregator::parse(b"median"), None);
+        assert_eq!(Aggregator::of_name(b"median"), None);
     }
 }

@@ -87,7 +87,7 @@ impl Compaction {
         let mut parts = rule.split(':');
         let aggregator = parts.next().unwrap_or_default();
         let aggregator =
-            Aggregator::parse(aggregator.as_bytes()).ok_or("has no known aggregator")?;
+            Aggregator::of_name(aggregator.as_bytes()).ok_or("has no known aggregator")?;
         let bucket_ms = parts.next().ok_or("has no bucket")?;
         let bucket_ms = duration_ms(bucket_ms).filter(|&bucket_ms| bucket_ms > 0);
         let retention_ms = parts.next().ok_or("has no retention");

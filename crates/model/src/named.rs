@@ -1,37 +1,45 @@
-//! Enums whose variants have names that users type: one table for variants, numbers and names.
+//! Enums whose values have names.
 //!
-//! Tested by the enums that are declared with it.
+//! Tested through the enums that it declares.
 
-/// Declares an enum with `ALL` (its variants, by number), `name`, `parse` in any case, and
-/// `Display`. Variants are `Variant = NUMBER, "name";` with numbers from 0 on.
+/// Declares an enum with a name for each of its variants: `Variant => "name"`, or with its number
+/// `Variant = 1 => "name"`. It is `Copy`, has all variants in `ALL`, in their order, reads a name in any
+/// case and shows its name.
 #[macro_export]
 macro_rules! named {
-    ($(#[$meta:meta])* pub enum $type:ident {
-        $($(#[$doc:meta])* $variant:ident = $number:literal, $name:literal;)*
-    }) => {
-        $(#[$meta])*
+    (
+        $(#[$about:meta])*
+        $vis:vis enum $Enum:ident {
+            $($(#[$of:meta])* $Variant:ident $(= $number:literal)? => $name:literal,)*
+        }
+    ) => {
+        $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        pub enum $type { $($(#[$doc])* $variant = $number,)* }
+        $vis enum $Enum {
+            $($(#[$of])* $Variant $(= $number)?,)*
+        }
 
-        impl $type {
-            /// All of them, in the order of their numbers.
-            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
+        impl $Enum {
+            /// All of them, in their order.
+            $vis const ALL: [Self; [$($name),*].len()] = [$(Self::$Variant),*];
 
-            /// The name in lower case.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
+            /// Its name.
+            $vis const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$Variant => $name,)*
+                }
             }
 
             /// Reads a name in any case.
-            pub fn parse(name: &[u8]) -> Option<Self> {
+            #[allow(dead_code, reason = "not every enum is read")]
+            $vis fn of_name(name: &[u8]) -> Option<Self> {
                 let mut all = Self::ALL.into_iter();
                 all.find(|one| name.eq_ignore_ascii_case(one.name().as_bytes()))
             }
         }
 
-        impl std::fmt::Display for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        impl ::std::fmt::Display for $Enum {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 f.write_str(self.name())
             }
         }

@@ -9,9 +9,9 @@ named! {
     pub enum Encoding {
         /// The smallest coding that keeps every bit.
         #[default]
-        Compressed = 0, "compressed";
+        Compressed = 0 => "compressed",
         /// Sixteen bytes a sample.
-        Uncompressed = 1, "uncompressed";
+        Uncompressed = 1 => "uncompressed",
     }
 }
 

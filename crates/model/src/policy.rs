@@ -11,17 +11,17 @@ named! {
     /// mix of NaN and a number ([`DuplicatePolicy::resolve`]).
     pub enum DuplicatePolicy {
         /// Refuse the new value.
-        Block = 0, "block";
+        Block = 0 => "block",
         /// Keep the stored value.
-        First = 1, "first";
+        First = 1 => "first",
         /// Take the new value.
-        Last = 2, "last";
+        Last = 2 => "last",
         /// Keep the smaller value.
-        Min = 3, "min";
+        Min = 3 => "min",
         /// Keep the larger value.
-        Max = 4, "max";
+        Max = 4 => "max",
         /// Add the new value to the stored one.
-        Sum = 5, "sum";
+        Sum = 5 => "sum",
     }
 }
 
@@ -56,10 +56,10 @@ mod tests {
         for policy in DuplicatePolicy::ALL {
             assert_eq!(DuplicatePolicy::from_number(policy as u8), Some(policy));
             let upper = policy.name().to_uppercase();
-            assert_eq!(DuplicatePolicy::parse(upper.as_bytes()), Some(policy));
+            assert_eq!(DuplicatePolicy::of_name(upper.as_bytes()), Some(policy));
         }
         assert_eq!(DuplicatePolicy::from_number(6), None);
-        assert_eq!(DuplicatePolicy::parse(b"lastt"), None);
+        assert_eq!(DuplicatePolicy::of_name(b"lastt"), None);
     }
 
     #[test]

@@ -175,7 +175,6 @@ pub struct Unary {
 
 named! {
     /// A binary operator.
-    #[derive(Hash)]
     #[expect(missing_docs, reason = "named as in the language")]
     pub enum Op {
         Add => "+",
@@ -249,7 +248,6 @@ pub struct Matching {
 
 named! {
     /// An aggregation operator.
-    #[derive(Hash)]
     #[expect(missing_docs, reason = "named as in the language")]
     pub enum Aggregator {
         Avg => "avg",

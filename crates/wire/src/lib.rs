@@ -11,7 +11,6 @@ pub mod filter;
 pub mod influx;
 pub mod intake;
 pub mod lines;
-mod named;
 pub mod number;
 pub mod opentsdb;
 pub mod otlp;
@@ -22,3 +21,5 @@ pub mod selector;
 pub mod series_cache;
 pub mod series_name;
 pub mod testing;
+
+pub use latewood_model::named;

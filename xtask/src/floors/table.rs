@@ -147,7 +147,6 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "number",
             "resp",
             "filter",
-            "named",
         ],
     ),
     (

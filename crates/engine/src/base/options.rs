@@ -12,12 +12,12 @@ named! {
     #[derive(Default)]
     pub enum Durability {
         /// Synced to disk before the reply.
-        Sync = 0, "sync";
+        Sync = 0 => "sync",
         /// Written before the reply, synced within the sync interval.
         #[default]
-        Interval = 1, "interval";
+        Interval = 1 => "interval",
         /// Written before the reply, synced when the kernel decides.
-        None = 2, "none";
+        None = 2 => "none",
     }
 }
 
@@ -244,8 +244,8 @@ mod tests {
     fn durability_names_round_trip() {
         for mode in [Durability::Sync, Durability::Interval, Durability::None] {
             let upper = mode.name().to_uppercase();
-            assert_eq!(Durability::parse(upper.as_bytes()), Some(mode));
+            assert_eq!(Durability::of_name(upper.as_bytes()), Some(mode));
         }
-        assert_eq!(Durability::parse(b"always"), None);
+        assert_eq!(Durability::of_name(b"always"), None);
     }
 }

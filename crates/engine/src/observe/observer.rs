@@ -12,15 +12,15 @@ named! {
     /// Work of the engine that others may have to wait for.
     pub enum Work {
         /// Bringing the log to disk.
-        LogSync = 0, "wal-sync";
+        LogSync = 0 => "wal-sync",
         /// Folding the late samples of one series into its chunks.
-        Settle = 1, "settle";
+        Settle = 1 => "settle",
         /// Bringing what rules come to into the destinations of one source.
-        Rules = 2, "rules";
+        Rules = 2 => "rules",
         /// Removing the series whose time has come, once over all shards.
-        ExpireCycle = 3, "expire-cycle";
+        ExpireCycle = 3 => "expire-cycle",
         /// Writing one partition into blocks.
-        Flush = 4, "flush";
+        Flush = 4 => "flush",
     }
 }
 

@@ -159,7 +159,7 @@ pub(crate) fn query(command: &str) -> RangeQuery {
                 let names = words.next().unwrap().split(',');
                 query.aggregation = Some(Aggregation {
                     aggregators: names
-                        .map(|name| Aggregator::parse(name.as_bytes()).unwrap())
+                        .map(|name| Aggregator::of_name(name.as_bytes()).unwrap())
                         .collect(),
                     bucket_ms: words.next().unwrap().parse().unwrap(),
                     align,

@@ -13,7 +13,7 @@ mod watches;
 
 pub(crate) use parked::{Arrived, Beside};
 pub(crate) use session::{ReplyMode, Session};
-pub(crate) use stream::{Stream, Streamed};
+pub(crate) use stream::{Part, Stream, Streamed};
 pub(crate) use subscriptions::Refused;
 pub(crate) use transaction::Bounds;
 pub(crate) use waiting::{BlockedCommand, What};

@@ -6,11 +6,12 @@
 //! reply and cancels the work.
 
 use super::session::Session;
-use super::stream::{Stream, Streamed};
+use super::stream::{Part, Stream, Streamed};
 use super::waiting::What;
 use crate::clients::ClientInfo;
 use crate::messaging::{Message, Why};
 use crate::state::Shared;
+use crate::state::readers::Ticket;
 use latewood_engine::io::waiting::together;
 use latewood_wire::resp::{Protocol, Reply};
 use parking_lot::Mutex;
@@ -117,9 +118,12 @@ impl Session {
                 parked.arrive(shared, &info, arrived);
             }
         };
-        shared
-            .readers
-            .queue((user, beside.is_brief), cancelled, Box::new(run));
+        let ticket = Ticket {
+            user,
+            is_brief: beside.is_brief,
+            cancelled,
+        };
+        shared.readers.queue(ticket, Box::new(run));
     }
 
     /// Has the next part of the long reply made on a reader thread.
@@ -130,7 +134,8 @@ impl Session {
         let (mut streamed, protocol) = (self.streamed.take(), self.protocol);
         self.read_beside(shared, BEGUN, 0, move |shared, cancelled| {
             let (mut bytes, begun) = (Vec::new(), Instant::now());
-            let has_more = stream.more(shared, protocol, &mut bytes, Some(cancelled));
+            let part = Part::new(shared, protocol, Some(cancelled));
+            let has_more = stream.more(part, &mut bytes);
             if let Some(streamed) = &mut streamed {
                 streamed.took += begun.elapsed();
             }

@@ -3,13 +3,14 @@
 //! A session belongs to one event loop and is never shared; the few facts that
 //! other connections may ask for live in [`ClientInfo`].
 
-use super::stream::{Stream, Streamed};
+use super::stream::{Part, Stream, Streamed};
 use super::subscriptions::Subscriptions;
 use super::transaction::{Bounds, Transaction};
 use super::waiting::Waiting;
 use super::watches::Watches;
 use crate::acl::{DEFAULT, Permit, Refreshed, User, Users};
 use crate::clients::{ClientInfo, Flag, Over};
+use crate::observe::{Ran, Sender};
 use crate::state::Shared;
 use latewood_engine::{Durability, Position, Stage, Timer};
 use latewood_wire::resp::Protocol;
@@ -124,6 +125,14 @@ impl Session {
             held_bytes: 0,
             pattern_bytes: 0,
             info,
+        }
+    }
+
+    /// Who sends the samples of its commands.
+    pub(crate) fn sender(&self) -> Sender<'_> {
+        Sender {
+            client: &self.info,
+            user: &self.permit.user().name,
         }
     }
 
@@ -279,7 +288,8 @@ impl Session {
             return false;
         };
         let begun = Instant::now();
-        let has_more = stream.more(shared, self.protocol, out, None);
+        let part = Part::new(shared, self.protocol, None);
+        let has_more = stream.more(part, out);
         if let Some(streamed) = &mut self.streamed {
             streamed.took += begun.elapsed();
         }
@@ -299,7 +309,11 @@ impl Session {
                 took,
             } = *streamed;
             let observe = &shared.observe;
-            observe.ran(command, || words, &self.info, (took, false));
+            let ran = Ran {
+                took,
+                failed: false,
+            };
+            observe.ran(command, || words, &self.info, ran);
         }
     }
 }

@@ -13,18 +13,34 @@ use latewood_wire::resp::Protocol;
 use std::fmt;
 use std::time::Duration;
 
+/// What writing a part of a reply takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'a> {
+    /// The server.
+    pub(crate) shared: &'a Shared,
+    /// What the connection speaks.
+    pub(crate) protocol: Protocol,
+    /// On a reader thread: whether nobody wants the reply any more.
+    pub(crate) cancelled: Cancelled<'a>,
+}
+
+impl<'a> Part<'a> {
+    /// A part of a reply in this protocol.
+    pub(crate) fn new(shared: &'a Shared, protocol: Protocol, cancelled: Cancelled<'a>) -> Self {
+        Self {
+            shared,
+            protocol,
+            cancelled,
+        }
+    }
+}
+
 /// The part of a reply that is not written yet.
 pub(crate) trait Stream: Send {
     /// Appends the next part to `out`; whether more is to come. A part is
     /// some ten kilobytes, so that the limit means something. A part that is
     /// `cancelled` is not looked at.
-    fn more(
-        &mut self,
-        shared: &Shared,
-        protocol: Protocol,
-        out: &mut Vec<u8>,
-        cancelled: Cancelled<'_>,
-    ) -> bool;
+    fn more(&mut self, part: Part<'_>, out: &mut Vec<u8>) -> bool;
 
     /// Whether the next part would keep an event loop too long: it is made on a
     /// reader thread.

@@ -12,133 +12,58 @@ mod reports;
 mod tests;
 
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::NOT_AN_INTEGER;
+use super::fault::{Fault, NOT_AN_INTEGER};
 use super::permission;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use crate::acl::{BadRule, DEFAULT, file, join_selectors, password};
 use latewood_wire::resp::number::parse_i64;
 
-const SUB: Spec = Spec {
-    name: "",
-    arity: 2,
-    flags: &["admin", "noscript", "loading", "stale"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "",
-    summary: "",
-    action: Action::Apply(help),
-};
+const SUB: Spec = Spec::of_group("server", &["admin", "noscript", "loading", "stale"]).arity(2);
 
 /// Subcommands that tell nothing of other users.
-const HARMLESS: Spec = Spec {
-    flags: &["noscript", "loading", "stale"],
-    ..SUB
-};
+const HARMLESS: Spec = SUB.flags(&["noscript", "loading", "stale"]);
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "acl",
-    arity: -2,
-    flags: &[],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "subcommand [argument ...]",
-    summary: "Manages users and their permissions.",
-    action: Action::Container(&[
-        Spec {
-            name: "cat",
-            arity: -2,
-            syntax: "[category]",
-            summary: "Returns the categories, or the commands of one.",
-            action: Action::Apply(reports::cat),
-            ..HARMLESS
-        },
-        Spec {
-            name: "deluser",
-            arity: -3,
-            syntax: "username [username ...]",
-            summary: "Deletes users and closes their connections.",
-            action: Action::Apply(delete_user),
-            ..SUB
-        },
-        Spec {
-            name: "dryrun",
-            arity: -4,
-            syntax: "username command [argument ...]",
-            summary: "Checks whether a user may run a command, without running it.",
-            action: Action::Apply(dry_run),
-            ..SUB
-        },
-        Spec {
-            name: "genpass",
-            arity: -2,
-            syntax: "[bits]",
-            summary: "Generates a random password.",
-            action: Action::Apply(generate_password),
-            ..HARMLESS
-        },
-        Spec {
-            name: "getuser",
-            arity: 3,
-            syntax: "username",
-            summary: "Returns the rules of a user.",
-            action: Action::Apply(reports::get_user),
-            ..SUB
-        },
-        Spec {
-            name: "list",
-            summary: "Returns all users, each as a line of the ACL file.",
-            action: Action::Apply(reports::list),
-            ..SUB
-        },
-        Spec {
-            name: "load",
-            summary: "Loads all users from the ACL file; an invalid line changes nothing.",
-            action: Action::Apply(load),
-            ..SUB
-        },
-        Spec {
-            name: "log",
-            arity: -2,
-            syntax: "[count|RESET]",
-            summary: "Shows refused commands and logins, or clears the list.",
-            action: Action::Apply(reports::log),
-            ..SUB
-        },
-        Spec {
-            name: "save",
-            summary: "Writes all users to the ACL file.",
-            action: Action::Apply(save),
-            ..SUB
-        },
-        Spec {
-            name: "setuser",
-            arity: -3,
-            syntax: "username [rule ...]",
-            summary: "Creates or changes a user; all rules are applied or none.",
-            action: Action::Apply(set_user),
-            ..SUB
-        },
-        Spec {
-            name: "users",
-            summary: "Returns the names of all users.",
-            action: Action::Apply(reports::users),
-            ..SUB
-        },
-        Spec {
-            name: "whoami",
-            summary: "Returns the name of the connection's user.",
-            action: Action::Apply(who_am_i),
-            ..HARMLESS
-        },
-        Spec {
-            name: "help",
-            summary: "Lists the subcommands.",
-            flags: &["loading", "stale"],
-            ..SUB
-        },
-    ]),
-}];
+pub(crate) const SPECS: &[Spec] = &[Spec::of_group("server", &[]).container(
+    "acl",
+    "Manages users and their permissions.",
+    &[
+        HARMLESS
+            .named("cat", reports::cat)
+            .words(-2, "[category]")
+            .about("Returns the categories, or the commands of one."),
+        SUB.named("deluser", delete_user)
+            .words(-3, "username [username ...]")
+            .about("Deletes users and closes their connections."),
+        SUB.named("dryrun", dry_run)
+            .words(-4, "username command [argument ...]")
+            .about("Checks whether a user may run a command, without running it."),
+        HARMLESS
+            .named("genpass", generate_password)
+            .words(-2, "[bits]")
+            .about("Generates a random password."),
+        SUB.named("getuser", reports::get_user)
+            .words(3, "username")
+            .about("Returns the rules of a user."),
+        SUB.named("list", reports::list)
+            .about("Returns all users, each as a line of the ACL file."),
+        SUB.named("load", load)
+            .about("Loads all users from the ACL file; an invalid line changes nothing."),
+        SUB.named("log", reports::log)
+            .words(-2, "[count|RESET]")
+            .about("Shows refused commands and logins, or clears the list."),
+        SUB.named("save", save)
+            .about("Writes all users to the ACL file."),
+        SUB.named("setuser", set_user)
+            .words(-3, "username [rule ...]")
+            .about("Creates or changes a user; all rules are applied or none."),
+        SUB.named("users", reports::users)
+            .about("Returns the names of all users."),
+        HARMLESS
+            .named("whoami", who_am_i)
+            .about("Returns the name of the connection's user."),
+        SUB.flags(&["loading", "stale"]).help(),
+    ],
+)];
 
 fn who_am_i(call: &mut Call<'_>) -> Outcome {
     let name = call.session.permit.user().name.clone();
@@ -153,15 +78,12 @@ fn set_user(call: &mut Call<'_>) -> Outcome {
         .iter()
         .any(|byte| byte.is_ascii_whitespace() || *byte == 0)
     {
-        return Err(Fault::line(
-            "ERR Usernames can't contain spaces or null characters",
-        ));
+        return Fault::refuse("ERR Usernames can't contain spaces or null characters");
     }
     let rules = join_selectors(args.from(3)).map_err(refused)?;
     let users = &call.shared.runtime.users;
     users.set(name, &rules).map_err(refused)?;
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn refused(bad: BadRule) -> Fault {
@@ -182,13 +104,11 @@ fn refused(bad: BadRule) -> Fault {
 fn delete_user(call: &mut Call<'_>) -> Outcome {
     let names = call.args.from(2);
     if names.clone().any(|name| name == DEFAULT) {
-        return Err(Fault::line("ERR The 'default' user cannot be removed"));
+        return Fault::refuse("ERR The 'default' user cannot be removed");
     }
     let users = &call.shared.runtime.users;
     let removed = names.filter(|name| users.remove(name)).count();
-    call.reply()
-        .integer(i64::try_from(removed).unwrap_or(i64::MAX));
-    Ok(())
+    call.count(removed)
 }
 
 fn dry_run(call: &mut Call<'_>) -> Outcome {
@@ -253,8 +173,7 @@ fn load(call: &mut Call<'_>) -> Outcome {
         .map_err(|text| Fault::Line(format!("ERR {text}").into()))?;
     let password = shared.runtime.password();
     shared.runtime.users.replace(users, &password);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn save(call: &mut Call<'_>) -> Outcome {
@@ -267,11 +186,5 @@ fn save(call: &mut Call<'_>) -> Outcome {
             format!("ERR There was an error trying to save the ACLs to {path}: {error}").into(),
         )
     })?;
-    call.reply().ok();
-    Ok(())
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "acl");
-    Ok(())
+    call.ok()
 }

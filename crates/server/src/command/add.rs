@@ -13,9 +13,8 @@
 
 use super::call::{Call, Outcome};
 use super::fault::{Fault, refusal_text};
-use super::series_options;
-use super::series_options::LabelValues;
-use super::spec::{Action, Keys, Spec};
+use super::series_options::{self, LabelValues};
+use super::spec::{Keys, Spec};
 use crate::base::clock::now_ms;
 use crate::messaging::Class;
 use crate::observe::Limit;
@@ -26,18 +25,18 @@ use latewood_wire::resp::number::{parse_i64, parse_timestamp, parse_value};
 /// The event of a sample, of TS.MADD too.
 pub(crate) const EVENT: &str = "ts.add";
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.add",
-    arity: -4,
-    flags: &["write", "denyoom", "module"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: "key timestamp|* value [RETENTION ms] [ENCODING COMPRESSED|UNCOMPRESSED] \
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["write", "denyoom", "module"])
+    .named("ts.add", |call| {
+        apply(call, parse_value, LabelValues::Filterable)
+    })
+    .words(
+        -4,
+        "key timestamp|* value [RETENTION ms] [ENCODING COMPRESSED|UNCOMPRESSED] \
              [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] [ON_DUPLICATE policy] \
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
-    summary: "Adds a sample of any age; creates the series if it does not exist.",
-    action: Action::Apply(|call| apply(call, parse_value, LabelValues::Filterable)),
-};
+    )
+    .keys(Keys::ONE)
+    .about("Adds a sample of any age; creates the series if it does not exist.");
 
 /// Adds a sample whose value `number` reads and whose labels have such values.
 pub(super) fn apply(
@@ -85,8 +84,7 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
         if is_new || !has_gone {
             let observe = &call.shared.observe;
             let arrival = observe.note_ages(&[append]);
-            let sender = (&*call.session.info, &*call.session.permit.user().name);
-            observe.note_batch(&arrival, &[append], &scratch, sender);
+            observe.note_batch(&arrival, &[append], &scratch, call.session.sender());
             break is_new;
         }
     };
@@ -101,9 +99,7 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
         }
         Some(Err(refusal)) => return Err(Fault::Line(refusal_text(refusal, key, db))),
         None => {
-            return Err(Fault::line(
-                "ERR TSDB: internal error: no result for the sample",
-            ));
+            return Fault::refuse("ERR TSDB: internal error: no result for the sample");
         }
     }
     Ok(())

@@ -2,8 +2,7 @@
 //! PAUSE, and queueing in a transaction.
 
 use super::call::Call;
-use super::fault::Fault;
-use super::fault::engine_text;
+use super::fault::{Fault, engine_text};
 use super::keys::Keys;
 use super::spec::Spec;
 use super::{monitor, permission, transaction};
@@ -47,11 +46,7 @@ fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
     if !call.session.authenticated && !spec.flags.contains(&"no_auth") {
         return Err("NOAUTH Authentication required.".to_owned());
     }
-    if call.session.in_exec() {
-        permission::require_at_exec(call, spec, name)?
-    } else {
-        permission::require(call, spec, name)?
-    }
+    permission::require(call, spec, name)?;
     if call.session.protocol == Protocol::Resp2
         && call.session.is_subscriber()
         && !OF_SUBSCRIBERS.contains(&spec.name)

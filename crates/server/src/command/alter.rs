@@ -7,22 +7,19 @@
 //! looked up.
 
 use super::call::{Call, Outcome};
-use super::series_options;
-use super::series_options::LabelValues;
-use super::spec::{Action, Keys, Spec};
+use super::series_options::{self, LabelValues};
+use super::spec::{Keys, Spec};
 use crate::messaging::Class;
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.alter",
-    arity: -2,
-    flags: &["write", "denyoom", "module"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: "key [RETENTION ms] [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] \
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["write", "denyoom", "module"])
+    .named("ts.alter", |call| apply(call, LabelValues::Filterable))
+    .words(
+        -2,
+        "key [RETENTION ms] [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] \
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
-    summary: "Changes options and labels of a series.",
-    action: Action::Apply(|call| apply(call, LabelValues::Filterable)),
-};
+    )
+    .keys(Keys::ONE)
+    .about("Changes options and labels of a series.");
 
 /// The same for labels of such values.
 pub(super) fn apply(call: &mut Call<'_>, values: LabelValues) -> Outcome {
@@ -34,6 +31,5 @@ pub(super) fn apply(call: &mut Call<'_>, values: LabelValues) -> Outcome {
         .alter_with(key, |options| given.set(options))?;
     call.session.wrote(position);
     call.shared.changed(Class::Module, "ts.alter", key);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }

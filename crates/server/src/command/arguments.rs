@@ -158,19 +158,14 @@ pub(crate) fn reply(reply: &mut Reply<'_>, arguments: &[Argument]) {
         let has_parts = !argument.parts.is_empty();
         let fields = [argument.token.is_some(), !flags.is_empty(), has_parts];
         reply.map(3 + fields.iter().filter(|is| **is).count());
-        reply.bulk("name");
-        reply.bulk(&argument.name);
-        reply.bulk("type");
-        reply.bulk(argument.type_name());
-        reply.bulk("display_text");
-        reply.bulk(&argument.name);
+        reply.key("name").bulk(&argument.name);
+        reply.key("type").bulk(argument.type_name());
+        reply.key("display_text").bulk(&argument.name);
         if let Some(token) = &argument.token {
-            reply.bulk("token");
-            reply.bulk(token);
+            reply.key("token").bulk(token);
         }
         if !flags.is_empty() {
-            reply.bulk("flags");
-            reply.set(flags.len());
+            reply.key("flags").set(flags.len());
             for flag in flags {
                 reply.simple(flag);
             }

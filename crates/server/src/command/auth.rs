@@ -6,34 +6,27 @@
 
 use super::call::{Call, Outcome};
 use super::client::checked_name;
-use super::fault::Fault;
-use super::fault::SYNTAX;
+use super::fault::{Fault, SYNTAX};
 use super::module::reply_modules;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use crate::acl::{DEFAULT, log::Event};
 use latewood_wire::resp::{Protocol, number::parse_i64};
 
 pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "auth",
-        arity: -2,
-        flags: &["noscript", "loading", "stale", "fast", "no_auth"],
-        keys: Keys::NONE,
-        group: "connection",
-        syntax: "[username] password",
-        summary: "Authenticates the connection.",
-        action: Action::Apply(auth),
-    },
-    Spec {
-        name: "hello",
-        arity: -1,
-        flags: &["noscript", "loading", "stale", "fast", "no_auth"],
-        keys: Keys::NONE,
-        group: "connection",
-        syntax: "[2|3 [AUTH username password] [SETNAME name]]",
-        summary: "Selects RESP2 or RESP3 and returns information about the server.",
-        action: Action::Apply(hello),
-    },
+    Spec::of_group(
+        "connection",
+        &["noscript", "loading", "stale", "fast", "no_auth"],
+    )
+    .named("auth", auth)
+    .words(-2, "[username] password")
+    .about("Authenticates the connection."),
+    Spec::of_group(
+        "connection",
+        &["noscript", "loading", "stale", "fast", "no_auth"],
+    )
+    .named("hello", hello)
+    .words(-1, "[2|3 [AUTH username password] [SETNAME name]]")
+    .about("Selects RESP2 or RESP3 and returns information about the server."),
 ];
 
 const WRONG: Fault = Fault::line("WRONGPASS invalid username-password pair or user is disabled.");
@@ -47,17 +40,16 @@ fn auth(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     match args.len() {
         2 if call.shared.runtime.users.default_has_no_password() => {
-            return Err(Fault::line(
+            return Fault::refuse(
                 "ERR AUTH <password> called without any password configured for the default \
                  user. Are you sure your configuration is correct?",
-            ));
+            );
         }
         2 => log_in(call, DEFAULT, args.word(1), "AUTH")?,
         3 => log_in(call, args.word(1), args.word(2), "AUTH")?,
         _ => return Err(SYNTAX),
     }
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn log_in(call: &mut Call<'_>, name: &[u8], password: &[u8], command: &str) -> Outcome {
@@ -89,11 +81,9 @@ fn hello(call: &mut Call<'_>) -> Outcome {
         protocol = match parse_i64(version) {
             Some(2) => Protocol::Resp2,
             Some(3) => Protocol::Resp3,
-            Some(_) => return Err(Fault::line("NOPROTO unsupported protocol version")),
+            Some(_) => return Fault::refuse("NOPROTO unsupported protocol version"),
             None => {
-                return Err(Fault::line(
-                    "ERR Protocol version is not an integer or out of range",
-                ));
+                return Fault::refuse("ERR Protocol version is not an integer or out of range");
             }
         };
     }
@@ -109,18 +99,18 @@ fn hello(call: &mut Call<'_>) -> Outcome {
         } else {
             let option = String::from_utf8_lossy(option);
             let line = format!("ERR Syntax error in HELLO option '{option}'");
-            return Err(Fault::Line(line.into()));
+            return Fault::refuse(line);
         }
     }
     if let Some((user, password)) = credentials {
         log_in(call, user, password, "HELLO")?;
     }
     if !call.session.authenticated {
-        return Err(Fault::line(
+        return Fault::refuse(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
              select the RESP protocol version at the same time",
-        ));
+        );
     }
     if let Some(name) = name {
         call.session.info.set_name(name);
@@ -139,18 +129,12 @@ fn greet(call: &mut Call<'_>) {
         2
     };
     reply.map(7);
-    reply.bulk("server");
-    reply.bulk("redis");
-    reply.bulk("version");
-    reply.bulk(REDIS_VERSION);
-    reply.bulk("proto");
-    reply.integer(version);
-    reply.bulk("id");
-    reply.integer(id);
-    reply.bulk("mode");
-    reply.bulk("standalone");
-    reply.bulk("role");
-    reply.bulk("master");
+    reply.key("server").bulk("redis");
+    reply.key("version").bulk(REDIS_VERSION);
+    reply.key("proto").integer(version);
+    reply.key("id").integer(id);
+    reply.key("mode").bulk("standalone");
+    reply.key("role").bulk("master");
     reply.bulk("modules");
     reply_modules(&mut reply);
 }

@@ -4,7 +4,7 @@ use super::args::Args;
 use super::fault::Fault;
 use super::spec::Table;
 use super::work::LOOP_SAMPLES_MAX;
-use crate::client::{Session, Stream};
+use crate::client::{Part, Session, Stream};
 use crate::state::Shared;
 use latewood_engine::Cancelled;
 use latewood_wire::resp::Reply;
@@ -33,7 +33,12 @@ pub(crate) struct Call<'a> {
 /// The long part of a command. The words are there once more.
 pub(crate) type Rest = Box<dyn FnOnce(&mut Call<'_>) -> Outcome + Send>;
 
-impl Call<'_> {
+impl<'a> Call<'a> {
+    /// What writing its reply takes.
+    pub(crate) fn part(&self) -> Part<'a> {
+        Part::new(self.shared, self.session.protocol, self.cancelled)
+    }
+
     /// Ends a command that only reads, or COPY, with `rest`, whose work is about `samples`
     /// samples: here if that is short, on a reader thread otherwise. EXEC does all
     /// of its commands here.
@@ -66,11 +71,28 @@ impl Call<'_> {
         Reply::new(self.out, self.session.protocol)
     }
 
+    /// Answers `OK`.
+    pub(crate) fn ok(&mut self) -> Outcome {
+        self.reply().ok();
+        Ok(())
+    }
+
+    /// Answers with a number.
+    pub(crate) fn integer(&mut self, number: i64) -> Outcome {
+        self.reply().integer(number);
+        Ok(())
+    }
+
+    /// Answers how many of something there are.
+    pub(crate) fn count(&mut self, number: impl TryInto<i64>) -> Outcome {
+        self.reply().count(number);
+        Ok(())
+    }
+
     /// Begins the reply `stream`; what does not fit its first part follows when
     /// the connection has room.
     pub(crate) fn begin_stream(&mut self, mut stream: impl Stream + 'static) {
-        let protocol = self.session.protocol;
-        if stream.more(self.shared, protocol, self.out, self.cancelled) {
+        if stream.more(self.part(), self.out) {
             self.session.stream = Some(Box::new(stream));
         }
     }

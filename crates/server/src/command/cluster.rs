@@ -7,75 +7,32 @@
 //! INFO stays 0: no key is ever elsewhere.
 
 use super::call::{Call, Outcome};
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use crate::acl::password;
 use std::sync::LazyLock;
 
-const SUB: Spec = Spec {
-    name: "",
-    arity: 2,
-    flags: &["loading", "stale"],
-    keys: Keys::NONE,
-    group: "cluster",
-    syntax: "",
-    summary: "",
-    action: Action::Apply(help),
-};
+const SUB: Spec = Spec::of_group("cluster", &["loading", "stale"]).arity(2);
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "cluster",
-    arity: -2,
-    flags: &[],
-    keys: Keys::NONE,
-    group: "cluster",
-    syntax: "subcommand [argument ...]",
-    summary: "Describes the server as a cluster of one node.",
-    action: Action::Container(&[
-        Spec {
-            name: "info",
-            summary: "Reports that the cluster of one node is up.",
-            action: Action::Apply(info),
-            ..SUB
-        },
-        Spec {
-            name: "keyslot",
-            arity: 3,
-            syntax: "key",
-            summary: "Returns the slot of a key.",
-            action: Action::Apply(key_slot),
-            ..SUB
-        },
-        Spec {
-            name: "myid",
-            summary: "Returns the name of the node.",
-            action: Action::Apply(my_id),
-            ..SUB
-        },
-        Spec {
-            name: "nodes",
-            summary: "Returns one line about the node.",
-            action: Action::Apply(nodes),
-            ..SUB
-        },
-        Spec {
-            name: "shards",
-            summary: "Returns the node as the only shard.",
-            action: Action::Apply(shards),
-            ..SUB
-        },
-        Spec {
-            name: "slots",
-            summary: "Reports that the node owns all slots.",
-            action: Action::Apply(slots),
-            ..SUB
-        },
-        Spec {
-            name: "help",
-            summary: "Lists the subcommands.",
-            ..SUB
-        },
-    ]),
-}];
+pub(crate) const SPECS: &[Spec] = &[Spec::of_group("cluster", &[]).container(
+    "cluster",
+    "Describes the server as a cluster of one node.",
+    &[
+        SUB.named("info", info)
+            .about("Reports that the cluster of one node is up."),
+        SUB.named("keyslot", key_slot)
+            .words(3, "key")
+            .about("Returns the slot of a key."),
+        SUB.named("myid", my_id)
+            .about("Returns the name of the node."),
+        SUB.named("nodes", nodes)
+            .about("Returns one line about the node."),
+        SUB.named("shards", shards)
+            .about("Returns the node as the only shard."),
+        SUB.named("slots", slots)
+            .about("Reports that the node owns all slots."),
+        SUB.help(),
+    ],
+)];
 
 /// Slots of a cluster.
 const SLOTS: u16 = 16_384;
@@ -140,17 +97,13 @@ fn shards(call: &mut Call<'_>) -> Outcome {
     let mut reply = call.reply();
     reply.array(1);
     reply.map(2);
-    reply.bulk("slots");
-    reply.array(2);
+    reply.key("slots").array(2);
     reply.integer(0);
     reply.integer(i64::from(SLOTS) - 1);
-    reply.bulk("nodes");
-    reply.array(1);
+    reply.key("nodes").array(1);
     reply.map(7);
-    reply.bulk("id");
-    reply.bulk(NODE.as_str());
-    reply.bulk("port");
-    reply.integer(port);
+    reply.key("id").bulk(NODE.as_str());
+    reply.key("port").integer(port);
     for name in ["ip", "endpoint"] {
         reply.bulk(name);
         reply.bulk(&host);
@@ -159,15 +112,13 @@ fn shards(call: &mut Call<'_>) -> Outcome {
         reply.bulk(name);
         reply.bulk(value);
     }
-    reply.bulk("replication-offset");
-    reply.integer(0);
+    reply.key("replication-offset").integer(0);
     Ok(())
 }
 
 fn key_slot(call: &mut Call<'_>) -> Outcome {
     let slot = slot_of(call.args.word(2));
-    call.reply().integer(i64::from(slot));
-    Ok(())
+    call.integer(i64::from(slot))
 }
 
 /// CRC-16 (XMODEM) of the key, or of what stands between its first `{` and the
@@ -184,11 +135,6 @@ fn slot_of(key: &[u8]) -> u16 {
         })
     });
     crc % SLOTS
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "cluster");
-    Ok(())
 }
 
 #[cfg(test)]

@@ -4,91 +4,40 @@
 use super::args::Args;
 use super::call::{Call, Outcome};
 use super::docs;
-use super::fault::Fault;
-use super::fault::SYNTAX;
+use super::fault::{Fault, SYNTAX};
 use super::keys::{Access, Keys, Places, Run};
-use super::spec::{Action, Spec, Table, find_in};
+use super::spec::{Spec, Table, find_in};
 use crate::acl::catalogue::Catalogue;
 use crate::acl::category;
 use crate::base::glob::Glob;
 use latewood_wire::resp::Reply;
 
-const SUB: Spec = Spec {
-    name: "",
-    arity: 2,
-    flags: &["loading", "stale"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "",
-    summary: "",
-    action: Action::Apply(help),
-};
+const SUB: Spec = Spec::of_group("server", &["loading", "stale"]).arity(2);
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "command",
-    arity: -1,
-    flags: &["loading", "stale"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "[subcommand [argument ...]]",
-    summary: "Returns information about commands.",
-    action: Action::Either(
-        all,
-        &[
-            Spec {
-                name: "count",
-                summary: "Returns the number of commands.",
-                action: Action::Apply(count),
-                ..SUB
-            },
-            Spec {
-                name: "list",
-                arity: -2,
-                syntax: "[FILTERBY MODULE|ACLCAT|PATTERN text]",
-                summary: "Returns the names of the commands.",
-                action: Action::Apply(list),
-                ..SUB
-            },
-            Spec {
-                name: "info",
-                arity: -2,
-                syntax: "[name ...]",
-                summary: "Returns arity, flags and keys of commands.",
-                action: Action::Apply(info),
-                ..SUB
-            },
-            Spec {
-                name: "docs",
-                arity: -2,
-                syntax: "[name ...]",
-                summary: "Returns the documentation of commands.",
-                action: Action::Apply(documentation),
-                ..SUB
-            },
-            Spec {
-                name: "getkeys",
-                arity: -3,
-                syntax: "command [argument ...]",
-                summary: "Returns the keys of a full command.",
-                action: Action::Apply(get_keys),
-                ..SUB
-            },
-            Spec {
-                name: "getkeysandflags",
-                arity: -3,
-                syntax: "command [argument ...]",
-                summary: "Returns the keys of a full command and how it accesses them.",
-                action: Action::Apply(get_keys_and_flags),
-                ..SUB
-            },
-            Spec {
-                name: "help",
-                summary: "Lists the subcommands.",
-                ..SUB
-            },
-        ],
-    ),
-}];
+pub(crate) const SPECS: &[Spec] = &[Spec::of_group("server", &["loading", "stale"])
+    .named("command", all)
+    .words(-1, "[subcommand [argument ...]]")
+    .about("Returns information about commands.")
+    .or_one_of(&[
+        SUB.named("count", count)
+            .about("Returns the number of commands."),
+        SUB.named("list", list)
+            .words(-2, "[FILTERBY MODULE|ACLCAT|PATTERN text]")
+            .about("Returns the names of the commands."),
+        SUB.named("info", info)
+            .words(-2, "[name ...]")
+            .about("Returns arity, flags and keys of commands."),
+        SUB.named("docs", documentation)
+            .words(-2, "[name ...]")
+            .about("Returns the documentation of commands."),
+        SUB.named("getkeys", get_keys)
+            .words(-3, "command [argument ...]")
+            .about("Returns the keys of a full command."),
+        SUB.named("getkeysandflags", get_keys_and_flags)
+            .words(-3, "command [argument ...]")
+            .about("Returns the keys of a full command and how it accesses them."),
+        SUB.help(),
+    ])];
 
 /// COMMAND without a subcommand: every command.
 fn all(call: &mut Call<'_>) -> Outcome {
@@ -103,9 +52,7 @@ fn all(call: &mut Call<'_>) -> Outcome {
 
 fn count(call: &mut Call<'_>) -> Outcome {
     let commands = call.commands.all().count();
-    call.reply()
-        .integer(i64::try_from(commands).unwrap_or(i64::MAX));
-    Ok(())
+    call.count(commands)
 }
 
 fn list(call: &mut Call<'_>) -> Outcome {
@@ -137,10 +84,7 @@ fn list(call: &mut Call<'_>) -> Outcome {
         .map(|spec| spec.name)
         .collect();
     let mut reply = call.reply();
-    reply.array(names.len());
-    for name in names {
-        reply.bulk(name);
-    }
+    reply.bulks(names.into_iter());
     Ok(())
 }
 
@@ -233,10 +177,8 @@ fn describe_keys(reply: &mut Reply<'_>, run: &Run, flags: &[&str]) {
 
 fn describe_search(reply: &mut Reply<'_>, kind: &str, fields: &[(&str, i64)]) {
     reply.map(2);
-    reply.bulk("type");
-    reply.bulk(kind);
-    reply.bulk("spec");
-    reply.map(fields.len());
+    reply.key("type").bulk(kind);
+    reply.key("spec").map(fields.len());
     for (name, number) in fields {
         reply.bulk(name);
         reply.integer(*number);
@@ -309,18 +251,11 @@ fn keys_of(commands: &Table, args: Args<'_>) -> Result<Vec<(usize, Access)>, Fau
         (Some(sub), subcommands) => find_in(subcommands, sub).ok_or_else(invalid)?,
     };
     if spec.keys == Keys::NONE {
-        return Err(Fault::line("ERR The command has no key arguments"));
+        return Fault::refuse("ERR The command has no key arguments");
     }
     if !spec.takes(args.len() - 2) {
-        return Err(Fault::line(
-            "ERR Invalid number of arguments specified for command",
-        ));
+        return Fault::refuse("ERR Invalid number of arguments specified for command");
     }
     let keys = spec.keys.places(args, 2, spec.flags);
     keys.ok_or(Fault::line("ERR Invalid arguments specified for command"))
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    docs::reply_help(call, "command");
-    Ok(())
 }

@@ -10,7 +10,7 @@ mod parameters;
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use crate::base::glob::Glob;
 use crate::options::{self, Apply, Kind, Row};
 use crate::state::Settings;
@@ -19,61 +19,25 @@ pub(crate) use parameters::first_port;
 use parameters::{PARAMETERS, Parameter};
 use std::sync::atomic::Ordering;
 
-const SUB: Spec = Spec {
-    name: "",
-    arity: 2,
-    flags: &["admin", "noscript", "loading", "stale"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "",
-    summary: "",
-    action: Action::Apply(help),
-};
+const SUB: Spec = Spec::of_group("server", &["admin", "noscript", "loading", "stale"]).arity(2);
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "config",
-    arity: -2,
-    flags: &[],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "subcommand [argument ...]",
-    summary: "Reads and changes the configuration.",
-    action: Action::Container(&[
-        Spec {
-            name: "get",
-            arity: -3,
-            syntax: "pattern [pattern ...]",
-            summary: "Returns the parameters that match glob patterns.",
-            action: Action::Apply(get),
-            ..SUB
-        },
-        Spec {
-            name: "set",
-            arity: -4,
-            syntax: "name value [name value ...]",
-            summary: "Sets parameters until the server stops.",
-            action: Action::Apply(set),
-            ..SUB
-        },
-        Spec {
-            name: "resetstat",
-            summary: "Resets the counters of INFO.",
-            action: Action::Apply(reset_statistics),
-            ..SUB
-        },
-        Spec {
-            name: "rewrite",
-            summary: "Not supported: the server does not write its configuration file.",
-            action: Action::Apply(rewrite),
-            ..SUB
-        },
-        Spec {
-            name: "help",
-            summary: "Lists the subcommands.",
-            ..SUB
-        },
-    ]),
-}];
+pub(crate) const SPECS: &[Spec] = &[Spec::of_group("server", &[]).container(
+    "config",
+    "Reads and changes the configuration.",
+    &[
+        SUB.named("get", get)
+            .words(-3, "pattern [pattern ...]")
+            .about("Returns the parameters that match glob patterns."),
+        SUB.named("set", set)
+            .words(-4, "name value [name value ...]")
+            .about("Sets parameters until the server stops."),
+        SUB.named("resetstat", reset_statistics)
+            .about("Resets the counters of INFO."),
+        SUB.named("rewrite", rewrite)
+            .about("Not supported: the server does not write its configuration file."),
+        SUB.help(),
+    ],
+)];
 
 /// A parameter and the name it is asked for by.
 #[derive(Clone, Copy)]
@@ -119,7 +83,7 @@ fn get(call: &mut Call<'_>) -> Outcome {
     let (args, shared) = (call.args, call.shared);
     if args.len() - 2 > PATTERNS_MAX {
         let text = format!("ERR CONFIG GET takes at most {PATTERNS_MAX} patterns");
-        return Err(Fault::Line(text.into()));
+        return Fault::refuse(text);
     }
     let globs = args.from(2).map(Glob::ignoring_case);
     let globs = globs.collect::<Result<Vec<_>, _>>()?;
@@ -154,7 +118,7 @@ fn set(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     if call.shared.db.is_loading() {
         // What it sets may belong to the database that is being opened.
-        return Err(Fault::line(LOADING));
+        return Fault::refuse(LOADING);
     }
     if !args.len().is_multiple_of(2) {
         return Err(Fault::Arity);
@@ -190,8 +154,7 @@ fn set(call: &mut Call<'_>) -> Outcome {
         }
     }
     drop(current);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 /// Reads one value of CONFIG SET; that of an option goes to `settings`.
@@ -210,7 +173,7 @@ fn read(parameter: Named, value: &[u8], settings: &mut Settings) -> Result<Chang
             row.kind.put(settings, &texts)?;
             Ok(Change::Option(row, apply, texts))
         }
-        Named::Own(own) => Ok(Change::Own(own.set.ok_or(immutable)?(text)?)),
+        Named::Own(own) => Ok(Change::Own(own.set.ok_or(immutable)?.read(text)?)),
     }
 }
 
@@ -237,19 +200,11 @@ fn reset_statistics(call: &mut Call<'_>) -> Outcome {
     call.shared.runtime.users.log.reset_counts();
     let cut_off = &call.shared.channels().cut_off;
     cut_off.store(0, Ordering::Relaxed);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn rewrite(_: &mut Call<'_>) -> Outcome {
-    Err(Fault::line(
-        "ERR Latewood does not write its configuration file; change it by hand",
-    ))
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "config");
-    Ok(())
+    Fault::refuse("ERR Latewood does not write its configuration file; change it by hand")
 }
 
 #[cfg(test)]

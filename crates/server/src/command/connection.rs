@@ -3,47 +3,27 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use latewood_wire::resp::Protocol;
 
-const PING: Spec = Spec {
-    name: "ping",
-    arity: -1,
-    flags: &["fast"],
-    keys: Keys::NONE,
-    group: "connection",
-    syntax: "[message]",
-    summary: "Returns PONG, or the message.",
-    action: Action::Apply(ping),
-};
+const PING: Spec = Spec::of_group("connection", &["fast"])
+    .named("ping", ping)
+    .words(-1, "[message]")
+    .about("Returns PONG, or the message.");
 
 pub(crate) const SPECS: &[Spec] = &[
     PING,
-    Spec {
-        name: "echo",
-        arity: 2,
-        syntax: "message",
-        summary: "Returns the message.",
-        action: Action::Apply(echo),
-        ..PING
-    },
-    Spec {
-        name: "quit",
-        flags: &["noscript", "loading", "stale", "fast", "no_auth"],
-        syntax: "",
-        summary: "Returns OK and closes the connection.",
-        action: Action::Apply(quit),
-        ..PING
-    },
-    Spec {
-        name: "reset",
-        arity: 1,
-        flags: &["noscript", "loading", "stale", "fast", "no_auth"],
-        syntax: "",
-        summary: "Resets the connection to its initial state.",
-        action: Action::Apply(reset),
-        ..PING
-    },
+    PING.named("echo", echo)
+        .words(2, "message")
+        .about("Returns the message."),
+    PING.flags(&["noscript", "loading", "stale", "fast", "no_auth"])
+        .named("quit", quit)
+        .syntax("")
+        .about("Returns OK and closes the connection."),
+    PING.flags(&["noscript", "loading", "stale", "fast", "no_auth"])
+        .named("reset", reset)
+        .words(1, "")
+        .about("Resets the connection to its initial state."),
 ];
 
 fn ping(call: &mut Call<'_>) -> Outcome {
@@ -72,8 +52,7 @@ fn echo(call: &mut Call<'_>) -> Outcome {
 
 fn quit(call: &mut Call<'_>) -> Outcome {
     call.session.closing = true;
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn reset(call: &mut Call<'_>) -> Outcome {

@@ -7,26 +7,22 @@
 
 use super::args::Args;
 use super::call::{Call, Outcome};
-use super::database;
-use super::fault::Fault;
-use super::fault::SYNTAX;
+use super::fault::{Fault, SYNTAX};
 use super::keys::{Access, Keys, Run};
-use super::spec::{Action, Spec};
-use super::work;
+use super::spec::Spec;
+use super::{database, work};
 use crate::intake::{self, InPause};
 use crate::messaging::Class;
 use latewood_engine::{CopySource, ErrorKind};
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "copy",
-    arity: -3,
-    flags: &["write", "denyoom"],
-    keys: Keys(&[Run::at(1, Access::Read), Run::at(2, Access::Overwrite)]),
-    group: "keyspace",
-    syntax: "source destination [DB index] [REPLACE]",
-    summary: "Copies a series to another key.",
-    action: Action::Apply(copy),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("keyspace", &["write", "denyoom"])
+    .named("copy", copy)
+    .words(-3, "source destination [DB index] [REPLACE]")
+    .keys(Keys(&[
+        Run::at(1, Access::Read),
+        Run::at(2, Access::Overwrite),
+    ]))
+    .about("Copies a series to another key.");
 
 fn copy(call: &mut Call<'_>) -> Outcome {
     let replace = parse(call.args)?;
@@ -42,8 +38,7 @@ fn copy(call: &mut Call<'_>) -> Outcome {
         }
         Err(error) if error.kind() == ErrorKind::NoSuchKey => {
             call.shared.events.missed(from);
-            call.reply().integer(0);
-            Ok(())
+            call.integer(0)
         }
         Err(error) => Err(Fault::about(error, from)),
     }
@@ -73,8 +68,7 @@ fn make(call: &mut Call<'_>, source: CopySource, replace: bool) -> Outcome {
     } else {
         call.session.wrote(position)
     }
-    call.reply().integer(i64::from(copied));
-    Ok(())
+    call.integer(i64::from(copied))
 }
 
 /// Whether to replace what is there.

@@ -2,23 +2,20 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::series_options;
-use super::series_options::LabelValues;
-use super::spec::{Action, Keys, Spec};
+use super::series_options::{self, LabelValues};
+use super::spec::{Keys, Spec};
 use crate::messaging::Class;
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.create",
-    arity: -2,
-    flags: &["write", "denyoom", "module"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: "key [RETENTION ms] [ENCODING COMPRESSED|UNCOMPRESSED] [CHUNK_SIZE bytes] \
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["write", "denyoom", "module"])
+    .named("ts.create", |call| apply(call, LabelValues::Filterable))
+    .words(
+        -2,
+        "key [RETENTION ms] [ENCODING COMPRESSED|UNCOMPRESSED] [CHUNK_SIZE bytes] \
              [DUPLICATE_POLICY policy] [IGNORE max-time-diff max-value-diff] \
              [LABELS name value ...]",
-    summary: "Creates an empty series.",
-    action: Action::Apply(|call| apply(call, LabelValues::Filterable)),
-};
+    )
+    .keys(Keys::ONE)
+    .about("Creates an empty series.");
 
 /// The same for labels of such values.
 pub(super) fn apply(call: &mut Call<'_>, values: LabelValues) -> Outcome {
@@ -30,6 +27,5 @@ pub(super) fn apply(call: &mut Call<'_>, values: LabelValues) -> Outcome {
     call.session.wrote(position);
     call.shared.events.created(key);
     call.shared.changed(Class::Module, "ts.create", key);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }

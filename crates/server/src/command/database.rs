@@ -2,42 +2,24 @@
 //! `SWAPDB 0 0`.
 
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::NOT_AN_INTEGER;
-use super::spec::{Action, Keys, Spec};
+use super::fault::{Fault, NOT_AN_INTEGER};
+use super::spec::{Keys, Spec};
 use latewood_wire::resp::number::parse_i64;
 
 pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "select",
-        arity: 2,
-        flags: &["fast"],
-        keys: Keys::NONE,
-        group: "connection",
-        syntax: "index",
-        summary: "Selects a database; only 0 exists.",
-        action: Action::Apply(select),
-    },
-    Spec {
-        name: "move",
-        arity: 3,
-        flags: &["write", "fast"],
-        keys: Keys::ONE,
-        group: "keyspace",
-        syntax: "key index",
-        summary: "Not supported: there is only one database.",
-        action: Action::Apply(move_key),
-    },
-    Spec {
-        name: "swapdb",
-        arity: 3,
-        flags: &["write", "fast"],
-        keys: Keys::NONE,
-        group: "server",
-        syntax: "index1 index2",
-        summary: "Swaps database 0 with itself; no other exists.",
-        action: Action::Apply(swap),
-    },
+    Spec::of_group("connection", &["fast"])
+        .named("select", select)
+        .words(2, "index")
+        .about("Selects a database; only 0 exists."),
+    Spec::of_group("keyspace", &["write", "fast"])
+        .named("move", move_key)
+        .words(3, "key index")
+        .keys(Keys::ONE)
+        .about("Not supported: there is only one database."),
+    Spec::of_group("server", &["write", "fast"])
+        .named("swapdb", swap)
+        .words(3, "index1 index2")
+        .about("Swaps database 0 with itself; no other exists."),
 ];
 
 /// A key was to go where it is.
@@ -48,17 +30,16 @@ pub(crate) fn check(index: &[u8]) -> Result<(), Fault> {
     let index = parse_i64(index).ok_or(NOT_AN_INTEGER)?;
     match i32::try_from(index) {
         Ok(0) => Ok(()),
-        Ok(_) => Err(Fault::line("ERR DB index is out of range")),
-        Err(_) => Err(Fault::line(
+        Ok(_) => Fault::refuse("ERR DB index is out of range"),
+        Err(_) => Fault::refuse(
             "ERR value is out of range, value must between -2147483648 and 2147483647",
-        )),
+        ),
     }
 }
 
 fn select(call: &mut Call<'_>) -> Outcome {
     check(call.args.word(1))?;
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn move_key(call: &mut Call<'_>) -> Outcome {
@@ -71,8 +52,7 @@ fn swap(call: &mut Call<'_>) -> Outcome {
     let first = number(1).ok_or(Fault::line("ERR invalid first DB index"))?;
     let second = number(2).ok_or(Fault::line("ERR invalid second DB index"))?;
     if (first, second) != (0, 0) {
-        return Err(Fault::line("ERR DB index is out of range"));
+        return Fault::refuse("ERR DB index is out of range");
     }
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }

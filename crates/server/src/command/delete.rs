@@ -3,19 +3,14 @@
 
 use super::call::{Call, Outcome};
 use super::range_options::{from_timestamp, to_timestamp};
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 use crate::messaging::Class;
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.del",
-    arity: 4,
-    flags: &["write", "module"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: "key from to",
-    summary: "Deletes the samples of a time range, both ends included.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["write", "module"])
+    .named("ts.del", apply)
+    .words(4, "key from to")
+    .keys(Keys::ONE)
+    .about("Deletes the samples of a time range, both ends included.");
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let from = from_timestamp(call.args.word(2))?;
@@ -24,7 +19,5 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let (deleted, position) = call.shared.db.delete_range(key, from, to)?;
     call.session.wrote(position);
     call.shared.changed(Class::Module, "ts.del", key);
-    call.reply()
-        .integer(i64::try_from(deleted).unwrap_or(i64::MAX));
-    Ok(())
+    call.count(deleted)
 }

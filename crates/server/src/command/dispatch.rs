@@ -15,6 +15,7 @@ use super::words::shown_words;
 use super::{permission, transaction, work};
 use crate::base::redis_commands;
 use crate::client::{Arrived, Beside, ReplyMode, Streamed};
+use crate::observe::Ran;
 use crate::state::Shared;
 use latewood_wire::resp::{Parsed, Parser, encode_command};
 use std::sync::atomic::AtomicBool;
@@ -164,7 +165,8 @@ fn perform(
         call.session.streamed = Some(Box::new(Streamed::new(spec.id(), words(), took)));
     } else {
         let observe = &call.shared.observe;
-        observe.ran(spec.id(), words, &call.session.info, (took, failed));
+        let ran = Ran { took, failed };
+        observe.ran(spec.id(), words, &call.session.info, ran);
     }
     outcome
 }
@@ -192,7 +194,8 @@ fn leave(
         let observe = &call.shared.observe;
         fault.limit().inspect(|&limit| observe.refused.note(limit));
         let shown = || shown_words(&name, call.args);
-        observe.ran(spec.id(), shown, &call.session.info, (took, true));
+        let ran = Ran { took, failed: true };
+        observe.ran(spec.id(), shown, &call.session.info, ran);
         return Err(fault.text(&name).into_owned());
     }
     let mut session = call.session.of_reader();

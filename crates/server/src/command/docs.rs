@@ -1,7 +1,7 @@
 //! Documentation from the registry: COMMAND DOCS, the HELP subcommands, and the page
 //! `docs/commands.md`, which a test keeps equal to the registry.
 
-use super::call::Call;
+use super::call::{Call, Outcome};
 use super::spec::Spec;
 use super::{arguments, facts};
 use latewood_wire::resp::Reply;
@@ -22,40 +22,35 @@ pub(crate) fn reply_documentation(reply: &mut Reply<'_>, spec: &Spec, name: &str
         !subcommands.is_empty(),
     ];
     reply.map(2 + optional.iter().filter(|is| **is).count());
-    reply.bulk("summary");
-    reply.bulk(spec.summary);
+    reply.key("summary").bulk(spec.summary);
     if let Some((since, complexity)) = facts {
-        reply.bulk("since");
-        reply.bulk(since);
-        reply.bulk("complexity");
-        reply.bulk(complexity);
+        reply.key("since").bulk(since);
+        reply.key("complexity").bulk(complexity);
     }
-    reply.bulk("group");
-    reply.bulk(if is_module { "module" } else { spec.group });
+    reply
+        .key("group")
+        .bulk(if is_module { "module" } else { spec.group });
     if is_module {
-        reply.bulk("module");
-        reply.bulk("timeseries");
+        reply.key("module").bulk("timeseries");
     }
     if has_arguments {
         reply.bulk("arguments");
         arguments::reply(reply, &parsed);
     }
     if !subcommands.is_empty() {
-        reply.bulk("subcommands");
-        reply.map(subcommands.len());
+        reply.key("subcommands").map(subcommands.len());
         for sub in subcommands {
             reply_documentation(reply, sub, &format!("{}|{}", spec.name, sub.name));
         }
     }
 }
 
-/// The lines of `container HELP`.
-pub(crate) fn reply_help(call: &mut Call<'_>, container: &str) {
-    let subcommands = call
-        .commands
-        .find(container.as_bytes())
-        .map_or(&[][..], Spec::subcommands);
-    let upper = container.to_ascii_uppercase();
+/// `container HELP`: a line for the use of each subcommand, and one for what it does.
+pub(crate) fn help(call: &mut Call<'_>) -> Outcome {
+    let container = call.args.word(0).to_ascii_uppercase();
+    let subcommands = call.commands.find(&container);
+    let subcommands = subcommands.map_or(&[][..], Spec::subcommands);
+    let upper = String::from_utf8_lossy(&container);
     let mut reply = call.reply();
     reply.array(1 + 2 * subcommands.len());
     reply.simple(format!(
@@ -66,6 +61,7 @@ pub(crate) fn reply_help(call: &mut Call<'_>, container: &str) {
         reply.simple(format!("{name} {}", sub.syntax).trim_end());
         reply.simple(format!("    {}", sub.summary));
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -7,36 +7,28 @@
 
 use super::args::Args;
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::{NOT_AN_INTEGER, SYNTAX};
+use super::fault::{Fault, NOT_AN_INTEGER, SYNTAX};
 use super::keys::{Access, Keys, Run};
 use super::reply_limit::ReplyLimit;
-use super::spec::{Action, Spec};
+use super::spec::Spec;
 use crate::messaging::Class;
 use latewood_engine::{Dump, DumpFault, ErrorKind, Restored};
 use latewood_wire::resp::number::parse_i64;
 
 pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "dump",
-        arity: 2,
-        flags: &["readonly"],
-        keys: Keys::ONE,
-        group: "keyspace",
-        syntax: "key",
-        summary: "Returns a series as bytes for RESTORE.",
-        action: Action::Apply(dump),
-    },
-    Spec {
-        name: "restore",
-        arity: -4,
-        flags: &["write", "denyoom"],
-        keys: Keys(&[Run::at(1, Access::Overwrite)]),
-        group: "keyspace",
-        syntax: "key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
-        summary: "Creates a series from the bytes of DUMP.",
-        action: Action::Apply(restore),
-    },
+    Spec::of_group("keyspace", &["readonly"])
+        .named("dump", dump)
+        .words(2, "key")
+        .keys(Keys::ONE)
+        .about("Returns a series as bytes for RESTORE."),
+    Spec::of_group("keyspace", &["write", "denyoom"])
+        .named("restore", restore)
+        .words(
+            -4,
+            "key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+        )
+        .keys(Keys(&[Run::at(1, Access::Overwrite)]))
+        .about("Creates a series from the bytes of DUMP."),
 ];
 
 fn dump(call: &mut Call<'_>) -> Outcome {
@@ -89,8 +81,7 @@ fn restore(call: &mut Call<'_>) -> Outcome {
         Restored::Removed => shared.changed(Class::Generic, "del", key),
         Restored::Past => {}
     }
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn refusal(fault: &DumpFault) -> Fault {
@@ -102,11 +93,11 @@ fn expiry(ttl: &[u8], is_absolute: bool, now_ms: i64) -> Result<Option<i64>, Fau
     let ttl_ms = parse_i64(ttl).ok_or(NOT_AN_INTEGER)?;
     match ttl_ms {
         0 => Ok(None),
-        ..0 => Err(Fault::line("ERR Invalid TTL value, must be >= 0")),
+        ..0 => Fault::refuse("ERR Invalid TTL value, must be >= 0"),
         _ if is_absolute => Ok(Some(ttl_ms)),
         _ => match ttl_ms.checked_add(now_ms) {
             Some(at_ms) => Ok(Some(at_ms)),
-            None => Err(Fault::line("ERR invalid expire time in 'restore' command")),
+            None => Fault::refuse("ERR invalid expire time in 'restore' command"),
         },
     }
 }
@@ -133,15 +124,13 @@ impl RestoreOptions {
                 has_idle_time = true;
                 at += 1;
                 if parse_i64(args.word(at)).ok_or(NOT_AN_INTEGER)? < 0 {
-                    return Err(Fault::line("ERR Invalid IDLETIME value, must be >= 0"));
+                    return Fault::refuse("ERR Invalid IDLETIME value, must be >= 0");
                 }
             } else if args.is(at, "FREQ") && at + 1 < args.len() && !has_idle_time {
                 has_frequency = true;
                 at += 1;
                 if !(0..=255).contains(&parse_i64(args.word(at)).ok_or(NOT_AN_INTEGER)?) {
-                    return Err(Fault::line(
-                        "ERR Invalid FREQ value, must be >= 0 and <= 255",
-                    ));
+                    return Fault::refuse("ERR Invalid FREQ value, must be >= 0 and <= 255");
                 }
             } else {
                 return Err(SYNTAX);

@@ -6,56 +6,47 @@
 //! gives its bits, here Prometheus' mark of a series that ended. The value of a
 //! label may hold `(`, `)` and `,`.
 
-use super::add;
 use super::call::{Call, Outcome};
 use super::keys::{Access, Run};
 use super::rows::Shape;
 use super::series_options::LabelValues;
-use super::spec::{Action, Keys, Spec};
-use super::{alter, create, range};
+use super::spec::{Keys, Spec};
+use super::{add, alter, create, range};
 use latewood_wire::resp::Reply;
 use latewood_wire::resp::number::{parse_float, parse_value};
 
 /// What stands before the bits of a NaN.
 const NAN_MARK: &[u8] = b"nan:";
 
-pub(crate) const ADD: Spec = Spec {
-    name: "add",
-    arity: -5,
-    flags: &["write", "denyoom"],
-    keys: Keys(&[Run::at(2, Access::ByFlags)]),
-    group: "latewood",
-    syntax: add::SPEC.syntax,
-    summary: "Same as TS.ADD; also accepts infinities, every NaN and every label.",
-    action: Action::Apply(|call| within(call, |call| add::apply(call, number, LabelValues::Any))),
-};
+pub(crate) const ADD: Spec = Spec::of_group("latewood", &["write", "denyoom"])
+    .named("add", |call| {
+        within(call, |call| add::apply(call, number, LabelValues::Any))
+    })
+    .words(-5, add::SPEC.syntax)
+    .keys(Keys(&[Run::at(2, Access::ByFlags)]))
+    .about("Same as TS.ADD; also accepts infinities, every NaN and every label.");
 
-pub(crate) const CREATE: Spec = Spec {
-    name: "create",
-    arity: -3,
-    syntax: create::SPEC.syntax,
-    summary: "Same as TS.CREATE; also accepts every label.",
-    action: Action::Apply(|call| within(call, |call| create::apply(call, LabelValues::Any))),
-    ..ADD
-};
+pub(crate) const CREATE: Spec = ADD
+    .named("create", |call| {
+        within(call, |call| create::apply(call, LabelValues::Any))
+    })
+    .words(-3, create::SPEC.syntax)
+    .about("Same as TS.CREATE; also accepts every label.");
 
-pub(crate) const ALTER: Spec = Spec {
-    name: "alter",
-    syntax: alter::SPEC.syntax,
-    summary: "Same as TS.ALTER; also accepts every label.",
-    action: Action::Apply(|call| within(call, |call| alter::apply(call, LabelValues::Any))),
-    ..CREATE
-};
+pub(crate) const ALTER: Spec = CREATE
+    .named("alter", |call| {
+        within(call, |call| alter::apply(call, LabelValues::Any))
+    })
+    .syntax(alter::SPEC.syntax)
+    .about("Same as TS.ALTER; also accepts every label.");
 
-pub(crate) const RANGE: Spec = Spec {
-    name: "range",
-    arity: -5,
-    flags: &["readonly"],
-    syntax: range::RANGE.syntax,
-    summary: "Same as TS.RANGE; also distinguishes NaN values.",
-    action: Action::Apply(|call| within(call, |call| range::apply(call, false, Shape::Exact))),
-    ..ADD
-};
+pub(crate) const RANGE: Spec = ADD
+    .flags(&["readonly"])
+    .named("range", |call| {
+        within(call, |call| range::apply(call, false, Shape::Exact))
+    })
+    .words(-5, range::RANGE.syntax)
+    .about("Same as TS.RANGE; also distinguishes NaN values.");
 
 /// Runs the command of the series with the words behind `LATEWOOD`.
 fn within(call: &mut Call<'_>, run: fn(&mut Call<'_>) -> Outcome) -> Outcome {

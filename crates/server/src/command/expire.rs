@@ -14,101 +14,63 @@ use super::args::Args;
 use super::call::{Call, Outcome};
 use super::fault::{Fault, NOT_AN_INTEGER, REPEATED_BYTES_MAX};
 use super::keys::{Access, Keys, Run};
-use super::spec::{Action, Apply, Spec};
+use super::spec::Spec;
 use crate::messaging::Class;
 use latewood_engine::{ErrorKind, ExpireIf, Expiry};
 use latewood_wire::resp::number::parse_i64;
 
+const EXPIRING: Spec = Spec::of_group("keyspace", &["write", "fast"])
+    .arity(-3)
+    .keys(Keys(&[Run::at(1, Access::Update)]));
+
+const ASKING: Spec = Spec::of_group("keyspace", &["readonly", "fast"])
+    .words(2, "key")
+    .keys(Keys(&[Run::at(1, Access::Look)]));
+
 pub(crate) const SPECS: &[Spec] = &[
-    expiring(
-        "expire",
-        "key seconds [NX|XX|GT|LT]",
-        "Makes a series expire after seconds.",
-        |call| expire(call, "expire", Unit::Seconds, call.shared.db.now_ms()),
-    ),
-    expiring(
-        "pexpire",
-        "key milliseconds [NX|XX|GT|LT]",
-        "Makes a series expire after milliseconds.",
-        |call| expire(call, "pexpire", Unit::Milliseconds, call.shared.db.now_ms()),
-    ),
-    expiring(
-        "expireat",
-        "key unix-seconds [NX|XX|GT|LT]",
-        "Makes a series expire at a Unix time in seconds.",
-        |call| expire(call, "expireat", Unit::Seconds, 0),
-    ),
-    expiring(
-        "pexpireat",
-        "key unix-milliseconds [NX|XX|GT|LT]",
-        "Makes a series expire at a Unix time in milliseconds.",
-        |call| expire(call, "pexpireat", Unit::Milliseconds, 0),
-    ),
-    asking(
-        "ttl",
-        "Returns the seconds until a series expires.",
-        |call| left(call, Unit::Seconds),
-    ),
-    asking(
-        "pttl",
-        "Returns the milliseconds until a series expires.",
-        |call| left(call, Unit::Milliseconds),
-    ),
-    asking(
-        "expiretime",
-        "Returns when a series expires, as Unix time in seconds.",
-        |call| answer(call, |at_ms| rounded(at_ms, Unit::Seconds)),
-    ),
-    asking(
-        "pexpiretime",
-        "Returns when a series expires, as Unix time in milliseconds.",
-        |call| answer(call, |at_ms| at_ms),
-    ),
-    Spec {
-        name: "persist",
-        arity: 2,
-        flags: &["write", "fast"],
-        keys: UPDATED,
-        group: "keyspace",
-        syntax: "key",
-        summary: "Removes the expiry of a series.",
-        action: Action::Apply(persist),
-    },
+    EXPIRING
+        .named("expire", |call| {
+            expire(call, "expire", Unit::Seconds, call.shared.db.now_ms())
+        })
+        .syntax("key seconds [NX|XX|GT|LT]")
+        .about("Makes a series expire after seconds."),
+    EXPIRING
+        .named("pexpire", |call| {
+            expire(call, "pexpire", Unit::Milliseconds, call.shared.db.now_ms())
+        })
+        .syntax("key milliseconds [NX|XX|GT|LT]")
+        .about("Makes a series expire after milliseconds."),
+    EXPIRING
+        .named("expireat", |call| {
+            expire(call, "expireat", Unit::Seconds, 0)
+        })
+        .syntax("key unix-seconds [NX|XX|GT|LT]")
+        .about("Makes a series expire at a Unix time in seconds."),
+    EXPIRING
+        .named("pexpireat", |call| {
+            expire(call, "pexpireat", Unit::Milliseconds, 0)
+        })
+        .syntax("key unix-milliseconds [NX|XX|GT|LT]")
+        .about("Makes a series expire at a Unix time in milliseconds."),
+    ASKING
+        .named("ttl", |call| left(call, Unit::Seconds))
+        .about("Returns the seconds until a series expires."),
+    ASKING
+        .named("pttl", |call| left(call, Unit::Milliseconds))
+        .about("Returns the milliseconds until a series expires."),
+    ASKING
+        .named("expiretime", |call| {
+            answer(call, |at_ms| rounded(at_ms, Unit::Seconds))
+        })
+        .about("Returns when a series expires, as Unix time in seconds."),
+    ASKING
+        .named("pexpiretime", |call| answer(call, |at_ms| at_ms))
+        .about("Returns when a series expires, as Unix time in milliseconds."),
+    EXPIRING
+        .named("persist", persist)
+        .words(2, "key")
+        .about("Removes the expiry of a series."),
 ];
-
-const UPDATED: Keys = Keys(&[Run::at(1, Access::Update)]);
-const LOOKED_AT: Keys = Keys(&[Run::at(1, Access::Look)]);
-
-const fn expiring(
-    name: &'static str,
-    syntax: &'static str,
-    summary: &'static str,
-    apply: Apply,
-) -> Spec {
-    Spec {
-        name,
-        arity: -3,
-        flags: &["write", "fast"],
-        keys: UPDATED,
-        group: "keyspace",
-        syntax,
-        summary,
-        action: Action::Apply(apply),
-    }
-}
-
-const fn asking(name: &'static str, summary: &'static str, apply: Apply) -> Spec {
-    Spec {
-        name,
-        arity: 2,
-        flags: &["readonly", "fast"],
-        keys: LOOKED_AT,
-        group: "keyspace",
-        syntax: "key",
-        summary,
-        action: Action::Apply(apply),
-    }
-}
 
 /// What a number counts.
 #[derive(Clone, Copy)]
@@ -141,8 +103,7 @@ fn expire(call: &mut Call<'_>, name: &'static str, unit: Unit, since_ms: i64) ->
         Expiry::Removed => call.shared.changed(Class::Generic, "del", key),
         Expiry::Kept => {}
     }
-    call.reply().integer(i64::from(done != Expiry::Kept));
-    Ok(())
+    call.integer(i64::from(done != Expiry::Kept))
 }
 
 /// Reads the words behind the time.
@@ -159,18 +120,16 @@ fn conditions(args: Args<'_>) -> Result<ExpireIf, Fault> {
             only.sooner = true;
         } else {
             let word = String::from_utf8_lossy(&word[..word.len().min(REPEATED_BYTES_MAX)]);
-            return Err(Fault::Line(format!("ERR Unsupported option {word}").into()));
+            return Fault::refuse(format!("ERR Unsupported option {word}"));
         }
     }
     if only.unset && (only.set || only.later || only.sooner) {
-        return Err(Fault::line(
+        return Fault::refuse(
             "ERR NX and XX, GT or LT options at the same time are not compatible",
-        ));
+        );
     }
     if only.later && only.sooner {
-        return Err(Fault::line(
-            "ERR GT and LT options at the same time are not compatible",
-        ));
+        return Fault::refuse("ERR GT and LT options at the same time are not compatible");
     }
     Ok(only)
 }
@@ -200,8 +159,7 @@ fn answer(call: &mut Call<'_>, show: impl FnOnce(i64) -> i64) -> Outcome {
             -2
         }
     };
-    call.reply().integer(number);
-    Ok(())
+    call.integer(number)
 }
 
 fn persist(call: &mut Call<'_>) -> Outcome {
@@ -217,6 +175,5 @@ fn persist(call: &mut Call<'_>) -> Outcome {
     if persisted {
         call.shared.changed(Class::Generic, "persist", key);
     }
-    call.reply().integer(i64::from(persisted));
-    Ok(())
+    call.integer(i64::from(persisted))
 }

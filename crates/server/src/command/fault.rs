@@ -63,6 +63,11 @@ impl Fault {
         Self::Line(Cow::Borrowed(text))
     }
 
+    /// Refuses a command with an error line.
+    pub(crate) fn refuse<T>(text: impl Into<Cow<'static, str>>) -> Result<T, Self> {
+        Err(Self::Line(text.into()))
+    }
+
     /// Why the engine did nothing about the series under `key`, which is named
     /// where a limit, damage or a block that is not on this machine is the reason.
     pub(crate) fn about(error: Error, key: &[u8]) -> Self {

@@ -15,7 +15,7 @@ pub(crate) fn matchers<'a>(words: impl Iterator<Item = &'a [u8]>) -> Result<Vec<
     let matchers: Option<Vec<Matcher>> = words.map(filter::parse).collect();
     let matchers = matchers.ok_or(Fault::line("ERR TSDB: failed parsing labels"))?;
     if !matchers.iter().any(Matcher::is_positive) {
-        return Err(Fault::line("ERR TSDB: please provide at least one matcher"));
+        return Fault::refuse("ERR TSDB: please provide at least one matcher");
     }
     Ok(matchers)
 }
@@ -37,9 +37,9 @@ impl Call<'_> {
         if series.iter().all(is_readable) {
             return Ok(series);
         }
-        Err(Fault::line(
+        Fault::refuse(
             "NOPERM TSDB: current user doesn't have read permission to one or more keys \
              that match the specified filter",
-        ))
+        )
     }
 }

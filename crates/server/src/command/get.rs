@@ -6,18 +6,13 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.get",
-    arity: -2,
-    flags: &["readonly", "module"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: "key [LATEST]",
-    summary: "Returns the newest sample of a series.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.get", apply)
+    .words(-2, "key [LATEST]")
+    .keys(Keys::ONE)
+    .about("Returns the newest sample of a series.");
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
@@ -35,7 +30,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     }
     let last = last?;
     if args.len() == 3 && !args.is(2, "LATEST") {
-        return Err(Fault::line("ERR TSDB: wrong 3rd argument"));
+        return Fault::refuse("ERR TSDB: wrong 3rd argument");
     }
     let mut reply = call.reply();
     match last {

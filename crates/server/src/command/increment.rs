@@ -12,32 +12,26 @@ use super::add::{check_time, timestamp_or_star};
 use super::args::Args;
 use super::call::{Call, Outcome};
 use super::fault::{Fault, refusal_text};
-use super::series_options;
-use super::series_options::LabelValues;
-use super::spec::{Action, Keys, Spec};
+use super::series_options::{self, LabelValues};
+use super::spec::{Keys, Spec};
 use crate::messaging::Class;
 use latewood_engine::{Create, Refusal};
 use latewood_wire::resp::number::parse_float;
 
-pub(crate) const INCRBY: Spec = Spec {
-    name: "ts.incrby",
-    arity: -3,
-    flags: &["write", "denyoom", "module"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: "key number [TIMESTAMP timestamp|*] [RETENTION ms] \
+pub(crate) const INCRBY: Spec = Spec::of_group("timeseries", &["write", "denyoom", "module"])
+    .named("ts.incrby", increase)
+    .words(
+        -3,
+        "key number [TIMESTAMP timestamp|*] [RETENTION ms] \
              [ENCODING COMPRESSED|UNCOMPRESSED] [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] \
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
-    summary: "Adds a sample with the newest value plus a number, at the current or a given time.",
-    action: Action::Apply(increase),
-};
+    )
+    .keys(Keys::ONE)
+    .about("Adds a sample with the newest value plus a number, at the current or a given time.");
 
-pub(crate) const DECRBY: Spec = Spec {
-    name: "ts.decrby",
-    summary: "Subtracts a number from the newest value, as a sample of now or of a given time.",
-    action: Action::Apply(decrease),
-    ..INCRBY
-};
+pub(crate) const DECRBY: Spec = INCRBY
+    .named("ts.decrby", decrease)
+    .about("Subtracts a number from the newest value, as a sample of now or of a given time.");
 
 fn increase(call: &mut Call<'_>) -> Outcome {
     apply(call, 1.0, "ts.incrby")
@@ -79,8 +73,7 @@ fn apply(call: &mut Call<'_>, sign: f64, event: &'static str) -> Outcome {
                 call.shared.events.created(key);
             }
             call.shared.changed(Class::Generic, event, key);
-            call.reply().integer(timestamp);
-            Ok(())
+            call.integer(timestamp)
         }
         Err(refusal) => Err(Fault::Line(refusal_text(&refusal, key, db))),
     }

@@ -17,20 +17,14 @@ mod statistics;
 mod tests;
 
 use super::call::{Call, Outcome};
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use source::Source;
 use std::fmt::Write;
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "info",
-    arity: -1,
-    flags: &["loading", "stale"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "[section ...]",
-    summary: "Returns statistics of the server.",
-    action: Action::Apply(apply),
-}];
+pub(crate) const SPECS: &[Spec] = &[Spec::of_group("server", &["loading", "stale"])
+    .named("info", apply)
+    .words(-1, "[section ...]")
+    .about("Returns statistics of the server.")];
 
 /// A section: its name, its title, whether it is given without being named,
 /// and what writes it.

@@ -7,92 +7,46 @@
 use super::call::{Call, Outcome};
 use super::fault::SYNTAX;
 use super::keys::{Access, Keys, Run};
-use super::spec::{Action, Spec};
+use super::spec::Spec;
 use crate::messaging::Class;
 
-const FLUSHALL: Spec = Spec {
-    name: "flushall",
-    arity: -1,
-    flags: &["write"],
-    keys: Keys::NONE,
-    group: "keyspace",
-    syntax: "[ASYNC|SYNC]",
-    summary: "Deletes all series.",
-    action: Action::Apply(flush),
-};
+const FLUSHALL: Spec = Spec::of_group("keyspace", &["write"])
+    .named("flushall", flush)
+    .words(-1, "[ASYNC|SYNC]")
+    .about("Deletes all series.");
 
-const DEL: Spec = Spec {
-    name: "del",
-    arity: -2,
-    flags: &["write"],
-    keys: Keys(&[Run::from(1, 1, Access::Delete)]),
-    group: "keyspace",
-    syntax: "key [key ...]",
-    summary: "Removes series; returns how many existed.",
-    action: Action::Apply(delete),
-};
+const DEL: Spec = Spec::of_group("keyspace", &["write"])
+    .named("del", delete)
+    .words(-2, "key [key ...]")
+    .keys(Keys(&[Run::from(1, 1, Access::Delete)]))
+    .about("Removes series; returns how many existed.");
 
 pub(crate) const SPECS: &[Spec] = &[
     DEL,
-    Spec {
-        name: "unlink",
-        ..DEL
-    },
-    Spec {
-        name: "exists",
-        arity: -2,
-        flags: &["readonly", "fast"],
-        keys: Keys(&[Run::from(1, 1, Access::Look)]),
-        group: "keyspace",
-        syntax: "key [key ...]",
-        summary: "Returns how many of the keys exist; a repeated key counts each time.",
-        action: Action::Apply(exists),
-    },
-    Spec {
-        name: "touch",
-        arity: -2,
-        flags: &["readonly", "fast"],
-        keys: Keys(&[Run::from(1, 1, Access::Look)]),
-        group: "keyspace",
-        syntax: "key [key ...]",
-        summary: "Same as EXISTS: access times are not tracked.",
-        action: Action::Apply(exists),
-    },
-    Spec {
-        name: "randomkey",
-        arity: 1,
-        flags: &["readonly"],
-        keys: Keys::NONE,
-        group: "keyspace",
-        syntax: "",
-        summary: "Returns a random key.",
-        action: Action::Apply(random),
-    },
-    Spec {
-        name: "type",
-        arity: 2,
-        flags: &["readonly", "fast"],
-        keys: Keys(&[Run::at(1, Access::Look)]),
-        group: "keyspace",
-        syntax: "key",
-        summary: "Returns the type of a key: TSDB-TYPE or none.",
-        action: Action::Apply(kind),
-    },
-    Spec {
-        name: "dbsize",
-        arity: 1,
-        flags: &["readonly", "fast"],
-        keys: Keys::NONE,
-        group: "keyspace",
-        syntax: "",
-        summary: "Returns the number of series.",
-        action: Action::Apply(size),
-    },
+    DEL.called("unlink"),
+    Spec::of_group("keyspace", &["readonly", "fast"])
+        .named("exists", exists)
+        .words(-2, "key [key ...]")
+        .keys(Keys(&[Run::from(1, 1, Access::Look)]))
+        .about("Returns how many of the keys exist; a repeated key counts each time."),
+    Spec::of_group("keyspace", &["readonly", "fast"])
+        .named("touch", exists)
+        .words(-2, "key [key ...]")
+        .keys(Keys(&[Run::from(1, 1, Access::Look)]))
+        .about("Same as EXISTS: access times are not tracked."),
+    Spec::of_group("keyspace", &["readonly"])
+        .named("randomkey", random)
+        .about("Returns a random key."),
+    Spec::of_group("keyspace", &["readonly", "fast"])
+        .named("type", kind)
+        .words(2, "key")
+        .keys(Keys(&[Run::at(1, Access::Look)]))
+        .about("Returns the type of a key: TSDB-TYPE or none."),
+    Spec::of_group("keyspace", &["readonly", "fast"])
+        .named("dbsize", size)
+        .about("Returns the number of series."),
     FLUSHALL,
-    Spec {
-        name: "flushdb",
-        ..FLUSHALL
-    },
+    FLUSHALL.called("flushdb"),
 ];
 
 /// What TYPE answers for a series.
@@ -109,9 +63,7 @@ fn delete(call: &mut Call<'_>) -> Outcome {
         }
         removed += was_there;
     }
-    call.reply()
-        .integer(i64::try_from(removed).unwrap_or(i64::MAX));
-    Ok(())
+    call.count(removed)
 }
 
 fn exists(call: &mut Call<'_>) -> Outcome {
@@ -124,9 +76,7 @@ fn exists(call: &mut Call<'_>) -> Outcome {
         is_there
     };
     let found = call.args.from(1).filter(is_there).count();
-    call.reply()
-        .integer(i64::try_from(found).unwrap_or(i64::MAX));
-    Ok(())
+    call.count(found)
 }
 
 fn kind(call: &mut Call<'_>) -> Outcome {
@@ -150,9 +100,7 @@ fn random(call: &mut Call<'_>) -> Outcome {
 
 fn size(call: &mut Call<'_>) -> Outcome {
     let series = call.shared.db.len();
-    call.reply()
-        .integer(i64::try_from(series).unwrap_or(i64::MAX));
-    Ok(())
+    call.count(series)
 }
 
 fn flush(call: &mut Call<'_>) -> Outcome {
@@ -166,6 +114,5 @@ fn flush(call: &mut Call<'_>) -> Outcome {
     let position = db.flush_all()?;
     events.flushed(&listeners);
     call.session.wrote(position);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }

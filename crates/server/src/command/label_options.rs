@@ -44,9 +44,7 @@ pub(crate) fn parse(args: Args<'_>, from: usize) -> Result<Shown, Fault> {
         return Ok(if all { Shown::All } else { Shown::None });
     };
     if all {
-        return Err(Fault::line(
-            "ERR TSDB: cannot accept WITHLABELS and SELECT_LABELS together",
-        ));
+        return Fault::refuse("ERR TSDB: cannot accept WITHLABELS and SELECT_LABELS together");
     }
     let is_name = |&i: &usize| !ENDS.iter().any(|end| args.is(i, end));
     let names: Vec<Box<[u8]>> = (at + 1..args.len())
@@ -55,11 +53,9 @@ pub(crate) fn parse(args: Args<'_>, from: usize) -> Result<Shown, Fault> {
         .map(|i| args.word(i).into())
         .collect();
     match names.len() {
-        0 => Err(Fault::line(
-            "ERR TSDB: SELECT_LABELS should have at least 1 parameter",
-        )),
+        0 => Fault::refuse("ERR TSDB: SELECT_LABELS should have at least 1 parameter"),
         1..=SELECTED_LABELS_MAX => Ok(Shown::Selected(names)),
-        _ => Err(Fault::line("ERR TSDB: reached max size for SELECT_LABELS")),
+        _ => Fault::refuse("ERR TSDB: reached max size for SELECT_LABELS"),
     }
 }
 

@@ -10,82 +10,44 @@ mod histogram;
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use crate::observe::{Event, History};
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-const SUB: Spec = Spec {
-    name: "help",
-    arity: 2,
-    flags: &["loading", "stale"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "",
-    summary: "Lists the subcommands.",
-    action: Action::Apply(help),
-};
+const SUB: Spec = Spec::of_group("server", &["loading", "stale"]).help();
 
-const ADMIN: Spec = Spec {
-    flags: &["admin", "noscript", "loading", "stale"],
-    ..SUB
-};
+const ADMIN: Spec = SUB.flags(&["admin", "noscript", "loading", "stale"]);
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "latency",
-    arity: -2,
-    flags: &[],
-    syntax: "subcommand [argument ...]",
-    summary: "Reports delays and the duration of commands.",
-    action: Action::Container(SUBCOMMANDS),
-    ..SUB
-}];
+pub(crate) const SPECS: &[Spec] = &[SUB.flags(&[]).container(
+    "latency",
+    "Reports delays and the duration of commands.",
+    SUBCOMMANDS,
+)];
 
 const SUBCOMMANDS: &[Spec] = &[
-    Spec {
-        name: "latest",
-        summary: "Returns the latest and the longest delay of each event.",
-        action: Action::Apply(latest),
-        ..ADMIN
-    },
-    Spec {
-        name: "history",
-        arity: 3,
-        syntax: "event",
-        summary: "Returns the delays of an event, at most 160.",
-        action: Action::Apply(history),
-        ..ADMIN
-    },
-    Spec {
-        name: "reset",
-        arity: -2,
-        syntax: "[event ...]",
-        summary: "Clears the delays of these events, or of all.",
-        action: Action::Apply(reset),
-        ..ADMIN
-    },
-    Spec {
-        name: "graph",
-        arity: 3,
-        syntax: "event",
-        summary: "Returns a graph of the delays of an event.",
-        action: Action::Apply(graph),
-        ..ADMIN
-    },
-    Spec {
-        name: "doctor",
-        summary: "Describes the delays and what to check.",
-        action: Action::Apply(doctor),
-        ..ADMIN
-    },
-    Spec {
-        name: "histogram",
-        arity: -2,
-        syntax: "[command ...]",
-        summary: "Returns histograms of the duration of commands.",
-        action: Action::Apply(histogram::apply),
-        ..ADMIN
-    },
+    ADMIN
+        .named("latest", latest)
+        .about("Returns the latest and the longest delay of each event."),
+    ADMIN
+        .named("history", history)
+        .words(3, "event")
+        .about("Returns the delays of an event, at most 160."),
+    ADMIN
+        .named("reset", reset)
+        .words(-2, "[event ...]")
+        .about("Clears the delays of these events, or of all."),
+    ADMIN
+        .named("graph", graph)
+        .words(3, "event")
+        .about("Returns a graph of the delays of an event."),
+    ADMIN
+        .named("doctor", doctor)
+        .about("Describes the delays and what to check."),
+    ADMIN
+        .named("histogram", histogram::apply)
+        .words(-2, "[command ...]")
+        .about("Returns histograms of the duration of commands."),
     SUB,
 ];
 
@@ -141,8 +103,7 @@ fn reset(call: &mut Call<'_>) -> Outcome {
         let named = args.from(2).filter_map(Event::parse);
         named.filter(|event| latency.reset(*event)).count()
     };
-    call.reply().integer(signed(forgotten as u64));
-    Ok(())
+    call.integer(signed(forgotten as u64))
 }
 
 fn graph(call: &mut Call<'_>) -> Outcome {
@@ -158,7 +119,7 @@ fn graph(call: &mut Call<'_>) -> Outcome {
         None => {
             let name = String::from_utf8_lossy(name);
             let line = format!("ERR No samples available for event '{name}'");
-            Err(Fault::Line(line.into()))
+            Fault::refuse(line)
         }
     }
 }
@@ -218,9 +179,4 @@ fn advice(event: Event) -> &'static str {
             }
         },
     }
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "latency");
-    Ok(())
 }

@@ -8,93 +8,66 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use crate::base::outside::require_outside;
 use crate::state::Job;
 use latewood_engine::tools::staging_dir;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Bytes of an unknown word that the error repeats.
 const WORD_BYTES_MAX: usize = 128;
 
-const SETTLE: Spec = Spec {
-    name: "settle",
-    arity: 2,
-    flags: &["admin"],
-    keys: Keys::NONE,
-    group: "latewood",
-    syntax: "",
-    summary: "Settles late samples into the chunks in memory and waits for it.",
-    action: Action::Apply(settle),
-};
+const SETTLE: Spec = Spec::of_group("latewood", &["admin"])
+    .named("settle", settle)
+    .arity(2)
+    .about("Settles late samples into the chunks in memory and waits for it.");
 
-const CLOCK: Spec = Spec {
-    name: "clock",
-    arity: 3,
-    syntax: "ACCEPT",
-    summary: "Trusts the wall clock: retention and expiry follow it at once.",
-    action: Action::Apply(clock),
-    ..SETTLE
-};
+const CLOCK: Spec = SETTLE
+    .named("clock", clock)
+    .words(3, "ACCEPT")
+    .about("Trusts the wall clock: retention and expiry follow it at once.");
 
-const QUARANTINE: Spec = Spec {
-    name: "quarantine",
-    arity: 3,
-    syntax: "ACCEPT",
-    summary: "Accepts what was lost with damaged files; returns how many.",
-    action: Action::Apply(quarantine),
-    ..SETTLE
-};
+const QUARANTINE: Spec = SETTLE
+    .named("quarantine", quarantine)
+    .words(3, "ACCEPT")
+    .about("Accepts what was lost with damaged files; returns how many.");
 
-const BACKUP: Spec = Spec {
-    name: "backup",
-    arity: 3,
-    syntax: "path",
-    summary: "Starts a backup into an empty folder.",
-    action: Action::Apply(backup),
-    ..SETTLE
-};
+const BACKUP: Spec = SETTLE
+    .named("backup", backup)
+    .words(3, "path")
+    .about("Starts a backup into an empty folder.");
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "latewood",
-    arity: -2,
-    flags: &["admin"],
-    keys: Keys::NONE,
-    group: "latewood",
-    syntax: "BACKUP|SETTLE|MERGE|CLOCK|QUARANTINE|ADD|CREATE|ALTER|RANGE|HELP",
-    summary: "Commands that only Latewood has.",
-    action: Action::Container(&[
-        BACKUP,
-        SETTLE,
-        CLOCK,
-        QUARANTINE,
-        super::merge::SPEC,
-        super::exact::ADD,
-        super::exact::CREATE,
-        super::exact::ALTER,
-        super::exact::RANGE,
-        Spec {
-            name: "help",
-            summary: "Lists the subcommands.",
-            action: Action::Apply(help),
-            ..SETTLE
-        },
-    ]),
-}];
+pub(crate) const SPECS: &[Spec] = &[Spec::of_group("latewood", &["admin"])
+    .container(
+        "latewood",
+        "Commands that only Latewood has.",
+        &[
+            BACKUP,
+            SETTLE,
+            CLOCK,
+            QUARANTINE,
+            super::merge::SPEC,
+            super::exact::ADD,
+            super::exact::CREATE,
+            super::exact::ALTER,
+            super::exact::RANGE,
+            SETTLE.help(),
+        ],
+    )
+    .syntax("BACKUP|SETTLE|MERGE|CLOCK|QUARANTINE|ADD|CREATE|ALTER|RANGE|HELP")];
 
 fn backup(call: &mut Call<'_>) -> Outcome {
     let path = PathBuf::from(OsStr::from_bytes(call.args.word(2)));
     if !path.is_absolute() {
-        return Err(Fault::line("ERR the path of a backup must be absolute"));
+        return Fault::refuse("ERR the path of a backup must be absolute");
     }
     let dir = call.shared.db.directory();
     let place = require_backup_place(dir, &path);
     place.map_err(|why| Fault::Line(format!("ERR {why}").into()))?;
     if !call.shared.jobs.begin_backup() {
-        return Err(Fault::line("ERR a backup is in progress"));
+        return Fault::refuse("ERR a backup is in progress");
     }
     call.shared.jobs.queue(Job::Backup(path));
     call.reply().simple("Backup started");
@@ -103,8 +76,7 @@ fn backup(call: &mut Call<'_>) -> Outcome {
 
 fn settle(call: &mut Call<'_>) -> Outcome {
     call.shared.db.settle()?;
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn clock(call: &mut Call<'_>) -> Outcome {
@@ -121,8 +93,7 @@ fn clock(call: &mut Call<'_>) -> Outcome {
         kept_from_ms,
         "the clock was accepted: samples before kept_from_ms are expired"
     );
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn quarantine(call: &mut Call<'_>) -> Outcome {
@@ -134,8 +105,7 @@ fn quarantine(call: &mut Call<'_>) -> Outcome {
         let user = String::from_utf8_lossy(&call.session.permit.user().name).into_owned();
         tracing::warn!(user, files, "what damaged files have lost was accepted");
     }
-    call.reply().integer(files as i64);
-    Ok(())
+    call.integer(files as i64)
 }
 
 /// Refuses the word after the subcommand `spec`, which takes one of a few.
@@ -147,11 +117,6 @@ pub(super) fn unknown_word(call: &Call<'_>, spec: &Spec) -> Fault {
         "ERR unknown word '{word}' after LATEWOOD {name}: expected {words}. Try LATEWOOD HELP."
     );
     Fault::Line(line.into())
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "latewood");
-    Ok(())
 }
 
 /// Refuses a folder inside `dir` for a backup of the data in `dir`, except the one

@@ -8,7 +8,7 @@ use super::add;
 use super::call::{Call, Outcome};
 use super::fault::{Fault, engine_text, refusal_text};
 use super::keys::{Access, Keys, Run};
-use super::spec::{Action, Spec};
+use super::spec::Spec;
 use crate::base::clock::now_ms;
 use crate::messaging::Class;
 use latewood_engine::{Append, Create, Scratch, Stage};
@@ -16,16 +16,11 @@ use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::resp::Reply;
 use std::borrow::Cow;
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.madd",
-    arity: -4,
-    flags: &["write", "denyoom", "module"],
-    keys: Keys(&[Run::from(1, 3, Access::ReadUpdate)]),
-    group: "timeseries",
-    syntax: "key timestamp|* value [key timestamp|* value ...]",
-    summary: "Adds samples of any age to existing series.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["write", "denyoom", "module"])
+    .named("ts.madd", apply)
+    .words(-4, "key timestamp|* value [key timestamp|* value ...]")
+    .keys(Keys(&[Run::from(1, 3, Access::ReadUpdate)]))
+    .about("Adds samples of any age to existing series.");
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
@@ -87,8 +82,7 @@ fn answer(
         Ok(position) => {
             call.session.wrote(position);
             let observe = &call.shared.observe;
-            let sender = (&*call.session.info, &*call.session.permit.user().name);
-            observe.note_batch(&arrival, appends, scratch, sender);
+            observe.note_batch(&arrival, appends, scratch, call.session.sender());
             None
         }
         Err(error) => Some(engine_text(&error)),

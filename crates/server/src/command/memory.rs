@@ -8,71 +8,42 @@
 use super::call::{Call, Outcome};
 use super::fault::{NOT_AN_INTEGER, SYNTAX};
 use super::keys::{Access, Run};
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 use crate::observe::process;
 use crate::state::Shared;
 use latewood_engine::ErrorKind;
 use latewood_wire::resp::Reply;
 use latewood_wire::resp::number::parse_i64;
 
-const SUB: Spec = Spec {
-    name: "help",
-    arity: 2,
-    flags: &["loading", "stale"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "",
-    summary: "Lists the subcommands.",
-    action: Action::Apply(help),
-};
+const SUB: Spec = Spec::of_group("server", &["loading", "stale"]).help();
 
-const FIGURES: Spec = Spec { flags: &[], ..SUB };
+const FIGURES: Spec = SUB.flags(&[]);
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "memory",
-    arity: -2,
-    flags: &[],
-    syntax: "subcommand [argument ...]",
-    summary: "Reports memory usage.",
-    action: Action::Container(&[
-        Spec {
-            name: "usage",
-            arity: -3,
-            flags: &["readonly"],
-            keys: Keys(&[Run::at(2, Access::Look)]),
-            syntax: "key [SAMPLES count]",
-            summary: "Returns the memory of a series in bytes; nothing is estimated.",
-            action: Action::Apply(usage),
-            ..FIGURES
-        },
-        Spec {
-            name: "stats",
-            summary: "Returns the memory of the database and of the process by part.",
-            action: Action::Apply(stats),
-            ..FIGURES
-        },
-        Spec {
-            name: "doctor",
-            summary: "Describes unusual memory usage.",
-            action: Action::Apply(doctor),
-            ..FIGURES
-        },
-        Spec {
-            name: "purge",
-            summary: "Does nothing: the allocator returns freed memory to the system by itself.",
-            action: Action::Apply(purge),
-            ..FIGURES
-        },
-        Spec {
-            name: "malloc-stats",
-            summary: "Reports that the allocator keeps no statistics.",
-            action: Action::Apply(malloc_stats),
-            ..FIGURES
-        },
+pub(crate) const SPECS: &[Spec] = &[SUB.flags(&[]).container(
+    "memory",
+    "Reports memory usage.",
+    &[
+        FIGURES
+            .flags(&["readonly"])
+            .named("usage", usage)
+            .words(-3, "key [SAMPLES count]")
+            .keys(Keys(&[Run::at(2, Access::Look)]))
+            .about("Returns the memory of a series in bytes; nothing is estimated."),
+        FIGURES
+            .named("stats", stats)
+            .about("Returns the memory of the database and of the process by part."),
+        FIGURES
+            .named("doctor", doctor)
+            .about("Describes unusual memory usage."),
+        FIGURES
+            .named("purge", purge)
+            .about("Does nothing: the allocator returns freed memory to the system by itself."),
+        FIGURES
+            .named("malloc-stats", malloc_stats)
+            .about("Reports that the allocator keeps no statistics."),
         SUB,
-    ]),
-    ..SUB
-}];
+    ],
+)];
 
 fn usage(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
@@ -220,8 +191,7 @@ fn doctor(call: &mut Call<'_>) -> Outcome {
 }
 
 fn purge(call: &mut Call<'_>) -> Outcome {
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn malloc_stats(call: &mut Call<'_>) -> Outcome {
@@ -232,9 +202,4 @@ fn malloc_stats(call: &mut Call<'_>) -> Outcome {
 
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "memory");
-    Ok(())
 }

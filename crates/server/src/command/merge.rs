@@ -5,19 +5,13 @@
 
 use super::call::{Call, Outcome};
 use super::latewood::unknown_word;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use latewood_engine::MergeStats;
 
-pub(super) const SPEC: Spec = Spec {
-    name: "merge",
-    arity: 3,
-    flags: &["admin"],
-    keys: Keys::NONE,
-    group: "latewood",
-    syntax: "NOW|PAUSE|RESUME|STATUS",
-    summary: "Merges all blocks in the background, or pauses, resumes or describes merging.",
-    action: Action::Apply(apply),
-};
+pub(super) const SPEC: Spec = Spec::of_group("latewood", &["admin"])
+    .named("merge", apply)
+    .words(3, "NOW|PAUSE|RESUME|STATUS")
+    .about("Merges all blocks in the background, or pauses, resumes or describes merging.");
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let db = &call.shared.db;
@@ -32,7 +26,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         reply.map(fields.len());
         for (name, value) in fields {
             reply.bulk(name.as_bytes());
-            reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
+            reply.count(value);
         }
         return Ok(());
     }
@@ -43,8 +37,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     } else {
         return Err(unknown_word(call, &SPEC));
     }
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 /// The figures of merging by name, as STATUS, INFO and `/api/v1/status/server` give them.

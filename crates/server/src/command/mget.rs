@@ -9,25 +9,20 @@ use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::filter;
 use super::label_options::{self, Shown};
-use super::spec::{Action, Keys, Spec};
-use crate::client::Stream;
-use crate::state::Shared;
-use latewood_engine::Latest;
-use latewood_engine::{Cancelled, ErrorKind, is_cancelled};
+use super::spec::Spec;
+use crate::client::{Part, Stream};
+use latewood_engine::{ErrorKind, Latest, is_cancelled};
 use latewood_model::Matcher;
 use latewood_wire::resp::{Protocol, Reply};
 use std::hint::black_box;
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.mget",
-    arity: -3,
-    flags: &["readonly", "module"],
-    keys: Keys::NONE,
-    group: "timeseries",
-    syntax: "[LATEST] [WITHLABELS | SELECTED_LABELS name ...] FILTER expression ...",
-    summary: "Returns the newest sample of each series that matches a filter.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.mget", apply)
+    .words(
+        -3,
+        "[LATEST] [WITHLABELS | SELECTED_LABELS name ...] FILTER expression ...",
+    )
+    .about("Returns the newest sample of each series that matches a filter.");
 
 /// Series of one part of the reply.
 const PART_SERIES: usize = 512;
@@ -75,14 +70,8 @@ struct Newest {
 }
 
 impl Stream for Newest {
-    fn more(
-        &mut self,
-        _: &Shared,
-        protocol: Protocol,
-        out: &mut Vec<u8>,
-        _: Cancelled<'_>,
-    ) -> bool {
-        let mut reply = Reply::new(out, protocol);
+    fn more(&mut self, part: Part<'_>, out: &mut Vec<u8>) -> bool {
+        let mut reply = Reply::new(out, part.protocol);
         for _ in 0..PART_SERIES / TOGETHER {
             // Keys lie all over the memory: looks that do not wait for each
             // other overlap, copies do not.

@@ -4,78 +4,37 @@
 use super::auth::MODULE_VERSION;
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use latewood_wire::resp::Reply;
 
-const SUB: Spec = Spec {
-    name: "",
-    arity: 2,
-    flags: &["admin", "noscript"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "",
-    summary: "",
-    action: Action::Apply(help),
-};
+const SUB: Spec = Spec::of_group("server", &["admin", "noscript"]).arity(2);
 
-const REFUSED: Spec = Spec {
-    arity: -3,
-    syntax: "name [argument ...]",
-    summary: "Not supported: modules cannot be loaded.",
-    action: Action::Apply(refuse),
-    ..SUB
-};
+const REFUSED: Spec = SUB
+    .by(refuse)
+    .words(-3, "name [argument ...]")
+    .about("Not supported: modules cannot be loaded.");
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "module",
-    arity: -2,
-    flags: &[],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "subcommand [argument ...]",
-    summary: "Lists the built-in module.",
-    action: Action::Container(&[
-        Spec {
-            name: "list",
-            summary: "Returns the modules: timeseries.",
-            action: Action::Apply(list),
-            ..SUB
-        },
-        Spec {
-            name: "load",
-            ..REFUSED
-        },
-        Spec {
-            name: "loadex",
-            ..REFUSED
-        },
-        Spec {
-            name: "unload",
-            arity: 3,
-            syntax: "name",
-            ..REFUSED
-        },
-        Spec {
-            name: "help",
-            flags: &["loading", "stale"],
-            summary: "Lists the subcommands.",
-            ..SUB
-        },
-    ]),
-}];
+pub(crate) const SPECS: &[Spec] = &[Spec::of_group("server", &[]).container(
+    "module",
+    "Lists the built-in module.",
+    &[
+        SUB.named("list", list)
+            .about("Returns the modules: timeseries."),
+        REFUSED.called("load"),
+        REFUSED.called("loadex"),
+        REFUSED.called("unload").words(3, "name"),
+        SUB.flags(&["loading", "stale"]).help(),
+    ],
+)];
 
 /// The modules, as HELLO and MODULE LIST show them.
 pub(crate) fn reply_modules(reply: &mut Reply<'_>) {
     reply.array(1);
     reply.map(4);
-    reply.bulk("name");
-    reply.bulk("timeseries");
-    reply.bulk("ver");
-    reply.integer(MODULE_VERSION);
-    reply.bulk("path");
-    reply.bulk("latewood");
-    reply.bulk("args");
-    reply.array(0);
+    reply.key("name").bulk("timeseries");
+    reply.key("ver").integer(MODULE_VERSION);
+    reply.key("path").bulk("latewood");
+    reply.key("args").array(0);
 }
 
 fn list(call: &mut Call<'_>) -> Outcome {
@@ -84,12 +43,5 @@ fn list(call: &mut Call<'_>) -> Outcome {
 }
 
 fn refuse(_: &mut Call<'_>) -> Outcome {
-    Err(Fault::line(
-        "ERR loading modules is not supported; the timeseries commands are built in",
-    ))
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "module");
-    Ok(())
+    Fault::refuse("ERR loading modules is not supported; the timeseries commands are built in")
 }

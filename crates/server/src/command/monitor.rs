@@ -6,28 +6,19 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use super::words::is_secret;
 use crate::messaging::Kind;
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "monitor",
-    arity: 1,
-    flags: &["admin", "noscript", "loading", "stale"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "",
-    summary: "Streams every command that the server runs.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("server", &["admin", "noscript", "loading", "stale"])
+    .named("monitor", apply)
+    .about("Streams every command that the server runs.");
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     if call.session.in_exec() {
-        return Err(Fault::line(
-            "ERR MONITOR isn't allowed for DENY BLOCKING client",
-        ));
+        return Fault::refuse("ERR MONITOR isn't allowed for DENY BLOCKING client");
     }
     if !call.session.is_monitor() {
         call.session.subscribe(call.shared, Kind::Monitor, b"")?;

@@ -14,15 +14,12 @@ mod parse;
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::label_options::Shown;
-use super::mget;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
-use super::spec::{Action, Keys, Spec};
-use super::work;
-use crate::client::Stream;
-use crate::state::Shared;
-use latewood_engine::SeriesView;
-use latewood_engine::{Cancelled, RangeQuery, SeriesRef, is_cancelled};
+use super::spec::Spec;
+use super::{mget, work};
+use crate::client::{Part, Stream};
+use latewood_engine::{RangeQuery, SeriesRef, SeriesView, is_cancelled};
 use latewood_wire::resp::{Protocol, Reply};
 use parse::Request;
 use std::iter::Peekable;
@@ -34,23 +31,14 @@ const SYNTAX: &str = "from to [LATEST] [FILTER_BY_TS ts ...] [FILTER_BY_VALUE mi
                       [BUCKETTIMESTAMP start|mid|end] [EMPTY]] [EXCLUDEEMPTY] \
                       FILTER expression ... [GROUPBY label REDUCE reducer]";
 
-pub(crate) const MRANGE: Spec = Spec {
-    name: "ts.mrange",
-    arity: -4,
-    flags: &["readonly", "module"],
-    keys: Keys::NONE,
-    group: "timeseries",
-    syntax: SYNTAX,
-    summary: "Returns a time range of each series that matches a filter, oldest first.",
-    action: Action::Apply(|call| apply(call, false)),
-};
+pub(crate) const MRANGE: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.mrange", |call| apply(call, false))
+    .words(-4, SYNTAX)
+    .about("Returns a time range of each series that matches a filter, oldest first.");
 
-pub(crate) const MREVRANGE: Spec = Spec {
-    name: "ts.mrevrange",
-    summary: "Returns a time range of each series that matches a filter, newest first.",
-    action: Action::Apply(|call| apply(call, true)),
-    ..MRANGE
-};
+pub(crate) const MREVRANGE: Spec = MRANGE
+    .named("ts.mrevrange", |call| apply(call, true))
+    .about("Returns a time range of each series that matches a filter, newest first.");
 
 /// Samples that are read for one part of a reply, unless one series has more.
 const PART_SAMPLES: u64 = 256 * 1024;
@@ -135,7 +123,7 @@ impl Question {
         samples: u64,
     ) -> Result<(usize, Vec<Answer>), Fault> {
         let written = AtomicUsize::new(0);
-        let part = Part::of(call);
+        let part = call.part();
         let pieces = call.shared.db.spread(samples, |spread| {
             spread.map(series.chunks(PIECE_SERIES).collect(), |some| {
                 self.look_at(part, some, &written)
@@ -204,32 +192,8 @@ struct Ranges {
     is_long: bool,
 }
 
-/// What writing a part takes.
-#[derive(Clone, Copy)]
-struct Part<'a> {
-    shared: &'a Shared,
-    protocol: Protocol,
-    cancelled: Cancelled<'a>,
-}
-
-impl<'a> Part<'a> {
-    fn of(call: &Call<'a>) -> Self {
-        Self {
-            shared: call.shared,
-            protocol: call.session.protocol,
-            cancelled: call.cancelled,
-        }
-    }
-}
-
 impl Stream for Ranges {
-    fn more(
-        &mut self,
-        shared: &Shared,
-        protocol: Protocol,
-        out: &mut Vec<u8>,
-        cancelled: Cancelled<'_>,
-    ) -> bool {
+    fn more(&mut self, part: Part<'_>, out: &mut Vec<u8>) -> bool {
         let (start, end) = (out.len(), out.len() + PART_BYTES);
         while out.len() < end {
             let written = |answer: &Answer| matches!(answer, Answer::Written(_));
@@ -241,11 +205,6 @@ impl Stream for Ranges {
         // What is written already does not wait for the rest, nor for a thread.
         if out.len() == start {
             let (series, samples) = self.part();
-            let part = Part {
-                shared,
-                protocol,
-                cancelled,
-            };
             self.question.write(part, out, series, samples);
         }
         let next = self.answers.peek();
@@ -312,46 +271,34 @@ impl Question {
     /// Appends one series. The reply's header is written: an error stands where
     /// the rows would.
     fn append(&self, out: &mut Vec<u8>, part: Part<'_>, series: SeriesView) {
-        let Part {
-            shared, protocol, ..
-        } = part;
-        let mut reply = Reply::new(out, protocol);
-        let resp3 = protocol == Protocol::Resp3;
+        let mut reply = Reply::new(out, part.protocol);
+        let resp3 = part.protocol == Protocol::Resp3;
         mget::entry(&mut reply, &series.key, if resp3 { 3 } else { 2 });
         self.shown.write(&mut reply, &series.labels);
         if resp3 {
             let aggregation = self.query.aggregation.as_ref();
             let aggregators = aggregation.map_or(&[][..], |aggregation| &aggregation.aggregators);
             reply.map(1);
-            reply.bulk("aggregators");
-            reply.array(aggregators.len());
+            reply.key("aggregators").array(aggregators.len());
             for aggregator in aggregators {
                 reply.bulk(aggregator.name());
             }
         }
         let start = out.len();
-        let limit = ReplyLimit::of(shared);
-        let (shape, cancelled) = (Shape::Flat, part.cancelled);
-        let rows = rows::append(out, limit, protocol, shape, cancelled, |sink| {
+        let rows = rows::append(out, part, Shape::Flat, |sink| {
             series.view.run(&self.query, sink)
         });
         let rows = rows.map_err(|fault| rows::name_key(fault, &series.key));
-        or_error(out, shared, start, protocol, rows);
+        or_error(out, part, start, rows);
     }
 }
 
 /// Puts the error of a part of a reply in the place of what it wrote.
-fn or_error(
-    out: &mut Vec<u8>,
-    shared: &Shared,
-    start: usize,
-    protocol: Protocol,
-    written: Result<(), Fault>,
-) {
+fn or_error(out: &mut Vec<u8>, part: Part<'_>, start: usize, written: Result<(), Fault>) {
     if let Err(fault) = written {
-        let refused = &shared.observe.refused;
+        let refused = &part.shared.observe.refused;
         fault.limit().inspect(|&limit| refused.note(limit));
         out.truncate(start);
-        Reply::new(out, protocol).error(fault.text("ts.mrange").as_bytes());
+        Reply::new(out, part.protocol).error(fault.text("ts.mrange").as_bytes());
     }
 }

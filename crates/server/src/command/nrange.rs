@@ -9,11 +9,10 @@
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::keys::{Access, Run};
-use super::range_options;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
-use super::spec::{Action, Keys, Spec};
-use super::work;
+use super::spec::{Keys, Spec};
+use super::{range_options, work};
 use latewood_engine::query::{Columns, Sink, join};
 use latewood_engine::{Cancelled, RangeQuery, View, is_cancelled};
 use latewood_model::limits::NRANGE_KEYS_MAX;
@@ -26,23 +25,15 @@ const SYNTAX: &str = "numkeys key ... from to [LATEST] [FILTER_BY_TS ts ...] \
                       AGGREGATION agg[,agg...] ... bucket-ms \
                       [BUCKETTIMESTAMP start|mid|end] [EMPTY]]";
 
-pub(crate) const NRANGE: Spec = Spec {
-    name: "ts.nrange",
-    arity: -5,
-    flags: &["readonly", "module"],
-    keys: Keys(&[Run::counted(1, Access::ByFlags)]),
-    group: "timeseries",
-    syntax: SYNTAX,
-    summary: "Returns a time range of several series side by side, oldest first.",
-    action: Action::Apply(|call| apply(call, false)),
-};
+pub(crate) const NRANGE: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.nrange", |call| apply(call, false))
+    .words(-5, SYNTAX)
+    .keys(Keys(&[Run::counted(1, Access::ByFlags)]))
+    .about("Returns a time range of several series side by side, oldest first.");
 
-pub(crate) const NREVRANGE: Spec = Spec {
-    name: "ts.nrevrange",
-    summary: "Returns a time range of several series side by side, newest first.",
-    action: Action::Apply(|call| apply(call, true)),
-    ..NRANGE
-};
+pub(crate) const NREVRANGE: Spec = NRANGE
+    .named("ts.nrevrange", |call| apply(call, true))
+    .about("Returns a time range of several series side by side, newest first.");
 
 fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let args = call.args;
@@ -56,7 +47,7 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     }
     if numkeys > NRANGE_KEYS_MAX {
         let text = format!("ERR TSDB: numkeys must be at most {NRANGE_KEYS_MAX}");
-        return Err(Fault::Line(text.into()));
+        return Fault::refuse(text);
     }
     let queries = range_options::parse_each(args, 2 + numkeys, reverse, numkeys)?;
     let db = &call.shared.db;
@@ -100,7 +91,7 @@ fn join_rows(
     let db = &call.shared.db;
     let samples = views.iter().map(View::samples).sum();
     let found = views.into_iter().zip(queries).collect();
-    let (protocol, cancelled) = (call.session.protocol, call.cancelled);
+    let cancelled = call.cancelled;
     let limit = ReplyLimit::of(call.shared);
     let bytes = AtomicUsize::new(0);
     let columns = db.spread(samples, |spread| {
@@ -121,8 +112,7 @@ fn join_rows(
     });
     let columns: Vec<Columns> = columns.into_iter().collect::<Result<_, Fault>>()?;
     let widths: Vec<usize> = queries.iter().map(width).collect();
-    let shape = Shape::Nested;
-    rows::append(call.out, limit, protocol, shape, cancelled, |sink| {
+    rows::append(call.out, call.part(), Shape::Nested, |sink| {
         join(&columns, &widths, reverse, queries[0].count, sink);
         Ok(())
     })

@@ -7,61 +7,34 @@
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::keys::{Access, Keys, Run};
-use super::spec::{Action, Apply, Spec};
+use super::spec::Spec;
 
-const HELP: Spec = Spec {
-    name: "help",
-    arity: 2,
-    flags: &["loading", "stale"],
-    keys: Keys::NONE,
-    group: "keyspace",
-    syntax: "",
-    summary: "Lists the subcommands.",
-    action: Action::Apply(help),
-};
+const HELP: Spec = Spec::of_group("keyspace", &["loading", "stale"]).help();
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "object",
-    arity: -2,
-    flags: &[],
-    syntax: "subcommand [argument ...]",
-    summary: "Describes the value of a key.",
-    action: Action::Container(&[
-        about(
-            "encoding",
-            "Returns raw, as for every module type.",
-            encoding,
-        ),
-        about(
-            "freq",
-            "Not supported: reads of a series are not counted.",
-            |call| refused(call, FREQUENCY),
-        ),
-        about(
-            "idletime",
-            "Not supported: reads of a series are not timed.",
-            |call| refused(call, IDLE_TIME),
-        ),
-        about("refcount", "Returns 1: values are not shared.", references),
+const ABOUT: Spec = HELP
+    .flags(&["readonly"])
+    .words(3, "key")
+    .keys(Keys(&[Run::at(2, Access::Look)]));
+
+pub(crate) const SPECS: &[Spec] = &[HELP.flags(&[]).container(
+    "object",
+    "Describes the value of a key.",
+    &[
+        ABOUT
+            .named("encoding", encoding)
+            .about("Returns raw, as for every module type."),
+        ABOUT
+            .named("freq", |call| refused(call, FREQUENCY))
+            .about("Not supported: reads of a series are not counted."),
+        ABOUT
+            .named("idletime", |call| refused(call, IDLE_TIME))
+            .about("Not supported: reads of a series are not timed."),
+        ABOUT
+            .named("refcount", references)
+            .about("Returns 1: values are not shared."),
         HELP,
-    ]),
-    ..HELP
-}];
-
-const LOOKED_AT: Keys = Keys(&[Run::at(2, Access::Look)]);
-
-const fn about(name: &'static str, summary: &'static str, apply: Apply) -> Spec {
-    Spec {
-        name,
-        arity: 3,
-        flags: &["readonly"],
-        keys: LOOKED_AT,
-        syntax: "key",
-        summary,
-        action: Action::Apply(apply),
-        ..HELP
-    }
-}
+    ],
+)];
 
 const FREQUENCY: Fault = Fault::line(
     "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that \
@@ -97,10 +70,5 @@ fn refused(call: &mut Call<'_>, fault: Fault) -> Outcome {
         return Err(fault);
     }
     call.reply().null();
-    Ok(())
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "object");
     Ok(())
 }

@@ -7,43 +7,21 @@ use super::spec::{Spec, find_in};
 use crate::acl::catalogue::Catalogue;
 use crate::acl::{Denied, Refusal, Request, User, log::Event};
 
-/// Checks the command of `call`, whose full name is `name`.
+/// Checks the command of `call`, whose full name is `name`; at EXEC once more.
 ///
 /// # Errors
-/// The error reply.
+/// The error reply, or what stands in its place in the reply of EXEC.
 pub(crate) fn require(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), String> {
     let user = call.session.permit.user();
-    check(
-        call.shared.runtime.users.catalogue(),
-        user,
-        spec,
-        name,
-        call.args,
-        0,
-    )
-    .map_err(|refusal| {
+    let catalogue = call.shared.runtime.users.catalogue();
+    let checked = check(catalogue, user, spec, name, call.args, 0);
+    checked.map_err(|refusal| {
         note(call, &refusal);
-        refusal.text(&user.name)
-    })
-}
-
-/// Checks once more, at EXEC, a command that was allowed when it was queued.
-///
-/// # Errors
-/// The error that stands in its place in the reply of EXEC.
-pub(crate) fn require_at_exec(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), String> {
-    let user = call.session.permit.user();
-    check(
-        call.shared.runtime.users.catalogue(),
-        user,
-        spec,
-        name,
-        call.args,
-        0,
-    )
-    .map_err(|refusal| {
-        note(call, &refusal);
-        refusal.exec_text()
+        if call.session.in_exec() {
+            refusal.exec_text()
+        } else {
+            refusal.text(&user.name)
+        }
     })
 }
 

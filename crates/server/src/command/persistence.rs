@@ -10,11 +10,9 @@
 //! once, as in Redis. Tested by `tests/resp/admin.rs` and `net/tests/disk_waits.rs`.
 
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::{NOT_AN_INTEGER, SYNTAX};
-use super::read;
-use super::spec::{Action, Keys, Spec};
-use super::work;
+use super::fault::{Fault, NOT_AN_INTEGER, SYNTAX};
+use super::spec::Spec;
+use super::{read, work};
 use crate::client::{BlockedCommand, Session, What};
 use crate::messaging::Why;
 use crate::state::{Shared, Stop};
@@ -26,62 +24,29 @@ use std::sync::atomic::Ordering;
 /// A stop that leaves what is in memory to the log.
 pub(crate) const SHUTDOWN_NOSAVE: &str = "SHUTDOWN NOSAVE";
 
-const SAVE: Spec = Spec {
-    name: "save",
-    arity: 1,
-    flags: &["admin", "noscript", "no_multi"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "",
-    summary: "Flushes everything in memory into blocks and returns when it is on disk; with a log in Kafka, saves a checkpoint.",
-    action: Action::Apply(save),
-};
+const SAVE: Spec = Spec::of_group("server", &["admin", "noscript", "no_multi"]).named("save", save).about("Flushes everything in memory into blocks and returns when it is on disk; with a log in Kafka, saves a checkpoint.");
 
 pub(crate) const SPECS: &[Spec] = &[
     SAVE,
-    Spec {
-        name: "bgsave",
-        flags: &["admin", "noscript"],
-        arity: -1,
-        syntax: "[SCHEDULE]",
-        summary: "The same as SAVE, in the background.",
-        action: Action::Apply(background_save),
-        ..SAVE
-    },
-    Spec {
-        name: "lastsave",
-        flags: &["loading", "stale", "fast"],
-        summary: "Returns the time of the last completed SAVE or BGSAVE, or of the start.",
-        action: Action::Apply(last_save),
-        ..SAVE
-    },
-    Spec {
-        name: "wait",
-        arity: 3,
-        flags: &["blocking"],
-        syntax: "numreplicas timeout",
-        summary: "Returns 0: there are no replicas.",
-        action: Action::Apply(wait),
-        ..SAVE
-    },
-    Spec {
-        name: "waitaof",
-        arity: 4,
-        flags: &["blocking"],
-        syntax: "numlocal numreplicas timeout",
-        summary: "Waits until the writes of this connection are on disk.",
-        action: Action::Apply(wait_for_log),
-        ..SAVE
-    },
-    Spec {
-        name: "shutdown",
-        arity: -1,
-        flags: &["admin", "noscript", "loading", "stale", "no_multi"],
-        syntax: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]",
-        summary: "Stops the server; acknowledged writes are kept.",
-        action: Action::Apply(shutdown),
-        ..SAVE
-    },
+    SAVE.flags(&["admin", "noscript"])
+        .named("bgsave", background_save)
+        .words(-1, "[SCHEDULE]")
+        .about("The same as SAVE, in the background."),
+    SAVE.flags(&["loading", "stale", "fast"])
+        .named("lastsave", last_save)
+        .about("Returns the time of the last completed SAVE or BGSAVE, or of the start."),
+    SAVE.flags(&["blocking"])
+        .named("wait", wait)
+        .words(3, "numreplicas timeout")
+        .about("Returns 0: there are no replicas."),
+    SAVE.flags(&["blocking"])
+        .named("waitaof", wait_for_log)
+        .words(4, "numlocal numreplicas timeout")
+        .about("Waits until the writes of this connection are on disk."),
+    SAVE.flags(&["admin", "noscript", "loading", "stale", "no_multi"])
+        .named("shutdown", shutdown)
+        .words(-1, "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]")
+        .about("Stops the server; acknowledged writes are kept."),
 ];
 
 fn save(call: &mut Call<'_>) -> Outcome {
@@ -97,8 +62,7 @@ fn save(call: &mut Call<'_>) -> Outcome {
                 shared.db.sync()?;
             }
         }
-        call.reply().ok();
-        Ok(())
+        call.ok()
     })
 }
 
@@ -119,8 +83,7 @@ fn background_save(call: &mut Call<'_>) -> Outcome {
 
 fn last_save(call: &mut Call<'_>) -> Outcome {
     let saved_s = last_save_s(call.shared, &call.shared.db.stats());
-    call.reply().integer(saved_s);
-    Ok(())
+    call.integer(saved_s)
 }
 
 /// Seconds since the epoch of the last SAVE or BGSAVE that is done, or of the
@@ -140,8 +103,7 @@ fn timeout(word: &[u8]) -> Result<u64, Fault> {
 fn wait(call: &mut Call<'_>) -> Outcome {
     parse_i64(call.args.word(1)).ok_or(NOT_AN_INTEGER)?;
     timeout(call.args.word(2))?;
-    call.reply().integer(0);
-    Ok(())
+    call.integer(0)
 }
 
 fn wait_for_log(call: &mut Call<'_>) -> Outcome {
@@ -149,20 +111,18 @@ fn wait_for_log(call: &mut Call<'_>) -> Outcome {
     let local = match parse_i64(args.word(1)) {
         Some(local @ (0 | 1)) => local,
         Some(_) => {
-            return Err(Fault::line(
-                "ERR value is out of range, value must between 0 and 1",
-            ));
+            return Fault::refuse("ERR value is out of range, value must between 0 and 1");
         }
         None => return Err(NOT_AN_INTEGER),
     };
     if parse_i64(args.word(2)).is_none_or(|replicas| replicas < 0) {
-        return Err(Fault::line("ERR value is out of range, must be positive"));
+        return Fault::refuse("ERR value is out of range, must be positive");
     }
     let timeout_ms = timeout(args.word(3))?;
     if local == 1 && !call.shared.settings.wal {
-        return Err(Fault::line(
+        return Fault::refuse(
             "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
-        ));
+        );
     }
     let (shared, position) = (call.shared, call.session.written);
     let is_durable = shared.db.durable_position() >= position;
@@ -238,7 +198,7 @@ fn shutdown(call: &mut Call<'_>) -> Outcome {
     let mut modes = 0;
     for at in 1..args.len() {
         if args.is(at, "ABORT") && args.len() == 2 {
-            return Err(Fault::line("ERR No shutdown in progress."));
+            return Fault::refuse("ERR No shutdown in progress.");
         }
         if args.is(at, "SAVE") || args.is(at, "NOSAVE") {
             modes += 1;

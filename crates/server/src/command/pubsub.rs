@@ -8,141 +8,84 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use crate::base::glob::Glob;
 use crate::messaging::Kind;
 use latewood_model::limits::CHANNEL_BYTES_MAX;
 
-const SUBSCRIBE: Spec = Spec {
-    name: "subscribe",
-    arity: -2,
-    flags: &["pubsub", "noscript", "loading", "stale"],
-    keys: Keys::NONE,
-    group: "pubsub",
-    syntax: "channel [channel ...]",
-    summary: "Subscribes to channels.",
-    action: Action::Apply(|call| subscribe(call, Kind::Channel, "subscribe")),
-};
+const SUBSCRIBE: Spec = Spec::of_group("pubsub", &["pubsub", "noscript", "loading", "stale"])
+    .named("subscribe", |call| {
+        subscribe(call, Kind::Channel, "subscribe")
+    })
+    .words(-2, "channel [channel ...]")
+    .about("Subscribes to channels.");
 
-const UNSUBSCRIBE: Spec = Spec {
-    name: "unsubscribe",
-    arity: -1,
-    syntax: "[channel ...]",
-    summary: "Unsubscribes from channels, or from all.",
-    action: Action::Apply(|call| unsubscribe(call, Kind::Channel, "unsubscribe")),
-    ..SUBSCRIBE
-};
+const UNSUBSCRIBE: Spec = SUBSCRIBE
+    .named("unsubscribe", |call| {
+        unsubscribe(call, Kind::Channel, "unsubscribe")
+    })
+    .words(-1, "[channel ...]")
+    .about("Unsubscribes from channels, or from all.");
 
-const PUBLISH: Spec = Spec {
-    name: "publish",
-    arity: 3,
-    flags: &["pubsub", "loading", "stale", "fast"],
-    syntax: "channel message",
-    summary: "Publishes a message; returns the number of receivers.",
-    action: Action::Apply(publish),
-    ..SUBSCRIBE
-};
+const PUBLISH: Spec = SUBSCRIBE
+    .flags(&["pubsub", "loading", "stale", "fast"])
+    .named("publish", publish)
+    .words(3, "channel message")
+    .about("Publishes a message; returns the number of receivers.");
 
-const SUB: Spec = Spec {
-    name: "",
-    arity: -2,
-    flags: &["pubsub", "loading", "stale"],
-    keys: Keys::NONE,
-    group: "pubsub",
-    syntax: "",
-    summary: "",
-    action: Action::Apply(help),
-};
+const SUB: Spec = Spec::of_group("pubsub", &["pubsub", "loading", "stale"]).arity(-2);
 
 pub(crate) const SPECS: &[Spec] = &[
     SUBSCRIBE,
-    Spec {
-        name: "psubscribe",
-        syntax: "pattern [pattern ...]",
-        summary: "Subscribes to channels that match glob patterns.",
-        action: Action::Apply(|call| subscribe(call, Kind::Pattern, "psubscribe")),
-        ..SUBSCRIBE
-    },
-    Spec {
-        name: "ssubscribe",
-        summary: "Subscribes to shard channels.",
-        action: Action::Apply(|call| subscribe(call, Kind::Shard, "ssubscribe")),
-        ..SUBSCRIBE
-    },
+    SUBSCRIBE
+        .named("psubscribe", |call| {
+            subscribe(call, Kind::Pattern, "psubscribe")
+        })
+        .syntax("pattern [pattern ...]")
+        .about("Subscribes to channels that match glob patterns."),
+    SUBSCRIBE
+        .named("ssubscribe", |call| {
+            subscribe(call, Kind::Shard, "ssubscribe")
+        })
+        .about("Subscribes to shard channels."),
     UNSUBSCRIBE,
-    Spec {
-        name: "punsubscribe",
-        syntax: "[pattern ...]",
-        summary: "Unsubscribes from patterns, or from all.",
-        action: Action::Apply(|call| unsubscribe(call, Kind::Pattern, "punsubscribe")),
-        ..UNSUBSCRIBE
-    },
-    Spec {
-        name: "sunsubscribe",
-        summary: "Unsubscribes from shard channels, or from all.",
-        action: Action::Apply(|call| unsubscribe(call, Kind::Shard, "sunsubscribe")),
-        ..UNSUBSCRIBE
-    },
+    UNSUBSCRIBE
+        .named("punsubscribe", |call| {
+            unsubscribe(call, Kind::Pattern, "punsubscribe")
+        })
+        .syntax("[pattern ...]")
+        .about("Unsubscribes from patterns, or from all."),
+    UNSUBSCRIBE
+        .named("sunsubscribe", |call| {
+            unsubscribe(call, Kind::Shard, "sunsubscribe")
+        })
+        .about("Unsubscribes from shard channels, or from all."),
     PUBLISH,
-    Spec {
-        name: "spublish",
-        summary: "Publishes a message to a shard channel; returns the number of receivers.",
-        action: Action::Apply(publish_to_shard),
-        ..PUBLISH
-    },
-    Spec {
-        name: "pubsub",
-        arity: -2,
-        flags: &[],
-        keys: Keys::NONE,
-        group: "pubsub",
-        syntax: "subcommand [argument ...]",
-        summary: "Reports subscriptions.",
-        action: Action::Container(&[
-            Spec {
-                name: "channels",
-                syntax: "[pattern]",
-                summary: "Returns the channels with subscribers.",
-                action: Action::Apply(|call| channels(call, Kind::Channel)),
-                ..SUB
-            },
-            Spec {
-                name: "numsub",
-                syntax: "[channel ...]",
-                summary: "Returns the number of subscribers of channels, patterns not counted.",
-                action: Action::Apply(|call| subscribers(call, Kind::Channel)),
-                ..SUB
-            },
-            Spec {
-                name: "numpat",
-                arity: 2,
-                summary: "Returns the number of patterns with subscribers.",
-                action: Action::Apply(patterns),
-                ..SUB
-            },
-            Spec {
-                name: "shardchannels",
-                syntax: "[pattern]",
-                summary: "Returns the shard channels with subscribers.",
-                action: Action::Apply(|call| channels(call, Kind::Shard)),
-                ..SUB
-            },
-            Spec {
-                name: "shardnumsub",
-                syntax: "[channel ...]",
-                summary: "Returns the number of subscribers of shard channels.",
-                action: Action::Apply(|call| subscribers(call, Kind::Shard)),
-                ..SUB
-            },
-            Spec {
-                name: "help",
-                arity: 2,
-                flags: &["loading", "stale"],
-                summary: "Lists the subcommands.",
-                ..SUB
-            },
-        ]),
-    },
+    PUBLISH
+        .named("spublish", publish_to_shard)
+        .about("Publishes a message to a shard channel; returns the number of receivers."),
+    Spec::of_group("pubsub", &[]).container(
+        "pubsub",
+        "Reports subscriptions.",
+        &[
+            SUB.named("channels", |call| channels(call, Kind::Channel))
+                .syntax("[pattern]")
+                .about("Returns the channels with subscribers."),
+            SUB.named("numsub", |call| subscribers(call, Kind::Channel))
+                .syntax("[channel ...]")
+                .about("Returns the number of subscribers of channels, patterns not counted."),
+            SUB.named("numpat", patterns)
+                .arity(2)
+                .about("Returns the number of patterns with subscribers."),
+            SUB.named("shardchannels", |call| channels(call, Kind::Shard))
+                .syntax("[pattern]")
+                .about("Returns the shard channels with subscribers."),
+            SUB.named("shardnumsub", |call| subscribers(call, Kind::Shard))
+                .syntax("[channel ...]")
+                .about("Returns the number of subscribers of shard channels."),
+            SUB.flags(&["loading", "stale"]).help(),
+        ],
+    ),
 ];
 
 fn subscribe(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
@@ -189,7 +132,7 @@ fn confirm(call: &mut Call<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
         Some(name) => reply.bulk(name),
         None => reply.null(),
     }
-    reply.integer(i64::try_from(left).unwrap_or(i64::MAX));
+    reply.count(left);
 }
 
 /// The channel of a message. Its length bounds what matching it costs.
@@ -197,7 +140,7 @@ fn channel<'a>(call: &Call<'a>) -> Result<&'a [u8], Fault> {
     let channel = call.args.word(1);
     if channel.len() > CHANNEL_BYTES_MAX {
         let text = format!("ERR a channel must be at most {CHANNEL_BYTES_MAX} bytes");
-        return Err(Fault::Line(text.into()));
+        return Fault::refuse(text);
     }
     Ok(channel)
 }
@@ -220,21 +163,15 @@ fn channels(call: &mut Call<'_>, kind: Kind) -> Outcome {
     let args = call.args;
     if args.len() > 3 {
         let sub = String::from_utf8_lossy(args.word(1));
-        return Err(Fault::Line(
-            format!(
-                "ERR unknown subcommand or wrong number of arguments for '{sub}'. Try PUBSUB HELP."
-            )
-            .into(),
+        return Fault::refuse(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{sub}'. Try PUBSUB HELP."
         ));
     }
     let glob = args.get(2).map(Glob::new).transpose()?;
     let is_wanted = |name: &[u8]| glob.as_ref().is_none_or(|glob| glob.matches(name));
     let names = call.shared.channels().names(kind, is_wanted);
     let mut reply = call.reply();
-    reply.array(names.len());
-    for name in names {
-        reply.bulk(name);
-    }
+    reply.bulks(names.into_iter());
     Ok(())
 }
 
@@ -256,11 +193,5 @@ fn patterns(call: &mut Call<'_>) -> Outcome {
 }
 
 fn count(call: &mut Call<'_>, number: usize) {
-    call.reply()
-        .integer(i64::try_from(number).unwrap_or(i64::MAX));
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "pubsub");
-    Ok(())
+    call.reply().count(number);
 }

@@ -3,22 +3,15 @@
 
 use super::call::{Call, Outcome};
 use super::filter;
-use super::spec::{Action, Keys, Spec};
-use crate::client::Stream;
-use crate::state::Shared;
-use latewood_engine::{Cancelled, SeriesRef};
-use latewood_wire::resp::{Protocol, Reply};
+use super::spec::Spec;
+use crate::client::{Part, Stream};
+use latewood_engine::SeriesRef;
+use latewood_wire::resp::Reply;
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.queryindex",
-    arity: -2,
-    flags: &["readonly", "module"],
-    keys: Keys::NONE,
-    group: "timeseries",
-    syntax: "expression ...",
-    summary: "Returns the keys of the series that match a filter.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.queryindex", apply)
+    .words(-2, "expression ...")
+    .about("Returns the keys of the series that match a filter.");
 
 /// Keys of one part of the reply.
 const PART_KEYS: usize = 2048;
@@ -37,14 +30,8 @@ fn apply(call: &mut Call<'_>) -> Outcome {
 struct KeyStream(std::vec::IntoIter<SeriesRef>);
 
 impl Stream for KeyStream {
-    fn more(
-        &mut self,
-        _: &Shared,
-        protocol: Protocol,
-        out: &mut Vec<u8>,
-        _: Cancelled<'_>,
-    ) -> bool {
-        let mut reply = Reply::new(out, protocol);
+    fn more(&mut self, part: Part<'_>, out: &mut Vec<u8>) -> bool {
+        let mut reply = Reply::new(out, part.protocol);
         for series in self.0.by_ref().take(PART_KEYS) {
             reply.bulk(&*series.key);
         }

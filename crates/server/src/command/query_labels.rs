@@ -6,23 +6,16 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::filter;
 use super::reply_limit::ReplyLimit;
-use super::spec::{Action, Keys, Spec};
-use super::work;
+use super::spec::Spec;
+use super::{filter, work};
 use latewood_engine::{ErrorKind, MaySee};
 use latewood_model::Matcher;
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.querylabels",
-    arity: -2,
-    flags: &["readonly", "module"],
-    keys: Keys::NONE,
-    group: "timeseries",
-    syntax: "LABELS | VALUES label [FILTER expression ...]",
-    summary: "Returns the names of labels, or the values of one label.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.querylabels", apply)
+    .words(-2, "LABELS | VALUES label [FILTER expression ...]")
+    .about("Returns the names of labels, or the values of one label.");
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
@@ -31,19 +24,15 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     } else if args.is(1, "VALUES") {
         (Some(args.get(2).ok_or(Fault::Arity)?.to_vec()), 3)
     } else {
-        return Err(Fault::line(
-            "ERR TSDB: unknown subtype, must be one of LABELS|VALUES",
-        ));
+        return Fault::refuse("ERR TSDB: unknown subtype, must be one of LABELS|VALUES");
     };
     let matchers = match args.get(at) {
         None => Vec::new(),
         Some(_) if !args.is(at, "FILTER") => {
-            return Err(Fault::line("ERR TSDB: unknown argument, expected FILTER"));
+            return Fault::refuse("ERR TSDB: unknown argument, expected FILTER");
         }
         Some(_) if args.len() == at + 1 => {
-            return Err(Fault::line(
-                "ERR TSDB: FILTER given with no filter expressions",
-            ));
+            return Fault::refuse("ERR TSDB: FILTER given with no filter expressions");
         }
         Some(_) => filter::matchers(args.from(at + 1))?,
     };

@@ -3,41 +3,31 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::range_options;
-use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
-use super::spec::{Action, Keys, Spec};
-use super::work;
+use super::spec::{Keys, Spec};
+use super::{range_options, work};
 use latewood_engine::{RangeQuery, View};
 
 const SYNTAX: &str = "key from to [LATEST] [FILTER_BY_TS ts ...] [FILTER_BY_VALUE min max] \
                       [COUNT n] [[ALIGN start|end|ms] AGGREGATION agg[,agg...] bucket-ms \
                       [BUCKETTIMESTAMP start|mid|end] [EMPTY]]";
 
-pub(crate) const RANGE: Spec = Spec {
-    name: "ts.range",
-    arity: -4,
-    flags: &["readonly", "module"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: SYNTAX,
-    summary: "Returns the samples, or buckets of samples, of a time range, oldest first.",
-    action: Action::Apply(|call| apply(call, false, Shape::Flat)),
-};
+pub(crate) const RANGE: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.range", |call| apply(call, false, Shape::Flat))
+    .words(-4, SYNTAX)
+    .keys(Keys::ONE)
+    .about("Returns the samples, or buckets of samples, of a time range, oldest first.");
 
-pub(crate) const REVRANGE: Spec = Spec {
-    name: "ts.revrange",
-    summary: "Returns the samples, or buckets of samples, of a time range, newest first.",
-    action: Action::Apply(|call| apply(call, true, Shape::Flat)),
-    ..RANGE
-};
+pub(crate) const REVRANGE: Spec = RANGE
+    .named("ts.revrange", |call| apply(call, true, Shape::Flat))
+    .about("Returns the samples, or buckets of samples, of a time range, newest first.");
 
 /// The rows in the order and the shape asked for.
 pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome {
     let key = call.args.word(1);
     if !call.shared.db.contains(key) {
         call.shared.events.missed(key);
-        return Err(Fault::line("ERR TSDB: the key does not exist"));
+        return Fault::refuse("ERR TSDB: the key does not exist");
     }
     let query = range_options::parse(call.args, 2, reverse)?;
     let view = call.shared.db.view(key, &query)?;
@@ -51,10 +41,6 @@ pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome
 }
 
 fn write(call: &mut Call<'_>, key: &[u8], query: &RangeQuery, view: View, shape: Shape) -> Outcome {
-    let limit = ReplyLimit::of(call.shared);
-    let (protocol, cancelled) = (call.session.protocol, call.cancelled);
-    rows::append(call.out, limit, protocol, shape, cancelled, |sink| {
-        view.run(query, sink)
-    })
-    .map_err(|fault| rows::name_key(fault, key))
+    let rows = rows::append(call.out, call.part(), shape, |sink| view.run(query, sink));
+    rows.map_err(|fault| rows::name_key(fault, key))
 }

@@ -123,7 +123,7 @@ fn count(args: Args<'_>, from: usize, keys: usize) -> Result<Option<u64>, Fault>
     let count = parse_i64(word).ok_or(Fault::line("ERR TSDB: Couldn't parse COUNT"))?;
     match u64::try_from(count) {
         Ok(count) if count > 0 => Ok(Some(count)),
-        _ => Err(Fault::line("ERR TSDB: Invalid COUNT value")),
+        _ => Fault::refuse("ERR TSDB: Invalid COUNT value"),
     }
 }
 
@@ -143,9 +143,9 @@ pub(crate) fn aggregation(
         let words = args.from(at + 1);
         let named = words.take_while(|word| parse_i64(word).is_none()).count();
         if named != keys {
-            return Err(Fault::line(
+            return Fault::refuse(
                 "ERR TSDB: the number of AGGREGATION arguments must be equal to numkeys",
-            ));
+            );
         }
     }
     if args.len() <= last {
@@ -155,9 +155,7 @@ pub(crate) fn aggregation(
     let names = (at + 1..=last).map(|i| aggregators(args.word(i)));
     let names = names.collect::<Result<Vec<_>, _>>()?;
     if bucket_ms <= 0 {
-        return Err(Fault::line(
-            "ERR TSDB: bucketDuration must be greater than zero",
-        ));
+        return Fault::refuse("ERR TSDB: bucketDuration must be greater than zero");
     }
     let empty = empty(args, from, last - 1)?;
     let aggregation = Aggregation {
@@ -174,13 +172,13 @@ fn aggregators(names: &[u8]) -> Result<Vec<Aggregator>, Fault> {
     let mut aggregators = Vec::new();
     for name in names.split(|byte| *byte == b',') {
         if aggregators.len() == AGGREGATORS_MAX {
-            return Err(Fault::line("ERR TSDB: Too many aggregation types"));
+            return Fault::refuse("ERR TSDB: Too many aggregation types");
         }
         if name.is_empty() && names.contains(&b',') {
-            return Err(Fault::line("ERR TSDB: Empty aggregation type in list"));
+            return Fault::refuse("ERR TSDB: Empty aggregation type in list");
         }
         let aggregator =
-            Aggregator::parse(name).ok_or(Fault::line("ERR TSDB: Unknown aggregation type"))?;
+            Aggregator::of_name(name).ok_or(Fault::line("ERR TSDB: Unknown aggregation type"))?;
         aggregators.push(aggregator);
     }
     Ok(aggregators)
@@ -190,9 +188,9 @@ fn empty(args: Args<'_>, from: usize, aggregation: usize) -> Result<bool, Fault>
     match args.find("EMPTY", from) {
         None => Ok(false),
         Some(at) if at == aggregation + 3 || at == aggregation + 5 => Ok(true),
-        Some(_) => Err(Fault::line(
+        Some(_) => Fault::refuse(
             "ERR TSDB: EMPTY flag should be the 3rd or 5th flag after AGGREGATION flag",
-        )),
+        ),
     }
 }
 
@@ -201,16 +199,16 @@ fn bucket_stamp(args: Args<'_>, from: usize, aggregation: usize) -> Result<Bucke
         return Ok(BucketStamp::Start);
     };
     if at != aggregation + 3 && at != aggregation + 4 {
-        return Err(Fault::line(
+        return Fault::refuse(
             "ERR TSDB: BUCKETTIMESTAMP flag should be the 3rd or 4th flag after AGGREGATION flag",
-        ));
+        );
     }
     let word = args.get(at + 1).ok_or(Fault::Arity)?;
     match word.to_ascii_lowercase().as_slice() {
         b"start" | b"-" => Ok(BucketStamp::Start),
         b"mid" | b"~" => Ok(BucketStamp::Mid),
         b"end" | b"+" => Ok(BucketStamp::End),
-        _ => Err(Fault::line("ERR TSDB: unknown BUCKETTIMESTAMP parameter")),
+        _ => Fault::refuse("ERR TSDB: unknown BUCKETTIMESTAMP parameter"),
     }
 }
 
@@ -232,22 +230,20 @@ fn align(
         matches!(lower.as_slice(), b"end" | b"+"),
     );
     if !is_start && !is_end && explicit.is_none() {
-        return Err(Fault::line("ERR TSDB: unknown ALIGN parameter"));
+        return Fault::refuse("ERR TSDB: unknown ALIGN parameter");
     }
     if !aggregates {
-        return Err(Fault::line(
-            "ERR TSDB: ALIGN parameter can only be used with AGGREGATION",
-        ));
+        return Fault::refuse("ERR TSDB: ALIGN parameter can only be used with AGGREGATION");
     }
     if is_start && args.word(at) == b"-" {
-        return Err(Fault::line(
+        return Fault::refuse(
             "ERR TSDB: start alignment can only be used with explicit start timestamp",
-        ));
+        );
     }
     if is_end && args.word(at + 1) == b"+" {
-        return Err(Fault::line(
+        return Fault::refuse(
             "ERR TSDB: end alignment can only be used with explicit end timestamp",
-        ));
+        );
     }
     Ok(explicit.or(Some(if is_start { span.0 } else { span.1 })))
 }
@@ -257,9 +253,7 @@ fn filter_by_value(args: Args<'_>, from: usize) -> Result<Option<(f64, f64)>, Fa
         return Ok(None);
     };
     let (Some(min), Some(max)) = (args.get(at + 1), args.get(at + 2)) else {
-        return Err(Fault::line(
-            "ERR TSDB: FILTER_BY_VALUE one or more arguments are missing",
-        ));
+        return Fault::refuse("ERR TSDB: FILTER_BY_VALUE one or more arguments are missing");
     };
     let min = parse_float(min).ok_or(Fault::line("ERR TSDB: Couldn't parse MIN"))?;
     let max = parse_float(max).ok_or(Fault::line("ERR TSDB: Couldn't parse MAX"))?;
@@ -277,14 +271,10 @@ fn filter_by_timestamps(args: Args<'_>, from: usize) -> Result<Option<Vec<i64>>,
         .take(FILTER_BY_TS_MAX + 1)
         .collect();
     if timestamps.is_empty() {
-        return Err(Fault::line(
-            "ERR TSDB: FILTER_BY_TS one or more arguments are missing",
-        ));
+        return Fault::refuse("ERR TSDB: FILTER_BY_TS one or more arguments are missing");
     }
     if timestamps.len() > FILTER_BY_TS_MAX {
-        return Err(Fault::line(
-            "ERR TSDB: FILTER_BY_TS takes at most 128 timestamps",
-        ));
+        return Fault::refuse("ERR TSDB: FILTER_BY_TS takes at most 128 timestamps");
     }
     timestamps.sort_unstable();
     timestamps.dedup();

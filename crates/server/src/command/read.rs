@@ -8,37 +8,32 @@
 //! there has no samples.
 
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::SYNTAX;
-use super::reply_limit::ReplyLimit;
+use super::fault::{Fault, SYNTAX};
 use super::rows::{self, Shape};
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 use super::work;
 use crate::acl::{Denied, Refusal};
-use crate::client::{Arrived, Beside, BlockedCommand, Session, What};
-use crate::messaging::Listener;
-use crate::messaging::Why;
+use crate::client::{Arrived, Beside, BlockedCommand, Part, Session, What};
+use crate::messaging::{Listener, Why};
 use crate::observe::CommandId;
 use crate::state::Shared;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery, Sink};
-use latewood_engine::{Cancelled, ErrorKind, View};
+use latewood_engine::{ErrorKind, View};
 use latewood_model::Aggregator;
+use latewood_wire::resp::Reply;
 use latewood_wire::resp::number::{parse_i64, parse_timestamp};
-use latewood_wire::resp::{Protocol, Reply};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.read",
-    arity: -3,
-    flags: &["readonly", "module", "blocking"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: "key timestamp|-|+|$ [BLOCK milliseconds min-count] [MAX_COUNT n]",
-    summary: "Returns the samples from a timestamp on, and waits for them if asked.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module", "blocking"])
+    .named("ts.read", apply)
+    .words(
+        -3,
+        "key timestamp|-|+|$ [BLOCK milliseconds min-count] [MAX_COUNT n]",
+    )
+    .keys(Keys::ONE)
+    .about("Returns the samples from a timestamp on, and waits for them if asked.");
 
 /// What a client is told whose wait CLIENT UNBLOCK ERROR ended.
 pub(super) const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
@@ -72,7 +67,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let (key, word) = (call.args.word(1), call.args.word(2));
     let is_timestamp = parse_timestamp(word).is_some() || [&b"-"[..], b"+", b"$"].contains(&word);
     if !is_timestamp {
-        return Err(Fault::line("TSDB: invalid timestamp"));
+        return Fault::refuse("TSDB: invalid timestamp");
     }
     let options = parse(call)?;
     let from = cursor(call.shared, key, word)?;
@@ -104,10 +99,10 @@ fn apply(call: &mut Call<'_>) -> Outcome {
 /// Answers at once where that can be done; otherwise waits.
 fn block(call: &mut Call<'_>, mut reader: SampleReader, block_ms: u64) -> Outcome {
     if call.session.in_exec() {
-        return Err(Fault::line(
+        return Fault::refuse(
             "TSDB: blocking TS.READ (with BLOCK) is not allowed inside MULTI, EVAL, or a \
              deny-blocking context",
-        ));
+        );
     }
     let shared = call.shared;
     // From here on nothing is missed that the look below does not see.
@@ -162,7 +157,7 @@ fn parse(call: &Call<'_>) -> Result<ReadOptions, Fault> {
     }
     match (options.block, options.max_count) {
         (Some((_, min)), Some(max)) if min > max => {
-            Err(Fault::line("TSDB: BLOCK min_count must be <= MAX_COUNT"))
+            Fault::refuse("TSDB: BLOCK min_count must be <= MAX_COUNT")
         }
         _ => Ok(options),
     }
@@ -201,31 +196,18 @@ fn answer(call: &mut Call<'_>, key: &[u8], query: RangeQuery) -> Outcome {
         view => view?,
     };
     call.finish(work::of_view(&query, &view), move |call| {
-        let limit = ReplyLimit::of(call.shared);
-        let (protocol, cancelled) = (call.session.protocol, call.cancelled);
-        rows::append(call.out, limit, protocol, Shape::Flat, cancelled, |sink| {
-            view.run(&query, sink)
-        })
+        let part = call.part();
+        rows::append(call.out, part, Shape::Flat, |sink| view.run(&query, sink))
     })
 }
 
 /// The same at the end of a wait, where an error is a reply too.
-fn write(
-    shared: &Shared,
-    view: View,
-    query: &RangeQuery,
-    protocol: Protocol,
-    out: &mut Vec<u8>,
-    cancelled: Cancelled<'_>,
-) {
+fn write(part: Part<'_>, view: View, query: &RangeQuery, out: &mut Vec<u8>) {
     let start = out.len();
-    let limit = ReplyLimit::of(shared);
-    let written = rows::append(out, limit, protocol, Shape::Flat, cancelled, |sink| {
-        view.run(query, sink)
-    });
+    let written = rows::append(out, part, Shape::Flat, |sink| view.run(query, sink));
     if let Err(fault) = written {
         out.truncate(start);
-        Reply::new(out, protocol).error(&*fault.text("ts.read"));
+        Reply::new(out, part.protocol).error(&*fault.text("ts.read"));
     }
 }
 
@@ -282,7 +264,8 @@ impl SampleReader {
         };
         let about = work::of_view(&self.query, &view);
         if about <= work::LOOP_SAMPLES_MAX {
-            return write(shared, view, &self.query, protocol, out, None);
+            let part = Part::new(shared, protocol, None);
+            return write(part, view, &self.query, out);
         }
         let (reader, mut beside) = (self.clone(), session.of_reader());
         let kind = Beside {
@@ -294,7 +277,8 @@ impl SampleReader {
             let out = &mut arrived.bytes;
             beside.renew_permit(shared);
             if !reader.refused(shared, &beside, out) {
-                write(shared, view, &reader.query, protocol, out, Some(cancelled));
+                let part = Part::new(shared, protocol, Some(cancelled));
+                write(part, view, &reader.query, out);
             }
             arrived
         });

@@ -5,31 +5,29 @@
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::keys::{Access, Keys, Run};
-use super::spec::{Action, Spec};
+use super::spec::Spec;
 use crate::messaging::Class;
 use latewood_engine::ErrorKind;
 
-const RENAME: Spec = Spec {
-    name: "rename",
-    arity: 3,
-    flags: &["write"],
-    keys: Keys(&[Run::at(1, Access::Take), Run::at(2, Access::Overwrite)]),
-    group: "keyspace",
-    syntax: "key newkey",
-    summary: "Renames a series; replaces a series that has the new key.",
-    action: Action::Apply(rename),
-};
+const RENAME: Spec = Spec::of_group("keyspace", &["write"])
+    .named("rename", rename)
+    .words(3, "key newkey")
+    .keys(Keys(&[
+        Run::at(1, Access::Take),
+        Run::at(2, Access::Overwrite),
+    ]))
+    .about("Renames a series; replaces a series that has the new key.");
 
 pub(crate) const SPECS: &[Spec] = &[
     RENAME,
-    Spec {
-        name: "renamenx",
-        flags: &["write", "fast"],
-        keys: Keys(&[Run::at(1, Access::Take), Run::at(2, Access::Insert)]),
-        summary: "Renames a series if the new key does not exist.",
-        action: Action::Apply(rename_to_free),
-        ..RENAME
-    },
+    RENAME
+        .flags(&["write", "fast"])
+        .named("renamenx", rename_to_free)
+        .keys(Keys(&[
+            Run::at(1, Access::Take),
+            Run::at(2, Access::Insert),
+        ]))
+        .about("Renames a series if the new key does not exist."),
 ];
 
 /// What commands for keys of any type answer where there is none.
@@ -37,14 +35,12 @@ pub(crate) const NO_SUCH_KEY: Fault = Fault::line("ERR no such key");
 
 fn rename(call: &mut Call<'_>) -> Outcome {
     apply(call, true)?;
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn rename_to_free(call: &mut Call<'_>) -> Outcome {
     let renamed = apply(call, false)?;
-    call.reply().integer(i64::from(renamed));
-    Ok(())
+    call.integer(i64::from(renamed))
 }
 
 fn apply(call: &mut Call<'_>, replace: bool) -> Result<bool, Fault> {

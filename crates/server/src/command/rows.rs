@@ -10,6 +10,7 @@
 use super::exact;
 use super::fault::Fault;
 use super::reply_limit::ReplyLimit;
+use crate::client::Part;
 use latewood_engine::query::Sink;
 use latewood_engine::{Cancelled, is_cancelled};
 use latewood_wire::resp::{Protocol, Reply};
@@ -36,12 +37,11 @@ const VALUE_BYTES: (u64, usize) = (4, 32);
 /// part of them, and so it does where the work is `cancelled`.
 pub(crate) fn append(
     out: &mut Vec<u8>,
-    limit: ReplyLimit,
-    protocol: Protocol,
+    part: Part<'_>,
     shape: Shape,
-    cancelled: Cancelled<'_>,
     query: impl FnOnce(&mut dyn Sink) -> latewood_engine::Result<()>,
 ) -> Result<(), Fault> {
+    let limit = ReplyLimit::of(part.shared);
     let start = out.len();
     let room = start + HEADER_BYTES_MAX;
     out.resize(room, 0);
@@ -49,9 +49,9 @@ pub(crate) fn append(
         end: start + limit.bytes,
         count: 0,
         refused: None,
-        protocol,
+        protocol: part.protocol,
         shape,
-        cancelled,
+        cancelled: part.cancelled,
         out,
     };
     query(&mut rows)?;
@@ -59,7 +59,7 @@ pub(crate) fn append(
         return Err(limit.fault(Some(count)));
     }
     let mut header = Vec::with_capacity(HEADER_BYTES_MAX);
-    Reply::new(&mut header, protocol).array(rows.count);
+    Reply::new(&mut header, part.protocol).array(rows.count);
     let begin = start + header.len();
     out.copy_within(room.., begin);
     out.truncate(out.len() - (room - begin));

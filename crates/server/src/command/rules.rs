@@ -8,7 +8,7 @@ use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::keys::{Access, Run};
 use super::range_options;
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 use crate::messaging::Class;
 use latewood_engine::RuleSpec;
 use latewood_wire::resp::number::parse_timestamp;
@@ -18,27 +18,20 @@ const BOTH: Keys = Keys(&[
     Run::at(2, Access::ReadUpdate),
 ]);
 
-pub(crate) const CREATERULE: Spec = Spec {
-    name: "ts.createrule",
-    arity: -6,
-    flags: &["write", "denyoom", "module"],
-    keys: BOTH,
-    group: "timeseries",
-    syntax: "source-key destination-key AGGREGATION aggregator bucket-ms [align-ms]",
-    summary: "Creates a compaction rule: buckets of one series become samples of another.",
-    action: Action::Apply(create),
-};
+pub(crate) const CREATERULE: Spec = Spec::of_group("timeseries", &["write", "denyoom", "module"])
+    .named("ts.createrule", create)
+    .words(
+        -6,
+        "source-key destination-key AGGREGATION aggregator bucket-ms [align-ms]",
+    )
+    .keys(BOTH)
+    .about("Creates a compaction rule: buckets of one series become samples of another.");
 
-pub(crate) const DELETERULE: Spec = Spec {
-    name: "ts.deleterule",
-    arity: 3,
-    flags: &["write", "module"],
-    keys: BOTH,
-    group: "timeseries",
-    syntax: "source-key destination-key",
-    summary: "Deletes a compaction rule; the samples of the destination are kept.",
-    action: Action::Apply(delete),
-};
+pub(crate) const DELETERULE: Spec = Spec::of_group("timeseries", &["write", "module"])
+    .named("ts.deleterule", delete)
+    .words(3, "source-key destination-key")
+    .keys(BOTH)
+    .about("Deletes a compaction rule; the samples of the destination are kept.");
 
 fn create(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
@@ -47,9 +40,7 @@ fn create(call: &mut Call<'_>) -> Outcome {
     }
     let (aggregation, each) = range_options::aggregation(args, 3, 1)?.ok_or(Fault::Arity)?;
     let Some(&[aggregator]) = each.first().map(Vec::as_slice) else {
-        return Err(Fault::line(
-            "ERR TSDB: CREATERULE requires exactly one aggregation type",
-        ));
+        return Fault::refuse("ERR TSDB: CREATERULE requires exactly one aggregation type");
     };
     let align = match args.get(6) {
         Some(word) => {
@@ -68,8 +59,7 @@ fn create(call: &mut Call<'_>) -> Outcome {
     let shared = call.shared;
     shared.changed(Class::Module, "ts.createrule:src", source);
     shared.changed(Class::Module, "ts.createrule:dest", destination);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn delete(call: &mut Call<'_>) -> Outcome {
@@ -79,6 +69,5 @@ fn delete(call: &mut Call<'_>) -> Outcome {
     let shared = call.shared;
     shared.changed(Class::Module, "ts.deleterule:src", source);
     shared.changed(Class::Module, "ts.deleterule:dest", destination);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }

@@ -8,11 +8,10 @@
 
 use super::args::Args;
 use super::call::{Call, Outcome};
-use super::fault::Fault;
-use super::fault::{NOT_AN_INTEGER, SYNTAX};
+use super::fault::{Fault, NOT_AN_INTEGER, SYNTAX};
 use super::keyspace::TYPE_NAME;
 use super::reply_limit::ReplyLimit;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use super::work;
 use crate::base::glob::Glob;
 use crate::observe::Limit;
@@ -20,26 +19,14 @@ use latewood_engine::{Listed, is_cancelled};
 use latewood_wire::resp::number::parse_i64;
 
 pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "keys",
-        arity: 2,
-        flags: &["readonly"],
-        keys: Keys::NONE,
-        group: "keyspace",
-        syntax: "pattern",
-        summary: "Returns the keys that match a glob pattern.",
-        action: Action::Apply(keys),
-    },
-    Spec {
-        name: "scan",
-        arity: -2,
-        flags: &["readonly"],
-        keys: Keys::NONE,
-        group: "keyspace",
-        syntax: "cursor [MATCH pattern] [COUNT n] [TYPE type]",
-        summary: "Returns some of the keys and a cursor for the next call.",
-        action: Action::Apply(scan),
-    },
+    Spec::of_group("keyspace", &["readonly"])
+        .named("keys", keys)
+        .words(2, "pattern")
+        .about("Returns the keys that match a glob pattern."),
+    Spec::of_group("keyspace", &["readonly"])
+        .named("scan", scan)
+        .words(-2, "cursor [MATCH pattern] [COUNT n] [TYPE type]")
+        .about("Returns some of the keys and a cursor for the next call."),
 ];
 
 /// Keys looked at in one step of KEYS.

@@ -6,22 +6,17 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 use latewood_engine::{ChunkInfo, RuleInfo, SeriesInfo};
 use latewood_model::Labels;
 use latewood_wire::resp::double::append_resp3;
 use latewood_wire::resp::{Protocol, Reply};
 
-pub(crate) const SPEC: Spec = Spec {
-    name: "ts.info",
-    arity: -2,
-    flags: &["readonly", "module"],
-    keys: Keys::ONE,
-    group: "timeseries",
-    syntax: "key [DEBUG]",
-    summary: "Returns options, time range, memory and chunks of a series.",
-    action: Action::Apply(apply),
-};
+pub(crate) const SPEC: Spec = Spec::of_group("timeseries", &["readonly", "module"])
+    .named("ts.info", apply)
+    .words(-2, "key [DEBUG]")
+    .keys(Keys::ONE)
+    .about("Returns options, time range, memory and chunks of a series.");
 
 /// Samples of a series whose chunks are looked at in the time of one that is read.
 const SAMPLES_PER_UNIT: u64 = 8;

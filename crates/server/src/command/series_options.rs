@@ -101,7 +101,7 @@ pub(crate) fn duplicate_policy(
     let name = args
         .get(at + 1)
         .ok_or(Fault::line("ERR TSDB: Couldn't parse DUPLICATE_POLICY"))?;
-    DuplicatePolicy::parse(name)
+    DuplicatePolicy::of_name(name)
         .map(Some)
         .ok_or(Fault::line("ERR TSDB: Unknown DUPLICATE_POLICY"))
 }
@@ -168,7 +168,7 @@ fn chunk_size(args: Args<'_>, from: usize) -> Result<Option<u32>, Fault> {
 fn encoding(args: Args<'_>, from: usize) -> Result<Option<Encoding>, Fault> {
     if let Some(at) = args.find("ENCODING", from) {
         let name = args.get(at + 1).ok_or(Fault::Arity)?;
-        return Encoding::parse(name)
+        return Encoding::of_name(name)
             .map(Some)
             .ok_or(Fault::line("ERR TSDB: unknown ENCODING parameter"));
     }

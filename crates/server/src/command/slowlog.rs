@@ -6,56 +6,28 @@
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use latewood_wire::resp::number::parse_i64;
 
-const SUB: Spec = Spec {
-    name: "help",
-    arity: 2,
-    flags: &["loading", "stale"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "",
-    summary: "Lists the subcommands.",
-    action: Action::Apply(help),
-};
+const SUB: Spec = Spec::of_group("server", &["loading", "stale"]).help();
 
-const ADMIN: Spec = Spec {
-    flags: &["admin", "loading", "stale"],
-    ..SUB
-};
+const ADMIN: Spec = SUB.flags(&["admin", "loading", "stale"]);
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "slowlog",
-    arity: -2,
-    flags: &[],
-    syntax: "subcommand [argument ...]",
-    summary: "Reads and clears the list of slow commands.",
-    action: Action::Container(&[
-        Spec {
-            name: "get",
-            arity: -2,
-            syntax: "[count]",
-            summary: "Returns the newest slow commands: 10 by default, all with -1.",
-            action: Action::Apply(get),
-            ..ADMIN
-        },
-        Spec {
-            name: "len",
-            summary: "Returns the number of entries.",
-            action: Action::Apply(len),
-            ..ADMIN
-        },
-        Spec {
-            name: "reset",
-            summary: "Deletes the entries.",
-            action: Action::Apply(reset),
-            ..ADMIN
-        },
+pub(crate) const SPECS: &[Spec] = &[SUB.flags(&[]).container(
+    "slowlog",
+    "Reads and clears the list of slow commands.",
+    &[
+        ADMIN
+            .named("get", get)
+            .words(-2, "[count]")
+            .about("Returns the newest slow commands: 10 by default, all with -1."),
+        ADMIN
+            .named("len", len)
+            .about("Returns the number of entries."),
+        ADMIN.named("reset", reset).about("Deletes the entries."),
         SUB,
-    ]),
-    ..SUB
-}];
+    ],
+)];
 
 /// Entries without a count.
 const COUNT: usize = 10;
@@ -64,18 +36,16 @@ fn get(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     let count = match args.get(2) {
         _ if args.len() > 3 => {
-            return Err(Fault::line(
+            return Fault::refuse(
                 "ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.",
-            ));
+            );
         }
         None => COUNT,
         Some(word) => match parse_i64(word) {
             Some(-1) => usize::MAX,
             Some(count) if count >= 0 => usize::try_from(count).unwrap_or(usize::MAX),
             _ => {
-                return Err(Fault::line(
-                    "ERR count should be greater than or equal to -1",
-                ));
+                return Fault::refuse("ERR count should be greater than or equal to -1");
             }
         },
     };
@@ -99,17 +69,10 @@ fn get(call: &mut Call<'_>) -> Outcome {
 
 fn len(call: &mut Call<'_>) -> Outcome {
     let len = call.shared.observe.slowlog.len();
-    call.reply().integer(i64::try_from(len).unwrap_or(i64::MAX));
-    Ok(())
+    call.count(len)
 }
 
 fn reset(call: &mut Call<'_>) -> Outcome {
     call.shared.observe.slowlog.reset();
-    call.reply().ok();
-    Ok(())
-}
-
-fn help(call: &mut Call<'_>) -> Outcome {
-    super::docs::reply_help(call, "slowlog");
-    Ok(())
+    call.ok()
 }

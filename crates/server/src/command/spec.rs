@@ -4,6 +4,7 @@
 //! allocates nothing.
 
 use super::call::{Call, Outcome};
+use super::docs;
 pub(crate) use super::keys::Keys;
 use crate::observe::CommandId;
 use std::sync::OnceLock;
@@ -46,6 +47,96 @@ pub(crate) enum Action {
     Container(&'static [Spec]),
     /// By one of its subcommands, or by this function where it stands alone.
     Either(Apply, &'static [Spec]),
+}
+
+/// How the tables of the commands' files are written: a command begins as a member of its group,
+/// or as another command of its file, and says what is its own.
+impl Spec {
+    /// A command of `group` without a name, words or keys.
+    pub(crate) const fn of_group(group: &'static str, flags: &'static [&'static str]) -> Self {
+        Self {
+            name: "",
+            arity: 1,
+            flags,
+            keys: Keys::NONE,
+            group,
+            syntax: "",
+            summary: "",
+            action: Action::Container(&[]),
+        }
+    }
+
+    /// The command called `name`, which `apply` runs.
+    pub(crate) const fn named(self, name: &'static str, apply: Apply) -> Self {
+        self.called(name).by(apply)
+    }
+
+    /// The same under another name.
+    pub(crate) const fn called(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Run by `apply`.
+    pub(crate) const fn by(self, apply: Apply) -> Self {
+        let action = Action::Apply(apply);
+        Self { action, ..self }
+    }
+
+    /// The command called `name`, which has only subcommands.
+    pub(crate) const fn container(
+        self,
+        name: &'static str,
+        summary: &'static str,
+        subcommands: &'static [Self],
+    ) -> Self {
+        let action = Action::Container(subcommands);
+        let syntax = "subcommand [argument ...]";
+        Self {
+            action,
+            ..self.called(name).words(-2, syntax).about(summary)
+        }
+    }
+
+    /// With subcommands, beside what runs it where it stands alone.
+    pub(crate) const fn or_one_of(self, subcommands: &'static [Self]) -> Self {
+        let action = match self.action {
+            Action::Apply(apply) | Action::Either(apply, _) => Action::Either(apply, subcommands),
+            Action::Container(_) => Action::Container(subcommands),
+        };
+        Self { action, ..self }
+    }
+
+    /// The subcommand that lists the subcommands of its container.
+    pub(crate) const fn help(self) -> Self {
+        let help = self.named("help", docs::help).words(2, "");
+        help.about("Lists the subcommands.")
+    }
+
+    /// With this arity, and the words of `syntax` after the name.
+    pub(crate) const fn words(self, arity: i64, syntax: &'static str) -> Self {
+        self.arity(arity).syntax(syntax)
+    }
+
+    pub(crate) const fn arity(self, arity: i64) -> Self {
+        Self { arity, ..self }
+    }
+
+    pub(crate) const fn syntax(self, syntax: &'static str) -> Self {
+        Self { syntax, ..self }
+    }
+
+    pub(crate) const fn flags(self, flags: &'static [&'static str]) -> Self {
+        Self { flags, ..self }
+    }
+
+    pub(crate) const fn keys(self, keys: Keys) -> Self {
+        Self { keys, ..self }
+    }
+
+    /// What it does.
+    pub(crate) const fn about(self, summary: &'static str) -> Self {
+        Self { summary, ..self }
+    }
 }
 
 impl Spec {

@@ -2,19 +2,12 @@
 //! microseconds of that second.
 
 use super::call::{Call, Outcome};
-use super::spec::{Action, Keys, Spec};
+use super::spec::Spec;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "time",
-    arity: 1,
-    flags: &["loading", "stale", "fast"],
-    keys: Keys::NONE,
-    group: "server",
-    syntax: "",
-    summary: "Returns the time of the server: seconds and microseconds.",
-    action: Action::Apply(apply),
-}];
+pub(crate) const SPECS: &[Spec] = &[Spec::of_group("server", &["loading", "stale", "fast"])
+    .named("time", apply)
+    .about("Returns the time of the server: seconds and microseconds.")];
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let now = SystemTime::now()

@@ -13,53 +13,36 @@ use super::dispatch::execute;
 use super::fault::Fault;
 use super::monitor;
 use super::reply_limit::ReplyLimit;
-use super::spec::{Action, Keys, Spec};
+use super::spec::{Keys, Spec};
 use crate::client::Bounds;
 use latewood_model::limits::COMMAND_BYTES_MAX;
 use latewood_wire::resp::{Limits, Parsed, Parser, encode_command};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-const UNWATCH: Spec = Spec {
-    name: "unwatch",
-    arity: 1,
-    flags: &["noscript", "loading", "stale", "fast", "allow_busy"],
-    keys: Keys::NONE,
-    group: "transactions",
-    syntax: "",
-    summary: "Clears the watched keys.",
-    action: Action::Apply(unwatch),
-};
+const UNWATCH: Spec = Spec::of_group(
+    "transactions",
+    &["noscript", "loading", "stale", "fast", "allow_busy"],
+)
+.named("unwatch", unwatch)
+.about("Clears the watched keys.");
 
 pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "multi",
-        summary: "Starts a transaction: the following commands are queued.",
-        action: Action::Apply(multi),
-        ..UNWATCH
-    },
-    Spec {
-        name: "exec",
-        flags: &["noscript", "loading", "stale", "skip_slowlog"],
-        summary: "Runs the queued commands without commands of other clients in between.",
-        action: Action::Apply(exec),
-        ..UNWATCH
-    },
-    Spec {
-        name: "discard",
-        summary: "Discards the queued commands.",
-        action: Action::Apply(discard),
-        ..UNWATCH
-    },
-    Spec {
-        name: "watch",
-        arity: -2,
-        keys: Keys::ALL,
-        syntax: "key [key ...]",
-        summary: "Makes the next EXEC run only if none of the keys has changed.",
-        action: Action::Apply(watch),
-        ..UNWATCH
-    },
+    UNWATCH
+        .named("multi", multi)
+        .about("Starts a transaction: the following commands are queued."),
+    UNWATCH
+        .flags(&["noscript", "loading", "stale", "skip_slowlog"])
+        .named("exec", exec)
+        .about("Runs the queued commands without commands of other clients in between."),
+    UNWATCH
+        .named("discard", discard)
+        .about("Discards the queued commands."),
+    UNWATCH
+        .named("watch", watch)
+        .words(-2, "key [key ...]")
+        .keys(Keys::ALL)
+        .about("Makes the next EXEC run only if none of the keys has changed."),
     UNWATCH,
 ];
 
@@ -77,7 +60,7 @@ pub(crate) fn queue(call: &mut Call<'_>, spec: &Spec) -> Result<bool, Fault> {
     let words: Vec<&[u8]> = call.args.from(0).collect();
     let bytes: usize = words.iter().map(|word| word.len() + 16).sum();
     let granted = if spec.flags.contains(&"no_multi") {
-        Err(Fault::line("ERR Command not allowed inside a transaction"))
+        Fault::refuse("ERR Command not allowed inside a transaction")
     } else {
         // Twice: the queue grows by doubling.
         call.session
@@ -114,50 +97,44 @@ pub(crate) fn refused(call: &mut Call<'_>, spec: &Spec, text: String) -> String 
 
 fn multi(call: &mut Call<'_>) -> Outcome {
     if call.session.transaction.is_some() {
-        return Err(Fault::line("ERR MULTI calls can not be nested"));
+        return Fault::refuse("ERR MULTI calls can not be nested");
     }
     call.session.begin_transaction();
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn discard(call: &mut Call<'_>) -> Outcome {
     if call.session.transaction.is_none() {
-        return Err(Fault::line("ERR DISCARD without MULTI"));
+        return Fault::refuse("ERR DISCARD without MULTI");
     }
     call.session.end_transaction(call.shared);
     call.session.unwatch(call.shared);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn watch(call: &mut Call<'_>) -> Outcome {
     if call.session.transaction.is_some() {
-        return Err(Fault::line("ERR WATCH inside MULTI is not allowed"));
+        return Fault::refuse("ERR WATCH inside MULTI is not allowed");
     }
     for key in call.args.from(1) {
         call.session.watch(call.shared, key)?;
     }
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn unwatch(call: &mut Call<'_>) -> Outcome {
     call.session.unwatch(call.shared);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 fn exec(call: &mut Call<'_>) -> Outcome {
     let Some(transaction) = call.session.end_transaction(call.shared) else {
-        return Err(Fault::line("ERR EXEC without MULTI"));
+        return Fault::refuse("ERR EXEC without MULTI");
     };
     call.session.expire_watched(call.shared);
     let has_changed = call.session.unwatch(call.shared);
     if transaction.has_failed {
-        return Err(Fault::line(
-            "EXECABORT Transaction discarded because of previous errors.",
-        ));
+        return Fault::refuse("EXECABORT Transaction discarded because of previous errors.");
     }
     if has_changed {
         call.reply().null_array();
@@ -184,9 +161,9 @@ pub(crate) fn in_time(call: &Call<'_>, spec: &Spec) -> Outcome {
     let is_long = spec.flags.contains(&"readonly") || ["copy", "restore"].contains(&spec.name);
     let bounds = call.session.exec.filter(|_| is_long);
     if bounds.is_some_and(|bounds| Instant::now() > bounds.until) {
-        Err(Fault::line(
+        Fault::refuse(
             "ERR EXEC has run for more than 1 second: commands that read, COPY and RESTORE are refused",
-        ))
+        )
     } else {
         Ok(())
     }
@@ -230,7 +207,7 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
         // Each is a batch of its own.
         call.session.timer = call.shared.db.stages().due();
         let Ok(Parsed::Command { consumed }) = parser.parse(bytes, &LIMITS) else {
-            return Err(Fault::line("ERR a queued command cannot be read again"));
+            return Fault::refuse("ERR a queued command cannot be read again");
         };
         execute(&mut Call {
             commands: call.commands,

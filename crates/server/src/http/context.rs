@@ -6,6 +6,7 @@ use super::permits::Permits;
 use super::work::Work;
 use crate::acl::User;
 use crate::intake::Failure;
+use crate::observe::Protocol;
 use crate::state::Shared;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -14,6 +15,7 @@ use latewood_engine::io::waiting::together;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
 
 /// What a handler has of the server.
@@ -83,6 +85,12 @@ impl Context {
             Some(_) => Err(Answer::busy(Failure::Paused.to_string())),
             None => Ok(()),
         }
+    }
+
+    /// Counts bytes that came by `protocol`, uncompressed.
+    pub(crate) fn received(&self, protocol: Protocol, bytes: u64) {
+        let counter = &self.shared.protocols.intake.of(protocol).bytes;
+        counter.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Runs `work` on a thread that may block, with one of the threads of `permits`.

@@ -6,7 +6,7 @@ use super::context::{Context, Sending};
 use super::form::Form;
 use super::short::receive_short;
 use crate::acl::User;
-use crate::intake::Report;
+use crate::intake::{Report, Way};
 use crate::observe::{Protocol, Route};
 use axum::body::Body;
 use axum::extract::Query;
@@ -17,7 +17,6 @@ use latewood_wire::influx::{Decoder, Precision};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Refused lines that an answer tells of; the others it counts.
 const LINES_TOLD_MAX: usize = 10;
@@ -130,7 +129,7 @@ async fn take(
     let worker = context.clone();
     let (report, whole) = context
         .block_in(&context.work.writers, move || {
-            decode(&worker, user, write, &received)
+            decode(&worker, &user, write, &received)
         })
         .await?;
     match whole {
@@ -143,24 +142,21 @@ async fn take(
 /// Decodes and applies a body.
 fn decode(
     context: &Context,
-    user: Arc<User>,
+    user: &Arc<User>,
     write: Write,
     received: &Received,
 ) -> (Report, Result<(), Answer>) {
-    let shared = &context.shared;
     let mut decoder = Decoder::new(write.precision);
     let mut scope = Vec::new();
     if let Some((name, value)) = &write.label {
         scope = value.clone().into_bytes();
         decoder = decoder.with_label(name.as_bytes(), value.as_bytes());
     }
-    let route = (Protocol::Influx, Route::InfluxHttp);
-    let mut intake = context.work.intake(context, route, &scope, user);
-    let inflated = received.pieces(|piece, is_end| decoder.decode(piece, is_end, &mut intake));
-    let report = intake.finish();
-    let bytes = &shared.protocols.intake.of(Protocol::Influx).bytes;
-    bytes.fetch_add(*inflated.as_ref().unwrap_or(&0), Ordering::Relaxed);
-    context.work.keep(Protocol::Influx, scope, intake);
+    let way = Way::new(Protocol::Influx, Route::InfluxHttp);
+    let (report, inflated) = context.work.take(context, way, &scope, user, |intake| {
+        received.pieces(|piece, is_end| decoder.decode(piece, is_end, intake))
+    });
+    context.received(Protocol::Influx, *inflated.as_ref().unwrap_or(&0));
     (report, inflated.map(drop))
 }
 

@@ -47,13 +47,13 @@ mod stall;
 mod uploads;
 mod work;
 
-use crate::state::Http;
-use crate::state::Shared;
+use crate::state::{Http, Shared};
 use answer::Answer;
 use axum::Router;
+use axum::handler::Handler;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use context::Context;
 use serve::STOP_MAX;
 use std::io;
@@ -141,16 +141,16 @@ pub(super) fn routes(context: Context) -> Router {
         .route("/console/{asset}", get(console::asset))
         .route("/write", post(influx::write_v1))
         .route("/api/v2/write", post(influx::write_v2))
-        .route("/query", get(influx::query).post(influx::query))
+        .route("/query", either(influx::query))
         .route("/api/put", post(opentsdb::put))
         .route("/api/v1/write", post(prometheus::write))
         .route("/api/v1/import/prometheus", post(prometheus::import))
         .route("/api/v1/read", post(read::read))
-        .route("/api/v1/series", get(read::series).post(read::series))
-        .route("/api/v1/labels", get(read::labels).post(read::labels))
+        .route("/api/v1/series", either(read::series))
+        .route("/api/v1/labels", either(read::labels))
         .route("/api/v1/label/{name}/values", get(read::label_values))
         .route("/api/v1/label//values", get(read::nameless_values))
-        .route("/api/v1/export", get(read::export).post(read::export))
+        .route("/api/v1/export", either(read::export))
         .merge(promql_routes())
         .merge(status_routes())
         .route("/v1/metrics", post(otlp::metrics))
@@ -166,31 +166,21 @@ pub(super) fn routes(context: Context) -> Router {
         .with_state(context)
 }
 
+/// A handler of GET and POST.
+fn either<T: 'static>(handler: impl Handler<T, Context>) -> MethodRouter<Context> {
+    get(handler.clone()).post(handler)
+}
+
 /// The paths of PromQL.
 fn promql_routes() -> Router<Context> {
     use read::promql::handlers as promql;
     Router::new()
-        .route("/api/v1/query", get(promql::query).post(promql::query))
-        .route(
-            "/api/v1/query_range",
-            get(promql::query_range).post(promql::query_range),
-        )
-        .route(
-            "/api/v1/explain",
-            get(promql::explain).post(promql::explain),
-        )
-        .route(
-            "/api/v1/query_exemplars",
-            get(promql::exemplars).post(promql::exemplars),
-        )
-        .route(
-            "/api/v1/format_query",
-            get(promql::format).post(promql::format),
-        )
-        .route(
-            "/api/v1/parse_query",
-            get(promql::parse).post(promql::parse),
-        )
+        .route("/api/v1/query", either(promql::query))
+        .route("/api/v1/query_range", either(promql::query_range))
+        .route("/api/v1/explain", either(promql::explain))
+        .route("/api/v1/query_exemplars", either(promql::exemplars))
+        .route("/api/v1/format_query", either(promql::format))
+        .route("/api/v1/parse_query", either(promql::parse))
         .route("/api/v1/status/active_queries", get(promql::active))
         .route(
             "/api/v1/status/active_queries/{id}/cancel",

@@ -7,7 +7,7 @@ use super::answer::{Answer, json_text};
 use super::body::{Received, decoded, receive};
 use super::context::{Context, Sending};
 use crate::acl::User;
-use crate::intake::Report;
+use crate::intake::{Report, Way};
 use crate::observe::{Protocol, Route};
 use axum::body::Body;
 use axum::extract::Query;
@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// What the answer to hold; by their presence, with or without a value.
 #[derive(Deserialize)]
@@ -38,21 +37,19 @@ pub(super) async fn put(
     let worker = context.clone();
     context
         .block_in(&context.work.writers, move || {
-            decode(&worker, user, &parameters, &received)
+            decode(&worker, &user, &parameters, &received)
         })
         .await?
 }
 
 fn decode(
     context: &Context,
-    user: Arc<User>,
+    user: &Arc<User>,
     parameters: &Parameters,
     received: &Received,
 ) -> Result<Response, Answer> {
     let body = received.unpacked()?;
-    let shared = &context.shared;
-    let bytes = &shared.protocols.intake.of(Protocol::OpenTsdb).bytes;
-    bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
+    context.received(Protocol::OpenTsdb, body.len() as u64);
     let _memory = decoded(context, json::weight(&body))?;
     let points = match json::points(&body) {
         Ok(points) if points.is_empty() => {
@@ -66,14 +63,13 @@ fn decode(
             ));
         }
     };
-    let route = (Protocol::OpenTsdb, Route::OpenTsdbHttp);
-    let mut intake = context.work.intake(context, route, b"", user);
-    let mut writer = Writer::new();
-    for (number, point) in (1..).zip(&points) {
-        json::put(&mut writer, point, number, &mut intake);
-    }
-    let report = intake.finish();
-    context.work.keep(Protocol::OpenTsdb, Vec::new(), intake);
+    let way = Way::new(Protocol::OpenTsdb, Route::OpenTsdbHttp);
+    let (report, ()) = context.work.take(context, way, b"", user, |intake| {
+        let mut writer = Writer::new();
+        for (number, point) in (1..).zip(&points) {
+            json::put(&mut writer, point, number, intake);
+        }
+    });
     if let Some(answer) = Answer::failed(&report) {
         return Err(answer);
     }

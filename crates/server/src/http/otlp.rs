@@ -9,7 +9,7 @@ use super::answer::Answer;
 use super::body::{Received, decoded, receive};
 use super::context::{Context, Sending};
 use crate::acl::User;
-use crate::intake::Report;
+use crate::intake::{Report, Way};
 use crate::observe::{Protocol, Route};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -17,7 +17,6 @@ use axum::response::{IntoResponse, Response};
 use latewood_wire::otlp::{self, Decoder, Encoding};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Bytes of a body that cannot take much memory, whatever it holds.
 const SMALL_BYTES_MAX: usize = 64 << 10;
@@ -65,21 +64,19 @@ async fn take(
     let worker = context.clone();
     context
         .block_in(&context.work.writers, move || {
-            decode(&worker, user, encoding, &received)
+            decode(&worker, &user, encoding, &received)
         })
         .await?
 }
 
 fn decode(
     context: &Context,
-    user: Arc<User>,
+    user: &Arc<User>,
     encoding: Encoding,
     received: &Received,
 ) -> Result<Vec<u8>, Answer> {
     let body = received.unpacked()?;
-    let shared = &context.shared;
-    let bytes = &shared.protocols.intake.of(Protocol::Otlp).bytes;
-    bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
+    context.received(Protocol::Otlp, body.len() as u64);
     // The usual small ones may take what they take: there are few threads.
     let _memory = if body.len() > SMALL_BYTES_MAX {
         let bytes = otlp::weight(encoding, &body).map_err(Answer::bad)?;
@@ -88,11 +85,11 @@ fn decode(
         None
     };
     let request = otlp::read(encoding, &body).map_err(Answer::bad)?;
-    let route = (Protocol::Otlp, Route::Otlp);
-    let mut intake = context.work.intake(context, route, b"", user);
-    Decoder::new(&shared.settings.senders.otlp).decode(&request, &mut intake);
-    let report = intake.finish();
-    context.work.keep(Protocol::Otlp, Vec::new(), intake);
+    let mut decoder = Decoder::new(&context.shared.settings.senders.otlp);
+    let way = Way::new(Protocol::Otlp, Route::Otlp);
+    let (report, ()) = context.work.take(context, way, b"", user, |intake| {
+        decoder.decode(&request, intake);
+    });
     match Answer::failed(&report) {
         Some(answer) => Err(answer),
         None => Ok(otlp::answer(encoding, rejected(&report), why(&report))),

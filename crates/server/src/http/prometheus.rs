@@ -10,7 +10,7 @@ use super::answer::Answer;
 use super::body::{Encoding, Received, receive};
 use super::context::{Context, Sending};
 use crate::acl::User;
-use crate::intake::Report;
+use crate::intake::{Report, Way};
 use crate::observe::{Protocol, Route};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -18,7 +18,6 @@ use axum::response::{IntoResponse, Response};
 use latewood_wire::prometheus::exposition::{self, Format};
 use latewood_wire::prometheus::write::{Decoder, Version};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Refusals an answer tells of; the others it counts.
 const TOLD_MAX: usize = 10;
@@ -62,7 +61,7 @@ pub(super) async fn import(
     let worker = context.clone();
     let read = move || {
         let format = named.map_or_else(|| format_of_end(&received), Ok)?;
-        Ok::<_, Answer>(read_text(&worker, user, format, &received))
+        Ok::<_, Answer>(read_text(&worker, &user, format, &received))
     };
     let (report, whole) = context.block_in(&context.work.writers, read).await??;
     whole.map_err(|broken| broken.behind(&report))?;
@@ -81,7 +80,7 @@ async fn take(
     }
     let (user, received) = receive(&context, headers, (None, None), body).await?;
     let worker = context.clone();
-    let work = move || read_message(&worker, user, version, &received);
+    let work = move || read_message(&worker, &user, version, &received);
     let (report, whole) = context.block_in(&context.work.writers, work).await??;
     let response = match whole {
         Ok(()) => answer(&report, "series"),
@@ -92,21 +91,16 @@ async fn take(
 
 fn read_message(
     context: &Context,
-    user: Arc<User>,
+    user: &Arc<User>,
     version: Version,
     received: &Received,
 ) -> Result<(Report, Result<(), String>), Answer> {
     let message = received.unpacked()?;
-    let shared = &context.shared;
-    let bytes = &shared.protocols.intake.of(Protocol::Prometheus).bytes;
-    bytes.fetch_add(message.len() as u64, Ordering::Relaxed);
-    let route = (Protocol::Prometheus, Route::RemoteWrite);
-    let mut intake = context.work.intake(context, route, WRITE, user);
-    let decoded = Decoder::new().decode(version, &message, &mut intake);
-    let report = intake.finish();
-    context
-        .work
-        .keep(Protocol::Prometheus, WRITE.to_vec(), intake);
+    context.received(Protocol::Prometheus, message.len() as u64);
+    let way = Way::new(Protocol::Prometheus, Route::RemoteWrite);
+    let (report, decoded) = context.work.take(context, way, WRITE, user, |intake| {
+        Decoder::new().decode(version, &message, intake)
+    });
     Ok((report, decoded.map(drop).map_err(|error| error.to_string())))
 }
 
@@ -144,21 +138,16 @@ fn format_of_end(received: &Received) -> Result<Format, Answer> {
 
 fn read_text(
     context: &Context,
-    user: Arc<User>,
+    user: &Arc<User>,
     format: Format,
     received: &Received,
 ) -> (Report, Result<(), Answer>) {
-    let shared = &context.shared;
-    let route = (Protocol::Prometheus, Route::TextImport);
-    let mut intake = context.work.intake(context, route, TEXT, user);
     let mut decoder = exposition::Decoder::new(format);
-    let inflated = received.pieces(|piece, is_end| decoder.decode(piece, is_end, &mut intake));
-    let report = intake.finish();
-    let bytes = &shared.protocols.intake.of(Protocol::Prometheus).bytes;
-    bytes.fetch_add(*inflated.as_ref().unwrap_or(&0), Ordering::Relaxed);
-    context
-        .work
-        .keep(Protocol::Prometheus, TEXT.to_vec(), intake);
+    let way = Way::new(Protocol::Prometheus, Route::TextImport);
+    let (report, inflated) = context.work.take(context, way, TEXT, user, |intake| {
+        received.pieces(|piece, is_end| decoder.decode(piece, is_end, intake))
+    });
+    context.received(Protocol::Prometheus, *inflated.as_ref().unwrap_or(&0));
     (report, inflated.map(drop))
 }
 

@@ -6,8 +6,8 @@ use super::permits::Permits;
 use super::read::promql::Registry;
 use crate::acl::User;
 use crate::acl::log::HTTP;
-use crate::intake::{EngineIntake, InPause};
-use crate::observe::{Protocol, Route};
+use crate::intake::{EngineIntake, InPause, Report, Way};
+use crate::observe::Protocol;
 use crate::state::Promql;
 use latewood_promql::engine::Pool;
 use parking_lot::Mutex;
@@ -69,17 +69,27 @@ impl Work {
         }
     }
 
-    /// An intake for a request of `user` by `route`. Those who may write everywhere share
-    /// intakes, which know the series of earlier requests; `label` tells apart
-    /// requests whose series differ though their lines are alike.
-    pub(crate) fn intake(
+    /// Takes the samples that `decode` brings, of a request of `user`: what became of them.
+    pub(crate) fn take<T>(
         &self,
         context: &Context,
-        (protocol, route): (Protocol, Route),
+        way: Way,
         label: &[u8],
-        user: Arc<User>,
-    ) -> EngineIntake {
-        let mut intake = self.intake_of(context, (protocol, route), label, &user);
+        user: &Arc<User>,
+        decode: impl FnOnce(&mut EngineIntake) -> T,
+    ) -> (Report, T) {
+        let mut intake = self.intake(context, way, label, user);
+        let decoded = decode(&mut intake);
+        let report = intake.finish();
+        self.keep(way.protocol, label.to_vec(), intake);
+        (report, decoded)
+    }
+
+    /// An intake for a request of `user` by `way`. Those who may write everywhere share
+    /// intakes, which know the series of earlier requests; `label` tells apart
+    /// requests whose series differ though their lines are alike.
+    fn intake(&self, context: &Context, way: Way, label: &[u8], user: &Arc<User>) -> EngineIntake {
+        let mut intake = self.intake_of(context, way, label, user);
         intake.sent_by(context.peer, &user.name);
         intake
     }
@@ -87,13 +97,13 @@ impl Work {
     fn intake_of(
         &self,
         context: &Context,
-        (protocol, route): (Protocol, Route),
+        way: Way,
         label: &[u8],
         user: &Arc<User>,
     ) -> EngineIntake {
         if user.adds_anywhere {
             let mut kept = self.kept.lock();
-            let is_fit = |kept: &Kept| kept.protocol == protocol && kept.label == label;
+            let is_fit = |kept: &Kept| kept.protocol == way.protocol && kept.label == label;
             if let Some(at) = kept.iter().rposition(is_fit) {
                 let mut intake = kept.remove(at).intake;
                 intake.begin();
@@ -102,7 +112,7 @@ impl Work {
         }
         EngineIntake::new(
             Arc::clone(&context.shared),
-            (protocol, route),
+            way,
             HTTP,
             Some(Arc::clone(user)),
             InPause::Refuse,
@@ -110,7 +120,7 @@ impl Work {
     }
 
     /// Keeps an intake for later requests.
-    pub(crate) fn keep(&self, protocol: Protocol, label: Vec<u8>, intake: EngineIntake) {
+    fn keep(&self, protocol: Protocol, label: Vec<u8>, intake: EngineIntake) {
         if !intake.is_for_all() {
             return;
         }

@@ -31,9 +31,8 @@ use crate::base::clock::now_ms;
 use crate::observe::{Protocol, Route};
 use crate::state::Shared;
 use latewood_engine::{Scratch, SeriesRef, prefetch};
-use latewood_model::SeriesOptions;
-use latewood_model::Told;
 use latewood_model::limits::APPEND_BATCH_MAX;
+use latewood_model::{SeriesOptions, Told};
 use latewood_wire::intake::{Intake, Moment, Reason, Refused, Row, Slot};
 use latewood_wire::series_cache::SeriesCache;
 use latewood_wire::series_name::SeriesName;
@@ -78,6 +77,22 @@ pub(crate) struct EngineIntake {
     earliest_ms: i64,
     /// Later timestamps are refused.
     latest_ms: i64,
+}
+
+/// How samples come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// As what they are counted.
+    pub(crate) protocol: Protocol,
+    /// As what they are late.
+    pub(crate) route: Route,
+}
+
+impl Way {
+    /// Samples of `protocol` that come by `route`.
+    pub(crate) const fn new(protocol: Protocol, route: Route) -> Self {
+        Self { protocol, route }
+    }
 }
 
 /// A series that was met.
@@ -130,12 +145,12 @@ struct Pending {
 }
 
 impl EngineIntake {
-    /// An intake for what `user` sends by `protocol`; without a user, all is allowed. `sender`
+    /// An intake for what `user` sends by `way`; without a user, all is allowed. `sender`
     /// is how ACL LOG shows it, `in_pause` what it does then. Who sends is told by
     /// [`EngineIntake::sent_by`].
     pub(crate) fn new(
         shared: Arc<Shared>,
-        (protocol, route): (Protocol, Route),
+        way: Way,
         sender: &'static str,
         user: Option<Arc<User>>,
         in_pause: InPause,
@@ -143,7 +158,7 @@ impl EngineIntake {
         let mut intake = Self {
             share: Share::new(Arc::clone(&shared)),
             shared,
-            protocol,
+            protocol: way.protocol,
             sender,
             in_pause,
             user: user.filter(|user| !user.adds_anywhere),
@@ -153,7 +168,7 @@ impl EngineIntake {
             is_full: false,
             known: Vec::new(),
             fresh: Vec::new(),
-            senders: senders::Senders::new(route),
+            senders: senders::Senders::new(way.route),
             scratch: Scratch::new(),
             report: Report::default(),
             now_ms: 0,

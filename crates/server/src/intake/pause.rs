@@ -1,8 +1,7 @@
 //! The exec lock and CLIENT PAUSE on the way of a batch.
 
 use super::Failure;
-use crate::state::ExecBeside;
-use crate::state::Shared;
+use crate::state::{ExecBeside, Shared};
 use std::sync::atomic::Ordering;
 
 /// What a sender does while CLIENT PAUSE holds writes up.

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 fn intake(shared: &Arc<Shared>) -> EngineIntake {
     EngineIntake::new(
         Arc::clone(shared),
-        (Protocol::Influx, Route::InfluxTcp),
+        Way::new(Protocol::Influx, Route::InfluxTcp),
         "influx",
         None,
         InPause::Wait,
@@ -210,7 +210,7 @@ fn a_user_writes_only_where_it_may() {
     let (sender, user) = ("influx", Some(Arc::new(user)));
     let mut intake = EngineIntake::new(
         Arc::clone(&shared),
-        (Protocol::Influx, Route::InfluxTcp),
+        Way::new(Protocol::Influx, Route::InfluxTcp),
         sender,
         user,
         InPause::Wait,

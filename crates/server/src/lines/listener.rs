@@ -304,9 +304,13 @@ impl Server {
         port: LinePort,
         place: Place,
     ) {
-        let served = match tls {
-            None => self.serve_plain(stream, peer, &port, &place).await,
-            Some(tls) => self.serve_tls(stream, tls, peer, &port, &place).await,
+        let served = match (prepare(&stream), tls) {
+            (Err(error), _) => Err(error),
+            (Ok(()), None) => {
+                let user = port.user.clone();
+                self.converse(stream, peer, &port, user, &place).await
+            }
+            (Ok(()), Some(tls)) => self.serve_tls(stream, tls, peer, &port, &place).await,
         };
         match served {
             Ok(()) => {}
@@ -318,18 +322,6 @@ impl Server {
         }
     }
 
-    async fn serve_plain(
-        &self,
-        stream: TcpStream,
-        peer: SocketAddr,
-        port: &LinePort,
-        place: &Place,
-    ) -> io::Result<()> {
-        prepare(&stream)?;
-        self.converse(stream, peer, port, port.user.clone(), place)
-            .await
-    }
-
     /// Where certificates name users, the connection needs one that does.
     async fn serve_tls(
         &self,
@@ -339,7 +331,6 @@ impl Server {
         port: &LinePort,
         place: &Place,
     ) -> io::Result<()> {
-        prepare(&stream)?;
         let (shared, maps_users) = (&self.shared, tls.maps_users);
         // Most senders never read.
         let accepted = accept_tls(stream, tls.without_tickets()).await;

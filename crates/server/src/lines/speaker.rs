@@ -6,7 +6,7 @@ use super::by_line::ByLine;
 use super::influx::Influx;
 use super::opentsdb::Telnet;
 use crate::acl::User;
-use crate::intake::{EngineIntake, InPause, Report};
+use crate::intake::{EngineIntake, InPause, Report, Way};
 use crate::state::{LinePort, LineProtocol, Shared};
 use latewood_wire::intake::{Intake, Reason};
 use std::net::SocketAddr;
@@ -65,8 +65,8 @@ pub(super) fn intake_for(
     user: &Arc<User>,
 ) -> EngineIntake {
     let (shared, user) = (Arc::clone(shared), Some(Arc::clone(user)));
-    let way = (protocol.counted_as(), protocol.route());
-    EngineIntake::new(shared, way, way.0.name(), user, InPause::Wait)
+    let way = Way::new(protocol.counted_as(), protocol.route());
+    EngineIntake::new(shared, way, way.protocol.name(), user, InPause::Wait)
 }
 
 /// The user called `name`, else `default`, if it is on.

@@ -85,7 +85,7 @@ impl<'a> Words<'a> {
         if words > 4 {
             let option = self.word()?;
             if words == 6 && option.eq_ignore_ascii_case(b"ON_DUPLICATE") {
-                on_duplicate = Some(DuplicatePolicy::parse(self.word()?)?);
+                on_duplicate = Some(DuplicatePolicy::of_name(self.word()?)?);
             } else if words % 2 == 1 && option.eq_ignore_ascii_case(b"LABELS") {
                 labels = Some(self.pairs((words - 5) / 2)?);
             } else {

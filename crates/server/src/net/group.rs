@@ -185,7 +185,7 @@ impl<'a> Group<'a> {
                 Ok(position) => {
                     session.wrote(position);
                     applied += batch.len() as u64;
-                    let sender = (&*session.info, &*session.permit.user().name);
+                    let sender = session.sender();
                     shared.observe.note_late(&arrival, batch, scratch, sender);
                     if shared.events.is_listening() {
                         tell(shared, batch);
@@ -212,7 +212,7 @@ impl<'a> Group<'a> {
         replies.skip_to_sample();
         let adds_failed = replies.adds_failed;
         note_refused(shared, refused);
-        self.count(shared, session, (begun, adds_failed));
+        self.count(shared, session, begun, adds_failed);
         scratch.give_back().end_for(Stage::Reply, 0);
         self.commands = 0;
         self.madds = 0;
@@ -221,7 +221,7 @@ impl<'a> Group<'a> {
     }
 
     /// Counts the commands, of which `adds_failed` failed, since `begun`.
-    fn count(&self, shared: &Shared, session: &Session, (begun, adds_failed): (Instant, u64)) {
+    fn count(&self, shared: &Shared, session: &Session, begun: Instant, adds_failed: u64) {
         let commands = &shared.counters.commands;
         commands.fetch_add(self.commands, Ordering::Relaxed);
         let work = GroupWork {

@@ -10,8 +10,7 @@ use crate::acl::User;
 use crate::client::{ReplyMode, Session};
 use crate::command::{self, Args, LOOP_SAMPLES_MAX};
 use crate::messaging::{Publication, Why};
-use crate::state::ExecShared;
-use crate::state::Shared;
+use crate::state::{ExecShared, Shared};
 use latewood_engine::Scratch;
 use latewood_model::limits::{
     ARGUMENT_BYTES_MAX, COMMAND_ARGUMENTS_MAX, COMMAND_BYTES_MAX, INLINE_BYTES_MAX,

@@ -1,44 +1,23 @@
 //! What came by each protocol, for `/metrics` and INFO.
 
 use super::ages::AgeCounters;
+use latewood_model::named;
 use latewood_wire::intake::Reason;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// A protocol whose senders name series by labels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Protocol {
-    /// InfluxDB line protocol.
-    Influx,
-    /// OpenTSDB, telnet and HTTP.
-    OpenTsdb,
-    /// Akumuli's own.
-    Akumuli,
-    /// Prometheus remote write and text exposition.
-    Prometheus,
-    /// OpenTelemetry.
-    Otlp,
-}
-
-impl Protocol {
-    /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Influx,
-        Self::OpenTsdb,
-        Self::Akumuli,
-        Self::Prometheus,
-        Self::Otlp,
-    ];
-
-    /// The name by which it is counted.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Influx => "influx",
-            Self::OpenTsdb => "opentsdb",
-            Self::Akumuli => "akumuli",
-            Self::Prometheus => "prometheus",
-            Self::Otlp => "otlp",
-        }
+named! {
+    /// A protocol whose senders name series by labels.
+    pub(crate) enum Protocol {
+        /// InfluxDB line protocol.
+        Influx => "influx",
+        /// OpenTSDB, telnet and HTTP.
+        OpenTsdb => "opentsdb",
+        /// Akumuli's own.
+        Akumuli => "akumuli",
+        /// Prometheus remote write and text exposition.
+        Prometheus => "prometheus",
+        /// OpenTelemetry.
+        Otlp => "otlp",
     }
 }
 

@@ -74,6 +74,24 @@ pub(crate) struct Observe {
     pub(crate) percentiles: RwLock<Vec<f64>>,
 }
 
+/// A command that ran.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ran {
+    /// How long that took.
+    pub(crate) took: Duration,
+    /// Whether it was answered with an error.
+    pub(crate) failed: bool,
+}
+
+/// Who sends samples over the Redis port.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender<'a> {
+    /// The connection.
+    pub(crate) client: &'a ClientInfo,
+    /// The name of its user.
+    pub(crate) user: &'a [u8],
+}
+
 /// When samples of the Redis port arrived, and how old they were.
 pub(crate) struct Arrival {
     ages: Ages,
@@ -113,18 +131,18 @@ impl Observe {
         }
     }
 
-    /// Notes a command that ran, and how long that took; `words` gives it as
+    /// Notes a command that ran; `words` gives it as
     /// the slow log shows it.
     pub(crate) fn ran(
         &self,
         command: CommandId,
         words: impl FnOnce() -> Vec<Vec<u8>>,
         client: &ClientInfo,
-        (took, failed): (Duration, bool),
+        ran: Ran,
     ) {
-        let duration_ns = nanoseconds(took);
+        let duration_ns = nanoseconds(ran.took);
         if let Some(row) = self.commands.row(command) {
-            row.ran(duration_ns, 1, failed.into(), self.tracks());
+            row.ran(duration_ns, 1, ran.failed.into(), self.tracks());
         }
         let event = if command.is_fast {
             Event::FastCommand
@@ -196,15 +214,15 @@ impl Observe {
         arrival: &Arrival,
         batch: &[Append<'_>],
         scratch: &Scratch,
-        (client, user): (&ClientInfo, &[u8]),
+        sender: Sender<'_>,
     ) {
         if scratch.late().is_empty() {
             return;
         }
         let origin = Origin {
             route: Route::Resp,
-            address: client.address(),
-            user,
+            address: sender.client.address(),
+            user: sender.user,
         };
         let late = scratch.late().iter();
         let late = late.map(|one| (batch[one.index as usize].key, one.age_ms));
@@ -218,7 +236,7 @@ impl Observe {
         arrival: &Arrival,
         batch: &[Append<'_>],
         scratch: &Scratch,
-        sender: (&ClientInfo, &[u8]),
+        sender: Sender<'_>,
     ) {
         let accepted = scratch.outcomes().iter().filter(|outcome| outcome.is_ok());
         self.note_accepted(arrival, accepted.count() as u64);

@@ -1,100 +1,53 @@
 //! What is read by each path, for `/metrics` and INFO.
 
+use latewood_model::named;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A path that reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Endpoint {
-    /// `/api/v1/series`.
-    Series,
-    /// `/api/v1/labels`.
-    Labels,
-    /// `/api/v1/label/NAME/values`.
-    LabelValues,
-    /// `/api/v1/export`.
-    Export,
-    /// `/api/v1/read`.
-    RemoteRead,
-    /// `/api/v1/query`.
-    Query,
-    /// `/api/v1/query_range`.
-    QueryRange,
-    /// `/api/v1/explain`.
-    Explain,
-    /// What answers without reading series: `/api/v1/parse_query`, `/api/v1/status/...`.
-    Status,
-    /// `/api/v1/status/active_queries` and `top_queries`.
-    Queries,
-    /// `/api/v1/status/active_queries/ID/cancel`.
-    Cancel,
-    /// `/api/v1/status/flags`.
-    Flags,
-    /// `/api/v1/metadata`.
-    Metadata,
-    /// `/api/v1/status/server`.
-    Server,
-    /// `/api/v1/status/series`.
-    SeriesStatus,
-    /// `/api/v1/status/series/samples`.
-    Samples,
-    /// `/api/v1/status/keys`.
-    Keys,
-    /// `/api/v1/status/rules`.
-    Rules,
-    /// `/api/v1/status/lateness`.
-    Lateness,
+named! {
+    /// A path that reads.
+    pub(crate) enum Endpoint {
+        /// `/api/v1/series`.
+        Series => "series",
+        /// `/api/v1/labels`.
+        Labels => "labels",
+        /// `/api/v1/label/NAME/values`.
+        LabelValues => "label_values",
+        /// `/api/v1/export`.
+        Export => "export",
+        /// `/api/v1/read`.
+        RemoteRead => "remote_read",
+        /// `/api/v1/query`.
+        Query => "query",
+        /// `/api/v1/query_range`.
+        QueryRange => "query_range",
+        /// `/api/v1/explain`.
+        Explain => "explain",
+        /// What answers without reading series: `/api/v1/parse_query`, `/api/v1/status/...`.
+        Status => "status",
+        /// `/api/v1/status/active_queries` and `top_queries`.
+        Queries => "queries",
+        /// `/api/v1/status/active_queries/ID/cancel`.
+        Cancel => "cancel",
+        /// `/api/v1/status/flags`.
+        Flags => "flags",
+        /// `/api/v1/metadata`.
+        Metadata => "metadata",
+        /// `/api/v1/status/server`.
+        Server => "server",
+        /// `/api/v1/status/series`.
+        SeriesStatus => "series_status",
+        /// `/api/v1/status/series/samples`.
+        Samples => "samples",
+        /// `/api/v1/status/keys`.
+        Keys => "keys",
+        /// `/api/v1/status/rules`.
+        Rules => "rules",
+        /// `/api/v1/status/lateness`.
+        Lateness => "lateness",
+    }
 }
 
 impl Endpoint {
-    /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 19] = [
-        Self::Series,
-        Self::Labels,
-        Self::LabelValues,
-        Self::Export,
-        Self::RemoteRead,
-        Self::Query,
-        Self::QueryRange,
-        Self::Explain,
-        Self::Status,
-        Self::Queries,
-        Self::Cancel,
-        Self::Flags,
-        Self::Metadata,
-        Self::Server,
-        Self::SeriesStatus,
-        Self::Samples,
-        Self::Keys,
-        Self::Rules,
-        Self::Lateness,
-    ];
-
-    /// The name by which it is counted.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Series => "series",
-            Self::Labels => "labels",
-            Self::LabelValues => "label_values",
-            Self::Export => "export",
-            Self::RemoteRead => "remote_read",
-            Self::Query => "query",
-            Self::QueryRange => "query_range",
-            Self::Explain => "explain",
-            Self::Status => "status",
-            Self::Queries => "queries",
-            Self::Cancel => "cancel",
-            Self::Flags => "flags",
-            Self::Metadata => "metadata",
-            Self::Server => "server",
-            Self::SeriesStatus => "series_status",
-            Self::Samples => "samples",
-            Self::Keys => "keys",
-            Self::Rules => "rules",
-            Self::Lateness => "lateness",
-        }
-    }
-
     /// The command of the Redis side that does the same: who may not run that
     /// one may not ask here.
     pub(crate) const fn command(self) -> &'static str {

@@ -37,38 +37,45 @@ pub(super) enum Default {
     Says(&'static str),
 }
 
-/// An option with a default that is a value.
-pub(super) const fn row(
+/// The names and the default of an option, before it is said what it takes.
+pub(super) struct Begun {
     usage: &'static str,
-    default: &'static str,
-    kind: Kind,
-    help: &'static str,
-) -> Row {
-    Row {
-        usage,
-        default: Default::Is(default),
-        kind,
-        help,
-        apply: None,
-        check: None,
-    }
+    default: Default,
+}
+
+/// An option with a default that is a value.
+pub(super) const fn row(usage: &'static str, default: &'static str) -> Begun {
+    let default = Default::Is(default);
+    Begun { usage, default }
 }
 
 /// An option with a default that is computed, as `says` says.
-pub(super) const fn computed(
-    usage: &'static str,
-    says: &'static str,
-    kind: Kind,
-    help: &'static str,
-) -> Row {
-    let row = row(usage, "", kind, help);
-    Row {
-        default: Default::Says(says),
-        ..row
+pub(super) const fn computed(usage: &'static str, says: &'static str) -> Begun {
+    let default = Default::Says(says);
+    Begun { usage, default }
+}
+
+impl Begun {
+    /// What it takes and which setting it is.
+    pub(super) const fn is(self, kind: Kind) -> Row {
+        let Self { usage, default } = self;
+        Row {
+            usage,
+            default,
+            kind,
+            help: "",
+            apply: None,
+            check: None,
+        }
     }
 }
 
 impl Row {
+    /// What it does, for `--help` and the page.
+    pub(super) const fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
+    }
+
     /// An option that CONFIG SET changes.
     pub(super) const fn live(self, apply: Apply) -> Self {
         Self {

@@ -10,10 +10,8 @@ use latewood_wire::otlp::Translation;
 
 /// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
-    computed(
-        "http ADDR:PORT|off",
-        "127.0.0.1:8086, if it is free",
-        Kind::Form {
+    computed("http ADDR:PORT|off", "127.0.0.1:8086, if it is free")
+        .is(Kind::Form {
             takes: "an address or off",
             written: Written::Text,
             put: |settings, text| {
@@ -27,26 +25,19 @@ pub(super) const ROWS: &[Row] = &[
                 Ok(())
             },
             show: |settings| settings.senders.http.address().unwrap_or("off").to_owned(),
-        },
-        "Address and port to serve HTTP; off disables it",
-    ),
-    row(
-        "http-hosts NAME,...",
-        "",
-        Kind::Hosts(|settings| &mut settings.senders.http_hosts),
-        "Names of this server in HTTP requests, and hosts of pages that may send them; needed \
-         for registered names while there is no password",
-    ),
-    row(
-        "console on|off",
-        "on",
-        Kind::OnOff(|settings| &mut settings.senders.console),
-        "Serve the console to browsers, at the address of HTTP",
-    ),
-    row(
-        "influx-db-label NAME",
-        "",
-        Kind::Form {
+        })
+        .help("Address and port to serve HTTP; off disables it"),
+    row("http-hosts NAME,...", "")
+        .is(Kind::Hosts(|of| &mut of.senders.http_hosts))
+        .help(
+            "Names of this server in HTTP requests, and hosts of pages that may send them; \
+             needed for registered names while there is no password",
+        ),
+    row("console on|off", "on")
+        .is(Kind::OnOff(|of| &mut of.senders.console))
+        .help("Serve the console to browsers, at the address of HTTP"),
+    row("influx-db-label NAME", "")
+        .is(Kind::Form {
             takes: "a label name other than __name__",
             written: Written::Text,
             put: |settings, text| {
@@ -58,82 +49,62 @@ pub(super) const ROWS: &[Row] = &[
                 Ok(())
             },
             show: |settings| settings.senders.influx_db_label.clone().unwrap_or_default(),
-        },
-        "Label that the database or bucket of an InfluxDB sender becomes; none ignores it",
-    ),
-    row(
-        "sender-duplicate-policy POLICY",
-        "last",
-        word!(
+        })
+        .help("Label that the database or bucket of an InfluxDB sender becomes; none ignores it"),
+    row("sender-duplicate-policy POLICY", "last")
+        .is(word!(
             "duplicate policy",
-            DuplicatePolicy::parse,
+            DuplicatePolicy::of_name,
             senders.duplicate_policy,
             "block, first, last, min, max or sum"
+        ))
+        .help("Duplicate policy of series that protocols other than Redis create"),
+    row("future-limit TIME", "1d")
+        .is(Kind::Time(TIME_LIMIT, |of| {
+            &mut of.senders.time_limits.future_ms
+        }))
+        .help("How far ahead of the clock a timestamp of those protocols may be; 0 is unlimited"),
+    row("past-limit TIME", "0")
+        .is(Kind::Time(TIME_LIMIT, |of| {
+            &mut of.senders.time_limits.past_ms
+        }))
+        .help("How far behind the clock a timestamp of those protocols may be; 0 is unlimited"),
+    row("redis-future-limit TIME", "0")
+        .is(Kind::Time(TIME_LIMIT, |of| &mut of.time_limits.future_ms))
+        .help("The same as --future-limit for TS.ADD, TS.MADD, TS.INCRBY and TS.DECRBY"),
+    row("redis-past-limit TIME", "0")
+        .is(Kind::Time(TIME_LIMIT, |of| &mut of.time_limits.past_ms))
+        .help("The same as --past-limit for those commands"),
+    row("otlp-promote ATTRIBUTE,...", "")
+        .is(Kind::List(|of| &mut of.senders.otlp.promoted, Some(',')))
+        .help(
+            "Resource attributes of OTLP that become labels of all series, such as host.name; * \
+             for all; may be given several times",
         ),
-        "Duplicate policy of series that protocols other than Redis create",
-    ),
-    row(
-        "future-limit TIME",
-        "1d",
-        Kind::Time(TIME_LIMIT, |settings| {
-            &mut settings.senders.time_limits.future_ms
-        }),
-        "How far ahead of the clock a timestamp of those protocols may be; 0 is unlimited",
-    ),
-    row(
-        "past-limit TIME",
-        "0",
-        Kind::Time(TIME_LIMIT, |settings| {
-            &mut settings.senders.time_limits.past_ms
-        }),
-        "How far behind the clock a timestamp of those protocols may be; 0 is unlimited",
-    ),
-    row(
-        "redis-future-limit TIME",
-        "0",
-        Kind::Time(TIME_LIMIT, |settings| &mut settings.time_limits.future_ms),
-        "The same as --future-limit for TS.ADD, TS.MADD, TS.INCRBY and TS.DECRBY",
-    ),
-    row(
-        "redis-past-limit TIME",
-        "0",
-        Kind::Time(TIME_LIMIT, |settings| &mut settings.time_limits.past_ms),
-        "The same as --past-limit for those commands",
-    ),
-    row(
-        "otlp-promote ATTRIBUTE,...",
-        "",
-        Kind::List(|settings| &mut settings.senders.otlp.promoted, Some(',')),
-        "Resource attributes of OTLP that become labels of all series, such as host.name; * for \
-         all; may be given several times",
-    ),
-    row(
-        "otlp-translation STRATEGY",
-        "NoTranslation",
-        word!(
+    row("otlp-translation STRATEGY", "NoTranslation")
+        .is(word!(
             "translation strategy",
             parse_translation,
             senders.otlp.translation,
             "NoTranslation, UnderscoreEscapingWithSuffixes, UnderscoreEscapingWithoutSuffixes or \
              NoUTF8EscapingWithSuffixes"
+        ))
+        .help("How names of OTLP are translated; the strategies are those of Prometheus"),
+    row("otlp-scope-labels on|off", "off")
+        .is(Kind::OnOff(|of| &mut of.senders.otlp.scope_labels))
+        .help(
+            "Make labels of name, version, schema and attributes of OTLP's instrumentation \
+             scopes",
         ),
-        "How names of OTLP are translated; the strategies are those of Prometheus",
-    ),
-    row(
-        "otlp-scope-labels on|off",
-        "off",
-        Kind::OnOff(|settings| &mut settings.senders.otlp.scope_labels),
-        "Make labels of name, version, schema and attributes of OTLP's instrumentation scopes",
-    ),
-    row(
-        "listen-lines PROTOCOL=ADDR:PORT,...",
-        "",
-        Kind::LinePorts(|settings| &mut settings.senders.lines),
-        "Address and port for a line protocol: opentsdb, akumuli, influx-tcp or influx-udp; may be \
-         given several times. After a comma: tls; precision=UNIT, the unit of the timestamps of \
-         influx-tcp and influx-udp (ns, us, ms, s, m or h; default ns); user=NAME, the ACL user \
-         with whose rights lines are written (default: default). These protocols have no password",
-    ),
+    row("listen-lines PROTOCOL=ADDR:PORT,...", "")
+        .is(Kind::LinePorts(|of| &mut of.senders.lines))
+        .help(
+            "Address and port for a line protocol: opentsdb, akumuli, influx-tcp or influx-udp; \
+             may be given several times. After a comma: tls; precision=UNIT, the unit of the \
+             timestamps of influx-tcp and influx-udp (ns, us, ms, s, m or h; default ns); \
+             user=NAME, the ACL user with whose rights lines are written (default: default). \
+             These protocols have no password",
+        ),
 ];
 
 fn parse_translation(name: &[u8]) -> Option<Translation> {

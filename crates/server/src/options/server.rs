@@ -9,55 +9,35 @@ use std::sync::atomic::Ordering;
 
 /// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
-    row(
-        "listen ADDR:PORT",
-        "127.0.0.1:6379",
-        Kind::Addresses(|settings| &mut settings.listen),
-        "Address and port to serve; may be given several times",
-    ),
-    row(
-        "unixsocket PATH",
-        "",
-        Kind::Path(|settings| &mut settings.unixsocket),
-        "Path of a unix socket to serve as well",
-    ),
-    row(
-        "requirepass PASSWORD",
-        "",
-        Kind::Text(|settings| &mut settings.requirepass),
-        "Password of the user default, for AUTH and HELLO",
-    )
-    .live(|shared, settings| {
-        shared.runtime.set_password(&settings.requirepass);
-        Ok(())
-    }),
-    row(
-        "aclfile FILE",
-        "",
-        Kind::Path(|settings| &mut settings.aclfile),
-        "File of users: read at start and by ACL LOAD, written by ACL SAVE",
-    ),
-    row(
-        "user NAME RULES",
-        "",
-        Kind::List(|settings| &mut settings.users, None),
-        "A user and its ACL rules; may be given several times, not together with --aclfile",
-    ),
-    row(
-        "protected-mode on|off",
-        "on",
-        Kind::YesNo(|settings| &mut settings.protected_mode),
-        "Without a password, serve clients on this machine only",
-    )
-    .live(|shared, settings| {
-        let cell = &shared.runtime.protected_mode;
-        cell.store(settings.protected_mode, Ordering::Relaxed);
-        Ok(())
-    }),
-    row(
-        "threads N",
-        "0",
-        Kind::Form {
+    row("listen ADDR:PORT", "127.0.0.1:6379")
+        .is(Kind::Addresses(|of| &mut of.listen))
+        .help("Address and port to serve; may be given several times"),
+    row("unixsocket PATH", "")
+        .is(Kind::Path(|of| &mut of.unixsocket))
+        .help("Path of a unix socket to serve as well"),
+    row("requirepass PASSWORD", "")
+        .is(Kind::Text(|of| &mut of.requirepass))
+        .help("Password of the user default, for AUTH and HELLO")
+        .live(|shared, settings| {
+            shared.runtime.set_password(&settings.requirepass);
+            Ok(())
+        }),
+    row("aclfile FILE", "")
+        .is(Kind::Path(|of| &mut of.aclfile))
+        .help("File of users: read at start and by ACL LOAD, written by ACL SAVE"),
+    row("user NAME RULES", "")
+        .is(Kind::List(|of| &mut of.users, None))
+        .help("A user and its ACL rules; may be given several times, not together with --aclfile"),
+    row("protected-mode on|off", "on")
+        .is(Kind::YesNo(|of| &mut of.protected_mode))
+        .help("Without a password, serve clients on this machine only")
+        .live(|shared, settings| {
+            let cell = &shared.runtime.protected_mode;
+            cell.store(settings.protected_mode, Ordering::Relaxed);
+            Ok(())
+        }),
+    row("threads N", "0")
+        .is(Kind::Form {
             takes: "0 to 1024",
             written: Written::Whole,
             put: |settings, text| {
@@ -68,35 +48,26 @@ pub(super) const ROWS: &[Row] = &[
                 Ok(())
             },
             show: |settings| settings.threads.to_string(),
-        },
-        "Event loops; 0 is one per core but one",
-    ),
-    row(
-        "maxclients N",
-        "10000",
-        Kind::Number(CONNECTIONS, |settings| &mut settings.connections_max),
-        "Maximum number of connections",
-    )
-    .live(|shared, settings| {
-        let cell = &shared.runtime.connections_max;
-        cell.store(settings.connections_max as usize, Ordering::Relaxed);
-        Ok(())
-    }),
-    row(
-        "timeout SECONDS",
-        "0",
-        Kind::Number(TIMEOUT, |settings| &mut settings.idle_timeout_s),
-        "Close connections that are idle for this long; 0 disables",
-    )
-    .live(|shared, settings| {
-        let cell = &shared.runtime.idle_timeout_s;
-        cell.store(settings.idle_timeout_s, Ordering::Relaxed);
-        Ok(())
-    }),
-    row(
-        "notify-keyspace-events LETTERS",
-        "",
-        Kind::Form {
+        })
+        .help("Event loops; 0 is one per core but one"),
+    row("maxclients N", "10000")
+        .is(Kind::Number(CONNECTIONS, |of| &mut of.connections_max))
+        .help("Maximum number of connections")
+        .live(|shared, settings| {
+            let cell = &shared.runtime.connections_max;
+            cell.store(settings.connections_max as usize, Ordering::Relaxed);
+            Ok(())
+        }),
+    row("timeout SECONDS", "0")
+        .is(Kind::Number(TIMEOUT, |of| &mut of.idle_timeout_s))
+        .help("Close connections that are idle for this long; 0 disables")
+        .live(|shared, settings| {
+            let cell = &shared.runtime.idle_timeout_s;
+            cell.store(settings.idle_timeout_s, Ordering::Relaxed);
+            Ok(())
+        }),
+    row("notify-keyspace-events LETTERS", "")
+        .is(Kind::Form {
             takes: "letters of Redis",
             written: Written::Text,
             put: |settings, text| {
@@ -107,28 +78,26 @@ pub(super) const ROWS: &[Row] = &[
                 Ok(())
             },
             show: |settings| settings.notify.letters(),
-        },
-        "Keyspace events to publish: KEA publishes all, Ed those of series by event",
-    )
-    .live(|shared, settings| {
-        shared.events.set_notify(settings.notify);
-        Ok(())
-    }),
-    row(
-        "log-level LEVEL",
-        "info",
-        word!(
+        })
+        .help("Keyspace events to publish: KEA publishes all, Ed those of series by event")
+        .live(|shared, settings| {
+            shared.events.set_notify(settings.notify);
+            Ok(())
+        }),
+    row("log-level LEVEL", "info")
+        .is(word!(
             "log level",
             LogLevel::parse,
             log_level,
             "error, warn, info, debug or trace"
-        ),
-        "Least severity that is logged to standard error",
-    ),
-    row(
-        "log-format FORMAT",
-        "text",
-        word!("log format", LogFormat::parse, log_format, "text or json"),
-        "Format of the log: text, or a JSON object per line",
-    ),
+        ))
+        .help("Least severity that is logged to standard error"),
+    row("log-format FORMAT", "text")
+        .is(word!(
+            "log format",
+            LogFormat::parse,
+            log_format,
+            "text or json"
+        ))
+        .help("Format of the log: text, or a JSON object per line"),
 ];

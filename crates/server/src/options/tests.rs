@@ -3,8 +3,9 @@
 use super::{Given, all, resolve};
 use crate::base::time_limits::TimeLimits;
 use crate::messaging::Notify;
-use crate::state::{Cluster, Http, LinePort, LineProtocol, LogFormat, LogLevel, Promql};
-use crate::state::{Senders, Settings};
+use crate::state::{
+    Cluster, Http, LinePort, LineProtocol, LogFormat, LogLevel, Promql, Senders, Settings,
+};
 use clap::{Args, Command, FromArgMatches};
 use latewood_cluster::kafka;
 use latewood_engine::{Defaults, Durability};

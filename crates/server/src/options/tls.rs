@@ -10,65 +10,50 @@ use latewood_tls::{AuthClients, Protocols};
 
 /// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
-    row(
-        "tls-listen ADDR:PORT",
-        "",
-        Kind::Addresses(|settings| &mut settings.tls_listen),
-        "Address and port to serve with TLS; may be given several times",
-    ),
-    row(
-        "https ADDR:PORT",
-        "",
-        Kind::Address(|settings| &mut settings.senders.https),
-        "Address and port to serve HTTP with TLS",
-    ),
-    row(
-        "tls-cert-file FILE",
-        "",
-        Kind::Path(|settings| &mut settings.tls.cert_file),
-        "Certificate of the server in PEM, followed by those between it and its authority; read \
-         anew at SIGHUP",
-    )
-    .live(RELOAD)
-    .checked(LOADS),
-    row(
-        "tls-key-file FILE",
-        "",
-        Kind::Path(|settings| &mut settings.tls.key_file),
-        "Private key of that certificate in PEM, without a passphrase",
-    )
-    .live(RELOAD)
-    .checked(LOADS),
-    row(
-        "tls-ca-cert-file FILE",
-        "",
-        Kind::Path(|settings| &mut settings.tls.ca_cert_file),
-        "Certificates in PEM of the authorities whose certificates clients may have",
-    )
-    .live(RELOAD)
-    .checked(LOADS),
+    row("tls-listen ADDR:PORT", "")
+        .is(Kind::Addresses(|of| &mut of.tls_listen))
+        .help("Address and port to serve with TLS; may be given several times"),
+    row("https ADDR:PORT", "")
+        .is(Kind::Address(|of| &mut of.senders.https))
+        .help("Address and port to serve HTTP with TLS"),
+    row("tls-cert-file FILE", "")
+        .is(Kind::Path(|of| &mut of.tls.cert_file))
+        .help(
+            "Certificate of the server in PEM, followed by those between it and its authority; \
+             read anew at SIGHUP",
+        )
+        .live(RELOAD)
+        .checked(LOADS),
+    row("tls-key-file FILE", "")
+        .is(Kind::Path(|of| &mut of.tls.key_file))
+        .help("Private key of that certificate in PEM, without a passphrase")
+        .live(RELOAD)
+        .checked(LOADS),
+    row("tls-ca-cert-file FILE", "")
+        .is(Kind::Path(|of| &mut of.tls.ca_cert_file))
+        .help("Certificates in PEM of the authorities whose certificates clients may have")
+        .live(RELOAD)
+        .checked(LOADS),
     computed(
         "tls-auth-clients yes|no|optional",
         "yes with --tls-ca-cert-file, else no",
-        Kind::Form {
-            takes: "yes, no or optional",
-            written: Written::Text,
-            put: |settings, text| {
-                let word = AuthClients::parse(text.as_bytes());
-                let none = || format!("{text:?} is not supported: expected yes, no or optional");
-                settings.tls.auth_clients = Some(word.ok_or_else(none)?);
-                Ok(())
-            },
-            show: |settings| settings.tls.asks_clients().name().to_owned(),
-        },
-        "Whether clients need a certificate of one of these authorities",
     )
+    .is(Kind::Form {
+        takes: "yes, no or optional",
+        written: Written::Text,
+        put: |settings, text| {
+            let word = AuthClients::parse(text.as_bytes());
+            let none = || format!("{text:?} is not supported: expected yes, no or optional");
+            settings.tls.auth_clients = Some(word.ok_or_else(none)?);
+            Ok(())
+        },
+        show: |settings| settings.tls.asks_clients().name().to_owned(),
+    })
+    .help("Whether clients need a certificate of one of these authorities")
     .live(RELOAD)
     .checked(LOADS),
-    row(
-        "tls-auth-clients-user CN|off",
-        "off",
-        Kind::Form {
+    row("tls-auth-clients-user CN|off", "off")
+        .is(Kind::Form {
             takes: "CN or off",
             written: Written::Text,
             put: |settings, text| {
@@ -83,16 +68,15 @@ pub(super) const ROWS: &[Row] = &[
                 let word = if settings.tls.maps_users { "CN" } else { "off" };
                 word.to_owned()
             },
-        },
-        "Whether the common name of a client's certificate is that of its ACL user, who is then \
-         logged in",
-    )
-    .live(RELOAD)
-    .checked(LOADS),
-    row(
-        "tls-protocols VERSIONS",
-        "TLSv1.2 TLSv1.3",
-        Kind::Form {
+        })
+        .help(
+            "Whether the common name of a client's certificate is that of its ACL user, who is \
+             then logged in",
+        )
+        .live(RELOAD)
+        .checked(LOADS),
+    row("tls-protocols VERSIONS", "TLSv1.2 TLSv1.3")
+        .is(Kind::Form {
             takes: "TLSv1.2, TLSv1.3 or both",
             written: Written::Text,
             put: |settings, text| {
@@ -100,11 +84,10 @@ pub(super) const ROWS: &[Row] = &[
                 Ok(())
             },
             show: |settings| settings.tls.protocols.show(),
-        },
-        "Versions of TLS to speak",
-    )
-    .live(RELOAD)
-    .checked(LOADS),
+        })
+        .help("Versions of TLS to speak")
+        .live(RELOAD)
+        .checked(LOADS),
 ];
 
 const RELOAD: Apply = |shared, settings| {

@@ -1,21 +1,15 @@
 //! Starts and stops the server: addresses, data, threads, signals.
 
-use super::damage;
-use super::jobs;
 use super::notices::Notices;
 use super::tablet::{self, Keeper};
+use super::{damage, jobs};
 use crate::acl::{User, Users, file};
 use crate::base::descriptors;
-use crate::command;
-use crate::http;
-use crate::lines;
-use crate::messaging::Channels;
-use crate::messaging::{Class, Events};
-use crate::messaging::{Mailbox, Mailboxes};
+use crate::messaging::{Channels, Class, Events, Mailbox, Mailboxes};
 use crate::net::{Acceptor, EventLoop, Listener, bind};
 use crate::observe::Observe;
-use crate::state::Settings;
-use crate::state::{Database, Failure, Job, Jobs, Lifetime, Shared, Stop};
+use crate::state::{Database, Failure, Job, Jobs, Lifetime, Settings, Shared, Stop};
+use crate::{command, http, lines};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary, shown_key};
 use latewood_tls::ServerTls;
@@ -64,7 +58,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), Failure> {
         loops.push(event_loop.map_err(|error| format!("cannot poll events: {error}"))?);
     }
     let mailboxes: Vec<Arc<Mailbox>> = loops.iter().map(EventLoop::mailbox).collect();
-    let shared = share(settings, tls, mailboxes.clone(), (jobs, sender))?;
+    let shared = share(settings, tls, mailboxes.clone(), jobs, sender)?;
 
     let acceptor = Acceptor::new(sockets.redis, mailboxes.clone())
         .map_err(|error| format!("cannot poll the listening sockets: {error}"))?;
@@ -113,7 +107,8 @@ fn share(
     settings: Settings,
     tls: Arc<ServerTls>,
     mailboxes: Vec<Arc<Mailbox>>,
-    (jobs, stop): (Sender<Job>, Sender<Stop>),
+    jobs: Sender<Job>,
+    stop: Sender<Stop>,
 ) -> Result<Arc<Shared>, String> {
     let users = first_users(&settings)?;
     let channels = Channels::new(Arc::new(Mailboxes::new(mailboxes)));

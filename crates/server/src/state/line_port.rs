@@ -5,41 +5,26 @@
 
 use crate::base::address;
 use crate::observe::{Protocol, Route};
+use latewood_model::named;
 use latewood_wire::influx::Precision;
 use std::fmt;
 use std::str::FromStr;
 
-/// A protocol of lines on a socket of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineProtocol {
-    /// OpenTSDB's telnet protocol.
-    OpenTsdb,
-    /// Akumuli's native protocol.
-    Akumuli,
-    /// InfluxDB line protocol on connections.
-    InfluxTcp,
-    /// InfluxDB line protocol in datagrams.
-    InfluxUdp,
+named! {
+    /// A protocol of lines on a socket of its own.
+    pub(crate) enum LineProtocol {
+        /// OpenTSDB's telnet protocol.
+        OpenTsdb => "opentsdb",
+        /// Akumuli's native protocol.
+        Akumuli => "akumuli",
+        /// InfluxDB line protocol on connections.
+        InfluxTcp => "influx-tcp",
+        /// InfluxDB line protocol in datagrams.
+        InfluxUdp => "influx-udp",
+    }
 }
 
 impl LineProtocol {
-    const ALL: [Self; 4] = [
-        Self::OpenTsdb,
-        Self::Akumuli,
-        Self::InfluxTcp,
-        Self::InfluxUdp,
-    ];
-
-    /// The name in the option.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::OpenTsdb => "opentsdb",
-            Self::Akumuli => "akumuli",
-            Self::InfluxTcp => "influx-tcp",
-            Self::InfluxUdp => "influx-udp",
-        }
-    }
-
     /// As what its samples and connections are counted.
     pub(crate) const fn counted_as(self) -> Protocol {
         match self {

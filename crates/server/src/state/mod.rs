@@ -11,7 +11,7 @@ mod lifetime;
 mod line_port;
 mod pause;
 mod protocols;
-mod readers;
+pub(crate) mod readers;
 mod remote;
 mod runtime;
 mod settings;

@@ -34,12 +34,13 @@ struct Queue {
 
 /// A read, waiting or running.
 #[derive(Clone)]
-struct Ticket {
+pub(crate) struct Ticket {
     /// Identity of its user.
-    user: u64,
+    pub(crate) user: u64,
     /// It ends soon.
-    is_brief: bool,
-    cancelled: Arc<AtomicBool>,
+    pub(crate) is_brief: bool,
+    /// It may end early once this is true.
+    pub(crate) cancelled: Arc<AtomicBool>,
 }
 
 impl Readers {
@@ -59,19 +60,8 @@ impl Readers {
         self.threads
     }
 
-    /// Queues a read of the user with this identity. The read may end early once
-    /// `cancelled` is true; where the server stops, it may never begin.
-    pub(crate) fn queue(
-        &self,
-        (user, is_brief): (u64, bool),
-        cancelled: Arc<AtomicBool>,
-        work: Work,
-    ) {
-        let ticket = Ticket {
-            user,
-            is_brief,
-            cancelled,
-        };
+    /// Queues a read. Where the server stops, it may never begin.
+    pub(crate) fn queue(&self, ticket: Ticket, work: Work) {
         let mut queue = self.queue.lock();
         if !queue.is_stopping {
             queue.waiting.push_back((ticket, work));
@@ -180,6 +170,15 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
     use std::time::Duration;
 
+    /// A read of a user, brief or not.
+    fn ticket((user, is_brief): (u64, bool)) -> Ticket {
+        Ticket {
+            user,
+            is_brief,
+            cancelled: Arc::default(),
+        }
+    }
+
     /// The users whose reads begin, in order, where none ends.
     fn begun(threads: usize, users: &[u64]) -> Vec<u64> {
         let all: Vec<(u64, bool)> = users.iter().map(|&user| (user, false)).collect();
@@ -190,7 +189,7 @@ mod tests {
     fn begun_of(threads: usize, reads: &[(u64, bool)]) -> Vec<u64> {
         let readers = Readers::new(threads);
         for &read in reads {
-            readers.queue(read, Arc::default(), Box::new(|_| {}));
+            readers.queue(ticket(read), Box::new(|_| {}));
         }
         let mut queue = readers.queue.lock();
         let mut begun = Vec::new();
@@ -230,7 +229,7 @@ mod tests {
             begun.send(user).unwrap();
             ended.recv().unwrap_err();
         };
-        readers.queue((user, false), Arc::default(), Box::new(work));
+        readers.queue(ticket((user, false)), Box::new(work));
         end
     }
 
@@ -266,15 +265,19 @@ mod tests {
     fn what_is_cancelled_does_not_begin_and_frees_its_place() {
         let readers = Readers::new(3);
         let cancelled = Arc::default();
-        readers.queue((1, false), Arc::clone(&cancelled), Box::new(|_| {}));
-        readers.queue((2, false), Arc::default(), Box::new(|_| {}));
+        let first = Ticket {
+            cancelled: Arc::clone(&cancelled),
+            ..ticket((1, false))
+        };
+        readers.queue(first, Box::new(|_| {}));
+        readers.queue(ticket((2, false)), Box::new(|_| {}));
         readers.cancel(&cancelled);
         assert_eq!(readers.counts(), (0, 1));
         let (running, _) = readers.begin().unwrap();
         assert_eq!((running.user, readers.counts()), (2, (1, 0)));
         readers.stop();
         assert!(running.cancelled.load(Ordering::Relaxed));
-        readers.queue((3, false), Arc::default(), Box::new(|_| {}));
+        readers.queue(ticket((3, false)), Box::new(|_| {}));
         assert_eq!(readers.counts(), (1, 0));
         assert!(readers.begin().is_none());
         readers.end(&running);

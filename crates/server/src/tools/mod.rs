@@ -22,8 +22,7 @@ pub(crate) use merge::{Merge, merge};
 
 use clap::Args;
 use latewood_engine::io::Env;
-use latewood_engine::{Detail, tools};
-use latewood_engine::{ErrorKind, Result};
+use latewood_engine::{Detail, ErrorKind, Result, tools};
 use output::{failed, json, say, tell};
 use std::path::PathBuf;
 use std::process::ExitCode;

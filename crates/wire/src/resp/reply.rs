@@ -59,6 +59,23 @@ impl<'a> Reply<'a> {
         self.number(b':', value);
     }
 
+    /// How many of something there are.
+    pub fn count(&mut self, number: impl TryInto<i64>) {
+        self.integer(number.try_into().unwrap_or(i64::MAX));
+    }
+
+    /// The key of a map; its value must follow.
+    pub fn key(&mut self, name: &str) -> &mut Self {
+        self.bulk(name);
+        self
+    }
+
+    /// An array of bulk strings.
+    pub fn bulks<T: AsRef<[u8]>>(&mut self, texts: impl ExactSizeIterator<Item = T>) {
+        self.array(texts.len());
+        texts.for_each(|text| self.bulk(text));
+    }
+
     /// A bulk string: any bytes.
     #[inline]
     pub fn bulk(&mut self, bytes: impl AsRef<[u8]>) {

@@ -22,11 +22,11 @@ named! {
     /// What a quarantined file has lost.
     pub enum DoubtKind {
         /// Samples.
-        Base = 0, "base";
+        Base = 0 => "base",
         /// Late samples and deletions: what they overwrote and deleted is visible again.
-        Late = 1, "late";
+        Late = 1 => "late",
         /// Writes of any kind, to any series.
-        Log = 2, "log";
+        Log = 2 => "log",
     }
 }
 
@@ -81,7 +81,7 @@ impl Doubt {
         let mut words = line.split(' ');
         let doubt = Self {
             name: words.next()?.to_owned(),
-            kind: DoubtKind::parse(words.next()?.as_bytes())?,
+            kind: DoubtKind::of_name(words.next()?.as_bytes())?,
             partition: words.next()?.parse().ok()?,
             first: words.next()?.parse().ok()?,
             last: words.next()?.parse().ok()?,

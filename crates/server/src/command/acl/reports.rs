@@ -4,8 +4,7 @@ use super::wrong_words;
 use crate::acl::{category, log};
 use crate::base::clock::now_ms;
 use crate::command::call::{Call, Outcome};
-use crate::command::fault::Fault;
-use crate::command::fault::NOT_AN_INTEGER;
+use crate::command::fault::{Fault, NOT_AN_INTEGER};
 use latewood_wire::resp::{Protocol, number::parse_i64};
 
 pub(crate) fn get_user(call: &mut Call<'_>) -> Outcome {
@@ -23,29 +22,21 @@ pub(crate) fn get_user(call: &mut Call<'_>) -> Outcome {
     }
     reply.bulk("passwords");
     let passwords: Vec<String> = user.password_hashes().collect();
-    reply.array(passwords.len());
-    for password in passwords {
-        reply.bulk(password);
-    }
+    reply.bulks(passwords.into_iter());
     let root = std::iter::once(user.root());
     for (at, selector) in root.chain(user.selectors()).enumerate() {
         if at == 1 {
-            reply.bulk("selectors");
-            reply.array(user.selectors().len());
+            reply.key("selectors").array(user.selectors().len());
         }
         if at > 0 {
             reply.map(3);
         }
-        reply.bulk("commands");
-        reply.bulk(selector.describe_commands());
-        reply.bulk("keys");
-        reply.bulk(selector.describe_keys());
-        reply.bulk("channels");
-        reply.bulk(selector.describe_channels());
+        reply.key("commands").bulk(selector.describe_commands());
+        reply.key("keys").bulk(selector.describe_keys());
+        reply.key("channels").bulk(selector.describe_channels());
     }
     if user.selectors().is_empty() {
-        reply.bulk("selectors");
-        reply.array(0);
+        reply.key("selectors").array(0);
     }
     Ok(())
 }
@@ -88,10 +79,7 @@ pub(crate) fn cat(call: &mut Call<'_>) -> Outcome {
         }
     };
     let mut reply = call.reply();
-    reply.array(names.len());
-    for name in names {
-        reply.bulk(name);
-    }
+    reply.bulks(names.into_iter());
     Ok(())
 }
 
@@ -106,8 +94,7 @@ pub(crate) fn log(call: &mut Call<'_>) -> Outcome {
         None => SHOWN,
         Some(_) if args.is(2, "RESET") => {
             users.log.clear();
-            call.reply().ok();
-            return Ok(());
+            return call.ok();
         }
         Some(word) => {
             let count = parse_i64(word).ok_or(NOT_AN_INTEGER)?;
@@ -121,16 +108,13 @@ pub(crate) fn log(call: &mut Call<'_>) -> Outcome {
     reply.array(entries.len());
     for entry in entries {
         reply.map(10);
-        reply.bulk("count");
-        reply.integer(int(entry.count));
-        reply.bulk("reason");
-        reply.bulk(entry.event.what.map_or("auth", |what| what.name()));
-        reply.bulk("context");
-        reply.bulk(log_context(&entry.event));
-        reply.bulk("object");
-        reply.bulk(&entry.event.object);
-        reply.bulk("username");
-        reply.bulk(&entry.event.user);
+        reply.key("count").integer(int(entry.count));
+        reply
+            .key("reason")
+            .bulk(entry.event.what.map_or("auth", |what| what.name()));
+        reply.key("context").bulk(log_context(&entry.event));
+        reply.key("object").bulk(&entry.event.object);
+        reply.key("username").bulk(&entry.event.user);
         reply.bulk("age-seconds");
         let age_ms = now.saturating_sub(entry.created_ms).max(0);
         let age_s = age_ms as f64 / 1000.0;
@@ -138,14 +122,12 @@ pub(crate) fn log(call: &mut Call<'_>) -> Outcome {
             Protocol::Resp2 => reply.bulk(age_s.to_string()),
             Protocol::Resp3 => reply.double(age_s),
         }
-        reply.bulk("client-info");
-        reply.bulk(entry.client.trim_end());
-        reply.bulk("entry-id");
-        reply.integer(int(entry.id));
-        reply.bulk("timestamp-created");
-        reply.integer(entry.created_ms);
-        reply.bulk("timestamp-last-updated");
-        reply.integer(entry.updated_ms);
+        reply.key("client-info").bulk(entry.client.trim_end());
+        reply.key("entry-id").integer(int(entry.id));
+        reply.key("timestamp-created").integer(entry.created_ms);
+        reply
+            .key("timestamp-last-updated")
+            .integer(entry.updated_ms);
     }
     Ok(())
 }

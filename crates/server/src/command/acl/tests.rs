@@ -1,7 +1,6 @@
 //! The permission compiler against an evaluator that walks the rules.
 
-use crate::acl::category;
-use crate::acl::{BadRule, Denied, Request, User, file, join_selectors, split};
+use crate::acl::{BadRule, Denied, Request, User, category, file, join_selectors, split};
 use crate::base::glob::Glob;
 use crate::command::catalogue::CATALOGUE;
 use crate::command::registry::COMMANDS as REGISTRY;

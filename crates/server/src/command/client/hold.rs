@@ -6,10 +6,8 @@
 
 use crate::base::clock::now_ms;
 use crate::command::call::{Call, Outcome};
-use crate::command::fault::Fault;
-use crate::command::fault::NOT_AN_INTEGER;
-use crate::messaging::Message;
-use crate::messaging::Why;
+use crate::command::fault::{Fault, NOT_AN_INTEGER};
+use crate::messaging::{Message, Why};
 use latewood_wire::resp::number::parse_i64;
 use std::time::{Duration, Instant};
 
@@ -19,7 +17,7 @@ pub(super) fn pause(call: &mut Call<'_>) -> Outcome {
         3 => true,
         4 if args.is(3, "ALL") => true,
         4 if args.is(3, "WRITE") => false,
-        4 => return Err(Fault::line("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+        4 => return Fault::refuse("ERR CLIENT PAUSE mode must be WRITE or ALL"),
         _ => return Err(Fault::Arity),
     };
     let pause_ms = parse_i64(args.word(2))
@@ -33,8 +31,7 @@ pub(super) fn pause(call: &mut Call<'_>) -> Outcome {
         .filter(|_| end_ms.is_some())
         .ok_or(Fault::line("ERR timeout is out of range"))?;
     call.shared.pause.begin(until, all);
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 pub(super) fn unpause(call: &mut Call<'_>) -> Outcome {
@@ -42,8 +39,7 @@ pub(super) fn unpause(call: &mut Call<'_>) -> Outcome {
     for mailbox in call.shared.channels().mailboxes().mailboxes() {
         mailbox.put(Message::EndPause);
     }
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 pub(super) fn unblock(call: &mut Call<'_>) -> Outcome {
@@ -53,9 +49,7 @@ pub(super) fn unblock(call: &mut Call<'_>) -> Outcome {
         4 if args.is(3, "TIMEOUT") => Why::Unblocked,
         4 if args.is(3, "ERROR") => Why::Refused,
         4 => {
-            return Err(Fault::line(
-                "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
-            ));
+            return Fault::refuse("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
         }
         _ => return Err(Fault::Arity),
     };
@@ -71,6 +65,5 @@ pub(super) fn unblock(call: &mut Call<'_>) -> Outcome {
             .mailboxes()
             .send(client.event_loop, mail);
     }
-    call.reply().integer(i64::from(claimed.is_some()));
-    Ok(())
+    call.integer(i64::from(claimed.is_some()))
 }

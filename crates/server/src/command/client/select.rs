@@ -7,8 +7,7 @@
 use crate::clients::{ClientInfo, Flag};
 use crate::command::args::Args;
 use crate::command::call::{Call, Outcome};
-use crate::command::fault::Fault;
-use crate::command::fault::SYNTAX;
+use crate::command::fault::{Fault, SYNTAX};
 use crate::messaging::Message;
 use latewood_wire::resp::number::parse_i64;
 
@@ -38,9 +37,7 @@ impl Type {
             b"master" | b"replica" | b"slave" => Ok(Self::Absent),
             _ => {
                 let name = String::from_utf8_lossy(name);
-                Err(Fault::Line(
-                    format!("ERR Unknown client type '{name}'").into(),
-                ))
+                Fault::refuse(format!("ERR Unknown client type '{name}'"))
             }
         }
     }
@@ -95,16 +92,13 @@ pub(super) fn kill(call: &mut Call<'_>) -> Outcome {
     if call.args.len() == 3 {
         let filter = Filter::Peer(call.args.word(2).to_vec());
         if close(call, &[filter], false) == 0 {
-            return Err(Fault::line("ERR No such client"));
+            return Fault::refuse("ERR No such client");
         }
-        call.reply().ok();
-        return Ok(());
+        return call.ok();
     }
     let (filters, skip_me) = filters(call)?;
     let closed = close(call, &filters, skip_me);
-    call.reply()
-        .integer(i64::try_from(closed).unwrap_or(i64::MAX));
-    Ok(())
+    call.count(closed)
 }
 
 fn filters(call: &Call<'_>) -> Result<(Vec<Filter>, bool), Fault> {
@@ -127,7 +121,7 @@ fn filters(call: &Call<'_>) -> Result<(Vec<Filter>, bool), Fault> {
             let age_s = parse_i64(value)
                 .ok_or(Fault::line("ERR maxage is not an integer or out of range"))?;
             if age_s <= 0 {
-                return Err(Fault::line("ERR maxage should be greater than 0"));
+                return Fault::refuse("ERR maxage should be greater than 0");
             }
             Filter::MinAge(age_s.unsigned_abs())
         } else if args.is(at, "TYPE") {
@@ -139,7 +133,7 @@ fn filters(call: &Call<'_>) -> Result<(Vec<Filter>, bool), Fault> {
         } else if args.is(at, "USER") {
             if call.shared.runtime.users.get(value).is_none() {
                 let user = String::from_utf8_lossy(value);
-                return Err(Fault::Line(format!("ERR No such user '{user}'").into()));
+                return Fault::refuse(format!("ERR No such user '{user}'"));
             }
             Filter::User(value.to_vec())
         } else {

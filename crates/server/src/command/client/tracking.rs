@@ -5,43 +5,37 @@
 //! supported.
 
 use crate::command::call::{Call, Outcome};
-use crate::command::fault::Fault;
-use crate::command::fault::SYNTAX;
+use crate::command::fault::{Fault, SYNTAX};
 
 pub(super) fn tracking(call: &mut Call<'_>) -> Outcome {
     if call.args.is(2, "ON") {
-        return Err(Fault::line(
+        return Fault::refuse(
             "ERR Latewood has no client-side caching: CLIENT TRACKING cannot be turned on",
-        ));
+        );
     }
     if !call.args.is(2, "OFF") || call.args.len() > 3 {
         return Err(SYNTAX);
     }
-    call.reply().ok();
-    Ok(())
+    call.ok()
 }
 
 pub(super) fn caching(_: &mut Call<'_>) -> Outcome {
-    Err(Fault::line(
+    Fault::refuse(
         "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
          OPTOUT mode enabled",
-    ))
+    )
 }
 
 pub(super) fn info(call: &mut Call<'_>) -> Outcome {
     let mut reply = call.reply();
     reply.map(3);
-    reply.bulk("flags");
-    reply.set(1);
-    reply.bulk("off");
-    reply.bulk("redirect");
+    reply.key("flags").set(1);
+    reply.key("off").bulk("redirect");
     reply.integer(-1);
-    reply.bulk("prefixes");
-    reply.array(0);
+    reply.key("prefixes").array(0);
     Ok(())
 }
 
 pub(super) fn redirection(call: &mut Call<'_>) -> Outcome {
-    call.reply().integer(-1);
-    Ok(())
+    call.integer(-1)
 }

@@ -9,8 +9,36 @@ use latewood_model::limits::ARGUMENT_BYTES_MAX;
 /// A change that was parsed and checked.
 pub(crate) type Change = Box<dyn FnOnce(&Shared)>;
 
-/// Makes a text a change, or says why not.
-pub(crate) type Set = fn(&str) -> Result<Change, String>;
+/// How a text becomes a change.
+#[derive(Clone, Copy)]
+pub(crate) enum Set {
+    /// A whole number of a range.
+    Number(i64, i64, fn(&Shared, i64)),
+    /// `yes` or `no`.
+    YesNo(fn(&Shared, bool)),
+    /// Otherwise: the change, or why there is none.
+    Text(fn(&str) -> Result<Change, String>),
+}
+
+impl Set {
+    /// The change that `text` asks for.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn read(self, text: &str) -> Result<Change, String> {
+        match self {
+            Self::Number(min, max, put) => {
+                let number = integer(text, min, max)?;
+                Ok(Box::new(move |shared| put(shared, number)))
+            }
+            Self::YesNo(put) => {
+                let is_on = yes_no(text)?;
+                Ok(Box::new(move |shared| put(shared, is_on)))
+            }
+            Self::Text(read) => read(text),
+        }
+    }
+}
 
 /// One parameter.
 pub(crate) struct Parameter {
@@ -18,7 +46,7 @@ pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     /// Its value as text.
     pub(crate) get: fn(&Shared) -> String,
-    /// Makes a text a change, or says why not; `None` where it cannot be set.
+    /// `None` where it cannot be set.
     pub(crate) set: Option<Set>,
 }
 
@@ -47,7 +75,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     settable(
         "client-output-buffer-limit",
         |shared| shared.channels().limit.read().to_string(),
-        set_buffer_limit,
+        Set::Text(set_buffer_limit),
     ),
     fixed("port", first_port),
     fixed("bind", |shared| {
@@ -87,7 +115,7 @@ pub(super) fn yes_or_no(value: bool) -> String {
     if value { "yes" } else { "no" }.to_owned()
 }
 
-pub(super) fn integer(text: &str, min: i64, max: i64) -> Result<i64, String> {
+fn integer(text: &str, min: i64, max: i64) -> Result<i64, String> {
     let value: i64 = text
         .parse()
         .map_err(|_| "argument couldn't be parsed into an integer")?;

@@ -3,8 +3,7 @@
 use super::source::{Source, field};
 use crate::base::clock::now_ms;
 use crate::command::merge::fields;
-use crate::observe::Endpoint;
-use crate::observe::Protocol;
+use crate::observe::{Endpoint, Protocol};
 use crate::state::{RemoteFigures, Shared};
 use latewood_engine::Stats;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -105,21 +104,13 @@ fn senders(text: &mut String, shared: &Shared) {
         field(text, &format!("intake_{name}_samples"), samples);
         field(text, &format!("intake_{name}_bytes"), bytes);
         field(text, &format!("intake_{name}_refused"), refused);
-        field(
-            text,
-            &format!("intake_{name}_strings"),
-            load(&counters.texts),
-        );
-        field(
-            text,
-            &format!("intake_{name}_merged"),
-            load(&counters.merged),
-        );
-        field(
-            text,
-            &format!("intake_{name}_failed"),
-            load(&counters.failed),
-        );
+        for (what, counter) in [
+            ("strings", &counters.texts),
+            ("merged", &counters.merged),
+            ("failed", &counters.failed),
+        ] {
+            field(text, &format!("intake_{name}_{what}"), load(counter));
+        }
     }
 }
 

@@ -28,10 +28,8 @@ pub(super) fn apply(call: &mut Call<'_>) -> Outcome {
         let steps = counts.cumulative_us();
         reply.bulk(&row.name);
         reply.map(2);
-        reply.bulk("calls");
-        reply.integer(signed(counts.total()));
-        reply.bulk("histogram_usec");
-        reply.map(steps.len());
+        reply.key("calls").integer(signed(counts.total()));
+        reply.key("histogram_usec").map(steps.len());
         for (at_most_us, calls) in steps {
             reply.integer(signed(at_most_us));
             reply.integer(signed(calls));

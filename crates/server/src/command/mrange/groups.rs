@@ -8,17 +8,15 @@
 //! are only shown where they are selected.
 
 use super::parse::GroupBy;
-use super::{PART_SAMPLES, Part, or_error};
-use crate::client::Stream;
+use super::{PART_SAMPLES, or_error};
+use crate::client::{Part, Stream};
 use crate::command::call::{Call, Outcome};
 use crate::command::label_options::Shown;
 use crate::command::mget;
 use crate::command::reply_limit::ReplyLimit;
 use crate::command::rows::{self, Shape};
 use crate::command::work::{self, LOOP_SAMPLES_MAX};
-use crate::state::Shared;
-use latewood_engine::Spread;
-use latewood_engine::{Cancelled, ErrorKind, RangeQuery, SeriesRef};
+use latewood_engine::{ErrorKind, RangeQuery, SeriesRef, Spread};
 use latewood_wire::resp::{Protocol, Reply};
 
 /// Series that are read for one part of a reply, unless one group has more.
@@ -67,13 +65,8 @@ pub(super) struct Question {
 }
 
 impl Stream for Grouped {
-    fn more(
-        &mut self,
-        shared: &Shared,
-        protocol: Protocol,
-        out: &mut Vec<u8>,
-        cancelled: Cancelled<'_>,
-    ) -> bool {
+    fn more(&mut self, to: Part<'_>, out: &mut Vec<u8>) -> bool {
+        let shared = to.shared;
         let (mut part, mut series) = (Vec::new(), 0);
         let (mut samples, mut work) = (0, 0u64);
         while part.len() < PART_GROUPS && series < PART_SERIES && work < PART_SAMPLES {
@@ -88,11 +81,6 @@ impl Stream for Grouped {
             part.push(group);
         }
         let question = &self.question;
-        let to = Part {
-            shared,
-            protocol,
-            cancelled,
-        };
         let replies = shared.db.spread(samples, |spread| {
             spread.map(part, |(value, series)| {
                 let mut reply = Vec::new();
@@ -125,14 +113,9 @@ impl Question {
         series: &[SeriesRef],
         spread: Spread,
     ) {
-        let Part {
-            shared,
-            protocol,
-            cancelled,
-        } = part;
         let (label, reducer) = (&*self.by.label, self.by.reducer);
-        let mut reply = Reply::new(out, protocol);
-        let resp3 = protocol == Protocol::Resp3;
+        let mut reply = Reply::new(out, part.protocol);
+        let resp3 = part.protocol == Protocol::Resp3;
         let name = [label, b"=", value].concat();
         mget::entry(&mut reply, &name, if resp3 { 4 } else { 2 });
         let keys: Vec<&[u8]> = series.iter().map(|series| &*series.key).collect();
@@ -150,22 +133,19 @@ impl Question {
         self.shown.write_pairs(&mut reply, &pairs, all);
         if resp3 {
             reply.map(1);
-            reply.bulk("reducers");
-            reply.array(1);
+            reply.key("reducers").array(1);
             reply.bulk(reducer.name());
             reply.map(1);
-            reply.bulk("sources");
-            reply.array(keys.len());
+            reply.key("sources").array(keys.len());
             for key in keys {
                 reply.bulk(key);
             }
         }
         let start = out.len();
-        let (limit, mut is_long) = (ReplyLimit::of(shared), false);
-        let shape = Shape::Flat;
-        let written = rows::append(out, limit, protocol, shape, cancelled, |sink| {
-            let db = &shared.db;
-            let reduced = db.reduce(series, &self.query, reducer, spread, cancelled);
+        let mut is_long = false;
+        let written = rows::append(out, part, Shape::Flat, |sink| {
+            let db = &part.shared.db;
+            let reduced = db.reduce(series, &self.query, reducer, spread, part.cancelled);
             let rows = reduced.inspect_err(|error| is_long = error.kind() == ErrorKind::Limit)?;
             let values = rows.values.chunks(ROWS_AT_ONCE);
             let mut rows = rows.timestamps.chunks(ROWS_AT_ONCE).zip(values);
@@ -174,10 +154,10 @@ impl Question {
             Ok(())
         });
         let written = if is_long {
-            Err(limit.fault(None))
+            Err(ReplyLimit::of(part.shared).fault(None))
         } else {
             written
         };
-        or_error(out, shared, start, protocol, written);
+        or_error(out, part, start, written);
     }
 }

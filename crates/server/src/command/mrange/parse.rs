@@ -33,13 +33,11 @@ pub(super) fn request(args: Args<'_>, reverse: bool) -> Result<Request, Fault> {
         .ok_or(Fault::line("ERR TSDB: missing FILTER argument"))?;
     let shown = label_options::parse(args, 3)?;
     if group_at.is_some_and(|at| at < filter_at) {
-        return Err(Fault::line(
-            "ERR TSDB: GROUPBY should always come after filter",
-        ));
+        return Fault::refuse("ERR TSDB: GROUPBY should always come after filter");
     }
     let filters = args.first(group_at.unwrap_or(args.len()));
     if filter_at + 1 == filters.len() {
-        return Err(Fault::line("ERR TSDB: missing labels for filter argument"));
+        return Fault::refuse("ERR TSDB: missing labels for filter argument");
     }
     let matchers = filter::matchers(filters.from(filter_at + 1))?;
     let group_by = group_at.map(|at| group_by(args, at)).transpose()?;
@@ -47,14 +45,12 @@ pub(super) fn request(args: Args<'_>, reverse: bool) -> Result<Request, Fault> {
     if group_by.is_some() {
         let aggregation = query.aggregation.as_ref();
         if aggregation.is_some_and(|aggregation| aggregation.aggregators.len() > 1) {
-            return Err(Fault::line(
+            return Fault::refuse(
                 "ERR TSDB: GROUPBY is not allowed when multiple aggregators are specified",
-            ));
+            );
         }
         if exclude_empty {
-            return Err(Fault::line(
-                "ERR TSDB: EXCLUDEEMPTY is not allowed with GROUPBY",
-            ));
+            return Fault::refuse("ERR TSDB: EXCLUDEEMPTY is not allowed with GROUPBY");
         }
     }
     Ok(Request {
@@ -73,7 +69,7 @@ fn group_by(args: Args<'_>, at: usize) -> Result<GroupBy, Fault> {
     let reduce = reduce
         .filter(|_| args.len() == at + 4)
         .ok_or(Fault::Arity)?;
-    let reducer = args.get(reduce + 1).and_then(Aggregator::parse);
+    let reducer = args.get(reduce + 1).and_then(Aggregator::of_name);
     let reducer = reducer.filter(|reducer| reducer.reduces());
     Ok(GroupBy {
         label: args.word(at + 1).into(),

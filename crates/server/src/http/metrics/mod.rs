@@ -21,7 +21,7 @@ use latewood_engine::DbMemory;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use text::{Kind, Text};
+use text::{Kind, Text, figures};
 
 /// How old the memory by part may be: to sum it up, every series is looked at.
 const MEMORY_AGE_MAX: Duration = Duration::from_secs(60);
@@ -88,10 +88,11 @@ fn process(text: &mut Text, shared: &Shared) {
     let version = env!("CARGO_PKG_VERSION");
     text.family("build_info", Kind::Gauge, "Version as a label; always 1.");
     text.labelled(&[("version", version)], 1);
-    let uptime_s = shared.lifetime.started.elapsed().as_secs_f64();
-    text.single("uptime_seconds", Kind::Gauge, "Time since start.", uptime_s);
-    let is_ready = u8::from(!shared.db.is_loading());
-    text.single("ready", Kind::Gauge, "1 once the data is loaded.", is_ready);
+    figures! { text;
+        gauge "uptime_seconds" "Time since start."
+            = shared.lifetime.started.elapsed().as_secs_f64();
+        gauge "ready" "1 once the data is loaded." = u8::from(!shared.db.is_loading());
+    }
     let cpu = process::cpu();
     text.family(
         "cpu_seconds_total",
@@ -100,27 +101,13 @@ fn process(text: &mut Text, shared: &Shared) {
     );
     text.labelled(&[("mode", "user")], cpu.user_s);
     text.labelled(&[("mode", "system")], cpu.system_s);
-    let resident = process::resident().now_bytes;
-    text.single(
-        "resident_bytes",
-        Kind::Gauge,
-        "Resident memory of the process.",
-        resident,
-    );
-    let commands = count(&shared.counters.commands);
-    text.single(
-        "commands_total",
-        Kind::Counter,
-        "Commands of the Redis protocol.",
-        commands,
-    );
-    let backing_up = u8::from(shared.jobs.is_backing_up());
-    text.single(
-        "backup_in_progress",
-        Kind::Gauge,
-        "1 while a backup is made.",
-        backing_up,
-    );
+    figures! { text;
+        gauge "resident_bytes" "Resident memory of the process." = process::resident().now_bytes;
+        counter "commands_total" "Commands of the Redis protocol."
+            = count(&shared.counters.commands);
+        gauge "backup_in_progress" "1 while a backup is made."
+            = u8::from(shared.jobs.is_backing_up());
+    }
 }
 
 fn connections(text: &mut Text, shared: &Shared) {
@@ -133,32 +120,21 @@ fn connections(text: &mut Text, shared: &Shared) {
     for listener in &by_listener {
         text.labelled(&[("listener", listener.name)], listener.accepted);
     }
-    text.family(
-        "connections_rejected_total",
-        Kind::Counter,
-        "Connections refused by a limit or by protected mode.",
-    );
+    let help = "Connections refused by a limit or by protected mode.";
+    text.family("connections_rejected_total", Kind::Counter, help);
     for listener in &by_listener {
         let rejected = listener.rejected.count;
         text.labelled(&[("listener", listener.name)], rejected);
     }
-    text.single(
-        "tls_handshakes_failed_total",
-        Kind::Counter,
-        "Connections that ended before they were encrypted.",
-        count(&shared.tls.failed),
-    );
-    text.single(
-        "tls_certificate_expiry_timestamp_seconds",
-        Kind::Gauge,
-        "When the certificate of the ports with TLS expires; 0 without one.",
-        shared.tls.in_force().map_or(0, |tls| tls.expiry_s),
-    );
-    text.family(
-        "network_bytes_total",
-        Kind::Counter,
-        "Bytes read and written over the Redis protocol.",
-    );
+    figures! { text;
+        counter "tls_handshakes_failed_total" "Connections that ended before they were encrypted."
+            = count(&shared.tls.failed);
+        gauge "tls_certificate_expiry_timestamp_seconds"
+            "When the certificate of the ports with TLS expires; 0 without one."
+            = shared.tls.in_force().map_or(0, |tls| tls.expiry_s);
+    }
+    let help = "Bytes read and written over the Redis protocol.";
+    text.family("network_bytes_total", Kind::Counter, help);
     text.labelled(&[("direction", "in")], count(&redis.bytes_in));
     text.labelled(&[("direction", "out")], count(&redis.bytes_out));
 }

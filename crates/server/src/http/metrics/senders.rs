@@ -3,70 +3,41 @@
 use super::text::{Kind, Text};
 use super::{Shared, count};
 use crate::base::clock::now_ms;
-use crate::observe::{AGE_BOUNDS_MS, AgeCounters, IntakeCounters, Protocol};
-use crate::observe::{Endpoint, ReadCounters, Route};
+use crate::observe::{
+    AGE_BOUNDS_MS, AgeCounters, Endpoint, IntakeCounters, Protocol, ReadCounters, Route,
+};
 use latewood_wire::intake::Reason;
 use std::sync::atomic::AtomicU64;
 
 /// A counter: its name, what it counts, and where it stands.
 pub(in crate::http) type Row<C> = (&'static str, &'static str, fn(&C) -> &AtomicU64);
 
+/// Counters by their fields: `"NAME" "Help." field;`.
+macro_rules! rows {
+    ($($name:literal $help:literal $field:ident;)*) => {
+        &[$(($name, $help, |of| &of.$field)),*]
+    };
+}
+
 /// Of each protocol.
-pub(in crate::http) const ROWS: &[Row<IntakeCounters>] = &[
-    ("intake_samples_total", "Samples taken.", |of| &of.samples),
-    (
-        "intake_bytes_total",
-        "Bytes received, uncompressed.",
-        |of| &of.bytes,
-    ),
-    (
-        "intake_strings_total",
-        "Text values, which are not stored.",
-        |of| &of.texts,
-    ),
-    (
-        "intake_merged_total",
-        "Samples merged with the previous one by rounding to milliseconds.",
-        |of| &of.merged,
-    ),
-    (
-        "intake_failed_total",
-        "Samples not applied because of a database error.",
-        |of| &of.failed,
-    ),
-];
+pub(in crate::http) const ROWS: &[Row<IntakeCounters>] = rows! {
+    "intake_samples_total" "Samples taken." samples;
+    "intake_bytes_total" "Bytes received, uncompressed." bytes;
+    "intake_strings_total" "Text values, which are not stored." texts;
+    "intake_merged_total" "Samples merged with the previous one by rounding to milliseconds." merged;
+    "intake_failed_total" "Samples not applied because of a database error." failed;
+};
 
 /// Of each path that reads.
-pub(in crate::http) const READ_ROWS: &[Row<ReadCounters>] = &[
-    ("read_requests_total", "Read requests over HTTP.", |of| {
-        &of.requests
-    }),
-    (
-        "read_failed_total",
-        "Read requests that were refused or whose answer was aborted.",
-        |of| &of.failed,
-    ),
-    (
-        "read_cancelled_total",
-        "Answers that the reader abandoned or did not read for a minute.",
-        |of| &of.cancelled,
-    ),
-    (
-        "read_items_total",
-        "Series, names or values returned.",
-        |of| &of.items,
-    ),
-    (
-        "read_samples_total",
-        "Samples, or buckets of samples, returned.",
-        |of| &of.samples,
-    ),
-    (
-        "read_bytes_total",
-        "Bytes of answers to read requests.",
-        |of| &of.bytes,
-    ),
-];
+pub(in crate::http) const READ_ROWS: &[Row<ReadCounters>] = rows! {
+    "read_requests_total" "Read requests over HTTP." requests;
+    "read_failed_total" "Read requests that were refused or whose answer was aborted." failed;
+    "read_cancelled_total" "Answers that the reader abandoned or did not read for a minute."
+        cancelled;
+    "read_items_total" "Series, names or values returned." items;
+    "read_samples_total" "Samples, or buckets of samples, returned." samples;
+    "read_bytes_total" "Bytes of answers to read requests." bytes;
+};
 
 /// What was read.
 pub(super) fn reads(text: &mut Text, shared: &Shared) {
@@ -127,13 +98,8 @@ fn late(text: &mut Text, shared: &Shared) {
         let delay_s = sum.delay_ms(share) as f64 / 1000.0;
         text.labelled(&[("share", name)], delay_s);
     }
-    let max_s = sum.max_ms as f64 / 1000.0;
-    text.single(
-        "late_age_max_seconds",
-        Kind::Gauge,
-        "Largest age of a late sample of the last hour.",
-        max_s,
-    );
+    let help = "Largest age of a late sample of the last hour.";
+    text.gauge("late_age_max_seconds", help, sum.max_ms as f64 / 1000.0);
 }
 
 /// How old samples were when they came.

@@ -16,6 +16,14 @@ pub(super) enum Kind {
 /// What every name begins with.
 pub(super) const PREFIX: &str = "latewood_";
 
+/// Families of one sample, a row each: `gauge "NAME" "Help." = value;`.
+macro_rules! figures {
+    ($text:ident; $($kind:ident $name:literal $help:literal = $value:expr;)*) => {
+        $($text.$kind($name, $help, $value);)*
+    };
+}
+pub(super) use figures;
+
 /// The text so far; samples belong to the family begun last.
 #[derive(Debug, Default)]
 pub(super) struct Text {
@@ -37,15 +45,15 @@ impl Text {
         let _ = writeln!(self.text, "# TYPE {PREFIX}{name} {kind}");
     }
 
-    /// A family of one sample without labels.
-    pub(super) fn single(
-        &mut self,
-        name: &'static str,
-        kind: Kind,
-        help: &str,
-        value: impl Display,
-    ) {
-        self.family(name, kind, help);
+    /// A counter of one sample without labels.
+    pub(super) fn counter(&mut self, name: &'static str, help: &str, value: impl Display) {
+        self.family(name, Kind::Counter, help);
+        self.labelled(&[], value);
+    }
+
+    /// A gauge of one sample without labels.
+    pub(super) fn gauge(&mut self, name: &'static str, help: &str, value: impl Display) {
+        self.family(name, Kind::Gauge, help);
         self.labelled(&[], value);
     }
 

@@ -1,8 +1,7 @@
 //! What a loop does with its messages and with what is due.
 
 use super::EventLoop;
-use crate::messaging::Message;
-use crate::messaging::Why;
+use crate::messaging::{Message, Why};
 use crate::net::connection::Connection;
 use crate::state::Shared;
 use std::time::Instant;

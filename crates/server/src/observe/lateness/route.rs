@@ -1,62 +1,31 @@
 //! Ways on which samples come, and who sends them.
 
+use latewood_model::named;
 use std::borrow::Cow;
 
-/// A protocol as its senders speak it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Route {
-    /// TS.ADD and TS.MADD.
-    Resp,
-    /// InfluxDB line protocol over HTTP.
-    InfluxHttp,
-    /// InfluxDB line protocol over TCP.
-    InfluxTcp,
-    /// InfluxDB line protocol in datagrams.
-    InfluxUdp,
-    /// Prometheus remote write.
-    RemoteWrite,
-    /// Text exposition, imported over HTTP.
-    TextImport,
-    /// OpenTSDB over telnet.
-    OpenTsdbTcp,
-    /// OpenTSDB over HTTP.
-    OpenTsdbHttp,
-    /// Akumuli.
-    Akumuli,
-    /// OpenTelemetry.
-    Otlp,
-}
-
-impl Route {
-    /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 10] = [
-        Self::Resp,
-        Self::InfluxHttp,
-        Self::InfluxTcp,
-        Self::InfluxUdp,
-        Self::RemoteWrite,
-        Self::TextImport,
-        Self::OpenTsdbTcp,
-        Self::OpenTsdbHttp,
-        Self::Akumuli,
-        Self::Otlp,
-    ];
-
-    /// The name by which it is counted.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Resp => "resp",
-            Self::InfluxHttp => "influx_http",
-            Self::InfluxTcp => "influx_tcp",
-            Self::InfluxUdp => "influx_udp",
-            Self::RemoteWrite => "prometheus_remote_write",
-            Self::TextImport => "prometheus_text",
-            Self::OpenTsdbTcp => "opentsdb_tcp",
-            Self::OpenTsdbHttp => "opentsdb_http",
-            Self::Akumuli => "akumuli",
-            Self::Otlp => "otlp",
-        }
+named! {
+    /// A protocol as its senders speak it.
+    pub(crate) enum Route {
+        /// TS.ADD and TS.MADD.
+        Resp => "resp",
+        /// InfluxDB line protocol over HTTP.
+        InfluxHttp => "influx_http",
+        /// InfluxDB line protocol over TCP.
+        InfluxTcp => "influx_tcp",
+        /// InfluxDB line protocol in datagrams.
+        InfluxUdp => "influx_udp",
+        /// Prometheus remote write.
+        RemoteWrite => "prometheus_remote_write",
+        /// Text exposition, imported over HTTP.
+        TextImport => "prometheus_text",
+        /// OpenTSDB over telnet.
+        OpenTsdbTcp => "opentsdb_tcp",
+        /// OpenTSDB over HTTP.
+        OpenTsdbHttp => "opentsdb_http",
+        /// Akumuli.
+        Akumuli => "akumuli",
+        /// OpenTelemetry.
+        Otlp => "otlp",
     }
 }
 

@@ -102,7 +102,7 @@ fn aggregation(parameters: &Parameters) -> Result<Option<Aggregation>, Answer> {
         _ => return Err(Answer::bad("aggregation and step must be given together")),
     };
     let names = Aggregator::ALL.map(Aggregator::name).join(", ");
-    let aggregator = Aggregator::parse(name.as_bytes());
+    let aggregator = Aggregator::of_name(name.as_bytes());
     let aggregator = aggregator.ok_or_else(|| {
         Answer::bad(format!(
             "unknown aggregation {name:?}; expected one of {names}"

@@ -6,6 +6,7 @@
 //!
 //! Tested by `tests/http/promql_running.rs`.
 
+use crate::base::clock::now_ms;
 use latewood_promql::Times;
 use latewood_promql::source::Interrupt;
 use parking_lot::Mutex;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Texts that are remembered.
@@ -36,7 +37,7 @@ pub(crate) struct Running {
     text: String,
     times: Times,
     began: Instant,
-    began_ms: u64,
+    began_ms: i64,
     /// The time that it may take.
     longest: Duration,
     /// For how long its reader was waited for, in nanoseconds.
@@ -73,14 +74,13 @@ impl Registry {
         longest: Duration,
     ) -> Listed {
         let began = Instant::now();
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
         let running = Arc::new(Running {
             id: self.last_id.fetch_add(1, Ordering::Relaxed) + 1,
             user: String::from_utf8_lossy(user).into_owned(),
             text: shortened(text),
             times,
             began,
-            began_ms: since_epoch.map_or(0, |since| since.as_millis() as u64),
+            began_ms: now_ms(),
             longest,
             idle_ns: AtomicU64::new(0),
             is_cancelled: AtomicBool::new(false),

@@ -1,5 +1,6 @@
 //! The parameters of a query. What is wrong is told in the words and the order of Prometheus.
 
+use crate::base::clock::now_ms;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
 use crate::http::read::parameters::Parameters;
@@ -7,7 +8,7 @@ use latewood_promql::Times;
 use latewood_promql::engine::Settings;
 use latewood_wire::prometheus::time::{parse_duration_ns, parse_time};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Steps of a range query, beside the first.
 const STEPS_MAX: i128 = 11_000;
@@ -159,9 +160,4 @@ fn shown(duration_ns: i64) -> String {
     let fraction = format!(".{:0width$}", ns % scale, width = digits as usize);
     let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
     format!("{sign}{whole}{fraction}{unit}")
-}
-
-fn now_ms() -> i64 {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-    since_epoch.map_or(0, |since| since.as_millis() as i64)
 }

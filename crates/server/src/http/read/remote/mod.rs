@@ -24,8 +24,6 @@ use axum::response::Response;
 use latewood_promql::compile_pattern;
 use latewood_wire::prometheus::read::{Form, Request};
 use std::slice;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use streamed::Frames;
 
 /// Bytes of a request, uncompressed.
@@ -62,10 +60,9 @@ async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Re
             stream::respond(asked, kind, Frames::new(walk), ()).await
         }
         Form::Samples => {
-            let leave = Leave(Arc::new(AtomicBool::new(false)));
-            let left = Arc::clone(&leave.0);
+            let _waiting = asked.waiting();
             let work = move || {
-                let message = sampled::message(&asked, walk, queries, &left)?;
+                let message = sampled::message(&asked, walk, queries)?;
                 Ok((asked, message))
             };
             let (asked, message) = context.block_in(&context.work.readers, work).await??;
@@ -113,13 +110,4 @@ fn jobs(asked: &Asked, request: &Request) -> Result<Vec<Job>, Answer> {
         }));
     }
     Ok(jobs)
-}
-
-/// Says that the reader left, once the request is dropped.
-struct Leave(Arc<AtomicBool>);
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }

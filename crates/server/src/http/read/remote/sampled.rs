@@ -11,7 +11,7 @@ use crate::http::read::walk::{Next, Walk};
 use crate::observe::reads::add;
 use latewood_wire::prometheus::read::SamplesAnswer;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Samples of one message.
@@ -45,17 +45,11 @@ impl Pieces for Message {
     }
 }
 
-/// Makes the message. Ends early, with nothing of use, once `left` says that
-/// the reader is gone.
+/// Makes the message. Ends early, with nothing of use, once the reader is gone.
 ///
 /// # Errors
 /// 400 where it would hold too much, 503 where other requests take the memory.
-pub(super) fn message(
-    asked: &Asked,
-    mut walk: Walk,
-    queries: usize,
-    left: &AtomicBool,
-) -> Result<Message, Answer> {
+pub(super) fn message(asked: &Asked, mut walk: Walk, queries: usize) -> Result<Message, Answer> {
     let counters = asked.counters();
     let mut answer = SamplesAnswer::new();
     let (mut query, mut samples) = (0, 0);
@@ -63,7 +57,7 @@ pub(super) fn message(
     let mut memory = asked.permits().memory(STEP_BYTES)?;
     let mut granted = STEP_BYTES;
     loop {
-        if left.load(Ordering::Relaxed) {
+        if asked.unwanted().load(Ordering::Relaxed) {
             add(&counters.cancelled, 1);
             return compressed(SamplesAnswer::new(), memory);
         }

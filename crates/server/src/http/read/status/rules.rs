@@ -15,7 +15,7 @@ use crate::observe::reads::add;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use latewood_engine::RuleState;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Rules of a page, unless `limit` says otherwise, and at most.
 const RULES: usize = 100;
@@ -73,21 +73,14 @@ pub(super) fn hold(asked: &Asked, rule: &RuleState) -> Result<(), Answer> {
 }
 
 /// A rule without its state, as JSON.
-pub(super) fn definition(rule: &RuleState) -> Map<String, Value> {
-    let fields = [
-        ("source", json!(text(&rule.source))),
-        ("destination", json!(text(&rule.destination))),
-        (
-            "aggregator",
-            json!(rule.spec.aggregator.name().to_uppercase()),
-        ),
-        ("bucket_ms", json!(rule.spec.bucket_ms)),
-        ("align_ms", json!(rule.spec.align)),
-    ];
-    let fields = fields.into_iter();
-    fields
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+pub(super) fn definition(rule: &RuleState) -> Value {
+    json!({
+        "source": text(&rule.source),
+        "destination": text(&rule.destination),
+        "aggregator": rule.spec.aggregator.name().to_uppercase(),
+        "bucket_ms": rule.spec.bucket_ms,
+        "align_ms": rule.spec.align,
+    })
 }
 
 /// A rule as JSON.
@@ -97,16 +90,11 @@ pub(super) fn shown(rule: &RuleState) -> Value {
     let failed_buckets = rule.failed.iter().map(buckets);
     let failed_buckets = failed_buckets.fold(0, u64::saturating_add);
     let span = |&(first, last): &(i64, i64)| json!({"first_ms": first, "last_ms": last});
-    let failed: Value = rule.failed.iter().take(FAILED_MAX).map(span).collect();
     let mut all = definition(rule);
-    for (name, value) in [
-        ("dirty_buckets", json!(rule.dirty_buckets)),
-        ("failed_buckets", json!(failed_buckets)),
-        ("failed", failed),
-        ("open", json!(rule.open.as_ref().map(span))),
-        ("recomputed_ms", json!(rule.recomputed_ms)),
-    ] {
-        all.insert(name.to_owned(), value);
-    }
-    Value::Object(all)
+    all["dirty_buckets"] = json!(rule.dirty_buckets);
+    all["failed_buckets"] = json!(failed_buckets);
+    all["failed"] = rule.failed.iter().take(FAILED_MAX).map(span).collect();
+    all["open"] = json!(rule.open.as_ref().map(span));
+    all["recomputed_ms"] = json!(rule.recomputed_ms);
+    all
 }

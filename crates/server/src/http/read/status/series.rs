@@ -20,7 +20,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use latewood_engine::{SeriesInfo, SeriesRef};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The handler.
 pub(crate) async fn series(State(context): State<Context>, request: Request) -> Response {
@@ -47,67 +47,48 @@ fn report(asked: &Asked, key: &[u8]) -> Result<Value, Answer> {
     asked.check_wanted()?;
     add(&asked.counters().items, 1);
     let (from, to): (Vec<_>, Vec<_>) = rules.iter().partition(|rule| *rule.source == *key);
-    let mut data = options(key, &info);
+    let source = to.first().map(|rule| {
+        if asked.may_read(&rule.source) {
+            shown_rule(rule)
+        } else {
+            // As TS.INFO: the state would tell of its samples.
+            definition(rule)
+        }
+    });
     let chunks_bytes: u64 = info.chunks.iter().map(|chunk| chunk.size_bytes).sum();
-    for (name, value) in [
-        ("samples", json!(info.total_samples)),
-        ("late_pending", json!(info.late_pending)),
-        ("first_ms", json!(info.first_timestamp)),
-        ("last_ms", json!(info.last_timestamp)),
-        ("memory_chunks", json!(info.chunks.len())),
-        ("memory_chunks_bytes", json!(chunks_bytes)),
-        ("block_chunks", json!(info.stored_chunks)),
-        ("block_chunks_bytes", json!(info.stored_bytes)),
-        ("memory_bytes", json!(info.memory.total_bytes())),
-        (
-            "source",
-            to.first().map_or(Value::Null, |rule| {
-                if asked.may_read(&rule.source) {
-                    shown_rule(rule)
-                } else {
-                    // As TS.INFO: the state would tell of its samples.
-                    Value::Object(definition(rule))
-                }
-            }),
-        ),
-        ("rules", from.into_iter().map(shown_rule).collect()),
-    ] {
-        data.insert(name.to_owned(), value);
-    }
-    Ok(Value::Object(data))
+    let mut data = options(key, &info);
+    data["samples"] = json!(info.total_samples);
+    data["late_pending"] = json!(info.late_pending);
+    data["first_ms"] = json!(info.first_timestamp);
+    data["last_ms"] = json!(info.last_timestamp);
+    data["memory_chunks"] = json!(info.chunks.len());
+    data["memory_chunks_bytes"] = json!(chunks_bytes);
+    data["block_chunks"] = json!(info.stored_chunks);
+    data["block_chunks_bytes"] = json!(info.stored_bytes);
+    data["memory_bytes"] = json!(info.memory.total_bytes());
+    data["source"] = json!(source);
+    data["rules"] = from.into_iter().map(shown_rule).collect();
+    Ok(data)
 }
 
-fn options(key: &[u8], info: &SeriesInfo) -> Map<String, Value> {
+fn options(key: &[u8], info: &SeriesInfo) -> Value {
     let options = &info.options;
     let label = |(name, value): (&[u8], &[u8])| json!({"name": text(name), "value": text(value)});
     let metric = shown(&options.labels, key);
     let metric = metric
         .iter()
         .map(|(name, value)| (name.to_owned(), value.into()));
-    let fields = [
-        ("key", json!(text(key))),
-        ("labels", options.labels.iter().map(label).collect()),
-        ("metric", Value::Object(metric.collect())),
-        ("chunk_size_bytes", json!(options.chunk_size_bytes)),
-        ("encoding", json!(options.encoding.name())),
-        (
-            "duplicate_policy",
-            json!(options.duplicate_policy.map(|policy| policy.name())),
-        ),
-        (
-            "ignore_max_time_diff_ms",
-            json!(options.ignore.max_time_diff_ms),
-        ),
-        (
-            "ignore_max_value_diff",
-            json!(options.ignore.max_value_diff),
-        ),
-        ("retention_ms", json!(options.retention_ms)),
-    ];
-    let fields = fields.into_iter();
-    fields
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+    json!({
+        "key": text(key),
+        "labels": options.labels.iter().map(label).collect::<Value>(),
+        "metric": Value::Object(metric.collect()),
+        "chunk_size_bytes": options.chunk_size_bytes,
+        "encoding": options.encoding.name(),
+        "duplicate_policy": options.duplicate_policy.map(|policy| policy.name()),
+        "ignore_max_time_diff_ms": options.ignore.max_time_diff_ms,
+        "ignore_max_value_diff": options.ignore.max_value_diff,
+        "retention_ms": options.retention_ms,
+    })
 }
 
 /// The series that `key` or `match[]` names. A key stands for itself as it is shown, too.
