@@ -17,7 +17,6 @@
 //! and gets the result of each line. [`crate::testing::Collected`] is an intake for
 //! tests and fuzz targets.
 
-use crate::named;
 use crate::series_name::{NameError, SeriesName};
 use latewood_model::Told;
 use std::fmt::Arguments;

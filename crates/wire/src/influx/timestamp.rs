@@ -2,7 +2,7 @@
 
 use super::error::Bad;
 use crate::intake::Moment;
-use crate::named;
+use latewood_model::named;
 
 named! {
     /// The unit of the timestamps of a request.

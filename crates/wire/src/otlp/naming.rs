@@ -3,7 +3,7 @@
 //! The rules are those of <https://github.com/prometheus/otlptranslator>, whose names the strategies
 //! have. Tested below with the examples of its documentation.
 
-use crate::named;
+use latewood_model::named;
 use std::borrow::Cow;
 
 /// Characters of a name in an error text.
