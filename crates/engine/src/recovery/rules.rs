@@ -46,7 +46,7 @@ impl Recovery<'_> {
     ) {
         let number = self.rules.made.fetch_add(1, Ordering::Relaxed);
         if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
-            let rule = Rule::new(destination, number, spec, series.retention_floor());
+            let rule = Rule::new(destination, number, spec, series.floor_by_newest());
             series.source_mut_or_new().add(rule);
         }
     }
