@@ -33,6 +33,7 @@ fn add(group: &mut GroupBuilder, record: &Record<'_>) {
         Record::Create { id, key, options } => group.create(*id, key, options),
         Record::Alter { id, options } => group.alter(*id, options),
         Record::DeleteRange { id, from, to } => group.delete_range(*id, *from, *to),
+        Record::Expired { id, before } => group.expired(*id, Some(*before)),
         Record::DeleteSeries { id } => group.delete_series(*id),
         Record::Rename { id, key } => group.rename(*id, key),
         Record::Expire { id, at_ms } => group.expire(*id, *at_ms),

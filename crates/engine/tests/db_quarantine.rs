@@ -3,6 +3,7 @@
 
 use crate::db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
 use latewood_engine::io::sim::SimDisk;
+use latewood_engine::tools::restore;
 use latewood_engine::{Db, ErrorKind, Options, Position};
 use latewood_model::SeriesOptions;
 use std::path::{Path, PathBuf};
@@ -126,6 +127,35 @@ fn a_strict_start_refuses_and_changes_nothing() {
     assert_eq!(disk.bytes(&segment()).unwrap(), before);
     assert!(disk.bytes(&Path::new(DIR).join("quarantine")).is_err());
     assert_eq!(timestamps(&open(&disk).unwrap(), b"a"), [1, 3]);
+}
+
+#[test]
+fn a_hole_concerns_series_that_are_not_there_and_copies_until_it_is_accepted() {
+    let (disk, db) = without(|db| {
+        put(db, b"a", 1);
+        db.create(b"b", &SeriesOptions::default()).unwrap();
+        let lost = db.position();
+        put(db, b"a", 2);
+        lost
+    });
+    let doubts = db.doubts();
+    assert_eq!(db.doubt_of(&[], 0, 9).as_ref(), Some(&doubts[0]));
+    // The log moves past the hole, so the copy does not find it by itself.
+    for _ in 0..5 {
+        db.maintain().unwrap();
+    }
+    let [copy, restored, later] = ["/copy", "/restored", "/later"].map(Path::new);
+    db.backup(copy).unwrap();
+    restore(&disk.env(1), copy, restored, &mut |_| {}).unwrap();
+    let again = Db::open(&disk.env(1), restored, options(2), last_wins()).unwrap();
+    assert_eq!(again.recovery().log.holes, []);
+    assert_eq!(again.doubts(), doubts);
+    assert_eq!(again.accept_quarantine().unwrap(), 1);
+    assert_eq!(again.doubt_of(&[], 0, 9), None);
+    again.backup(later).unwrap();
+    drop(again);
+    let later = Db::open(&disk.env(1), later, options(2), last_wins()).unwrap();
+    assert_eq!(later.doubts().len(), 0);
 }
 
 #[test]

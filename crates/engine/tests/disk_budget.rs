@@ -170,15 +170,16 @@ fn old_samples_are_refused_from_the_first_write_after_a_start_on() {
     assert_eq!(db.retention_ms(), 3_600_000);
 }
 
-#[test]
-fn a_small_disk_has_a_small_log_and_the_operator_is_told() {
+/// What the operator hears of a disk with so much space, and the size of a log segment.
+fn on_a_disk_of(free_bytes: u64, disk_budget_bytes: u64) -> (String, usize) {
     let disk = SimDisk::new();
-    disk.set_free_bytes(100 << 20);
+    disk.set_free_bytes(free_bytes);
     let said = Arc::new(Mutex::new(Vec::new()));
     let hears = Arc::clone(&said);
     let options = Options {
         background: false,
         shards: 1,
+        disk_budget_bytes,
         on_notice: Some(NoticeHook::new(move |sentence| {
             hears.lock().unwrap().push(sentence.to_owned());
         })),
@@ -189,7 +190,18 @@ fn a_small_disk_has_a_small_log_and_the_operator_is_told() {
     db.create(b"k", &SeriesOptions::default()).unwrap();
     let segment = dir.join("wal/segment-0000000000000001.wal");
     let segment_bytes = disk.bytes(&segment).unwrap().len();
+    let said = said.lock().unwrap().remove(0);
+    (said, segment_bytes)
+}
+
+#[test]
+fn a_small_disk_has_a_small_log_and_the_operator_is_told() {
+    let (said, segment_bytes) = on_a_disk_of(100 << 20, 0);
     assert!(segment_bytes <= (100 << 20) / 16, "{segment_bytes}");
-    let said = said.lock().unwrap();
-    assert!(said[0].contains("104857600 bytes free"), "{said:?}");
+    assert!(said.contains("104857600 bytes free"), "{said}");
+    assert!(said.contains("--disk-budget"), "{said}");
+    let (said, segment_bytes) = on_a_disk_of(0, 1 << 30);
+    assert!(segment_bytes <= 1 << 20, "{segment_bytes}");
+    assert!(said.contains(" 0 bytes free"), "{said}");
+    assert!(!said.contains("--disk-budget"), "{said}");
 }

@@ -14,6 +14,7 @@ enum Entry {
     Create(u32, Vec<u8>, SeriesOptions),
     Alter(u32, SeriesOptions),
     DeleteRange(u32, i64, i64),
+    Expired(u32, i64),
     DeleteSeries(u32),
     Rename(u32, Vec<u8>),
     Expire(u32, Option<i64>),
@@ -31,6 +32,7 @@ impl Entry {
             Self::Create(id, key, options) => group.create(SeriesId(*id), key, options),
             Self::Alter(id, options) => group.alter(SeriesId(*id), options),
             Self::DeleteRange(id, from, to) => group.delete_range(SeriesId(*id), *from, *to),
+            Self::Expired(id, before) => group.expired(SeriesId(*id), Some(*before)),
             Self::DeleteSeries(id) => group.delete_series(SeriesId(*id)),
             Self::Rename(id, key) => group.rename(SeriesId(*id), key),
             Self::Expire(id, at_ms) => group.expire(SeriesId(*id), *at_ms),
@@ -63,6 +65,10 @@ impl Entry {
                 id: SeriesId(id),
                 from,
                 to,
+            },
+            Self::Expired(id, before) => Record::Expired {
+                id: SeriesId(id),
+                before,
             },
             Self::DeleteSeries(id) => Record::DeleteSeries { id: SeriesId(id) },
             Self::Rename(id, _) => Record::Rename {
@@ -150,6 +156,7 @@ fn entries() -> impl Strategy<Value = Entry> {
         2 => (0..3_000_u32).prop_map(fleet),
         1 => (ids(), options()).prop_map(|(id, options)| Entry::Alter(id, options)),
         1 => (ids(), any::<i64>(), any::<i64>()).prop_map(|(i, f, t)| Entry::DeleteRange(i, f, t)),
+        1 => (ids(), any::<i64>()).prop_map(|(i, before)| Entry::Expired(i, before)),
         1 => ids().prop_map(Entry::DeleteSeries),
         1 => (ids(), keys()).prop_map(|(id, key)| Entry::Rename(id, key)),
         1 => (ids(), proptest::option::of(1..=i64::MAX))

@@ -18,7 +18,7 @@
 //! tests and fuzz targets.
 
 use crate::series_name::{NameError, SeriesName};
-use latewood_model::Told;
+use latewood_model::{Told, named};
 use std::fmt::Arguments;
 
 /// The row of a line; valid until the next [`Intake::find`] or [`Intake::add`].

@@ -104,6 +104,15 @@ impl<T> Slab<T> {
         self.iter_from(0)
     }
 
+    /// The same, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
+        let pages = self.pages.iter_mut().enumerate();
+        pages.flat_map(|(number, page)| {
+            let places = (number * Self::PAGE_PLACES..).zip(&mut page.places);
+            places.filter_map(|(place, value)| Some((place, value.as_mut()?)))
+        })
+    }
+
     /// The same from a place on. Places without a value cost a look for each
     /// page at most, where whole pages have none.
     pub(crate) fn iter_from(&self, place: usize) -> impl Iterator<Item = (usize, &T)> {

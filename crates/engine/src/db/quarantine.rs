@@ -4,7 +4,7 @@ use crate::base::error::Result;
 use crate::base::names;
 use crate::db::Db;
 use crate::index::SeriesRef;
-use crate::storage::files::doubt::{self, Doubt};
+use crate::storage::files::doubt::{self, Doubt, DoubtKind};
 use latewood_model::Timestamp;
 use std::sync::Arc;
 
@@ -15,10 +15,13 @@ impl Db {
     }
 
     /// The first of [`Db::doubts`] that concerns one of `series` between `from` and `to`,
-    /// both included.
+    /// both included, or series that are not there.
     pub fn doubt_of(&self, series: &[SeriesRef], from: Timestamp, to: Timestamp) -> Option<Doubt> {
         let doubts = self.doubts();
-        let concerned = |doubt: &&Doubt| series.iter().any(|one| doubt.concerns(one.id, from, to));
+        let concerned = |doubt: &&Doubt| {
+            doubt.kind == DoubtKind::Log
+                || series.iter().any(|one| doubt.concerns(one.id, from, to))
+        };
         doubts.iter().find(concerned).cloned()
     }
 

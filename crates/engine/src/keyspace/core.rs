@@ -26,7 +26,7 @@ use crate::storage::block::Cache;
 use crate::storage::metadata::MetadataStore;
 use latewood_model::SeriesId;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 /// What the threads of a database share: a list of parts, each with its own
@@ -118,11 +118,16 @@ impl Core {
         core.defaults.change(|held| *held = defaults)?;
         if let Some(free_bytes) = small_disk {
             let budget = &core.store.disk_budget;
-            budget.small_disk_bytes.store(free_bytes, Ordering::Relaxed);
+            budget.small_disk_bytes.get_or_init(|| free_bytes);
             let segment_bytes = core.options.segment_bytes;
+            let advice = if core.options.disk_budget_bytes > 0 {
+                "a full disk stops all writes, also below the disk budget"
+            } else {
+                "a full disk stops all writes, --disk-budget drops the oldest samples instead"
+            };
             core.observe.notices.say(format_args!(
                 "the disk has {free_bytes} bytes free: log segments are of {segment_bytes} bytes; \
-                 a full disk stops all writes, --disk-budget drops the oldest samples instead"
+                 {advice}"
             ));
         }
         Ok(core)

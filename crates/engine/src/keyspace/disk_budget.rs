@@ -6,7 +6,7 @@
 //! bounded time. If no space is freed they are refused, so that the files do not
 //! exceed the budget.
 //!
-//! Without a budget, free space of less than [`SMALL_DISK_BYTES`] at the open determines
+//! With or without a budget, free space of less than [`SMALL_DISK_BYTES`] at the open determines
 //! the log in the same way: else one segment could fill the disk, which stops all writes.
 //!
 //! All files of the directory count, in whole pages of the disk, including
@@ -23,6 +23,7 @@ use crate::storage::block::PartitionBlocks;
 use crate::storage::files::Manifest;
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The size of a log segment is this part of the budget.
@@ -45,8 +46,8 @@ const PAGE_BYTES: u64 = 4096;
 pub(crate) struct DiskBudget {
     /// 0 means no limit.
     pub(crate) budget_bytes: AtomicU64,
-    /// What was free at the open, if that was little; else 0.
-    pub(crate) small_disk_bytes: AtomicU64,
+    /// What was free at the open, if that was little.
+    pub(crate) small_disk_bytes: OnceLock<u64>,
     /// Series files and the manifest.
     catalogue_bytes: AtomicU64,
     /// Files in quarantine.
@@ -131,8 +132,8 @@ pub(crate) fn small_disk_bytes(env: &Env, dir: &Path) -> Option<u64> {
 /// Bytes of one log segment under a disk budget, or on a disk with little space.
 pub(crate) fn segment_bytes(options: &Options, small_disk: Option<u64>) -> u64 {
     match smaller(options.disk_budget_bytes, small_disk) {
-        0 => options.segment_bytes,
-        budget => {
+        None => options.segment_bytes,
+        Some(budget) => {
             let share = (budget / SEGMENT_SHARE).max(SEGMENT_BYTES_MIN);
             options
                 .segment_bytes
@@ -141,12 +142,12 @@ pub(crate) fn segment_bytes(options: &Options, small_disk: Option<u64>) -> u64 {
     }
 }
 
-/// The smaller of a budget, where 0 is none, and what is free; 0 is neither.
-fn smaller(budget_bytes: u64, small_disk: Option<u64>) -> u64 {
-    match (budget_bytes, small_disk) {
-        (0, free) => free.unwrap_or(0),
-        (budget, free) => free.map_or(budget, |free| free.min(budget)),
-    }
+/// The smaller of a budget, where 0 is none, and what is free, if that is little.
+fn smaller(budget_bytes: u64, small_disk: Option<u64>) -> Option<u64> {
+    let budget = (budget_bytes > 0).then_some(budget_bytes);
+    // Less makes no segment smaller, but would flush all the time.
+    let free = small_disk.map(|free| free.max(SEGMENT_BYTES_MIN * LOG_SHARE));
+    budget.into_iter().chain(free).min()
 }
 
 impl DiskBudget {
@@ -164,10 +165,9 @@ impl DiskBudget {
 
     /// The size of the log at which it is flushed, at most `wanted`.
     pub(crate) fn log_bytes_max(&self, wanted: u64) -> u64 {
-        let small_disk = Some(self.small_disk_bytes.load(Ordering::Relaxed));
-        match smaller(self.budget_bytes(), small_disk.filter(|&free| free > 0)) {
-            0 => wanted,
-            bytes => wanted.min(bytes / LOG_SHARE),
+        match smaller(self.budget_bytes(), self.small_disk_bytes.get().copied()) {
+            None => wanted,
+            Some(bytes) => wanted.min(bytes / LOG_SHARE),
         }
     }
 
@@ -254,6 +254,21 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_the_smallest_one() {
+        for disk_budget_bytes in [0, 1 << 30] {
+            let options = Options {
+                disk_budget_bytes,
+                ..Options::default()
+            };
+            assert_eq!(segment_bytes(&options, Some(0)), SEGMENT_BYTES_MIN);
+            let budget = DiskBudget::new(disk_budget_bytes);
+            assert!(budget.log_bytes_max(1 << 30) >= 1 << 27);
+            budget.small_disk_bytes.get_or_init(|| 0);
+            assert_eq!(budget.log_bytes_max(1 << 30), SEGMENT_BYTES_MIN);
+        }
+    }
 
     #[test]
     fn a_log_that_goes_with_the_next_write_takes_no_space() {

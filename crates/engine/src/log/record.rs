@@ -77,6 +77,10 @@ pub(crate) mod kind {
     pub(crate) const RULE_LEFT: u8 = 14;
 }
 
+/// The last timestamp of a deletion that is none but [`Record::Expired`]: versions that do
+/// not know it find nothing to delete.
+pub(crate) const EXPIRED: Timestamp = Timestamp::MIN;
+
 /// The tag of a record that sets the policy.
 pub(crate) const POLICY_TAG: u8 = CONTROL | kind::POLICY << CONTROL_SHIFT;
 
@@ -118,6 +122,14 @@ pub enum Record<'a> {
         from: Timestamp,
         /// The last timestamp of the span.
         to: Timestamp,
+    },
+    /// The next deletion or change of options found older samples expired, and removed
+    /// them.
+    Expired {
+        /// The series.
+        id: SeriesId,
+        /// The oldest timestamp that was left.
+        before: Timestamp,
     },
     /// A series is gone.
     DeleteSeries {

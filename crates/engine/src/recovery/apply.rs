@@ -117,18 +117,21 @@ impl Replayer<'_> {
                 if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
                     let sealer = &mut state.sealer;
                     let deleted = fetching(|| series.delete_logged(from, to, sealer))?;
-                    self.note_damage(deleted)?;
+                    self.note_damage(deleted.damage)?;
                     state.recount(core.shards.place_of(id));
                     state.note_rules(core.shards.place_of(id));
+                }
+            }
+            Record::Expired { id, before } => {
+                if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
+                    series.expire_logged(before, &mut state.sealer)?;
+                    state.recount(core.shards.place_of(id));
                 }
             }
             Record::DeleteSeries { id } => {
                 core.take_out(state, id);
             }
-            Record::Build { id, options } => {
-                state.next_place = state.next_place.max(core.shards.place_of(id) + 1);
-                core.insert_unnamed(state, id, &options);
-            }
+            Record::Build { id, options } => self.build(state, id, &options),
             Record::Rename { id, key } => {
                 state.unnamed.retain(|&unnamed| unnamed != id);
                 if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
@@ -165,9 +168,20 @@ impl Replayer<'_> {
         state.next_place = state.next_place.max(place + 1);
         self.note_named(id);
         state.heads.grew(series_bytes(key, options));
-        state.slab.insert(place, Series::new(key.into(), options));
+        let mut series = Series::new(key.into(), options);
+        series.begin_replay();
+        state.slab.insert(place, series);
         self.recovery.core.index_labels(id, Some(&options.labels));
         self.recovery.core.index.relieve();
+    }
+
+    fn build(&self, state: &mut ShardState, id: SeriesId, options: &SeriesOptions) {
+        let place = self.recovery.core.shards.place_of(id);
+        state.next_place = state.next_place.max(place + 1);
+        self.recovery.core.insert_unnamed(state, id, options);
+        if let Some(series) = state.slab.get_mut(place) {
+            series.begin_replay();
+        }
     }
 
     /// A series got a key. Behind a hole another one may have it, whose end is
@@ -281,6 +295,7 @@ fn id_of(record: &Record<'_>) -> Option<SeriesId> {
         | Record::Create { id, .. }
         | Record::Alter { id, .. }
         | Record::DeleteRange { id, .. }
+        | Record::Expired { id, .. }
         | Record::DeleteSeries { id }
         | Record::CreateRule { id, .. }
         | Record::DeleteRule { id, .. }

@@ -124,7 +124,7 @@ impl Recovery<'_> {
             holds_nan: row.holds_nan,
         };
         series.restore(id, persisted, &self.core.store.blocks);
-        series.assume_far(&mut state.sealer.horizon);
+        series.begin_replay();
         if let Some(source) = row.source {
             let number = || self.rules.made.fetch_add(1, Ordering::Relaxed);
             let source = Source::restore(*source, number);

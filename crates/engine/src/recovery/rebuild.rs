@@ -105,27 +105,28 @@ impl Recovery<'_> {
             .collect()
     }
 
-    /// The same for one shard: pairs of series with one key. Finds what counts for
-    /// retention, too, which the replay could not know.
+    /// The same for one shard: pairs of series with one key. Its series expire from now
+    /// on.
     fn map_shard(&self, shard: usize) -> Vec<(Arc<[u8]>, [SeriesId; 2])> {
         let mut state = self.core.shards[shard].lock();
-        let (mut doubled, mut far) = (Vec::new(), Vec::new());
-        for (place, series) in state.slab.iter() {
-            let (id, key) = (self.core.shards.id_of(shard, place), &series.key);
+        let ShardState {
+            slab,
+            sealer,
+            heads,
+            ..
+        } = &mut *state;
+        let mut doubled = Vec::new();
+        for (place, series) in slab.iter_mut() {
+            let id = self.core.shards.id_of(shard, place);
+            if series.end_replay(sealer) {
+                heads.note(series, partition_of(id));
+            }
+            let key = &series.key;
             let other = self
                 .core
                 .keys
                 .insert(self.core.keys.hash(key), key.clone(), id);
             doubled.extend(other.map(|other| (key.clone(), [other, id])));
-            if series.is_far() {
-                far.push(place);
-            }
-        }
-        let ShardState { slab, sealer, .. } = &mut *state;
-        for place in far {
-            if let Some(series) = slab.get_mut(place) {
-                series.find_counted(sealer);
-            }
         }
         doubled
     }

@@ -45,7 +45,7 @@ impl Recovery<'_> {
     ) {
         let number = self.rules.made.fetch_add(1, Ordering::Relaxed);
         if let Some(series) = state.series_mut(source) {
-            let rule = Rule::new(destination, number, spec, series.retention_floor());
+            let rule = Rule::new(destination, number, spec, series.floor_by_newest());
             series.source_mut_or_new().add(rule);
         }
     }

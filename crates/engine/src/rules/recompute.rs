@@ -375,10 +375,11 @@ impl Rules {
             return Ok(None);
         }
         // Damage does not prevent the deletion; later reads report it.
-        let _ = series.delete_logged(from, to, &mut state.sealer)?;
+        let deleted = series.delete_logged(from, to, &mut state.sealer)?;
         let key = series.key.clone();
         state.recount(self.core.shards.place_of(id));
         if self.core.log().is_some() {
+            state.group.expired(id, deleted.expired);
             state.group.delete_range(id, from, to);
         }
         Ok(Some(key))

@@ -21,6 +21,10 @@ use std::sync::Arc;
 pub(crate) struct Deleted {
     head: u64,
     stored: Option<StoredSpan>,
+    /// What [`Series::delete_expired`] returned before.
+    pub(crate) expired: Option<Timestamp>,
+    /// Damage of a block that was met.
+    pub(crate) damage: Option<Error>,
 }
 
 impl Deleted {
@@ -64,15 +68,16 @@ impl Series {
             span.fetch()
                 .or_else(|error| if error.is_away() { Err(error) } else { Ok(()) })?;
         }
-        self.ready_to_delete(from, to, sealer)?;
+        let expired = self.ready_to_delete(from, to, sealer)?;
         let left = self.newest_stored_without(from, to)?;
         let left = left.map(|sample| (sample.timestamp, Some(sample.value)));
-        self.delete_leaving(from, to, left, sealer)
+        let deleted = self.delete_leaving(from, to, left, sealer)?;
+        Ok(Deleted { expired, ..deleted })
     }
 
     /// Applies a deletion from the log. It was accepted, so damage does not undo
-    /// it. Returns the damage, if any; the newest sample is then assumed at its
-    /// expected place, and a read of it returns the error.
+    /// it: the newest sample is then assumed at its expected place, and a read of it
+    /// returns the error.
     ///
     /// # Errors
     /// `Io`; `Away`, and `Corrupt` if a block is lost, which may be mended: an assumption would
@@ -82,9 +87,9 @@ impl Series {
         from: Timestamp,
         to: Timestamp,
         sealer: &mut Sealer,
-    ) -> Result<Option<Error>> {
-        self.ready_to_delete(from, to, sealer)?;
-        let (left, met) = match self.newest_stored_without(from, to) {
+    ) -> Result<Deleted> {
+        let expired = self.ready_to_delete(from, to, sealer)?;
+        let (left, damage) = match self.newest_stored_without(from, to) {
             Ok(left) => (left.map(|left| (left.timestamp, Some(left.value))), None),
             Err(error) if error.is_damage() && !error.is_lost() => {
                 let at = self.newest_stored_bound(from, to);
@@ -92,8 +97,12 @@ impl Series {
             }
             Err(error) => return Err(error),
         };
-        self.delete_leaving(from, to, left, sealer)?;
-        Ok(met)
+        let deleted = self.delete_leaving(from, to, left, sealer)?;
+        Ok(Deleted {
+            expired,
+            damage,
+            ..deleted
+        })
     }
 
     fn ready_to_delete(
@@ -101,13 +110,13 @@ impl Series {
         from: Timestamp,
         to: Timestamp,
         sealer: &mut Sealer,
-    ) -> Result<()> {
+    ) -> Result<Option<Timestamp>> {
         let newest = self.newest();
         let stays = |newest| to < newest || from > newest;
         if self.source_mut().is_some() && newest.is_some_and(stays) && !self.is_far() {
             // Rules may still need expired samples.
             self.settle_now(sealer)?;
-            Ok(())
+            Ok(None)
         } else {
             // Expired samples must not reappear when the newest sample is deleted and
             // the retention limit moves back.
@@ -152,7 +161,11 @@ impl Series {
         {
             source.deleted(from, to, newest, newest_left);
         }
-        Ok(Deleted { head, stored })
+        Ok(Deleted {
+            head,
+            stored,
+            ..Deleted::default()
+        })
     }
 
     /// An upper bound of the timestamp of [`Self::newest_stored_without`], from
@@ -208,21 +221,23 @@ impl Series {
         before
     }
 
-    /// Settles, and removes all expired samples.
-    pub(crate) fn delete_expired(&mut self, sealer: &mut Sealer) -> Result<()> {
+    /// Settles, and removes all expired samples: those before the timestamp that is
+    /// returned. The log must hold it, as a replay cannot know it.
+    pub(super) fn delete_expired(&mut self, sealer: &mut Sealer) -> Result<Option<Timestamp>> {
         self.settle_now(sealer)?;
         if self.is_far() {
-            // A replay does not know it, and must delete the same.
             self.find_counted(sealer);
         }
-        if self.retention_ms == 0 {
-            return Ok(());
+        let floor = self.expired_before();
+        if let Some(floor) = floor {
+            self.delete_before(floor, sealer)?;
         }
-        let Some(newest) = self.newest() else {
-            return Ok(());
-        };
-        let floor = self.floor(newest);
-        if let Some(expired_to) = floor.checked_sub(1) {
+        Ok(floor)
+    }
+
+    /// Removes what has expired before `floor`; all is settled.
+    pub(super) fn delete_before(&mut self, floor: Timestamp, sealer: &mut Sealer) -> Result<()> {
+        if let Some((expired_to, newest)) = floor.checked_sub(1).zip(self.newest()) {
             self.delete_span(Timestamp::MIN, expired_to, sealer)?;
             self.delete_stored(Timestamp::MIN, expired_to);
             if let Some(source) = self.source_mut() {

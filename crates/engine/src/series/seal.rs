@@ -82,13 +82,16 @@ impl Series {
         Ok(())
     }
 
-    pub(super) fn drop_expired(&mut self) {
+    /// Drops chunks that have expired; whether there are any.
+    pub(super) fn drop_expired(&mut self) -> bool {
         let floor = self.held_floor();
         let expired = self.chunks.partition_point(|chunk| chunk.last() < floor);
         // A running settle keeps its chunks; expired ones are dropped when it ends.
-        if expired > 0 && !self.settling {
+        let drops = expired > 0 && !self.settling;
+        if drops {
             self.replace_chunks(0..expired, Vec::new());
             self.last_open &= !self.chunks.is_empty();
         }
+        drops
     }
 }

@@ -35,8 +35,7 @@ pub(crate) struct Series {
     pub(super) last_open: bool,
     /// The series is in its shard's list of those that wait for a settle.
     pub(crate) queued: bool,
-    /// The series is in its shard's list of those to settle next.
-    pub(crate) ready: bool,
+    pub(super) replay: Replay,
     /// The tail is in arrival order; see [`super::tail`].
     pub(super) tail_unsorted: bool,
     pub(crate) key: Arc<[u8]>,
@@ -59,6 +58,20 @@ pub(crate) struct Series {
     pub(super) settling: bool,
     /// Its shard has counted it among the series with samples in blocks.
     pub(crate) stored_noted: bool,
+    /// The series is in its shard's list of those to settle next.
+    pub(crate) ready: bool,
+}
+
+/// Whether the log is still applied to a series; see [`super::counted`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Replay {
+    /// It is not.
+    Over,
+    /// So far it is of a version whose deletions do not say what they expire: all that is
+    /// too old for the newest sample.
+    Unsaid,
+    /// Deletions say what they expire.
+    Said,
 }
 
 /// The state of a series that few series have.
@@ -94,7 +107,7 @@ impl Series {
             holds_nan: false,
             last_open: false,
             queued: false,
-            ready: false,
+            replay: Replay::Over,
             tail_unsorted: false,
             key,
             retention_ms: options.retention_ms,
@@ -110,6 +123,7 @@ impl Series {
             encoding: options.encoding,
             settling: false,
             stored_noted: false,
+            ready: false,
         }
     }
 
@@ -137,21 +151,20 @@ impl Series {
         }
     }
 
-    /// Sets all options but the labels; encoded samples stay as they are.
+    /// Sets all options but the labels; encoded samples stay as they are. What
+    /// [`Series::delete_expired`] returns, if it had to.
     pub(crate) fn set_options(
         &mut self,
         options: &SeriesOptions,
         sealer: &mut Sealer,
-    ) -> Result<()> {
+    ) -> Result<Option<Timestamp>> {
         let is_longer = match options.retention_ms {
             0 => self.retention_ms != 0,
             retention_ms => self.retention_ms != 0 && retention_ms > self.retention_ms,
         };
-        if is_longer {
-            // Samples that readers saw expire must not reappear. A shorter retention
-            // reveals none, and rules may still need the samples it hides.
-            self.delete_expired(sealer)?;
-        }
+        // Samples that readers saw expire must not reappear. A shorter retention
+        // reveals none, and rules may still need the samples it hides.
+        let expired = is_longer.then(|| self.delete_expired(sealer)).transpose()?;
         self.chunk_size_bytes = options.chunk_size_bytes;
         self.frame_samples = tail_max(self.shape());
         self.retention_ms = options.retention_ms;
@@ -162,7 +175,7 @@ impl Series {
             self.find_counted(sealer);
         }
         self.drop_expired();
-        Ok(())
+        Ok(expired.flatten())
     }
 
     /// Reads the memory that adding a sample reads: see
@@ -241,11 +254,20 @@ impl Series {
     }
 
     /// The oldest timestamp inside the retention if the newest sample is at
-    /// `newest`.
+    /// `newest`; the smallest one during the replay.
     pub(super) fn floor(&self, newest: Timestamp) -> Timestamp {
+        if self.replay == Replay::Over {
+            self.floor_below(self.counted(newest))
+        } else {
+            Timestamp::MIN
+        }
+    }
+
+    /// The same if the sample at `counted` counts.
+    pub(super) fn floor_below(&self, counted: Timestamp) -> Timestamp {
         match i64::try_from(self.retention_ms) {
             Ok(0) | Err(_) => Timestamp::MIN,
-            Ok(retention_ms) => self.counted(newest).saturating_sub(retention_ms),
+            Ok(retention_ms) => counted.saturating_sub(retention_ms),
         }
     }
 
@@ -256,6 +278,12 @@ impl Series {
             Some(Links::Source(source)) => source.hold(floor),
             _ => floor,
         }
+    }
+
+    /// The oldest timestamp inside the retention if the newest sample counts.
+    pub(crate) fn floor_by_newest(&self) -> Timestamp {
+        let newest = self.newest();
+        newest.map_or(Timestamp::MIN, |newest| self.floor_below(newest))
     }
 
     /// The oldest timestamp a reader sees.

@@ -10,6 +10,7 @@
 use super::copying::{copy, empty_folder, link_or_copy, write};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
+use crate::io::quarantine::UNACCEPTED;
 use crate::io::small::{Context, if_there, put_in_place};
 use crate::io::{Env, waiting};
 use crate::keyspace::core::Core;
@@ -132,6 +133,20 @@ fn copy_files(
     Ok(())
 }
 
+/// Copies the list of damage that nobody has accepted, if there is one: what the files lack,
+/// their copy lacks too.
+fn copy_doubts(env: &Env, dir: &Path, to: &Path) -> std::io::Result<()> {
+    let [held, copied] = [dir, to].map(names::quarantine_dir);
+    let list = held.join(UNACCEPTED);
+    match env.disk.open(&list) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        opened => drop(opened?),
+    }
+    env.disk.create_dir_all(&copied)?;
+    copy(env, &list, &copied.join(UNACCEPTED), None)?;
+    env.disk.sync_dir(&copied)
+}
+
 /// Names, manifest, and the FORMAT that makes it a database.
 pub(super) fn finish(
     env: &Env,
@@ -147,6 +162,7 @@ pub(super) fn finish(
     }
     let (held, copied) = (dir.join(names::METADATA), to.join(names::METADATA));
     if_there(copy(env, &held, &copied, None))?;
+    copy_doubts(env, dir, to)?;
     env.disk.sync_dir(to)?;
     // Under another name until it is whole, as in a new directory.
     let unfinished = to.join(names::FORMAT_NEW);

@@ -168,6 +168,64 @@ fn deleting_what_is_ahead_leaves_the_rest() {
 }
 
 #[test]
+fn a_replay_keeps_what_was_kept_before_time_came_near_a_deleted_sample() {
+    for is_flushed in [false, true] {
+        let world = World::new();
+        let db = world.fill(10 * DAY_MS);
+        let far = world.now_ms() + 10 * DAY_MS;
+        write(&db, far);
+        if is_flushed {
+            db.flush().unwrap();
+        }
+        let late = append(&db, &[sample(b"k", world.now_ms() - 5 * DAY_MS + 1, 2.0)]).unwrap();
+        assert!(late[0].is_ok());
+        assert_eq!(db.delete_range(b"k", far, far).unwrap().0, 1);
+        assert_eq!(held(&db), HOURS + 1);
+        // Had it not been deleted, it would count.
+        world.advance_ms(9 * DAY_MS + DAY_MS / 2);
+        assert_eq!(held(&db), HOURS + 1);
+        drop(db);
+        let db = world.open();
+        assert_eq!(held(&db), HOURS + 1, "flushed: {is_flushed}");
+        write(&db, world.now_ms());
+        assert_eq!(oldest(&db), world.now_ms() - 10 * DAY_MS);
+    }
+}
+
+#[test]
+fn a_replay_of_a_longer_retention_keeps_what_was_kept() {
+    let world = World::new();
+    let db = world.fill(10 * DAY_MS);
+    let far = world.now_ms() + 10 * DAY_MS;
+    write(&db, far);
+    db.alter(b"k", &keeping(40 * DAY_MS)).unwrap();
+    world.advance_ms(9 * DAY_MS + DAY_MS / 2);
+    drop(db);
+    assert_eq!(held(&world.open()), HOURS + 1);
+}
+
+#[test]
+fn a_replay_expires_what_deletions_expired() {
+    for is_longer in [false, true] {
+        let world = World::new();
+        let db = world.fill(10 * DAY_MS);
+        let far = world.now_ms() + 5 * DAY_MS;
+        write(&db, far);
+        world.advance_ms(4 * DAY_MS + DAY_MS / 2);
+        write(&db, far + 1);
+        assert_eq!(oldest(&db), far - 10 * DAY_MS + HOUR_MS);
+        if is_longer {
+            db.alter(b"k", &keeping(40 * DAY_MS)).unwrap();
+        }
+        db.delete_range(b"k", far, far + 1).unwrap();
+        let before = read(&db, b"k").unwrap();
+        assert_eq!(before[0].timestamp, far - 10 * DAY_MS + HOUR_MS);
+        drop(db);
+        assert_eq!(read(&world.open(), b"k").unwrap(), before);
+    }
+}
+
+#[test]
 fn a_clock_that_jumps_expires_no_series() {
     let world = World::new();
     let db = world.fill(0);

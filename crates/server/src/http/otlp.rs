@@ -2,7 +2,8 @@
 //! protobuf or JSON.
 //!
 //! What is refused of a request that was read is a partial success, as the
-//! protocol wants it: status 200, the number of data points and why. Errors
+//! protocol wants it: status 200, the number of data points and why. Where only what describes
+//! a resource is refused, the number is 0, which makes it a warning. Errors
 //! carry a `google.rpc.Status`; 503 means that sending it again will do.
 
 use super::answer::Answer;
@@ -99,12 +100,15 @@ fn decode(
 /// Data points of which something was refused. Several samples of one, as a
 /// histogram has them, are one; beyond those kept in words each counts.
 fn rejected(report: &Report) -> u64 {
-    let points: HashSet<_> = report.lines.iter().map(|line| line.number).collect();
+    let numbers = report.lines.iter().map(|line| line.number);
+    let points: HashSet<_> = numbers.filter(|&number| number > 0).collect();
     points.len() as u64 + report.refused().saturating_sub(report.lines.len() as u64)
 }
 
 fn why(report: &Report) -> &str {
-    report.lines.first().map_or("", |line| &line.text)
+    let of_points = report.lines.iter().find(|line| line.number > 0);
+    let first = of_points.or(report.lines.first());
+    first.map_or("", |line| &line.text)
 }
 
 fn encoding(headers: &HeaderMap) -> Option<Encoding> {

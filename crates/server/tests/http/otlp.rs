@@ -41,6 +41,25 @@ fn data_points_are_stored_and_refused_ones_a_partial_success() {
 }
 
 #[test]
+fn a_refused_target_info_is_a_warning() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let long = "x".repeat(300 << 10);
+    let attribute =
+        format!(r#"}},{{"key":"process.command_args","value":{{"stringValue":"{long}"}}}}]}}"#);
+    let body = request(r#"{"timeUnixNano":"1700000000000000000","asDouble":21.5}"#);
+    let body = body.replacen("}]}", &attribute, 1);
+    let answer = http.post_with("/v1/metrics", JSON, body.as_bytes());
+    let answer: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    let partial = &answer["partialSuccess"];
+    assert_eq!(partial["rejectedDataPoints"], "0", "{answer}");
+    let said = partial["errorMessage"].as_str().unwrap();
+    assert!(said.starts_with("target_info: "), "{said}");
+    let stored = server.client().ask("TS.GET temp{job=\"shop\"}");
+    assert_eq!(stored, "*2\r\n:1700000000000\r\n+21.5\r\n");
+}
+
+#[test]
 fn requests_that_are_none_are_answered_with_a_status() {
     let server = server(&[]);
     let mut http = Http::to(server.http());

@@ -97,3 +97,36 @@ fn what_a_damaged_late_block_deleted_is_served_with_a_warning_until_it_is_accept
     let server = Server::over(server.terminate().1, &["--http", "127.0.0.1:0"]);
     is_shown(&server, false);
 }
+
+#[test]
+fn a_query_that_finds_nothing_warns_that_the_log_may_have_lost_it() {
+    let server = Server::with(&[]);
+    let mut redis = server.client();
+    for room in ["room:1", "room:2", "room:3"] {
+        redis.expect(&[(&format!("TS.ADD {room} 8000 1"), ":8000\r\n")]);
+    }
+    let (_, dir) = server.terminate();
+    let path = dir.path().join("wal/segment-0000000000000001.wal");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // In the second group, behind the headers of the segment and of two groups.
+    let first = u32::from_le_bytes(bytes[8192..8196].try_into().unwrap()) as usize;
+    bytes[8192 + 24 + first + 24] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let server = Server::over(dir, &["--http", "127.0.0.1:0"]);
+    let mut http = Http::to(server.http());
+    let lost = |http: &mut Http| {
+        let parameters = [("query", "room:2"), ("time", "8")];
+        let (status, body) = ask(http, "query", &parameters);
+        assert_eq!(status, 200, "{body}");
+        assert_eq!(body["data"]["result"], json!([]));
+        body["warnings"].to_string()
+    };
+    let said = lost(&mut http);
+    assert!(
+        said.contains("writes and deletions may be missing"),
+        "{said}"
+    );
+    let accepted = server.client().ask("LATEWOOD QUARANTINE ACCEPT");
+    assert_eq!(accepted, ":1\r\n");
+    assert_eq!(lost(&mut http), "null");
+}

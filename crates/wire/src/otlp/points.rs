@@ -28,6 +28,9 @@ const NO_RECORDED_VALUE: u32 = 1;
 const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 const NANOSECONDS_OF_MS: u64 = 1_000_000;
 
+/// Of what is not a data point of the request.
+const NO_POINT: u32 = 0;
+
 /// The metric that describes resources.
 const TARGET_INFO: &str = "target_info";
 /// The least time between two of its samples: half of what PromQL looks back.
@@ -42,8 +45,8 @@ pub struct Decoder<'a> {
     text: String,
     /// Number of the data point in the request, from 1.
     point: u32,
-    /// Times and numbers of the data points of the resource.
-    times: Vec<(u64, u32)>,
+    /// Times of the data points of the resource.
+    times: Vec<u64>,
 }
 
 /// The common part of all points of a metric.
@@ -88,7 +91,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// Delivers the samples of a request to `intake`; its line numbers are those of
-    /// the data points, from 1.
+    /// the data points, from 1, and 0 for what describes their resources: it was not sent,
+    /// so its refusal is none of a data point.
     pub fn decode(&mut self, request: &ExportMetricsServiceRequest, intake: &mut impl Intake) {
         self.point = 0;
         self.raw.request();
@@ -170,23 +174,24 @@ impl<'a> Decoder<'a> {
         times.sort_unstable();
         let mut next_ns = 0;
         let last = times.last().copied();
-        times.retain(|&(time_ns, point)| {
+        times.retain(|&time_ns| {
             let is_due = time_ns >= next_ns;
             if is_due {
                 next_ns = time_ns.saturating_add(TARGET_INFO_STEP_NS);
             }
-            is_due || Some((time_ns, point)) == last
+            is_due || Some(time_ns) == last
         });
-        times.dedup_by_key(|(time_ns, _)| *time_ns);
-        if let Some(&(_, point)) = times.first() {
-            let points = std::mem::replace(&mut self.point, point);
+        times.dedup();
+        if !times.is_empty() {
             match self.target_slot(resource, intake) {
                 Ok(slot) => {
-                    for &(time_ns, point) in &times {
-                        intake.sample(slot, moment(time_ns), 1.0, point);
+                    for &time_ns in &times {
+                        intake.sample(slot, moment(time_ns), 1.0, NO_POINT);
                     }
                 }
-                Err(why) => self.refuse(TARGET_INFO, why.reason, &why.text, intake),
+                Err(Refused { reason, text }) => {
+                    intake.refuse(NO_POINT, reason, format_args!("{TARGET_INFO}: {text}"));
+                }
             }
             let told = Told {
                 kind: Some("gauge"),
@@ -194,7 +199,6 @@ impl<'a> Decoder<'a> {
                 unit: None,
             };
             intake.metadata(TARGET_INFO, told);
-            self.point = points;
         }
         self.times = times;
     }
@@ -344,7 +348,7 @@ impl<'a> Decoder<'a> {
             self.refuse(metric.name, Reason::Timestamp, text, intake);
             return None;
         }
-        self.times.push((time_unix_nano, self.point));
+        self.times.push(time_unix_nano);
         let row = match self.raw.point(metric.origin, attributes) {
             Ok(raw) => intake.row(raw),
             Err(why) => {

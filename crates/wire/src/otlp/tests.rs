@@ -442,6 +442,14 @@ fn a_resource_is_a_job_and_an_instance_and_is_described_by_target_info() {
         resource.attributes = resource.attributes[kept].to_vec();
         assert_eq!(lines_of(&request, &naming).len(), 1);
     }
+    // One that is too long is refused, as no data point.
+    let (mut request, mut intake) = (described(&[1]), Collected::default());
+    let resource = request.resource_metrics[0].resource.as_mut().unwrap();
+    let long = any_value::Value::StringValue("x".repeat(300 << 10));
+    resource.attributes[3].value = Some(AnyValue { value: Some(long) });
+    Decoder::new(&naming).decode(&request, &mut intake);
+    assert_eq!((intake.samples.len(), intake.refused.len()), (1, 1));
+    assert_eq!(intake.refused[0].0, 0);
 }
 
 #[test]

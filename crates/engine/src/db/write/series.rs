@@ -63,10 +63,11 @@ impl Db {
             change(&mut options);
             check_options(&options)?;
             self.core.check_fits_log(key, &options)?;
-            series.set_options(&options, &mut state.sealer)?;
+            let expired = series.set_options(&options, &mut state.sealer)?;
             state.recount(place);
             self.core.index_labels(id, Some(&options.labels));
             if self.core.log().is_some() {
+                state.group.expired(id, expired);
                 state.group.alter(id, &options);
             }
         }
@@ -113,7 +114,9 @@ impl Db {
             None => Deleted::default(),
         };
         if self.core.log().is_some() {
-            state.group.delete_range(id, from, to);
+            state.group.expired(id, deleted.expired);
+            // There are no samples before 0.
+            state.group.delete_range(id, from, to.max(-1));
         }
         state.note_rules(place);
         let position = self.core.log_group(state)?;

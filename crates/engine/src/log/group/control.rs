@@ -11,7 +11,7 @@ use crate::format::rule::RuleSpec;
 use crate::format::varint::{VARINT_BYTES_MAX, put, zigzag};
 use crate::log::created::Created;
 use crate::log::group::GroupBuilder;
-use crate::log::record::{CONTROL, CONTROL_SHIFT, kind};
+use crate::log::record::{CONTROL, CONTROL_SHIFT, EXPIRED, kind};
 use latewood_model::{SeriesId, SeriesOptions, Timestamp};
 
 impl GroupBuilder {
@@ -44,6 +44,14 @@ impl GroupBuilder {
         self.control(kind::ALTER, id);
         self.put_options(options);
         self.note_id(id);
+    }
+
+    /// Adds that the record behind this one removed what had expired before `before`, if
+    /// it had to.
+    pub fn expired(&mut self, id: SeriesId, before: Option<Timestamp>) {
+        if let Some(before) = before {
+            self.delete_range(id, before, EXPIRED);
+        }
     }
 
     /// Adds the deletion of the samples from `from` to `to`, both included.

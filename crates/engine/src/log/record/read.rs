@@ -10,8 +10,8 @@ use crate::format::value::take_value;
 use crate::format::varint::{take, take_bytes, unzigzag};
 use crate::log::created::Created;
 use crate::log::record::{
-    CONTROL, CONTROL_SHIFT, Context, FORM_SHIFT, POLICY_TAG, Record, SAME_TIMESTAMP, SERIES_BITS,
-    SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP, kind,
+    CONTROL, CONTROL_SHIFT, Context, EXPIRED, FORM_SHIFT, POLICY_TAG, Record, SAME_TIMESTAMP,
+    SERIES_BITS, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP, kind,
 };
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{
@@ -114,11 +114,13 @@ impl<'a> RecordIter<'a> {
                 id,
                 options: take_options(&mut self.bytes)?,
             },
-            kind::DELETE_RANGE => Record::DeleteRange {
-                id,
-                from: unzigzag(take(&mut self.bytes)?),
-                to: unzigzag(take(&mut self.bytes)?),
-            },
+            kind::DELETE_RANGE => {
+                let from = unzigzag(take(&mut self.bytes)?);
+                match unzigzag(take(&mut self.bytes)?) {
+                    EXPIRED => Record::Expired { id, before: from },
+                    to => Record::DeleteRange { id, from, to },
+                }
+            }
             kind::DELETE_SERIES => Record::DeleteSeries { id },
             kind::RENAME => Record::Rename {
                 id,

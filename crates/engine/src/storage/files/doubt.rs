@@ -45,10 +45,10 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    /// Whether reads of `from..=to` of a series may lack something, or show what is gone.
+    /// Whether reads of `from..=to` of a series may lack something of the block, or show what
+    /// is gone. A hole of the log concerns all, even series that are not there.
     pub(crate) fn concerns(&self, id: SeriesId, from: Timestamp, to: Timestamp) -> bool {
-        self.kind == DoubtKind::Log
-            || self.partition == partition_of(id) && self.first <= to && self.last >= from
+        self.partition == partition_of(id) && self.first <= to && self.last >= from
     }
 
     pub(crate) fn of_block(lost: &LostBlock) -> Self {

@@ -116,17 +116,17 @@ impl Views {
         let named = named.map_err(|answer| self.refuse(answer))?;
         let (shared, query) = (self.asked.shared(), raw(span));
         let mut found = Vec::with_capacity(named.len());
+        if named.is_empty() {
+            // What is lost may have made them.
+            self.note_doubt(&[], span);
+        }
         for part in named.chunks(PART_SERIES) {
             let refs: Vec<SeriesRef> = part.iter().map(|one| one.series.clone()).collect();
             let views = {
                 let _shared_lock = shared.exec_lock.share_beside_loops();
                 shared.db.views(&refs, &query, false)
             };
-            let mut doubt = self.doubt.lock();
-            if doubt.is_none() {
-                *doubt = shared.db.doubt_of(&refs, span.from_ms, span.to_ms);
-            }
-            drop(doubt);
+            self.note_doubt(&refs, span);
             let each = |one: &SeriesView| EACH_BYTES + one.view.memory_bytes();
             let held_bytes = views.iter().map(each).sum();
             self.keep(views, part, &mut found);
@@ -135,6 +135,15 @@ impl Views {
             }
         }
         Ok(found)
+    }
+
+    /// Notes unaccepted damage that concerns one of `refs`, or none of them.
+    fn note_doubt(&self, refs: &[SeriesRef], span: Span) {
+        let mut doubt = self.doubt.lock();
+        if doubt.is_none() {
+            let db = &self.asked.shared().db;
+            *doubt = db.doubt_of(refs, span.from_ms, span.to_ms);
+        }
     }
 
     /// Keeps views of the series in `part`, and says so in `found`.
