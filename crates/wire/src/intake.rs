@@ -136,6 +136,11 @@ pub trait Intake {
     /// Reports that part of line `line` is not stored.
     fn refuse(&mut self, line: u32, reason: Reason, text: Arguments<'_>);
 
+    /// The number of refusals so far, those of samples included; 0 if that is not known.
+    fn refusals(&self) -> u64 {
+        0
+    }
+
     /// Reports a text value, which the protocol allows but which is not stored.
     fn skip_text(&mut self);
 

@@ -8,6 +8,17 @@
 //!
 //! Tested below, and by the fuzz targets of the protocols.
 
+/// Bytes of a bad line in its error text.
+const SHOWN_BYTES_MAX: usize = 200;
+
+/// A line for an error text, cut if it is long.
+pub(crate) fn shown(line: &[u8]) -> String {
+    let line = line.trim_ascii_end();
+    let cut = &line[..line.len().min(SHOWN_BYTES_MAX)];
+    let dots = if cut.len() < line.len() { "..." } else { "" };
+    String::from_utf8_lossy(cut).into_owned() + dots
+}
+
 /// Splits the bytes of one connection into lines.
 #[derive(Clone, Debug)]
 pub struct Lines {

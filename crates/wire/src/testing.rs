@@ -131,6 +131,10 @@ impl Intake for Collected {
         self.refused.push((line, reason, text.to_string()));
     }
 
+    fn refusals(&self) -> u64 {
+        self.refused.len() as u64
+    }
+
     fn skip_text(&mut self) {
         self.texts += 1;
     }

@@ -3,23 +3,48 @@
 //! `key,timestamp,value` followed, in any order, by labels as `name=value` and options as
 //! `@name=value`. A backslash escapes `=`, `@` and itself. Timestamp and value are both empty in a
 //! line that only declares a series. The line `key,timestamp,value` is a heading and is ignored.
-//! Fields are bytes: keys and labels need not be text. Quoting is that of CSV.
+//! Fields are bytes: keys and labels need not be text. Quoting is that of CSV; the reader finds a
+//! quote that is open at the end of the file by a line which it adds there.
 
 use crate::samples::Sample;
 use crate::series::{Ignore, Rule, Shape};
 use crate::value::{parse_value, value_text};
 use csv::ByteRecord;
-use std::io::Read;
+use std::io::{Chain, Read};
 
 /// The heading, written by export and ignored by import.
 pub(crate) const HEADING: [&str; 3] = ["key", "timestamp", "value"];
 
+/// Follows the end of each file: a line of its own, unless a quote is still open there.
+const END: &[u8] = b"\n\0end of file\0";
+
 /// The records of a file.
-pub(crate) fn reader<R: Read>(file: R) -> csv::Reader<R> {
+pub(crate) fn reader<R: Read>(file: R) -> csv::Reader<Chain<R, &'static [u8]>> {
     csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
-        .from_reader(file)
+        .from_reader(file.chain(END))
+}
+
+/// The number of lines of a record, of which a field in quotes can have several.
+pub(crate) fn lines_of(record: &ByteRecord) -> u64 {
+    let text = record.as_slice();
+    match text.strip_suffix(END) {
+        Some(text) => 1 + breaks(text.strip_suffix(b"\n").unwrap_or(text)),
+        None => 1 + breaks(text),
+    }
+}
+
+fn breaks(text: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', text).count() as u64
+}
+
+/// The line of the quote that is open at the end of the file, if this record has one.
+fn open_quote(record: &ByteRecord) -> Option<u64> {
+    let last = record.iter().next_back()?;
+    let before = record.as_slice().strip_suffix(last)?;
+    let begin = record.position().map_or(0, csv::Position::line);
+    last.ends_with(END).then(|| begin + breaks(before))
 }
 
 /// The description of a series in a line.
@@ -36,18 +61,23 @@ pub(crate) struct Described {
 pub(crate) struct Line {
     pub(crate) key: Vec<u8>,
     pub(crate) sample: Option<Sample>,
-    /// `None` if the line has no fields after the value.
+    /// `None` if the line has no fields after the value, or a wrong one.
     pub(crate) described: Option<Described>,
+    /// What is wrong with the fields after the value: the sample is valid all the same.
+    pub(crate) wrong: Option<String>,
 }
 
 impl Line {
-    /// Parses a record; `None` for the heading.
+    /// Parses a record; `None` for the heading and the end of the file.
     ///
     /// # Errors
     /// The invalid field.
     pub(crate) fn parse(record: &ByteRecord) -> Result<Option<Self>, String> {
-        if record.iter().eq(HEADING.map(str::as_bytes)) {
+        if record.iter().eq(HEADING.map(str::as_bytes)) || record.iter().eq([&END[1..]]) {
             return Ok(None);
+        }
+        if let Some(line) = open_quote(record) {
+            return Err(format!("the quote opened in line {line} is not closed"));
         }
         let field = |at: usize, name: &str| record.get(at).ok_or_else(|| format!("missing {name}"));
         let key = field(0, "key")?;
@@ -65,13 +95,15 @@ impl Line {
             }),
         };
         let mut described = Described::default();
-        for field in record.iter().skip(3) {
-            described.read(field)?;
-        }
+        let wrong = record
+            .iter()
+            .skip(3)
+            .find_map(|it| described.read(it).err());
         Ok(Some(Self {
             key: key.to_vec(),
             sample,
-            described: (record.len() > 3).then_some(described),
+            described: (record.len() > 3 && wrong.is_none()).then_some(described),
+            wrong,
         }))
     }
 
@@ -85,6 +117,22 @@ impl Line {
 }
 
 impl Described {
+    /// Whether all that a later line says of the series is said here.
+    pub(crate) fn covers(&self, later: &Self) -> bool {
+        fn same<T: PartialEq>(one: &Option<T>, later: &Option<T>) -> bool {
+            later.is_none() || one == later
+        }
+        let (one, two) = (&self.shape, &later.shape);
+        same(&one.retention_ms, &two.retention_ms)
+            && same(&one.chunk_size_bytes, &two.chunk_size_bytes)
+            && same(&one.uncompressed, &two.uncompressed)
+            && same(&one.policy, &two.policy)
+            && same(&one.ignore, &two.ignore)
+            && same(&self.expires_ms, &later.expires_ms)
+            && two.labels.iter().all(|label| one.labels.contains(label))
+            && later.rules.iter().all(|rule| self.rules.contains(rule))
+    }
+
     /// The record that declares `key`.
     pub(crate) fn record(&self, key: &[u8]) -> ByteRecord {
         let mut record = ByteRecord::from(vec![key, b"", b""]);

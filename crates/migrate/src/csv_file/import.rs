@@ -4,7 +4,7 @@
 //! file are created before their first sample; IGNORE, rules and expiry are set last, because
 //! they would act on the remaining samples.
 
-use super::format::{Described, Line, reader};
+use super::format::{Described, Line, lines_of, reader};
 use crate::args::{CsvImport, OnDuplicate};
 use crate::connect::{Answer, Link, integer};
 use crate::error::{Doing, Error, Result, shown};
@@ -22,6 +22,8 @@ use std::path::Path;
 const BATCH: usize = 5_000;
 /// Skipped lines that are shown; the others are counted.
 const NAMED: u64 = 20;
+/// Bytes of a key that an error shows.
+const KEY_SHOWN_BYTES: usize = 200;
 
 /// Reads every file and writes its lines to the target.
 ///
@@ -45,10 +47,16 @@ pub(crate) fn run(options: &CsvImport) -> Result<Outcome> {
         sent: Vec::new(),
         described: BTreeMap::new(),
         seen: HashSet::new(),
+        existed: HashSet::new(),
+        unused: BTreeMap::new(),
+        last_bad: None,
+        named: 0,
         counts: Counts::default(),
     };
     for path in &options.lines.files {
-        import.file(path)?;
+        if let Err(error) = import.file(path) {
+            return Err(import.stopped(error));
+        }
     }
     import.finish()
 }
@@ -60,7 +68,6 @@ struct Counts {
     ignored: u64,
     bad: u64,
     made: u64,
-    existed: u64,
 }
 
 /// The origin of a command in the pipeline.
@@ -70,6 +77,32 @@ struct Sent {
     key: Vec<u8>,
     /// `None` for the command that creates the series.
     timestamp: Option<i64>,
+}
+
+impl Sent {
+    fn place(&self) -> Place<'_> {
+        Place {
+            number: self.line,
+            lines: 1,
+            key: &self.key,
+        }
+    }
+}
+
+/// A bad record in a file.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    number: u64,
+    lines: u64,
+    key: &'a [u8],
+}
+
+/// A key, of which a quote that is not closed may make much: its start.
+fn shown_start(key: &[u8]) -> String {
+    match key.get(..KEY_SHOWN_BYTES) {
+        Some(start) if start.len() < key.len() => shown(start) + "...",
+        _ => shown(key),
+    }
 }
 
 /// A running import.
@@ -85,6 +118,15 @@ struct Import<'a> {
     /// Series created by this import, with the rest of their description.
     described: BTreeMap<Vec<u8>, Described>,
     seen: HashSet<Vec<u8>>,
+    /// Series that the target had, of those described.
+    existed: HashSet<Vec<u8>>,
+    /// Series with labels or options that came too late, and the first place of these.
+    unused: BTreeMap<Vec<u8>, String>,
+    /// The last bad line of the file: it counts once, also where both its sample and its options
+    /// are wrong.
+    last_bad: Option<u64>,
+    /// Bad records, of one or more lines each.
+    named: u64,
     counts: Counts,
 }
 
@@ -93,20 +135,35 @@ impl Import<'_> {
         let name = path.display().to_string();
         let mut reader = reader(input::open(path)?);
         let mut record = ByteRecord::new();
-        while reader
-            .read_byte_record(&mut record)
-            .doing(format!("read {name}"))?
-        {
-            let number = record.position().map_or(0, csv::Position::line);
-            match Line::parse(&record) {
-                Ok(Some(line)) => self.line(number, line)?,
-                Ok(None) => {}
-                Err(reason) => {
-                    // Write the lines before, so that the message is complete.
+        self.last_bad = None;
+        loop {
+            match reader.read_byte_record(&mut record) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    // The lines before are whole.
                     self.flush(&name)?;
-                    let key = record.get(0).unwrap_or_default().to_vec();
-                    self.bad(&name, number, &key, &reason)?;
+                    return Err(error).doing(format!("read {name}"));
                 }
+            }
+            let number = record.position().map_or(0, csv::Position::line);
+            let key = record.get(0).unwrap_or_default();
+            let (line, reason) = match Line::parse(&record) {
+                Ok(None) => continue,
+                Ok(Some(mut line)) => {
+                    let reason = line.wrong.take();
+                    (Some(line), reason)
+                }
+                Err(reason) => (None, Some(reason)),
+            };
+            if let Some(reason) = reason {
+                // Write the lines before, so that the message is complete.
+                self.flush(&name)?;
+                let lines = lines_of(&record);
+                self.bad(&name, Place { number, lines, key }, &reason)?;
+            }
+            if let Some(line) = line {
+                self.line(&name, number, line);
             }
             if self.sent.len() >= BATCH {
                 self.flush(&name)?;
@@ -115,13 +172,9 @@ impl Import<'_> {
         self.flush(&name)
     }
 
-    fn line(&mut self, number: u64, line: Line) -> Result<()> {
-        if let Some(described) = line.described
-            && !self.seen.contains(&line.key)
-        {
-            let create = described.shape.create(self.target.is_exact(), &line.key);
-            self.push(create, number, &line.key, None);
-            self.described.insert(line.key.clone(), described);
+    fn line(&mut self, name: &str, number: u64, line: Line) {
+        if let Some(described) = line.described {
+            self.describe(name, number, &line.key, described);
         }
         if let Some(sample) = line.sample {
             let mut add = sample.add(&self.target, &line.key);
@@ -131,7 +184,22 @@ impl Import<'_> {
             self.push(add, number, &line.key, Some(sample.timestamp));
         }
         self.seen.insert(line.key);
-        Ok(())
+    }
+
+    /// Creates a series with its first line; notes what a later one says otherwise.
+    fn describe(&mut self, name: &str, number: u64, key: &[u8], described: Described) {
+        if !self.seen.contains(key) {
+            let create = described.shape.create(self.target.is_exact(), key);
+            self.push(create, number, key, None);
+            self.described.insert(key.to_vec(), described);
+            return;
+        }
+        let first = self.described.get(key);
+        let is_used = first.is_some_and(|first| first.covers(&described));
+        if !is_used && !self.existed.contains(key) && !self.unused.contains_key(key) {
+            let place = format!("{name} line {number}");
+            self.unused.insert(key.to_vec(), place);
+        }
     }
 
     fn push(&mut self, command: Cmd, line: u64, key: &[u8], timestamp: Option<i64>) {
@@ -150,14 +218,14 @@ impl Import<'_> {
         let mut first_bad = None;
         for (sent, answer) in std::mem::take(&mut self.sent).into_iter().zip(answers) {
             if let Err(reason) = self.count(&sent, answer)
-                && let Err(error) = self.bad(name, sent.line, &sent.key, &reason)
+                && let Err(error) = self.bad(name, sent.place(), &reason)
             {
                 // Later replies still count: those samples are written.
                 first_bad = first_bad.or(Some(error));
             }
         }
         match first_bad {
-            Some(error) => Err(self.stopped(error)),
+            Some(error) => Err(error),
             None => Ok(()),
         }
     }
@@ -167,7 +235,8 @@ impl Import<'_> {
             (None, Ok(_)) => self.counts.made += 1,
             (None, Err(text)) if text.contains("key already exists") => {
                 self.described.remove(&sent.key);
-                self.counts.existed += 1;
+                self.unused.remove(&sent.key);
+                self.existed.insert(sent.key.clone());
             }
             (Some(timestamp), Ok(value)) => {
                 // With IGNORE, the reply is the timestamp of the sample that was kept.
@@ -188,13 +257,20 @@ impl Import<'_> {
     }
 
     /// Counts a bad line, or fails.
-    fn bad(&mut self, name: &str, line: u64, key: &[u8], reason: &str) -> Result<()> {
-        let text = format!("{name} line {line}, key {}: {reason}", shown(key));
+    fn bad(&mut self, name: &str, place: Place<'_>, reason: &str) -> Result<()> {
+        let number = place.number;
+        let text = format!(
+            "{name} line {number}, key {}: {reason}",
+            shown_start(place.key)
+        );
         if !self.options.lines.skip_bad {
             return Err(Error::Failed(text));
         }
-        self.counts.bad += 1;
-        if self.counts.bad <= NAMED {
+        if self.last_bad.replace(number) != Some(number) {
+            self.counts.bad += place.lines;
+            self.named += 1;
+        }
+        if self.named <= NAMED {
             self.progress.say(&text);
         }
         Ok(())
@@ -251,7 +327,7 @@ impl Import<'_> {
         );
         for (count, what) in [
             (
-                counts.existed,
+                self.existed.len() as u64,
                 "series existed and kept their labels and options",
             ),
             (
@@ -263,6 +339,14 @@ impl Import<'_> {
             if count > 0 {
                 eprintln!("{count} {what}");
             }
+        }
+        if let Some((key, place)) = self.unused.first_key_value() {
+            eprintln!(
+                "{} series kept the labels and options of their first line; those of later lines \
+                 were not used, such as {place}, key {}",
+                self.unused.len(),
+                shown(key)
+            );
         }
         for line in &left {
             eprintln!("{line}");

@@ -274,10 +274,9 @@ fn read(status: StatusCode, body: &str) -> Option<Reply> {
                 let number = usize::try_from(line["line"].as_u64()?).ok()?;
                 Some((number, line["error"].as_str()?.to_owned()))
             });
-            Some(Reply::Refused(
-                body["dropped"].as_u64()?,
-                lines.collect::<Option<_>>()?,
-            ))
+            // Samples and unreadable lines; of an older server, `dropped` is that.
+            let refused = body["refused"].as_u64().or(body["dropped"].as_u64());
+            Some(Reply::Refused(refused?, lines.collect::<Option<_>>()?))
         }
         _ => None,
     }

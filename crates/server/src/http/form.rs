@@ -56,6 +56,14 @@ pub(super) fn encoded(text: &[u8], pairs_max: usize) -> Pairs {
         .collect()
 }
 
+/// The value of the first parameter with this name in the query of a path: as in InfluxDB, others
+/// with the name are ignored.
+pub(super) fn first(query: Option<&str>, name: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let found = pairs.find(|(one, _)| one == name);
+    found.map(|(_, value)| value.into_owned())
+}
+
 fn multipart(body: &[u8], boundary: &str, pairs_max: usize) -> Option<Pairs> {
     if boundary.is_empty() {
         return None;

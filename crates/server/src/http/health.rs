@@ -2,27 +2,22 @@
 
 use super::answer::json_text;
 use super::context::Context;
+use super::form::first;
 use crate::state::Shared;
-use axum::extract::{Query, State};
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 use serde_json::json;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-#[derive(Deserialize)]
-pub(super) struct PingParameters {
-    verbose: Option<String>,
-}
-
 /// `/ping` of InfluxDB: 204, or the version where `verbose` asks for it.
-pub(super) async fn ping(Query(parameters): Query<PingParameters>) -> Response {
+pub(super) async fn ping(RawQuery(query): RawQuery) -> Response {
     let headers = [
         ("x-influxdb-build", "Latewood"),
         ("x-influxdb-version", VERSION),
     ];
-    match parameters.verbose.as_deref() {
+    match first(query.as_deref(), "verbose").as_deref() {
         None | Some("false") => (StatusCode::NO_CONTENT, headers).into_response(),
         Some(_) => (headers, json_text(&json!({"version": VERSION}))).into_response(),
     }

@@ -3,39 +3,21 @@
 use super::answer::{Answer, json_text};
 use super::body::{BODY_TIME_MAX, Received, receive};
 use super::context::{Context, Sending};
-use super::form::Form;
+use super::form::{Form, first};
 use super::short::receive_short;
 use crate::acl::User;
 use crate::intake::{Report, Way};
 use crate::observe::{Protocol, Route};
 use axum::body::Body;
-use axum::extract::Query;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::RawQuery;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::influx::{Decoder, Precision};
-use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
 /// Refused lines that an answer tells of; the others it counts.
 const LINES_TOLD_MAX: usize = 10;
-
-/// The parameters of version 1. `rp` and `consistency` mean nothing here.
-#[derive(Deserialize)]
-pub(super) struct V1 {
-    db: Option<String>,
-    precision: Option<String>,
-    u: Option<String>,
-    p: Option<String>,
-}
-
-/// The parameters of version 2. `org` means nothing here.
-#[derive(Deserialize)]
-pub(super) struct V2 {
-    bucket: Option<String>,
-    precision: Option<String>,
-}
 
 /// A write, whatever its version.
 struct Write {
@@ -44,38 +26,36 @@ struct Write {
     label: Option<(String, String)>,
 }
 
-/// `POST /write`.
+/// `POST /write`. `rp` and `consistency` mean nothing here.
 pub(super) async fn write_v1(
     Sending(context): Sending,
-    Query(parameters): Query<V1>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
+    let first = |name| first(query.as_deref(), name);
     let write = Write {
-        precision: precision(parameters.precision.as_deref())?,
-        label: label(&context, parameters.db),
+        precision: precision(first("precision").as_deref())?,
+        label: label(&context, first("db")),
     };
-    let given = (parameters.u.as_deref(), parameters.p.as_deref());
+    let (user, password) = (first("u"), first("p"));
+    let given = (user.as_deref(), password.as_deref());
     take(context, write, headers, given, body).await
 }
 
-/// `POST /api/v2/write`.
+/// `POST /api/v2/write`. `org` means nothing here.
 pub(super) async fn write_v2(
     Sending(context): Sending,
-    Query(parameters): Query<V2>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
+    let first = |name| first(query.as_deref(), name);
     let write = Write {
-        precision: precision(parameters.precision.as_deref())?,
-        label: label(&context, parameters.bucket),
+        precision: precision(first("precision").as_deref())?,
+        label: label(&context, first("bucket")),
     };
     take(context, write, headers, (None, None), body).await
-}
-
-#[derive(Deserialize)]
-pub(super) struct Statement {
-    q: Option<String>,
 }
 
 /// `/query`: senders of version 1 begin with `CREATE DATABASE`, which is done
@@ -84,11 +64,11 @@ pub(super) struct Statement {
 ///
 /// The statement stands in the path, or in a form.
 pub(super) async fn query(
-    path: Result<Query<Statement>, QueryRejection>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
-    let text = match path.ok().and_then(|Query(statement)| statement.q) {
+    let text = match first(query.as_deref(), "q") {
         Some(text) => Some(text),
         None => statement_of_form(&headers, body).await?,
     };
@@ -177,20 +157,22 @@ fn answer(report: &Report) -> Response {
     }
 }
 
-/// 400 that names lines and counts what was dropped.
+/// 400 that names lines and counts what was dropped: lines, and refusals, of which a line can have
+/// one for each field.
 fn refused(report: &Report) -> Response {
-    let first = || report.lines.iter().take(LINES_TOLD_MAX);
-    let told: Vec<_> = first()
+    let first = report.told(LINES_TOLD_MAX);
+    let told: Vec<_> = first
+        .iter()
         .map(|line| format!("line {}: {}", line.number, line.text))
         .collect();
-    let dropped = report.refused();
+    let dropped = report.refused_lines();
     let begin = if report.samples > 0 {
         "partial write: "
     } else {
         ""
     };
     let text = format!("{begin}{} dropped={dropped}", told.join("\n"));
-    let line = report.lines.first().map_or(0, |line| line.number);
+    let line = first.first().map_or(0, |line| line.number);
     let is_forbidden = report.samples == 0
         && report
             .lines
@@ -201,12 +183,13 @@ fn refused(report: &Report) -> Response {
     } else {
         (StatusCode::BAD_REQUEST, "invalid")
     };
-    let lines: Vec<_> = first()
+    let lines: Vec<_> = first
+        .iter()
         .map(|line| json!({"line": line.number, "error": line.text}))
         .collect();
     let body = json!({
         "code": code, "message": text, "error": text, "line": line, "lines": lines,
-        "dropped": dropped,
+        "dropped": dropped, "refused": report.refused(),
     });
     (status, json_text(&body)).into_response()
 }

@@ -6,21 +6,21 @@
 use super::answer::{Answer, json_text};
 use super::body::{Received, decoded, receive};
 use super::context::{Context, Sending};
+use super::form::first;
 use crate::acl::User;
 use crate::intake::{Report, Way};
 use crate::observe::{Protocol, Route};
 use axum::body::Body;
-use axum::extract::Query;
+use axum::extract::RawQuery;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::opentsdb::{Writer, json};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// What the answer to hold; by their presence, with or without a value.
-#[derive(Deserialize)]
 pub(super) struct Parameters {
     summary: Option<String>,
     details: Option<String>,
@@ -29,10 +29,15 @@ pub(super) struct Parameters {
 /// `POST /api/put`.
 pub(super) async fn put(
     Sending(context): Sending,
-    Query(parameters): Query<Parameters>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
+    let first = |name| first(query.as_deref(), name);
+    let parameters = Parameters {
+        summary: first("summary"),
+        details: first("details"),
+    };
     let (user, received) = receive(&context, &headers, (None, None), body).await?;
     let worker = context.clone();
     context

@@ -16,7 +16,6 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::otlp::{self, Decoder, Encoding};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Bytes of a body that cannot take much memory, whatever it holds.
@@ -30,11 +29,16 @@ const UNAUTHENTICATED: i32 = 16;
 
 /// The handler of both paths.
 pub(super) async fn metrics(Sending(context): Sending, headers: HeaderMap, body: Body) -> Response {
-    let Some(encoding) = encoding(&headers) else {
-        let text = "Content-Type must be application/x-protobuf or application/json";
-        return Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
+    let taken = match encoding(&headers) {
+        Some(encoding) => take(context, encoding, &headers, body).await,
+        None => {
+            let text = "Content-Type must be application/x-protobuf or application/json";
+            Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
+        }
     };
-    match take(context, encoding, &headers, body).await {
+    // Without a known type, JSON can be read by people at least.
+    let encoding = encoding(&headers).unwrap_or(Encoding::Json);
+    match taken {
         Ok(body) => respond(StatusCode::OK, encoding, body),
         Err(answer) => {
             let code = match answer.status {
@@ -93,22 +97,17 @@ fn decode(
     });
     match Answer::failed(&report) {
         Some(answer) => Err(answer),
-        None => Ok(otlp::answer(encoding, rejected(&report), why(&report))),
+        None => {
+            let why = why(&report, decoder.warning());
+            Ok(otlp::answer(encoding, report.refused_lines(), &why))
+        }
     }
 }
 
-/// Data points of which something was refused. Several samples of one, as a
-/// histogram has them, are one; beyond those kept in words each counts.
-fn rejected(report: &Report) -> u64 {
-    let numbers = report.lines.iter().map(|line| line.number);
-    let points: HashSet<_> = numbers.filter(|&number| number > 0).collect();
-    points.len() as u64 + report.refused().saturating_sub(report.lines.len() as u64)
-}
-
-fn why(report: &Report) -> &str {
-    let of_points = report.lines.iter().find(|line| line.number > 0);
-    let first = of_points.or(report.lines.first());
-    first.map_or("", |line| &line.text)
+/// The first reason, and a warning about what was empty.
+fn why(report: &Report, warning: Option<String>) -> String {
+    let first = report.told(1).into_iter().map(|line| line.text);
+    first.chain(warning).collect::<Vec<_>>().join("; ")
 }
 
 fn encoding(headers: &HeaderMap) -> Option<Encoding> {

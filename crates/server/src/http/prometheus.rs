@@ -60,8 +60,11 @@ pub(super) async fn import(
     let (user, received) = receive(&context, &headers, (None, None), body).await?;
     let worker = context.clone();
     let read = move || {
-        let format = named.map_or_else(|| format_of_end(&received), Ok)?;
-        Ok::<_, Answer>(read_text(&worker, &user, format, &received))
+        let decoder = match named {
+            Some(format) => exposition::Decoder::new(format),
+            None => exposition::Decoder::new(format_of_end(&received)?).guessed(),
+        };
+        Ok::<_, Answer>(read_text(&worker, &user, decoder, &received))
     };
     let (report, whole) = context.block_in(&context.work.writers, read).await??;
     whole.map_err(|broken| broken.behind(&report))?;
@@ -125,7 +128,7 @@ fn format(headers: &HeaderMap) -> Option<Format> {
 /// sample is stored; only its end is held.
 ///
 /// # Errors
-/// 400 and 413 as for [`Received::pieces`].
+/// 400 and 413 as for [`Received::pieces`]; 400 for an end that is nearly that of OpenMetrics.
 fn format_of_end(received: &Received) -> Result<Format, Answer> {
     let mut tail = Vec::new();
     received.pieces(|piece, _| {
@@ -133,16 +136,15 @@ fn format_of_end(received: &Received) -> Result<Format, Answer> {
         tail.drain(..tail.len().saturating_sub(END_BYTES));
         piece.len()
     })?;
-    Ok(Format::of_end(&tail))
+    Format::of_end(&tail).map_err(Answer::bad)
 }
 
 fn read_text(
     context: &Context,
     user: &Arc<User>,
-    format: Format,
+    mut decoder: exposition::Decoder,
     received: &Received,
 ) -> (Report, Result<(), Answer>) {
-    let mut decoder = exposition::Decoder::new(format);
     let way = Way::new(Protocol::Prometheus, Route::TextImport);
     let (report, inflated) = context.work.take(context, way, TEXT, user, |intake| {
         received.pieces(|piece, is_end| decoder.decode(piece, is_end, intake))
@@ -183,8 +185,9 @@ fn answer(report: &Report, unit: &str) -> Response {
     if report.refused() == 0 {
         return StatusCode::NO_CONTENT.into_response();
     }
-    let told = report.lines.iter().take(TOLD_MAX);
+    let told = report.told(TOLD_MAX);
     let told: Vec<_> = told
+        .iter()
         .map(|line| format!("{unit} {}: {}", line.number, line.text))
         .collect();
     let (kept, refused) = (report.samples, report.refused());

@@ -5,7 +5,7 @@ use super::report::shown;
 use super::senders::Waited;
 use super::{EngineIntake, Failure, Pending, Place, ToCome, key_of};
 use crate::messaging::{ADD_EVENT, Class};
-use crate::observe::Limit;
+use crate::observe::{Limit, Route};
 use latewood_engine::{Append, AppendTo, Create, Outcome, Position, Refusal, Scratch};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_model::{Labels, SeriesOptions};
@@ -257,7 +257,15 @@ impl EngineIntake {
         } else {
             Reason::Past
         };
-        let text = format_args!("{key} at {at}: {why}; is it in the unit the request names?");
+        let unit = match self.senders.route() {
+            Route::Otlp | Route::Akumuli => "nanoseconds",
+            Route::RemoteWrite => "milliseconds",
+            Route::TextImport => "milliseconds, or seconds in OpenMetrics",
+            Route::OpenTsdbTcp | Route::OpenTsdbHttp => "seconds or milliseconds",
+            Route::InfluxTcp | Route::InfluxUdp => "the unit of the port's precision",
+            Route::InfluxHttp | Route::Resp => "the unit the request names",
+        };
+        let text = format_args!("{key} at {at}: {why}; is it in {unit}?");
         self.refuse(line, reason, text);
     }
 

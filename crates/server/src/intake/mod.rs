@@ -386,6 +386,10 @@ impl Intake for EngineIntake {
         self.note_sender(None);
     }
 
+    fn refusals(&self) -> u64 {
+        self.report.refused()
+    }
+
     fn skip_text(&mut self) {
         self.report.texts += 1;
     }

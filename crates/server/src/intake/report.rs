@@ -3,6 +3,7 @@
 use crate::observe::{Ages, IntakeCounters, Protocol};
 use latewood_engine::{Error, Position};
 use latewood_wire::intake::Reason;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Arguments};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,6 +25,8 @@ pub(crate) struct Report {
     pub(super) by_engine: u64,
     /// The first of them, in the order in which they were found.
     pub(crate) lines: Vec<Line>,
+    /// All lines of which something was refused.
+    numbers: Numbers,
     /// Texts that were not stored.
     pub(crate) texts: u64,
     /// Samples that took the place of one in the same millisecond, where the
@@ -84,7 +87,64 @@ pub(crate) struct Line {
     pub(crate) text: String,
 }
 
+/// A set of line numbers, as bits. It is exact up to 16 million lines; beyond that, a line counts
+/// again when it comes after another one.
+#[derive(Debug, Default)]
+struct Numbers {
+    blocks: HashMap<u32, Box<[u64; 64]>>,
+    count: u64,
+    last: Option<u32>,
+}
+
+impl Numbers {
+    /// Lines of a block.
+    const BLOCK: u32 = 4096;
+    /// Blocks, of 512 bytes each.
+    const BLOCKS_MAX: usize = 4096;
+
+    fn insert(&mut self, number: u32) {
+        if self.last.replace(number) == Some(number) {
+            return;
+        }
+        let (block, bit) = (number / Self::BLOCK, number % Self::BLOCK);
+        if self.blocks.len() >= Self::BLOCKS_MAX && !self.blocks.contains_key(&block) {
+            self.count += 1;
+            return;
+        }
+        let block = self
+            .blocks
+            .entry(block)
+            .or_insert_with(|| Box::new([0; 64]));
+        let (word, bit) = (&mut block[(bit / 64) as usize], 1u64 << (bit % 64));
+        self.count += u64::from(*word & bit == 0);
+        *word |= bit;
+    }
+}
+
 impl Report {
+    /// Of how many lines something was refused.
+    pub(crate) fn refused_lines(&self) -> u64 {
+        self.numbers.count
+    }
+
+    /// The first refused lines by their numbers, at most `most`. Of each, the text is that of the
+    /// first refusal, and tells how many more there are.
+    pub(crate) fn told(&self, most: usize) -> Vec<Line> {
+        let mut told: BTreeMap<u32, (&Line, u64)> = BTreeMap::new();
+        for line in &self.lines {
+            let first = told.entry(line.number).or_insert((line, 0));
+            first.1 += 1;
+        }
+        let told = told.into_values().take(most).map(|(line, refusals)| {
+            let mut line = line.clone();
+            if refusals > 1 {
+                line.text += &format!(" (and {} more of it)", refusals - 1);
+            }
+            line
+        });
+        told.collect()
+    }
+
     /// How much was refused.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.iter().sum()
@@ -145,6 +205,7 @@ impl Report {
 
     pub(super) fn refuse(&mut self, number: u32, reason: Reason, text: Arguments<'_>) {
         self.refused[reason as usize] += 1;
+        self.numbers.insert(number);
         if self.lines.len() < LINES_MAX {
             let text = cut(text.to_string(), TEXT_BYTES_MAX);
             self.lines.push(Line {

@@ -193,3 +193,45 @@ fn under_sync_an_answer_is_on_disk_and_a_kill_takes_nothing() {
     let range = again.client().ask("TS.RANGE m_v{h=\"a\"} - +");
     assert!(range.starts_with("*20\r\n"), "{range}");
 }
+
+#[test]
+fn refused_lines_are_counted_once_each_and_named_in_their_order() {
+    let server = server(&["--past-limit", "1d"]);
+    let mut http = Http::to(server.http());
+    // The old line is refused when it is read, the last one before that.
+    let mut lines = "aa f=1,g=2,h=3 1\nbb f=1\ncc\n".to_owned();
+    for number in 0..12 {
+        lines += &format!("d{number} a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=10 1\n");
+    }
+    let answer = http.post("/write?precision=s", lines.as_bytes());
+    let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(answer.status, 400);
+    assert_eq!(
+        (&body["dropped"], &body["refused"]),
+        (&14.into(), &124.into())
+    );
+    let told = body["lines"].as_array().unwrap().iter();
+    let told: Vec<_> = told.map(|line| line["line"].as_u64().unwrap()).collect();
+    assert_eq!(told, [1, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    let first = body["lines"][0]["error"].as_str().unwrap();
+    assert!(first.starts_with("aa_f at 1000: "), "{first}");
+    assert!(first.ends_with(" (and 2 more of it)"), "{first}");
+}
+
+#[test]
+fn of_a_parameter_given_twice_the_first_counts() {
+    let server = server(&["--influx-db-label", "db"]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    let path = "/write?precision=s&precision=ms&db=a&db=b";
+    assert_eq!(http.post(path, b"m v=1 5\n").status, 204);
+    let got = redis.ask("TS.GET m_v{db=\"a\"}");
+    assert_eq!(got, "*2\r\n:5000\r\n+1\r\n");
+    let path = "/api/v2/write?bucket=c&bucket=d&precision=ms";
+    assert_eq!(http.post(path, b"m v=1 5\n").status, 204);
+    assert_eq!(redis.ask("EXISTS m_v{db=\"c\"}"), ":1\r\n");
+    assert_eq!(http.get("/query?q=show+databases&q=x").status, 200);
+    assert_eq!(http.get("/ping?verbose=true&verbose=false").status, 200);
+    let point = br#"{"metric":"m","timestamp":5,"value":1,"tags":{"a":"b"}}"#;
+    let answer = http.post("/api/put?summary&summary", point);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}

@@ -63,7 +63,10 @@ fn a_refused_target_info_is_a_warning() {
 fn requests_that_are_none_are_answered_with_a_status() {
     let server = server(&[]);
     let mut http = Http::to(server.http());
-    assert_eq!(http.post("/v1/metrics", b"{}").status, 415);
+    let answer = http.post("/v1/metrics", b"{}");
+    assert_eq!(answer.status, 415);
+    let text = "{\"code\":3,\"message\":\"Content-Type must be";
+    assert!(answer.text().starts_with(text), "{}", answer.text());
     let shouted = "Content-Type: Application/JSON; charset=utf-8\r\n";
     assert_eq!(http.post_with("/v1/metrics", shouted, b"{}").status, 200);
     let answer = http.post_with("/v1/metrics", JSON, b"{");
@@ -158,4 +161,24 @@ fn the_path_of_prometheus_is_served_and_names_are_translated_as_there() {
         let expected = format!("*2\r\n:1700000000000\r\n+{value}\r\n");
         assert_eq!(redis.ask_words(&words), expected, "{key}");
     }
+}
+
+#[test]
+fn an_empty_metric_is_a_warning_and_a_refused_one_gets_no_metadata() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let empty = request("");
+    let answer = http.post_with("/v1/metrics", JSON, empty.as_bytes());
+    let partial: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    let expected = serde_json::json!({"partialSuccess": {"rejectedDataPoints": "0",
+        "errorMessage": "the metric \"temp\" has no data points"}});
+    assert_eq!((answer.status, partial), (200, expected));
+    // Far ahead of the clock: the intake refuses it, after the decoder took it.
+    let late = request(r#"{"timeUnixNano":"9000000000000000000","asInt":"1"}"#);
+    let answer = http.post_with("/v1/metrics", JSON, late.as_bytes());
+    let text = answer.text();
+    assert!(text.contains("\"rejectedDataPoints\":\"1\""), "{text}");
+    assert!(text.contains("; is it in nanoseconds?"), "{text}");
+    let metadata = http.get("/api/v1/metadata").text();
+    assert!(metadata.contains("\"data\":{}"), "{metadata}");
 }

@@ -179,7 +179,16 @@ fn openmetrics_is_taken_in_seconds_by_its_type_or_its_end() {
     assert_eq!(answer.status, 400, "{}", answer.text());
     let words = http.post_with(path, typed, b"m 1 never\n").text();
     assert!(
-        words.contains("line 1: the timestamp is not a number of seconds"),
+        words.contains("line 1: the timestamp is not a number of seconds: 'm 1 never'"),
         "{words}"
     );
+    // Nearly the end of OpenMetrics: nothing is stored, in whatever unit.
+    let near = http.post_with(path, "", b"m{c=\"3\"} 1 5000\n#EOF\n");
+    assert_eq!(near.status, 400);
+    assert!(
+        near.text().contains("the last line is '#EOF'"),
+        "{}",
+        near.text()
+    );
+    assert_eq!(client.ask("EXISTS m{c=\"3\"}"), ":0\r\n");
 }

@@ -167,3 +167,76 @@ fn samples_dropped_by_ignore_are_counted() {
         "{errors}"
     );
 }
+
+#[test]
+fn labels_of_later_lines_that_differ_are_told() {
+    let server = Server::start();
+    let lines = b"w3,1,1\nw3,2,1,a=b,@retention=5000\nw4,1,1,a=b\nw4,2,1,a=b\n";
+    let (status, _, errors) = import(&server, &[], lines);
+    assert_eq!(status, Some(0), "{errors}");
+    let told = "1 series kept the labels and options of their first line; those of later lines were \
+                not used, such as - line 2, key w3";
+    assert!(errors.contains(told), "{errors}");
+    // Of series that existed, all lines are told of as one.
+    let (_, _, errors) = import(&server, &[], b"w4,3,1,a=c\nw4,4,1,a=d\n");
+    assert!(errors.contains("1 series existed and kept"), "{errors}");
+    assert!(!errors.contains("later lines"), "{errors}");
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_named_with_the_lines_it_swallows() {
+    let server = Server::start();
+    let lines = b"uq,1,1\n\"uq,2,1\nuq,3,1\nuq,4,1\n";
+    let (status, _, errors) = import(&server, &["--skip-bad"], lines);
+    assert_eq!(status, Some(3), "{errors}");
+    for words in [
+        "the quote opened in line 2 is not closed",
+        "1 samples written",
+        "3 lines were skipped",
+    ] {
+        assert!(errors.contains(words), "{words}: {errors}");
+    }
+}
+
+#[test]
+fn a_sample_is_written_without_its_bad_labels_and_a_line_counts_once() {
+    let server = Server::start();
+    let lines = b"a,1,1,=x\nb,2,1,@foo=1\nc,3,1,y=\nd,-1,1,@foo=1\ne,1,1\ne,1,2,y=\nf,1,1\n";
+    let (status, _, errors) = import(&server, &["--skip-bad"], lines);
+    assert_eq!(status, Some(3), "{errors}");
+    // Line 6 adds a sample that the series has, and too late a label.
+    for words in [
+        "5 samples written",
+        "5 lines were skipped",
+        "line 6, key e: ERR",
+    ] {
+        assert!(errors.contains(words), "{words}: {errors}");
+    }
+    let all = contents(server.address());
+    for sample in ["a,1,1\n", "b,2,1\n", "c,3,1\n", "f,1,1\n"] {
+        assert!(all.contains(sample), "{all}");
+    }
+}
+
+#[test]
+fn a_damaged_file_says_how_much_of_it_was_written() {
+    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cut.gz");
+    let lines: String = (1..=20_000).map(|at| format!("k,{at},{at}\n")).collect();
+    let whole = gzip(lines.as_bytes());
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let file = file.to_str().unwrap();
+    let (status, _, errors) = run(&["import", "csv", "--to", server.address(), file]);
+    assert_eq!(status, Some(1), "{errors}");
+    let written = errors.split('(').next_back().unwrap_or_default();
+    let written = written.strip_suffix(" samples were written)\n").unwrap();
+    assert_ne!(written, "0", "{errors}");
+    let count = server
+        .client()
+        .ask("TS.RANGE k - + AGGREGATION count 1000000");
+    assert!(
+        count.ends_with(&format!("+{written}\r\n")),
+        "{errors} {count}"
+    );
+}

@@ -4,6 +4,7 @@ use super::error::Bad;
 use super::key::{NAME_ESCAPED, end_of, unescape};
 use super::{Decoder, number};
 use crate::intake::{Intake, Moment, Row, Slot};
+use crate::lines::shown;
 
 /// Why decoding a line stops.
 enum Stop {
@@ -243,18 +244,12 @@ impl Decoder {
             _ => return 0,
         };
         self.count_line();
-        let shown = text[..end].trim_ascii_end();
-        let cut = &shown[..shown.len().min(SHOWN_BYTES_MAX)];
-        let dots = if cut.len() < shown.len() { "..." } else { "" };
-        let line = String::from_utf8_lossy(cut);
-        let text = format_args!("unable to parse '{line}{dots}': {bad}");
+        let line = shown(&text[..end]);
+        let text = format_args!("unable to parse '{line}': {bad}");
         intake.refuse(self.line, bad.reason(), text);
         end
     }
 }
-
-/// Bytes of a bad line in its error text.
-const SHOWN_BYTES_MAX: usize = 200;
 
 /// The name of the field at `at`, as written, and the start of its value.
 #[inline]

@@ -2,7 +2,9 @@
 //!
 //! `prost-reflect` reads them by the descriptors of the messages: numbers may be quoted, NaN and the
 //! infinities are strings, `null` is absent, bytes are base64, names are in camel case or as in the
-//! `.proto` files, and unknown fields are ignored. An error names the metric and the field. (The
+//! `.proto` files, and unknown fields are ignored. An error names the metric and the field. Before
+//! that, the body is walked once for fields that are given twice, of which the library would keep
+//! the last. (The
 //! messages of `opentelemetry-proto` deserialise themselves too, but know less of the mapping, and
 //! take a metric with unreadable data for one without data.)
 
@@ -10,8 +12,10 @@ use super::shown;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor};
-use serde_json::Value;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_path_to_error::{Deserializer, Path, Segment, Track};
+use std::collections::HashSet;
+use std::fmt;
 use std::fmt::Display;
 use std::sync::LazyLock;
 
@@ -34,6 +38,12 @@ pub(super) fn read(body: &[u8]) -> Result<ExportMetricsServiceRequest, String> {
 }
 
 fn dynamic(body: &[u8]) -> Result<DynamicMessage, String> {
+    let mut track = Track::new();
+    let walked = Distinct.deserialize(Deserializer::new(
+        &mut serde_json::Deserializer::from_slice(body),
+        &mut track,
+    ));
+    walked.map_err(|error| wrong(body, &track.path(), &error))?;
     let mut json = serde_json::Deserializer::from_slice(body);
     let mut track = Track::new();
     let tracked = Deserializer::new(&mut json, &mut track);
@@ -57,16 +67,140 @@ fn wrong(body: &[u8], path: &Path, error: &dyn Display) -> String {
     }
 }
 
-/// The name of the metric that the path leads into.
+/// The name of the metric that the path leads into, also if what follows the name is not JSON.
 fn metric_at(body: &[u8], path: &Path) -> Option<String> {
     // Into a resource, a scope and a metric: a list and an index each.
     const SEGMENTS: usize = 6;
-    let request = serde_json::from_slice::<Value>(body).ok()?;
-    let mut segments = path.iter().take(SEGMENTS);
-    let metric = segments.try_fold(&request, |value, segment| match segment {
-        Segment::Map { key } => value.get(key),
-        Segment::Seq { index } => value.get(index),
-        _ => None,
-    })?;
-    Some(metric.get("name")?.as_str()?.to_owned())
+    let path: Vec<_> = path.iter().take(SEGMENTS).collect();
+    let mut name = None;
+    if path.len() == SEGMENTS {
+        let of_metric = NameAt {
+            path: &path,
+            name: &mut name,
+        };
+        // The body has an error, perhaps behind the name.
+        let _ = of_metric.deserialize(&mut serde_json::Deserializer::from_slice(body));
+    }
+    name
+}
+
+/// Finds the name of the object at a path.
+struct NameAt<'a, 'p> {
+    path: &'a [&'p Segment],
+    name: &'a mut Option<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for NameAt<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NameAt<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object or a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(found) = map.next_key::<String>()? {
+            match self.path.split_first() {
+                None if found == "name" => *self.name = map.next_value()?,
+                Some((Segment::Map { key }, path)) if *key == found => {
+                    let name = &mut *self.name;
+                    map.next_value_seed(NameAt { path, name })?;
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let Some((Segment::Seq { index }, path)) = self.path.split_first() else {
+            return Ok(());
+        };
+        for _ in 0..*index {
+            list.next_element::<IgnoredAny>()?;
+        }
+        let name = self.name;
+        list.next_element_seed(NameAt { path, name }).map(drop)
+    }
+}
+
+/// Takes any JSON in which no object has a field twice, by either of its names.
+#[derive(Clone, Copy)]
+struct Distinct;
+
+impl<'de> DeserializeSeed<'de> for Distinct {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Distinct {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut names = HashSet::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if let Some(again) = names.replace(in_camel_case(&name)) {
+                return Err(A::Error::custom(format_args!(
+                    "the field {:?} is given twice",
+                    shown(&again)
+                )));
+            }
+            map.next_value_seed(self)?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(self)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// The name of a field in JSON, from that or from the one in the `.proto` files.
+fn in_camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |mut name, word| {
+        let (initial, rest) = word.split_at(word.ceil_char_boundary(1));
+        name += &initial.to_ascii_uppercase();
+        name + rest
+    })
 }

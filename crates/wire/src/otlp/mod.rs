@@ -9,6 +9,7 @@
 
 mod json;
 mod labels;
+mod metric;
 mod naming;
 mod points;
 mod raw;

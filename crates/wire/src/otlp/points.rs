@@ -7,6 +7,7 @@
 //! cumulative, as in Prometheus (`le`).
 
 use super::labels::{self, Origin};
+use super::metric::{check_temporality, kind_of, moment, number_text, points_of};
 use super::naming::{Kind, Naming};
 use super::raw::Raw;
 use super::shown;
@@ -26,7 +27,6 @@ use opentelemetry_proto::tonic::metrics::v1::{
 const NO_RECORDED_VALUE: u32 = 1;
 /// The NaN with which Prometheus marks the end of a series.
 const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
-const NANOSECONDS_OF_MS: u64 = 1_000_000;
 
 /// Of what is not a data point of the request.
 const NO_POINT: u32 = 0;
@@ -47,6 +47,10 @@ pub struct Decoder<'a> {
     point: u32,
     /// Times of the data points of the resource.
     times: Vec<u64>,
+    /// Samples delivered and refusals reported.
+    told: u64,
+    /// What had nothing in it: the first, and the number of the others.
+    empty: Option<(String, u64)>,
 }
 
 /// The common part of all points of a metric.
@@ -66,15 +70,12 @@ struct Place<'a> {
     is_ended: bool,
 }
 
-/// The type of a metric, as Prometheus calls it, and as its name depends on it.
-fn kind_of(data: &Data) -> (&'static str, Kind) {
-    match data {
-        Data::Sum(sum) if sum.is_monotonic => ("counter", Kind::Counter),
-        Data::Sum(_) => ("gauge", Kind::Other),
-        Data::Gauge(_) => ("gauge", Kind::Gauge),
-        Data::Histogram(_) | Data::ExponentialHistogram(_) => ("histogram", Kind::Other),
-        Data::Summary(_) => ("summary", Kind::Other),
-    }
+/// The common part of all points of any type.
+#[derive(Clone, Copy)]
+struct Common<'a> {
+    attributes: &'a [KeyValue],
+    time_unix_nano: u64,
+    flags: u32,
 }
 
 impl<'a> Decoder<'a> {
@@ -87,7 +88,20 @@ impl<'a> Decoder<'a> {
             text: String::new(),
             point: 0,
             times: Vec::new(),
+            told: 0,
+            empty: None,
         }
+    }
+
+    /// A sentence about what was empty in the requests: nothing of it is refused, but a field with
+    /// an unknown name is ignored, and leaves what it is in empty.
+    pub fn warning(&self) -> Option<String> {
+        let (first, others) = self.empty.as_ref()?;
+        let more = match others {
+            0 => String::new(),
+            others => format!(" (and {others} more are empty)"),
+        };
+        Some(format!("{first}{more}"))
     }
 
     /// Delivers the samples of a request to `intake`; its line numbers are those of
@@ -101,7 +115,13 @@ impl<'a> Decoder<'a> {
             let resource = resource.map_or(&[][..], |resource| &resource.attributes);
             self.raw.resource(resource);
             self.times.clear();
+            if of_resource.scope_metrics.is_empty() {
+                self.note_empty(|| "a resource has no scopeMetrics".to_owned());
+            }
             for of_scope in &of_resource.scope_metrics {
+                if of_scope.metrics.is_empty() {
+                    self.note_empty(|| "a scope has no metrics".to_owned());
+                }
                 let origin = Origin {
                     naming: self.naming,
                     resource,
@@ -123,47 +143,60 @@ impl<'a> Decoder<'a> {
     fn named(&mut self, metric: &metrics::Metric, origin: Origin<'_>, intake: &mut impl Intake) {
         let (kind, named_by) = metric.data.as_ref().map(kind_of).unzip();
         let named_by = named_by.unwrap_or(Kind::Other);
+        if points_of(metric) == 0 {
+            let name = shown(&metric.name);
+            return self.note_empty(|| format!("the metric {name:?} has no data points"));
+        }
         let translation = self.naming.translation;
         let name = match translation.metric(&metric.name, &metric.unit, named_by) {
             Ok(name) => name,
-            Err(why) => {
-                if let Some(data) = &metric.data {
-                    self.refuse_all(&metric.name, data, Reason::Name, &why, intake);
-                }
-                return;
-            }
+            Err(why) => return self.refuse_all(metric, Reason::Name, &why, intake),
         };
+        if let Err(why) = check_temporality(metric) {
+            return self.refuse_all(metric, Reason::Value, &why, intake);
+        }
         self.raw.metric(&name);
         let [help, unit] = [&metric.description, &metric.unit].map(|text| {
             let text = Some(&**text);
             text.filter(|text| !text.is_empty())
         });
-        let told = Told { kind, help, unit };
-        intake.metadata(&name, told);
-        let name = &*name;
-        self.metric(Metric { name, origin }, metric.data.as_ref(), intake);
+        let about = Told { kind, help, unit };
+        let before = self.kept(intake);
+        let metric_of = Metric {
+            name: &name,
+            origin,
+        };
+        self.metric(metric_of, metric.data.as_ref(), intake);
+        if self.kept(intake) > before {
+            intake.metadata(&name, about);
+        }
+    }
+
+    /// Samples delivered that the intake has not refused so far: a metric of which it takes none
+    /// gets no metadata.
+    fn kept(&self, intake: &impl Intake) -> i64 {
+        self.told.cast_signed() - intake.refusals().cast_signed()
+    }
+
+    fn note_empty(&mut self, what: impl FnOnce() -> String) {
+        match &mut self.empty {
+            Some((_, others)) => *others += 1,
+            None => self.empty = Some((what(), 0)),
+        }
     }
 
     /// Refuses all points of a metric.
     #[cold]
     fn refuse_all(
         &mut self,
-        metric: &str,
-        data: &Data,
+        metric: &metrics::Metric,
         reason: Reason,
         why: &str,
         intake: &mut impl Intake,
     ) {
-        let points = match data {
-            Data::Gauge(gauge) => gauge.data_points.len(),
-            Data::Sum(sum) => sum.data_points.len(),
-            Data::Histogram(histogram) => histogram.data_points.len(),
-            Data::ExponentialHistogram(histogram) => histogram.data_points.len(),
-            Data::Summary(summary) => summary.data_points.len(),
-        };
-        for _ in 0..points {
+        for _ in 0..points_of(metric) {
             self.point = self.point.saturating_add(1);
-            self.refuse(metric, reason, why, intake);
+            self.refuse(&metric.name, reason, why, intake);
         }
     }
 
@@ -183,9 +216,11 @@ impl<'a> Decoder<'a> {
         });
         times.dedup();
         if !times.is_empty() {
+            let before = self.kept(intake);
             match self.target_slot(resource, intake) {
                 Ok(slot) => {
                     for &time_ns in &times {
+                        self.told += 1;
                         intake.sample(slot, moment(time_ns), 1.0, NO_POINT);
                     }
                 }
@@ -198,7 +233,9 @@ impl<'a> Decoder<'a> {
                 help: Some("Target metadata"),
                 unit: None,
             };
-            intake.metadata(TARGET_INFO, told);
+            if self.kept(intake) > before {
+                intake.metadata(TARGET_INFO, told);
+            }
         }
         self.times = times;
     }
@@ -231,34 +268,44 @@ impl<'a> Decoder<'a> {
     fn metric(&mut self, metric: Metric<'_>, data: Option<&Data>, intake: &mut impl Intake) {
         match data {
             None => {}
-            Some(
-                Data::Gauge(metrics::Gauge { data_points })
-                | Data::Sum(metrics::Sum { data_points, .. }),
-            ) => {
-                for point in data_points {
-                    self.number(metric, point, intake);
-                }
+            Some(Data::Gauge(gauge)) => {
+                gauge
+                    .data_points
+                    .iter()
+                    .for_each(|point| self.number(metric, point, intake));
+            }
+            Some(Data::Sum(sum)) => {
+                sum.data_points
+                    .iter()
+                    .for_each(|point| self.number(metric, point, intake));
             }
             Some(Data::Histogram(histogram)) => {
-                for point in &histogram.data_points {
-                    self.histogram(metric, point, intake);
-                }
+                let points = histogram.data_points.iter();
+                points.for_each(|point| self.histogram(metric, point, intake));
             }
             Some(Data::Summary(summary)) => {
-                for point in &summary.data_points {
-                    self.summary(metric, point, intake);
-                }
+                summary
+                    .data_points
+                    .iter()
+                    .for_each(|point| self.summary(metric, point, intake));
             }
-            Some(data @ Data::ExponentialHistogram(_)) => {
-                let why = "exponential histograms are not supported";
-                self.refuse_all(metric.name, data, Reason::Value, why, intake);
+            Some(Data::ExponentialHistogram(histogram)) => {
+                for _ in &histogram.data_points {
+                    self.point = self.point.saturating_add(1);
+                    let text = "exponential histograms are not supported";
+                    self.refuse(metric.name, Reason::Value, text, intake);
+                }
             }
         }
     }
 
     fn number(&mut self, metric: Metric<'_>, point: &NumberDataPoint, intake: &mut impl Intake) {
-        let (attributes, time_ns) = (&point.attributes, point.time_unix_nano);
-        let Some(place) = self.place(metric, attributes, time_ns, point.flags, intake) else {
+        let common = Common {
+            attributes: &point.attributes,
+            time_unix_nano: point.time_unix_nano,
+            flags: point.flags,
+        };
+        let Some(place) = self.place(metric, common, intake) else {
             return;
         };
         match point.value {
@@ -280,8 +327,12 @@ impl<'a> Decoder<'a> {
         point: &HistogramDataPoint,
         intake: &mut impl Intake,
     ) {
-        let (attributes, time_ns) = (&point.attributes, point.time_unix_nano);
-        let Some(place) = self.place(metric, attributes, time_ns, point.flags, intake) else {
+        let common = Common {
+            attributes: &point.attributes,
+            time_unix_nano: point.time_unix_nano,
+            flags: point.flags,
+        };
+        let Some(place) = self.place(metric, common, intake) else {
             return;
         };
         let (bounds, counts) = (&point.explicit_bounds, &point.bucket_counts);
@@ -289,19 +340,21 @@ impl<'a> Decoder<'a> {
             let text = "a histogram must have one more bucket than bounds";
             return self.refuse(metric.name, Reason::Value, text, intake);
         }
-        if !bounds.is_sorted_by(|a, b| a < b) {
+        if !bounds.is_sorted_by(|a, b| a < b) || bounds.iter().any(|bound| bound.is_nan()) {
             let text = "histogram bounds must ascend";
             return self.refuse(metric.name, Reason::Value, text, intake);
         }
         let mut total = 0u64;
-        for (at, count) in counts.iter().enumerate() {
+        for (bound, count) in bounds.iter().zip(counts) {
             total = total.saturating_add(*count);
-            let le = match bounds.get(at) {
-                Some(bound) => number_text(*bound),
-                None => "+Inf".to_owned(),
-            };
-            self.sample(place, "_bucket", Some(("le", &le)), total as f64, intake);
+            if *bound < f64::INFINITY {
+                let le = number_text(*bound);
+                self.sample(place, "_bucket", Some(("le", &le)), total as f64, intake);
+            }
         }
+        // As in Prometheus: always, and all that was counted.
+        let all = Some(("le", "+Inf"));
+        self.sample(place, "_bucket", all, point.count as f64, intake);
         self.sample(place, "_count", None, point.count as f64, intake);
         for (suffix, value) in [
             ("_sum", point.sum),
@@ -315,10 +368,22 @@ impl<'a> Decoder<'a> {
     }
 
     fn summary(&mut self, metric: Metric<'_>, point: &SummaryDataPoint, intake: &mut impl Intake) {
-        let (attributes, time_ns) = (&point.attributes, point.time_unix_nano);
-        let Some(place) = self.place(metric, attributes, time_ns, point.flags, intake) else {
+        let common = Common {
+            attributes: &point.attributes,
+            time_unix_nano: point.time_unix_nano,
+            flags: point.flags,
+        };
+        let Some(place) = self.place(metric, common, intake) else {
             return;
         };
+        if point
+            .quantile_values
+            .iter()
+            .any(|one| one.quantile.is_nan())
+        {
+            let text = "a quantile is not a number";
+            return self.refuse(metric.name, Reason::Value, text, intake);
+        }
         for quantile in &point.quantile_values {
             let label = number_text(quantile.quantile);
             self.sample(
@@ -337,12 +402,15 @@ impl<'a> Decoder<'a> {
     fn place<'p>(
         &mut self,
         metric: Metric<'p>,
-        attributes: &'p [KeyValue],
-        time_unix_nano: u64,
-        flags: u32,
+        common: Common<'p>,
         intake: &mut impl Intake,
     ) -> Option<Place<'p>> {
         self.point = self.point.saturating_add(1);
+        let Common {
+            attributes,
+            time_unix_nano,
+            flags,
+        } = common;
         if time_unix_nano == 0 {
             let text = "a data point has no timestamp";
             self.refuse(metric.name, Reason::Timestamp, text, intake);
@@ -386,7 +454,10 @@ impl<'a> Decoder<'a> {
             None => self.learn(place, suffix, extra, intake),
         };
         match slot {
-            Ok(slot) => intake.sample(slot, place.at, value, self.point),
+            Ok(slot) => {
+                self.told += 1;
+                intake.sample(slot, place.at, value, self.point);
+            }
             Err(why) => self.refuse(place.metric.name, why.reason, &why.text, intake),
         }
     }
@@ -409,26 +480,9 @@ impl<'a> Decoder<'a> {
     }
 
     #[cold]
-    fn refuse(&self, metric: &str, reason: Reason, why: &str, intake: &mut impl Intake) {
+    fn refuse(&mut self, metric: &str, reason: Reason, why: &str, intake: &mut impl Intake) {
+        self.told += 1;
         let name = shown(metric);
         intake.refuse(self.point, reason, format_args!("{name}: {why}"));
-    }
-}
-
-/// A time of OTLP.
-fn moment(time_unix_nano: u64) -> Moment {
-    Moment {
-        // At most 2^64 / 10^6, which an i64 holds.
-        ms: (time_unix_nano / NANOSECONDS_OF_MS) as i64,
-        is_rounded: !time_unix_nano.is_multiple_of(NANOSECONDS_OF_MS),
-    }
-}
-
-/// A bound or quantile as a label: `5` is `5`, not `5.0`.
-fn number_text(number: f64) -> String {
-    match number {
-        f64::INFINITY => "+Inf".to_owned(),
-        f64::NEG_INFINITY => "-Inf".to_owned(),
-        number => number.to_string(),
     }
 }

@@ -1,5 +1,7 @@
 //! Requests in, samples out.
 
+mod strict;
+
 use super::*;
 use crate::intake::Reason;
 use crate::testing::Collected;
@@ -104,7 +106,7 @@ fn points_that_cannot_be_kept_are_refused_by_number() {
             {"asInt":"1"},{"timeUnixNano":"1000000"},
             {"timeUnixNano":"2000000","flags":1},{"timeUnixNano":"3000000","asInt":"3"}]}},
            {"name":"e","exponentialHistogram":{"dataPoints":[{"timeUnixNano":"1","count":"1"}]}},
-           {"name":"h","histogram":{"dataPoints":[
+           {"name":"h","histogram":{"aggregationTemporality":2,"dataPoints":[
             {"timeUnixNano":"1","count":"1","bucketCounts":["1"],"explicitBounds":[1]},
             {"timeUnixNano":"1","count":"1","bucketCounts":["1","2","3"],"explicitBounds":[2,1]}]}},
            {"name":"","gauge":{"dataPoints":[{"timeUnixNano":"1000000","asInt":"1"}]}}"#,

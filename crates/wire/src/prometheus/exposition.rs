@@ -15,7 +15,7 @@
 mod tests;
 
 use crate::intake::{Intake, Moment, Reason, Row};
-use crate::lines::{Lines, Step};
+use crate::lines::{Lines, Step, shown};
 use crate::number::parse_f64;
 use crate::prometheus::time::exact_seconds;
 use crate::series_name::SeriesName;
@@ -35,21 +35,36 @@ pub enum Format {
 
 impl Format {
     /// The format of a text that ends with `tail`: OpenMetrics ends with a line `# EOF`.
-    pub fn of_end(tail: &[u8]) -> Self {
+    ///
+    /// # Errors
+    /// The last line, if it is nearly that: a guess could be wrong by a factor of a thousand.
+    pub fn of_end(tail: &[u8]) -> Result<Self, String> {
         let tail = tail.trim_ascii_end();
         let last = tail.rsplit(|byte| *byte == b'\n').next();
-        if last == Some(b"# EOF") {
-            Self::OpenMetrics
-        } else {
-            Self::Prometheus
+        match last.unwrap_or_default() {
+            b"# EOF" => Ok(Self::OpenMetrics),
+            last if is_eof(last) => Err(format!(
+                "the last line is '{}': OpenMetrics ends with '# EOF'; if the text is not \
+                 OpenMetrics, its Content-Type must be text/plain; version=0.0.4",
+                shown(last)
+            )),
+            _ => Ok(Self::Prometheus),
         }
     }
+}
+
+/// Whether a line is `# EOF`, or nearly so.
+fn is_eof(line: &[u8]) -> bool {
+    let comment = line.trim_ascii().strip_prefix(b"#");
+    comment.is_some_and(|text| text.trim_ascii().eq_ignore_ascii_case(b"EOF"))
 }
 
 /// Decodes a text; reuses its memory.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     format: Format,
+    /// The format was told by the end of the text.
+    is_guessed: bool,
     lines: Lines,
     name: SeriesName,
     text: Vec<u8>,
@@ -62,6 +77,8 @@ enum LineError {
     Metric,
     #[error("labels must be NAME=\"VALUE\",... in braces")]
     Labels,
+    #[error("a name without quotes must begin with a letter, '_' or ':'")]
+    Initial,
     #[error("the value is not a number")]
     Value,
     #[error("the timestamp is not an integer number of milliseconds")]
@@ -77,10 +94,19 @@ impl Decoder {
     pub fn new(format: Format) -> Self {
         Self {
             format,
+            is_guessed: false,
             lines: Lines::new(LINE_BYTES_MAX),
             name: SeriesName::new(),
             text: Vec::new(),
         }
+    }
+
+    /// The same for a text whose format only [`Format::of_end`] told: if that is not OpenMetrics, a
+    /// line `# EOF` within it is refused.
+    #[must_use]
+    pub fn guessed(mut self) -> Self {
+        self.is_guessed = true;
+        self
     }
 
     /// Delivers the samples of the complete lines of `bytes` to `intake`, and of the
@@ -114,16 +140,20 @@ impl Decoder {
             return;
         }
         if line[0] == b'#' {
+            if self.is_guessed && self.format == Format::Prometheus && is_eof(line) {
+                let text = "'# EOF' is not the last line: timestamps are read as milliseconds";
+                return intake.refuse(number, Reason::Syntax, format_args!("{text}"));
+            }
             return metadata(&line[1..], intake);
         }
         if let Err(error) = self.sample(line, number, intake) {
             let reason = match error {
-                LineError::Metric | LineError::Labels => Reason::Name,
+                LineError::Metric | LineError::Labels | LineError::Initial => Reason::Name,
                 LineError::Value => Reason::Value,
                 LineError::Milliseconds | LineError::Seconds => Reason::Timestamp,
                 LineError::Rest => Reason::Syntax,
             };
-            intake.refuse(number, reason, format_args!("{error}"));
+            intake.refuse(number, reason, format_args!("{error}: '{}'", shown(line)));
         }
     }
 
@@ -165,7 +195,7 @@ impl Decoder {
     ) -> Result<Option<crate::intake::Slot>, LineError> {
         read_series(series.trim_ascii(), &mut self.name, &mut self.text)?;
         let refused = match self.name.finish() {
-            Err(error) => (Reason::Name, error.to_string()),
+            Err(error) => (Reason::Name, format!("{error}: '{}'", shown(series))),
             Ok(()) => match intake.learn(row, b"", &self.name) {
                 Ok(slot) => return Ok(Some(slot)),
                 Err(refused) => (refused.reason, refused.text),
@@ -330,11 +360,15 @@ fn read_series(series: &[u8], name: &mut SeriesName, text: &mut Vec<u8>) -> Resu
         None => &[],
     };
     if !metric.is_empty() {
+        check_initial(metric)?;
         name.begin(metric);
     }
     let mut has_metric = !metric.is_empty();
     while !rest.is_empty() {
         text.clear();
+        if rest[0] != b'"' {
+            check_initial(rest)?;
+        }
         rest = part(rest, text, b"=,")?.trim_ascii_start();
         let name_end = text.len();
         match rest.first() {
@@ -366,6 +400,14 @@ fn read_series(series: &[u8], name: &mut SeriesName, text: &mut Vec<u8>) -> Resu
         Ok(())
     } else {
         Err(LineError::Metric)
+    }
+}
+
+/// Refuses a name without quotes that may be a number, as after a line that was cut.
+fn check_initial(name: &[u8]) -> Result<(), LineError> {
+    match name.first() {
+        Some(b'a'..=b'z' | b'A'..=b'Z' | b'_' | b':' | 0x80..) => Ok(()),
+        _ => Err(LineError::Initial),
     }
 }
 

@@ -119,6 +119,15 @@ fn wrong_lines_are_refused_in_words() {
         ("k,1,", "is not a value"),
         ("k,1,two", "two is not a value"),
         ("k,1,infinite", "infinite is not a value"),
+    ] {
+        let error = parse(text.as_bytes()).unwrap_err();
+        assert!(error.contains(words), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_sample_is_valid_though_its_labels_or_options_are_not() {
+    for (text, words) in [
         ("k,1,2,label", "label must be"),
         ("k,1,2,=v", "=v must be"),
         ("k,1,2,a\\", "a\\ must be"),
@@ -126,8 +135,57 @@ fn wrong_lines_are_refused_in_words() {
         ("k,1,2,@colour=red", "@colour=red: unknown option"),
         ("k,1,2,@rule=avg:x:0:d", "unknown option"),
         ("k,1,2,@rule=avg", "unknown option"),
+        ("k,1,2,a=b,=v,c=d", "=v must be"),
     ] {
-        let error = parse(text.as_bytes()).unwrap_err();
+        let line = parse(text.as_bytes()).unwrap().unwrap();
+        let error = line.wrong.unwrap();
         assert!(error.contains(words), "{text}: {error}");
+        assert!(line.sample.is_some() && line.described.is_none(), "{text}");
+    }
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_told_apart_from_what_it_swallows() {
+    for (text, line, lines) in [
+        ("a,1,1\n\"b,2,1\nb,3,1\nb,4,1\n", 2, 3),
+        ("a,1,1\n\"b,2,1\nb,3,1", 2, 2),
+        ("a,1,1\nb,2,\"1\nb,3,1\n", 2, 2),
+        ("\"a\nb\",1,1,\"c=d\n", 2, 2),
+        ("\"", 1, 1),
+    ] {
+        let mut records = reader(text.as_bytes());
+        let records: Vec<_> = records.byte_records().map(Result::unwrap).collect();
+        let last = records.last().unwrap();
+        let expected = format!("the quote opened in line {line} is not closed");
+        assert_eq!(Line::parse(last).unwrap_err(), expected, "{text}");
+        assert_eq!(lines_of(last), lines, "{text}");
+    }
+    // A quote within a field is one like any other letter, and a closed one may hold line breaks.
+    for text in ["5\" pipe,1,1\n", "\"a\nb\",1,1", "\"a\"\"\",1,1\n\n", ""] {
+        let mut records = reader(text.as_bytes());
+        for record in records.byte_records() {
+            assert!(Line::parse(&record.unwrap()).is_ok(), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_later_line_may_repeat_what_the_first_says_and_not_add_to_it() {
+    let described = |fields: &str| {
+        let line = parse(format!("k,1,1{fields}").as_bytes()).unwrap().unwrap();
+        line.described.unwrap_or_default()
+    };
+    let first = described(",a=b,@retention=5,@rule=avg:10:0:d");
+    for fields in ["", ",a=b", ",@retention=5", ",@rule=avg:10:0:d,a=b"] {
+        assert!(first.covers(&described(fields)), "{fields}");
+    }
+    for fields in [
+        ",a=c",
+        ",b=b",
+        ",@retention=6",
+        ",@policy=last",
+        ",@rule=avg:20:0:d",
+    ] {
+        assert!(!first.covers(&described(fields)), "{fields}");
     }
 }

@@ -140,10 +140,8 @@ fn times_of_openmetrics_are_seconds_with_or_without_a_fraction() {
     ] {
         let found = read_as(Format::OpenMetrics, &format!("m 1 {time}\n"));
         assert_eq!(found.refused[0].1, Reason::Timestamp, "{time}");
-        assert_eq!(
-            found.refused[0].2,
-            "the timestamp is not a number of seconds"
-        );
+        let expected = format!("the timestamp is not a number of seconds: 'm 1 {time}'");
+        assert_eq!(found.refused[0].2, expected);
     }
 }
 
@@ -159,6 +157,65 @@ fn openmetrics_ends_with_a_line_that_says_so() {
         ("# EOFX\n", Format::Prometheus),
         ("", Format::Prometheus),
     ] {
-        assert_eq!(Format::of_end(text.as_bytes()), format, "{text}");
+        assert_eq!(Format::of_end(text.as_bytes()), Ok(format), "{text}");
     }
+}
+
+#[test]
+fn what_is_nearly_the_end_of_openmetrics_is_refused_before_a_sample_is_read() {
+    for last in [" # EOF", "#EOF", "#  EOF", "# eof", "\t#EOF"] {
+        let error = Format::of_end(format!("m 1 5\n{last}\n").as_bytes()).unwrap_err();
+        assert!(error.contains(&format!("is '{last}'")), "{error}");
+    }
+}
+
+#[test]
+fn an_end_within_a_text_whose_format_was_guessed_is_refused() {
+    let text = "m 1 5\n# EOF\nm 2 6\n";
+    let format = Format::of_end(text.as_bytes()).unwrap();
+    let mut intake = Collected::default();
+    let mut decoder = Decoder::new(format).guessed();
+    decoder.decode(text.as_bytes(), true, &mut intake);
+    assert_eq!(intake.lines(), ["m@5=1", "m@6=2"]);
+    let why = "'# EOF' is not the last line: timestamps are read as milliseconds".to_owned();
+    assert_eq!(intake.refused, [(2, Reason::Syntax, why)]);
+    // Where the type says it is Prometheus' format, that is a comment.
+    assert_eq!(read(text).refused, []);
+}
+
+#[test]
+fn a_name_without_quotes_does_not_begin_with_a_digit() {
+    let why = "a name without quotes must begin with a letter, '_' or ':'";
+    for line in [
+        "1om 1",
+        "1700000 5",
+        "-x 1",
+        ".x 1",
+        "up{1a=\"x\"} 1",
+        "{1om} 1",
+    ] {
+        let found = read(&format!("{line}\n"));
+        assert_eq!(
+            found.refused,
+            [(1, Reason::Name, format!("{why}: '{line}'"))]
+        );
+        assert_eq!(found.lines(), [""; 0]);
+    }
+    let found = read("a1:x.y 1 1\n_b 1 1\n:c 1 1\n\u{e9}t\u{e9} 1 1\n{\"1om\",\"1a\"=\"x\"} 1 1\n");
+    assert_eq!((found.samples.len(), found.refused), (5, Vec::new()));
+}
+
+#[test]
+fn a_refused_line_is_shown() {
+    for (line, expected) in [
+        ("up x", "the value is not a number: 'up x'"),
+        (
+            "up 1 1.5",
+            "the timestamp is not an integer number of milliseconds: 'up 1 1.5'",
+        ),
+    ] {
+        assert_eq!(read(line).refused[0].2, expected);
+    }
+    let long = read(&format!("m{{a=\"{}\"}} x", "y".repeat(300)));
+    assert!(long.refused[0].2.ends_with("yyy...'"), "{:?}", long.refused);
 }
