@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use clap::{Command, FromArgMatches};
 
 use self::base::error::Result;
-use self::run::options::{Mode, Options};
+use self::run::options::Mode;
 use self::run::report::{Report, draw};
 use self::run::{MODES, all, generate};
 
@@ -70,7 +70,7 @@ fn dispatch(words: &[String], command: &str) -> Result<()> {
     if let Some((name, of)) = matches.subcommand()
         && let Some(mode) = MODES.iter().find(|mode| mode.name == name)
     {
-        return Report::make(mode, &Options::new(of.clone()), command);
+        return Report::make(mode, of, command);
     }
     match Other::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()) {
         Other::Generate(args) => generate::run(&args),

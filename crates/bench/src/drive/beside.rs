@@ -1,6 +1,5 @@
 //! Threads that send a load, or do something else beside it, and the times they took.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -9,7 +8,7 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
-use crate::base::threads::{self, side_by_side};
+use crate::base::threads;
 use crate::measure::watch::LOOK_EVERY;
 
 /// Does `work`, and `other` in a thread beside it, which hears whether the work is done.
@@ -35,16 +34,17 @@ pub(crate) fn send(
     samples: impl Fn() -> u64,
 ) -> Result<f64> {
     let began = Instant::now();
-    let count = senders.len();
-    let senders: Vec<_> = senders
-        .into_iter()
-        .map(|send| Mutex::new(Some(send)))
-        .collect();
-    let send = |at: usize| {
-        let send = senders[at].lock().ok().and_then(|mut send| send.take());
-        send.map_or_else(|| Err(died()), |send| send())
+    let all = || {
+        thread::scope(|scope| {
+            let begin = |send| scope.spawn(send);
+            let threads: Vec<_> = senders.into_iter().map(begin).collect();
+            let ended = threads.into_iter().map(|thread| thread.join());
+            ended
+                .map(|end| end.map_err(|_| died())?)
+                .collect::<Result<Vec<_>>>()
+        })
     };
-    let ends = threads::beside(LOOK_EVERY, || tick(samples()), || side_by_side(count, send))?;
+    let ends = threads::beside(LOOK_EVERY, || tick(samples()), all)?;
     let end = ends.into_iter().max().unwrap_or(began);
     Ok((end - began).as_secs_f64())
 }

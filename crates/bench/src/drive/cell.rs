@@ -58,8 +58,6 @@ pub(crate) struct Fixed {
     pub(crate) preload: u64,
     /// Samples of each series sent before the clock starts.
     pub(crate) warmup: u64,
-    /// Samples per second over all connections; 0 for no limit.
-    pub(crate) rate: f64,
     /// Threads of the load generator.
     #[serde(rename = "client_threads")]
     pub(crate) threads: usize,
@@ -117,18 +115,13 @@ impl Cell {
         rules::create(control, keys, self.rules)
     }
 
-    /// Creates the series and opens the connections that write them.
+    /// Creates the series and opens the connections that write them, once the history before the
+    /// clock starts is there.
     pub(crate) fn open(&self, address: &Address, fixed: &Fixed) -> Result<Load<Writer>> {
         self.create(&mut Control::connect(address)?, &self.keys(fixed))?;
-        self.connect(address, fixed)
-    }
-
-    /// Opens the connections, once the history before the clock starts is there.
-    fn connect(&self, address: &Address, fixed: &Fixed) -> Result<Load<Writer>> {
         let shape = Shape {
-            pipeline: self.pipeline,
             threads: fixed.threads,
-            rate: fixed.rate,
+            ..Shape::pipelined(self.pipeline)
         };
         let lateness = (self.shape, self.late_percent / 100.0);
         let mut writers = writers(self.keys(fixed), self.connections, lateness, fixed.seed);
@@ -140,67 +133,64 @@ impl Cell {
 }
 
 impl Fixed {
-    /// The values of a plain run: no rate limit, the usual keys, half the cores.
+    /// The values of a plain run: the usual keys, half the cores.
     pub(crate) fn new(seed: u64, warmup: u64) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Fixed {
             seed,
             preload: 0,
             warmup,
-            rate: 0.0,
             threads: (cores / 2).max(1),
             key_prefix: KEY_PREFIX.to_owned(),
         }
     }
 }
 
-/// Measures a cell; `hear` is told when the clock is about to start and when it has stopped.
+/// Measures a cell; `look` looks when the clock is about to start and when it has stopped.
 ///
 /// Latency runs from putting a batch together to its last reply; `sent` includes preload and
 /// warm-up. Peak memory is anonymous, or used_memory_peak of servers that do not tell it.
-pub(crate) fn measure(
+pub(crate) fn measure<T>(
     address: &Address,
     cell: &Cell,
     fixed: &Fixed,
     label: String,
-    mut hear: impl FnMut(&mut Control, Moment) -> Result<()>,
-) -> Result<Value> {
+    mut look: impl FnMut(&mut Control, Moment) -> Result<T>,
+) -> Result<(Value, [T; 2])> {
     let keys = cell.keys(fixed);
     let mut control = Control::connect(address)?;
-    let memory_before = control.info("memory")?.number("used_memory");
-    cell.create(&mut control, &keys)?;
-    let mut load = cell.connect(address, fixed)?;
+    let mut load = cell.open(address, fixed)?;
     if fixed.warmup > 0 {
         run_load(&mut load, fixed.warmup, |_| ())?;
     }
-    hear(&mut control, Moment::Begins)?;
+    let before = look(&mut control, Moment::Begins)?;
     let progress = Progress::new(label, cell.series * cell.samples);
     let mut measured = time(&mut control, &mut load, cell, fixed, progress)?;
-    hear(&mut control, Moment::Ends)?;
+    let after = look(&mut control, Moment::Ends)?;
 
     let writers = load.into_sources();
     let held = check(&mut control, &writers)?;
-    let memory_after = control.info("memory")?.number("used_memory");
     if cell.rules > 0 {
         measured["rules"] = json!(rules::check(&mut control, &keys, cell.rules)?);
     }
     let mut all = rules::destinations(&keys, cell.rules);
     all.extend(keys);
     control.run_all(all.iter().map(|key| format!("DEL {key}")))?;
-    let grown = memory_after.unwrap_or(0.0) - memory_before.unwrap_or(0.0);
     let series = writers.iter().flat_map(Writer::series);
-    let own = control.info("latewood")?;
-    let peak = match own.number("memory_anonymous_peak_bytes") {
+    let peak = match control
+        .info("latewood")?
+        .number("memory_anonymous_peak_bytes")
+    {
         None => control.info("memory")?.number("used_memory_peak"),
         peak => peak,
     };
-    let each = |bytes: f64| bytes / held.samples as f64;
-    measured["sent"] = series.map(|series| series.sent()).sum::<u64>().into();
-    measured["stored"] = held.samples.into();
-    measured["bytes_per_sample"] = each(held.memory_bytes as f64).into();
-    measured["used_memory_bytes_per_sample"] = each(grown).into();
-    measured["peak_memory_bytes"] = peak.into();
-    Ok(measured)
+    let of = json!({
+        "sent": series.map(|series| series.sent()).sum::<u64>(), "stored": held.samples,
+        "bytes_per_sample": held.memory_bytes as f64 / held.samples as f64,
+        "peak_memory_bytes": peak,
+    });
+    merge(&mut measured, of);
+    Ok((measured, [before, after]))
 }
 
 /// Sends the samples and waits until they are settled and, over history on disk, in files.

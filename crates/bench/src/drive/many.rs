@@ -9,6 +9,7 @@ use latewood_model::SeriesOptions;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::beside::quantiles;
 use super::engine::{BATCH, Engine, accepted, failed, labelled};
 use super::wire::all_held;
 use crate::base::error::{Doing, Result};
@@ -78,24 +79,24 @@ impl Many {
         &self,
         known: &[(Kind, bool)],
         repeat: usize,
-        mut watch: impl FnMut(&Db, Option<(Kind, Value)>),
+        mut watch: impl FnMut(&Db, Option<Value>),
     ) -> Result<()> {
         let engine = Engine::new()?;
         watch(&engine.db, None);
         let mut job = self.job(&engine.db, Kind::New, 1);
-        watch(&engine.db, Some((job.kind, job.run()?)));
+        watch(&engine.db, Some(job.run()?));
         let resolve = |number| engine.db.resolve(key(number).as_bytes()).map_err(failed);
         let series = (0..self.series).map(resolve).collect::<Result<Vec<_>>>()?;
         job.series = &series;
         job.round = 1;
         job.rounds = self.known;
-        for at in 0..known.len() {
-            let at = match repeat % 2 {
-                0 => at,
-                _ => known.len() - 1 - at,
-            };
-            (job.kind, job.scattered) = known[at];
-            watch(&engine.db, Some((job.kind, job.run()?)));
+        let mut known = known.to_vec();
+        if repeat % 2 == 1 {
+            known.reverse();
+        }
+        for way in known {
+            (job.kind, job.scattered) = way;
+            watch(&engine.db, Some(job.run()?));
             job.round += self.known;
         }
         self.check(&engine.db, u64::from(job.round) * self.series)?;
@@ -152,17 +153,8 @@ pub(crate) fn grow(series: u64) -> Result<Value> {
     engine.close()?;
     Ok(json!({
         "series": series, "seconds": spent.seconds, "whole_seconds": whole_seconds,
-        "cpu_seconds": cpu_seconds, "pauses": pauses(&spent.pauses_ns),
+        "cpu_seconds": cpu_seconds, "pauses": quantiles(&spent.pauses_ns),
     }))
-}
-
-/// Distribution of the time a write took, microseconds.
-fn pauses(pauses_ns: &Histogram<u64>) -> Value {
-    let at = |quantile| pauses_ns.value_at_quantile(quantile) as f64 / 1e3;
-    json!({
-        "p50_us": at(0.5), "p99_us": at(0.99), "p999_us": at(0.999),
-        "max_us": pauses_ns.max() as f64 / 1e3,
-    })
 }
 
 impl Job<'_> {
@@ -190,7 +182,7 @@ impl Job<'_> {
             "samples": self.many.series * u64::from(self.rounds), "seconds": seconds,
             "drain_seconds": drain_seconds, "whole_seconds": whole_seconds,
             "cpu_seconds": cpu_seconds, "system_seconds": system.seconds,
-            "fresh_pages": system.fresh_pages, "pauses": pauses(&pauses_ns),
+            "fresh_pages": system.fresh_pages, "pauses": quantiles(&pauses_ns),
         }))
     }
 

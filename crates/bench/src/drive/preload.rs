@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use super::cell::Fixed;
+use super::sender::{Say, Turns};
 use super::wire;
 use crate::base::address::Address;
 use crate::base::control::{Control, encoded};
 use crate::base::error::Result;
-use crate::load::{Load, Shape, Source};
-use crate::workload::series::{Series, Writer};
+use crate::load::{Load, Shape};
+use crate::workload::series::Writer;
 
 const BATCH_SAMPLES: u64 = 500;
 
@@ -26,43 +27,41 @@ pub(super) fn run(address: &Address, writers: Vec<Writer>, fixed: &Fixed) -> Res
         threads: fixed.threads,
         ..Shape::pipelined(2)
     };
-    let fillers = writers.into_iter().map(|writer| Filler {
-        left: vec![fixed.preload; writer.series().len()],
-        writer,
-        next: 0,
-    });
-    let mut load = Load::connect(address, fillers.collect(), shape)?;
+    let filler = |writer: Writer| {
+        let left = vec![fixed.preload; writer.series().len()];
+        let commands = fixed.preload.div_ceil(BATCH_SAMPLES) * left.len() as u64;
+        Turns {
+            says: Filler {
+                left,
+                writer,
+                next: 0,
+            },
+            left: commands,
+        }
+    };
+    let mut load = Load::connect(address, writers.into_iter().map(filler).collect(), shape)?;
     load.run(|_| ())?.clean()?;
     let mut control = Control::connect(address)?;
     control.run("SAVE")?;
     wire::rest(&mut control, Instant::now())?;
-    Ok(load.into_sources().into_iter().map(|f| f.writer).collect())
+    let sources = load.into_sources().into_iter();
+    Ok(sources.map(|source| source.says.writer).collect())
 }
 
-impl Source for Filler {
-    fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
-        for count in 0..most {
-            let at = self.next;
-            self.next = (at + 1) % self.left.len();
-            let samples = self.left[at].min(BATCH_SAMPLES);
-            if samples == 0 {
-                // Series stay level, so the first that has none left is the last.
-                return count;
-            }
-            self.left[at] -= samples;
-            encode(self.writer.series_mut(at), samples, out);
+impl Say for Filler {
+    fn say(&mut self, out: &mut Vec<u8>) {
+        let at = self.next;
+        self.next = (at + 1) % self.left.len();
+        let samples = self.left[at].min(BATCH_SAMPLES);
+        self.left[at] -= samples;
+        let mut command = "TS.MADD".to_owned();
+        let series = self.writer.series_mut(at);
+        for _ in 0..samples {
+            let (timestamp_ms, value) = series.next_in_order();
+            let mut text = zmij::Buffer::new();
+            let (key, value) = (series.key(), text.format_finite(value));
+            command += &format!(" {key} {timestamp_ms} {value}");
         }
-        most
+        out.extend(encoded(&command));
     }
-}
-
-fn encode(series: &mut Series, samples: u64, out: &mut Vec<u8>) {
-    let mut command = "TS.MADD".to_owned();
-    for _ in 0..samples {
-        let (timestamp_ms, value) = series.next_in_order();
-        let mut text = zmij::Buffer::new();
-        let (key, value) = (series.key(), text.format_finite(value));
-        command += &format!(" {key} {timestamp_ms} {value}");
-    }
-    out.extend(encoded(&command));
 }

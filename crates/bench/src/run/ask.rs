@@ -2,10 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-
-use super::report::merge;
-use crate::base::error::{Doing, Result};
+use super::prelude::*;
 use crate::base::threads::side_by_side;
 use crate::drive::beside::{quantiles, record_since};
 use crate::load::histogram;

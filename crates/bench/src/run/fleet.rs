@@ -9,59 +9,32 @@ use latewood_engine::query::Columns;
 use latewood_engine::{self as engine, Append, Create, Db, RangeQuery, Scratch};
 use latewood_model::DuplicatePolicy;
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::options::{Mode, Options};
-use super::report::{Report, merge};
-use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use super::prelude::*;
 use crate::drive::beside::send;
 use crate::drive::engine::{Engine, accepted, failed, labelled};
-use crate::drive::fleet::{self, Fleet, LoadArgs, Log, Sending};
+use crate::drive::fleet::{Fleet, LoadArgs, Log, check as check_fleet, same};
 use crate::drive::wire::{self, all_held, drain};
 use crate::measure::usage::{anonymous_bytes, footprint, forget_pages};
 use crate::measure::watch::Watched;
 use crate::workload::sensors::{Part, Plan, key, labels, number};
 
-/// What is sent, and how.
-pub(super) const LOAD: &str = "\
-series=350000: Series, each with six labels
-samples=35000000: Samples of all series together
-memory=: Budget for the memory, such as 512mb [default: half of it]
-connections=4: Connections
-batch=500: Samples of each TS.MADD
-pipeline=2: Commands sent before their replies are awaited";
-
-pub(crate) const MODE: Mode = Mode {
-    name: "fleet",
-    about: "Measure a large fleet of sensors over time, log off and on",
-    options: &[
-        LOAD,
-        "\
-late=0: Late samples of a hundred
-over=wire,process: Over TCP, or with calls into the engine",
-    ],
-    run,
-};
-
-pub(crate) const WEAR: Mode = Mode {
-    name: "wear",
-    about: "Measure bytes written and files for the same data in order, late and backwards",
-    options: &[LOAD],
-    run: wear,
-};
-
-pub(crate) const RECOVER: Mode = Mode {
-    name: "recover",
-    about: "Measure recovery after SIGKILL",
-    options: &[
-        LOAD,
-        "\
-late=10: Late samples of a hundred
-flushed=off: Move everything from the log to blocks before",
-    ],
-    run: recover,
-};
+mode! {
+    MODE: fleet(Args), "Measure a large fleet of sensors over time, log off and on";
+    one late: f64 = "0" in 0.0..=100.0, "Late samples of a hundred";
+    list over: Over = ["wire,process"], "Over TCP, or with calls into the engine";
+    with load: LoadArgs;
+}
+mode! {
+    WEAR: wear(Wear), "Measure bytes written and files for the same data in order, late and backwards";
+    with load: LoadArgs;
+}
+mode! {
+    RECOVER: recover(Recover), "Measure recovery after SIGKILL";
+    one late: f64 = "10" in 0.0..=100.0, "Late samples of a hundred";
+    flag flushed, "Move everything from the log to blocks before";
+    with load: LoadArgs;
+}
 
 /// Orders of the wear report: name, late percent, and whether the newest sample comes first.
 const ORDERS: [(&str, f64, bool); 4] = [
@@ -79,34 +52,19 @@ enum Over {
     Process,
 }
 
-/// The load that options ask for.
-pub(super) fn load(options: &Options) -> Result<LoadArgs> {
-    Ok(LoadArgs {
-        series: options.count("series")?,
-        samples: options.count("samples")?,
-        memory: options.given("memory"),
-        sending: Sending {
-            connections: options.count("connections")?,
-            batch: options.count("batch")?,
-            pipeline: options.count("pipeline")?,
-        },
-    })
-}
-
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let load = load(options)?;
-    let plan = load.plan(options.percent("late")?, options.seed()?);
+fn fleet(args: &Args, report: &mut Report) -> Result<()> {
+    let load = &args.load;
+    let plan = load.plan(args.late, report.common.seed);
     let default = "the default, half of the memory there is";
     let budget = load.memory.as_deref().unwrap_or(default);
     report.share(json!({"plan": plan, "load": load, "budget": budget}));
-    let over = options.choices::<Over>("over")?;
     let logs = |&over| [(over, Log::Off), (over, Log::Interval)];
-    let settings: Vec<(Over, Log)> = over.iter().flat_map(logs).collect();
-    report.rounds(options, &settings, |(over, log)| {
+    let settings: Vec<(Over, Log)> = args.over.iter().flat_map(logs).collect();
+    report.rounds(&settings, |(over, log)| {
         let label = format!("{over:?}, log {log:?}");
         let mut run = match over {
-            Over::Wire => Fleet::start(&load.latewood(log), plan, &load)?.watched(&label)?,
-            Over::Process => in_process(&load, plan, log, label)?,
+            Over::Wire => Fleet::start(&load.latewood(log), plan, load)?.watched(&label)?,
+            Over::Process => in_process(load, plan, log, label)?,
         };
         merge(&mut run, json!({"over": over, "log": log}));
         Ok(run)
@@ -115,17 +73,17 @@ fn run(options: &Options, report: &mut Report) -> Result<()> {
 
 /// Every byte a server writes wears a flash disk, and a log, flushes and merges write samples more
 /// than once.
-fn wear(options: &Options, report: &mut Report) -> Result<()> {
-    let load = load(options)?;
+fn wear(args: &Wear, report: &mut Report) -> Result<()> {
+    let load = &args.load;
     let latewood = load.latewood(Log::Interval);
     report.share(json!({"settings": latewood.settings()}));
-    let seed = options.seed()?;
-    report.rounds(options, &ORDERS, |(order, late, reverse)| {
+    let seed = report.common.seed;
+    report.rounds(&ORDERS, |(order, late, reverse)| {
         let plan = Plan {
             reverse,
             ..load.plan(late, seed)
         };
-        let mut run = Fleet::start(&latewood, plan, &load)?.watched(order)?;
+        let mut run = Fleet::start(&latewood, plan, load)?.watched(order)?;
         merge(&mut run, json!({"order": order, "plan": plan}));
         Ok(run)
     })
@@ -133,17 +91,17 @@ fn wear(options: &Options, report: &mut Report) -> Result<()> {
 
 /// Loads, kills with SIGKILL, takes the files out of the page cache, starts again and counts the
 /// seconds until the server answers. Then everything acknowledged must be there.
-fn recover(options: &Options, report: &mut Report) -> Result<()> {
-    let (load, is_flushed) = (load(options)?, options.is_on("flushed"));
+fn recover(args: &Recover, report: &mut Report) -> Result<()> {
+    let load = &args.load;
     let latewood = load.latewood(Log::Interval);
-    let plan = load.plan(options.percent("late")?, options.seed()?);
+    let plan = load.plan(args.late, report.common.seed);
     report.share(json!({
-        "settings": latewood.settings(), "plan": plan, "flushed": is_flushed,
+        "settings": latewood.settings(), "plan": plan, "flushed": args.flushed,
     }));
-    report.rounds(options, &[()], |()| {
-        let mut fleet = Fleet::start(&latewood, plan, &load)?;
+    report.rounds(&[()], |()| {
+        let mut fleet = Fleet::start(&latewood, plan, load)?;
         fleet.send_all()?;
-        if is_flushed {
+        if args.flushed {
             drain(&mut fleet.server.control)?;
         }
         let (mut server, parts) = fleet.parts();
@@ -157,14 +115,14 @@ fn recover(options: &Options, report: &mut Report) -> Result<()> {
         let cpu_seconds = wire::cpu_seconds(&mut control)?;
         let recovered = anonymous_bytes(process.running()?)?;
         let info = control.info("latewood")?;
-        fleet::check(&mut control, plan, &parts)?;
+        check_fleet(&mut control, plan, &parts)?;
         Ok(json!({
             "on_disk": on_disk, "memory_bytes": memory_bytes,
             "seconds": start.took.as_secs_f64(),
             "replay_seconds": info.required("recovery_duration_ms")? / 1e3,
             "replayed": info.required("recovery_samples")?, "cpu_seconds": cpu_seconds,
             "peak_memory_bytes": start.peak_anonymous_bytes.max(recovered),
-            "recovered_memory_bytes": recovered, "info": info.numbers(),
+            "recovered_memory_bytes": recovered,
         }))
     })
 }
@@ -266,7 +224,7 @@ fn check(db: &Db, plan: Plan, part: &Part) -> Result<()> {
             .iter()
             .map(|held| (held.timestamp, held.value))
             .collect();
-        fleet::same(&key, &held, &[(wanted.0, number(wanted.1))])?;
+        same(&key, &held, &[(wanted.0, number(wanted.1))])?;
     }
     let all = RangeQuery {
         from: 0,
@@ -283,7 +241,7 @@ fn check(db: &Db, plan: Plan, part: &Part) -> Result<()> {
         let mut held = Columns::default();
         db.range(key.as_bytes(), &all, &mut held).map_err(failed)?;
         let held: Vec<_> = held.timestamps.into_iter().zip(held.values).collect();
-        fleet::same(&key, &held, &wanted)?;
+        same(&key, &held, &wanted)?;
     }
     Ok(())
 }

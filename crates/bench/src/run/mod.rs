@@ -13,6 +13,7 @@ mod late;
 mod lines;
 mod mixed;
 mod new;
+mod prelude;
 mod promql;
 mod query;
 mod remote;

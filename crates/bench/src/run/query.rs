@@ -10,15 +10,11 @@ use std::sync::Mutex;
 use latewood_wire::resp::{Value, parse_reply};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::json;
 
 use super::ask::burst;
-use super::options::{Mode, Options, turns};
-use super::report::{Report, merge};
-use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use super::prelude::{Control, Error, Report, Result, json, merge, mode};
 use crate::base::reply::{ReplyExt, count};
-use crate::drive::wire::{all_held, cpu_seconds};
+use crate::drive::wire::{self, all_held, cpu_seconds};
 use crate::measure::progress::Progress;
 use crate::measure::usage::anonymous_bytes;
 use crate::server::{Info, Ready, System, Target};
@@ -29,19 +25,16 @@ const STEP_MS: u64 = 1_000;
 /// Samples of one TS.MADD, and series that are made at a time.
 const BATCH_SAMPLES: u64 = 500;
 const BATCH_SERIES: u64 = 64;
-pub(crate) const MODE: Mode = Mode {
-    name: "query",
-    about: "Measure queries over many series and over long ones, and memory of idle series",
-    options: &["\
-start=latewood,redistimeseries: Servers to start; they take turns
-seconds=1: Seconds a server is asked one question in a round
-wide-series=10000: Series of TS.MRANGE
-wide-samples=1000: Samples of each of them
-index-series=1000000: Series of TS.QUERYINDEX; TS.MGET reads a tenth
-long-samples=10000000: Samples of the series of TS.RANGE
-idle-series=200000: Series with the default chunk size, for their memory"],
-    run,
-};
+mode! {
+    MODE: query(Args), "Measure queries over many series and over long ones, and memory of idle series";
+    one seconds: f64 = "1", "Seconds a server is asked one question in a round";
+    one wide_series: u64 = "10000" in 2..=u64::MAX, "Series of TS.MRANGE";
+    one wide_samples: u64 = "1000" in 2..=u64::MAX, "Samples of each of them";
+    one index_series: u64 = "1000000" in 2..=u64::MAX, "Series of TS.QUERYINDEX; TS.MGET reads a tenth";
+    one long_samples: u64 = "10000000" in 2..=u64::MAX, "Samples of the series of TS.RANGE";
+    one idle_series: u64 = "200000" in 2..=u64::MAX, "Series with the default chunk size, for their memory";
+    list start: System = ["latewood,redistimeseries"], "Servers to start; they take turns";
+}
 
 /// Questions, each with its name before it.
 const WIDE: &str = "\
@@ -67,71 +60,66 @@ struct Set {
     questions: &'static str,
 }
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let names = ["wide", "wide", "index", "long", "idle"];
-    let of = ["series", "samples", "series", "samples", "series"];
-    let mut sizes = json!({});
-    for (name, of) in names.into_iter().zip(of) {
-        sizes[format!("{name}_{of}")] = options.at_least::<u64>(&format!("{name}-{of}"), 2)?.into();
-    }
-    let size = |name: &str| sizes[name].as_u64().unwrap_or(0);
+fn query(args: &Args, report: &mut Report) -> Result<()> {
+    let set = |series, samples, chunks, questions| Set {
+        series,
+        samples,
+        chunks,
+        questions,
+    };
     let sets = [
-        (size("wide_series"), size("wide_samples"), "", WIDE),
-        (1, size("long_samples"), "", LONG),
-        (size("index_series"), 1, SMALL_CHUNKS, INDEX),
-        (size("idle_series"), 1, "", ""),
+        set(args.wide_series, args.wide_samples, "", WIDE),
+        set(1, args.long_samples, "", LONG),
+        set(args.index_series, 1, SMALL_CHUNKS, INDEX),
+        set(args.idle_series, 1, "", ""),
     ];
-    report.share(json!({"sizes": sizes, "repeats": options.repeats()?, "idle": []}));
-    for (series, samples, chunks, questions) in sets {
-        let set = Set {
-            series,
-            samples,
-            chunks,
-            questions,
-        };
-        ask_about(&set, options, report)?;
-    }
-    Ok(())
+    let sizes = json!({
+        "wide_series": args.wide_series, "wide_samples": args.wide_samples,
+        "index_series": args.index_series, "long_samples": args.long_samples,
+        "idle_series": args.idle_series,
+    });
+    report.share(json!({"sizes": sizes, "repeats": report.common.repeats, "idle": []}));
+    sets.iter().try_for_each(|set| set.ask_about(args, report))
 }
 
-/// Loads one set into every server and asks its questions.
-fn ask_about(set: &Set, options: &Options, report: &mut Report) -> Result<()> {
-    let mut servers = Vec::new();
-    for system in options.choices::<System>("start")? {
-        let target = Target::start(system);
-        let load = || Server::load(&target, set);
-        let loaded = report.turn(system.name(), system.is_peer(), load)?;
-        let Some((server, bytes)) = loaded else {
-            continue;
-        };
-        report.note(&server.info);
-        if set.samples == 1 {
-            let idle = json!({
-                "target": system.name(), "series": set.series,
-                "small_chunks": set.chunks == SMALL_CHUNKS,
-                "empty_bytes": bytes[0], "loaded_bytes": bytes[1],
-            });
-            report.push("idle", idle)?;
+impl Set {
+    /// Loads it into every server and asks its questions.
+    fn ask_about(&self, args: &Args, report: &mut Report) -> Result<()> {
+        let mut servers = Vec::new();
+        for &system in &args.start {
+            let load = || Server::load(&Target::start(system), self);
+            let loaded = report.turn(system.name(), system.is_peer(), load)?;
+            let Some((server, [empty_bytes, loaded_bytes])) = loaded else {
+                continue;
+            };
+            report.note(&server.info);
+            if self.samples == 1 {
+                let idle = json!({
+                    "target": system.name(), "series": self.series,
+                    "small_chunks": self.chunks == SMALL_CHUNKS,
+                    "empty_bytes": empty_bytes, "loaded_bytes": loaded_bytes,
+                });
+                report.push("idle", idle)?;
+            }
+            servers.push(server);
         }
-        servers.push(server);
-    }
-    let (questions, seconds) = (set.questions.lines(), options.get("seconds")?);
-    for (name, command) in questions.filter_map(|line| line.split_once(": ")) {
-        agree(&mut servers, command, report)?;
-        for repeat in 0..options.repeats()? {
-            for at in turns(repeat, servers.len()) {
-                let server = &mut servers[at];
-                let (target, is_peer) = (server.info.name.clone(), server.is_peer);
-                let ask = || server.ask(command, seconds);
-                if let Some(mut run) = report.turn(&target, is_peer, ask)? {
-                    let of = json!({"question": name, "target": target, "repeat": repeat});
-                    merge(&mut run, of);
-                    report.push("runs", run)?;
-                }
+        let questions = self.questions.lines();
+        for (name, command) in questions.filter_map(|line| line.split_once(": ")) {
+            agree(&mut servers, command, report)?;
+            for repeat in 0..report.common.repeats {
+                report.round("runs", repeat, &mut servers, |report, server| {
+                    let (target, is_peer) = (server.info.name.clone(), server.is_peer);
+                    let ask = || server.ask(command, args.seconds);
+                    let mut run = report.turn(&target, is_peer, ask)?;
+                    if let Some(run) = &mut run {
+                        merge(run, json!({"question": name, "target": target}));
+                    }
+                    Ok(run)
+                })?;
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A server with its data, and what its reply to the question looks like.
@@ -167,19 +155,15 @@ fn agree(servers: &mut Vec<Server>, command: &str, report: &mut Report) -> Resul
 impl Server {
     /// Starts it and loads a set; its anonymous memory before and after.
     fn load(target: &Target, set: &Set) -> Result<(Self, [u64; 2])> {
-        let ready = target.ready()?;
+        let (ready, info) = wire::ready(target)?;
         let ended = || Error::new("the server has ended");
         let process = ready.process.as_ref().ok_or_else(ended)?.running()?;
         let mut control = Control::connect(&ready.address)?;
         let empty_bytes = anonymous_bytes(process)?;
-        set.load(&mut control, &target.name())?;
+        set.load(&mut control, &info.name)?;
         let bytes = [empty_bytes, anonymous_bytes(process)?];
         let server = Server {
-            info: Info {
-                name: target.name(),
-                version: control.version()?,
-                settings: ready.settings.clone(),
-            },
+            info,
             control,
             is_peer: target.is_started_peer(),
             reply_bytes: 0,

@@ -9,12 +9,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::time::Instant;
 
-use serde_json::{Value, json};
-
-use super::options::{Mode, Options, turns};
-use super::report::Report;
-use crate::base::control::Control;
-use crate::base::error::{Doing, Error, Result};
+use super::prelude::*;
 use crate::drive::cell::{self, Cell, Fixed, Moment};
 use crate::drive::fleet::{self, Fleet, LoadArgs, Sending};
 use crate::drive::wire::{self, drain};
@@ -27,19 +22,16 @@ const DURABILITIES: [Durability; 2] = [Durability::Sync, Durability::Interval];
 /// Samples of each series before the clock starts.
 const WARMUP: u64 = 20;
 
-pub(crate) const MODE: Mode = Mode {
-    name: "remote",
-    about: "Measure a log in Kafka beside the local one, and a start with an empty disk",
-    options: &["\
-single=1000: Samples of one client that waits for each reply
-many=500: Samples of each of 64 such clients
-batched=100000: Samples of each of 8 clients with a pipeline of 50
-series=1000000: Series of the start from a checkpoint
-samples=20000000: Samples of the start from a checkpoint
-tail-series=20000: Series of the start from the log alone
-tail-samples=1000000: Its samples; the log must hold less than 32 MiB"],
-    run,
-};
+mode! {
+    MODE: remote(Args), "Measure a log in Kafka beside the local one, and a start with an empty disk";
+    one single: u64 = "1000" in 1..=u64::MAX, "Samples of one client that waits for each reply";
+    one many: u64 = "500" in 1..=u64::MAX, "Samples of each of 64 such clients";
+    one batched: u64 = "100000" in 1..=u64::MAX, "Samples of each of 8 clients with a pipeline of 50";
+    one series: u64 = "1000000" in 1..=u64::MAX, "Series of the start from a checkpoint";
+    one samples: u64 = "20000000" in 1..=u64::MAX, "Samples of the start from a checkpoint";
+    one tail_series: u64 = "20000" in 1..=u64::MAX, "Series of the start from the log alone";
+    one tail_samples: u64 = "1000000" in 1..=u64::MAX, "Its samples; the log must hold less than 32 MiB";
+}
 
 /// A cluster, and logs made in it so far.
 struct Cluster {
@@ -64,34 +56,35 @@ struct Look {
     size: LogSize,
 }
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
+fn remote(args: &Args, report: &mut Report) -> Result<()> {
     report.share(json!({"rates": [], "starts": []}));
     let start = || CLUSTERS.into_iter().map(Cluster::start).collect();
     let clusters: Vec<Cluster> = report.turn("Kafka", true, start)?.unwrap_or_default();
-    let some = clusters.iter().map(Some);
-    let places: Vec<Option<&Cluster>> = [None].into_iter().chain(some).collect();
-    let [single, many, batched] = ["single", "many", "batched"].map(|of| options.count::<u64>(of));
+    let mut places: Vec<Option<&Cluster>> = clusters.iter().map(Some).collect();
+    places.insert(0, None);
     let cells = [
-        Cell::in_order(1, single?, 1),
-        Cell::in_order(64, many?, 1),
-        Cell::in_order(8, batched?, 50),
+        Cell::in_order(1, args.single, 1),
+        Cell::in_order(64, args.many, 1),
+        Cell::in_order(8, args.batched, 50),
     ];
-    let fixed = Fixed::new(options.seed()?, WARMUP);
-    for repeat in 0..options.repeats()? {
+    let starts = [
+        (false, load(args.tail_series, args.tail_samples)),
+        (true, load(args.series, args.samples)),
+    ];
+    let fixed = Fixed::new(report.common.seed, WARMUP);
+    for repeat in 0..report.common.repeats {
         for cell in &cells {
             for durability in DURABILITIES {
-                for at in turns(repeat, places.len()) {
-                    let (info, mut run) = rate(places[at], durability, cell, &fixed)?;
-                    run["repeat"] = repeat.into();
+                report.round("rates", repeat, &mut places, |report, place| {
+                    let (info, run) = rate(*place, durability, cell, &fixed)?;
                     report.note(&info);
-                    report.push("rates", run)?;
-                }
+                    Ok(Some(run))
+                })?;
             }
         }
         for cluster in &clusters {
-            for (is_saved, prefix) in [(false, "tail-"), (true, "")] {
-                let load = load(options, prefix)?;
-                let mut made = come_back(cluster, is_saved, &load, fixed.seed)?;
+            for (is_saved, load) in &starts {
+                let mut made = come_back(cluster, *is_saved, load, fixed.seed)?;
                 made["repeat"] = repeat.into();
                 report.push("starts", made)?;
             }
@@ -101,17 +94,17 @@ fn run(options: &Options, report: &mut Report) -> Result<()> {
 }
 
 /// The load before a start.
-fn load(options: &Options, prefix: &str) -> Result<LoadArgs> {
-    Ok(LoadArgs {
-        series: options.count(&format!("{prefix}series"))?,
-        samples: options.count(&format!("{prefix}samples"))?,
+fn load(series: u64, samples: u64) -> LoadArgs {
+    LoadArgs {
+        series,
+        samples,
         memory: None,
         sending: Sending {
             connections: 4,
             batch: 500,
             pipeline: 2,
         },
-    })
+    }
 }
 
 impl Cluster {
@@ -163,17 +156,13 @@ fn rate(
     let server = latewood.start()?;
     let process = server.running()?;
     let mut version = String::new();
-    let mut looks = Vec::new();
     let label = format!("{log}, {durability}");
-    let measured = cell::measure(server.address(), cell, fixed, label, |control, moment| {
+    let hear = |control: &mut Control, moment| {
         control.wait_for_log()?;
         version = control.version()?;
-        looks.push(look(control, process, place.as_ref(), moment)?);
-        Ok(())
-    })?;
-    let [before, after] = looks.as_slice() else {
-        return Err(Error::new("the run was not watched"));
+        look(control, process, place.as_ref(), moment)
     };
+    let (measured, [before, after]) = cell::measure(server.address(), cell, fixed, label, hear)?;
     let info = Info {
         name: format!("Latewood, {durability}, log: {log}"),
         version,
@@ -181,7 +170,7 @@ fn rate(
     };
     let run = json!({
         "log": log, "durability": durability, "cell": cell, "measured": measured,
-        "until_logged": after.since(before, cluster.is_some()),
+        "until_logged": after.since(&before, cluster.is_some()),
     });
     Ok((info, run))
 }

@@ -4,12 +4,13 @@
 //! left out and named with the reason, on the terminal and on the page. Where Latewood fails, the
 //! measurement fails. Pages are drawn by `crates/bench/report/report.py`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use clap::{ArgMatches, FromArgMatches};
 use serde_json::{Value, json};
 
-use super::options::{Mode, Options, turns};
+use super::options::{Common, Mode, turns};
 use crate::base::error::{Doing, Error, Result};
 pub(super) use crate::drive::beside::merge;
 use crate::measure::machine::Machine;
@@ -25,19 +26,17 @@ const REASON_CHARS: usize = 300;
 #[derive(Default)]
 pub(crate) struct Report {
     raw: Value,
-    json: Option<PathBuf>,
-    out: Option<PathBuf>,
+    pub(super) common: Common,
 }
 
 impl Report {
     /// Runs a measurement by the command line `command`, and draws its page.
-    pub(crate) fn make(mode: &Mode, options: &Options, command: &str) -> Result<()> {
+    pub(crate) fn make(mode: &Mode, matches: &ArgMatches, command: &str) -> Result<()> {
         let mut report = Report {
             raw: json!({"family": mode.name, "machine": Machine::look(command)}),
-            json: options.given("json").map(PathBuf::from),
-            out: options.given("out").map(PathBuf::from),
+            common: Common::from_arg_matches(matches).unwrap_or_else(|error| error.exit()),
         };
-        (mode.run)(options, &mut report)?;
+        (mode.run)(matches, &mut report)?;
         report.finish()
     }
 
@@ -49,15 +48,31 @@ impl Report {
     /// Adds a run of every setting in every round, alternating.
     pub(crate) fn rounds<T: Copy>(
         &mut self,
-        options: &Options,
         settings: &[T],
         mut run: impl FnMut(T) -> Result<Value>,
     ) -> Result<()> {
-        for repeat in 0..options.repeats()? {
-            for at in turns(repeat, settings.len()) {
-                let mut made = run(settings[at])?;
+        let mut settings = settings.to_vec();
+        for repeat in 0..self.common.repeats {
+            self.round("runs", repeat, &mut settings, |_, setting| {
+                run(*setting).map(Some)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Adds to a list what `run` makes of each setting, in the order of round `repeat`; none of a peer
+    /// that is left out.
+    pub(crate) fn round<T>(
+        &mut self,
+        list: &str,
+        repeat: usize,
+        settings: &mut [T],
+        mut run: impl FnMut(&mut Self, &mut T) -> Result<Option<Value>>,
+    ) -> Result<()> {
+        for at in turns(repeat, settings.len()) {
+            if let Some(mut made) = run(self, &mut settings[at])? {
                 made["repeat"] = repeat.into();
-                self.push("runs", made)?;
+                self.push(list, made)?;
             }
         }
         Ok(())
@@ -67,7 +82,7 @@ impl Report {
     pub(crate) fn push(&mut self, list: &str, run: Value) -> Result<()> {
         println!("{}", line(&run));
         self.list(list).push(run);
-        match &self.json {
+        match &self.common.json {
             Some(path) => write(&self.raw, path),
             None => Ok(()),
         }
@@ -127,7 +142,7 @@ impl Report {
             let what = format!("{name} was not measured: {reason}");
             return Err(Error::new(what));
         }
-        let (json, out) = (self.json, self.out);
+        let Common { json, out, .. } = self.common;
         let family = self.raw["family"].as_str().unwrap_or_default();
         let beside = out.as_ref().map(|dir| dir.join(format!("{family}.json")));
         let Some(json) = json.or(beside) else {
@@ -167,6 +182,7 @@ pub(crate) fn draw(words: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>)
 }
 
 /// A number of a run; NaN where it has none.
+#[cfg(test)]
 pub(super) fn number(run: &Value, name: &str) -> f64 {
     run[name].as_f64().unwrap_or(f64::NAN)
 }

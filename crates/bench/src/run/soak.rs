@@ -13,13 +13,9 @@ use std::time::{Duration, Instant};
 use latewood_wire::resp::Value;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::json;
 
-use super::options::{Mode, Options};
-use super::report::{Report, merge};
+use super::prelude::{Control, Error, Report, Result, json, merge, mode};
 use crate::base::address::Address;
-use crate::base::control::Control;
-use crate::base::error::{Error, Result};
 use crate::base::reply::ReplyExt;
 use crate::drive::beside::beside;
 use crate::drive::cell;
@@ -48,16 +44,12 @@ const PIPELINE: usize = 50;
 const EVERYTHING: &str = "TS.MREVRANGE - + COUNT 500 AGGREGATION avg 100000 FILTER soak=lasting";
 const NEWEST: &str = "TS.MREVRANGE - + COUNT 500 AGGREGATION avg 10 FILTER soak=lasting";
 
-pub(crate) const MODE: Mode = Mode {
-    name: "soak",
-    about: "Let a server run for long under a mixed load, through stops and kills, and count all",
-    options: &["\
-minutes=10: How long; the round that has begun is ended"],
-    run,
-};
+mode! {
+    MODE: soak(Args), "Let a server run for long under a mixed load, through stops and kills, and count all";
+    one minutes: f64 = "10" in 0.0..=1e6, "How long; the round that has begun is ended";
+}
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let minutes = options.get::<f64>("minutes")?.clamp(0.0, 1e6);
+fn soak(args: &Args, report: &mut Report) -> Result<()> {
     let latewood = Latewood::default().budget(Some(MEMORY));
     let mut process = latewood.start()?;
     let mut writers = lasting();
@@ -70,7 +62,7 @@ fn run(options: &Options, report: &mut Report) -> Result<()> {
         "rounds": [],
     }));
     let began = Instant::now();
-    let patience = Duration::from_secs_f64(minutes * 60.0);
+    let patience = Duration::from_secs_f64(args.minutes * 60.0);
     let mut start_seconds = 0.0;
     while report.len("rounds") == 0 || began.elapsed() < patience {
         let number = report.len("rounds");
