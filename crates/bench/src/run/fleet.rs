@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::prelude::*;
 use crate::drive::beside::send;
-use crate::drive::engine::{Engine, accepted, failed, labelled};
+use crate::drive::engine::{Engine, accepted, labelled};
 use crate::drive::fleet::{Fleet, LoadArgs, Log, check as check_fleet, same};
 use crate::drive::wire::{self, all_held, drain};
 use crate::measure::usage::{anonymous_bytes, footprint, forget_pages};
@@ -156,8 +156,8 @@ fn in_process(load: &LoadArgs, plan: Plan, log: Log, label: String) -> Result<Va
         Ok(Instant::now())
     };
     let settle = || {
-        engine.db.settle().map_err(failed)?;
-        engine.db.flush().map_err(failed)
+        engine.db.settle()?;
+        Ok(engine.db.flush()?)
     };
     let send =
         |tick: &mut dyn FnMut(u64)| send(vec![writer], tick, || done.load(Ordering::Relaxed));
@@ -172,7 +172,7 @@ fn open(db: &Db, plan: Plan) -> Result<Part> {
     for number in 0..plan.series {
         let options = labelled(&labels(number))?;
         let key = key(number);
-        db.create(key.as_bytes(), &options).map_err(failed)?;
+        db.create(key.as_bytes(), &options)?;
     }
     Ok(plan.parts(1).remove(0))
 }
@@ -204,7 +204,7 @@ fn write(db: &Db, plan: Plan, part: &mut Part, batch: usize, done: &AtomicU64) -
                     create: Create::Never,
                 }
             }));
-            db.append(&appends, &mut scratch).map_err(failed)?;
+            db.append(&appends, &mut scratch)?;
             accepted(scratch.outcomes())?;
             done.fetch_add(appends.len() as u64, Ordering::Relaxed);
         }
@@ -215,11 +215,11 @@ fn write(db: &Db, plan: Plan, part: &mut Part, batch: usize, done: &AtomicU64) -
 /// Counts the samples, and compares the newest of every series and all of the remembered ones.
 fn check(db: &Db, plan: Plan, part: &Part) -> Result<()> {
     let infos = (0..part.len()).map(|at| db.info(key(part.number(at)).as_bytes()));
-    let held = infos.map(|info| Ok(info.map_err(failed)?.total_samples));
+    let held = infos.map(|info| Ok(info?.total_samples));
     all_held(held.sum::<Result<u64>>()?, plan.samples())?;
     for at in 0..part.len() {
         let (key, wanted) = (key(part.number(at)), part.newest(at));
-        let held = db.last_sample(key.as_bytes()).map_err(failed)?;
+        let held = db.last_sample(key.as_bytes())?;
         let held: Vec<_> = held
             .iter()
             .map(|held| (held.timestamp, held.value))
@@ -239,7 +239,7 @@ fn check(db: &Db, plan: Plan, part: &Part) -> Result<()> {
     for (at, wanted) in part.remembered() {
         let key = key(part.number(at));
         let mut held = Columns::default();
-        db.range(key.as_bytes(), &all, &mut held).map_err(failed)?;
+        db.range(key.as_bytes(), &all, &mut held)?;
         let held: Vec<_> = held.timestamps.into_iter().zip(held.values).collect();
         same(&key, &held, &wanted)?;
     }

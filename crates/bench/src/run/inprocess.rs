@@ -12,7 +12,7 @@ use latewood_model::DuplicatePolicy;
 
 use super::prelude::*;
 use crate::base::threads::{THREADS_MAX, side_by_side};
-use crate::drive::engine::{Engine, Share, failed};
+use crate::drive::engine::{Engine, Share};
 use crate::drive::rules::RULES;
 use crate::measure::fresh::have_memory_given;
 use crate::measure::machine::own_cpu_seconds;
@@ -107,7 +107,7 @@ impl Args {
             start.wait();
             shares[thread].write(&engine.db, false)
         })?;
-        engine.db.settle().map_err(failed)?;
+        engine.db.settle()?;
         let (ended, cpu_after) = (Instant::now(), own_cpu_seconds());
         // The clocks begin with the first thread that runs.
         let first = began.iter().map(|(at, _)| *at).min().unwrap_or(ended);

@@ -1,6 +1,5 @@
 //! The measurements, one file for each family of reports, as data.
 
-pub(crate) mod all;
 pub(crate) mod generate;
 pub(crate) mod options;
 pub(crate) mod report;

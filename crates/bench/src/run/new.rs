@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::options::turns;
 use super::prelude::*;
-use crate::drive::engine::{Engine, failed, labelled};
+use crate::drive::engine::{Engine, labelled};
 use crate::drive::many::{self, Kind, Many};
 use crate::drive::many_wire;
 use crate::measure::usage::anonymous_bytes;
@@ -114,9 +114,9 @@ fn idle_here(series: u64, count: usize) -> Result<Value> {
     let before = anonymous_bytes(std::process::id())?;
     for number in 0..series {
         let (key, options) = (key(number), labelled(&labels(number, count))?);
-        engine.db.create(key.as_bytes(), &options).map_err(failed)?;
+        engine.db.create(key.as_bytes(), &options)?;
     }
-    engine.db.maintain().map_err(failed)?;
+    engine.db.maintain()?;
     let bytes = anonymous_bytes(std::process::id())?.saturating_sub(before);
     let memory = engine.db.memory();
     engine.close()?;

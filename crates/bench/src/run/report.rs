@@ -4,6 +4,8 @@
 //! left out and named with the reason, on the terminal and on the page. Where Latewood fails, the
 //! measurement fails. Pages are drawn by `crates/bench/report/report.py`.
 
+use std::ffi::OsStr;
+use std::iter;
 use std::path::Path;
 use std::process::Command;
 
@@ -16,8 +18,10 @@ pub(super) use crate::drive::beside::merge;
 use crate::measure::machine::Machine;
 use crate::server::{Info, project_file};
 
-/// What draws pages, and the Python that has its libraries: `make target/venv/ready` makes it.
-const SCRIPT: &str = "crates/bench/report/report.py";
+/// What draws pages, and what makes all reports; and the Python that has their libraries:
+/// `make target/venv/ready` makes it.
+const DRAW: &str = "report.py";
+const EVERY: &str = "every.py";
 const PYTHON: &str = "target/venv/bin/python";
 /// Characters of a reason that are kept; a server's last words may be a page long.
 const REASON_CHARS: usize = 300;
@@ -168,15 +172,28 @@ impl Report {
 }
 
 /// Draws pages; `words` are those of the script.
-pub(crate) fn draw(words: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>) -> Result<()> {
-    let script = project_file(SCRIPT)?;
+pub(crate) fn draw(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<()> {
+    script(DRAW, words)
+}
+
+/// Makes every report and its page, with this program; `words` are those of the script.
+pub(crate) fn every(words: &[String]) -> Result<()> {
+    let program = std::env::current_exe().doing("find this program")?;
+    script(
+        EVERY,
+        iter::once(program.as_os_str()).chain(words.iter().map(OsStr::new)),
+    )
+}
+
+fn script(name: &str, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<()> {
+    let script = project_file(&format!("crates/bench/report/{name}"))?;
     let python = project_file(PYTHON).unwrap_or_else(|_| "python3".into());
-    let drawn = Command::new(python).arg(script).args(words).status();
-    if drawn.doing("run Python")?.success() {
+    let ended = Command::new(python).arg(script).args(words).status();
+    if ended.doing("run Python")?.success() {
         Ok(())
     } else {
         Err(Error::new(
-            "no page was drawn; `make target/venv/ready` installs what that needs",
+            "a script failed; `make target/venv/ready` installs what drawing pages needs",
         ))
     }
 }

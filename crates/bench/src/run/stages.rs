@@ -9,7 +9,7 @@ use latewood_model::DuplicatePolicy;
 
 use super::prelude::*;
 use crate::drive::cell::{self, Cell, Fixed};
-use crate::drive::engine::{Engine, Share, failed};
+use crate::drive::engine::{Engine, Share};
 use crate::drive::many::{Kind, Many};
 use crate::drive::many_wire;
 use crate::drive::wire::{Wired, cpu_seconds, settle};
@@ -171,8 +171,8 @@ impl Turn {
         let mut write = |samples: u64, next: fn(&mut Series) -> (i64, f32), sync| -> Result<f64> {
             share.make(samples as usize, next);
             let (_, before) = share.write(&engine.db, sync)?;
-            engine.db.settle().map_err(failed)?;
-            engine.db.maintain().map_err(failed)?;
+            engine.db.settle()?;
+            engine.db.maintain()?;
             Ok(own_cpu_seconds() - before)
         };
         write(self.history * LATE_SERIES, Series::next_in_order, false)?;
@@ -274,9 +274,8 @@ fn take_from(control: &mut Control) -> Result<Vec<Value>> {
 /// Reads `count=..,timed=..,...`.
 fn read(stage: Stage, text: &str) -> Option<Value> {
     let mut line = json!({"name": stage.name(), "background": stage.is_background()});
-    for name in ["count", "timed", "total_ns", "mean_ns", "p50_ns", "p99_ns"] {
-        let mut fields = text.split(',').filter_map(|field| field.split_once('='));
-        let value = fields.find_map(|(key, value)| (key == name).then_some(value))?;
+    for field in text.split(',') {
+        let (name, value) = field.split_once('=')?;
         let name = if name == "count" { "events" } else { name };
         line[name] = serde_json::from_str(value).ok()?;
     }
@@ -338,7 +337,7 @@ mod tests {
         let line = read(Stage::SampleAppend, text).unwrap();
         let expected = json!({
             "name": "sample_append", "background": false, "events": 1_048_576, "timed": 4_096,
-            "total_ns": 29_360_128, "mean_ns": 28.0, "p50_ns": 27, "p99_ns": 61,
+            "total_ns": 29_360_128, "mean_ns": 28.0, "p50_ns": 27, "p99_ns": 61, "share": 9.41,
         });
         assert_eq!(line, expected);
         assert!(read(Stage::Settle, "count=1,timed=x").is_none());
