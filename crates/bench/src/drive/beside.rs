@@ -34,19 +34,19 @@ pub(crate) fn send(
     samples: impl Fn() -> u64,
 ) -> Result<f64> {
     let began = Instant::now();
-    let all = || {
-        thread::scope(|scope| {
-            let begin = |send| scope.spawn(send);
-            let threads: Vec<_> = senders.into_iter().map(begin).collect();
-            let ended = threads.into_iter().map(|thread| thread.join());
-            ended
-                .map(|end| end.map_err(|_| died())?)
-                .collect::<Result<Vec<_>>>()
-        })
-    };
-    let ends = threads::beside(LOOK_EVERY, || tick(samples()), all)?;
+    let ends = threads::beside(LOOK_EVERY, || tick(samples()), || each(senders))?;
     let end = ends.into_iter().max().unwrap_or(began);
     Ok((end - began).as_secs_f64())
+}
+
+/// Does each of `works` in a thread of its own; all are waited for before the first error is looked at.
+pub(crate) fn each<T: Send>(works: Vec<impl FnOnce() -> Result<T> + Send>) -> Result<Vec<T>> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = works.into_iter().map(|work| scope.spawn(work)).collect();
+        let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+        let outcomes = ended.into_iter();
+        outcomes.map(|end| end.map_err(|_| died())?).collect()
+    })
 }
 
 /// Quantiles of times in nanoseconds, in microseconds.
@@ -67,6 +67,18 @@ pub(crate) fn merge(run: &mut Value, fields: Value) {
     }
 }
 
+/// What the numbers of an object have grown by since `before`; null where one is missing.
+pub(crate) fn grown(before: &Value, after: &Value) -> Value {
+    let of = |(name, after): (&String, &Value)| {
+        let grown = after.as_f64().zip(before[name].as_f64());
+        (
+            name.clone(),
+            json!(grown.map(|(after, before)| after - before)),
+        )
+    };
+    after.as_object().into_iter().flatten().map(of).collect()
+}
+
 /// Records the time since `began`.
 pub(crate) fn record_since(began: Instant, times_ns: &mut Histogram<u64>) {
     times_ns.saturating_record(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
@@ -74,4 +86,22 @@ pub(crate) fn record_since(began: Instant, times_ns: &mut Histogram<u64>) {
 
 fn died() -> Error {
     Error::new("a thread died")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_came_since_counts() {
+        let look = |taken: f64, records| json!({"groups": 3.0 * taken, "records": records});
+        let made = grown(&look(1.0, 2), &look(3.0, 7));
+        assert_eq!(made, json!({"groups": 6.0, "records": 5.0}));
+        // A log that is not there grows by nothing that is known.
+        let made = grown(
+            &json!({"groups": 1, "rolls": null}),
+            &json!({"groups": 2, "rolls": null}),
+        );
+        assert_eq!(made, json!({"groups": 1.0, "rolls": null}));
+    }
 }

@@ -16,8 +16,6 @@ use crate::measure::progress::Progress;
 use crate::workload::series::{Series, Writer, writers};
 use crate::workload::shape::LateShape;
 
-/// What every server's refusal of a duplicate under BLOCK contains.
-const BLOCKED: &str = "DUPLICATE_POLICY is set to BLOCK";
 /// The keys of the public client: keys as long as its own cost as much to parse.
 pub(crate) const KEY_PREFIX: &str = "ooo-client#";
 
@@ -214,7 +212,6 @@ fn time(
     let client_cpu_seconds = clock.cpu_seconds();
     progress.finish();
     let samples = outcome.answered as f64;
-    let (blocked, errors) = refusals(&outcome);
     let mut measured = quantiles(&outcome.latencies_ns);
     let of = json!({
         "measured_samples": outcome.answered, "seconds": seconds,
@@ -222,7 +219,7 @@ fn time(
         "server_cpu_seconds": cpu_seconds,
         "server_cpu_seconds_per_million": cpu_seconds / samples * 1e6,
         "samples_per_server_cpu_second": samples / cpu_seconds,
-        "client_cpu_seconds": client_cpu_seconds, "blocked": blocked, "errors": errors,
+        "client_cpu_seconds": client_cpu_seconds, "refusals": outcome.errors.by_text(),
     });
     merge(&mut measured, of);
     if fixed.preload > 0 {
@@ -236,13 +233,6 @@ fn time(
         });
     }
     Ok(measured)
-}
-
-/// Duplicates refused under BLOCK, and all other errors by text.
-fn refusals(outcome: &Outcome) -> (u64, Vec<(String, u64)>) {
-    let all = outcome.errors.by_text().into_iter();
-    let (blocked, errors): (Vec<_>, Vec<_>) = all.partition(|(text, _)| text.contains(BLOCKED));
-    (blocked.iter().map(|(_, count)| count).sum(), errors)
 }
 
 /// Sends `samples` more of every series; fails when the server goes away before all are answered.

@@ -13,7 +13,7 @@ use latewood_wire::resp::encode_command;
 use super::late;
 use super::prelude::*;
 use crate::base::control::Info;
-use crate::drive::beside::{beside, quantiles};
+use crate::drive::beside::{beside, grown, quantiles};
 use crate::drive::cell::{self, Cell, Fixed, Moment};
 use crate::drive::sender::{Say, Turns};
 use crate::drive::wire::Wired;
@@ -103,23 +103,20 @@ fn tail(system: System, samples: u64, fixed: &Fixed) -> Result<Value> {
 
 /// What a server has done beside its load: changes of the log's segment and its syncs, none without a
 /// log; flushes to blocks, and their bytes.
-const BEHIND: [(&str, &str); 4] = [
-    ("rolls", "wal_rolls"),
-    ("syncs", "wal_syncs"),
-    ("flushes", "flushes"),
-    ("flushed_bytes", "flush_bytes_written"),
-];
+fn behind(info: &Info) -> Value {
+    json!({
+        "rolls": info.number("wal_rolls"), "syncs": info.number("wal_syncs"),
+        "flushes": info.number("flushes"), "flushed_bytes": info.number("flush_bytes_written"),
+    })
+}
 
 /// What came between two looks; an error when no flush did, though there is a log.
 fn since(before: &Info, after: &Info) -> Result<Value> {
-    let grown = |of| Some(after.number(of)? - before.number(of)?);
-    if grown("wal_rolls").is_some() && grown("flushes") == Some(0.0) {
+    let grown = grown(&behind(before), &behind(after));
+    if !grown["rolls"].is_null() && grown["flushes"] == 0.0 {
         return Err(Error::new("the long run ended before its first flush"));
     }
-    let behind = BEHIND.iter();
-    Ok(behind
-        .map(|&(name, of)| (name.to_owned(), json!(grown(of))))
-        .collect())
+    Ok(grown)
 }
 
 /// A latency run under `sync`: how long a client waits, beside the bare disk and PING.

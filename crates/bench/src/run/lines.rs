@@ -47,8 +47,10 @@ fn lines(args: &Args, report: &mut Report) -> Result<()> {
     let load = CpuLoad::new(args.scale, args.lines.div_ceil(args.scale), seed);
     report.share(json!({"hosts": args.scale, "lines": load.lines(), "batch": args.batch}));
     let mut candidates = candidates(args);
+    let late = |&workers| args.late.iter().map(move |&late| (workers, late));
+    let settings: Vec<(usize, f64)> = args.workers.iter().flat_map(late).collect();
     for repeat in 0..report.common.repeats {
-        for (workers, late) in args.settings() {
+        for &(workers, late) in &settings {
             let order = load.order(late / 100.0, seed);
             let batches = load.batches(&order, workers, args.batch as usize);
             let of = json!({
@@ -56,10 +58,10 @@ fn lines(args: &Args, report: &mut Report) -> Result<()> {
                 "counted_late_percent": load.late_share(&order) * 100.0,
             });
             report.round("runs", repeat, &mut candidates, |report, candidate| {
-                let Candidate { name, system, .. } = &*candidate;
+                let (name, is_peer) = (&candidate.name, candidate.system.is_peer());
                 let label = format!("{name}, {workers} loaders, {late} % late");
                 let turn = || once(candidate, &load, seed, &batches, label);
-                let made = report.turn(name, system.is_peer(), turn)?;
+                let made = report.turn(name, is_peer, turn)?;
                 Ok(made.map(|(info, mut run)| {
                     report.note(&info);
                     merge(&mut run, of.clone());
@@ -71,34 +73,28 @@ fn lines(args: &Args, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-impl Args {
-    /// Loaders and shares of late lines.
-    fn settings(&self) -> impl Iterator<Item = (usize, f64)> {
-        let late = |&workers| self.late.iter().map(move |&late| (workers, late));
-        self.workers.iter().flat_map(late)
-    }
-}
-
 /// Every system with each of its protocols; peers have one.
 fn candidates(args: &Args) -> Vec<Candidate> {
-    let of = |&system: &System| {
-        let own = |&protocol: &Protocol| Candidate {
-            name: format!("{}, {}", system.name(), protocol.name()),
-            system,
-            protocol,
-        };
-        let peer = || Candidate {
-            name: system.name().to_owned(),
-            system,
-            protocol: Protocol::Influx,
-        };
+    let mut candidates = Vec::new();
+    for &system in &args.start {
+        let name = system.name();
         if system.is_peer() {
-            vec![peer()]
-        } else {
-            args.protocol.iter().map(own).collect()
+            candidates.push(Candidate {
+                name: name.to_owned(),
+                system,
+                protocol: Protocol::Influx,
+            });
+            continue;
         }
-    };
-    args.start.iter().flat_map(of).collect()
+        for &protocol in &args.protocol {
+            candidates.push(Candidate {
+                name: format!("{name}, {}", protocol.name()),
+                system,
+                protocol,
+            });
+        }
+    }
+    candidates
 }
 
 /// Starts a server, sends it all batches, and reads it back.

@@ -7,7 +7,6 @@
 use super::ask::burst;
 use super::prelude::*;
 use crate::base::http::Http;
-use crate::measure::usage;
 use crate::protocol::Protocol;
 use crate::server::{Info, Process, System};
 use crate::workload::hosts::CpuLoad;
@@ -153,10 +152,9 @@ impl Question {
                 return Err(Error::new(text));
             }
         }
+        let user = |_| || self.ask(&system.http).map(drop);
         let process = system.process.running()?;
-        let cpu_seconds = || Ok(usage::of(process)?.cpu_seconds);
-        let ask = || self.ask(&system.http).map(drop);
-        let mut run = burst(users, seconds, cpu_seconds, ask)?;
+        let mut run = burst((0..users).map(user).collect(), seconds, process)?;
         let about = json!({
             "target": system.name, "question": self.name, "steps": self.steps,
             "query": query, "series": first.series, "reply_bytes": first.bytes,

@@ -5,7 +5,6 @@
 //! and reads a reply of known length without looking into it, so that the time is the server's.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Mutex;
 
 use latewood_wire::resp::{Value, parse_reply};
 use rand::rngs::SmallRng;
@@ -14,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use super::ask::burst;
 use super::prelude::{Control, Error, Report, Result, json, merge, mode};
 use crate::base::reply::{ReplyExt, count};
-use crate::drive::wire::{self, all_held, cpu_seconds};
+use crate::drive::wire::{self, all_held};
 use crate::measure::progress::Progress;
 use crate::measure::usage::anonymous_bytes;
 use crate::server::{Info, Ready, System, Target};
@@ -127,6 +126,7 @@ struct Server {
     control: Control,
     info: Info,
     is_peer: bool,
+    process: u32,
     reply_bytes: usize,
     digest: Digest,
     _ready: Ready,
@@ -134,21 +134,23 @@ struct Server {
 
 /// Asks every server once: they must all say the same. Those that are left out go.
 fn agree(servers: &mut Vec<Server>, command: &str, report: &mut Report) -> Result<()> {
-    let mut agreed = 0;
-    while let Some(server) = servers.get_mut(agreed) {
+    let mut first = None::<Digest>;
+    let mut left = Vec::new();
+    for mut server in servers.drain(..) {
         let (name, is_peer) = (server.info.name.clone(), server.is_peer);
-        let looked = report.turn(&name, is_peer, || server.look(command))?;
-        if looked.is_none() {
-            servers.remove(agreed);
-            continue;
+        if report
+            .turn(&name, is_peer, || server.look(command))?
+            .is_some()
+        {
+            let (first, last) = (first.get_or_insert(server.digest), &server.digest);
+            if !first.agrees(last) {
+                let text = format!("{command}: servers disagree: {first:?}, {last:?}");
+                return Err(Error::new(text));
+            }
+            left.push(server);
         }
-        let (first, last) = (&servers[0].digest, &servers[agreed].digest);
-        if !first.agrees(last) {
-            let text = format!("{command}: servers disagree: {first:?}, {last:?}");
-            return Err(Error::new(text));
-        }
-        agreed += 1;
     }
+    *servers = left;
     Ok(())
 }
 
@@ -166,6 +168,7 @@ impl Server {
             info,
             control,
             is_peer: target.is_started_peer(),
+            process,
             reply_bytes: 0,
             digest: Digest::default(),
             _ready: ready,
@@ -175,12 +178,10 @@ impl Server {
 
     /// Asks for about `seconds`.
     fn ask(&mut self, command: &str, seconds: f64) -> Result<serde_json::Value> {
-        let (bytes, control) = (self.reply_bytes, Mutex::new(&mut self.control));
-        let locked = || control.lock().map_err(|_| Error::new("a thread died"));
+        let (bytes, control) = (self.reply_bytes, &mut self.control);
         // A reply of another length would stand in the way of the next one.
-        let cpu_seconds = || cpu_seconds(*locked()?);
-        let ask = || locked()?.ask_bytes(command, bytes);
-        let mut run = burst(1, seconds, cpu_seconds, ask)?;
+        let user = || control.ask_bytes(command, bytes);
+        let mut run = burst(vec![user], seconds, self.process)?;
         let of = json!({
             "command": command, "rows": self.digest.rows_or_keys(), "reply_bytes": bytes,
         });
@@ -253,51 +254,52 @@ impl Set {
 /// numbers in different ways and give series in different orders.
 #[derive(Clone, Copy, Debug, Default)]
 struct Digest {
-    /// Rows; numbers beside timestamps; sums of the hashes of texts, of timestamps and of numbers.
     rows: u64,
-    numbers: u64,
-    texts: u64,
-    times: i64,
+    /// Numbers and texts beside timestamps, hashes of timestamps and texts, and sums of the numbers.
+    leaves: u64,
+    hashes: u64,
     sum: f64,
     magnitude: f64,
-    names: u64,
 }
 
 impl Digest {
     fn add(&mut self, reply: &Value) {
-        match reply {
-            Value::Array(items) => {
+        let hash = |text: &str| {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            hasher.finish()
+        };
+        match (reply, reply.text().parse::<f64>()) {
+            (Value::Array(items), _) => {
                 self.rows += u64::from(matches!(items.first(), Some(Value::Integer(_))));
                 items.iter().for_each(|item| self.add(item));
+                return;
             }
-            Value::Integer(number) => self.times = self.times.wrapping_add(*number),
-            other => match other.text().parse::<f64>() {
-                Ok(number) => {
-                    self.numbers += 1;
-                    self.sum += number;
-                    self.magnitude += number.abs();
-                }
-                Err(_) => {
-                    let mut hasher = DefaultHasher::new();
-                    other.text().hash(&mut hasher);
-                    self.texts = self.texts.wrapping_add(hasher.finish());
-                    self.names += 1;
-                }
-            },
+            (Value::Integer(number), _) => {
+                self.hashes = self.hashes.wrapping_add(hash(&number.to_string()));
+                return;
+            }
+            (_, Ok(number)) => {
+                self.sum += number;
+                self.magnitude += number.abs();
+            }
+            (other, Err(_)) => self.hashes = self.hashes.wrapping_add(hash(&other.text())),
         }
+        self.leaves += 1;
     }
 
     /// Rows of the reply; of one without rows its keys.
     fn rows_or_keys(&self) -> u64 {
-        match self.rows {
-            0 => self.names + self.numbers,
-            rows => rows,
+        if self.rows == 0 {
+            self.leaves
+        } else {
+            self.rows
         }
     }
 
     /// Whether both say the same; sums may differ in their last digits.
     fn agrees(&self, other: &Self) -> bool {
-        let exact = |of: &Self| (of.rows, of.numbers, of.names, of.texts, of.times);
+        let exact = |of: &Self| (of.rows, of.leaves, of.hashes);
         let tolerance = 1e-12 * self.magnitude.max(other.magnitude);
         exact(self) == exact(other) && (self.sum - other.sum).abs() <= tolerance
     }

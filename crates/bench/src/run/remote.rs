@@ -10,6 +10,7 @@ use std::fs;
 use std::time::Instant;
 
 use super::prelude::*;
+use crate::drive::beside::grown;
 use crate::drive::cell::{self, Cell, Fixed, Moment};
 use crate::drive::fleet::{self, Fleet, LoadArgs, Sending};
 use crate::drive::wire::{self, drain};
@@ -45,15 +46,6 @@ struct Place<'a> {
     cluster: &'a Cluster,
     name: String,
     log: RemoteLog,
-}
-
-/// What was taken up to a moment.
-struct Look {
-    at: Instant,
-    server_cpu_seconds: f64,
-    brokers_cpu_seconds: f64,
-    groups: f64,
-    size: LogSize,
 }
 
 fn remote(args: &Args, report: &mut Report) -> Result<()> {
@@ -155,12 +147,12 @@ fn rate(
     };
     let server = latewood.start()?;
     let process = server.running()?;
-    let mut version = String::new();
+    let (began, mut version) = (Instant::now(), String::new());
     let label = format!("{log}, {durability}");
     let hear = |control: &mut Control, moment| {
         control.wait_for_log()?;
         version = control.version()?;
-        look(control, process, place.as_ref(), moment)
+        look(control, process, place.as_ref(), moment, began)
     };
     let (measured, [before, after]) = cell::measure(server.address(), cell, fixed, label, hear)?;
     let info = Info {
@@ -170,52 +162,35 @@ fn rate(
     };
     let run = json!({
         "log": log, "durability": durability, "cell": cell, "measured": measured,
-        "until_logged": after.since(&before, cluster.is_some()),
+        "until_logged": grown(&before, &after),
     });
     Ok((info, run))
 }
 
-/// Processor time is taken last before a load and first after it: counting records takes some.
+/// What was taken so far; records and brokers only of a log in Kafka. Processor time is taken last
+/// before a load and first after it: counting records takes some.
 fn look(
     control: &mut Control,
     process: u32,
     place: Option<&Place<'_>>,
     moment: Moment,
-) -> Result<Look> {
-    let size = || match place {
-        Some(place) => place.cluster.brokers.size(&place.name, &place.log),
-        None => Ok(LogSize::default()),
-    };
+    began: Instant,
+) -> Result<Value> {
     let groups = control.info("latewood")?.required("wal_groups")?;
-    let size_before = (moment == Moment::Begins).then(size).transpose()?;
+    let size = || place.map(|place| place.cluster.brokers.size(&place.name, &place.log));
+    let size_before = (moment == Moment::Begins).then(size);
     let brokers = place.map(|place| place.cluster.brokers.cpu_seconds());
-    let (at, brokers_cpu_seconds) = (Instant::now(), brokers.transpose()?.unwrap_or(0.0));
-    let server_cpu_seconds = usage::of(process)?.cpu_seconds;
-    Ok(Look {
-        at,
-        server_cpu_seconds,
-        brokers_cpu_seconds,
-        groups,
-        size: size_before.map_or_else(size, Ok)?,
-    })
-}
-
-impl Look {
-    /// What came since `before`; records and brokers only of a log in Kafka.
-    fn since(&self, before: &Self, is_remote: bool) -> Value {
-        let mut made = json!({
-            "seconds": (self.at - before.at).as_secs_f64(),
-            "server_cpu_seconds": self.server_cpu_seconds - before.server_cpu_seconds,
-            "groups": self.groups - before.groups,
-        });
-        if is_remote {
-            made["brokers_cpu_seconds"] =
-                json!(self.brokers_cpu_seconds - before.brokers_cpu_seconds);
-            made["records"] = json!(self.size.records.saturating_sub(before.size.records));
-            made["bytes"] = json!(self.size.bytes.saturating_sub(before.size.bytes));
-        }
-        made
+    let brokers = brokers.transpose()?;
+    let mut taken = json!({
+        "seconds": began.elapsed().as_secs_f64(), "server_cpu_seconds": usage::of(process)?.cpu_seconds,
+        "groups": groups,
+    });
+    if let Some(size) = size_before.unwrap_or_else(size) {
+        let LogSize { records, bytes } = size?;
+        let of = json!({"brokers_cpu_seconds": brokers, "records": records, "bytes": bytes});
+        merge(&mut taken, of);
     }
+    Ok(taken)
 }
 
 /// Loads, saves a checkpoint or none, kills with SIGKILL, removes the directory, takes the objects
@@ -285,26 +260,5 @@ mod tests {
                     2026-01-02T00:00:01.750000Z  INFO ready version=\"1\"\n";
         assert_eq!(between(said), Some(2.25));
         assert_eq!(between("it said nothing"), None);
-    }
-
-    #[test]
-    fn records_are_counted_of_a_log_in_kafka_only() {
-        let at = Instant::now();
-        let look = |taken: f64, records| Look {
-            at,
-            server_cpu_seconds: taken,
-            brokers_cpu_seconds: 2.0 * taken,
-            groups: 3.0 * taken,
-            size: LogSize {
-                records,
-                bytes: 10 * records,
-            },
-        };
-        let made = look(3.0, 7).since(&look(1.0, 2), true);
-        assert_eq!(made["brokers_cpu_seconds"], 4.0);
-        assert_eq!((&made["records"], &made["bytes"]), (&json!(5), &json!(50)));
-        let local = look(3.0, 0).since(&look(1.0, 0), false);
-        assert_eq!(local["groups"], 6.0);
-        assert!(local.get("records").is_none());
     }
 }

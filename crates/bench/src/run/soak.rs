@@ -16,7 +16,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::prelude::{Control, Error, Report, Result, json, merge, mode};
 use crate::base::address::Address;
-use crate::base::reply::ReplyExt;
+use crate::base::reply::{ReplyExt, rows};
 use crate::drive::beside::beside;
 use crate::drive::cell;
 use crate::load::{Load, Shape};
@@ -200,22 +200,12 @@ impl Visitor {
 }
 
 /// Whether timestamps of rows only grow, or only shrink.
-fn in_order(rows: &Value, reverse: bool) -> bool {
-    let Value::Array(rows) = rows else {
-        return true;
-    };
-    let timestamp = |row: &Value| match row {
-        Value::Array(row) => row.first().and_then(Value::number),
-        _ => None,
-    };
-    let timestamps: Vec<i64> = rows.iter().filter_map(timestamp).collect();
-    timestamps.windows(2).all(|pair| {
-        if reverse {
-            pair[0] > pair[1]
-        } else {
-            pair[0] < pair[1]
-        }
-    })
+fn in_order(answer: &Value, reverse: bool) -> bool {
+    let mut rows = rows(answer).unwrap_or_default();
+    if reverse {
+        rows.reverse();
+    }
+    rows.is_sorted_by(|one, next| one.0 < next.0)
 }
 
 #[cfg(test)]
