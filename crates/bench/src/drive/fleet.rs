@@ -177,12 +177,8 @@ pub(crate) fn check(control: &mut Control, plan: Plan, parts: &[Part]) -> Result
         let replies = control.run_all((0..part.len()).map(get))?;
         for (at, reply) in replies.iter().enumerate() {
             let (timestamp, value) = part.newest(at);
-            if row(reply) != Some((timestamp, number(value))) {
-                let key = key(part.number(at));
-                return Err(Error::new(format!(
-                    "the newest sample of {key} is {reply:?}, {timestamp} {value} was sent"
-                )));
-            }
+            let held: Vec<_> = row(reply).into_iter().collect();
+            same(&key(part.number(at)), &held, &[(timestamp, number(value))])?;
         }
         for (at, wanted) in part.remembered() {
             let key = key(part.number(at));
@@ -211,16 +207,11 @@ pub(crate) fn count(control: &mut Control) -> Result<u64> {
     let question = "TS.MRANGE - + AGGREGATION count 100000000000000 FILTER unit=celsius \
                     GROUPBY unit REDUCE sum";
     let reply = control.run(question)?;
-    let group = match &reply {
-        Value::Array(groups) => groups.first(),
-        _ => None,
-    };
-    let held = match group {
-        Some(Value::Array(group)) => group.get(2).map(rows).transpose()?,
-        _ => None,
-    };
-    match held.as_deref() {
-        Some([(_, sum)]) => Ok(*sum as u64),
-        _ => Err(Error::new(format!("{question} answers {reply:?}"))),
+    if let Value::Array(groups) = &reply
+        && let Some(Value::Array(group)) = groups.first()
+        && let Some([(_, sum)]) = group.get(2).map(rows).transpose()?.as_deref()
+    {
+        return Ok(*sum as u64);
     }
+    Err(Error::new(format!("{question} answers {reply:?}")))
 }

@@ -44,6 +44,18 @@ const ORDERS: [(&str, f64, bool); 4] = [
     ("backwards", 0.0, true),
 ];
 
+/// Every sample of a series.
+const ALL: RangeQuery = RangeQuery {
+    from: 0,
+    to: i64::MAX,
+    filter_by_timestamps: None,
+    filter_by_value: None,
+    count: None,
+    aggregation: None,
+    reverse: false,
+    latest: false,
+};
+
 /// How samples get into the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -212,38 +224,24 @@ fn write(db: &Db, plan: Plan, part: &mut Part, batch: usize, done: &AtomicU64) -
     Ok(())
 }
 
-/// Counts the samples, and compares the newest of every series and all of the remembered ones.
+/// Reads all samples: counts them, and compares the newest of every series and all of the remembered
+/// ones.
 fn check(db: &Db, plan: Plan, part: &Part) -> Result<()> {
-    let infos = (0..part.len()).map(|at| db.info(key(part.number(at)).as_bytes()));
-    let held = infos.map(|info| Ok(info?.total_samples));
-    all_held(held.sum::<Result<u64>>()?, plan.samples())?;
+    let mut remembered = part.remembered().peekable();
+    let mut count = 0;
     for at in 0..part.len() {
-        let (key, wanted) = (key(part.number(at)), part.newest(at));
-        let held = db.last_sample(key.as_bytes())?;
-        let held: Vec<_> = held
-            .iter()
-            .map(|held| (held.timestamp, held.value))
-            .collect();
-        same(&key, &held, &[(wanted.0, number(wanted.1))])?;
+        let (key, newest) = (key(part.number(at)), part.newest(at));
+        let mut columns = Columns::default();
+        db.range(key.as_bytes(), &ALL, &mut columns)?;
+        let held: Vec<_> = columns.timestamps.into_iter().zip(columns.values).collect();
+        count += held.len() as u64;
+        let last = held.len().saturating_sub(1);
+        same(&key, &held[last..], &[(newest.0, number(newest.1))])?;
+        if let Some((_, wanted)) = remembered.next_if(|(spot, _)| *spot == at) {
+            same(&key, &held, &wanted)?;
+        }
     }
-    let all = RangeQuery {
-        from: 0,
-        to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
-        reverse: false,
-        latest: false,
-    };
-    for (at, wanted) in part.remembered() {
-        let key = key(part.number(at));
-        let mut held = Columns::default();
-        db.range(key.as_bytes(), &all, &mut held)?;
-        let held: Vec<_> = held.timestamps.into_iter().zip(held.values).collect();
-        same(&key, &held, &wanted)?;
-    }
-    Ok(())
+    all_held(count, plan.samples())
 }
 
 #[cfg(test)]

@@ -142,14 +142,20 @@ impl Client {
 
     /// The latencies since the last call.
     fn take(&mut self) -> Vec<Value> {
-        let asked = QUESTIONS.iter().zip(&mut self.latencies_ns);
-        let taken = asked.map(|(question, latencies_ns)| {
-            let of = std::mem::replace(latencies_ns, histogram());
-            let mut run = quantiles(&of);
-            merge(&mut run, json!({"question": question, "queries": of.len()}));
+        let taken = |(question, latencies_ns): (&&str, &mut Histogram<u64>)| {
+            let mut run = quantiles(latencies_ns);
+            merge(
+                &mut run,
+                json!({"question": question, "queries": latencies_ns.len()}),
+            );
+            latencies_ns.reset();
             run
-        });
-        taken.collect()
+        };
+        QUESTIONS
+            .iter()
+            .zip(&mut self.latencies_ns)
+            .map(taken)
+            .collect()
     }
 
     fn command(&mut self, question: usize) -> String {

@@ -75,19 +75,22 @@ fn stages(args: &Sizes, report: &mut Report) -> Result<()> {
             Ok(Some(run.take()))
         })?;
     }
-    let turn = |every| Turn {
-        load: COST,
-        seed,
-        history: COST_HISTORY,
-        each: args.turn.div_ceil(LATE_SERIES),
-        every,
-    };
-    let load = "in process, 10 % late, 32 series";
-    let cost = costs(load, args, |every| Ok(turn(every).in_process()?.0))?;
-    report.push("costs", cost)?;
-    let load = "over the wire, 10 % late, 32 series, pipeline 50";
-    let cost = costs(load, args, |every| Ok(turn(every).over_the_wire()?.0))?;
-    report.push("costs", cost)
+    let loads = [
+        ("in process, 10 % late, 32 series", false),
+        ("over the wire, 10 % late, 32 series, pipeline 50", true),
+    ];
+    for (load, wire) in loads {
+        let turn = |every| Turn {
+            load: COST,
+            seed,
+            history: COST_HISTORY,
+            each: args.turn.div_ceil(LATE_SERIES),
+            every,
+        };
+        let cost = costs(load, args, |every| Ok(turn(every).run(wire)?.0))?;
+        report.push("costs", cost)?;
+    }
+    Ok(())
 }
 
 /// The engine without sockets: every sort of writes once.
@@ -146,11 +149,7 @@ fn few(args: &Sizes, seed: u64, every: u32, runs: &mut Vec<Value>) -> Result<()>
             each: args.samples.div_ceil(share).div_ceil(LATE_SERIES),
             every,
         };
-        let (cpu_seconds, stages) = if wire {
-            turn.over_the_wire()?
-        } else {
-            turn.in_process()?
-        };
+        let (cpu_seconds, stages) = turn.run(wire)?;
         runs.push(json!({
             "write": write, "wire": wire, "samples": turn.each * LATE_SERIES,
             "cpu_seconds": cpu_seconds, "stages": stages,
@@ -160,6 +159,14 @@ fn few(args: &Sizes, seed: u64, every: u32, runs: &mut Vec<Value>) -> Result<()>
 }
 
 impl Turn {
+    fn run(&self, wire: bool) -> Result<(f64, Vec<Value>)> {
+        if wire {
+            self.over_the_wire()
+        } else {
+            self.in_process()
+        }
+    }
+
     /// Writes to a database of its own: processor time until all is settled and logged, and what
     /// was timed.
     fn in_process(&self) -> Result<(f64, Vec<Value>)> {
