@@ -58,13 +58,12 @@ pub(crate) fn quantiles(times_ns: &Histogram<u64>) -> Value {
     })
 }
 
-/// Adds the fields of an object to another.
-pub(crate) fn merge(run: &mut Value, fields: Value) {
-    if let Value::Object(fields) = fields {
-        for (name, value) in fields {
-            run[name] = value;
-        }
+/// An object with the fields of another as well.
+pub(crate) fn merge(mut run: Value, mut fields: Value) -> Value {
+    for (name, value) in fields.as_object_mut().into_iter().flatten() {
+        run[name] = value.take();
     }
+    run
 }
 
 /// What the numbers of an object have grown by since `before`; null where one is missing.

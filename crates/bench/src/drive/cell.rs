@@ -1,13 +1,16 @@
 //! One cell of the late reports on one server: series are made, loaded, settled and, over history
 //! on disk, waited for until the server rests; then checked and deleted.
 
+use std::time::Instant;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::beside::{merge, quantiles};
-use super::{preload, rules, values, wire};
+use super::sender::{Say, Turns};
+use super::{rules, values, wire};
 use crate::base::address::Address;
-use crate::base::control::Control;
+use crate::base::control::{Control, encoded};
 use crate::base::error::{Doing, Result};
 use crate::base::reply;
 use crate::load::{Load, Outcome, Shape};
@@ -16,8 +19,10 @@ use crate::measure::progress::Progress;
 use crate::workload::series::{Series, Writer, writers};
 use crate::workload::shape::LateShape;
 
+/// Samples of one TS.MADD of the history before the clock starts.
+const BATCH_SAMPLES: u64 = 500;
 /// The keys of the public client: keys as long as its own cost as much to parse.
-pub(crate) const KEY_PREFIX: &str = "ooo-client#";
+const KEY_PREFIX: &str = "ooo-client#";
 
 /// How samples are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
@@ -124,7 +129,7 @@ impl Cell {
         let lateness = (self.shape, self.late_percent / 100.0);
         let mut writers = writers(self.keys(fixed), self.connections, lateness, fixed.seed);
         if fixed.preload > 0 {
-            writers = preload::run(address, writers, fixed)?;
+            writers = preload(address, writers, fixed)?;
         }
         Load::connect(address, writers, shape)
     }
@@ -187,8 +192,7 @@ pub(crate) fn measure<T>(
         "bytes_per_sample": held.memory_bytes as f64 / held.samples as f64,
         "peak_memory_bytes": peak,
     });
-    merge(&mut measured, of);
-    Ok((measured, [before, after]))
+    Ok((merge(measured, of), [before, after]))
 }
 
 /// Sends the samples and waits until they are settled and, over history on disk, in files.
@@ -212,7 +216,6 @@ fn time(
     let client_cpu_seconds = clock.cpu_seconds();
     progress.finish();
     let samples = outcome.answered as f64;
-    let mut measured = quantiles(&outcome.latencies_ns);
     let of = json!({
         "measured_samples": outcome.answered, "seconds": seconds,
         "settle_seconds": seconds - loaded, "samples_per_second": samples / seconds,
@@ -221,7 +224,7 @@ fn time(
         "samples_per_server_cpu_second": samples / cpu_seconds,
         "client_cpu_seconds": client_cpu_seconds, "refusals": outcome.errors.by_text(),
     });
-    merge(&mut measured, of);
+    let mut measured = merge(quantiles(&outcome.latencies_ns), of);
     if fixed.preload > 0 {
         if stages {
             control.run("SAVE")?;
@@ -259,4 +262,57 @@ pub(crate) fn check(control: &mut Control, writers: &[Writer]) -> Result<Held> {
     }
     values::check(control, &series)?;
     Ok(held)
+}
+
+/// A connection's series, filled one TS.MADD after the other, taking turns.
+struct Filler {
+    writer: Writer,
+    left: Vec<u64>,
+    next: usize,
+}
+
+/// Sends `fixed.preload` samples of every series in order through the connection that writes it
+/// later, and waits until the server has them on disk and rests. Returns the writers.
+fn preload(address: &Address, writers: Vec<Writer>, fixed: &Fixed) -> Result<Vec<Writer>> {
+    let shape = Shape {
+        threads: fixed.threads,
+        ..Shape::pipelined(2)
+    };
+    let filler = |writer: Writer| {
+        let left = vec![fixed.preload; writer.series().len()];
+        let commands = fixed.preload.div_ceil(BATCH_SAMPLES) * left.len() as u64;
+        Turns {
+            says: Filler {
+                left,
+                writer,
+                next: 0,
+            },
+            left: commands,
+        }
+    };
+    let mut load = Load::connect(address, writers.into_iter().map(filler).collect(), shape)?;
+    load.run(|_| ())?.clean()?;
+    let mut control = Control::connect(address)?;
+    control.run("SAVE")?;
+    wire::rest(&mut control, Instant::now())?;
+    let sources = load.into_sources().into_iter();
+    Ok(sources.map(|source| source.says.writer).collect())
+}
+
+impl Say for Filler {
+    fn say(&mut self, out: &mut Vec<u8>) {
+        let at = self.next;
+        self.next = (at + 1) % self.left.len();
+        let samples = self.left[at].min(BATCH_SAMPLES);
+        self.left[at] -= samples;
+        let mut command = "TS.MADD".to_owned();
+        let series = self.writer.series_mut(at);
+        for _ in 0..samples {
+            let (timestamp_ms, value) = series.next_in_order();
+            let mut text = zmij::Buffer::new();
+            let (key, value) = (series.key(), text.format_finite(value));
+            command += &format!(" {key} {timestamp_ms} {value}");
+        }
+        out.extend(encoded(&command));
+    }
 }

@@ -35,6 +35,7 @@ pub(crate) struct Phase {
 }
 
 /// One TS.ADD to each of its series.
+#[derive(Default)]
 struct Adds {
     next: u64,
     labels: usize,
@@ -52,16 +53,9 @@ pub(crate) fn watched(
     let control = &mut server.control;
     watch(control, None)?;
     let share = series.div_ceil(CONNECTIONS);
-    let source = |_| {
-        Turns::of(Adds {
-            next: 0,
-            labels: 0,
-            timestamp: 0,
-        })
-    };
-    let sources = (0..CONNECTIONS).map(source).collect();
+    let sources = (0..CONNECTIONS).map(|_| Turns::of(Adds::default()));
     let shape = Shape::pipelined(PIPELINE);
-    let mut load = Load::connect(server.process.address(), sources, shape)?;
+    let mut load = Load::connect(server.process.address(), sources.collect(), shape)?;
     for (timestamp, (kind, name, is_labelled)) in times().zip(PHASES) {
         let mut first = 0;
         load.each_source(|source| {

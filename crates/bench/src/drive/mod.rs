@@ -13,5 +13,4 @@ pub(crate) mod rules;
 pub(crate) mod sender;
 pub(crate) mod wire;
 
-mod preload;
 mod values;

@@ -34,11 +34,9 @@ where
     for times_ns in each(users.into_iter().map(user).collect())? {
         all.add(&times_ns).doing("add up times")?;
     }
-    let mut run = quantiles(&all);
     let of = json!({
         "queries": all.len(), "seconds": clock.seconds(), "client_cpu_seconds": clock.cpu_seconds(),
         "cpu_seconds": usage::of(process)?.cpu_seconds - cpu_before,
     });
-    merge(&mut run, of);
-    Ok(run)
+    Ok(merge(quantiles(&all), of))
 }

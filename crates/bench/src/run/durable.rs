@@ -153,7 +153,7 @@ fn wait(clients: usize, samples: u64, seed: u64) -> Result<Value> {
     }
     cell::check(&mut server.control, &load.into_sources())?;
     let syncs = (before.1 - first.1).max(1.0);
-    let (mut run, raws) = (quantiles(&waits), quantiles(&raws));
+    let raws = quantiles(&raws);
     let of = json!({
         "clients": clients, "samples_per_second": waits.len() as f64 / seconds,
         "samples_per_sync": waits.len() as f64 / syncs,
@@ -161,8 +161,7 @@ fn wait(clients: usize, samples: u64, seed: u64) -> Result<Value> {
         "raw_p50_us": raws["p50_us"], "raw_p99_us": raws["p99_us"],
         "ping_p50_us": quantiles(&trips)["p50_us"],
     });
-    merge(&mut run, of);
-    Ok(run)
+    Ok(merge(quantiles(&waits), of))
 }
 
 /// Bytes and syncs of the log so far.

@@ -74,12 +74,11 @@ fn fleet(args: &Args, report: &mut Report) -> Result<()> {
     let settings: Vec<(Over, Log)> = args.over.iter().flat_map(logs).collect();
     report.rounds(&settings, |(over, log)| {
         let label = format!("{over:?}, log {log:?}");
-        let mut run = match over {
+        let run = match over {
             Over::Wire => Fleet::start(&load.latewood(log), plan, load)?.watched(&label)?,
             Over::Process => in_process(load, plan, log, label)?,
         };
-        merge(&mut run, json!({"over": over, "log": log}));
-        Ok(run)
+        Ok(merge(run, json!({"over": over, "log": log})))
     })
 }
 
@@ -95,9 +94,8 @@ fn wear(args: &Wear, report: &mut Report) -> Result<()> {
             reverse,
             ..load.plan(late, seed)
         };
-        let mut run = Fleet::start(&latewood, plan, load)?.watched(order)?;
-        merge(&mut run, json!({"order": order, "plan": plan}));
-        Ok(run)
+        let run = Fleet::start(&latewood, plan, load)?.watched(order)?;
+        Ok(merge(run, json!({"order": order, "plan": plan})))
     })
 }
 

@@ -62,10 +62,9 @@ fn lines(args: &Args, report: &mut Report) -> Result<()> {
                 let label = format!("{name}, {workers} loaders, {late} % late");
                 let turn = || once(candidate, &load, seed, &batches, label);
                 let made = report.turn(name, is_peer, turn)?;
-                Ok(made.map(|(info, mut run)| {
+                Ok(made.map(|(info, run)| {
                     report.note(&info);
-                    merge(&mut run, of.clone());
-                    run
+                    merge(run, of.clone())
                 }))
             })?;
         }
@@ -143,13 +142,10 @@ fn once(
         thread::sleep(store.rest());
         Ok(())
     };
-    let mut run = what.run(send, drain, save)?;
+    let run = what.run(send, drain, save)?;
     check(&store, load, seed)?;
-    merge(
-        &mut run,
-        json!({"target": info.name, "values": values, "sent_bytes": sent_bytes}),
-    );
-    Ok((info, run))
+    let of = json!({"target": info.name, "values": values, "sent_bytes": sent_bytes});
+    Ok((info, merge(run, of)))
 }
 
 /// Sends the batches of a worker; returns when the last was acknowledged.

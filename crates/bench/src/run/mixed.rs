@@ -143,11 +143,8 @@ impl Client {
     /// The latencies since the last call.
     fn take(&mut self) -> Vec<Value> {
         let taken = |(question, latencies_ns): (&&str, &mut Histogram<u64>)| {
-            let mut run = quantiles(latencies_ns);
-            merge(
-                &mut run,
-                json!({"question": question, "queries": latencies_ns.len()}),
-            );
+            let of = json!({"question": question, "queries": latencies_ns.len()});
+            let run = merge(quantiles(latencies_ns), of);
             latencies_ns.reset();
             run
         };

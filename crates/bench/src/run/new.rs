@@ -70,11 +70,8 @@ fn every_way(many: &Many, repeat: usize) -> Result<Vec<Value>> {
     let mut runs = Vec::new();
     many.watched(&known, repeat, |_, run| runs.extend(run))?;
     runs.push(many.mixed()?);
-    for run in &mut runs {
-        let of = json!({"labels": many.labels, "threads": many.threads, "repeat": repeat});
-        merge(run, of);
-    }
-    Ok(runs)
+    let of = json!({"labels": many.labels, "threads": many.threads, "repeat": repeat});
+    Ok(runs.into_iter().map(|run| merge(run, of.clone())).collect())
 }
 
 /// New and known series of one server.

@@ -65,12 +65,11 @@ fn promql(args: &Args, report: &mut Report) -> Result<()> {
                 for question in questions(&load) {
                     let mut series = None;
                     report.round("runs", repeat, &mut systems, |report, system| {
-                        let turn = || question.burst(system, &mut series, users, args.seconds);
-                        let mut run = report.turn(&system.name, system.is_peer, turn)?;
-                        if let Some(run) = &mut run {
-                            merge(run, json!({"late_percent": late, "users": users}));
-                        }
-                        Ok(run)
+                        let turn = || {
+                            let run = question.burst(system, &mut series, users, args.seconds);
+                            run.map(|run| merge(run, json!({"late_percent": late, "users": users})))
+                        };
+                        report.turn(&system.name, system.is_peer, turn)
                     })?;
                 }
             }
@@ -85,12 +84,6 @@ struct Question {
     steps: u32,
     path: &'static str,
     parameters: Vec<(&'static str, String)>,
-}
-
-/// What a reply has.
-struct Reply {
-    series: usize,
-    bytes: usize,
 }
 
 /// All questions about a load.
@@ -114,19 +107,19 @@ impl Question {
         let start_s = load.timestamp_ms(0) as f64 / 1000.0 + 603.0;
         let step_s = ((end_s - start_s) / f64::from(steps.max(2) - 1)).max(0.001);
         let seconds = |seconds: f64| format!("{seconds:.3}");
-        let mut parameters = vec![("query", query.to_owned())];
-        if steps == 1 {
-            parameters.push(("time", seconds(end_s)));
+        let query = ("query", query.to_owned());
+        let (path, parameters) = if steps == 1 {
+            let parameters = vec![query, ("time", seconds(end_s))];
+            ("/api/v1/query", parameters)
         } else {
             let range = [("start", start_s), ("end", end_s), ("step", step_s)];
-            parameters.extend(range.map(|(name, of)| (name, seconds(of))));
-            // VictoriaMetrics keeps answers otherwise.
-            parameters.push(("nocache", "1".to_owned()));
-        }
-        let path = if steps == 1 {
-            "/api/v1/query"
-        } else {
-            "/api/v1/query_range"
+            let range = range.map(|(name, of)| (name, seconds(of)));
+            // VictoriaMetrics keeps answers without the last one.
+            let rest = range.into_iter().chain([("nocache", "1".to_owned())]);
+            (
+                "/api/v1/query_range",
+                [query].into_iter().chain(rest).collect(),
+            )
         };
         Question {
             name,
@@ -145,32 +138,28 @@ impl Question {
         seconds: f64,
     ) -> Result<Value> {
         let (first, query) = (self.ask(&system.http)?, &self.parameters[0].1);
+        let found = first.matches("\"metric\":").count();
         if system.is_compared {
-            let held = *series.get_or_insert(first.series);
-            if held != first.series {
-                let text = format!("{query}: {} series, another has {held}", first.series);
+            let held = *series.get_or_insert(found);
+            if held != found {
+                let text = format!("{query}: {found} series, another has {held}");
                 return Err(Error::new(text));
             }
         }
         let user = |_| || self.ask(&system.http).map(drop);
         let process = system.process.running()?;
-        let mut run = burst((0..users).map(user).collect(), seconds, process)?;
+        let run = burst((0..users).map(user).collect(), seconds, process)?;
         let about = json!({
             "target": system.name, "question": self.name, "steps": self.steps,
-            "query": query, "series": first.series, "reply_bytes": first.bytes,
+            "query": query, "series": found, "reply_bytes": first.len(),
         });
-        merge(&mut run, about);
-        Ok(run)
+        Ok(merge(run, about))
     }
 
-    fn ask(&self, http: &Http) -> Result<Reply> {
+    fn ask(&self, http: &Http) -> Result<String> {
         let parameters = self.parameters.iter();
         let parameters: Vec<_> = parameters.map(|(name, value)| (*name, &**value)).collect();
-        let text = http.get(self.path, &parameters)?;
-        Ok(Reply {
-            series: text.matches("\"metric\":").count(),
-            bytes: text.len(),
-        })
+        http.get(self.path, &parameters)
     }
 }
 

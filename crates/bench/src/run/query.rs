@@ -108,12 +108,8 @@ impl Set {
             for repeat in 0..report.common.repeats {
                 report.round("runs", repeat, &mut servers, |report, server| {
                     let (target, is_peer) = (server.info.name.clone(), server.is_peer);
-                    let ask = || server.ask(command, args.seconds);
-                    let mut run = report.turn(&target, is_peer, ask)?;
-                    if let Some(run) = &mut run {
-                        merge(run, json!({"question": name, "target": target}));
-                    }
-                    Ok(run)
+                    let ask = || server.ask(name, command, args.seconds);
+                    report.turn(&target, is_peer, ask)
                 })?;
             }
         }
@@ -138,10 +134,8 @@ fn agree(servers: &mut Vec<Server>, command: &str, report: &mut Report) -> Resul
     let mut left = Vec::new();
     for mut server in servers.drain(..) {
         let (name, is_peer) = (server.info.name.clone(), server.is_peer);
-        if report
-            .turn(&name, is_peer, || server.look(command))?
-            .is_some()
-        {
+        let looked = report.turn(&name, is_peer, || server.look(command))?;
+        if looked.is_some() {
             let (first, last) = (first.get_or_insert(server.digest), &server.digest);
             if !first.agrees(last) {
                 let text = format!("{command}: servers disagree: {first:?}, {last:?}");
@@ -176,17 +170,17 @@ impl Server {
         Ok((server, bytes))
     }
 
-    /// Asks for about `seconds`.
-    fn ask(&mut self, command: &str, seconds: f64) -> Result<serde_json::Value> {
+    /// Asks a question for about `seconds`.
+    fn ask(&mut self, name: &str, command: &str, seconds: f64) -> Result<serde_json::Value> {
         let (bytes, control) = (self.reply_bytes, &mut self.control);
         // A reply of another length would stand in the way of the next one.
         let user = || control.ask_bytes(command, bytes);
-        let mut run = burst(vec![user], seconds, self.process)?;
+        let run = burst(vec![user], seconds, self.process)?;
         let of = json!({
-            "command": command, "rows": self.digest.rows_or_keys(), "reply_bytes": bytes,
+            "target": self.info.name, "question": name, "command": command,
+            "rows": self.digest.rows_or_keys(), "reply_bytes": bytes,
         });
-        merge(&mut run, of);
-        Ok(run)
+        Ok(merge(run, of))
     }
 
     /// Asks once and looks at the answer.
@@ -264,28 +258,24 @@ struct Digest {
 
 impl Digest {
     fn add(&mut self, reply: &Value) {
-        let hash = |text: &str| {
-            let mut hasher = DefaultHasher::new();
-            text.hash(&mut hasher);
-            hasher.finish()
-        };
-        match (reply, reply.text().parse::<f64>()) {
-            (Value::Array(items), _) => {
-                self.rows += u64::from(matches!(items.first(), Some(Value::Integer(_))));
-                items.iter().for_each(|item| self.add(item));
-                return;
-            }
-            (Value::Integer(number), _) => {
-                self.hashes = self.hashes.wrapping_add(hash(&number.to_string()));
-                return;
-            }
-            (_, Ok(number)) => {
+        if let Value::Array(items) = reply {
+            self.rows += u64::from(matches!(items.first(), Some(Value::Integer(_))));
+            return items.iter().for_each(|item| self.add(item));
+        }
+        let is_time = matches!(reply, Value::Integer(_));
+        let text = reply.text();
+        match text.parse::<f64>() {
+            Ok(number) if !is_time => {
                 self.sum += number;
                 self.magnitude += number.abs();
             }
-            (other, Err(_)) => self.hashes = self.hashes.wrapping_add(hash(&other.text())),
+            _ => {
+                let mut hasher = DefaultHasher::new();
+                text.hash(&mut hasher);
+                self.hashes = self.hashes.wrapping_add(hasher.finish());
+            }
         }
-        self.leaves += 1;
+        self.leaves += u64::from(!is_time);
     }
 
     /// Rows of the reply; of one without rows its keys.

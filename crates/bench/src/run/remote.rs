@@ -181,16 +181,17 @@ fn look(
     let size_before = (moment == Moment::Begins).then(size);
     let brokers = place.map(|place| place.cluster.brokers.cpu_seconds());
     let brokers = brokers.transpose()?;
-    let mut taken = json!({
-        "seconds": began.elapsed().as_secs_f64(), "server_cpu_seconds": usage::of(process)?.cpu_seconds,
+    let server_cpu_seconds = usage::of(process)?.cpu_seconds;
+    let taken = json!({
+        "seconds": began.elapsed().as_secs_f64(), "server_cpu_seconds": server_cpu_seconds,
         "groups": groups,
     });
-    if let Some(size) = size_before.unwrap_or_else(size) {
-        let LogSize { records, bytes } = size?;
-        let of = json!({"brokers_cpu_seconds": brokers, "records": records, "bytes": bytes});
-        merge(&mut taken, of);
-    }
-    Ok(taken)
+    let Some(size) = size_before.unwrap_or_else(size) else {
+        return Ok(taken);
+    };
+    let LogSize { records, bytes } = size?;
+    let of = json!({"brokers_cpu_seconds": brokers, "records": records, "bytes": bytes});
+    Ok(merge(taken, of))
 }
 
 /// Loads, saves a checkpoint or none, kills with SIGKILL, removes the directory, takes the objects

@@ -46,7 +46,7 @@ impl Report {
 
     /// Notes what all runs share.
     pub(crate) fn share(&mut self, shared: Value) {
-        merge(&mut self.raw, shared);
+        self.raw = merge(self.raw.take(), shared);
     }
 
     /// Adds a run of every setting in every round, alternating.

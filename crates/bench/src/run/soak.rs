@@ -67,7 +67,7 @@ fn soak(args: &Args, report: &mut Report) -> Result<()> {
     while report.len("rounds") == 0 || began.elapsed() < patience {
         let number = report.len("rounds");
         let at_seconds = began.elapsed().as_secs_f64();
-        let mut run = round(&process, &mut writers, number)?;
+        let run = round(&process, &mut writers, number)?;
         let is_killed = number.is_multiple_of(2);
         if is_killed {
             process.kill()?
@@ -77,8 +77,7 @@ fn soak(args: &Args, report: &mut Report) -> Result<()> {
         let of = json!({
             "at_seconds": at_seconds, "start_seconds": start_seconds, "killed": is_killed,
         });
-        merge(&mut run, of);
-        report.push("rounds", run)?;
+        report.push("rounds", merge(run, of))?;
         start_seconds = latewood.start_again(&mut process)?.took.as_secs_f64();
     }
     count(process.address(), &writers, PASSING).map(drop)
