@@ -53,13 +53,13 @@ macro_rules! mode {
         #[derive(Debug, clap::Parser)]
         struct $args {
             $(#[arg(long, default_value = $one_default, help = $one_help
-                $(, value_parser = $crate::run::options::within($one_range))?)]
+                $(, value_parser = $crate::run::options::within::<$one_type>($one_range))?)]
             $one: $one_type,)*
             $(#[arg(long, help = $may_help)]
             $may: Option<$may_type>,)*
             $(#[arg(long, value_delimiter = ',', help = $list_help
                 $(, default_value = $list_default)?
-                $(, value_parser = $crate::run::options::within($list_range))?)]
+                $(, value_parser = $crate::run::options::within::<$list_type>($list_range))?)]
             $list: Vec<$list_type>,)*
             $(#[arg(long, help = $flag_help)]
             $flag: bool,)*
@@ -134,6 +134,7 @@ mod tests {
         MODE: nothing(Few), "";
         one series: u64 = "8" in 1..=u64::MAX, "";
         list late: f64 = ["0,10"] in 0.0..=100.0, "";
+        list users: usize = ["1,8"] in 1..=64, "";
         flag flushed, "";
     }
 
@@ -162,6 +163,7 @@ mod tests {
         let usual = read("").unwrap();
         assert!(given.flushed && !usual.flushed);
         assert_eq!((usual.late, usual.series), (vec![0.0, 10.0], 8));
+        assert_eq!(usual.users, [1, 8]);
         let error = read("--late 101").unwrap_err().to_string();
         assert!(
             error.contains("'101' for '--late <LATE>': not a number from 0 to 100"),
