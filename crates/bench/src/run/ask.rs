@@ -6,18 +6,22 @@ use super::prelude::*;
 use crate::drive::beside::{each, quantiles, record_since};
 use crate::load::histogram;
 use crate::measure::machine::Clock;
-use crate::measure::usage;
 
 /// Queries of a user in a turn, at least.
 const QUERIES_MIN: u64 = 3;
 
-/// Has every user ask at the same time for about `seconds` seconds; `process` is the server's.
-pub(super) fn burst<U>(users: Vec<U>, seconds: f64, process: u32) -> Result<Value>
+/// Has every user ask at the same time for about `seconds` seconds; `cpu_seconds` tells the processor
+/// time of the server so far.
+pub(super) fn burst<U>(
+    users: Vec<U>,
+    seconds: f64,
+    mut cpu_seconds: impl FnMut() -> Result<f64>,
+) -> Result<Value>
 where
     U: FnMut() -> Result<()> + Send,
 {
     let longest = Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0));
-    let (cpu_before, clock) = (usage::of(process)?.cpu_seconds, Clock::start());
+    let (cpu_before, clock) = (cpu_seconds()?, Clock::start());
     let began = clock.began;
     let user = |mut ask: U| {
         move || {
@@ -36,7 +40,7 @@ where
     }
     let of = json!({
         "queries": all.len(), "seconds": clock.seconds(), "client_cpu_seconds": clock.cpu_seconds(),
-        "cpu_seconds": usage::of(process)?.cpu_seconds - cpu_before,
+        "cpu_seconds": cpu_seconds()? - cpu_before,
     });
     Ok(merge(quantiles(&all), of))
 }

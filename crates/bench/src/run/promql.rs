@@ -7,6 +7,7 @@
 use super::ask::burst;
 use super::prelude::*;
 use crate::base::http::Http;
+use crate::measure::usage;
 use crate::protocol::Protocol;
 use crate::server::{Info, Process, System};
 use crate::workload::hosts::CpuLoad;
@@ -148,7 +149,8 @@ impl Question {
         }
         let user = |_| || self.ask(&system.http).map(drop);
         let process = system.process.running()?;
-        let run = burst((0..users).map(user).collect(), seconds, process)?;
+        let cpu_seconds = || Ok(usage::of(process)?.cpu_seconds);
+        let run = burst((0..users).map(user).collect(), seconds, cpu_seconds)?;
         let about = json!({
             "target": system.name, "question": self.name, "steps": self.steps,
             "query": query, "series": found, "reply_bytes": first.len(),

@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use super::ask::burst;
 use super::prelude::{Control, Error, Report, Result, json, merge, mode};
 use crate::base::reply::{ReplyExt, count};
-use crate::drive::wire::{self, all_held};
+use crate::drive::wire::{self, all_held, cpu_seconds};
 use crate::measure::progress::Progress;
 use crate::measure::usage::anonymous_bytes;
 use crate::server::{Info, Ready, System, Target};
@@ -122,7 +122,8 @@ struct Server {
     control: Control,
     info: Info,
     is_peer: bool,
-    process: u32,
+    /// Beside `control`, for what the server says of itself.
+    other: Control,
     reply_bytes: usize,
     digest: Digest,
     _ready: Ready,
@@ -162,7 +163,7 @@ impl Server {
             info,
             control,
             is_peer: target.is_started_peer(),
-            process,
+            other: Control::connect(&ready.address)?,
             reply_bytes: 0,
             digest: Digest::default(),
             _ready: ready,
@@ -175,7 +176,7 @@ impl Server {
         let (bytes, control) = (self.reply_bytes, &mut self.control);
         // A reply of another length would stand in the way of the next one.
         let user = || control.ask_bytes(command, bytes);
-        let run = burst(vec![user], seconds, self.process)?;
+        let run = burst(vec![user], seconds, || cpu_seconds(&mut self.other))?;
         let of = json!({
             "target": self.info.name, "question": name, "command": command,
             "rows": self.digest.rows_or_keys(), "reply_bytes": bytes,
