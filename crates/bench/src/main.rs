@@ -3,7 +3,7 @@
 //! Folders, each of which imports only from those below it: `demo`; `run`, a file for each family
 //! of reports; `drive`, the drivers over the wire and in process; `server`, what is measured;
 //! `protocol`, `workload`, what is sent; `load`, the load generator; `measure`, clocks and processes;
-//! `base`. Pages and charts are drawn from the raw runs by `report/report.py`.
+//! `base`. `report/report.py` draws pages and charts from the raw runs, `report/every.py` makes all.
 
 mod base;
 mod demo;
