@@ -60,8 +60,8 @@ RULES = "avg of 10 ms, max of 60 ms, sum of 100 ms, min of 600 ms, count of 1000
 # Sorts of writes in the order of the page of stages.
 WRITES = {
     "New": "new series",
-    "KnownLabels": "known series, by key and labels",
-    "Known": "known series, by key",
+    "KeyAndLabels": "known series, by key and labels",
+    "Key": "known series, by key",
     "Reference": "known series, by reference",
     "InOrder": "in order, 32 series",
     "Late": "late, 32 series",
@@ -273,6 +273,9 @@ def size(raw):
 
 def stages(raw):
     """A line for each stage of each sort of writes, and for their sums; what looking costs."""
+    old = {"KnownLabels": "KeyAndLabels", "Known": "Key"}
+    for run in raw["runs"]:
+        run["write"] = old.get(run["write"], run["write"])
     raw["timed"] = [
         line
         for runs in groups(raw["runs"], ["<wire", "write:" + ",".join(WRITES)])

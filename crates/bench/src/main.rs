@@ -3,7 +3,7 @@
 //! Folders, each of which imports only from those below it: `demo`; `run`, a file for each family
 //! of reports; `drive`, the drivers over the wire and in process; `server`, what is measured;
 //! `protocol`, `workload`, what is sent; `load`, the load generator; `measure`, clocks and processes;
-//! `base`. Pages and charts are drawn from the raw runs by `report/report.py`.
+//! `base`. `report/report.py` draws pages and charts from the raw runs, `report/every.py` makes all.
 
 mod base;
 mod demo;
@@ -20,9 +20,9 @@ use std::process::ExitCode;
 use clap::{Command, FromArgMatches};
 
 use self::base::error::Result;
-use self::run::options::{Mode, Options};
-use self::run::report::{Report, draw};
-use self::run::{MODES, all, generate};
+use self::run::options::Mode;
+use self::run::report::{Report, draw, every};
+use self::run::{MODES, generate};
 
 /// The server's, so that what is measured in process is what the server does.
 #[cfg(feature = "jemalloc")]
@@ -33,7 +33,12 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[derive(Debug, clap::Subcommand)]
 enum Other {
     Generate(generate::GenerateArgs),
-    All(all::AllArgs),
+    /// Make every report of docs/benchmarks again; `all --help` tells more
+    #[command(disable_help_flag = true)]
+    All {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Draw pages and charts again: `FILE.json --out DIR`, or `--all [DIR]`
     Report {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -53,9 +58,8 @@ fn cli() -> Command {
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().collect();
-    let command = words[1..].join(" ");
-    match dispatch(&words, &command) {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&words.join(" ")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("latewood-bench: {error}");
@@ -64,17 +68,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a command line, whose words begin with the program; `command` is what a report calls it.
-fn dispatch(words: &[String], command: &str) -> Result<()> {
-    let matches = cli().get_matches_from(words);
+/// Runs the command line, which a report calls `command`.
+fn dispatch(command: &str) -> Result<()> {
+    let matches = cli().get_matches();
     if let Some((name, of)) = matches.subcommand()
         && let Some(mode) = MODES.iter().find(|mode| mode.name == name)
     {
-        return Report::make(mode, &Options::new(of.clone()), command);
+        return Report::make(mode, of, command);
     }
     match Other::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()) {
         Other::Generate(args) => generate::run(&args),
-        Other::All(args) => all::run(&args, dispatch),
+        Other::All { words } => every(&words),
         Other::Report { words } => draw(words),
         Other::Demo(args) => demo::run(&args),
     }
@@ -84,9 +88,27 @@ fn dispatch(words: &[String], command: &str) -> Result<()> {
 mod tests {
     use super::*;
 
+    /// What `report/every.py` fills in.
+    const FILLED: [(&str, &str); 5] = [
+        ("{threads}", "1,2"),
+        ("{repeats}", "5"),
+        ("{1}", "1"),
+        ("{2}", "2"),
+        ("{3}", "3"),
+    ];
+
     #[test]
     fn every_report_is_a_command_that_parses() {
-        for command in all::commands() {
+        let catalog = include_str!("../report/catalog.json");
+        let catalog: Vec<serde_json::Value> = serde_json::from_str(catalog).unwrap();
+        for command in catalog
+            .iter()
+            .flat_map(|report| [&report["full"], &report["quick"]])
+        {
+            let command = command.as_str().unwrap().to_owned();
+            let command = FILLED.iter().fold(command, |command, (name, meant)| {
+                command.replace(name, meant)
+            });
             let words = std::iter::once("latewood-bench").chain(command.split_whitespace());
             let read = cli().try_get_matches_from(words);
             read.unwrap_or_else(|error| panic!("{command}: {error}"));

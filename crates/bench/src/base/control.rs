@@ -1,7 +1,7 @@
 //! A blocking connection for everything outside the measured load: creating series, reading
 //! INFO, asking for the late samples to be settled, checking results.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use latewood_tls::Duplex;
@@ -202,12 +202,7 @@ impl Info {
             .ok_or_else(|| Error::new(format!("INFO has no {name}")))
     }
 
-    /// Every field that is a number.
-    pub(crate) fn numbers(&self) -> BTreeMap<String, f64> {
-        let number = |name: &String| Some((name.clone(), self.number(name)?));
-        self.0.keys().filter_map(number).collect()
-    }
-
+    /// A field as a number.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.text(name)?.parse().ok()
     }

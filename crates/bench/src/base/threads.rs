@@ -1,4 +1,4 @@
-//! Threads that do the same side by side, and how many of them a machine is asked for.
+//! Threads that do the same side by side.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -59,28 +59,9 @@ fn died<E>(_: E) -> Error {
     Error::new("a thread died")
 }
 
-/// From one thread to as many as this machine has cores, doubling, as a command line takes them.
-pub(crate) fn up_to_all_cores() -> String {
-    up_to(thread::available_parallelism().map_or(1, usize::from))
-}
-
-fn up_to(cores: usize) -> String {
-    let cores = cores.min(THREADS_MAX);
-    let doubling = std::iter::successors(Some(1), |count| Some(count * 2));
-    let counts = doubling.take_while(|&count| count < cores).chain([cores]);
-    let counts: Vec<String> = counts.map(|count: usize| count.to_string()).collect();
-    counts.join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn threads_double_up_to_the_cores() {
-        assert_eq!([1, 2, 6].map(up_to), ["1", "1,2", "1,2,4,6"]);
-        assert!(up_to(5_000).ends_with(",512,1024"));
-    }
 
     #[test]
     fn what_threads_bring_comes_in_their_order() {

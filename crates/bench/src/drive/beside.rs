@@ -1,6 +1,5 @@
 //! Threads that send a load, or do something else beside it, and the times they took.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -9,7 +8,7 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
-use crate::base::threads::{self, side_by_side};
+use crate::base::threads;
 use crate::measure::watch::LOOK_EVERY;
 
 /// Does `work`, and `other` in a thread beside it, which hears whether the work is done.
@@ -35,18 +34,19 @@ pub(crate) fn send(
     samples: impl Fn() -> u64,
 ) -> Result<f64> {
     let began = Instant::now();
-    let count = senders.len();
-    let senders: Vec<_> = senders
-        .into_iter()
-        .map(|send| Mutex::new(Some(send)))
-        .collect();
-    let send = |at: usize| {
-        let send = senders[at].lock().ok().and_then(|mut send| send.take());
-        send.map_or_else(|| Err(died()), |send| send())
-    };
-    let ends = threads::beside(LOOK_EVERY, || tick(samples()), || side_by_side(count, send))?;
+    let ends = threads::beside(LOOK_EVERY, || tick(samples()), || each(senders))?;
     let end = ends.into_iter().max().unwrap_or(began);
     Ok((end - began).as_secs_f64())
+}
+
+/// Does each of `works` in a thread of its own; all are waited for before the first error is looked at.
+pub(crate) fn each<T: Send>(works: Vec<impl FnOnce() -> Result<T> + Send>) -> Result<Vec<T>> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = works.into_iter().map(|work| scope.spawn(work)).collect();
+        let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+        let outcomes = ended.into_iter();
+        outcomes.map(|end| end.map_err(|_| died())?).collect()
+    })
 }
 
 /// Quantiles of times in nanoseconds, in microseconds.
@@ -58,13 +58,24 @@ pub(crate) fn quantiles(times_ns: &Histogram<u64>) -> Value {
     })
 }
 
-/// Adds the fields of an object to another.
-pub(crate) fn merge(run: &mut Value, fields: Value) {
-    if let Value::Object(fields) = fields {
-        for (name, value) in fields {
-            run[name] = value;
-        }
+/// An object with the fields of another as well.
+pub(crate) fn merge(mut run: Value, mut fields: Value) -> Value {
+    for (name, value) in fields.as_object_mut().into_iter().flatten() {
+        run[name] = value.take();
     }
+    run
+}
+
+/// What the numbers of an object have grown by since `before`; null where one is missing.
+pub(crate) fn grown(before: &Value, after: &Value) -> Value {
+    let of = |(name, after): (&String, &Value)| {
+        let grown = after.as_f64().zip(before[name].as_f64());
+        (
+            name.clone(),
+            json!(grown.map(|(after, before)| after - before)),
+        )
+    };
+    after.as_object().into_iter().flatten().map(of).collect()
 }
 
 /// Records the time since `began`.
@@ -74,4 +85,22 @@ pub(crate) fn record_since(began: Instant, times_ns: &mut Histogram<u64>) {
 
 fn died() -> Error {
     Error::new("a thread died")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_came_since_counts() {
+        let look = |taken: f64, records| json!({"groups": 3.0 * taken, "records": records});
+        let made = grown(&look(1.0, 2), &look(3.0, 7));
+        assert_eq!(made, json!({"groups": 6.0, "records": 5.0}));
+        // A log that is not there grows by nothing that is known.
+        let made = grown(
+            &json!({"groups": 1, "rolls": null}),
+            &json!({"groups": 2, "rolls": null}),
+        );
+        assert_eq!(made, json!({"groups": 1.0, "rolls": null}));
+    }
 }

@@ -1,13 +1,16 @@
 //! One cell of the late reports on one server: series are made, loaded, settled and, over history
 //! on disk, waited for until the server rests; then checked and deleted.
 
+use std::time::Instant;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::beside::{merge, quantiles};
-use super::{preload, rules, values, wire};
+use super::sender::{Say, Turns};
+use super::{rules, values, wire};
 use crate::base::address::Address;
-use crate::base::control::Control;
+use crate::base::control::{Control, encoded};
 use crate::base::error::{Doing, Result};
 use crate::base::reply;
 use crate::load::{Load, Outcome, Shape};
@@ -16,10 +19,10 @@ use crate::measure::progress::Progress;
 use crate::workload::series::{Series, Writer, writers};
 use crate::workload::shape::LateShape;
 
-/// What every server's refusal of a duplicate under BLOCK contains.
-const BLOCKED: &str = "DUPLICATE_POLICY is set to BLOCK";
+/// Samples of one TS.MADD of the history before the clock starts.
+const BATCH_SAMPLES: u64 = 500;
 /// The keys of the public client: keys as long as its own cost as much to parse.
-pub(crate) const KEY_PREFIX: &str = "ooo-client#";
+const KEY_PREFIX: &str = "ooo-client#";
 
 /// How samples are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
@@ -58,8 +61,6 @@ pub(crate) struct Fixed {
     pub(crate) preload: u64,
     /// Samples of each series sent before the clock starts.
     pub(crate) warmup: u64,
-    /// Samples per second over all connections; 0 for no limit.
-    pub(crate) rate: f64,
     /// Threads of the load generator.
     #[serde(rename = "client_threads")]
     pub(crate) threads: usize,
@@ -117,90 +118,81 @@ impl Cell {
         rules::create(control, keys, self.rules)
     }
 
-    /// Creates the series and opens the connections that write them.
+    /// Creates the series and opens the connections that write them, once the history before the
+    /// clock starts is there.
     pub(crate) fn open(&self, address: &Address, fixed: &Fixed) -> Result<Load<Writer>> {
         self.create(&mut Control::connect(address)?, &self.keys(fixed))?;
-        self.connect(address, fixed)
-    }
-
-    /// Opens the connections, once the history before the clock starts is there.
-    fn connect(&self, address: &Address, fixed: &Fixed) -> Result<Load<Writer>> {
         let shape = Shape {
-            pipeline: self.pipeline,
             threads: fixed.threads,
-            rate: fixed.rate,
+            ..Shape::pipelined(self.pipeline)
         };
         let lateness = (self.shape, self.late_percent / 100.0);
         let mut writers = writers(self.keys(fixed), self.connections, lateness, fixed.seed);
         if fixed.preload > 0 {
-            writers = preload::run(address, writers, fixed)?;
+            writers = preload(address, writers, fixed)?;
         }
         Load::connect(address, writers, shape)
     }
 }
 
 impl Fixed {
-    /// The values of a plain run: no rate limit, the usual keys, half the cores.
+    /// The values of a plain run: the usual keys, half the cores.
     pub(crate) fn new(seed: u64, warmup: u64) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Fixed {
             seed,
             preload: 0,
             warmup,
-            rate: 0.0,
             threads: (cores / 2).max(1),
             key_prefix: KEY_PREFIX.to_owned(),
         }
     }
 }
 
-/// Measures a cell; `hear` is told when the clock is about to start and when it has stopped.
+/// Measures a cell; `look` looks when the clock is about to start and when it has stopped.
 ///
 /// Latency runs from putting a batch together to its last reply; `sent` includes preload and
 /// warm-up. Peak memory is anonymous, or used_memory_peak of servers that do not tell it.
-pub(crate) fn measure(
+pub(crate) fn measure<T>(
     address: &Address,
     cell: &Cell,
     fixed: &Fixed,
     label: String,
-    mut hear: impl FnMut(&mut Control, Moment) -> Result<()>,
-) -> Result<Value> {
+    mut look: impl FnMut(&mut Control, Moment) -> Result<T>,
+) -> Result<(Value, [T; 2])> {
     let keys = cell.keys(fixed);
     let mut control = Control::connect(address)?;
-    let memory_before = control.info("memory")?.number("used_memory");
-    cell.create(&mut control, &keys)?;
-    let mut load = cell.connect(address, fixed)?;
+    let mut load = cell.open(address, fixed)?;
     if fixed.warmup > 0 {
         run_load(&mut load, fixed.warmup, |_| ())?;
     }
-    hear(&mut control, Moment::Begins)?;
+    let before = look(&mut control, Moment::Begins)?;
     let progress = Progress::new(label, cell.series * cell.samples);
     let mut measured = time(&mut control, &mut load, cell, fixed, progress)?;
-    hear(&mut control, Moment::Ends)?;
+    let after = look(&mut control, Moment::Ends)?;
 
     let writers = load.into_sources();
     let held = check(&mut control, &writers)?;
-    let memory_after = control.info("memory")?.number("used_memory");
     if cell.rules > 0 {
         measured["rules"] = json!(rules::check(&mut control, &keys, cell.rules)?);
     }
     let mut all = rules::destinations(&keys, cell.rules);
     all.extend(keys);
     control.run_all(all.iter().map(|key| format!("DEL {key}")))?;
-    let grown = memory_after.unwrap_or(0.0) - memory_before.unwrap_or(0.0);
     let series = writers.iter().flat_map(Writer::series);
-    let own = control.info("latewood")?;
-    let peak = match own.number("memory_anonymous_peak_bytes") {
+    let peak = match control
+        .info("latewood")?
+        .number("memory_anonymous_peak_bytes")
+    {
         None => control.info("memory")?.number("used_memory_peak"),
         peak => peak,
     };
-    let each = |bytes: f64| bytes / held.samples as f64;
-    measured["sent"] = series.map(|series| series.sent()).sum::<u64>().into();
-    measured["stored"] = held.samples.into();
-    measured["bytes_per_sample"] = each(held.memory_bytes as f64).into();
-    measured["used_memory_bytes_per_sample"] = each(grown).into();
-    measured["peak_memory_bytes"] = peak.into();
-    Ok(measured)
+    let of = json!({
+        "sent": series.map(|series| series.sent()).sum::<u64>(), "stored": held.samples,
+        "bytes_per_sample": held.memory_bytes as f64 / held.samples as f64,
+        "peak_memory_bytes": peak,
+    });
+    Ok((merge(measured, of), [before, after]))
 }
 
 /// Sends the samples and waits until they are settled and, over history on disk, in files.
@@ -224,17 +216,15 @@ fn time(
     let client_cpu_seconds = clock.cpu_seconds();
     progress.finish();
     let samples = outcome.answered as f64;
-    let (blocked, errors) = refusals(&outcome);
-    let mut measured = quantiles(&outcome.latencies_ns);
     let of = json!({
         "measured_samples": outcome.answered, "seconds": seconds,
         "settle_seconds": seconds - loaded, "samples_per_second": samples / seconds,
         "server_cpu_seconds": cpu_seconds,
         "server_cpu_seconds_per_million": cpu_seconds / samples * 1e6,
         "samples_per_server_cpu_second": samples / cpu_seconds,
-        "client_cpu_seconds": client_cpu_seconds, "blocked": blocked, "errors": errors,
+        "client_cpu_seconds": client_cpu_seconds, "refusals": outcome.errors.by_text(),
     });
-    merge(&mut measured, of);
+    let mut measured = merge(quantiles(&outcome.latencies_ns), of);
     if fixed.preload > 0 {
         if stages {
             control.run("SAVE")?;
@@ -246,13 +236,6 @@ fn time(
         });
     }
     Ok(measured)
-}
-
-/// Duplicates refused under BLOCK, and all other errors by text.
-fn refusals(outcome: &Outcome) -> (u64, Vec<(String, u64)>) {
-    let all = outcome.errors.by_text().into_iter();
-    let (blocked, errors): (Vec<_>, Vec<_>) = all.partition(|(text, _)| text.contains(BLOCKED));
-    (blocked.iter().map(|(_, count)| count).sum(), errors)
 }
 
 /// Sends `samples` more of every series; fails when the server goes away before all are answered.
@@ -279,4 +262,57 @@ pub(crate) fn check(control: &mut Control, writers: &[Writer]) -> Result<Held> {
     }
     values::check(control, &series)?;
     Ok(held)
+}
+
+/// A connection's series, filled one TS.MADD after the other, taking turns.
+struct Filler {
+    writer: Writer,
+    left: Vec<u64>,
+    next: usize,
+}
+
+/// Sends `fixed.preload` samples of every series in order through the connection that writes it
+/// later, and waits until the server has them on disk and rests. Returns the writers.
+fn preload(address: &Address, writers: Vec<Writer>, fixed: &Fixed) -> Result<Vec<Writer>> {
+    let shape = Shape {
+        threads: fixed.threads,
+        ..Shape::pipelined(2)
+    };
+    let filler = |writer: Writer| {
+        let left = vec![fixed.preload; writer.series().len()];
+        let commands = fixed.preload.div_ceil(BATCH_SAMPLES) * left.len() as u64;
+        Turns {
+            says: Filler {
+                left,
+                writer,
+                next: 0,
+            },
+            left: commands,
+        }
+    };
+    let mut load = Load::connect(address, writers.into_iter().map(filler).collect(), shape)?;
+    load.run(|_| ())?.clean()?;
+    let mut control = Control::connect(address)?;
+    control.run("SAVE")?;
+    wire::rest(&mut control, Instant::now())?;
+    let sources = load.into_sources().into_iter();
+    Ok(sources.map(|source| source.says.writer).collect())
+}
+
+impl Say for Filler {
+    fn say(&mut self, out: &mut Vec<u8>) {
+        let at = self.next;
+        self.next = (at + 1) % self.left.len();
+        let samples = self.left[at].min(BATCH_SAMPLES);
+        self.left[at] -= samples;
+        let mut command = "TS.MADD".to_owned();
+        let series = self.writer.series_mut(at);
+        for _ in 0..samples {
+            let (timestamp_ms, value) = series.next_in_order();
+            let mut text = zmij::Buffer::new();
+            let (key, value) = (series.key(), text.format_finite(value));
+            command += &format!(" {key} {timestamp_ms} {value}");
+        }
+        out.extend(encoded(&command));
+    }
 }

@@ -31,9 +31,10 @@ pub(crate) struct Share {
     pub(crate) samples: Vec<(usize, i64, f64)>,
 }
 
-/// The engine's error in this program's words.
-pub(crate) fn failed(error: latewood_engine::Error) -> Error {
-    Error::new(error.to_string())
+impl From<latewood_engine::Error> for Error {
+    fn from(error: latewood_engine::Error) -> Self {
+        Error::new(error.to_string())
+    }
 }
 
 /// Fails where a sample was refused.
@@ -70,7 +71,7 @@ impl Engine {
             ..Defaults::default()
         };
         let dir = tempfile::tempdir().doing("make a directory for the database")?;
-        let db = Db::open(&Env::real(), dir.path(), options, defaults).map_err(failed)?;
+        let db = Db::open(&Env::real(), dir.path(), options, defaults)?;
         Ok(Engine { db, dir })
     }
 
@@ -79,18 +80,17 @@ impl Engine {
         let options = self.db.defaults().series.clone();
         for series in &share.series {
             let key = series.key();
-            self.db.create(key.as_bytes(), &options).map_err(failed)?;
+            self.db.create(key.as_bytes(), &options)?;
             for (aggregator, bucket_ms) in RULES.into_iter().take(rules) {
                 let destination = destination(key, aggregator, bucket_ms);
-                let destination = destination.as_bytes();
-                let made = self.db.create(destination, &options);
+                self.db.create(destination.as_bytes(), &options)?;
                 let rule = RuleSpec {
                     aggregator,
                     bucket_ms,
                     align: 0,
                 };
-                made.and_then(|_| self.db.create_rule(key.as_bytes(), destination, rule))
-                    .map_err(failed)?;
+                let (key, destination) = (key.as_bytes(), destination.as_bytes());
+                self.db.create_rule(key, destination, rule)?;
             }
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Engine {
     pub(crate) fn held(&self, share: &Share) -> Result<u64> {
         let mut all = 0;
         for series in &share.series {
-            let info = self.db.info(series.key().as_bytes()).map_err(failed)?;
+            let info = self.db.info(series.key().as_bytes())?;
             all_held(info.total_samples, series.distinct()).doing(series.key())?;
             all += info.total_samples;
         }
@@ -109,7 +109,7 @@ impl Engine {
 
     /// Closes the database.
     pub(crate) fn close(self) -> Result<()> {
-        self.db.close().map_err(failed)
+        Ok(self.db.close()?)
     }
 }
 
@@ -150,9 +150,9 @@ impl Share {
                 on_duplicate: None,
                 create: Create::Never,
             }));
-            let position = db.append(&batch, &mut scratch).map_err(failed)?;
+            let position = db.append(&batch, &mut scratch)?;
             if sync {
-                db.sync_to(position).map_err(failed)?;
+                db.sync_to(position)?;
             }
         }
         Ok(began)

@@ -1,9 +1,10 @@
 //! The fleet against a server: make the series, send everything, read it back.
 
+use clap::{Args, value_parser};
 use latewood_wire::resp::Value;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::sender::Sender;
+use super::sender::{Sender, Turns};
 use super::wire::{Wired, all_held, drain};
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
@@ -15,27 +16,37 @@ use crate::server::Latewood;
 use crate::workload::sensors::{Part, Plan, key, labels, number};
 
 /// What is sent, to what.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Args, Serialize)]
 pub(crate) struct LoadArgs {
+    /// Series, each with six labels
+    #[arg(long, default_value = "350000", value_parser = value_parser!(u64).range(1..))]
     pub(crate) series: u64,
-    /// Of all series together, rounded up to whole rounds.
+    /// Samples of all series together, rounded up to whole rounds
+    #[arg(long, default_value = "35000000", value_parser = value_parser!(u64).range(1..))]
     pub(crate) samples: u64,
-    /// Budget for the memory, such as 512mb; half of what there is without one.
+    /// Budget for the memory, such as 512mb [default: half of it]
+    #[arg(long)]
     pub(crate) memory: Option<String>,
+    #[command(flatten)]
     pub(crate) sending: Sending,
 }
 
-/// How the samples are sent: connections, samples of each TS.MADD, and commands sent before their
-/// replies are awaited.
-#[derive(Clone, Copy, Debug, Serialize)]
+/// How the samples are sent.
+#[derive(Clone, Copy, Debug, Args, Serialize)]
 pub(crate) struct Sending {
+    /// Connections
+    #[arg(long, default_value = "4", value_parser = value_parser!(u16).range(1..))]
     pub(crate) connections: u16,
+    /// Samples of each TS.MADD
+    #[arg(long, default_value = "500", value_parser = value_parser!(u16).range(1..))]
     pub(crate) batch: u16,
+    /// Commands sent before their replies are awaited
+    #[arg(long, default_value = "2", value_parser = value_parser!(u16).range(1..))]
     pub(crate) pipeline: u16,
 }
 
 /// Whether a log is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Log {
     Off,
@@ -45,7 +56,7 @@ pub(crate) enum Log {
 /// A server with the series of a plan, and the connections that write to them.
 pub(crate) struct Fleet {
     pub(crate) server: Wired,
-    pub(crate) load: Load<Sender>,
+    pub(crate) load: Load<Turns<Sender>>,
     plan: Plan,
 }
 
@@ -77,7 +88,7 @@ impl Fleet {
         server.control.run_all((0..plan.series).map(create))?;
         let sending = load.sending;
         let parts = plan.parts(sending.connections.into()).into_iter();
-        let senders = parts.map(|part| Sender::new(part, sending.batch.into()));
+        let senders = parts.map(|part| Turns::of(Sender::new(part, sending.batch.into())));
         let shape = Shape::pipelined(sending.pipeline.into());
         Ok(Fleet {
             load: Load::connect(server.process.address(), senders.collect(), shape)?,
@@ -90,8 +101,8 @@ impl Fleet {
     pub(crate) fn send(&mut self, rounds: u32, mut tick: impl FnMut(u64)) -> Result<Outcome> {
         let mut commands = 0;
         self.load.each_source(|sender| {
-            sender.allow(rounds);
-            commands += sender.left();
+            sender.left = sender.says.commands() * u64::from(rounds);
+            commands += sender.left;
         });
         let samples = self.plan.series * u64::from(rounds);
         let share = samples as f64 / commands.max(1) as f64;
@@ -129,7 +140,6 @@ impl Fleet {
             |tick: &mut dyn FnMut(u64)| Ok(self.send(plan.rounds, tick)?.elapsed.as_secs_f64());
         let mut run = what.run(load, || drain(&mut control), || Ok(()))?;
         run["log_bytes"] = (log_bytes(&mut self.server.control)? - log_before).into();
-        run["info"] = self.server.info()?;
         let (mut server, parts) = self.parts();
         let late: u64 = parts.iter().map(|part| part.late).sum();
         run["late_percent"] = (100.0 * late as f64 / plan.samples() as f64).into();
@@ -140,7 +150,10 @@ impl Fleet {
     /// Closes the connections: the server, and what was sent.
     pub(crate) fn parts(self) -> (Wired, Vec<Part>) {
         let senders = self.load.into_sources().into_iter();
-        (self.server, senders.map(|sender| sender.part).collect())
+        (
+            self.server,
+            senders.map(|sender| sender.says.part).collect(),
+        )
     }
 }
 
@@ -164,12 +177,8 @@ pub(crate) fn check(control: &mut Control, plan: Plan, parts: &[Part]) -> Result
         let replies = control.run_all((0..part.len()).map(get))?;
         for (at, reply) in replies.iter().enumerate() {
             let (timestamp, value) = part.newest(at);
-            if row(reply) != Some((timestamp, number(value))) {
-                let key = key(part.number(at));
-                return Err(Error::new(format!(
-                    "the newest sample of {key} is {reply:?}, {timestamp} {value} was sent"
-                )));
-            }
+            let held: Vec<_> = row(reply).into_iter().collect();
+            same(&key(part.number(at)), &held, &[(timestamp, number(value))])?;
         }
         for (at, wanted) in part.remembered() {
             let key = key(part.number(at));
@@ -198,16 +207,11 @@ pub(crate) fn count(control: &mut Control) -> Result<u64> {
     let question = "TS.MRANGE - + AGGREGATION count 100000000000000 FILTER unit=celsius \
                     GROUPBY unit REDUCE sum";
     let reply = control.run(question)?;
-    let group = match &reply {
-        Value::Array(groups) => groups.first(),
-        _ => None,
-    };
-    let held = match group {
-        Some(Value::Array(group)) => group.get(2).map(rows).transpose()?,
-        _ => None,
-    };
-    match held.as_deref() {
-        Some([(_, sum)]) => Ok(*sum as u64),
-        _ => Err(Error::new(format!("{question} answers {reply:?}"))),
+    if let Value::Array(groups) = &reply
+        && let Some(Value::Array(group)) = groups.first()
+        && let Some([(_, sum)]) = group.get(2).map(rows).transpose()?.as_deref()
+    {
+        return Ok(*sum as u64);
     }
+    Err(Error::new(format!("{question} answers {reply:?}")))
 }

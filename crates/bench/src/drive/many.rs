@@ -4,18 +4,18 @@
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
-use latewood_engine::{Append, AppendTo, Create, Db, Scratch, SeriesRef};
+use latewood_engine::{self as engine, Append, AppendTo, Create, Db, Scratch, SeriesRef};
 use latewood_model::SeriesOptions;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::engine::{BATCH, Engine, accepted, failed, labelled};
+use super::beside::{quantiles, record_since};
+use super::engine::{BATCH, Engine, accepted, labelled};
 use super::wire::all_held;
 use crate::base::error::{Doing, Result};
 use crate::base::threads::side_by_side;
 use crate::load::histogram;
 use crate::measure::machine::{Clock, thread_cpu_seconds};
-use crate::measure::progress::Progress;
 use crate::measure::usage;
 use crate::workload::names::{key, labels};
 
@@ -58,6 +58,8 @@ struct Job<'a> {
     many: Many,
     kind: Kind,
     scattered: bool,
+    /// Samples made at a time.
+    made: usize,
     /// Samples that every series has already, and that it gets.
     round: u32,
     rounds: u32,
@@ -65,7 +67,9 @@ struct Job<'a> {
     series: &'a [SeriesRef],
 }
 
+/// What the writes of a thread took, and making their samples.
 struct Spent {
+    scratch: Scratch,
     seconds: f64,
     making_cpu_seconds: f64,
     pauses_ns: Histogram<u64>,
@@ -78,24 +82,23 @@ impl Many {
         &self,
         known: &[(Kind, bool)],
         repeat: usize,
-        mut watch: impl FnMut(&Db, Option<(Kind, Value)>),
+        mut watch: impl FnMut(&Db, Option<Value>),
     ) -> Result<()> {
         let engine = Engine::new()?;
         watch(&engine.db, None);
         let mut job = self.job(&engine.db, Kind::New, 1);
-        watch(&engine.db, Some((job.kind, job.run()?)));
-        let resolve = |number| engine.db.resolve(key(number).as_bytes()).map_err(failed);
-        let series = (0..self.series).map(resolve).collect::<Result<Vec<_>>>()?;
-        job.series = &series;
-        job.round = 1;
-        job.rounds = self.known;
-        for at in 0..known.len() {
-            let at = match repeat % 2 {
-                0 => at,
-                _ => known.len() - 1 - at,
-            };
-            (job.kind, job.scattered) = known[at];
-            watch(&engine.db, Some((job.kind, job.run()?)));
+        watch(&engine.db, Some(job.run()?));
+        let resolve = |number| engine.db.resolve(key(number).as_bytes());
+        let series = (0..self.series).map(resolve);
+        let series = series.collect::<engine::Result<Vec<_>>>()?;
+        (job.series, job.round, job.rounds) = (&series, 1, self.known);
+        let mut known = known.to_vec();
+        if repeat % 2 == 1 {
+            known.reverse();
+        }
+        for way in known {
+            (job.kind, job.scattered) = way;
+            watch(&engine.db, Some(job.run()?));
             job.round += self.known;
         }
         self.check(&engine.db, u64::from(job.round) * self.series)?;
@@ -105,11 +108,16 @@ impl Many {
 
     /// New and known series mixed, into a database of its own.
     pub(crate) fn mixed(&self) -> Result<Value> {
+        self.alone(Kind::Mixed, 2, MADE)
+    }
+
+    /// One way of writing, into a database of its own.
+    fn alone(&self, kind: Kind, rounds: u32, made: usize) -> Result<Value> {
         let engine = Engine::new()?;
-        let mut job = self.job(&engine.db, Kind::Mixed, 2);
-        job.scattered = true;
+        let mut job = self.job(&engine.db, kind, rounds);
+        (job.scattered, job.made) = (kind == Kind::Mixed, made);
         let run = job.run()?;
-        self.check(&engine.db, 2 * self.series)?;
+        self.check(&engine.db, u64::from(rounds) * self.series)?;
         engine.close()?;
         Ok(run)
     }
@@ -120,6 +128,7 @@ impl Many {
             many: *self,
             kind,
             scattered: false,
+            made: MADE,
             round: 0,
             rounds,
             series: &[],
@@ -134,35 +143,15 @@ impl Many {
 
 /// Fills a database with new series, every write timed: nobody waits while a table grows.
 pub(crate) fn grow(series: u64) -> Result<Value> {
-    let engine = Engine::new()?;
-    let mut progress = Progress::new("growing", series);
     let many = Many {
         series,
         known: 0,
         labels: GROWN_LABELS,
         threads: 1,
     };
-    let job = many.job(&engine.db, Kind::New, 1);
-    let clock = Clock::start();
-    let spent = job.write(0, BATCH, |at| progress.show(at))?;
-    engine.db.maintain().map_err(failed)?;
-    let whole_seconds = clock.seconds();
-    let cpu_seconds = clock.cpu_seconds() - spent.making_cpu_seconds;
-    progress.finish();
-    engine.close()?;
-    Ok(json!({
-        "series": series, "seconds": spent.seconds, "whole_seconds": whole_seconds,
-        "cpu_seconds": cpu_seconds, "pauses": pauses(&spent.pauses_ns),
-    }))
-}
-
-/// Distribution of the time a write took, microseconds.
-fn pauses(pauses_ns: &Histogram<u64>) -> Value {
-    let at = |quantile| pauses_ns.value_at_quantile(quantile) as f64 / 1e3;
-    json!({
-        "p50_us": at(0.5), "p99_us": at(0.99), "p999_us": at(0.999),
-        "max_us": pauses_ns.max() as f64 / 1e3,
-    })
+    let mut run = many.alone(Kind::New, 1, BATCH)?;
+    run["series"] = series.into();
+    Ok(run)
 }
 
 impl Job<'_> {
@@ -171,11 +160,9 @@ impl Job<'_> {
     fn run(&self) -> Result<Value> {
         let before = usage::own()?;
         let clock = Clock::start();
-        let write = |thread| self.write(thread as u64, MADE, |_| ());
-        let spent = side_by_side(self.many.threads, write)?;
-        let draining = Instant::now();
-        self.db.maintain().map_err(failed)?;
-        let drain_seconds = draining.elapsed().as_secs_f64();
+        let spent = side_by_side(self.many.threads, |thread| self.write(thread as u64))?;
+        let loaded = clock.seconds();
+        self.db.maintain()?;
         let whole_seconds = clock.seconds();
         let making: f64 = spent.iter().map(|spent| spent.making_cpu_seconds).sum();
         let cpu_seconds = clock.cpu_seconds() - making;
@@ -188,9 +175,9 @@ impl Job<'_> {
         Ok(json!({
             "kind": self.kind, "scattered": self.scattered,
             "samples": self.many.series * u64::from(self.rounds), "seconds": seconds,
-            "drain_seconds": drain_seconds, "whole_seconds": whole_seconds,
+            "drain_seconds": whole_seconds - loaded, "whole_seconds": whole_seconds,
             "cpu_seconds": cpu_seconds, "system_seconds": after.system_seconds - before.system_seconds,
-            "fresh_pages": after.fresh_pages - before.fresh_pages, "pauses": pauses(&pauses_ns),
+            "fresh_pages": after.fresh_pages - before.fresh_pages, "pauses": quantiles(&pauses_ns),
         }))
     }
 
@@ -207,101 +194,100 @@ impl Job<'_> {
         (number, START_MS + round * STEP_MS)
     }
 
-    /// Makes `made` samples of a thread, writes them batch by batch, and makes the next; `tick`
-    /// hears how many are written.
-    fn write(&self, thread: u64, made: usize, mut tick: impl FnMut(u64)) -> Result<Spent> {
+    /// Makes samples of a thread, writes them batch by batch, and makes the next.
+    fn write(&self, thread: u64) -> Result<Spent> {
         let threads = self.many.threads as u64;
         let own = (self.many.series + threads - 1 - thread) / threads;
         let samples = own * u64::from(self.rounds);
         let mut spent = Spent {
+            scratch: Scratch::new(),
             seconds: 0.0,
             making_cpu_seconds: 0.0,
             pauses_ns: histogram(),
         };
-        let mut scratch = Scratch::new();
-        for start in (0..samples).step_by(made) {
-            let places = start..samples.min(start + made as u64);
+        for start in (0..samples).step_by(self.made) {
             let making = thread_cpu_seconds();
+            let places = start..samples.min(start + self.made as u64);
             let made = places.map(|at| self.make(self.sample(thread, at, own)));
-            let made: Vec<Made<'_>> = made.collect::<Result<_>>()?;
-            let by_ref: Vec<AppendTo<'_>> = made.iter().filter_map(Made::by_reference).collect();
-            let by_key: Vec<Append<'_>> = made.iter().filter_map(Made::by_key).collect();
+            let made = made.collect::<Result<Vec<_>>>()?;
+            let by_ref: Vec<_> = made
+                .iter()
+                .filter_map(|made| self.by_reference(made))
+                .collect();
+            let by_key: Vec<_> = made.iter().filter_map(|made| self.by_key(made)).collect();
             spent.making_cpu_seconds += thread_cpu_seconds() - making;
-            for batch in by_ref.chunks(BATCH) {
-                let begun = Instant::now();
-                let appended = self.db.append_resolved(batch, &mut scratch);
-                spent.note(begun, appended.map(drop), &scratch)?;
-            }
-            for batch in by_key.chunks(BATCH) {
-                let begun = Instant::now();
-                let appended = self.db.append(batch, &mut scratch);
-                spent.note(begun, appended.map(drop), &scratch)?;
-            }
+            spent.write(&by_ref, |batch, scratch| {
+                self.db.append_resolved(batch, scratch)
+            })?;
+            spent.write(&by_key, |batch, scratch| self.db.append(batch, scratch))?;
             let freeing = thread_cpu_seconds();
             drop((by_ref, by_key));
             drop(made);
             spent.making_cpu_seconds += thread_cpu_seconds() - freeing;
-            tick(start);
         }
         Ok(spent)
     }
 
-    fn make(&self, (number, timestamp): (u64, i64)) -> Result<Made<'_>> {
-        let is_known = self.kind == Kind::Reference;
-        let options = match self.kind {
-            Kind::Reference | Kind::Key => None,
-            _ => Some(labelled(&labels(number, self.many.labels))?),
+    fn make(&self, (number, timestamp): (u64, i64)) -> Result<Made> {
+        let (is_keyed, is_labelled) = match self.kind {
+            Kind::Reference => (false, false),
+            Kind::Key => (true, false),
+            Kind::New | Kind::Mixed | Kind::KeyAndLabels => (true, true),
         };
+        let options = || labelled(&labels(number, self.many.labels));
         Ok(Made {
-            known: is_known.then(|| &self.series[number as usize]),
-            key: if is_known { String::new() } else { key(number) },
-            options,
+            number,
+            key: if is_keyed { key(number) } else { String::new() },
+            options: is_labelled.then(options).transpose()?,
             timestamp,
             value: 20.0 + (number % 100) as f64 / 10.0,
         })
     }
-}
 
-impl Spent {
-    fn note(
-        &mut self,
-        begun: Instant,
-        appended: latewood_engine::Result<()>,
-        scratch: &Scratch,
-    ) -> Result<()> {
-        let took = begun.elapsed();
-        self.seconds += took.as_secs_f64();
-        self.pauses_ns.saturating_record(took.as_nanos() as u64);
-        appended.map_err(failed)?;
-        accepted(scratch.outcomes())
+    fn by_reference(&self, made: &Made) -> Option<AppendTo<'_>> {
+        (self.kind == Kind::Reference).then(|| AppendTo {
+            series: &self.series[made.number as usize],
+            timestamp: made.timestamp,
+            value: made.value,
+            on_duplicate: None,
+        })
+    }
+
+    fn by_key<'a>(&self, made: &'a Made) -> Option<Append<'a>> {
+        (self.kind != Kind::Reference).then(|| Append {
+            key: made.key.as_bytes(),
+            timestamp: made.timestamp,
+            value: made.value,
+            on_duplicate: None,
+            create: made.options.as_ref().map_or(Create::Never, Create::With),
+        })
     }
 }
 
-struct Made<'a> {
-    known: Option<&'a SeriesRef>,
+/// A sample, and what names its series.
+struct Made {
+    number: u64,
     key: String,
     options: Option<SeriesOptions>,
     timestamp: i64,
     value: f64,
 }
 
-impl Made<'_> {
-    fn by_reference(&self) -> Option<AppendTo<'_>> {
-        Some(AppendTo {
-            series: self.known?,
-            timestamp: self.timestamp,
-            value: self.value,
-            on_duplicate: None,
-        })
-    }
-
-    fn by_key(&self) -> Option<Append<'_>> {
-        self.known.is_none().then(|| Append {
-            key: self.key.as_bytes(),
-            timestamp: self.timestamp,
-            value: self.value,
-            on_duplicate: None,
-            create: self.options.as_ref().map_or(Create::Never, Create::With),
-        })
+impl Spent {
+    /// Writes batch by batch, each one timed.
+    fn write<T, P>(
+        &mut self,
+        made: &[T],
+        append: impl Fn(&[T], &mut Scratch) -> engine::Result<P>,
+    ) -> Result<()> {
+        for batch in made.chunks(BATCH) {
+            let begun = Instant::now();
+            let appended = append(batch, &mut self.scratch);
+            self.seconds += begun.elapsed().as_secs_f64();
+            record_since(begun, &mut self.pauses_ns);
+            appended?;
+            accepted(self.scratch.outcomes())?;
+        }
+        Ok(())
     }
 }

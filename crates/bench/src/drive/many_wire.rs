@@ -1,14 +1,13 @@
 //! New and known series over the wire: TS.ADD with labels to keys that do not exist, then to the
 //! same keys, with labels and without.
 
-use serde::Serialize;
-
 use super::many::{Kind, START_MS};
+use super::sender::{Say, Turns};
 use super::wire::{Wired, all_held, cpu_seconds};
 use crate::base::control::{Control, encoded};
 use crate::base::error::Result;
 use crate::base::reply::{ReplyExt, rows};
-use crate::load::{Load, Shape, Source};
+use crate::load::{Load, Shape};
 use crate::server::Latewood;
 use crate::workload::names::{key, labels};
 
@@ -19,27 +18,26 @@ const VALUE: f64 = 21.5;
 /// Series whose samples are compared at the end.
 const LOOKED_AT: u64 = 100;
 
-/// The sorts of commands, a second apart, and whether they carry labels.
-const PHASES: [(Kind, bool); 3] = [
-    (Kind::New, true),
-    (Kind::KeyAndLabels, true),
-    (Kind::Key, false),
+/// The sorts of commands, a second apart, what the report calls them, and whether they carry labels.
+const PHASES: [(Kind, &str, bool); 3] = [
+    (Kind::New, "new", true),
+    (Kind::KeyAndLabels, "known_labels", true),
+    (Kind::Key, "known", false),
 ];
 
-/// How fast one sort of commands went.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Rate {
-    per_second: f64,
-    /// Samples a second of the server's processor time, until the index held all and the log was
-    /// on disk.
-    pub(crate) per_cpu_second: f64,
+/// What one sort of commands took.
+pub(crate) struct Phase {
+    pub(crate) kind: Kind,
+    pub(crate) name: &'static str,
+    pub(crate) seconds: f64,
+    /// Of the server, until the index held all and the log was on disk.
+    pub(crate) cpu_seconds: f64,
 }
 
-/// Sends TS.ADD, one to each of its series.
-#[derive(Debug)]
+/// One TS.ADD to each of its series.
+#[derive(Default)]
 struct Adds {
     next: u64,
-    end: u64,
     labels: usize,
     timestamp: i64,
 }
@@ -49,30 +47,52 @@ struct Adds {
 pub(crate) fn watched(
     series: u64,
     labels: usize,
-    mut watch: impl FnMut(&mut Control, Option<(Kind, Rate)>) -> Result<()>,
+    mut watch: impl FnMut(&mut Control, Option<Phase>) -> Result<()>,
 ) -> Result<()> {
     let mut server = Wired::start(&Latewood::default())?;
-    watch(&mut server.control, None)?;
+    let control = &mut server.control;
+    watch(control, None)?;
     let share = series.div_ceil(CONNECTIONS);
-    let sources = (0..CONNECTIONS).map(|at| Adds {
-        next: series,
-        end: series.min((at + 1) * share),
-        labels: 0,
-        timestamp: 0,
-    });
+    let sources = (0..CONNECTIONS).map(|_| Turns::of(Adds::default()));
     let shape = Shape::pipelined(PIPELINE);
     let mut load = Load::connect(server.process.address(), sources.collect(), shape)?;
-    for (timestamp, (kind, is_labelled)) in times().zip(PHASES) {
+    for (timestamp, (kind, name, is_labelled)) in times().zip(PHASES) {
         let mut first = 0;
         load.each_source(|source| {
-            source.next = std::mem::replace(&mut first, source.end);
-            source.labels = if is_labelled { labels } else { 0 };
-            source.timestamp = timestamp;
+            source.left = share.min(series - first);
+            source.says = Adds {
+                next: first,
+                labels: if is_labelled { labels } else { 0 },
+                timestamp,
+            };
+            first += source.left;
         });
-        let rate = send(&mut load, &mut server.control, series)?;
-        watch(&mut server.control, Some((kind, rate)))?;
+        let before = cpu_seconds(control)?;
+        let outcome = load.run(|_| {})?.clean()?;
+        // A query brings the index up to date.
+        control.run("TS.QUERYINDEX hostname=none")?;
+        control.wait_for_log()?;
+        let phase = Phase {
+            kind,
+            name,
+            seconds: outcome.elapsed.as_secs_f64(),
+            cpu_seconds: cpu_seconds(control)? - before,
+        };
+        watch(control, Some(phase))?;
     }
-    check(&mut server.control, series)
+    check(control, series)
+}
+
+impl Say for Adds {
+    fn say(&mut self, out: &mut Vec<u8>) {
+        let mut command = format!("TS.ADD {} {} {VALUE}", key(self.next), self.timestamp);
+        command += if self.labels > 0 { " LABELS" } else { "" };
+        for (name, value) in labels(self.next, self.labels) {
+            command += &format!(" {name} {value}");
+        }
+        out.extend(encoded(&command));
+        self.next += 1;
+    }
 }
 
 fn times() -> impl Iterator<Item = i64> {
@@ -91,33 +111,4 @@ fn check(control: &mut Control, series: u64) -> Result<()> {
         super::fleet::same(&key, &held, &expected)?;
     }
     Ok(())
-}
-
-fn send(load: &mut Load<Adds>, control: &mut Control, series: u64) -> Result<Rate> {
-    let before = cpu_seconds(control)?;
-    let outcome = load.run(|_| {})?.clean()?;
-    // A query brings the index up to date.
-    control.run("TS.QUERYINDEX hostname=none")?;
-    control.wait_for_log()?;
-    let cpu_seconds = cpu_seconds(control)? - before;
-    Ok(Rate {
-        per_second: series as f64 / outcome.elapsed.as_secs_f64(),
-        per_cpu_second: series as f64 / cpu_seconds.max(0.001),
-    })
-}
-
-impl Source for Adds {
-    fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
-        let count = self.end.saturating_sub(self.next).min(most as u64);
-        for number in self.next..self.next + count {
-            let mut command = format!("TS.ADD {} {} {VALUE}", key(number), self.timestamp);
-            command += if self.labels > 0 { " LABELS" } else { "" };
-            for (name, value) in labels(number, self.labels) {
-                command += &format!(" {name} {value}");
-            }
-            out.extend(encoded(&command));
-        }
-        self.next += count;
-        count as usize
-    }
 }

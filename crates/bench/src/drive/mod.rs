@@ -10,8 +10,7 @@ pub(crate) mod fleet;
 pub(crate) mod many;
 pub(crate) mod many_wire;
 pub(crate) mod rules;
+pub(crate) mod sender;
 pub(crate) mod wire;
 
-mod preload;
-mod sender;
 mod values;

@@ -7,7 +7,7 @@ use latewood_model::Aggregator;
 use serde::Serialize;
 
 use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use crate::base::error::{self, Error};
 use crate::base::reply::rows;
 
 /// Aggregators and buckets, in steps of the workload (a step is a millisecond).
@@ -31,7 +31,7 @@ pub(crate) struct Held {
 }
 
 /// Creates the destinations of every key and the rules.
-pub(super) fn create(control: &mut Control, keys: &[String], rules: usize) -> Result<()> {
+pub(super) fn create(control: &mut Control, keys: &[String], rules: usize) -> error::Result<()> {
     let commands = each(keys, rules).flat_map(|(key, rule, destination)| {
         [
             format!("TS.CREATE {destination}"),
@@ -42,17 +42,14 @@ pub(super) fn create(control: &mut Control, keys: &[String], rules: usize) -> Re
 }
 
 /// Compares every destination with its source.
-pub(super) fn check(control: &mut Control, keys: &[String], rules: usize) -> Result<Held> {
+pub(super) fn check(control: &mut Control, keys: &[String], rules: usize) -> error::Result<Held> {
     let mut held = Held::default();
     for (key, rule, destination) in each(keys, rules) {
         let mut wanted = rows(&control.run(&format!("TS.RANGE {key} - + {rule}"))?)?;
         let kept = rows(&control.run(&format!("TS.RANGE {destination} - +"))?)?;
         wanted.pop();
-        let one = compare(&wanted, &kept)
-            .map_err(|at| Error::new(format!("{destination} holds {at}, its source does not")))?;
-        held.buckets += one.buckets;
-        held.missing += one.missing;
-        held.different += one.different;
+        let other = |at| Error::new(format!("{destination} holds {at}, its source does not"));
+        held.compare(&wanted, &kept).map_err(other)?;
     }
     Ok(held)
 }
@@ -78,24 +75,23 @@ pub(super) fn destination(key: &str, aggregator: Aggregator, bucket_ms: i64) -> 
     format!("{key}:{aggregator}:{bucket_ms}")
 }
 
-/// Compares ascending rows; a timestamp that only `kept` has is the error.
-fn compare(wanted: &[(i64, f64)], kept: &[(i64, f64)]) -> std::result::Result<Held, i64> {
-    let mut held = Held {
-        buckets: wanted.len() as u64,
-        ..Held::default()
-    };
-    let mut rest = kept.iter().peekable();
-    for &(at, value) in wanted {
-        match rest.next_if(|row| row.0 <= at) {
-            Some(row) if row.0 < at => return Err(row.0),
-            Some(row) => {
-                let rounding = ROUNDING * row.1.abs().max(value.abs());
-                held.different += u64::from((row.1 - value).abs() > rounding);
+impl Held {
+    /// Counts what ascending rows differ in; a timestamp that only `kept` has is the error.
+    fn compare(&mut self, wanted: &[(i64, f64)], kept: &[(i64, f64)]) -> Result<(), i64> {
+        self.buckets += wanted.len() as u64;
+        let mut rest = kept.iter().peekable();
+        for &(at, value) in wanted {
+            match rest.next_if(|row| row.0 <= at) {
+                Some(row) if row.0 < at => return Err(row.0),
+                Some(row) => {
+                    let rounding = ROUNDING * row.1.abs().max(value.abs());
+                    self.different += u64::from((row.1 - value).abs() > rounding);
+                }
+                None => self.missing += 1,
             }
-            None => held.missing += 1,
         }
+        rest.next().map_or(Ok(()), |row| Err(row.0))
     }
-    rest.next().map_or(Ok(held), |row| Err(row.0))
 }
 
 #[cfg(test)]
@@ -105,9 +101,12 @@ mod tests {
     #[test]
     fn rows_are_compared_one_by_one() {
         let wanted = [(0, 1.0), (10, 2.0), (20, 3.0), (30, 4.0)];
-        let counts = |kept: &[_]| {
-            compare(&wanted, kept).map(|held| (held.buckets, held.missing, held.different))
+        let compare = |wanted: &[_], kept: &[_]| {
+            let mut held = Held::default();
+            let counted = held.compare(wanted, kept);
+            counted.map(|()| (held.buckets, held.missing, held.different))
         };
+        let counts = |kept: &[_]| compare(&wanted, kept);
         assert_eq!(counts(&wanted), Ok((4, 0, 0)));
         assert_eq!(counts(&[(0, 1.0 + 1e-12), (20, 3.5)]), Ok((4, 2, 1)));
         assert_eq!(compare(&wanted, &[(0, 1.0), (5, 1.0)]), Err(5));

@@ -1,4 +1,5 @@
-//! A part of the fleet as TS.MADD commands.
+//! Connections that say one thing after the other, as often as they may; and a part of the fleet as
+//! TS.MADD commands.
 //!
 //! The bytes of each key are made once: what is left for a sample is copying them beside two numbers
 //! of fixed width, a few nanoseconds, since the server shares the cores.
@@ -8,6 +9,35 @@ use std::io::Write;
 use crate::load::Source;
 use crate::workload::sensors::{Part, key};
 
+/// What says the next command of a connection.
+pub(crate) trait Say: Send {
+    /// Appends one command.
+    fn say(&mut self, out: &mut Vec<u8>);
+}
+
+/// Commands of a connection, as many as are `left`.
+#[derive(Debug)]
+pub(crate) struct Turns<S> {
+    pub(crate) says: S,
+    pub(crate) left: u64,
+}
+
+impl<S: Say> Turns<S> {
+    /// Has nothing to say yet.
+    pub(crate) fn of(says: S) -> Self {
+        Turns { says, left: 0 }
+    }
+}
+
+impl<S: Say> Source for Turns<S> {
+    fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
+        let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(most);
+        (0..count).for_each(|_| self.says.say(out));
+        self.left -= count as u64;
+        count
+    }
+}
+
 /// Sends a part, round after round, `batch` samples with each command.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -16,11 +46,10 @@ pub(crate) struct Sender {
     keys: Vec<Vec<u8>>,
     batch: usize,
     next: usize,
-    left: u64,
 }
 
 impl Sender {
-    /// Has nothing to send until `allow` says how much.
+    /// Begins with the first series.
     pub(crate) fn new(part: Part, batch: usize) -> Self {
         let word = |at| {
             let key = key(part.number(at));
@@ -30,23 +59,19 @@ impl Sender {
             keys: (0..part.len()).map(word).collect(),
             batch: batch.max(1),
             next: 0,
-            left: 0,
             part,
         }
     }
 
-    /// Lets every series send `rounds` samples more.
-    pub(crate) fn allow(&mut self, rounds: u32) {
-        self.left += self.keys.len().div_ceil(self.batch) as u64 * u64::from(rounds);
+    /// Commands with a sample of every series each.
+    pub(crate) fn commands(&self) -> u64 {
+        self.keys.len().div_ceil(self.batch) as u64
     }
+}
 
-    /// Commands that are left.
-    pub(crate) fn left(&self) -> u64 {
-        self.left
-    }
-
+impl Say for Sender {
     /// Writing to a `Vec` cannot fail, so no outcome is looked at.
-    fn command(&mut self, out: &mut Vec<u8>) {
+    fn say(&mut self, out: &mut Vec<u8>) {
         let end = self.keys.len().min(self.next + self.batch);
         let _ = write!(out, "*{}\r\n$7\r\nTS.MADD\r\n", 1 + 3 * (end - self.next));
         let mut time = itoa::Buffer::new();
@@ -63,16 +88,5 @@ impl Sender {
             out.extend_from_slice(b"\r\n");
         }
         self.next = end % self.keys.len();
-    }
-}
-
-impl Source for Sender {
-    fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
-        let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(most);
-        for _ in 0..count {
-            self.command(out);
-        }
-        self.left -= count as u64;
-        count
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::control::Control;
-use crate::base::error::{self, Error};
+use crate::base::error::{self, Doing};
 use crate::base::reply::{ReplyExt, rows};
 use crate::workload::series::Series;
 
@@ -31,11 +31,11 @@ pub(super) fn check(control: &mut Control, series: &[&Series]) -> error::Result<
         let policy = info.field("duplicatePolicy").map(ReplyExt::text);
         let policy = policy.unwrap_or_default().to_lowercase();
         let windows = windows(series);
-        for (window, expected) in windows.iter().zip(expected(series, &windows, &policy)) {
-            let reply = control.run(&format!("TS.RANGE {key} {} {}", window.0, window.1))?;
-            compare(&rows(&reply)?, &expected, &policy)
-                .map_err(|what| Error::new(format!("{key}: {what}")))?;
+        let mut held = Vec::new();
+        for (from, to) in &windows {
+            held.extend(rows(&control.run(&format!("TS.RANGE {key} {from} {to}"))?)?);
         }
+        compare(&held, &expected(series, &windows, &policy), &policy).doing(key)?;
     }
     Ok(())
 }
@@ -54,18 +54,15 @@ fn windows(series: &Series) -> Vec<Window> {
     starts.map(|from| (from, from + WINDOW_MS - 1)).collect()
 }
 
-fn expected(series: &Series, windows: &[Window], policy: &str) -> Vec<Expected> {
-    let mut held = vec![Expected::new(); windows.len()];
+/// What the windows should hold, all together.
+fn expected(series: &Series, windows: &[Window], policy: &str) -> Expected {
+    let mut held = Expected::new();
     let mut text = zmij::Buffer::new();
-    for (at, value) in series.replay() {
-        let holds = |&(from, to): &Window| from <= at && at <= to;
-        let Some(found) = windows.iter().position(holds) else {
-            continue;
-        };
+    let is_in = |at| windows.iter().any(|&(from, to)| from <= at && at <= to);
+    for (at, value) in series.replay().filter(|&(at, _)| is_in(at)) {
         // The server reads what it was sent: text.
         let new = text.format_finite(value).parse().ok();
-        let place = held[found].entry(at);
-        place
+        held.entry(at)
             .and_modify(|old| *old = old.zip(new).and_then(|(old, new)| kept(old, new, policy)))
             .or_insert(new);
     }
@@ -125,15 +122,20 @@ mod tests {
         assert_eq!(many[0], (1_000_000_000_001, 1_000_000_001_000));
         assert_eq!(many[7], (1_000_000_099_001, 1_000_000_100_000));
         assert!(many.windows(2).all(|pair| pair[0].1 < pair[1].0));
-        let mut held = expected(&series, &many, "last").into_iter();
-        assert!(held.all(|window| window.len() == 1_000));
+        for window in &many {
+            assert_eq!(expected(&series, &[*window], "last").len(), 1_000);
+        }
+        assert_eq!(
+            expected(&series, &many, "last").len(),
+            WINDOWS as usize * 1_000
+        );
     }
 
     #[test]
     fn a_policy_that_is_applied_as_another_is_noticed() {
         let series = sent(0.9, 2_000);
         let windows = windows(&series);
-        let of = |policy| expected(&series, &windows, policy).remove(0);
+        let of = |policy| expected(&series, &windows, policy);
         let served = |policy| {
             let rows = of(policy).into_iter();
             rows.map(|(at, value)| (at, value.unwrap()))

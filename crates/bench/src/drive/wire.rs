@@ -6,7 +6,7 @@ use crate::base::control::Control;
 use crate::base::error::{Error, Result};
 use crate::measure::quiet::{self, Look};
 use crate::measure::watch::LOOK_EVERY;
-use crate::server::{Latewood, Process};
+use crate::server::{Info, Latewood, Process, Ready, Target};
 
 /// How long it must rest: several times as long as its threads wait between two looks for work.
 const QUIET_FOR: Duration = Duration::from_secs(2);
@@ -26,11 +26,17 @@ impl Wired {
             process,
         })
     }
+}
 
-    /// Numbers of `INFO latewood`.
-    pub(crate) fn info(&mut self) -> Result<serde_json::Value> {
-        Ok(serde_json::json!(self.control.info("latewood")?.numbers()))
-    }
+/// Has a target answer; tells the report how it runs.
+pub(crate) fn ready(target: &Target) -> Result<(Ready, Info)> {
+    let ready = target.ready()?;
+    let info = Info {
+        name: target.name(),
+        version: Control::connect(&ready.address)?.version()?,
+        settings: ready.settings.clone(),
+    };
+    Ok((ready, info))
 }
 
 /// Processor seconds the server has used since its start, all threads.

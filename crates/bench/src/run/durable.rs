@@ -4,24 +4,20 @@
 //! long is the longest wait while segments change and samples are flushed? And under `sync`, how
 //! far is a client's wait from what the disk itself takes?
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use latewood_wire::resp::encode_command;
-use serde_json::{Value, json};
 
-use super::late::run_cell;
-use super::options::{Mode, Options, turns};
-use super::report::{Report, merge};
-use crate::base::address::Address;
-use crate::base::control::{Control, Info};
-use crate::base::error::{Error, Result};
-use crate::drive::beside::{beside, quantiles};
-use crate::drive::cell::{self, Cell, Fixed};
+use super::late;
+use super::prelude::*;
+use crate::base::control::Info;
+use crate::drive::beside::{beside, grown, quantiles};
+use crate::drive::cell::{self, Cell, Fixed, Moment};
+use crate::drive::sender::{Say, Turns};
 use crate::drive::wire::Wired;
-use crate::load::{Load, Shape, Source, histogram};
+use crate::load::{Load, Shape, histogram};
 use crate::measure::disk::RawFile;
 use crate::server::{Durability, Latewood, System, Target};
 
@@ -35,47 +31,36 @@ const SETTINGS: [System; 4] = [
 /// Clients of the latency runs, their turns, and PINGs of each client and turn.
 const CLIENTS: [usize; 2] = [1, 64];
 const TURNS: u64 = 10;
-const PINGS: usize = 200;
+const PINGS: u64 = 200;
 /// Time between two calls of BGSAVE, and between two looks whether the load has begun or ended.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-pub(crate) const MODE: Mode = Mode {
-    name: "durable",
-    about: "Measure what the log costs, and sync against the bare disk",
-    options: &["\
-start=: Systems whose rate is measured beside Latewood's settings
-samples=250000: Samples of each of 8 series for the rate
-warmup=25000: The same before the clock starts
-long-samples=3000000: The same of a long run, flushed every half second
-sync-samples=4000: Samples of a latency run, all clients together"],
-    run,
-};
+mode! {
+    MODE: durable(Args), "Measure what the log costs, and sync against the bare disk";
+    one samples: u64 = "250000" in 1..=u64::MAX, "Samples of each of 8 series for the rate";
+    one warmup: u64 = "25000", "The same before the clock starts";
+    one long_samples: u64 = "3000000" in 1..=u64::MAX, "The same of a long run, flushed every half second";
+    one sync_samples: u64 = "4000" in 1..=u64::MAX, "Samples of a latency run, all clients together";
+    list start: System = [], "Systems whose rate is measured beside Latewood's settings";
+}
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
+fn durable(args: &Args, report: &mut Report) -> Result<()> {
     report.share(json!({"rates": [], "tails": [], "syncs": []}));
-    let systems = options.choices::<System>("start")?;
-    let systems: Vec<System> = SETTINGS.into_iter().chain(systems).collect();
-    let fixed = Fixed::new(options.seed()?, options.get("warmup")?);
-    let [samples, long_samples, sync_samples] =
-        ["samples", "long-samples", "sync-samples"].map(|of| options.count::<u64>(of));
-    let cell = Cell::in_order(8, samples?, 50);
-    let (long_samples, sync_samples) = (long_samples?, sync_samples?);
-    for repeat in 0..options.repeats()? {
-        for at in turns(repeat, systems.len()) {
-            let target = Target::start(systems[at]);
-            run_cell(report, "rates", &target, repeat, &cell, &fixed)?;
-        }
-        for at in turns(repeat, SETTINGS.len()) {
-            let mut run = tail(SETTINGS[at], long_samples, &fixed)?;
-            run["repeat"] = repeat.into();
-            report.push("tails", run)?;
-        }
-        for clients in CLIENTS {
-            let mut run = wait(clients, sync_samples, fixed.seed)?;
-            run["repeat"] = repeat.into();
-            report.push("syncs", run)?;
-        }
+    let systems = SETTINGS.iter().chain(&args.start);
+    let mut targets: Vec<Target> = systems.map(|system| Target::start(*system)).collect();
+    let fixed = Fixed::new(report.common.seed, args.warmup);
+    let cell = Cell::in_order(8, args.samples, 50);
+    for repeat in 0..report.common.repeats {
+        report.round("rates", repeat, &mut targets, |report, target| {
+            late::on(report, target, &cell, &fixed)
+        })?;
+        report.round("tails", repeat, &mut SETTINGS.to_vec(), |_, system| {
+            tail(*system, args.long_samples, &fixed).map(Some)
+        })?;
+        report.round("syncs", repeat, &mut CLIENTS.to_vec(), |_, clients| {
+            wait(*clients, args.sync_samples, fixed.seed).map(Some)
+        })?;
     }
     Ok(())
 }
@@ -90,61 +75,48 @@ fn tail(system: System, samples: u64, fixed: &Fixed) -> Result<Value> {
     let share = if system == System::LatewoodSync { 4 } else { 1 };
     let cell = Cell::in_order(8, samples.div_ceil(share), 50);
     let label = format!("{}, long", target.name());
-    let moments = AtomicUsize::new(0);
-    let mut counts = Vec::new();
+    let under_way = AtomicBool::new(false);
     let measure = || {
-        cell::measure(&ready.address, &cell, fixed, label, |control, _| {
-            counts.push(control.info("latewood")?);
-            moments.fetch_add(1, Ordering::Release);
-            Ok(())
+        cell::measure(&ready.address, &cell, fixed, label, |control, moment| {
+            under_way.store(moment == Moment::Begins, Ordering::Release);
+            control.info("latewood")
         })
     };
-    let save = |done: &AtomicBool| save_between(&moments, done, &ready.address);
-    let (measured, ()) = beside(measure, save)?;
-    let [before, after] = counts.as_slice() else {
-        return Err(Error::new("the long run was not counted"));
-    };
-    Ok(json!({
-        "target": target.name(), "measured": measured,
-        "behind": since(before, after)?,
-    }))
-}
-
-/// Calls BGSAVE every half second from the first of two moments to the second.
-fn save_between(moments: &AtomicUsize, done: &AtomicBool, address: &Address) -> Result<()> {
-    let mut control = Control::connect(address)?;
-    let mut last = None::<Instant>;
-    // A run that breaks off reaches no second moment.
-    while moments.load(Ordering::Acquire) < 2 && !done.load(Ordering::Acquire) {
-        let is_due = last.is_none_or(|last| last.elapsed() >= FLUSH_EVERY);
-        if is_due && moments.load(Ordering::Acquire) == 1 {
-            control.run("BGSAVE")?;
-            last = Some(Instant::now());
+    let save = |done: &AtomicBool| {
+        let mut control = Control::connect(&ready.address)?;
+        let mut last = None::<Instant>;
+        while !done.load(Ordering::Acquire) {
+            let is_due = last.is_none_or(|last| last.elapsed() >= FLUSH_EVERY);
+            if is_due && under_way.load(Ordering::Acquire) {
+                control.run("BGSAVE")?;
+                last = Some(Instant::now());
+            }
+            thread::sleep(LOOK_EVERY);
         }
-        thread::sleep(LOOK_EVERY);
-    }
-    Ok(())
+        Ok(())
+    };
+    let ((measured, [before, after]), ()) = beside(measure, save)?;
+    Ok(json!({
+        "target": target.name(), "measured": measured, "behind": since(&before, &after)?,
+    }))
 }
 
 /// What a server has done beside its load: changes of the log's segment and its syncs, none without a
 /// log; flushes to blocks, and their bytes.
-const BEHIND: [(&str, &str); 4] = [
-    ("rolls", "wal_rolls"),
-    ("syncs", "wal_syncs"),
-    ("flushes", "flushes"),
-    ("flushed_bytes", "flush_bytes_written"),
-];
+fn behind(info: &Info) -> Value {
+    json!({
+        "rolls": info.number("wal_rolls"), "syncs": info.number("wal_syncs"),
+        "flushes": info.number("flushes"), "flushed_bytes": info.number("flush_bytes_written"),
+    })
+}
 
 /// What came between two looks; an error when no flush did, though there is a log.
 fn since(before: &Info, after: &Info) -> Result<Value> {
-    let grown = |of| Some(after.number(of)? - before.number(of)?);
-    if grown("wal_rolls").is_some() && grown("flushes") == Some(0.0) {
+    let grown = grown(&behind(before), &behind(after));
+    if !grown["rolls"].is_null() && grown["flushes"] == 0.0 {
         return Err(Error::new("the long run ended before its first flush"));
     }
-    Ok(BEHIND
-        .iter()
-        .map(|(name, of)| ((*name).to_owned(), json!(grown(of))))
-        .collect())
+    Ok(grown)
 }
 
 /// A latency run under `sync`: how long a client waits, beside the bare disk and PING.
@@ -158,7 +130,7 @@ fn wait(clients: usize, samples: u64, seed: u64) -> Result<Value> {
     let each = samples.div_ceil(TURNS * clients as u64).max(1);
     let cell = Cell::in_order(clients as u64, each * TURNS, 1);
     let mut load = cell.open(&address, &Fixed::new(seed, 0))?;
-    let pings = (0..clients).map(|_| Ping { left: 0 }).collect();
+    let pings = (0..clients).map(|_| Turns::of(Ping)).collect();
     let mut pings = Load::connect(&address, pings, Shape::pipelined(1))?;
     let raw = RawFile::create(server.process.dir())?;
     let (mut waits, mut raws, mut trips) = (histogram(), histogram(), histogram());
@@ -168,18 +140,20 @@ fn wait(clients: usize, samples: u64, seed: u64) -> Result<Value> {
     for _ in 0..TURNS {
         let outcome = cell::run_load(&mut load, each, |_| ())?;
         seconds += outcome.elapsed.as_secs_f64();
-        add(&mut waits, &outcome.latencies_ns)?;
+        waits.add(&outcome.latencies_ns).doing("add up waits")?;
         let now = log(&mut server.control)?;
         let syncs = now.1 - before.1;
         let bytes = (now.0 - before.0) / syncs.max(1.0);
         raw.write_and_sync(bytes as usize, syncs as u64, &mut raws)?;
         pings.each_source(|ping| ping.left = PINGS);
-        add(&mut trips, &pings.run(|_| ())?.latencies_ns)?;
+        trips
+            .add(&pings.run(|_| ())?.latencies_ns)
+            .doing("add up trips")?;
         before = now;
     }
     cell::check(&mut server.control, &load.into_sources())?;
     let syncs = (before.1 - first.1).max(1.0);
-    let (mut run, raws) = (quantiles(&waits), quantiles(&raws));
+    let raws = quantiles(&raws);
     let of = json!({
         "clients": clients, "samples_per_second": waits.len() as f64 / seconds,
         "samples_per_sync": waits.len() as f64 / syncs,
@@ -187,36 +161,22 @@ fn wait(clients: usize, samples: u64, seed: u64) -> Result<Value> {
         "raw_p50_us": raws["p50_us"], "raw_p99_us": raws["p99_us"],
         "ping_p50_us": quantiles(&trips)["p50_us"],
     });
-    merge(&mut run, of);
-    Ok(run)
-}
-
-fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) -> Result<()> {
-    sum.add(part).map_err(|error| Error::new(error.to_string()))
+    Ok(merge(quantiles(&waits), of))
 }
 
 /// Bytes and syncs of the log so far.
 fn log(control: &mut Control) -> Result<(f64, f64)> {
     let info = control.info("latewood")?;
-    Ok((
-        info.required("wal_bytes_written")?,
-        info.required("wal_syncs")?,
-    ))
+    let [bytes, syncs] = ["wal_bytes_written", "wal_syncs"].map(|of| info.required(of));
+    Ok((bytes?, syncs?))
 }
 
 /// A client that only says PING.
-struct Ping {
-    left: usize,
-}
+struct Ping;
 
-impl Source for Ping {
-    fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
-        let count = self.left.min(most);
-        for _ in 0..count {
-            encode_command(out, &[b"PING"]);
-        }
-        self.left -= count;
-        count
+impl Say for Ping {
+    fn say(&mut self, out: &mut Vec<u8>) {
+        encode_command(out, &[b"PING"]);
     }
 }
 

@@ -9,59 +9,32 @@ use latewood_engine::query::Columns;
 use latewood_engine::{self as engine, Append, Create, Db, RangeQuery, Scratch};
 use latewood_model::DuplicatePolicy;
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::options::{Mode, Options};
-use super::report::{Report, merge};
-use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use super::prelude::*;
 use crate::drive::beside::send;
-use crate::drive::engine::{Engine, accepted, failed, labelled};
-use crate::drive::fleet::{self, Fleet, LoadArgs, Log, Sending};
+use crate::drive::engine::{Engine, accepted, labelled};
+use crate::drive::fleet::{Fleet, LoadArgs, Log, check as check_fleet, same};
 use crate::drive::wire::{self, all_held, drain};
 use crate::measure::usage::{anonymous_bytes, footprint, forget_pages};
 use crate::measure::watch::Watched;
 use crate::workload::sensors::{Part, Plan, key, labels, number};
 
-/// What is sent, and how.
-pub(super) const LOAD: &str = "\
-series=350000: Series, each with six labels
-samples=35000000: Samples of all series together
-memory=: Budget for the memory, such as 512mb [default: half of it]
-connections=4: Connections
-batch=500: Samples of each TS.MADD
-pipeline=2: Commands sent before their replies are awaited";
-
-pub(crate) const MODE: Mode = Mode {
-    name: "fleet",
-    about: "Measure a large fleet of sensors over time, log off and on",
-    options: &[
-        LOAD,
-        "\
-late=0: Late samples of a hundred
-over=wire,process: Over TCP, or with calls into the engine",
-    ],
-    run,
-};
-
-pub(crate) const WEAR: Mode = Mode {
-    name: "wear",
-    about: "Measure bytes written and files for the same data in order, late and backwards",
-    options: &[LOAD],
-    run: wear,
-};
-
-pub(crate) const RECOVER: Mode = Mode {
-    name: "recover",
-    about: "Measure recovery after SIGKILL",
-    options: &[
-        LOAD,
-        "\
-late=10: Late samples of a hundred
-flushed=off: Move everything from the log to blocks before",
-    ],
-    run: recover,
-};
+mode! {
+    MODE: fleet(Args), "Measure a large fleet of sensors over time, log off and on";
+    one late: f64 = "0" in 0.0..=100.0, "Late samples of a hundred";
+    list over: Over = ["wire,process"], "Over TCP, or with calls into the engine";
+    with load: LoadArgs;
+}
+mode! {
+    WEAR: wear(Wear), "Measure bytes written and files for the same data in order, late and backwards";
+    with load: LoadArgs;
+}
+mode! {
+    RECOVER: recover(Recover), "Measure recovery after SIGKILL";
+    one late: f64 = "10" in 0.0..=100.0, "Late samples of a hundred";
+    flag flushed, "Move everything from the log to blocks before";
+    with load: LoadArgs;
+}
 
 /// Orders of the wear report: name, late percent, and whether the newest sample comes first.
 const ORDERS: [(&str, f64, bool); 4] = [
@@ -71,6 +44,18 @@ const ORDERS: [(&str, f64, bool); 4] = [
     ("backwards", 0.0, true),
 ];
 
+/// Every sample of a series.
+const ALL: RangeQuery = RangeQuery {
+    from: 0,
+    to: i64::MAX,
+    filter_by_timestamps: None,
+    filter_by_value: None,
+    count: None,
+    aggregation: None,
+    reverse: false,
+    latest: false,
+};
+
 /// How samples get into the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -79,71 +64,54 @@ enum Over {
     Process,
 }
 
-/// The load that options ask for.
-pub(super) fn load(options: &Options) -> Result<LoadArgs> {
-    Ok(LoadArgs {
-        series: options.count("series")?,
-        samples: options.count("samples")?,
-        memory: options.given("memory"),
-        sending: Sending {
-            connections: options.count("connections")?,
-            batch: options.count("batch")?,
-            pipeline: options.count("pipeline")?,
-        },
-    })
-}
-
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let load = load(options)?;
-    let plan = load.plan(options.percent("late")?, options.seed()?);
+fn fleet(args: &Args, report: &mut Report) -> Result<()> {
+    let load = &args.load;
+    let plan = load.plan(args.late, report.common.seed);
     let default = "the default, half of the memory there is";
     let budget = load.memory.as_deref().unwrap_or(default);
     report.share(json!({"plan": plan, "load": load, "budget": budget}));
-    let over = options.choices::<Over>("over")?;
     let logs = |&over| [(over, Log::Off), (over, Log::Interval)];
-    let settings: Vec<(Over, Log)> = over.iter().flat_map(logs).collect();
-    report.rounds(options, &settings, |(over, log)| {
+    let settings: Vec<(Over, Log)> = args.over.iter().flat_map(logs).collect();
+    report.rounds(&settings, |(over, log)| {
         let label = format!("{over:?}, log {log:?}");
-        let mut run = match over {
-            Over::Wire => Fleet::start(&load.latewood(log), plan, &load)?.watched(&label)?,
-            Over::Process => in_process(&load, plan, log, label)?,
+        let run = match over {
+            Over::Wire => Fleet::start(&load.latewood(log), plan, load)?.watched(&label)?,
+            Over::Process => in_process(load, plan, log, label)?,
         };
-        merge(&mut run, json!({"over": over, "log": log}));
-        Ok(run)
+        Ok(merge(run, json!({"over": over, "log": log})))
     })
 }
 
 /// Every byte a server writes wears a flash disk, and a log, flushes and merges write samples more
 /// than once.
-fn wear(options: &Options, report: &mut Report) -> Result<()> {
-    let load = load(options)?;
+fn wear(args: &Wear, report: &mut Report) -> Result<()> {
+    let load = &args.load;
     let latewood = load.latewood(Log::Interval);
     report.share(json!({"settings": latewood.settings()}));
-    let seed = options.seed()?;
-    report.rounds(options, &ORDERS, |(order, late, reverse)| {
+    let seed = report.common.seed;
+    report.rounds(&ORDERS, |(order, late, reverse)| {
         let plan = Plan {
             reverse,
             ..load.plan(late, seed)
         };
-        let mut run = Fleet::start(&latewood, plan, &load)?.watched(order)?;
-        merge(&mut run, json!({"order": order, "plan": plan}));
-        Ok(run)
+        let run = Fleet::start(&latewood, plan, load)?.watched(order)?;
+        Ok(merge(run, json!({"order": order, "plan": plan})))
     })
 }
 
 /// Loads, kills with SIGKILL, takes the files out of the page cache, starts again and counts the
 /// seconds until the server answers. Then everything acknowledged must be there.
-fn recover(options: &Options, report: &mut Report) -> Result<()> {
-    let (load, is_flushed) = (load(options)?, options.is_on("flushed"));
+fn recover(args: &Recover, report: &mut Report) -> Result<()> {
+    let load = &args.load;
     let latewood = load.latewood(Log::Interval);
-    let plan = load.plan(options.percent("late")?, options.seed()?);
+    let plan = load.plan(args.late, report.common.seed);
     report.share(json!({
-        "settings": latewood.settings(), "plan": plan, "flushed": is_flushed,
+        "settings": latewood.settings(), "plan": plan, "flushed": args.flushed,
     }));
-    report.rounds(options, &[()], |()| {
-        let mut fleet = Fleet::start(&latewood, plan, &load)?;
+    report.rounds(&[()], |()| {
+        let mut fleet = Fleet::start(&latewood, plan, load)?;
         fleet.send_all()?;
-        if is_flushed {
+        if args.flushed {
             drain(&mut fleet.server.control)?;
         }
         let (mut server, parts) = fleet.parts();
@@ -157,14 +125,14 @@ fn recover(options: &Options, report: &mut Report) -> Result<()> {
         let cpu_seconds = wire::cpu_seconds(&mut control)?;
         let recovered = anonymous_bytes(process.running()?)?;
         let info = control.info("latewood")?;
-        fleet::check(&mut control, plan, &parts)?;
+        check_fleet(&mut control, plan, &parts)?;
         Ok(json!({
             "on_disk": on_disk, "memory_bytes": memory_bytes,
             "seconds": start.took.as_secs_f64(),
             "replay_seconds": info.required("recovery_duration_ms")? / 1e3,
             "replayed": info.required("recovery_samples")?, "cpu_seconds": cpu_seconds,
             "peak_memory_bytes": start.peak_anonymous_bytes.max(recovered),
-            "recovered_memory_bytes": recovered, "info": info.numbers(),
+            "recovered_memory_bytes": recovered,
         }))
     })
 }
@@ -198,8 +166,8 @@ fn in_process(load: &LoadArgs, plan: Plan, log: Log, label: String) -> Result<Va
         Ok(Instant::now())
     };
     let settle = || {
-        engine.db.settle().map_err(failed)?;
-        engine.db.flush().map_err(failed)
+        engine.db.settle()?;
+        Ok(engine.db.flush()?)
     };
     let send =
         |tick: &mut dyn FnMut(u64)| send(vec![writer], tick, || done.load(Ordering::Relaxed));
@@ -214,7 +182,7 @@ fn open(db: &Db, plan: Plan) -> Result<Part> {
     for number in 0..plan.series {
         let options = labelled(&labels(number))?;
         let key = key(number);
-        db.create(key.as_bytes(), &options).map_err(failed)?;
+        db.create(key.as_bytes(), &options)?;
     }
     Ok(plan.parts(1).remove(0))
 }
@@ -246,7 +214,7 @@ fn write(db: &Db, plan: Plan, part: &mut Part, batch: usize, done: &AtomicU64) -
                     create: Create::Never,
                 }
             }));
-            db.append(&appends, &mut scratch).map_err(failed)?;
+            db.append(&appends, &mut scratch)?;
             accepted(scratch.outcomes())?;
             done.fetch_add(appends.len() as u64, Ordering::Relaxed);
         }
@@ -254,38 +222,24 @@ fn write(db: &Db, plan: Plan, part: &mut Part, batch: usize, done: &AtomicU64) -
     Ok(())
 }
 
-/// Counts the samples, and compares the newest of every series and all of the remembered ones.
+/// Reads all samples: counts them, and compares the newest of every series and all of the remembered
+/// ones.
 fn check(db: &Db, plan: Plan, part: &Part) -> Result<()> {
-    let infos = (0..part.len()).map(|at| db.info(key(part.number(at)).as_bytes()));
-    let held = infos.map(|info| Ok(info.map_err(failed)?.total_samples));
-    all_held(held.sum::<Result<u64>>()?, plan.samples())?;
+    let mut remembered = part.remembered().peekable();
+    let mut count = 0;
     for at in 0..part.len() {
-        let (key, wanted) = (key(part.number(at)), part.newest(at));
-        let held = db.last_sample(key.as_bytes()).map_err(failed)?;
-        let held: Vec<_> = held
-            .iter()
-            .map(|held| (held.timestamp, held.value))
-            .collect();
-        fleet::same(&key, &held, &[(wanted.0, number(wanted.1))])?;
+        let (key, newest) = (key(part.number(at)), part.newest(at));
+        let mut columns = Columns::default();
+        db.range(key.as_bytes(), &ALL, &mut columns)?;
+        let held: Vec<_> = columns.timestamps.into_iter().zip(columns.values).collect();
+        count += held.len() as u64;
+        let last = held.len().saturating_sub(1);
+        same(&key, &held[last..], &[(newest.0, number(newest.1))])?;
+        if let Some((_, wanted)) = remembered.next_if(|(spot, _)| *spot == at) {
+            same(&key, &held, &wanted)?;
+        }
     }
-    let all = RangeQuery {
-        from: 0,
-        to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
-        reverse: false,
-        latest: false,
-    };
-    for (at, wanted) in part.remembered() {
-        let key = key(part.number(at));
-        let mut held = Columns::default();
-        db.range(key.as_bytes(), &all, &mut held).map_err(failed)?;
-        let held: Vec<_> = held.timestamps.into_iter().zip(held.values).collect();
-        fleet::same(&key, &held, &wanted)?;
-    }
-    Ok(())
+    all_held(count, plan.samples())
 }
 
 #[cfg(test)]

@@ -9,13 +9,10 @@ use std::time::Instant;
 
 use latewood_engine as engine;
 use latewood_model::DuplicatePolicy;
-use serde_json::{Value, json};
 
-use super::options::{Mode, Options, turns};
-use super::report::Report;
-use crate::base::error::Result;
+use super::prelude::*;
 use crate::base::threads::{THREADS_MAX, side_by_side};
-use crate::drive::engine::{Engine, Share, failed};
+use crate::drive::engine::{Engine, Share};
 use crate::drive::rules::RULES;
 use crate::measure::fresh::have_memory_given;
 use crate::measure::machine::own_cpu_seconds;
@@ -25,73 +22,60 @@ use crate::workload::shape::LateShape;
 /// More than a sample takes on its way, encoded and as the log has it.
 const SAMPLE_BYTES: usize = 32;
 
-pub(crate) const MODE: Mode = Mode {
-    name: "inprocess",
-    about: "Measure the engine without sockets: appends a second and a core, log off and on",
-    options: &["\
-samples=8000000: Samples each thread writes
-series=32: Series of each thread, known before the clock starts
-threads=1: Threads that write, each to series of its own
-late=0,10,50,99: Shares of late samples of a hundred
-shape=uniform: How late samples are late
-rules=0: Rules of each series, those of the late benchmark"],
-    run,
-};
-
-/// What is the same in all runs.
-struct Plan {
-    samples: usize,
-    series: u64,
-    rules: usize,
-    seed: u64,
+mode! {
+    MODE: inprocess(Args), "Measure the engine without sockets: appends a second and a core, log off and on";
+    one samples: usize = "8000000" in 1..=usize::MAX, "Samples each thread writes";
+    one series: u64 = "32" in 1..=u64::MAX, "Series of each thread, known before the clock starts";
+    one rules: usize = "0" in 0..=RULES.len(), "Rules of each series, those of the late benchmark";
+    list threads: usize = ["1"] in 1..=THREADS_MAX, "Threads that write, each to series of its own";
+    list late: f64 = ["0,10,50,99"] in 0.0..=100.0, "Shares of late samples of a hundred";
+    list shape: LateShape = ["uniform"], "How late samples are late";
 }
 
 /// What differs between the runs of a load: what becomes of duplicates, the log, and threads.
-type Setting = (DuplicatePolicy, bool, usize);
+struct Setting {
+    policy: DuplicatePolicy,
+    wal: bool,
+    threads: usize,
+}
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let plan = Plan {
-        samples: options.count("samples")?,
-        series: options.count("series")?,
-        rules: options.list("rules", 0, RULES.len())?.pop().unwrap_or(0),
-        seed: options.seed()?,
-    };
-    report.share(json!({"series": plan.series}));
-    let threads = options.list("threads", 1, THREADS_MAX)?;
-    let (late, shapes) = (
-        options.percents("late")?,
-        options.choices::<LateShape>("shape")?,
-    );
-    let mut settings: Vec<Setting> = Vec::new();
+fn inprocess(args: &Args, report: &mut Report) -> Result<()> {
+    report.share(json!({"series": args.series}));
+    let mut settings = Vec::new();
     for policy in [DuplicatePolicy::Last, DuplicatePolicy::Block] {
         for wal in [false, true] {
-            settings.extend(threads.iter().map(|&threads| (policy, wal, threads)));
+            let setting = |&threads| Setting {
+                policy,
+                wal,
+                threads,
+            };
+            settings.extend(args.threads.iter().map(setting));
         }
     }
-    let most = threads.iter().copied().max().unwrap_or(1);
-    for repeat in 0..options.repeats()? {
-        for &late_percent in &late {
-            for &shape in &shapes {
-                let share = |thread| Ok(plan.share(thread as u64, late_percent, shape));
+    let most = args.threads.iter().copied().max().unwrap_or(1);
+    for repeat in 0..report.common.repeats {
+        for &late in &args.late {
+            for &shape in &args.shape {
+                let seed = report.common.seed;
+                let share = |thread| Ok(args.share(thread as u64, (shape, late / 100.0), seed));
                 let shares = side_by_side(most, share)?;
-                for at in turns(repeat, settings.len()) {
-                    let mut run = plan.once(&shares, settings[at])?;
-                    run["late_percent"] = late_percent.into();
+                report.round("runs", repeat, &mut settings, |_, setting| {
+                    let mut run = args.once(&shares, setting)?;
+                    run["late_percent"] = late.into();
                     if !shape.is_uniform() {
                         run["shape"] = shape.name().into();
                     }
-                    report.push("runs", run)?;
-                }
+                    Ok(Some(run))
+                })?;
             }
         }
     }
     Ok(())
 }
 
-impl Plan {
+impl Args {
     /// What a thread writes.
-    fn share(&self, thread: u64, late_percent: f64, shape: LateShape) -> Share {
-        let (late, seed) = (late_percent / 100.0, self.seed);
+    fn share(&self, thread: u64, (shape, late): (LateShape, f64), seed: u64) -> Share {
         let series =
             |number| Series::shaped(format!("ooo-client#{number}"), shape, late, seed, number);
         let numbers = thread * self.series..(thread + 1) * self.series;
@@ -101,7 +85,12 @@ impl Plan {
     }
 
     /// Writes a share with each thread into a new database.
-    fn once(&self, shares: &[Share], (policy, wal, threads): Setting) -> Result<Value> {
+    fn once(&self, shares: &[Share], setting: &Setting) -> Result<Value> {
+        let &Setting {
+            policy,
+            wal,
+            threads,
+        } = setting;
         let shares = &shares[..threads];
         let options = engine::Options {
             log: wal,
@@ -118,7 +107,7 @@ impl Plan {
             start.wait();
             shares[thread].write(&engine.db, false)
         })?;
-        engine.db.settle().map_err(failed)?;
+        engine.db.settle()?;
         let (ended, cpu_after) = (Instant::now(), own_cpu_seconds());
         // The clocks begin with the first thread that runs.
         let first = began.iter().map(|(at, _)| *at).min().unwrap_or(ended);
@@ -139,15 +128,14 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::read;
+    use super::super::options::measured;
     use super::super::report::number;
     use super::*;
 
     #[test]
     fn two_threads_write_and_keep_twice_as_much() {
         let options = "--samples 30000 --series 3 --threads 1,2 --late 0,99 --repeats 1";
-        let mut report = Report::default();
-        run(&read(&MODE, options), &mut report).unwrap();
+        let report = measured(&MODE, options);
         let runs = report.runs();
         assert_eq!(runs.len(), 2 * 2 * 2 * 2);
         for run in runs {

@@ -11,11 +11,8 @@ use std::time::Instant;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::{Value, json};
 
-use super::options::{Mode, Options, turns};
-use super::report::{Report, merge};
-use crate::base::error::Result;
+use super::prelude::*;
 use crate::drive::beside;
 use crate::drive::fleet::same;
 use crate::drive::wire::{all_held, settle};
@@ -27,90 +24,88 @@ use crate::workload::hosts::{Batch, CpuLoad, FIELDS};
 /// Series that are compared sample by sample.
 const SERIES_COMPARED: usize = 20;
 
-pub(crate) const MODE: Mode = Mode {
-    name: "lines",
-    about: "Measure one load of hosts with ten tags and ten fields on systems of many protocols",
-    options: &["\
-start=latewood,victoriametrics,influxdb,questdb: Systems to start afresh for every run
-protocol=influx: Protocols for Latewood, each a system of its own
-scale=4000: Hosts, each with ten tags and ten fields
-lines=1000000: Lines of all hosts together, each with ten values
-late=0,10,50,99: Shares of late lines of a hundred
-batch=1000: Lines of a batch
-workers=1,2: Loaders: connections, each with its own hosts"],
-    run,
-};
+mode! {
+    MODE: lines(Args), "Measure one load of hosts with ten tags and ten fields on systems of many protocols";
+    one scale: u32 = "4000" in 1..=u32::MAX, "Hosts, each with ten tags and ten fields";
+    one lines: u32 = "1000000" in 1..=u32::MAX, "Lines of all hosts together, each with ten values";
+    one batch: u32 = "1000" in 1..=u32::MAX, "Lines of a batch";
+    list start: System = ["latewood,victoriametrics,influxdb,questdb"], "Systems to start afresh for every run";
+    list protocol: Protocol = ["influx"], "Protocols for Latewood, each a system of its own";
+    list late: f64 = ["0,10,50,99"] in 0.0..=100.0, "Shares of late lines of a hundred";
+    list workers: usize = ["1,2"] in 1..=64, "Loaders: connections, each with its own hosts";
+}
 
 /// A system by the name of the report, and the protocol it is written by.
-type Candidate = (String, System, Protocol);
+struct Candidate {
+    name: String,
+    system: System,
+    protocol: Protocol,
+}
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let (seed, hosts) = (options.seed()?, options.count::<u32>("scale")?);
-    let [lines, batch] = ["lines", "batch"].map(|of| options.count::<u32>(of));
-    let (lines, batch) = (lines?, batch?);
-    let load = CpuLoad::new(hosts, lines.div_ceil(hosts), seed);
-    report.share(json!({"hosts": hosts, "lines": load.lines(), "batch": batch}));
-    let candidates = candidates(options)?;
-    let (workers, late) = (
-        options.list("workers", 1_u32, 64)?,
-        options.percents("late")?,
-    );
-    let late = |&workers| late.iter().map(move |&late| (workers, late));
-    let settings: Vec<(u32, f64)> = workers.iter().flat_map(late).collect();
-    for repeat in 0..options.repeats()? {
+fn lines(args: &Args, report: &mut Report) -> Result<()> {
+    let seed = report.common.seed;
+    let load = CpuLoad::new(args.scale, args.lines.div_ceil(args.scale), seed);
+    report.share(json!({"hosts": args.scale, "lines": load.lines(), "batch": args.batch}));
+    let mut candidates = candidates(args);
+    let late = |&workers| args.late.iter().map(move |&late| (workers, late));
+    let settings: Vec<(usize, f64)> = args.workers.iter().flat_map(late).collect();
+    for repeat in 0..report.common.repeats {
         for &(workers, late) in &settings {
             let order = load.order(late / 100.0, seed);
-            let batches = load.batches(&order, workers as usize, batch as usize);
-            for at in turns(repeat, candidates.len()) {
-                let (name, system, _) = &candidates[at];
+            let batches = load.batches(&order, workers, args.batch as usize);
+            let of = json!({
+                "workers": workers, "late_percent": late,
+                "counted_late_percent": load.late_share(&order) * 100.0,
+            });
+            report.round("runs", repeat, &mut candidates, |report, candidate| {
+                let (name, is_peer) = (&candidate.name, candidate.system.is_peer());
                 let label = format!("{name}, {workers} loaders, {late} % late");
-                let turn = || once(&candidates[at], &load, seed, &batches, label);
-                let Some((info, mut run)) = report.turn(name, system.is_peer(), turn)? else {
-                    continue;
-                };
-                report.note(&info);
-                let counted = load.late_share(&order) * 100.0;
-                let of = json!({
-                    "repeat": repeat, "workers": workers, "late_percent": late,
-                    "counted_late_percent": counted,
-                });
-                merge(&mut run, of);
-                report.push("runs", run)?;
-            }
+                let turn = || once(candidate, &load, seed, &batches, label);
+                let made = report.turn(name, is_peer, turn)?;
+                Ok(made.map(|(info, run)| {
+                    report.note(&info);
+                    merge(run, of.clone())
+                }))
+            })?;
         }
     }
     Ok(())
 }
 
 /// Every system with each of its protocols; peers have one.
-fn candidates(options: &Options) -> Result<Vec<Candidate>> {
+fn candidates(args: &Args) -> Vec<Candidate> {
     let mut candidates = Vec::new();
-    for system in options.choices::<System>("start")? {
+    for &system in &args.start {
         let name = system.name();
         if system.is_peer() {
-            candidates.push((name.to_owned(), system, Protocol::Influx));
+            candidates.push(Candidate {
+                name: name.to_owned(),
+                system,
+                protocol: Protocol::Influx,
+            });
             continue;
         }
-        for protocol in options.choices::<Protocol>("protocol")? {
-            candidates.push((format!("{name}, {}", protocol.name()), system, protocol));
+        for &protocol in &args.protocol {
+            candidates.push(Candidate {
+                name: format!("{name}, {}", protocol.name()),
+                system,
+                protocol,
+            });
         }
     }
-    Ok(candidates)
+    candidates
 }
 
 /// Starts a server, sends it all batches, and reads it back.
 fn once(
-    (name, system, protocol): &Candidate,
+    candidate: &Candidate,
     load: &CpuLoad,
     seed: u64,
     batches: &[Vec<Batch>],
     label: String,
 ) -> Result<(Info, Value)> {
-    let (store, process, info) = system.serve(*protocol)?;
-    let info = Info {
-        name: name.clone(),
-        ..info
-    };
+    let (store, process, mut info) = candidate.system.serve(candidate.protocol)?;
+    info.name.clone_from(&candidate.name);
     let mut control = store.control()?;
     let mut other = store.control()?;
     let encode = |batch: &Batch| store.protocol.encode(load, batch);
@@ -147,13 +142,10 @@ fn once(
         thread::sleep(store.rest());
         Ok(())
     };
-    let mut run = what.run(send, drain, save)?;
+    let run = what.run(send, drain, save)?;
     check(&store, load, seed)?;
-    merge(
-        &mut run,
-        json!({"target": name, "values": values, "sent_bytes": sent_bytes}),
-    );
-    Ok((info, run))
+    let of = json!({"target": info.name, "values": values, "sent_bytes": sent_bytes});
+    Ok((info, merge(run, of)))
 }
 
 /// Sends the batches of a worker; returns when the last was acknowledged.
@@ -165,8 +157,8 @@ fn send(
 ) -> Result<Instant> {
     for (batch, body) in batches.iter().zip(bodies) {
         sender.send(body)?;
-        let values = batch.lines.len() * FIELDS.len();
-        acknowledged.fetch_add(values as u64, Ordering::Relaxed);
+        let values = (batch.lines.len() * FIELDS.len()) as u64;
+        acknowledged.fetch_add(values, Ordering::Relaxed);
     }
     sender.finish()?;
     Ok(Instant::now())

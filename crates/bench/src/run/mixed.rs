@@ -7,18 +7,13 @@
 //! answer and one that must decode, first with the files out of the page cache.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hdrhistogram::Histogram;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::{Value, json};
 
-use super::fleet as fleet_options;
-use super::options::{Mode, Options};
-use super::report::{Report, merge};
-use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use super::prelude::*;
 use crate::drive::beside::{beside, quantiles, record_since};
 use crate::drive::fleet::{self, Fleet, LoadArgs, Log};
 use crate::drive::wire::{Wired, cpu_seconds};
@@ -38,34 +33,29 @@ const SCANS: [(&str, &str); 2] = [("statistics", "max"), ("decoded", "std.p")];
 /// Warm rounds of each of these.
 const WARM: usize = 3;
 
-pub(crate) const MODE: Mode = Mode {
-    name: "mixed",
-    about: "Measure reads beside writes, and reads of everything",
-    options: &[
-        fleet_options::LOAD,
-        "\
-rate=500000: Samples a second beside the questions; 0: no limit
-seconds=10: Seconds the idle server is asked",
-    ],
-    run,
-};
-
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let load = fleet_options::load(options)?;
-    let (rate, idle_for) = (options.get::<f64>("rate")?, options.get::<f64>("seconds")?);
-    let plan = load.plan(LATE_PERCENT, options.seed()?);
-    let settings = load.latewood(Log::Interval).settings();
-    report.share(json!({"settings": settings, "plan": plan, "rate": rate}));
-    let idle_for = Duration::from_secs_f64(idle_for.clamp(0.0, 86_400.0));
-    report.rounds(options, &[()], |()| once(&load, plan, rate, idle_for))
+mode! {
+    MODE: mixed(Args), "Measure reads beside writes, and reads of everything";
+    one rate: f64 = "500000", "Samples a second beside the questions; 0: no limit";
+    one seconds: f64 = "10" in 0.0..=86_400.0, "Seconds the idle server is asked";
+    with load: LoadArgs;
 }
 
-fn once(load: &LoadArgs, plan: Plan, rate: f64, idle_for: Duration) -> Result<Value> {
+fn mixed(args: &Args, report: &mut Report) -> Result<()> {
+    let plan = args.load.plan(LATE_PERCENT, report.common.seed);
+    let settings = args.load.latewood(Log::Interval).settings();
+    report.share(json!({"settings": settings, "plan": plan, "rate": args.rate}));
+    report.rounds(&[()], |()| once(args, plan))
+}
+
+fn once(args: &Args, plan: Plan) -> Result<Value> {
+    let load = &args.load;
     let mut fleet = Fleet::start(&load.latewood(Log::Interval), plan, load)?;
     let history = plan.rounds.div_ceil(2);
     let mut progress = Progress::new("loading", plan.samples() / 2);
     fleet.send(history, |samples| progress.show(samples))?;
-    fleet.load.set_rate(rate / f64::from(load.sending.batch));
+    fleet
+        .load
+        .set_rate(args.rate / f64::from(load.sending.batch));
     progress.finish();
     fleet.rest()?;
 
@@ -78,22 +68,20 @@ fn once(load: &LoadArgs, plan: Plan, rate: f64, idle_for: Duration) -> Result<Va
         latencies_ns: QUESTIONS.iter().map(|_| histogram()).collect(),
     };
     let began = Instant::now();
-    client.ask_while(|| began.elapsed() < idle_for)?;
+    client.ask_while(|| began.elapsed().as_secs_f64() < args.seconds)?;
     let idle = client.take();
-    let before = fleet.server.info()?;
     let rest = plan.rounds - history;
     let (outcome, ()) = beside(
         || fleet.send(rest, |_| ()),
         |done| client.ask_while(|| !done.load(Ordering::Acquire)),
     )?;
     let busy = client.take();
-    let after = fleet.server.info()?;
     fleet.rest()?;
     let (mut server, parts) = fleet.parts();
     fleet::check(&mut server.control, plan, &parts)?;
     let sent = plan.series * u64::from(rest);
     Ok(json!({
-        "idle": idle, "busy": busy, "info": [before, after],
+        "idle": idle, "busy": busy,
         "samples_per_second": sent as f64 / outcome.elapsed.as_secs_f64(),
         "scans": scans(&mut server, plan.samples())?,
     }))
@@ -154,14 +142,17 @@ impl Client {
 
     /// The latencies since the last call.
     fn take(&mut self) -> Vec<Value> {
-        let asked = QUESTIONS.iter().zip(&mut self.latencies_ns);
-        let taken = asked.map(|(question, latencies_ns)| {
-            let of = std::mem::replace(latencies_ns, histogram());
-            let mut run = quantiles(&of);
-            merge(&mut run, json!({"question": question, "queries": of.len()}));
+        let taken = |(question, latencies_ns): (&&str, &mut Histogram<u64>)| {
+            let of = json!({"question": question, "queries": latencies_ns.len()});
+            let run = merge(quantiles(latencies_ns), of);
+            latencies_ns.reset();
             run
-        });
-        taken.collect()
+        };
+        QUESTIONS
+            .iter()
+            .zip(&mut self.latencies_ns)
+            .map(taken)
+            .collect()
     }
 
     fn command(&mut self, question: usize) -> String {

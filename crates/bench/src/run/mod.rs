@@ -1,6 +1,5 @@
 //! The measurements, one file for each family of reports, as data.
 
-pub(crate) mod all;
 pub(crate) mod generate;
 pub(crate) mod options;
 pub(crate) mod report;
@@ -13,6 +12,7 @@ mod late;
 mod lines;
 mod mixed;
 mod new;
+mod prelude;
 mod promql;
 mod query;
 mod remote;

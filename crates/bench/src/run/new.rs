@@ -5,12 +5,9 @@
 
 use std::process::Command;
 
-use serde_json::{Value, json};
-
-use super::options::{Mode, Options, turns};
-use super::report::{Report, merge};
-use crate::base::error::{Doing, Error, Result};
-use crate::drive::engine::{Engine, failed, labelled};
+use super::options::turns;
+use super::prelude::*;
+use crate::drive::engine::{Engine, labelled};
 use crate::drive::many::{self, Kind, Many};
 use crate::drive::many_wire;
 use crate::measure::usage::anonymous_bytes;
@@ -22,51 +19,44 @@ const KNOWN: u32 = 4;
 /// Threads that write.
 const THREADS: [usize; 2] = [1, 2];
 
-pub(crate) const MODE: Mode = Mode {
-    name: "new",
-    about: "Measure new series beside known ones: in process, over the wire, memory and pauses",
-    options: &["\
-series=1000000: Series of a run
-labels=0,2,6,10: Labels of a series
-grow=5000000: Series to grow to while every write is timed
-wire=200000: Series sent over the wire
-idle-here=off: Print the memory of idle series of this very process"],
-    run,
-};
+mode! {
+    MODE: new(Args), "Measure new series beside known ones: in process, over the wire, memory and pauses";
+    one series: u64 = "1000000" in 100..=u64::MAX, "Series of a run";
+    one grow: u64 = "5000000" in 100..=u64::MAX, "Series to grow to while every write is timed";
+    one wire: u64 = "200000" in 100..=u64::MAX, "Series sent over the wire";
+    list labels: usize = ["0,2,6,10"] in 0..=LABELS_MAX, "Labels of a series";
+    flag idle_here, "Print the memory of idle series of this very process";
+}
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let [series, grow, over_the_wire] =
-        ["series", "grow", "wire"].map(|of| options.at_least::<u64>(of, 100));
-    let (series, grow, over_the_wire) = (series?, grow?, over_the_wire?);
-    let all_labels = options.list("labels", 0, LABELS_MAX)?;
-    if options.is_on("idle-here") {
-        let labels = all_labels.first().copied().unwrap_or(0);
-        println!("{}", idle_here(series, labels)?);
+fn new(args: &Args, report: &mut Report) -> Result<()> {
+    if args.idle_here {
+        let labels = args.labels.first().copied().unwrap_or(0);
+        println!("{}", idle_here(args.series, labels)?);
         return Ok(());
     }
-    report.share(json!({"series": series}));
-    let threads = |&labels| THREADS.map(|threads| (labels, threads));
-    let cells: Vec<(usize, usize)> = all_labels.iter().flat_map(threads).collect();
-    for repeat in 0..options.repeats()? {
+    report.share(json!({"series": args.series}));
+    let cell = |&labels| {
+        THREADS.map(|threads| Many {
+            series: args.series,
+            known: KNOWN,
+            labels,
+            threads,
+        })
+    };
+    let cells: Vec<Many> = args.labels.iter().flat_map(cell).collect();
+    for repeat in 0..report.common.repeats {
         for at in turns(repeat, cells.len()) {
-            let (labels, threads) = cells[at];
-            let many = Many {
-                series,
-                known: KNOWN,
-                labels,
-                threads,
-            };
-            for run in every_way(&many, repeat)? {
+            for run in every_way(&cells[at], repeat)? {
                 report.push("runs", run)?;
             }
         }
-        report.push("grown", many::grow(grow)?)?;
-        for &labels in &all_labels {
-            report.push("idle", idle(series, labels)?)?;
+        report.push("grown", many::grow(args.grow)?)?;
+        for &labels in &args.labels {
+            report.push("idle", idle(args.series, labels)?)?;
         }
-        for at in turns(repeat, all_labels.len()) {
-            report.push("wire", wire(over_the_wire, all_labels[at])?)?;
-        }
+        report.round("wire", repeat, &mut args.labels.clone(), |_, labels| {
+            wire(args.wire, *labels).map(Some)
+        })?;
     }
     Ok(())
 }
@@ -78,14 +68,10 @@ fn every_way(many: &Many, repeat: usize) -> Result<Vec<Value>> {
         .flat_map(|kind| [(kind, false), (kind, true)])
         .collect();
     let mut runs = Vec::new();
-    let take = |_: &_, run: Option<(Kind, Value)>| runs.extend(run.map(|(_, run)| run));
-    many.watched(&known, repeat, take)?;
+    many.watched(&known, repeat, |_, run| runs.extend(run))?;
     runs.push(many.mixed()?);
-    for run in &mut runs {
-        let of = json!({"labels": many.labels, "threads": many.threads, "repeat": repeat});
-        merge(run, of);
-    }
-    Ok(runs)
+    let of = json!({"labels": many.labels, "threads": many.threads, "repeat": repeat});
+    Ok(runs.into_iter().map(|run| merge(run, of.clone())).collect())
 }
 
 /// New and known series of one server.
@@ -94,13 +80,11 @@ fn wire(series: u64, labels: usize) -> Result<Value> {
         "settings": Latewood::default().settings(), "series": series, "labels": labels,
     });
     many_wire::watched(series, labels, |_, phase| {
-        if let Some((kind, rate)) = phase {
-            let name = match kind {
-                Kind::New | Kind::Mixed => "new",
-                Kind::KeyAndLabels => "known_labels",
-                Kind::Key | Kind::Reference => "known",
-            };
-            run[name] = json!(rate);
+        if let Some(phase) = phase {
+            run[phase.name] = json!({
+                "per_second": series as f64 / phase.seconds,
+                "per_cpu_second": series as f64 / phase.cpu_seconds.max(0.001),
+            });
         }
         Ok(())
     })?;
@@ -112,15 +96,8 @@ fn wire(series: u64, labels: usize) -> Result<Value> {
 fn idle(series: u64, labels: usize) -> Result<Value> {
     let doing = "measure idle series in a process of their own";
     let program = std::env::current_exe().doing(doing)?;
-    let (series, labels) = (series.to_string(), labels.to_string());
-    let words = [
-        "new",
-        "--series",
-        &series,
-        "--labels",
-        &labels,
-        "--idle-here",
-    ];
+    let words = format!("new --series {series} --labels {labels} --idle-here");
+    let words = words.split(' ');
     let output = Command::new(program).args(words).output().doing(doing)?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
@@ -134,9 +111,9 @@ fn idle_here(series: u64, count: usize) -> Result<Value> {
     let before = anonymous_bytes(std::process::id())?;
     for number in 0..series {
         let (key, options) = (key(number), labelled(&labels(number, count))?);
-        engine.db.create(key.as_bytes(), &options).map_err(failed)?;
+        engine.db.create(key.as_bytes(), &options)?;
     }
-    engine.db.maintain().map_err(failed)?;
+    engine.db.maintain()?;
     let bytes = anonymous_bytes(std::process::id())?.saturating_sub(before);
     let memory = engine.db.memory();
     engine.close()?;

@@ -1,193 +1,104 @@
-//! A measurement as data: its options, each with a default and its meaning, and what runs it.
+//! A measurement as data: its options, one a line, and what runs it.
 //!
-//! Every option takes a value, lists with commas between them; the last one wins where one is asked
-//! for. Tested by `main`, which reads the command of every report.
+//! Lists take commas, or their option several times; of other options the last one wins. Tested by
+//! `main`, which reads the command of every report.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use latewood_tls::ClientOptions;
+use clap::{ArgMatches, Args, Command};
 
 use super::report::Report;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 
 /// A measurement.
-#[derive(Clone, Copy)]
 pub(crate) struct Mode {
     pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
-    /// A line `name=default: meaning` for each option; without a default it may be left out, `off` is
-    /// that of one that may stand alone.
-    pub(crate) options: &'static [&'static str],
-    pub(crate) run: fn(&Options, &mut Report) -> Result<()>,
+    pub(super) about: &'static str,
+    pub(super) options: fn(Command) -> Command,
+    pub(super) run: fn(&ArgMatches, &mut Report) -> Result<()>,
 }
 
 /// What all of them take.
-const COMMON: &str = "\
-repeats=5: Runs of every setting, alternating
-seed=12345: Seed of everything random
-json=: File for every run [default: OUT/MODE.json]
-out=: Folder for the page and its charts";
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Common {
+    /// Runs of every setting, alternating
+    #[arg(long, default_value = "5", value_parser = within(1..=usize::MAX))]
+    pub(super) repeats: usize,
+    /// Seed of everything random
+    #[arg(long, default_value = "12345")]
+    pub(super) seed: u64,
+    /// File for every run [default: OUT/MODE.json]
+    #[arg(long)]
+    pub(super) json: Option<PathBuf>,
+    /// Folder for the page and its charts
+    #[arg(long)]
+    pub(super) out: Option<PathBuf>,
+}
 
-/// Options as they were given.
-#[derive(Debug)]
-pub(crate) struct Options(ArgMatches);
+/// Makes a [`Mode`] that bears the name of the function that runs it, and the type of its options:
+/// those with `one` value and a default, those that `may` be left out, `list`s with their defaults,
+/// `flag`s, and groups that it has `with` others. A range after `in` limits numbers.
+macro_rules! mode {
+    (
+        $mode:ident: $run:ident($args:ident), $about:literal;
+        $(one $one:ident: $one_type:ty = $one_default:literal $(in $one_range:expr)?, $one_help:literal;)*
+        $(may $may:ident: $may_type:ty, $may_help:literal;)*
+        $(list $list:ident: $list_type:ty = [$($list_default:literal)?] $(in $list_range:expr)?, $list_help:literal;)*
+        $(flag $flag:ident, $flag_help:literal;)*
+        $(with $with:ident: $with_type:ty;)*
+    ) => {
+        #[derive(Debug, clap::Parser)]
+        struct $args {
+            $(#[arg(long, default_value = $one_default, help = $one_help
+                $(, value_parser = $crate::run::options::within::<$one_type>($one_range))?)]
+            $one: $one_type,)*
+            $(#[arg(long, help = $may_help)]
+            $may: Option<$may_type>,)*
+            $(#[arg(long, value_delimiter = ',', help = $list_help
+                $(, default_value = $list_default)?
+                $(, value_parser = $crate::run::options::within::<$list_type>($list_range))?)]
+            $list: Vec<$list_type>,)*
+            $(#[arg(long, help = $flag_help)]
+            $flag: bool,)*
+            $(#[command(flatten)]
+            $with: $with_type,)*
+        }
+
+        pub(super) const $mode: $crate::run::options::Mode = $crate::run::options::Mode {
+            name: stringify!($run),
+            about: $about,
+            options: <$args as clap::Args>::augment_args,
+            run: |matches, report| {
+                let args = <$args as clap::FromArgMatches>::from_arg_matches(matches);
+                $run(&args.unwrap_or_else(|error| error.exit()), report)
+            },
+        };
+    };
+}
+pub(super) use mode;
 
 impl Mode {
     /// The subcommand.
     pub(crate) fn command(&self) -> Command {
-        let arg = |line: &'static str| {
-            let (name, rest) = line.split_once('=').unwrap_or((line, ""));
-            let (default, help) = rest.split_once(": ").unwrap_or(("", rest));
-            let arg = Arg::new(name).long(name).help(help);
-            let arg = arg.action(ArgAction::Append);
-            match default {
-                "" => arg,
-                "off" => arg
-                    .num_args(0..=1)
-                    .require_equals(true)
-                    .default_value("off")
-                    .default_missing_value("on"),
-                default => arg.default_value(default),
-            }
-        };
-        let texts = self.options.iter().copied().chain([COMMON]);
-        let command = Command::new(self.name).about(self.about);
-        let command = command.args(texts.flat_map(str::lines).map(arg));
-        let has_host = command.get_arguments().any(|arg| arg.get_id() == "host");
-        if has_host {
-            ClientOptions::augment_args(command)
-        } else {
-            command
-        }
+        let command = (self.options)(Common::augment_args(Command::new(self.name)));
+        command.about(self.about).args_override_self(true)
     }
 }
 
-impl Options {
-    /// What was read of a command.
-    pub(crate) fn new(matches: ArgMatches) -> Self {
-        Options(matches)
+/// Reads a number of a range.
+pub(crate) fn within<T>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> std::result::Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + Display + Clone,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("not a number from {} to {}", range.start(), range.end()))
     }
-
-    /// The values of an option, which the mode must have.
-    fn values<'a>(&'a self, name: &str) -> Vec<&'a str> {
-        let values = self.0.get_many::<String>(name).into_iter().flatten();
-        values.map(String::as_str).collect()
-    }
-
-    /// The value of an option; empty without one.
-    pub(crate) fn text(&self, name: &str) -> &str {
-        self.values(name).last().copied().unwrap_or_default()
-    }
-
-    /// The same where there is one.
-    pub(crate) fn given(&self, name: &str) -> Option<String> {
-        Some(self.text(name).to_owned()).filter(|text| !text.is_empty())
-    }
-
-    /// Whether an option that may stand alone is on.
-    pub(crate) fn is_on(&self, name: &str) -> bool {
-        self.text(name) == "on"
-    }
-
-    /// A number.
-    pub(crate) fn get<T: FromStr>(&self, name: &str) -> Result<T> {
-        let text = self.text(name);
-        text.parse().map_err(|_| wrong(name, text, "a number"))
-    }
-
-    /// A number above 0.
-    pub(crate) fn count<T: FromStr + PartialOrd + From<u8> + Display>(
-        &self,
-        name: &str,
-    ) -> Result<T> {
-        self.at_least(name, T::from(1))
-    }
-
-    /// A number from `least` on.
-    pub(crate) fn at_least<T: FromStr + PartialOrd + Display>(
-        &self,
-        name: &str,
-        least: T,
-    ) -> Result<T> {
-        let number = self.get::<T>(name)?;
-        if number >= least {
-            Ok(number)
-        } else {
-            Err(wrong(name, self.text(name), &format!("{least} or more")))
-        }
-    }
-
-    /// A list of numbers from `least` to `most`.
-    pub(crate) fn list<T: FromStr + PartialOrd + Display>(
-        &self,
-        name: &str,
-        least: T,
-        most: T,
-    ) -> Result<Vec<T>> {
-        let number = |text: &str| {
-            let number = text.parse().ok();
-            number
-                .filter(|number| (&least..=&most).contains(&number))
-                .ok_or_else(|| wrong(name, text, &format!("a number from {least} to {most}")))
-        };
-        self.words(name).into_iter().map(number).collect()
-    }
-
-    /// Shares of a hundred.
-    pub(crate) fn percents(&self, name: &str) -> Result<Vec<f64>> {
-        self.list(name, 0.0, 100.0)
-    }
-
-    /// The one share of a hundred.
-    pub(crate) fn percent(&self, name: &str) -> Result<f64> {
-        let found = self.percents(name)?.last().copied();
-        found.ok_or_else(|| wrong(name, "", "a number from 0 to 100"))
-    }
-
-    /// A list of words that `T` knows.
-    pub(crate) fn choices<T: ValueEnum>(&self, name: &str) -> Result<Vec<T>> {
-        let choice = |text: &str| {
-            T::from_str(text, true).map_err(|_| {
-                let known = T::value_variants().iter();
-                let known = known
-                    .filter_map(|known| Some(known.to_possible_value()?.get_name().to_owned()));
-                wrong(
-                    name,
-                    text,
-                    &format!("one of {}", known.collect::<Vec<_>>().join(", ")),
-                )
-            })
-        };
-        self.words(name).into_iter().map(choice).collect()
-    }
-
-    /// How a server that runs already is connected to.
-    pub(crate) fn client(&self) -> Result<ClientOptions> {
-        let read = ClientOptions::from_arg_matches(&self.0);
-        read.map_err(|error| Error::new(error.to_string()))
-    }
-
-    /// Runs of every setting.
-    pub(crate) fn repeats(&self) -> Result<usize> {
-        self.count("repeats")
-    }
-
-    /// Seed of everything random.
-    pub(crate) fn seed(&self) -> Result<u64> {
-        self.get("seed")
-    }
-
-    /// The words of a list.
-    pub(crate) fn words(&self, name: &str) -> Vec<&str> {
-        let values = self.values(name).into_iter();
-        values.flat_map(|text| text.split(',')).collect()
-    }
-}
-
-fn wrong(name: &str, text: &str, wanted: &str) -> Error {
-    Error::new(format!("--{name}: {text:?} is not {wanted}"))
 }
 
 /// The settings `0..count` in the order round `repeat` takes them: every other round goes
@@ -202,28 +113,41 @@ pub(crate) fn turns(repeat: usize, count: usize) -> impl Iterator<Item = usize> 
     })
 }
 
-/// Options from a command line, for tests.
+/// What a measurement by these words brings, for tests.
 #[cfg(test)]
-pub(crate) fn read(mode: &Mode, words: &str) -> Options {
+pub(crate) fn measured(mode: &Mode, words: &str) -> Report {
     let words = format!("{} {words}", mode.name);
-    let read = mode
-        .command()
-        .try_get_matches_from(words.split_whitespace());
-    Options(read.unwrap_or_else(|error| panic!("{words}: {error}")))
+    let matches = mode.command().get_matches_from(words.split_whitespace());
+    let mut report = Report::default();
+    report.common = clap::FromArgMatches::from_arg_matches(&matches).unwrap();
+    (mode.run)(&matches, &mut report).unwrap();
+    report
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
-    const MODE: Mode = Mode {
-        name: "x",
-        about: "",
-        options: &["late=0,10: 
-flushed=off: 
-series=8: "],
-        run: |_, _| Ok(()),
-    };
+    mode! {
+        MODE: nothing(Few), "";
+        one series: u64 = "8" in 1..=u64::MAX, "";
+        list late: f64 = ["0,10"] in 0.0..=100.0, "";
+        list users: usize = ["1,8"] in 1..=64, "";
+        flag flushed, "";
+    }
+
+    fn nothing(_: &Few, _: &mut Report) -> Result<()> {
+        Ok(())
+    }
+
+    fn read(words: &str) -> std::result::Result<Few, clap::Error> {
+        let words = format!("{} {words}", MODE.name);
+        MODE.command()
+            .try_get_matches_from(words.split(' ').filter(|word| !word.is_empty()))?;
+        Few::try_parse_from(words.split(' ').filter(|word| !word.is_empty()))
+    }
 
     #[test]
     fn every_other_round_goes_backwards() {
@@ -234,16 +158,21 @@ series=8: "],
 
     #[test]
     fn options_have_defaults_and_wrong_ones_are_named() {
-        let given = read(&MODE, "--late 5 --late 50,99 --flushed");
-        assert_eq!(given.percents("late").unwrap(), [5.0, 50.0, 99.0]);
-        assert!(given.is_on("flushed") && !read(&MODE, "").is_on("flushed"));
-        assert_eq!(read(&MODE, "").percents("late").unwrap(), [0.0, 10.0]);
-        let error = read(&MODE, "--late 101").percents("late").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "--late: \"101\" is not a number from 0 to 100"
+        let given = read("--late 5 --late 50,99 --flushed").unwrap();
+        assert_eq!(given.late, [5.0, 50.0, 99.0]);
+        let usual = read("").unwrap();
+        assert!(given.flushed && !usual.flushed);
+        assert_eq!((usual.late, usual.series), (vec![0.0, 10.0], 8));
+        assert_eq!(usual.users, [1, 8]);
+        let error = read("--late 101").unwrap_err().to_string();
+        assert!(
+            error.contains("'101' for '--late <LATE>': not a number from 0 to 100"),
+            "{error}"
         );
-        assert!(read(&MODE, "--series 0").count::<u64>("series").is_err());
-        assert!(read(&MODE, "--series x").get::<u64>("series").is_err());
+        assert!(read("--series 0").is_err() && read("--series x").is_err());
+        let twice = MODE
+            .command()
+            .try_get_matches_from(["x", "--series", "1", "--series", "2"]);
+        assert_eq!(twice.unwrap().get_one::<u64>("series"), Some(&2));
     }
 }

@@ -4,30 +4,23 @@
 //! turns while the others idle. A question is warmed up by one query, and every system must answer
 //! it with as many series; VictoriaMetrics, whose language differs, need not. A reply is read whole and not parsed, so that the time is the server's.
 
-use serde_json::{Value, json};
-
 use super::ask::burst;
-use super::options::{Mode, Options, turns};
-use super::report::{Report, merge};
-use crate::base::error::{Error, Result};
+use super::prelude::*;
 use crate::base::http::Http;
 use crate::measure::usage;
 use crate::protocol::Protocol;
 use crate::server::{Info, Process, System};
 use crate::workload::hosts::CpuLoad;
 
-pub(crate) const MODE: Mode = Mode {
-    name: "promql",
-    about: "Measure queries in PromQL beside other systems that speak it",
-    options: &["\
-start=latewood,prometheus,victoriametrics: Systems to start
-hosts=1000: Hosts, each with ten series
-samples=2160: Samples of a series, ten seconds apart
-late=0,30: Shares of late lines of a hundred
-users=1,8: Users who ask at the same time
-seconds=1: Seconds of a question in a round"],
-    run,
-};
+mode! {
+    MODE: promql(Args), "Measure queries in PromQL beside other systems that speak it";
+    one hosts: u32 = "1000" in 1..=u32::MAX, "Hosts, each with ten series";
+    one samples: u32 = "2160" in 1..=u32::MAX, "Samples of a series, ten seconds apart";
+    one seconds: f64 = "1", "Seconds of a question in a round";
+    list start: System = ["latewood,prometheus,victoriametrics"], "Systems to start";
+    list late: f64 = ["0,30"] in 0.0..=100.0, "Shares of late lines of a hundred";
+    list users: usize = ["1,8"] in 1..=64, "Users who ask at the same time";
+}
 
 /// Questions by their names: the numbers of steps, and the query; `cpu_usage_user` is a metric with a
 /// series of each host.
@@ -54,28 +47,31 @@ struct Asked {
     is_compared: bool,
 }
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let seed = options.seed()?;
-    let [hosts, samples] = ["hosts", "samples"].map(|of| options.count::<u32>(of));
-    let load = CpuLoad::new(hosts?, samples?, seed);
+fn promql(args: &Args, report: &mut Report) -> Result<()> {
+    let seed = report.common.seed;
+    let load = CpuLoad::new(args.hosts, args.samples, seed);
     let (hosts, samples) = (load.hosts(), load.lines() / load.hosts());
     report.share(json!({"hosts": hosts, "samples": samples, "series": hosts * 10}));
-    let (users, seconds) = (options.list("users", 1, 64)?, options.get("seconds")?);
-    for late in options.percents("late")? {
+    for &late in &args.late {
         let mut systems = Vec::new();
-        for system in options.choices::<System>("start")? {
+        for &system in &args.start {
             let turn = || begin(system, &load, late, seed);
             if let Some((info, asked)) = report.turn(system.name(), system.is_peer(), turn)? {
                 report.note(&info);
                 systems.push(asked);
             }
         }
-        for repeat in 0..options.repeats()? {
-            for &users in &users {
+        for repeat in 0..report.common.repeats {
+            for &users in &args.users {
                 for question in questions(&load) {
-                    let of = json!({"late_percent": late, "users": users, "repeat": repeat});
-                    let order = turns(repeat, systems.len()).map(|at| &systems[at]);
-                    question.ask_all(order, (users, seconds), &of, report)?;
+                    let mut series = None;
+                    report.round("runs", repeat, &mut systems, |report, system| {
+                        let turn = || {
+                            let run = question.burst(system, &mut series, users, args.seconds);
+                            run.map(|run| merge(run, json!({"late_percent": late, "users": users})))
+                        };
+                        report.turn(&system.name, system.is_peer, turn)
+                    })?;
                 }
             }
         }
@@ -89,12 +85,6 @@ struct Question {
     steps: u32,
     path: &'static str,
     parameters: Vec<(&'static str, String)>,
-}
-
-/// What a reply has.
-struct Reply {
-    series: usize,
-    bytes: usize,
 }
 
 /// All questions about a load.
@@ -118,19 +108,19 @@ impl Question {
         let start_s = load.timestamp_ms(0) as f64 / 1000.0 + 603.0;
         let step_s = ((end_s - start_s) / f64::from(steps.max(2) - 1)).max(0.001);
         let seconds = |seconds: f64| format!("{seconds:.3}");
-        let mut parameters = vec![("query", query.to_owned())];
-        if steps == 1 {
-            parameters.push(("time", seconds(end_s)));
+        let query = ("query", query.to_owned());
+        let (path, parameters) = if steps == 1 {
+            let parameters = vec![query, ("time", seconds(end_s))];
+            ("/api/v1/query", parameters)
         } else {
             let range = [("start", start_s), ("end", end_s), ("step", step_s)];
-            parameters.extend(range.map(|(name, of)| (name, seconds(of))));
-            // VictoriaMetrics keeps answers otherwise.
-            parameters.push(("nocache", "1".to_owned()));
-        }
-        let path = if steps == 1 {
-            "/api/v1/query"
-        } else {
-            "/api/v1/query_range"
+            let range = range.map(|(name, of)| (name, seconds(of)));
+            // VictoriaMetrics keeps answers without the last one.
+            let rest = range.into_iter().chain([("nocache", "1".to_owned())]);
+            (
+                "/api/v1/query_range",
+                [query].into_iter().chain(rest).collect(),
+            )
         };
         Question {
             name,
@@ -140,54 +130,38 @@ impl Question {
         }
     }
 
-    /// Asks all systems in turn; adds `of` to each run.
-    fn ask_all<'a>(
+    /// Has users ask a system, whose answer must have as many `series` as that of others.
+    fn burst(
         &self,
-        systems: impl Iterator<Item = &'a Asked>,
-        (users, seconds): (usize, f64),
-        of: &Value,
-        report: &mut Report,
-    ) -> Result<()> {
-        let (mut series, query) = (None, &self.parameters[0].1);
-        for system in systems {
-            let turn = || {
-                let first = self.ask(&system.http)?;
-                let held = if system.is_compared {
-                    *series.get_or_insert(first.series)
-                } else {
-                    first.series
-                };
-                if held != first.series {
-                    let text = format!("{query}: {} series, another has {held}", first.series);
-                    return Err(Error::new(text));
-                }
-                let process = system.process.running()?;
-                let cpu_seconds = || Ok(usage::of(process)?.cpu_seconds);
-                let ask = || self.ask(&system.http).map(drop);
-                let mut run = burst(users, seconds, cpu_seconds, ask)?;
-                let about = json!({
-                    "target": system.name, "question": self.name, "steps": self.steps,
-                    "query": query, "series": first.series, "reply_bytes": first.bytes,
-                });
-                merge(&mut run, about);
-                merge(&mut run, of.clone());
-                Ok(run)
-            };
-            if let Some(run) = report.turn(&system.name, system.is_peer, turn)? {
-                report.push("runs", run)?;
+        system: &Asked,
+        series: &mut Option<usize>,
+        users: usize,
+        seconds: f64,
+    ) -> Result<Value> {
+        let (first, query) = (self.ask(&system.http)?, &self.parameters[0].1);
+        let found = first.matches("\"metric\":").count();
+        if system.is_compared {
+            let held = *series.get_or_insert(found);
+            if held != found {
+                let text = format!("{query}: {found} series, another has {held}");
+                return Err(Error::new(text));
             }
         }
-        Ok(())
+        let user = |_| || self.ask(&system.http).map(drop);
+        let process = system.process.running()?;
+        let cpu_seconds = || Ok(usage::of(process)?.cpu_seconds);
+        let run = burst((0..users).map(user).collect(), seconds, cpu_seconds)?;
+        let about = json!({
+            "target": system.name, "question": self.name, "steps": self.steps,
+            "query": query, "series": found, "reply_bytes": first.len(),
+        });
+        Ok(merge(run, about))
     }
 
-    fn ask(&self, http: &Http) -> Result<Reply> {
+    fn ask(&self, http: &Http) -> Result<String> {
         let parameters = self.parameters.iter();
         let parameters: Vec<_> = parameters.map(|(name, value)| (*name, &**value)).collect();
-        let text = http.get(self.path, &parameters)?;
-        Ok(Reply {
-            series: text.matches("\"metric\":").count(),
-            bytes: text.len(),
-        })
+        http.get(self.path, &parameters)
     }
 }
 

@@ -5,20 +5,15 @@
 //! and reads a reply of known length without looking into it, so that the time is the server's.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Mutex;
 
 use latewood_wire::resp::{Value, parse_reply};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::json;
 
 use super::ask::burst;
-use super::options::{Mode, Options, turns};
-use super::report::{Report, merge};
-use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use super::prelude::{Control, Error, Report, Result, json, merge, mode};
 use crate::base::reply::{ReplyExt, count};
-use crate::drive::wire::{all_held, cpu_seconds};
+use crate::drive::wire::{self, all_held, cpu_seconds};
 use crate::measure::progress::Progress;
 use crate::measure::usage::anonymous_bytes;
 use crate::server::{Info, Ready, System, Target};
@@ -29,19 +24,16 @@ const STEP_MS: u64 = 1_000;
 /// Samples of one TS.MADD, and series that are made at a time.
 const BATCH_SAMPLES: u64 = 500;
 const BATCH_SERIES: u64 = 64;
-pub(crate) const MODE: Mode = Mode {
-    name: "query",
-    about: "Measure queries over many series and over long ones, and memory of idle series",
-    options: &["\
-start=latewood,redistimeseries: Servers to start; they take turns
-seconds=1: Seconds a server is asked one question in a round
-wide-series=10000: Series of TS.MRANGE
-wide-samples=1000: Samples of each of them
-index-series=1000000: Series of TS.QUERYINDEX; TS.MGET reads a tenth
-long-samples=10000000: Samples of the series of TS.RANGE
-idle-series=200000: Series with the default chunk size, for their memory"],
-    run,
-};
+mode! {
+    MODE: query(Args), "Measure queries over many series and over long ones, and memory of idle series";
+    one seconds: f64 = "1", "Seconds a server is asked one question in a round";
+    one wide_series: u64 = "10000" in 2..=u64::MAX, "Series of TS.MRANGE";
+    one wide_samples: u64 = "1000" in 2..=u64::MAX, "Samples of each of them";
+    one index_series: u64 = "1000000" in 2..=u64::MAX, "Series of TS.QUERYINDEX; TS.MGET reads a tenth";
+    one long_samples: u64 = "10000000" in 2..=u64::MAX, "Samples of the series of TS.RANGE";
+    one idle_series: u64 = "200000" in 2..=u64::MAX, "Series with the default chunk size, for their memory";
+    list start: System = ["latewood,redistimeseries"], "Servers to start; they take turns";
+}
 
 /// Questions, each with its name before it.
 const WIDE: &str = "\
@@ -67,71 +59,62 @@ struct Set {
     questions: &'static str,
 }
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let names = ["wide", "wide", "index", "long", "idle"];
-    let of = ["series", "samples", "series", "samples", "series"];
-    let mut sizes = json!({});
-    for (name, of) in names.into_iter().zip(of) {
-        sizes[format!("{name}_{of}")] = options.at_least::<u64>(&format!("{name}-{of}"), 2)?.into();
-    }
-    let size = |name: &str| sizes[name].as_u64().unwrap_or(0);
+fn query(args: &Args, report: &mut Report) -> Result<()> {
+    let set = |series, samples, chunks, questions| Set {
+        series,
+        samples,
+        chunks,
+        questions,
+    };
     let sets = [
-        (size("wide_series"), size("wide_samples"), "", WIDE),
-        (1, size("long_samples"), "", LONG),
-        (size("index_series"), 1, SMALL_CHUNKS, INDEX),
-        (size("idle_series"), 1, "", ""),
+        set(args.wide_series, args.wide_samples, "", WIDE),
+        set(1, args.long_samples, "", LONG),
+        set(args.index_series, 1, SMALL_CHUNKS, INDEX),
+        set(args.idle_series, 1, "", ""),
     ];
-    report.share(json!({"sizes": sizes, "repeats": options.repeats()?, "idle": []}));
-    for (series, samples, chunks, questions) in sets {
-        let set = Set {
-            series,
-            samples,
-            chunks,
-            questions,
-        };
-        ask_about(&set, options, report)?;
-    }
-    Ok(())
+    let sizes = json!({
+        "wide_series": args.wide_series, "wide_samples": args.wide_samples,
+        "index_series": args.index_series, "long_samples": args.long_samples,
+        "idle_series": args.idle_series,
+    });
+    report.share(json!({"sizes": sizes, "repeats": report.common.repeats, "idle": []}));
+    sets.iter().try_for_each(|set| set.ask_about(args, report))
 }
 
-/// Loads one set into every server and asks its questions.
-fn ask_about(set: &Set, options: &Options, report: &mut Report) -> Result<()> {
-    let mut servers = Vec::new();
-    for system in options.choices::<System>("start")? {
-        let target = Target::start(system);
-        let load = || Server::load(&target, set);
-        let loaded = report.turn(system.name(), system.is_peer(), load)?;
-        let Some((server, bytes)) = loaded else {
-            continue;
-        };
-        report.note(&server.info);
-        if set.samples == 1 {
-            let idle = json!({
-                "target": system.name(), "series": set.series,
-                "small_chunks": set.chunks == SMALL_CHUNKS,
-                "empty_bytes": bytes[0], "loaded_bytes": bytes[1],
-            });
-            report.push("idle", idle)?;
+impl Set {
+    /// Loads it into every server and asks its questions.
+    fn ask_about(&self, args: &Args, report: &mut Report) -> Result<()> {
+        let mut servers = Vec::new();
+        for &system in &args.start {
+            let load = || Server::load(&Target::start(system), self);
+            let loaded = report.turn(system.name(), system.is_peer(), load)?;
+            let Some((server, [empty_bytes, loaded_bytes])) = loaded else {
+                continue;
+            };
+            report.note(&server.info);
+            if self.samples == 1 {
+                let idle = json!({
+                    "target": system.name(), "series": self.series,
+                    "small_chunks": self.chunks == SMALL_CHUNKS,
+                    "empty_bytes": empty_bytes, "loaded_bytes": loaded_bytes,
+                });
+                report.push("idle", idle)?;
+            }
+            servers.push(server);
         }
-        servers.push(server);
-    }
-    let (questions, seconds) = (set.questions.lines(), options.get("seconds")?);
-    for (name, command) in questions.filter_map(|line| line.split_once(": ")) {
-        agree(&mut servers, command, report)?;
-        for repeat in 0..options.repeats()? {
-            for at in turns(repeat, servers.len()) {
-                let server = &mut servers[at];
-                let (target, is_peer) = (server.info.name.clone(), server.is_peer);
-                let ask = || server.ask(command, seconds);
-                if let Some(mut run) = report.turn(&target, is_peer, ask)? {
-                    let of = json!({"question": name, "target": target, "repeat": repeat});
-                    merge(&mut run, of);
-                    report.push("runs", run)?;
-                }
+        let questions = self.questions.lines();
+        for (name, command) in questions.filter_map(|line| line.split_once(": ")) {
+            agree(&mut servers, command, report)?;
+            for repeat in 0..report.common.repeats {
+                report.round("runs", repeat, &mut servers, |report, server| {
+                    let (target, is_peer) = (server.info.name.clone(), server.is_peer);
+                    let ask = || server.ask(name, command, args.seconds);
+                    report.turn(&target, is_peer, ask)
+                })?;
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A server with its data, and what its reply to the question looks like.
@@ -139,6 +122,8 @@ struct Server {
     control: Control,
     info: Info,
     is_peer: bool,
+    /// Beside `control`, for what the server says of itself.
+    other: Control,
     reply_bytes: usize,
     digest: Digest,
     _ready: Ready,
@@ -146,42 +131,39 @@ struct Server {
 
 /// Asks every server once: they must all say the same. Those that are left out go.
 fn agree(servers: &mut Vec<Server>, command: &str, report: &mut Report) -> Result<()> {
-    let mut agreed = 0;
-    while let Some(server) = servers.get_mut(agreed) {
+    let mut first = None::<Digest>;
+    let mut left = Vec::new();
+    for mut server in servers.drain(..) {
         let (name, is_peer) = (server.info.name.clone(), server.is_peer);
         let looked = report.turn(&name, is_peer, || server.look(command))?;
-        if looked.is_none() {
-            servers.remove(agreed);
-            continue;
+        if looked.is_some() {
+            let (first, last) = (first.get_or_insert(server.digest), &server.digest);
+            if !first.agrees(last) {
+                let text = format!("{command}: servers disagree: {first:?}, {last:?}");
+                return Err(Error::new(text));
+            }
+            left.push(server);
         }
-        let (first, last) = (&servers[0].digest, &servers[agreed].digest);
-        if !first.agrees(last) {
-            let text = format!("{command}: servers disagree: {first:?}, {last:?}");
-            return Err(Error::new(text));
-        }
-        agreed += 1;
     }
+    *servers = left;
     Ok(())
 }
 
 impl Server {
     /// Starts it and loads a set; its anonymous memory before and after.
     fn load(target: &Target, set: &Set) -> Result<(Self, [u64; 2])> {
-        let ready = target.ready()?;
+        let (ready, info) = wire::ready(target)?;
         let ended = || Error::new("the server has ended");
         let process = ready.process.as_ref().ok_or_else(ended)?.running()?;
         let mut control = Control::connect(&ready.address)?;
         let empty_bytes = anonymous_bytes(process)?;
-        set.load(&mut control, &target.name())?;
+        set.load(&mut control, &info.name)?;
         let bytes = [empty_bytes, anonymous_bytes(process)?];
         let server = Server {
-            info: Info {
-                name: target.name(),
-                version: control.version()?,
-                settings: ready.settings.clone(),
-            },
+            info,
             control,
             is_peer: target.is_started_peer(),
+            other: Control::connect(&ready.address)?,
             reply_bytes: 0,
             digest: Digest::default(),
             _ready: ready,
@@ -189,19 +171,17 @@ impl Server {
         Ok((server, bytes))
     }
 
-    /// Asks for about `seconds`.
-    fn ask(&mut self, command: &str, seconds: f64) -> Result<serde_json::Value> {
-        let (bytes, control) = (self.reply_bytes, Mutex::new(&mut self.control));
-        let locked = || control.lock().map_err(|_| Error::new("a thread died"));
+    /// Asks a question for about `seconds`.
+    fn ask(&mut self, name: &str, command: &str, seconds: f64) -> Result<serde_json::Value> {
+        let (bytes, control) = (self.reply_bytes, &mut self.control);
         // A reply of another length would stand in the way of the next one.
-        let cpu_seconds = || cpu_seconds(*locked()?);
-        let ask = || locked()?.ask_bytes(command, bytes);
-        let mut run = burst(1, seconds, cpu_seconds, ask)?;
+        let user = || control.ask_bytes(command, bytes);
+        let run = burst(vec![user], seconds, || cpu_seconds(&mut self.other))?;
         let of = json!({
-            "command": command, "rows": self.digest.rows_or_keys(), "reply_bytes": bytes,
+            "target": self.info.name, "question": name, "command": command,
+            "rows": self.digest.rows_or_keys(), "reply_bytes": bytes,
         });
-        merge(&mut run, of);
-        Ok(run)
+        Ok(merge(run, of))
     }
 
     /// Asks once and looks at the answer.
@@ -269,51 +249,48 @@ impl Set {
 /// numbers in different ways and give series in different orders.
 #[derive(Clone, Copy, Debug, Default)]
 struct Digest {
-    /// Rows; numbers beside timestamps; sums of the hashes of texts, of timestamps and of numbers.
     rows: u64,
-    numbers: u64,
-    texts: u64,
-    times: i64,
+    /// Numbers and texts beside timestamps, hashes of timestamps and texts, and sums of the numbers.
+    leaves: u64,
+    hashes: u64,
     sum: f64,
     magnitude: f64,
-    names: u64,
 }
 
 impl Digest {
     fn add(&mut self, reply: &Value) {
-        match reply {
-            Value::Array(items) => {
-                self.rows += u64::from(matches!(items.first(), Some(Value::Integer(_))));
-                items.iter().for_each(|item| self.add(item));
-            }
-            Value::Integer(number) => self.times = self.times.wrapping_add(*number),
-            other => match other.text().parse::<f64>() {
-                Ok(number) => {
-                    self.numbers += 1;
-                    self.sum += number;
-                    self.magnitude += number.abs();
-                }
-                Err(_) => {
-                    let mut hasher = DefaultHasher::new();
-                    other.text().hash(&mut hasher);
-                    self.texts = self.texts.wrapping_add(hasher.finish());
-                    self.names += 1;
-                }
-            },
+        if let Value::Array(items) = reply {
+            self.rows += u64::from(matches!(items.first(), Some(Value::Integer(_))));
+            return items.iter().for_each(|item| self.add(item));
         }
+        let is_time = matches!(reply, Value::Integer(_));
+        let text = reply.text();
+        match text.parse::<f64>() {
+            Ok(number) if !is_time => {
+                self.sum += number;
+                self.magnitude += number.abs();
+            }
+            _ => {
+                let mut hasher = DefaultHasher::new();
+                text.hash(&mut hasher);
+                self.hashes = self.hashes.wrapping_add(hasher.finish());
+            }
+        }
+        self.leaves += u64::from(!is_time);
     }
 
     /// Rows of the reply; of one without rows its keys.
     fn rows_or_keys(&self) -> u64 {
-        match self.rows {
-            0 => self.names + self.numbers,
-            rows => rows,
+        if self.rows == 0 {
+            self.leaves
+        } else {
+            self.rows
         }
     }
 
     /// Whether both say the same; sums may differ in their last digits.
     fn agrees(&self, other: &Self) -> bool {
-        let exact = |of: &Self| (of.rows, of.numbers, of.names, of.texts, of.times);
+        let exact = |of: &Self| (of.rows, of.leaves, of.hashes);
         let tolerance = 1e-12 * self.magnitude.max(other.magnitude);
         exact(self) == exact(other) && (self.sum - other.sum).abs() <= tolerance
     }

@@ -9,12 +9,8 @@ use std::cell::RefCell;
 use std::fs;
 use std::time::Instant;
 
-use serde_json::{Value, json};
-
-use super::options::{Mode, Options, turns};
-use super::report::Report;
-use crate::base::control::Control;
-use crate::base::error::{Doing, Error, Result};
+use super::prelude::*;
+use crate::drive::beside::grown;
 use crate::drive::cell::{self, Cell, Fixed, Moment};
 use crate::drive::fleet::{self, Fleet, LoadArgs, Sending};
 use crate::drive::wire::{self, drain};
@@ -27,19 +23,16 @@ const DURABILITIES: [Durability; 2] = [Durability::Sync, Durability::Interval];
 /// Samples of each series before the clock starts.
 const WARMUP: u64 = 20;
 
-pub(crate) const MODE: Mode = Mode {
-    name: "remote",
-    about: "Measure a log in Kafka beside the local one, and a start with an empty disk",
-    options: &["\
-single=1000: Samples of one client that waits for each reply
-many=500: Samples of each of 64 such clients
-batched=100000: Samples of each of 8 clients with a pipeline of 50
-series=1000000: Series of the start from a checkpoint
-samples=20000000: Samples of the start from a checkpoint
-tail-series=20000: Series of the start from the log alone
-tail-samples=1000000: Its samples; the log must hold less than 32 MiB"],
-    run,
-};
+mode! {
+    MODE: remote(Args), "Measure a log in Kafka beside the local one, and a start with an empty disk";
+    one single: u64 = "1000" in 1..=u64::MAX, "Samples of one client that waits for each reply";
+    one many: u64 = "500" in 1..=u64::MAX, "Samples of each of 64 such clients";
+    one batched: u64 = "100000" in 1..=u64::MAX, "Samples of each of 8 clients with a pipeline of 50";
+    one series: u64 = "1000000" in 1..=u64::MAX, "Series of the start from a checkpoint";
+    one samples: u64 = "20000000" in 1..=u64::MAX, "Samples of the start from a checkpoint";
+    one tail_series: u64 = "20000" in 1..=u64::MAX, "Series of the start from the log alone";
+    one tail_samples: u64 = "1000000" in 1..=u64::MAX, "Its samples; the log must hold less than 32 MiB";
+}
 
 /// A cluster, and logs made in it so far.
 struct Cluster {
@@ -55,43 +48,35 @@ struct Place<'a> {
     log: RemoteLog,
 }
 
-/// What was taken up to a moment.
-struct Look {
-    at: Instant,
-    server_cpu_seconds: f64,
-    brokers_cpu_seconds: f64,
-    groups: f64,
-    size: LogSize,
-}
-
-fn run(options: &Options, report: &mut Report) -> Result<()> {
+fn remote(args: &Args, report: &mut Report) -> Result<()> {
     report.share(json!({"rates": [], "starts": []}));
     let start = || CLUSTERS.into_iter().map(Cluster::start).collect();
     let clusters: Vec<Cluster> = report.turn("Kafka", true, start)?.unwrap_or_default();
-    let some = clusters.iter().map(Some);
-    let places: Vec<Option<&Cluster>> = [None].into_iter().chain(some).collect();
-    let [single, many, batched] = ["single", "many", "batched"].map(|of| options.count::<u64>(of));
+    let mut places: Vec<Option<&Cluster>> = clusters.iter().map(Some).collect();
+    places.insert(0, None);
     let cells = [
-        Cell::in_order(1, single?, 1),
-        Cell::in_order(64, many?, 1),
-        Cell::in_order(8, batched?, 50),
+        Cell::in_order(1, args.single, 1),
+        Cell::in_order(64, args.many, 1),
+        Cell::in_order(8, args.batched, 50),
     ];
-    let fixed = Fixed::new(options.seed()?, WARMUP);
-    for repeat in 0..options.repeats()? {
+    let starts = [
+        (false, load(args.tail_series, args.tail_samples)),
+        (true, load(args.series, args.samples)),
+    ];
+    let fixed = Fixed::new(report.common.seed, WARMUP);
+    for repeat in 0..report.common.repeats {
         for cell in &cells {
             for durability in DURABILITIES {
-                for at in turns(repeat, places.len()) {
-                    let (info, mut run) = rate(places[at], durability, cell, &fixed)?;
-                    run["repeat"] = repeat.into();
+                report.round("rates", repeat, &mut places, |report, place| {
+                    let (info, run) = rate(*place, durability, cell, &fixed)?;
                     report.note(&info);
-                    report.push("rates", run)?;
-                }
+                    Ok(Some(run))
+                })?;
             }
         }
         for cluster in &clusters {
-            for (is_saved, prefix) in [(false, "tail-"), (true, "")] {
-                let load = load(options, prefix)?;
-                let mut made = come_back(cluster, is_saved, &load, fixed.seed)?;
+            for (is_saved, load) in &starts {
+                let mut made = come_back(cluster, *is_saved, load, fixed.seed)?;
                 made["repeat"] = repeat.into();
                 report.push("starts", made)?;
             }
@@ -101,17 +86,17 @@ fn run(options: &Options, report: &mut Report) -> Result<()> {
 }
 
 /// The load before a start.
-fn load(options: &Options, prefix: &str) -> Result<LoadArgs> {
-    Ok(LoadArgs {
-        series: options.count(&format!("{prefix}series"))?,
-        samples: options.count(&format!("{prefix}samples"))?,
+fn load(series: u64, samples: u64) -> LoadArgs {
+    LoadArgs {
+        series,
+        samples,
         memory: None,
         sending: Sending {
             connections: 4,
             batch: 500,
             pipeline: 2,
         },
-    })
+    }
 }
 
 impl Cluster {
@@ -162,18 +147,14 @@ fn rate(
     };
     let server = latewood.start()?;
     let process = server.running()?;
-    let mut version = String::new();
-    let mut looks = Vec::new();
+    let (began, mut version) = (Instant::now(), String::new());
     let label = format!("{log}, {durability}");
-    let measured = cell::measure(server.address(), cell, fixed, label, |control, moment| {
+    let hear = |control: &mut Control, moment| {
         control.wait_for_log()?;
         version = control.version()?;
-        looks.push(look(control, process, place.as_ref(), moment)?);
-        Ok(())
-    })?;
-    let [before, after] = looks.as_slice() else {
-        return Err(Error::new("the run was not watched"));
+        look(control, process, place.as_ref(), moment, began)
     };
+    let (measured, [before, after]) = cell::measure(server.address(), cell, fixed, label, hear)?;
     let info = Info {
         name: format!("Latewood, {durability}, log: {log}"),
         version,
@@ -181,52 +162,36 @@ fn rate(
     };
     let run = json!({
         "log": log, "durability": durability, "cell": cell, "measured": measured,
-        "until_logged": after.since(before, cluster.is_some()),
+        "until_logged": grown(&before, &after),
     });
     Ok((info, run))
 }
 
-/// Processor time is taken last before a load and first after it: counting records takes some.
+/// What was taken so far; records and brokers only of a log in Kafka. Processor time is taken last
+/// before a load and first after it: counting records takes some.
 fn look(
     control: &mut Control,
     process: u32,
     place: Option<&Place<'_>>,
     moment: Moment,
-) -> Result<Look> {
-    let size = || match place {
-        Some(place) => place.cluster.brokers.size(&place.name, &place.log),
-        None => Ok(LogSize::default()),
-    };
+    began: Instant,
+) -> Result<Value> {
     let groups = control.info("latewood")?.required("wal_groups")?;
-    let size_before = (moment == Moment::Begins).then(size).transpose()?;
+    let size = || place.map(|place| place.cluster.brokers.size(&place.name, &place.log));
+    let size_before = (moment == Moment::Begins).then(size);
     let brokers = place.map(|place| place.cluster.brokers.cpu_seconds());
-    let (at, brokers_cpu_seconds) = (Instant::now(), brokers.transpose()?.unwrap_or(0.0));
+    let brokers = brokers.transpose()?;
     let server_cpu_seconds = usage::of(process)?.cpu_seconds;
-    Ok(Look {
-        at,
-        server_cpu_seconds,
-        brokers_cpu_seconds,
-        groups,
-        size: size_before.map_or_else(size, Ok)?,
-    })
-}
-
-impl Look {
-    /// What came since `before`; records and brokers only of a log in Kafka.
-    fn since(&self, before: &Self, is_remote: bool) -> Value {
-        let mut made = json!({
-            "seconds": (self.at - before.at).as_secs_f64(),
-            "server_cpu_seconds": self.server_cpu_seconds - before.server_cpu_seconds,
-            "groups": self.groups - before.groups,
-        });
-        if is_remote {
-            made["brokers_cpu_seconds"] =
-                json!(self.brokers_cpu_seconds - before.brokers_cpu_seconds);
-            made["records"] = json!(self.size.records.saturating_sub(before.size.records));
-            made["bytes"] = json!(self.size.bytes.saturating_sub(before.size.bytes));
-        }
-        made
-    }
+    let taken = json!({
+        "seconds": began.elapsed().as_secs_f64(), "server_cpu_seconds": server_cpu_seconds,
+        "groups": groups,
+    });
+    let Some(size) = size_before.unwrap_or_else(size) else {
+        return Ok(taken);
+    };
+    let LogSize { records, bytes } = size?;
+    let of = json!({"brokers_cpu_seconds": brokers, "records": records, "bytes": bytes});
+    Ok(merge(taken, of))
 }
 
 /// Loads, saves a checkpoint or none, kills with SIGKILL, removes the directory, takes the objects
@@ -296,26 +261,5 @@ mod tests {
                     2026-01-02T00:00:01.750000Z  INFO ready version=\"1\"\n";
         assert_eq!(between(said), Some(2.25));
         assert_eq!(between("it said nothing"), None);
-    }
-
-    #[test]
-    fn records_are_counted_of_a_log_in_kafka_only() {
-        let at = Instant::now();
-        let look = |taken: f64, records| Look {
-            at,
-            server_cpu_seconds: taken,
-            brokers_cpu_seconds: 2.0 * taken,
-            groups: 3.0 * taken,
-            size: LogSize {
-                records,
-                bytes: 10 * records,
-            },
-        };
-        let made = look(3.0, 7).since(&look(1.0, 2), true);
-        assert_eq!(made["brokers_cpu_seconds"], 4.0);
-        assert_eq!((&made["records"], &made["bytes"]), (&json!(5), &json!(50)));
-        let local = look(3.0, 0).since(&look(1.0, 0), false);
-        assert_eq!(local["groups"], 6.0);
-        assert!(local.get("records").is_none());
     }
 }

@@ -4,19 +4,24 @@
 //! left out and named with the reason, on the terminal and on the page. Where Latewood fails, the
 //! measurement fails. Pages are drawn by `crates/bench/report/report.py`.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::iter;
+use std::path::Path;
 use std::process::Command;
 
+use clap::{ArgMatches, FromArgMatches};
 use serde_json::{Value, json};
 
-use super::options::{Mode, Options, turns};
+use super::options::{Common, Mode, turns};
 use crate::base::error::{Doing, Error, Result};
 pub(super) use crate::drive::beside::merge;
 use crate::measure::machine;
 use crate::server::{Info, project_file};
 
-/// What draws pages, and the Python that has its libraries: `make target/venv/ready` makes it.
-const SCRIPT: &str = "crates/bench/report/report.py";
+/// What draws pages, and what makes all reports; and the Python that has their libraries:
+/// `make target/venv/ready` makes it.
+const DRAW: &str = "report.py";
+const EVERY: &str = "every.py";
 const PYTHON: &str = "target/venv/bin/python";
 /// Characters of a reason that are kept; a server's last words may be a page long.
 const REASON_CHARS: usize = 300;
@@ -25,39 +30,53 @@ const REASON_CHARS: usize = 300;
 #[derive(Default)]
 pub(crate) struct Report {
     raw: Value,
-    json: Option<PathBuf>,
-    out: Option<PathBuf>,
+    pub(super) common: Common,
 }
 
 impl Report {
     /// Runs a measurement by the command line `command`, and draws its page.
-    pub(crate) fn make(mode: &Mode, options: &Options, command: &str) -> Result<()> {
+    pub(crate) fn make(mode: &Mode, matches: &ArgMatches, command: &str) -> Result<()> {
         let mut report = Report {
             raw: json!({"family": mode.name, "machine": machine::look(command)}),
-            json: options.given("json").map(PathBuf::from),
-            out: options.given("out").map(PathBuf::from),
+            common: Common::from_arg_matches(matches).unwrap_or_else(|error| error.exit()),
         };
-        (mode.run)(options, &mut report)?;
+        (mode.run)(matches, &mut report)?;
         report.finish()
     }
 
     /// Notes what all runs share.
     pub(crate) fn share(&mut self, shared: Value) {
-        merge(&mut self.raw, shared);
+        self.raw = merge(self.raw.take(), shared);
     }
 
     /// Adds a run of every setting in every round, alternating.
     pub(crate) fn rounds<T: Copy>(
         &mut self,
-        options: &Options,
         settings: &[T],
         mut run: impl FnMut(T) -> Result<Value>,
     ) -> Result<()> {
-        for repeat in 0..options.repeats()? {
-            for at in turns(repeat, settings.len()) {
-                let mut made = run(settings[at])?;
+        let mut settings = settings.to_vec();
+        for repeat in 0..self.common.repeats {
+            self.round("runs", repeat, &mut settings, |_, setting| {
+                run(*setting).map(Some)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Adds to a list what `run` makes of each setting, in the order of round `repeat`; none of a peer
+    /// that is left out.
+    pub(crate) fn round<T>(
+        &mut self,
+        list: &str,
+        repeat: usize,
+        settings: &mut [T],
+        mut run: impl FnMut(&mut Self, &mut T) -> Result<Option<Value>>,
+    ) -> Result<()> {
+        for at in turns(repeat, settings.len()) {
+            if let Some(mut made) = run(self, &mut settings[at])? {
                 made["repeat"] = repeat.into();
-                self.push("runs", made)?;
+                self.push(list, made)?;
             }
         }
         Ok(())
@@ -67,7 +86,7 @@ impl Report {
     pub(crate) fn push(&mut self, list: &str, run: Value) -> Result<()> {
         println!("{}", line(&run));
         self.list(list).push(run);
-        match &self.json {
+        match &self.common.json {
             Some(path) => write(&self.raw, path),
             None => Ok(()),
         }
@@ -127,7 +146,7 @@ impl Report {
             let what = format!("{name} was not measured: {reason}");
             return Err(Error::new(what));
         }
-        let (json, out) = (self.json, self.out);
+        let Common { json, out, .. } = self.common;
         let family = self.raw["family"].as_str().unwrap_or_default();
         let beside = out.as_ref().map(|dir| dir.join(format!("{family}.json")));
         let Some(json) = json.or(beside) else {
@@ -153,20 +172,34 @@ impl Report {
 }
 
 /// Draws pages; `words` are those of the script.
-pub(crate) fn draw(words: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>) -> Result<()> {
-    let script = project_file(SCRIPT)?;
+pub(crate) fn draw(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<()> {
+    script(DRAW, words)
+}
+
+/// Makes every report and its page, with this program; `words` are those of the script.
+pub(crate) fn every(words: &[String]) -> Result<()> {
+    let program = std::env::current_exe().doing("find this program")?;
+    script(
+        EVERY,
+        iter::once(program.as_os_str()).chain(words.iter().map(OsStr::new)),
+    )
+}
+
+fn script(name: &str, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<()> {
+    let script = project_file(&format!("crates/bench/report/{name}"))?;
     let python = project_file(PYTHON).unwrap_or_else(|_| "python3".into());
-    let drawn = Command::new(python).arg(script).args(words).status();
-    if drawn.doing("run Python")?.success() {
+    let ended = Command::new(python).arg(script).args(words).status();
+    if ended.doing("run Python")?.success() {
         Ok(())
     } else {
         Err(Error::new(
-            "no page was drawn; `make target/venv/ready` installs what that needs",
+            "a script failed; `make target/venv/ready` installs what drawing pages needs",
         ))
     }
 }
 
 /// A number of a run; NaN where it has none.
+#[cfg(test)]
 pub(super) fn number(run: &Value, name: &str) -> f64 {
     run[name].as_f64().unwrap_or(f64::NAN)
 }

@@ -11,12 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use serde_json::{Value, json};
-
-use super::options::{Mode, Options};
-use super::report::Report;
-use crate::base::control::Control;
-use crate::base::error::{Doing, Error, Result};
+use super::prelude::*;
 use crate::base::reply::rows;
 use crate::drive::beside;
 use crate::drive::fleet::{self, Log, same};
@@ -32,14 +27,11 @@ const SENDERS: usize = 6;
 /// Bytes that a sender reads and sends at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-pub(crate) const MODE: Mode = Mode {
-    name: "senders",
-    about: "Measure six senders of files in Akumuli's protocol, all at once: log off and on",
-    options: &["\
-series=30000: Series of all files, each with six tags
-samples=12000000: Samples of all series together"],
-    run,
-};
+mode! {
+    MODE: senders(Args), "Measure six senders of files in Akumuli's protocol, all at once: log off and on";
+    one series: u64 = "30000" in 1..=u64::MAX, "Series of all files, each with six tags";
+    one samples: u64 = "12000000" in 1..=u64::MAX, "Samples of all series together";
+}
 
 /// A file, its size and its last point.
 struct Input {
@@ -48,9 +40,8 @@ struct Input {
     last: Last,
 }
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let [series, samples] = ["series", "samples"].map(|of| options.count(of));
-    let plan = Plan::new(series?, samples?, 0.0, options.seed()?);
+fn senders(args: &Args, report: &mut Report) -> Result<()> {
+    let plan = Plan::new(args.series, args.samples, 0.0, report.common.seed);
     let dir = tempfile::Builder::new().prefix("latewood-bench-").tempdir();
     let dir = dir.doing("make a folder for files")?;
     let inputs = write_inputs(plan, dir.path())?;
@@ -58,9 +49,7 @@ fn run(options: &Options, report: &mut Report) -> Result<()> {
     report.share(json!({
         "senders": inputs.len(), "plan": plan, "file_bytes": file_bytes,
     }));
-    report.rounds(options, &[Log::Off, Log::Interval], |log| {
-        once(&inputs, plan, log)
-    })
+    report.rounds(&[Log::Off, Log::Interval], |log| once(&inputs, plan, log))
 }
 
 fn write_inputs(plan: Plan, dir: &Path) -> Result<Vec<Input>> {

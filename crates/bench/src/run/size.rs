@@ -5,14 +5,11 @@
 //! index, labels and all.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use latewood_codec::{Encoder, FRAME_SAMPLES_MAX, Frame, Hint, TimestampCoding, ValueCoding};
-use serde_json::{Value, json};
 
-use super::options::{Mode, Options};
-use super::report::Report;
-use crate::base::error::{Error, Result};
+use super::prelude::*;
 use crate::base::reply::count;
 use crate::drive::wire::{Wired, all_held, drain};
 use crate::measure::usage::footprint;
@@ -22,17 +19,14 @@ use crate::workload::recordings::{self, Recording};
 /// Samples of one TS.MADD.
 const BATCH_SAMPLES: usize = 500;
 
-pub(crate) const MODE: Mode = Mode {
-    name: "size",
-    about: "Measure bytes a sample on real measurements",
-    options: &["\
-data=: Folder with CSV files of rows 'timestamp,value' [default: a few that come along]"],
-    run,
-};
+mode! {
+    MODE: size(Args), "Measure bytes a sample on real measurements";
+    may data: PathBuf, "Folder with CSV files of rows 'timestamp,value' [default: a few that come along]";
+}
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let recordings = match options.given("data") {
-        Some(dir) => recordings::read(Path::new(&dir))?,
+fn size(args: &Args, report: &mut Report) -> Result<()> {
+    let recordings = match &args.data {
+        Some(dir) => recordings::read(dir)?,
         None => recordings::own()?,
     };
     let latewood = Latewood::default();

@@ -13,14 +13,10 @@ use std::time::{Duration, Instant};
 use latewood_wire::resp::Value;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::json;
 
-use super::options::{Mode, Options};
-use super::report::{Report, merge};
+use super::prelude::{Control, Error, Report, Result, json, merge, mode};
 use crate::base::address::Address;
-use crate::base::control::Control;
-use crate::base::error::{Error, Result};
-use crate::base::reply::ReplyExt;
+use crate::base::reply::{ReplyExt, rows};
 use crate::drive::beside::beside;
 use crate::drive::cell;
 use crate::load::{Load, Shape};
@@ -48,16 +44,12 @@ const PIPELINE: usize = 50;
 const EVERYTHING: &str = "TS.MREVRANGE - + COUNT 500 AGGREGATION avg 100000 FILTER soak=lasting";
 const NEWEST: &str = "TS.MREVRANGE - + COUNT 500 AGGREGATION avg 10 FILTER soak=lasting";
 
-pub(crate) const MODE: Mode = Mode {
-    name: "soak",
-    about: "Let a server run for long under a mixed load, through stops and kills, and count all",
-    options: &["\
-minutes=10: How long; the round that has begun is ended"],
-    run,
-};
+mode! {
+    MODE: soak(Args), "Let a server run for long under a mixed load, through stops and kills, and count all";
+    one minutes: f64 = "10" in 0.0..=1e6, "How long; the round that has begun is ended";
+}
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let minutes = options.get::<f64>("minutes")?.clamp(0.0, 1e6);
+fn soak(args: &Args, report: &mut Report) -> Result<()> {
     let latewood = Latewood::default().budget(Some(MEMORY));
     let mut process = latewood.start()?;
     let mut writers = lasting();
@@ -70,12 +62,12 @@ fn run(options: &Options, report: &mut Report) -> Result<()> {
         "rounds": [],
     }));
     let began = Instant::now();
-    let patience = Duration::from_secs_f64(minutes * 60.0);
+    let patience = Duration::from_secs_f64(args.minutes * 60.0);
     let mut start_seconds = 0.0;
     while report.len("rounds") == 0 || began.elapsed() < patience {
         let number = report.len("rounds");
         let at_seconds = began.elapsed().as_secs_f64();
-        let mut run = round(&process, &mut writers, number)?;
+        let run = round(&process, &mut writers, number)?;
         let is_killed = number.is_multiple_of(2);
         if is_killed {
             process.kill()?
@@ -85,8 +77,7 @@ fn run(options: &Options, report: &mut Report) -> Result<()> {
         let of = json!({
             "at_seconds": at_seconds, "start_seconds": start_seconds, "killed": is_killed,
         });
-        merge(&mut run, of);
-        report.push("rounds", run)?;
+        report.push("rounds", merge(run, of))?;
         start_seconds = latewood.start_again(&mut process)?.took.as_secs_f64();
     }
     count(process.address(), &writers, PASSING).map(drop)
@@ -212,22 +203,12 @@ impl Visitor {
 }
 
 /// Whether timestamps of rows only grow, or only shrink.
-fn in_order(rows: &Value, reverse: bool) -> bool {
-    let Value::Array(rows) = rows else {
-        return true;
-    };
-    let timestamp = |row: &Value| match row {
-        Value::Array(row) => row.first().and_then(Value::number),
-        _ => None,
-    };
-    let timestamps: Vec<i64> = rows.iter().filter_map(timestamp).collect();
-    timestamps.windows(2).all(|pair| {
-        if reverse {
-            pair[0] > pair[1]
-        } else {
-            pair[0] < pair[1]
-        }
-    })
+fn in_order(answer: &Value, reverse: bool) -> bool {
+    let mut rows = rows(answer).unwrap_or_default();
+    if reverse {
+        rows.reverse();
+    }
+    rows.is_sorted_by(|one, next| one.0 < next.0)
 }
 
 #[cfg(test)]

@@ -6,14 +6,10 @@
 
 use latewood_engine::{self as engine, Stage, StageFigures};
 use latewood_model::DuplicatePolicy;
-use serde_json::{Value, json};
 
-use super::options::{Mode, Options};
-use super::report::{Report, number};
-use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use super::prelude::*;
 use crate::drive::cell::{self, Cell, Fixed};
-use crate::drive::engine::{Engine, Share, failed};
+use crate::drive::engine::{Engine, Share};
 use crate::drive::many::{Kind, Many};
 use crate::drive::many_wire;
 use crate::drive::wire::{Wired, cpu_seconds, settle};
@@ -35,24 +31,12 @@ const COST_HISTORY: u64 = 5_000;
 /// A load that waits for the disk is so many times as short.
 const SYNC_SHARE: u64 = 10;
 
-pub(crate) const MODE: Mode = Mode {
-    name: "stages",
-    about: "Measure where the time of a write goes, stage by stage, and what the timing costs",
-    options: &["\
-series=200000: New series, which are the known ones afterwards
-samples=2000000: Samples of each load that differs in lateness
-pairs=200: Pairs of turns, one with the timing off and one with it on
-turn=100000: Samples of such a turn"],
-    run,
-};
-
-/// Sizes of all loads.
-struct Sizes {
-    series: u64,
-    samples: u64,
-    pairs: u64,
-    turn: u64,
-    seed: u64,
+mode! {
+    MODE: stages(Sizes), "Measure where the time of a write goes, stage by stage, and what the timing costs";
+    one series: u64 = "200000" in 100..=u64::MAX, "New series, which are the known ones afterwards";
+    one samples: u64 = "2000000" in 1_000..=u64::MAX, "Samples of each load that differs in lateness";
+    one pairs: u64 = "200" in 6..=u64::MAX, "Pairs of turns, one with the timing off and one with it on";
+    one turn: u64 = "100000" in 1_000..=u64::MAX, "Samples of such a turn";
 }
 
 /// Loads on few series: name, late share, policy for duplicates, rules of each series, and whether
@@ -78,42 +62,39 @@ struct Turn {
     every: u32,
 }
 
-fn run(options: &Options, report: &mut Report) -> Result<()> {
-    let args = &Sizes {
-        series: options.at_least("series", 100)?,
-        samples: options.at_least("samples", 1_000)?,
-        pairs: options.at_least("pairs", 6)?,
-        turn: options.at_least("turn", 1_000)?,
-        seed: options.seed()?,
-    };
+fn stages(args: &Sizes, report: &mut Report) -> Result<()> {
+    let seed = report.common.seed;
     report.share(json!({
         "series": args.series, "labels": LABELS, "sampling": SAMPLING, "costs": [],
     }));
-    for repeat in 0..options.repeats()? {
-        let mut runs = in_process(args, repeat, SAMPLING)?;
-        runs.extend(over_the_wire(args)?);
-        for mut run in runs {
+    for repeat in 0..report.common.repeats {
+        let mut runs = in_process(args, seed, repeat, SAMPLING)?;
+        runs.extend(over_the_wire(args, seed)?);
+        report.round("runs", 0, &mut runs, |_, run| {
             run["repeat"] = repeat.into();
-            report.push("runs", run)?;
-        }
+            Ok(Some(run.take()))
+        })?;
     }
-    let turn = |every| Turn {
-        load: COST,
-        seed: args.seed,
-        history: COST_HISTORY,
-        each: args.turn.div_ceil(LATE_SERIES),
-        every,
-    };
-    let load = "in process, 10 % late, 32 series";
-    let cost = costs(load, args, |every| Ok(turn(every).in_process()?.0))?;
-    report.push("costs", cost)?;
-    let load = "over the wire, 10 % late, 32 series, pipeline 50";
-    let cost = costs(load, args, |every| Ok(turn(every).over_the_wire()?.0))?;
-    report.push("costs", cost)
+    let loads = [
+        ("in process, 10 % late, 32 series", false),
+        ("over the wire, 10 % late, 32 series, pipeline 50", true),
+    ];
+    for (load, wire) in loads {
+        let turn = |every| Turn {
+            load: COST,
+            seed,
+            history: COST_HISTORY,
+            each: args.turn.div_ceil(LATE_SERIES),
+            every,
+        };
+        let cost = costs(load, args, |every| Ok(turn(every).run(wire)?.0))?;
+        report.push("costs", cost)?;
+    }
+    Ok(())
 }
 
 /// The engine without sockets: every sort of writes once.
-fn in_process(args: &Sizes, repeat: usize, every: u32) -> Result<Vec<Value>> {
+fn in_process(args: &Sizes, seed: u64, repeat: usize, every: u32) -> Result<Vec<Value>> {
     let many = Many {
         series: args.series,
         known: 4,
@@ -126,71 +107,66 @@ fn in_process(args: &Sizes, repeat: usize, every: u32) -> Result<Vec<Value>> {
         db.stages().set_sampling(every);
         let stages = take(&db.stages().figures());
         db.stages().reset();
-        runs.extend(run.map(|(kind, run)| {
-            let [samples, cpu] = ["samples", "cpu_seconds"].map(|of| number(&run, of));
-            figures(name(kind), false, samples as u64, cpu, stages)
+        runs.extend(run.map(|run| {
+            json!({
+                "write": run["kind"], "wire": false, "samples": run["samples"],
+                "cpu_seconds": run["cpu_seconds"], "stages": stages,
+            })
         }));
     })?;
-    few(args, every, false, &mut runs)?;
+    few(args, seed, every, &mut runs)?;
     Ok(runs)
 }
 
 /// A server of its own: every sort of writes it can be sent, once.
-fn over_the_wire(args: &Sizes) -> Result<Vec<Value>> {
+fn over_the_wire(args: &Sizes, seed: u64) -> Result<Vec<Value>> {
     let mut runs = Vec::new();
     many_wire::watched(args.series, LABELS, |control, phase| {
         sample(control, SAMPLING)?;
         let stages = take_from(control)?;
-        runs.extend(phase.map(|(kind, rate)| {
-            let cpu_seconds = args.series as f64 / rate.per_cpu_second;
-            figures(name(kind), true, args.series, cpu_seconds, stages)
+        runs.extend(phase.map(|phase| {
+            json!({
+                "write": phase.kind, "wire": true, "samples": args.series,
+                "cpu_seconds": phase.cpu_seconds, "stages": stages,
+            })
         }));
         Ok(())
     })?;
-    few(args, SAMPLING, true, &mut runs)?;
+    few(args, seed, SAMPLING, &mut runs)?;
     Ok(runs)
 }
 
-/// The loads on few series.
-fn few(args: &Sizes, every: u32, wire: bool, runs: &mut Vec<Value>) -> Result<()> {
+/// Adds the loads on few series to `runs`, over the wire or not as those before.
+fn few(args: &Sizes, seed: u64, every: u32, runs: &mut Vec<Value>) -> Result<()> {
+    let wire = runs.first().is_some_and(|run| run["wire"] == true);
     for load in LOADS {
         let (write, .., is_synced) = load;
         let share = if is_synced { SYNC_SHARE } else { 1 };
         let turn = Turn {
             load,
-            seed: args.seed,
+            seed,
             history: HISTORY,
             each: args.samples.div_ceil(share).div_ceil(LATE_SERIES),
             every,
         };
-        let (cpu_seconds, stages) = if wire {
-            turn.over_the_wire()?
-        } else {
-            turn.in_process()?
-        };
-        let samples = turn.each * LATE_SERIES;
-        runs.push(figures(write, wire, samples, cpu_seconds, stages));
+        let (cpu_seconds, stages) = turn.run(wire)?;
+        runs.push(json!({
+            "write": write, "wire": wire, "samples": turn.each * LATE_SERIES,
+            "cpu_seconds": cpu_seconds, "stages": stages,
+        }));
     }
     Ok(())
 }
 
-fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::New | Kind::Mixed => "New",
-        Kind::KeyAndLabels => "KnownLabels",
-        Kind::Key => "Known",
-        Kind::Reference => "Reference",
-    }
-}
-
-fn figures(write: &str, wire: bool, samples: u64, cpu_seconds: f64, stages: Vec<Value>) -> Value {
-    json!({
-        "write": write, "wire": wire, "samples": samples, "cpu_seconds": cpu_seconds,
-        "stages": stages,
-    })
-}
-
 impl Turn {
+    fn run(&self, wire: bool) -> Result<(f64, Vec<Value>)> {
+        if wire {
+            self.over_the_wire()
+        } else {
+            self.in_process()
+        }
+    }
+
     /// Writes to a database of its own: processor time until all is settled and logged, and what
     /// was timed.
     fn in_process(&self) -> Result<(f64, Vec<Value>)> {
@@ -202,8 +178,8 @@ impl Turn {
         let mut write = |samples: u64, next: fn(&mut Series) -> (i64, f32), sync| -> Result<f64> {
             share.make(samples as usize, next);
             let (_, before) = share.write(&engine.db, sync)?;
-            engine.db.settle().map_err(failed)?;
-            engine.db.maintain().map_err(failed)?;
+            engine.db.settle()?;
+            engine.db.maintain()?;
             Ok(own_cpu_seconds() - before)
         };
         write(self.history * LATE_SERIES, Series::next_in_order, false)?;
@@ -305,9 +281,8 @@ fn take_from(control: &mut Control) -> Result<Vec<Value>> {
 /// Reads `count=..,timed=..,...`.
 fn read(stage: Stage, text: &str) -> Option<Value> {
     let mut line = json!({"name": stage.name(), "background": stage.is_background()});
-    for name in ["count", "timed", "total_ns", "mean_ns", "p50_ns", "p99_ns"] {
-        let mut fields = text.split(',').filter_map(|field| field.split_once('='));
-        let value = fields.find_map(|(key, value)| (key == name).then_some(value))?;
+    for field in text.split(',') {
+        let (name, value) = field.split_once('=')?;
         let name = if name == "count" { "events" } else { name };
         line[name] = serde_json::from_str(value).ok()?;
     }
@@ -323,12 +298,11 @@ mod tests {
         samples: 20_000,
         pairs: 40,
         turn: 1_000,
-        seed: 12_345,
     };
 
     #[test]
     fn each_sort_of_writes_shows_the_stages_it_is_for() {
-        let runs = in_process(&ARGS, 0, 1).unwrap();
+        let runs = in_process(&ARGS, 12_345, 0, 1).unwrap();
         assert_eq!(runs.len(), 9);
         for run in &runs {
             let write = run["write"].as_str().unwrap();
@@ -370,7 +344,7 @@ mod tests {
         let line = read(Stage::SampleAppend, text).unwrap();
         let expected = json!({
             "name": "sample_append", "background": false, "events": 1_048_576, "timed": 4_096,
-            "total_ns": 29_360_128, "mean_ns": 28.0, "p50_ns": 27, "p99_ns": 61,
+            "total_ns": 29_360_128, "mean_ns": 28.0, "p50_ns": 27, "p99_ns": 61, "share": 9.41,
         });
         assert_eq!(line, expected);
         assert!(read(Stage::Settle, "count=1,timed=x").is_none());
