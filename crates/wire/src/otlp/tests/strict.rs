@@ -174,3 +174,29 @@ fn a_metric_of_which_nothing_is_taken_gets_no_metadata() {
     // Each request tells it.
     assert_eq!(found.metadata, [one, one]);
 }
+
+#[test]
+fn names_that_become_the_same_are_joined_and_names_of_nothing_refused() {
+    let naming = Naming {
+        translation: Translation::UnderscoreEscapingWithoutSuffixes,
+        ..Naming::default()
+    };
+    let json = request(
+        r#"{"name":"\u00e9","gauge":{"dataPoints":[{"timeUnixNano":"1000000","asInt":"1"}]}},
+           {"name":"m","gauge":{"dataPoints":[
+            {"timeUnixNano":"1000000","asInt":"1","attributes":[
+                {"key":"a.b","value":{"stringValue":"2"}},{"key":"a-b","value":{"stringValue":"1"}}]},
+            {"timeUnixNano":"2000000","asInt":"1","attributes":[
+                {"key":"..","value":{"stringValue":"1"}}]}]}}"#,
+    );
+    let request = read(Encoding::Json, json.as_bytes()).unwrap();
+    let mut intake = Collected::default();
+    Decoder::new(&naming).decode(&request, &mut intake);
+    assert_eq!(intake.lines(), [r#"m{a_b="1;2",job="shop"}@1=1"#]);
+    let refused: Vec<_> = intake.refused.iter().map(|one| (one.0, one.1)).collect();
+    assert_eq!(refused, [(1, Reason::Name), (3, Reason::Name)]);
+    assert_eq!(
+        intake.refused[1].2,
+        "m: the name \"..\" has no character that can be kept"
+    );
+}
