@@ -174,7 +174,6 @@ impl Link {
             .collect()
     }
 
-    /// The error for a command refused with `text`.
     pub(crate) fn refused(&self, command: String, text: String) -> Error {
         let server = self.name.clone();
         Error::Refused {

@@ -56,7 +56,6 @@ impl Tally {
         }
     }
 
-    /// Adds a sample.
     pub(crate) fn add(&mut self, sample: &Sample) {
         self.samples += 1;
         self.crc.update(&sample.timestamp.to_le_bytes());

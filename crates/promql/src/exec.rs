@@ -69,7 +69,6 @@ pub(crate) type Result<T, E = EvalError> = std::result::Result<T, E>;
 /// A series of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Series {
-    /// Its labels.
     pub(crate) labels: Labels,
     /// Whether the name goes once the whole query is evaluated (delayed removal of names).
     pub(crate) drops_name: bool,
@@ -130,7 +129,6 @@ impl Node {
         })
     }
 
-    /// Its series.
     pub(crate) fn series(&self) -> &[Series] {
         &self.series
     }

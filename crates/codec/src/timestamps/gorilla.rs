@@ -6,6 +6,7 @@
 //! the delta before it counts as zero. Kept as the reference coding; the encoder
 //! never chooses it because it must be read from the start.
 
+use super::Found;
 use crate::Error;
 use crate::bits::{BitReader, BitWriter};
 
@@ -52,12 +53,7 @@ pub(crate) fn decode(bytes: &[u8], first: i64, out: &mut [i64]) -> Result<(), Er
 }
 
 /// Index of the first timestamp >= `t` and whether it is `t`. O(n): this coding has no random access.
-pub(crate) fn search(
-    bytes: &[u8],
-    first: i64,
-    count: usize,
-    t: i64,
-) -> Result<(usize, bool), Error> {
+pub(crate) fn search(bytes: &[u8], first: i64, count: usize, t: i64) -> Found {
     let mut cursor = Cursor {
         bits: BitReader::new(bytes),
         timestamp: first,

@@ -7,6 +7,7 @@
 //! Layout: varint step, zigzag low, width byte, one packed value per sample.
 //! All arithmetic wraps, so every input round-trips.
 
+use super::Found;
 use crate::Error;
 use crate::bitpack::{self, packed_len, width_of};
 use crate::varint::{Reader, put_varint, put_zigzag};
@@ -78,12 +79,7 @@ pub(crate) fn decode(bytes: &[u8], first: i64, out: &mut [i64]) -> Result<(), Er
 }
 
 /// Index of the first timestamp >= `t` and whether it is `t`. O(log n), nothing unpacked.
-pub(crate) fn search(
-    bytes: &[u8],
-    first: i64,
-    count: usize,
-    t: i64,
-) -> Result<(usize, bool), Error> {
+pub(crate) fn search(bytes: &[u8], first: i64, count: usize, t: i64) -> Found {
     let (line, packed) = parse(bytes, count)?;
     let at = |index: usize| {
         first

@@ -63,7 +63,6 @@ impl Shards {
         self.shards.iter().map(Shard::lock).collect()
     }
 
-    /// Locks the shard of a series.
     pub(crate) fn lock_of(&self, id: SeriesId) -> ShardGuard<'_> {
         self.shards[self.shard_of(id)].lock()
     }

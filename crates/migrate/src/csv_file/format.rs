@@ -56,7 +56,6 @@ pub(crate) struct Described {
     pub(crate) expires_ms: Option<i64>,
 }
 
-/// A line.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) key: Vec<u8>,
@@ -107,7 +106,6 @@ impl Line {
         }))
     }
 
-    /// The record of a sample.
     pub(crate) fn sample(key: &[u8], sample: &Sample, record: &mut ByteRecord) {
         record.clear();
         record.push_field(key);

@@ -28,7 +28,6 @@ pub(super) struct Piece {
     pub(super) text: Vec<u8>,
     /// The line number in the file of each line, from 1.
     pub(super) starts: Vec<u64>,
-    /// Samples in them.
     pub(super) samples: u64,
     /// Values that are texts.
     pub(super) texts: u64,

@@ -33,7 +33,6 @@ pub(crate) struct Differences {
 }
 
 impl Differences {
-    /// Whether there were none.
     pub(crate) fn none(&self) -> bool {
         self.missing + self.other_value + self.extra == 0 && self.refused.is_none()
     }

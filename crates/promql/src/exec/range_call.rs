@@ -82,7 +82,6 @@ impl Function {
 }
 
 impl RangeCall {
-    /// Its operator.
     pub(crate) fn operator(self, ctx: &Context<'_>) -> Result<Node> {
         let keeps_name = matches!(self.function.name, "last_over_time" | "first_over_time");
         let series = ctx.renamed(self.range.input.series(), !keeps_name)?;

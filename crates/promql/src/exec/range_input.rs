@@ -73,7 +73,6 @@ impl RangeInput {
         Ok(Self::Subquery { input, grid })
     }
 
-    /// Its series.
     pub(crate) fn series(&self) -> &[Series] {
         match self {
             Self::Raw { series, .. } => series,

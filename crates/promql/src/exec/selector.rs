@@ -34,7 +34,6 @@ pub(crate) struct Selector<'a> {
 }
 
 impl Selector<'_> {
-    /// Its operator.
     pub(crate) fn operator(self, ctx: &Context<'_>) -> Result<Node> {
         let Self {
             reference, takes, ..

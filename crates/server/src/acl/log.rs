@@ -47,7 +47,6 @@ pub(crate) struct Event {
     pub(crate) user: Vec<u8>,
 }
 
-/// The log.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     inner: Mutex<Inner>,
@@ -60,11 +59,8 @@ pub(crate) struct Log {
 pub(crate) enum Refusals {
     /// Logins.
     Auth,
-    /// Commands.
     Command,
-    /// Keys.
     Key,
-    /// Channels.
     Channel,
 }
 
@@ -91,13 +87,6 @@ struct Inner {
 pub(crate) const HTTP: &str = "http";
 
 impl Log {
-    /// Notes a request over HTTP that names nobody, or somebody by a wrong
-    /// password.
-    #[cold]
-    pub(crate) fn note_http_login(&self, user: &[u8]) {
-        self.note_sender(HTTP, None, b"HTTP", user);
-    }
-
     /// Notes what a user was refused by the protocol `sender`, one beside Redis'.
     #[cold]
     pub(crate) fn note_sender(

@@ -16,7 +16,7 @@ use crate::base::redis_commands;
 use std::sync::Arc;
 
 /// A set of permissions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Selector {
     commands: Commands,
     /// `+@all` or `-@all` came last of the two.
@@ -80,23 +80,9 @@ pub(crate) struct Request<'a> {
     pub(crate) number: usize,
     /// Its keys, and whether it reads and writes them.
     pub(crate) keys: Vec<(&'a [u8], bool, bool)>,
-    /// Its channels.
     pub(crate) channels: Vec<&'a [u8]>,
     /// The channels are patterns, which must be allowed as they are written.
     pub(crate) channels_are_patterns: bool,
-}
-
-impl Default for Selector {
-    /// Nothing is allowed.
-    fn default() -> Self {
-        Self {
-            commands: Commands::uniform(false),
-            is_all: false,
-            command_rules: Vec::new(),
-            keys: Patterns::default(),
-            channels: Patterns::default(),
-        }
-    }
 }
 
 impl Selector {

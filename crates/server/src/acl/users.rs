@@ -86,11 +86,6 @@ impl Users {
         default.enabled && default.nopass
     }
 
-    /// Whether any password is right for the default user.
-    pub(crate) fn default_has_no_password(&self) -> bool {
-        self.default_user().nopass
-    }
-
     /// All users by name.
     pub(crate) fn all(&self) -> Vec<Arc<User>> {
         self.by_name.read().values().cloned().collect()

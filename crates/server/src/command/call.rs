@@ -14,7 +14,6 @@ pub(crate) type Outcome = Result<(), Fault>;
 
 /// One command on its way through the server.
 pub(crate) struct Call<'a> {
-    /// Every command.
     pub(crate) commands: &'static Table,
     /// Its words, the name first.
     pub(crate) args: Args<'a>,

@@ -435,7 +435,7 @@ impl Connection {
             Timer::default()
         };
         while self.client.sent < self.client.output.len() && !self.is_broken {
-            match self.write_once() {
+            match self.socket.write(&self.client.output[self.client.sent..]) {
                 Ok(0) => self.is_broken = true,
                 Ok(written) => {
                     self.client.sent += written;
@@ -469,10 +469,6 @@ impl Connection {
             self.client.sent = 0;
         }
         bytes_out
-    }
-
-    fn write_once(&mut self) -> io::Result<usize> {
-        self.socket.write(&self.client.output[self.client.sent..])
     }
 
     /// Whether the peer has used up its time.

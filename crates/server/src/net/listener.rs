@@ -112,7 +112,6 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 }
 
 impl Listener {
-    /// The event source.
     pub(crate) fn source(&mut self) -> &mut dyn mio::event::Source {
         match self {
             Self::Tcp(listener, ..) => listener,

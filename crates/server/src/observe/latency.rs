@@ -63,7 +63,6 @@ impl Event {
         Self::all().find(|event| name.eq_ignore_ascii_case(event.name().as_bytes()))
     }
 
-    /// Its name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Command => "command",

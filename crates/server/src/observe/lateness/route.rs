@@ -14,7 +14,6 @@ named! {
         InfluxTcp => "influx_tcp",
         /// InfluxDB line protocol in datagrams.
         InfluxUdp => "influx_udp",
-        /// Prometheus remote write.
         RemoteWrite => "prometheus_remote_write",
         /// Text exposition, imported over HTTP.
         TextImport => "prometheus_text",
@@ -22,7 +21,6 @@ named! {
         OpenTsdbTcp => "opentsdb_tcp",
         /// OpenTSDB over HTTP.
         OpenTsdbHttp => "opentsdb_http",
-        /// Akumuli.
         Akumuli => "akumuli",
         /// OpenTelemetry.
         Otlp => "otlp",
