@@ -48,7 +48,6 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// An empty tally.
     pub(crate) fn new() -> Self {
         Self {
             samples: 0,

@@ -66,7 +66,6 @@ use crate::source::Samples;
 /// more than it may, and with the errors that Prometheus has.
 pub(crate) type Result<T, E = EvalError> = std::result::Result<T, E>;
 
-/// A series of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Series {
     pub(crate) labels: Labels,
@@ -83,7 +82,6 @@ impl Series {
         }
     }
 
-    /// The one series of a scalar.
     pub(crate) fn scalar() -> Vec<Self> {
         vec![Self::new(Labels::default())]
     }
@@ -204,7 +202,6 @@ impl Work<'_> {
         Ok(column)
     }
 
-    /// Gives a column back.
     pub(crate) fn give(&mut self, column: Column) {
         self.scratch.columns.push(column);
     }

@@ -49,7 +49,6 @@ pub(super) struct Output {
 }
 
 impl<'a> Part<'a> {
-    /// A whole snapshot.
     pub(super) fn new(snapshot: &'a Snapshot) -> Self {
         Self {
             snapshot,

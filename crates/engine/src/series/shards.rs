@@ -11,7 +11,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// All shards, locked.
 pub(crate) type AllShards<'a> = Vec<ShardGuard<'a>>;
 
 /// The shards; a power of two of them.

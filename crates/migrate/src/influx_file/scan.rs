@@ -22,7 +22,6 @@ const CACHE_BYTES_MAX: usize = 64 << 20;
 /// Whole lines, ready to be sent.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
-    /// The file.
     pub(super) name: Arc<str>,
     /// The lines, with blank ones in place of skipped ones.
     pub(super) text: Vec<u8>,
@@ -122,7 +121,6 @@ impl<R: Read> Scan<R> {
         self.skips_bad || piece.bad.is_empty()
     }
 
-    /// Fills the buffer.
     fn fill(&mut self) -> Result<()> {
         self.buffer.drain(..self.at);
         self.at = 0;

@@ -41,7 +41,6 @@ impl Differences {
 /// The result of a walk.
 #[derive(Debug)]
 pub(crate) struct Compared {
-    /// The samples of the source.
     pub(crate) source: Tally,
     /// The samples of the target before the repair.
     pub(crate) target: Tally,

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 
 /// The first field of the first record.
 const MAGIC: &[u8] = b"latewood import";
-/// The version of the format.
 const VERSION: &[u8] = b"1";
 /// The last field of every record.
 const STOP: &[u8] = b".";

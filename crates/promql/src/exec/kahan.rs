@@ -70,7 +70,6 @@ impl Mean {
         self.kahan.add(value / self.count);
     }
 
-    /// The mean.
     pub(crate) fn value(self) -> f64 {
         if self.is_incremental {
             self.kahan.total()

@@ -52,7 +52,6 @@ pub(crate) struct RangeCall {
     pub(crate) by: span::Span,
 }
 
-/// A function of a range.
 #[derive(Clone, Copy)]
 pub(crate) struct Function {
     name: &'static str,

@@ -14,7 +14,6 @@ pub(crate) struct Entry {
     /// `name`, or `container|name`.
     pub(crate) name: String,
     pub(crate) categories: Categories,
-    /// Itself and its subcommands.
     pub(crate) family: Range<usize>,
 }
 

@@ -24,7 +24,6 @@ pub(crate) struct Entry {
     pub(crate) id: u64,
     /// Refusals of this kind.
     pub(crate) count: u64,
-    /// What was refused.
     pub(crate) event: Event,
     /// The line of CLIENT LIST of the last one refused.
     pub(crate) client: String,
@@ -34,7 +33,6 @@ pub(crate) struct Entry {
     pub(crate) updated_ms: i64,
 }
 
-/// A refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     /// What was refused; `None` is a login.
@@ -107,7 +105,6 @@ impl Log {
         self.note(event, format!("proto={sender}"));
     }
 
-    /// Notes a refusal.
     pub(crate) fn note(&self, mut event: Event, client: String) {
         let counter = &self.refusals[Refusals::of(event.what) as usize];
         counter.fetch_add(1, Ordering::Relaxed);

@@ -15,7 +15,6 @@ use crate::base::glob::Glob;
 use crate::base::redis_commands;
 use std::sync::Arc;
 
-/// A set of permissions.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Selector {
     commands: Commands,
@@ -207,7 +206,6 @@ impl Selector {
         self.channels.allow_channel(channel, is_pattern)
     }
 
-    /// Whether nothing is forbidden.
     pub(crate) fn allows_everything(&self) -> bool {
         self.keys.are_all && self.channels.are_all && self.commands == Commands::uniform(true)
     }

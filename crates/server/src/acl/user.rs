@@ -240,7 +240,6 @@ impl User {
         &self.root
     }
 
-    /// The further selectors.
     pub(crate) fn selectors(&self) -> &[Selector] {
         &self.selectors
     }

@@ -258,7 +258,6 @@ impl Session {
         }
     }
 
-    /// Whether EXEC would write.
     pub(crate) fn transaction_writes(&self) -> bool {
         let transaction = self.transaction.as_ref();
         transaction.is_some_and(|transaction| transaction.has_write)

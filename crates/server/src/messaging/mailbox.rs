@@ -93,7 +93,6 @@ impl Mailbox {
         }
     }
 
-    /// Wakes the loop.
     pub(crate) fn wake(&self) {
         if let Err(error) = self.waker.wake() {
             tracing::error!(%error, "cannot wake an event loop");

@@ -34,7 +34,6 @@ const KEPT_BYTES: usize = 4 * 1024;
 /// A connection of one event loop.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// The stream.
     pub(super) socket: Socket,
     /// Is in the list of connections to serve.
     pub(super) is_queued: bool,

@@ -29,7 +29,6 @@ pub(crate) enum Listener {
 /// A connection that was just accepted.
 #[derive(Debug)]
 pub(crate) struct Accepted {
-    /// The stream.
     pub(crate) socket: Socket,
     /// The peer, as text.
     pub(crate) peer: String,

@@ -25,7 +25,6 @@ pub(super) struct Step<'a> {
     /// The places of the shard's samples in [`Scratch::order`].
     pub(super) places: &'a Range<usize>,
     pub(super) place: usize,
-    /// Its index in the batch.
     pub(super) index: usize,
 }
 

@@ -310,7 +310,6 @@ impl Info {
     }
 }
 
-/// The identifying labels.
 fn pair(labels: &Labels) -> [&str; 2] {
     IDENTIFYING.map(|name| labels.get(name))
 }

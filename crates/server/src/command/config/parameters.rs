@@ -68,7 +68,6 @@ pub(super) const fn settable(
     }
 }
 
-/// The parameters of this file.
 pub(super) const PARAMETERS: &[Parameter] = &[
     settable(
         "client-output-buffer-limit",

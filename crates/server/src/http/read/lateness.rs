@@ -29,7 +29,6 @@ const METRIC_COMMAND: &str = "ts.querylabels";
 const SENDER_COMMAND: &str = "client|list";
 const PARAMETERS: [&str; 4] = ["by", "limit", "span", "protocol"];
 
-/// The handler.
 pub(crate) async fn lateness(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(&context, Endpoint::Lateness, request, data).await
 }

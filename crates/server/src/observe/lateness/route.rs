@@ -30,11 +30,9 @@ named! {
 /// Where a batch comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'a> {
-    /// The protocol.
     pub(crate) route: Route,
     /// The address without its port, or the path of a unix socket.
     pub(crate) address: &'a str,
-    /// The name of the user.
     pub(crate) user: &'a [u8],
 }
 
