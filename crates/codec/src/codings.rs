@@ -1,4 +1,4 @@
-//! Enums of codings, whose numbers are part of the format.
+//! What all codings share: their enums, whose numbers are part of the format, and what a search finds.
 //!
 //! Tested through the enums that it declares.
 
@@ -27,3 +27,6 @@ macro_rules! codings {
 }
 
 pub(crate) use codings;
+
+/// Index of the first timestamp at or after the one searched for, and whether it is that one.
+pub(crate) type Found = Result<(usize, bool), crate::Error>;

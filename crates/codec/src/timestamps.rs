@@ -21,7 +21,7 @@ pub(crate) mod raw;
 pub(crate) mod regular;
 
 use crate::Error;
-use crate::codings::codings;
+use crate::codings::{Found, codings};
 
 codings! {
     "unknown timestamp coding";
@@ -41,9 +41,6 @@ codings! {
         Bitmap = 5,
     }
 }
-
-/// Index of the first timestamp at or after the one searched for, and whether it is that one.
-type Found = Result<(usize, bool), Error>;
 
 /// The timestamps of a parsed frame.
 #[derive(Debug, Clone, Copy)]

@@ -10,8 +10,8 @@
 //! from the bytes. With at most [`PLACES_PER_SAMPLE_MAX`] places per sample, a
 //! frame takes at most 256 bytes. Tested against a twin that reads bit by bit.
 
-use super::Found;
 use crate::Error;
+use crate::codings::Found;
 use crate::varint::{Reader, put_varint, varint_len};
 
 /// Sparser grids are left to other codings.

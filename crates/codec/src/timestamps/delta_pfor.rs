@@ -10,8 +10,8 @@
 //! varint length in bytes; then the blocks (see `pfor`), each one delta short
 //! of its timestamps.
 
-use super::Found;
 use crate::Error;
+use crate::codings::Found;
 use crate::pfor::{self, BLOCK, Block};
 use crate::varint::{Reader, put_varint};
 

@@ -6,9 +6,9 @@
 //! the delta before it counts as zero. Kept as the reference coding; the encoder
 //! never chooses it because it must be read from the start.
 
-use super::Found;
 use crate::Error;
 use crate::bits::{BitReader, BitWriter};
+use crate::codings::Found;
 
 /// Payload bits of the classes `10`, `110`, `1110` and `1111`.
 const CLASSES: [u32; 4] = [7, 9, 12, 64];

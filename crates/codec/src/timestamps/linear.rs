@@ -7,9 +7,9 @@
 //! Layout: varint step, zigzag low, width byte, one packed value per sample.
 //! All arithmetic wraps, so every input round-trips.
 
-use super::Found;
 use crate::Error;
 use crate::bitpack::{self, packed_len, width_of};
+use crate::codings::Found;
 use crate::varint::{Reader, put_varint, put_zigzag};
 
 /// The line through the first and the last timestamp, and the deviation of the others.

@@ -3,8 +3,8 @@
 //! The form of uncompressed series, and the last resort for timestamps that
 //! look like noise. The twin of every other coding.
 
-use super::Found;
 use crate::Error;
+use crate::codings::Found;
 use crate::varint::Reader;
 
 /// Appends every timestamp, the first one too.
