@@ -100,7 +100,6 @@ impl Posting {
         }
     }
 
-    /// Adds all its series to `set`.
     pub(crate) fn add_to(&self, set: &mut RoaringBitmap) {
         match self {
             Self::One(only) => {

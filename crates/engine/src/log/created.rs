@@ -34,7 +34,6 @@ pub(crate) struct Created {
 }
 
 impl Created {
-    /// No creation yet.
     pub(crate) fn none() -> Self {
         Self {
             is_none: true,
@@ -134,7 +133,6 @@ impl Created {
         Some(SeriesId(self.id))
     }
 
-    /// The key of the creation.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }

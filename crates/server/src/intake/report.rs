@@ -73,7 +73,6 @@ impl fmt::Display for Failure {
 pub(super) struct Sender {
     /// An IP address.
     pub(super) address: String,
-    /// The name of the user.
     pub(super) user: Box<[u8]>,
 }
 
