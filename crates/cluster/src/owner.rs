@@ -9,6 +9,7 @@
 //!                    the own record counts             it is proven
 //!                    an EPOCH counts before it         Deposed: it can never count
 //!                    neither, up to the shown end      append the same bytes again
+//!                    its place was trimmed             Succeeded, if a later epoch has the log
 //! trim           to where the newest checkpoint that counts says
 //! ```
 //! Calls block, one at a time; there are no threads in here. Calls that Kafka does not answer are
@@ -42,6 +43,9 @@ use reader::Reader;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// Records without data after which an idle owner lets the log begin later.
+pub const IDLE_RECORDS: u64 = 10_000;
+
 /// The owner of a tablet, from its EPOCH on.
 pub struct Owner {
     link: Arc<Link>,
@@ -50,7 +54,40 @@ pub struct Owner {
     epoch: Offset,
     begin: (Offset, State),
     marks: Marks,
+    /// The newest checkpoint that counts, and the first group that is needed beside it.
+    newest: Option<(Checkpoint, u64)>,
     ended: Option<Error>,
+}
+
+/// A record that proves that its owner still is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tick {
+    /// Where it is.
+    pub offset: Offset,
+    /// It names the newest checkpoint again, so that the log begins later.
+    pub is_renewed: bool,
+}
+
+/// Gives up the records that an owner needs no more.
+pub struct Trimmer {
+    link: Arc<Link>,
+    before: Offset,
+}
+
+impl Trimmer {
+    /// Asks Kafka once: what it cannot do now is left to the next checkpoint.
+    ///
+    /// # Errors
+    /// `NotTrimmed`; `Stopped` if the topic is another.
+    pub fn run(&self) -> Result<()> {
+        let link = &self.link;
+        match link.kafka.describe(&link.partition.topic) {
+            Ok(topic) => link.compare(&topic)?,
+            Err(error) => return Err(Error::NotTrimmed(error)),
+        }
+        let trimmed = link.kafka.trim(&link.partition, self.before);
+        trimmed.map_err(Error::NotTrimmed)
+    }
 }
 
 /// The log of a tablet, for readers that do not own it.
@@ -148,7 +185,8 @@ impl Owner {
     /// [`crate::envelope::PAYLOAD_BYTES_MAX`] bytes.
     ///
     /// # Errors
-    /// `Deposed`: the groups do not count and never will. `Stopped`, `Cancelled`: they may.
+    /// `Deposed`: the groups do not count and never will. `Succeeded`, `Stopped`, `Cancelled`:
+    /// they may.
     pub fn append(&mut self, sequence: u64, groups: u32, payload: &[u8]) -> Result<Offset> {
         let expected = self.state().sequence;
         if sequence != expected && self.ended.is_none() {
@@ -182,15 +220,38 @@ impl Owner {
         let offset = self.prove(Body::Checkpoint(checkpoint.clone()))?;
         self.begin = (begin, state);
         self.marks.drop_before(begin);
+        self.newest = Some((checkpoint.clone(), sequence));
         Ok((offset, checkpoint))
     }
 
-    /// Proves that this is the owner still.
+    /// Proves that this is the owner still. After [`IDLE_RECORDS`] records that are not needed
+    /// beside the newest checkpoint, names that checkpoint again, so that the log of an idle
+    /// tablet does not grow for ever.
     ///
     /// # Errors
     /// As [`Owner::append`].
-    pub fn tick(&mut self) -> Result<Offset> {
-        self.prove(Body::Tick)
+    pub fn tick(&mut self) -> Result<Tick> {
+        let mut is_renewed = false;
+        let offset = match self.newest.clone() {
+            Some((named, sequence)) if self.unneeded(sequence) >= IDLE_RECORDS => {
+                is_renewed = true;
+                let Checkpoint {
+                    manifest,
+                    sha256,
+                    bytes,
+                    ..
+                } = named;
+                self.checkpoint(&manifest, sha256, bytes, sequence)?.0
+            }
+            _ => self.prove(Body::Tick)?,
+        };
+        Ok(Tick { offset, is_renewed })
+    }
+
+    /// Records from where the log begins that are not needed for the groups from `sequence` on.
+    fn unneeded(&self, sequence: u64) -> u64 {
+        let needed = self.marks.before(sequence).unwrap_or(self.begin);
+        needed.1.n.saturating_sub(self.begin.1.n)
     }
 
     /// Gives the tablet up.
@@ -201,19 +262,12 @@ impl Owner {
         self.prove(Body::Farewell)
     }
 
-    /// Gives up the records before the first that is needed beside the newest checkpoint. Asks
-    /// Kafka once: what it cannot do now is left to the next checkpoint.
-    ///
-    /// # Errors
-    /// `NotTrimmed`; `Stopped` if the topic is another.
-    pub fn trim(&self) -> Result<()> {
-        let link = &self.link;
-        match link.kafka.describe(&link.partition.topic) {
-            Ok(topic) => link.compare(&topic)?,
-            Err(error) => return Err(Error::NotTrimmed(error)),
+    /// Gives up the records before the first that is needed beside the newest checkpoint.
+    pub fn trimmer(&self) -> Trimmer {
+        Trimmer {
+            link: Arc::clone(&self.link),
+            before: self.begin.0,
         }
-        let trimmed = link.kafka.trim(&link.partition, self.begin.0);
-        trimmed.map_err(Error::NotTrimmed)
     }
 
     fn prove(&mut self, body: Body<'_>) -> Result<Offset> {
@@ -230,8 +284,9 @@ impl Owner {
         let value = Envelope::Record { at, body }.encode();
         let value = value.ok_or(Stop::TooLong)?;
         let link = Arc::clone(&self.link);
-        let mut pauses = link.retry.pauses();
+        let mut pauses = link.retry.pauses("cannot tell whether a record is in the log");
         let offset = loop {
+            let why;
             match link.kafka.append(&link.partition, &value) {
                 Ok(offset) if offset == self.reader.next => {
                     self.reader.scan.next(offset, &value);
@@ -239,12 +294,18 @@ impl Owner {
                     break offset;
                 }
                 Err(KafkaError::Refused(why)) => return Err(Stop::Refused(why).into()),
-                Ok(_) | Err(_) => {}
+                // All replicas have it at an offset that another record had.
+                Ok(offset) if offset < self.reader.next && link.has(offset, &value)? => {
+                    let next = self.reader.next;
+                    return Err(Stop::TailLost { offset, next }.into());
+                }
+                Ok(offset) => why = format!("it may be at offset {offset}"),
+                Err(error) => why = error.to_string(),
             }
             if let Some(offset) = self.audit(&value)? {
                 break offset;
             }
-            pauses.pause()?;
+            pauses.pause(&why)?;
         };
         self.marks.add(offset, at);
         Ok(offset)
@@ -252,10 +313,9 @@ impl Owner {
 
     /// Reads on until the record `value` counts; `None` where it is not among what is shown.
     fn audit(&mut self, value: &[u8]) -> Result<Option<Offset>> {
-        self.link.check_topic()?;
-        let audited = self
-            .reader
-            .read_on(&self.link, |offset, found, verdict| match verdict {
+        let link = Arc::clone(&self.link);
+        link.check_topic()?;
+        let audited = self.reader.read_on(&link, |offset, found, verdict| match verdict {
                 Verdict::Counts { .. } if found == value => ControlFlow::Break(Ok(offset)),
                 Verdict::Counts { .. } => ControlFlow::Break(Err(Stop::Copied(offset).into())),
                 Verdict::Epoch(by) => {
@@ -263,7 +323,8 @@ impl Owner {
                     ControlFlow::Break(Err(Error::Deposed { by, epoch }))
                 }
                 _ => ControlFlow::Continue(()),
-            })?;
+            });
+        let audited = audited.map_err(|error| link.explain(error, self.epoch))?;
         audited.transpose()
     }
 }

@@ -95,6 +95,10 @@ struct Waiting {
     queued_bytes: u64,
     /// Since when the oldest of them waits.
     since: Option<Instant>,
+    /// A thread gives up records that are needed no more.
+    is_trimming: bool,
+    /// Why that cannot be done any more.
+    trim_failed: Option<OwnerError>,
     complete: Option<Complete>,
     checkpoints_asked: u64,
     checkpoint: Option<(Offset, Checkpoint)>,
@@ -114,6 +118,8 @@ impl Waiting {
             batches: VecDeque::new(),
             queued_bytes: 0,
             since: None,
+            is_trimming: false,
+            trim_failed: None,
             complete: None,
             checkpoints_asked: 0,
             checkpoint: None,
@@ -124,12 +130,18 @@ impl Waiting {
             last_append_us: 0,
         }
     }
+
+    /// Whether the log ended otherwise than by a farewell or a stop.
+    fn has_failed(&self) -> bool {
+        let ended = self.ended.as_ref();
+        ended.is_some_and(|ended| *ended != OwnerError::Cancelled)
+    }
 }
 
 /// Groups that become one record.
-#[derive(Default)]
 struct Batch {
     first: u64,
+    since: Instant,
     groups: u32,
     bytes: Vec<u8>,
 }
@@ -205,7 +217,7 @@ impl TabletLog {
                 return false;
             }
         }
-        state.ended.is_none()
+        state.queued_bytes == 0 && !state.has_failed()
     }
 
     /// How many checkpoints were asked for.
@@ -224,12 +236,12 @@ impl TabletLog {
     }
 
     /// Owns the tablet until the log is closed or can no longer be written.
-    fn run(&self, owner: Owner) {
+    fn run(self: &Arc<Self>, owner: Owner) {
         let served = catch_unwind(AssertUnwindSafe(|| self.serve(owner)));
         let panicked = |_| Err(Stop::Refused("its thread panicked".to_owned()).into());
-        let Err(ended) = served.unwrap_or_else(panicked) else {
-            return;
-        };
+        // After the farewell nothing is appended: whoever still waits gets an error.
+        let ended = served.unwrap_or_else(panicked);
+        let ended = ended.err().unwrap_or(OwnerError::Cancelled);
         self.state.lock().ended = Some(ended.clone());
         self.done.notify_all();
         if ended != OwnerError::Cancelled {
@@ -237,15 +249,19 @@ impl TabletLog {
         }
     }
 
-    fn serve(&self, mut owner: Owner) -> std::result::Result<(), OwnerError> {
+    fn serve(self: &Arc<Self>, mut owner: Owner) -> std::result::Result<(), OwnerError> {
         loop {
             let mut state = self.state.lock();
+            if let Some(failed) = state.trim_failed.take() {
+                return Err(failed);
+            }
             // First, as batches may never end. It names no group that waits: its files hold
             // proven ones only.
             if let Some(complete) = state.complete.take() {
                 let held = state.log_bytes;
                 drop(state);
                 self.append_checkpoint(&mut owner, &complete, held)?;
+                self.trim(&owner);
             } else if let Some(batch) = state.batches.pop_front() {
                 drop(state);
                 self.append_batch(&mut owner, &batch)?;
@@ -254,7 +270,10 @@ impl TabletLog {
                 return owner.farewell().map(drop);
             } else if self.changed.wait_for(&mut state, TICK_EVERY).timed_out() {
                 drop(state);
-                owner.tick()?;
+                if owner.tick()?.is_renewed {
+                    self.state.lock().begin = owner.begin();
+                    self.trim(&owner);
+                }
             }
         }
     }
@@ -270,7 +289,7 @@ impl TabletLog {
         let mut state = self.state.lock();
         state.queued_bytes -= bytes;
         state.log_bytes += bytes;
-        state.since = (state.queued_bytes > 0).then(Instant::now);
+        state.since = state.batches.front().map(|batch| batch.since);
         state.records += 1;
         state.last_append_us = begun.elapsed().as_micros() as u64;
         let newest = owner.state().sequence - 1;
@@ -305,20 +324,44 @@ impl TabletLog {
         state.log_bytes -= gone_bytes as u64;
         state.checkpoint = Some((offset, checkpoint));
         state.begin = owner.begin();
-        // Who pins it later needs nothing before this checkpoint.
-        let is_pinned = state.pins > 0;
         drop(state);
         self.done.notify_all();
-        if is_pinned {
-            return Ok(());
+        Ok(())
+    }
+
+    /// Gives up what is needed no more, on a thread of its own: brokers may take long, and writes
+    /// do not wait for it. One at a time; what is left out, the next checkpoint does.
+    fn trim(self: &Arc<Self>, owner: &Owner) {
+        let mut state = self.state.lock();
+        // Who pins it later needs nothing before this checkpoint.
+        if state.pins > 0 || state.is_trimming {
+            return;
         }
-        match owner.trim() {
-            Err(error @ OwnerError::NotTrimmed(_)) => {
-                tracing::warn!(%error, "the log of the tablet in Kafka; the next checkpoint trims it");
-                Ok(())
+        let (log, trim) = (Arc::clone(self), owner.trimmer());
+        let thread = thread::Builder::new().name("trim".to_owned());
+        let started = thread.spawn(move || {
+            let trimmed = trim.run();
+            let mut state = log.state.lock();
+            state.is_trimming = false;
+            match trimmed {
+                Ok(()) => {}
+                Err(error @ OwnerError::NotTrimmed(_)) => {
+                    tracing::warn!(%error, "the next checkpoint trims the log in Kafka");
+                }
+                Err(error) => state.trim_failed = Some(error),
             }
-            trimmed => trimmed,
+            drop(state);
+            log.changed.notify_one();
+        });
+        match started {
+            Ok(_) => state.is_trimming = true,
+            Err(error) => tracing::warn!(%error, "cannot start a thread that trims the log"),
         }
+    }
+
+    /// The first record that is needed beside the newest checkpoint.
+    pub fn begin(&self) -> Offset {
+        self.state.lock().begin.0
     }
 
     fn check_in(&self, state: &MutexGuard<'_, Waiting>) -> Result<()> {
@@ -360,7 +403,9 @@ impl RemoteLog for TabletLog {
         if !state.batches.back().is_some_and(fits) {
             state.batches.push_back(Batch {
                 first: position.0,
-                ..Batch::default()
+                since: Instant::now(),
+                groups: 0,
+                bytes: Vec::new(),
             });
         }
         if let Some(batch) = state.batches.back_mut() {
@@ -368,7 +413,9 @@ impl RemoteLog for TabletLog {
             batch.groups += 1;
         }
         state.queued_bytes += group.len() as u64;
-        state.since.get_or_insert_with(Instant::now);
+        if state.since.is_none() {
+            state.since = state.batches.front().map(|batch| batch.since);
+        }
         drop(state);
         self.changed.notify_one();
         Ok(())
@@ -427,7 +474,9 @@ impl RemoteLog for TabletLog {
                 return Err(Error::new(ErrorKind::Halted, message));
             }
         }
-        self.check_in(&state)?;
+        if state.queued_bytes > 0 || state.has_failed() {
+            self.check_in(&state)?;
+        }
         drop(state);
         if let Some(thread) = self.thread.lock().take() {
             // The farewell only makes a take-over quicker: brokers that are away are not waited for.

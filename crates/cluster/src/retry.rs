@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
+/// How often a wait that takes long is told.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
 /// A flag that ends calls which would otherwise be repeated until they succeed.
 #[derive(Debug, Default)]
 pub struct Cancel {
@@ -78,21 +81,28 @@ impl Retry {
         mut call: impl FnMut() -> Result<T, E>,
         is_temporary: impl Fn(&E) -> bool,
     ) -> Result<Result<T, E>, Cancelled> {
-        let mut pauses = self.pauses();
+        let mut pauses = self.pauses(what);
         loop {
             match call() {
-                Err(error) if is_temporary(&error) => tracing::warn!(%error, "{what} yet"),
+                Err(error) if is_temporary(&error) => {
+                    if pauses.told.is_none() {
+                        pauses.tell(&error);
+                    }
+                    pauses.pause(&error)?;
+                }
                 called => return Ok(called),
             }
-            pauses.pause()?;
         }
     }
 
-    /// The waits of one call.
-    pub(crate) fn pauses(&self) -> Pauses<'_> {
+    /// The waits of one call, which cannot do `what` meanwhile.
+    pub(crate) fn pauses<'a>(&'a self, what: &'a str) -> Pauses<'a> {
         Pauses {
             retry: self,
+            what,
             next: self.first,
+            begun: Instant::now(),
+            told: None,
         }
     }
 }
@@ -100,12 +110,31 @@ impl Retry {
 /// The waits of one call.
 pub(crate) struct Pauses<'a> {
     retry: &'a Retry,
+    what: &'a str,
     next: Duration,
+    begun: Instant,
+    /// When the log was last told of it.
+    told: Option<Instant>,
 }
 
 impl Pauses<'_> {
-    /// Waits before another attempt.
-    pub(crate) fn pause(&mut self) -> Result<(), Cancelled> {
+    /// Waits before another attempt; `why` the one before failed. The server's log says so when
+    /// that takes long, and again every ten seconds.
+    pub(crate) fn pause(&mut self, why: &dyn Display) -> Result<(), Cancelled> {
+        if self.told.unwrap_or(self.begun).elapsed() >= TELL_EVERY {
+            self.tell(why);
+        }
+        self.wait()
+    }
+
+    fn tell(&mut self, why: &dyn Display) {
+        self.told = Some(Instant::now());
+        let (what, waited_s) = (self.what, self.begun.elapsed().as_secs());
+        tracing::warn!(%why, waited_s, "{what} yet");
+    }
+
+    /// Waits before another attempt, of which somebody else tells.
+    pub(crate) fn wait(&mut self) -> Result<(), Cancelled> {
         let time = self.next.min(self.retry.longest);
         self.next = time * 2;
         self.retry.cancel.wait(time)
@@ -124,12 +153,12 @@ mod tests {
             ..Retry::new(Arc::default())
         };
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| retry.pauses().pause());
+            let waiting = scope.spawn(|| retry.pauses("cannot").pause(&"away"));
             retry.cancel.cancel();
             assert_eq!(waiting.join().unwrap(), Err(Cancelled));
         });
         assert!(retry.cancel.is_cancelled());
-        assert_eq!(retry.pauses().pause(), Err(Cancelled));
+        assert_eq!(retry.pauses("cannot").pause(&"away"), Err(Cancelled));
     }
 
     #[test]
@@ -160,10 +189,10 @@ mod tests {
             longest: Duration::from_nanos(10),
             ..Retry::new(Arc::default())
         };
-        let mut pauses = retry.pauses();
+        let mut pauses = retry.pauses("cannot");
         let mut next = Vec::new();
         for _ in 0..4 {
-            pauses.pause().unwrap();
+            pauses.pause(&"away").unwrap();
             next.push(pauses.next.as_nanos());
         }
         assert_eq!(next, [6, 12, 20, 20]);

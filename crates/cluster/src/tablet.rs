@@ -10,12 +10,12 @@
 //! Tested by `tests/tablet/`: kills, lost disks, faults of Kafka and the store.
 
 use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress};
-use crate::envelope::Claimant;
-use crate::kafka::{Kafka, Partition};
-use crate::owner::{self, Claimed, Owner};
+use crate::envelope::{self, Claimant};
+use crate::kafka::{Kafka, KafkaError, Partition};
+use crate::owner::{self, Claimed, Owner, Stop};
 use crate::remote::{Bounds, Complete, OnEnd, TabletLog};
 use crate::retry::{Cancel, Retry};
-use crate::survey::{Survey, survey};
+use crate::survey::{self, Survey, survey};
 use crate::tiered::TieredDisk;
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, Options};
@@ -27,6 +27,8 @@ use std::time::Duration;
 
 /// Where a checkpoint is gathered, in the directory: links need the same file system.
 const GATHERED: &str = "checkpoint";
+/// How often a log is read that seems to lack what the store has, before a start is refused.
+const LOOKS_MAX: u32 = 20;
 /// How often old objects are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
@@ -135,9 +137,9 @@ impl Tablet {
     /// called once when it can no longer be written.
     ///
     /// # Errors
-    /// `OtherLog`, with nothing but the claim done; `Owner`; `Checkpoint` for damaged or missing
-    /// objects and a directory that keeps its own log; `Engine`. Objects without the checkpoint
-    /// that the log names, and a directory in use, are refused before the claim.
+    /// `OtherLog`; `Owner`; `Checkpoint` for damaged or missing objects and a directory that keeps
+    /// its own log; `Engine`. All but the last are found before the claim, which deposes the owner
+    /// before, unless the log changes meanwhile.
     pub fn open(
         place: Place,
         options: Options,
@@ -147,27 +149,36 @@ impl Tablet {
     ) -> Result<(Self, Db), Error> {
         // A start that cannot succeed deposes nobody.
         place.objects.require_unused(&place.dir)?;
-        require_objects(&place)?;
-        let Place { objects, retry, .. } = place;
+        let named = look(&place)?;
+        let mut load = |named: &envelope::Checkpoint| {
+            let at = ListingRef::from(named);
+            at_last(&place.retry, || {
+                Ok(place
+                    .objects
+                    .load_without_blocks(&at, &place.dir, tell)?)
+            })
+        };
+        let files = named.as_ref().map(&mut load).transpose()?;
+        let (objects, retry) = (place.objects.clone(), place.retry.clone());
         let cancel = Arc::clone(&retry.cancel);
         let claimed = Owner::claim(
-            place.kafka,
-            place.partition,
+            Arc::clone(&place.kafka),
+            place.partition.clone(),
             place.topic_id,
             &place.claimant,
             retry.clone(),
         )?;
         let epoch = claimed.owner.epoch();
         require_own_log(&objects, &retry, &claimed)?;
-        let (newest, away) = match &claimed.checkpoint {
-            None => {
+        let (newest, away) = match (&claimed.checkpoint, files) {
+            (None, _) => {
                 objects.clear(&place.dir)?;
                 (None, Vec::new())
             }
-            Some(named) => {
-                let at = ListingRef::from(named);
-                let mut load = || Ok(objects.load_without_blocks(&at, &place.dir, tell)?);
-                let (newest, away) = at_last(&retry, &mut load)?;
+            (now, Some((newest, away))) if *now == named => (Some(newest), away),
+            // The owner before saved another one meanwhile.
+            (Some(now), _) => {
+                let (newest, away) = load(now)?;
                 (Some(newest), away)
             }
         };
@@ -283,20 +294,43 @@ impl Drop for Tablet {
     }
 }
 
-/// Refuses objects that lack the checkpoint which the log names; reads the log once more than the
-/// claim does. A log that cannot be read now is left to the claim, which says why.
-fn require_objects(place: &Place) -> Result<(), Error> {
-    let (objects, kafka, partition) = (&place.objects, &*place.kafka, &place.partition);
-    match survey(kafka, partition, &mut |_, _, _| {}) {
-        Ok(Survey {
-            checkpoint: Some((_, named)),
-            ..
-        }) => at_last(
-            &place.retry,
-            || Ok(objects.find(&ListingRef::from(&named))?),
-        )
-        .map(drop),
-        _ => Ok(()),
+/// The newest checkpoint that counts, as far as brokers show the log. Reads it once more than the
+/// claim does, and waits for brokers and store: nothing is claimed before all of it can be read.
+fn look(place: &Place) -> Result<Option<envelope::Checkpoint>, Error> {
+    let latest = at_last(&place.retry, || Ok(place.objects.latest()?))?;
+    let mut pauses = place.retry.pauses("cannot read the log");
+    let mut looks = 0;
+    loop {
+        let why = match survey(&*place.kafka, &place.partition, &mut |_, _, _| {}) {
+            Ok(Survey { checkpoint, .. }) => {
+                let newest = checkpoint.as_ref().map(|(offset, _)| *offset);
+                match &latest {
+                    Some(latest) if newest < Some(latest.offset) => {
+                        let offset = latest.offset;
+                        Error::OtherLog { offset }
+                    }
+                    _ => return Ok(checkpoint.map(|(_, named)| named)),
+                }
+            }
+            Err(survey::Error::Kafka(error)) => {
+                let stop = match error {
+                    KafkaError::Refused(why) => Stop::Refused(why),
+                    KafkaError::NoSuchTopic(_) => Stop::NoSuchTopic,
+                    error => {
+                        pauses.pause(&error).map_err(owner::Error::from)?;
+                        continue;
+                    }
+                };
+                return Err(owner::Error::from(stop).into());
+            }
+            Err(survey::Error::Stopped(stop)) => owner::Error::from(stop).into(),
+        };
+        // A broker that has fallen behind shows a part of the log only.
+        looks += 1;
+        if looks == LOOKS_MAX {
+            return Err(why);
+        }
+        pauses.pause(&why).map_err(owner::Error::from)?;
     }
 }
 
@@ -334,7 +368,6 @@ fn digest_of(digits: &str) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envelope;
 
     #[test]
     fn a_digest_is_the_same_in_the_log_and_in_the_store() {

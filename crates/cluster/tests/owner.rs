@@ -3,7 +3,7 @@
 use latewood_cluster::envelope::{Body, Checkpoint, Claimant, Envelope, PAYLOAD_BYTES_MAX, State};
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
 use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
-use latewood_cluster::owner::{Claimed, Error, Owner, Stop};
+use latewood_cluster::owner::{Claimed, Error, IDLE_RECORDS, Owner, Stop};
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::scan::Verdict;
 use latewood_cluster::survey::{self, survey};
@@ -98,7 +98,7 @@ fn an_owner_finds_what_those_before_appended() {
     assert_eq!((first.deposed, first.checkpoint), (None, None));
     assert_eq!(first.owner.state().sequence, 1);
     assert_eq!(first.owner.append(1, 3, b"abc"), Ok(1));
-    assert_eq!(first.owner.tick(), Ok(2));
+    assert_eq!(first.owner.tick().unwrap().offset, 2);
     assert_eq!(add(&mut first.owner, b"d"), Ok(3));
     assert_eq!(first.owner.farewell(), Ok(4));
 
@@ -176,7 +176,7 @@ fn a_checkpoint_says_where_the_log_begins() {
     // From the second group of a record on.
     let (_, checkpoint) = owner.checkpoint("m1", [7; 32], 100, 4).unwrap();
     assert_eq!((checkpoint.begin, checkpoint.state.sequence), (3, 3));
-    owner.trim().unwrap();
+    owner.trimmer().run().unwrap();
     assert_eq!(world.kafka.bounds(&world.partition), Ok((3, 6)));
 
     let mut next = world.claim(2);
@@ -185,7 +185,7 @@ fn a_checkpoint_says_where_the_log_begins() {
     assert_eq!(next.owner.begin(), (3, checkpoint.state));
     // Nothing is needed any more; what is asked for is not before what was given up.
     let (_, all) = next.owner.checkpoint("m2", [8; 32], 100, 7).unwrap();
-    next.owner.trim().unwrap();
+    next.owner.trimmer().run().unwrap();
     let (_, again) = next.owner.checkpoint("m3", [8; 32], 1, 1).unwrap();
     assert_eq!(again.begin, 5);
     assert_eq!(all.begin, 5);
@@ -232,10 +232,76 @@ fn an_owner_that_slept_while_the_log_was_trimmed_does_not_guess() {
     add(&mut owner, b"a").unwrap();
     add(&mut owner, b"b").unwrap();
     owner.checkpoint("m", [0; 32], 1, 3).unwrap();
-    owner.trim().unwrap();
-    let (needed, begin) = (1, 3);
-    let gone = Error::Stopped(Stop::Trimmed { needed, begin });
-    assert_eq!(add(&mut slept, b"c"), Err(gone));
+    owner.trimmer().run().unwrap();
+    // Whether it counts is not known: its place was trimmed.
+    let epoch = 1;
+    assert_eq!(add(&mut slept, b"c"), Err(Error::Succeeded { epoch }));
+    assert_eq!(slept.tick(), Err(Error::Succeeded { epoch }));
+}
+
+#[test]
+fn a_trim_by_hand_makes_nobody_a_successor() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    add(&mut owner, b"a").unwrap();
+    let read = owner.history();
+    add(&mut owner, b"b").unwrap();
+    world.kafka.trim(&world.partition, 2).unwrap();
+    let gone = Stop::Trimmed {
+        needed: 0,
+        begin: 2,
+    };
+    let read: Result<Vec<_>, _> = read.collect();
+    assert_eq!(read, Err(gone.into()));
+    add(&mut owner, b"c").unwrap();
+}
+
+#[test]
+fn records_that_all_brokers_lost_end_an_owner() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    for payload in [b"a", b"b", b"c"] {
+        add(&mut owner, payload).unwrap();
+    }
+    world.kafka.lose_tail(&world.partition, 2);
+    let (offset, next) = (2, 4);
+    let lost = Stop::TailLost { offset, next };
+    assert_eq!(add(&mut owner, b"d"), Err(lost.into()));
+}
+
+#[test]
+fn the_log_of_an_idle_tablet_stays_short() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    add(&mut owner, b"a").unwrap();
+    owner.checkpoint("m", [7; 32], 5, 2).unwrap();
+    let renewed = (0..2 * IDLE_RECORDS).filter(|_| {
+        let tick = owner.tick().unwrap();
+        if tick.is_renewed {
+            owner.trimmer().run().unwrap();
+        }
+        tick.is_renewed
+    });
+    assert!((1..=2).contains(&renewed.count()));
+    let held = world.kafka.records(&world.partition).len() as u64;
+    assert!(held < 2 * IDLE_RECORDS, "{held} records");
+    let mut next = world.claim(2);
+    assert_eq!(next.checkpoint.clone().expect("one").manifest, "m");
+    assert_eq!(history(&next.owner), Vec::<String>::new());
+    add(&mut next.owner, b"b").unwrap();
+    assert_eq!(history(&world.claim(3).owner), ["b"]);
+}
+
+#[test]
+fn data_that_no_checkpoint_holds_keeps_the_log_of_an_idle_tablet() {
+    let world = World::new();
+    let mut owner = world.claim(1).owner;
+    owner.checkpoint("m", [7; 32], 5, 1).unwrap();
+    add(&mut owner, b"a").unwrap();
+    for _ in 0..IDLE_RECORDS + 10 {
+        assert!(!owner.tick().unwrap().is_renewed);
+    }
+    assert_eq!(history(&world.claim(2).owner), ["a"]);
 }
 
 #[test]
@@ -246,7 +312,7 @@ fn another_topic_of_the_same_name_is_refused() {
     let mut owner = world.claim(1).owner;
     add(&mut owner, b"a").unwrap();
     world.kafka.recreate("t");
-    assert_eq!(owner.trim(), Err(recreated.clone()));
+    assert_eq!(owner.trimmer().run(), Err(recreated.clone()));
     assert_eq!(add(&mut owner, b"b"), Err(recreated.clone()));
     let (kafka, partition) = (world.kafka.clone(), world.partition.clone());
     let claimed = Owner::claim(kafka, partition, Some(id), &claimant(2), retry());
@@ -311,7 +377,7 @@ fn waiting_for_brokers_ends_when_the_node_stops() {
         let claimed = claim.join().expect("no panic");
         assert_eq!(claimed.err(), Some(Error::Cancelled));
     });
-    assert!(matches!(owner.trim(), Err(Error::NotTrimmed(_))));
+    assert!(matches!(owner.trimmer().run(), Err(Error::NotTrimmed(_))));
     // Back after a while: the same append goes on.
     std::thread::scope(|scope| {
         let appended = scope.spawn(|| add(&mut owner, b"a"));
@@ -373,7 +439,7 @@ fn a_survey_changes_nothing_and_sees_what_the_next_owner_sees() {
     );
     assert_eq!((found.counters.foreign, found.counters.epochs), (1, 2));
 
-    second.trim().unwrap();
+    second.trimmer().run().unwrap();
     second.farewell().unwrap();
     let found = survey(&*world.kafka, &world.partition, &mut |_, _, _| {}).unwrap();
     assert!(found.farewell && found.bounds.0 > 0);

@@ -109,6 +109,17 @@ impl MemoryKafka {
             .collect()
     }
 
+    /// Loses the records from `from` on, as no cluster does that keeps its promises.
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn lose_tail(&self, partition: &Partition, from: Offset) {
+        let mut inner = self.inner();
+        let log = inner.log(partition).expect("a partition of this cluster");
+        log.records.split_off(&from);
+        log.end = from;
+    }
+
     /// Appends a record as somebody else, without faults.
     ///
     /// # Panics

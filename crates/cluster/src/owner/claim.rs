@@ -54,11 +54,11 @@ pub(super) fn claim(
     retry: Retry,
 ) -> Result<Claimed> {
     let link = Arc::new(Link::new(kafka, partition, topic_id, retry)?);
-    let mut pauses = link.retry.pauses();
+    let mut pauses = link.retry.pauses("cannot read the log");
     loop {
         match attempt(&link, claimant) {
             // The owner of now trims it, or what was read is older.
-            Err(Error::Stopped(Stop::Trimmed { .. })) => pauses.pause()?,
+            Err(error @ Error::Stopped(Stop::Trimmed { .. })) => pauses.pause(&error)?,
             result => return result,
         }
     }
@@ -68,7 +68,7 @@ fn attempt(link: &Arc<Link>, claimant: &Claimant) -> Result<Claimed> {
     let mut reader = Reader::at_begin(link, &value(None, claimant)?)?;
     let begin = (reader.next, reader.scan.state());
     let mut found = Found::default();
-    let mut pauses = link.retry.pauses();
+    let mut pauses = link.retry.pauses("cannot tell whether the claim is in the log");
     let mut asked = false;
     loop {
         let mut deposed = reader.scan.state().epoch;
@@ -86,7 +86,7 @@ fn attempt(link: &Arc<Link>, claimant: &Claimant) -> Result<Claimed> {
             return found.claimed(link, reader, begin, epoch, deposed);
         }
         if std::mem::replace(&mut asked, true) {
-            pauses.pause()?;
+            pauses.pause(&"another claim came before it, or it did not arrive")?;
         }
         let value = value(reader.scan.state().epoch, claimant)?;
         match link.kafka.append(&link.partition, &value) {
@@ -148,6 +148,10 @@ impl Found {
                 epoch,
                 begin,
                 marks: self.marks,
+                newest: self.checkpoint.clone().map(|named| {
+                    let sequence = named.state.sequence;
+                    (named, sequence)
+                }),
                 ended: None,
             },
             deposed: deposed.map(|epoch| Deposed {

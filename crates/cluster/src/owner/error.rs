@@ -15,6 +15,16 @@ pub enum Error {
         /// Its epoch.
         epoch: Offset,
     },
+    /// Another node owns the tablet, and has trimmed its claim together with what was appended
+    /// before it. What was being appended may count.
+    #[error(
+        "another node owns this log since offset {epoch}, and has trimmed it since: whether the \
+         newest writes of this node count is not known"
+    )]
+    Succeeded {
+        /// The epoch of the record that the log begins with.
+        epoch: Offset,
+    },
     /// The log cannot be used. What was being appended may count.
     #[error("the log of this tablet cannot be used: {0}")]
     Stopped(Stop),
@@ -80,6 +90,17 @@ pub enum Stop {
         given: u64,
         /// Which it must be.
         expected: u64,
+    },
+    /// An offset was given to two records: all replicas lost what they had acknowledged.
+    #[error(
+        "the brokers lost records that they had acknowledged: they gave offset {offset} again, \
+         {next} comes next"
+    )]
+    TailLost {
+        /// The offset that was given again.
+        offset: Offset,
+        /// The one that comes next.
+        next: Offset,
     },
     /// Two processes append in one epoch, such as a machine and its copy.
     #[error("another process appends in this epoch, at offset {0}")]

@@ -61,7 +61,7 @@ impl History {
 
     /// Reads on until some groups are ready or the end was seen.
     fn fill(&mut self) -> Result<()> {
-        let mut pauses = self.link.retry.pauses();
+        let mut pauses = self.link.retry.pauses("cannot read the log on");
         while self.ready.is_empty() && !self.done {
             let (begin, until) = (self.begin, self.until);
             let (ready, mut bytes) = (&mut self.ready, 0);
@@ -96,13 +96,20 @@ impl History {
                     return ControlFlow::Break(Ok(false));
                 }
                 ControlFlow::Continue(())
+            });
+            let read = read.map_err(|error| match until {
+                Until::Epoch(own) => self.link.explain(error, own),
+                Until::Sequence(_) => error,
             })?;
             match (read, until) {
                 (Some(end), _) => self.done = end?,
                 (None, Until::Epoch(epoch)) if self.reader.next > epoch => {
                     return Err(missing(epoch, &self.reader));
                 }
-                (None, _) if self.ready.is_empty() => pauses.pause()?,
+                (None, _) if self.ready.is_empty() => {
+                    let next = self.reader.next;
+                    pauses.pause(&format!("nothing is shown from offset {next} on"))?;
+                }
                 (None, _) => {}
             }
         }

@@ -6,6 +6,7 @@
 use super::error::{Error, Result, Stop};
 use crate::kafka::{Kafka, KafkaError, Offset, Partition, Records, Topic};
 use crate::retry::{Pauses, Retry};
+use crate::scan::first_state;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,12 @@ use std::time::Duration;
 const READ_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How long a read waits for a first record.
 const READ_WAIT: Duration = Duration::from_millis(100);
+
+/// How often it is looked whose log it is.
+const LOOKS_MAX: usize = 20;
+/// What waits.
+const TOPIC: &str = "cannot look at the topic of the log";
+const BOUNDS: &str = "cannot see where the log begins";
 
 /// A partition of a Kafka cluster.
 pub(super) struct Link {
@@ -30,7 +37,7 @@ impl Link {
         topic_id: Option<[u8; 16]>,
         retry: Retry,
     ) -> Result<Self> {
-        let mut pauses = retry.pauses();
+        let mut pauses = retry.pauses(TOPIC);
         let topic = loop {
             match kafka.describe(&partition.topic) {
                 Ok(topic) => break topic,
@@ -54,11 +61,11 @@ impl Link {
     /// Whether the topic is that of the beginning. One that is gone is waited for: a broker
     /// that starts may not know its topics yet.
     pub(super) fn check_topic(&self) -> Result<()> {
-        let mut pauses = self.retry.pauses();
+        let mut pauses = self.retry.pauses(TOPIC);
         loop {
             match self.kafka.describe(&self.partition.topic) {
                 Ok(topic) => return self.compare(&topic),
-                Err(KafkaError::NoSuchTopic(_)) => pauses.pause()?,
+                Err(error @ KafkaError::NoSuchTopic(_)) => pauses.pause(&error)?,
                 Err(error) => again(error, &mut pauses)?,
             }
         }
@@ -73,7 +80,7 @@ impl Link {
 
     /// The first offset that is held.
     pub(super) fn begin(&self) -> Result<Offset> {
-        let mut pauses = self.retry.pauses();
+        let mut pauses = self.retry.pauses(BOUNDS);
         loop {
             match self.kafka.bounds(&self.partition) {
                 Ok((begin, _)) => return Ok(begin),
@@ -84,7 +91,7 @@ impl Link {
 
     /// Reads once from `from` on.
     pub(super) fn read(&self, from: Offset) -> Result<Records> {
-        let mut pauses = self.retry.pauses();
+        let mut pauses = self.retry.pauses("cannot read the log");
         loop {
             let read = self
                 .kafka
@@ -105,6 +112,43 @@ impl Link {
         }
     }
 
+    /// Whether the record at `offset` is this one.
+    pub(super) fn has(&self, offset: Offset, value: &[u8]) -> Result<bool> {
+        let first = self.read(offset)?.records.into_iter().next();
+        Ok(first.is_some_and(|(at, found)| at == offset && found == value))
+    }
+
+    /// What an error means to the owner of the epoch `own`: a successor may have trimmed the log
+    /// past all that this owner knows, its own claim included. The first record that is held says
+    /// whose log it is.
+    pub(super) fn explain(&self, error: Error, own: Offset) -> Error {
+        let Error::Stopped(Stop::Trimmed { mut begin, .. }) = error else {
+            return error;
+        };
+        let mut pauses = self.retry.pauses("cannot see whose log it is");
+        // A broker that has fallen behind may show none for a while.
+        for _ in 0..LOOKS_MAX {
+            match self.read(begin) {
+                Ok(read) => {
+                    let first = read.records.first();
+                    let state = first.and_then(|(offset, value)| first_state(*offset, value));
+                    match state.map(|state| state.epoch) {
+                        Some(Some(epoch)) if epoch > own => return Error::Succeeded { epoch },
+                        Some(_) => return error,
+                        None => {}
+                    }
+                }
+                // Trimmed once more.
+                Err(Error::Stopped(Stop::Trimmed { begin: later, .. })) => begin = later,
+                Err(later) => return later,
+            }
+            if pauses.wait().is_err() {
+                return Error::Cancelled;
+            }
+        }
+        error
+    }
+
     /// Waits, if another attempt may help.
     pub(super) fn again(&self, error: KafkaError, pauses: &mut Pauses<'_>) -> Result<()> {
         if matches!(error, KafkaError::NoSuchTopic(_)) {
@@ -120,6 +164,6 @@ fn again(error: KafkaError, pauses: &mut Pauses<'_>) -> Result<()> {
         KafkaError::Unknown(_)
         | KafkaError::Unavailable(_)
         | KafkaError::NoSuchTopic(_)
-        | KafkaError::OutOfRange { .. } => Ok(pauses.pause().map_err(Error::from)?),
+        | KafkaError::OutOfRange { .. } => Ok(pauses.pause(&error)?),
     }
 }

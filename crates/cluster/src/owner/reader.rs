@@ -25,7 +25,7 @@ impl Reader {
     /// none is shown, only a record can prove that none is held: `probe` is appended, a claim
     /// that cannot count.
     pub(super) fn at_begin(link: &Link, probe: &[u8]) -> Result<Self> {
-        let mut pauses = link.retry.pauses();
+        let mut pauses = link.retry.pauses("cannot see how the log begins");
         loop {
             let begin = link.begin()?;
             if begin == 0 {
@@ -36,7 +36,7 @@ impl Reader {
                 return Ok(Self::new(*offset, state));
             }
             match link.kafka.append(&link.partition, probe) {
-                Ok(_) => pauses.pause()?,
+                Ok(offset) => pauses.pause(&format!("the record at offset {offset} is not shown"))?,
                 Err(error) => link.again(error, &mut pauses)?,
             }
         }

@@ -163,7 +163,7 @@ impl Fetcher {
 
     /// Fetches one file after the other until there are no more.
     fn run(&self) {
-        let mut pauses = self.retry.pauses();
+        let mut pauses = self.retry.pauses("cannot fetch blocks");
         let mut is_later = false;
         loop {
             let mut queue = self.queue.lock();
@@ -185,13 +185,13 @@ impl Fetcher {
             });
             let failed = away.end(fetched, self.retry.longest * LOST_AFTER_PAUSES);
             match failed {
-                None => pauses = self.retry.pauses(),
+                None => pauses = self.retry.pauses("cannot fetch blocks"),
                 Some(Failed::Later(error)) => {
                     if self.queue.lock().put_back(away) {
                         tracing::warn!(error, "cannot fetch a block yet");
                     }
                     // Its end is seen by whoever fetches next.
-                    let _ = pauses.pause();
+                    let _ = pauses.wait();
                 }
                 Some(Failed::Lost(error) | Failed::Refused(error)) => {
                     let has_failed = &mut self.queue.lock().has_failed;

@@ -102,7 +102,7 @@ impl Node {
                     Error::Deposed { .. } => ledger.deposed += 1,
                     Error::Cancelled => ledger.killed += 1,
                     // Another owner, of whom this one does not know, trimmed the log.
-                    Error::Stopped(Stop::Trimmed { .. }) => ledger.deposed += 1,
+                    Error::Succeeded { .. } => ledger.deposed += 1,
                     error => panic!("{error}"),
                 }
             }
@@ -175,7 +175,7 @@ impl Node {
         ledger.manifests.insert(name.clone(), covered);
         drop(ledger);
         owner.checkpoint(&name, [0; 32], 1, sequence)?;
-        match owner.trim() {
+        match owner.trimmer().run() {
             Ok(()) => self.ledger.lock().expect("no panic before").trims += 1,
             Err(Error::NotTrimmed(_)) => {}
             Err(error) => return Err(error),

@@ -228,16 +228,51 @@ fn a_start_with_other_objects_deposes_nobody() {
         let store = other.store;
         let kafka = Arc::clone(&world.kafka);
         let clock = Arc::default();
+        // No error of Kafka is taken for an answer.
+        world.kafka.set_faults(Faults {
+            unavailable: 300,
+            unanswered: 300,
+            ..Faults::default()
+        });
         let refused = World {
             kafka,
             store,
             clock,
         }
         .open(2, &SimDisk::new());
+        world.kafka.set_faults(Faults::default());
         let refused = refused.map(drop).unwrap_err().to_string();
         assert!(refused.contains("is missing"), "{refused}");
     }
     increment(&db, b"sum", 3);
     tablet.checkpoint(&db).unwrap();
     assert_eq!(newest(&db, b"sum"), 3);
+}
+
+#[test]
+fn a_start_over_damaged_objects_deposes_nobody() {
+    let (world, disk) = (World::new(1, Faults::default()), SimDisk::new());
+    let (tablet, db) = world.open(1, &disk).unwrap();
+    increment(&db, b"sum", 1);
+    db.flush().unwrap();
+    tablet.checkpoint(&db).unwrap();
+    for damaged in ["MANIFEST", "series/", "FORMAT"] {
+        let store = world.store.with(move |request| {
+            if request.verb == Verb::Get && request.object.contains(damaged) {
+                Fault::WrongBit
+            } else {
+                Fault::None
+            }
+        });
+        let second = World {
+            kafka: Arc::clone(&world.kafka),
+            store,
+            clock: Arc::default(),
+        };
+        let refused = second.open(2, &SimDisk::new()).map(drop).unwrap_err();
+        assert!(refused.to_string().contains(damaged), "{refused}");
+    }
+    increment(&db, b"sum", 2);
+    tablet.checkpoint(&db).unwrap();
+    assert_eq!(newest(&db, b"sum"), 2);
 }

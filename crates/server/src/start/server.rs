@@ -440,6 +440,10 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
             flushes = by == "SHUTDOWN";
             None
         }
+        // What became of a log in Kafka is in the reason.
+        Stop::Crashed(what) | Stop::NotOpened(what) if shared.remote.get().is_some() => {
+            Some(what.into())
+        }
         Stop::Crashed(what) | Stop::NotOpened(what) => {
             Some(format!("{what}; acknowledged writes are in the log").into())
         }

@@ -131,7 +131,9 @@ fn stops(shared: Weak<Shared>) -> OnEnd {
         if let Some(shared) = shared.upgrade() {
             let reason = error.to_string();
             shared.lifetime.stop(match error {
-                owner::Error::Deposed { .. } => Stop::Deposed(reason),
+                owner::Error::Deposed { .. } | owner::Error::Succeeded { .. } => {
+                    Stop::Deposed(reason)
+                }
                 _ => Stop::Crashed(reason),
             });
         }
@@ -189,6 +191,7 @@ impl Keeper {
         let ended = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| self.end_waiting(shared, &ended));
+            scope.spawn(|| self.watch_topic(shared));
             let kept = catch_unwind(AssertUnwindSafe(|| self.keep(shared)));
             ended.store(true, Ordering::Release);
             if let Some(remote) = shared.remote.get() {
@@ -202,20 +205,13 @@ impl Keeper {
     }
 
     fn keep(&self, shared: &Shared) {
-        let (mut saved, mut looked, mut failed) = (Instant::now(), Instant::now(), None);
+        let (mut saved, mut failed) = (Instant::now(), None);
         let (mut position, mut fetched) = (shared.db.position(), Instant::now());
         self.tablet.fetch_all(&shared.db);
-        let (mut missing, mut waiting) = (0, Waiting::default());
+        let mut waiting = Waiting::default();
         while !is_stopping(shared) {
             thread::sleep(TURN);
             waiting.tell(shared);
-            if looked.elapsed() >= LOOK_EVERY {
-                looked = Instant::now();
-                if let Err(reason) = self.check_topic(&mut missing) {
-                    shared.lifetime.stop(Stop::Crashed(reason));
-                    return;
-                }
-            }
             if fetched.elapsed() >= FETCH_EVERY && self.tablet.away_bytes() > 0 {
                 fetched = Instant::now();
                 self.tablet.fetch_all(&shared.db);
@@ -292,6 +288,48 @@ impl Keeper {
             remote.note(asked, took, saved);
         }
         ended
+    }
+
+    /// Looks at the topic until the server stops, which a topic that was changed makes it. On a
+    /// thread of its own: a checkpoint may wait for a topic that is gone.
+    fn watch_topic(&self, shared: &Shared) {
+        let (mut looked, mut missing) = (Instant::now(), 0);
+        while !is_stopping(shared) {
+            thread::sleep(TURN);
+            if looked.elapsed() < LOOK_EVERY {
+                continue;
+            }
+            looked = Instant::now();
+            let checked = self.check_topic(&mut missing);
+            if let Err(reason) = checked {
+                return shared.lifetime.stop(Stop::Crashed(reason));
+            }
+            self.check_begin(shared);
+        }
+    }
+
+    /// Whether the log has all that is needed beside the newest checkpoint. What is missing in it
+    /// was deleted by hand: this process still has it, and saves it.
+    fn check_begin(&self, shared: &Shared) {
+        let needed = self.tablet.log().begin();
+        let partition = Partition {
+            topic: self.name.clone(),
+            number: 0,
+        };
+        match self.kafka.bounds(&partition) {
+            Ok((begin, _)) if begin > needed && self.tablet.log().begin() == needed => {
+                tracing::error!(
+                    needed,
+                    begin,
+                    "records that are needed were deleted from the log; saving a checkpoint, \
+                     without which a restart loses writes"
+                );
+                if let Some(remote) = shared.remote.get() {
+                    remote.ask();
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Whether the topic still is what it was. `missing`: how often it was not there.
