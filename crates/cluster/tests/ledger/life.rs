@@ -5,7 +5,7 @@ use crate::ledger::mortal::{Mortal, Stage};
 use crate::ledger::turns::Chance;
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::{Kafka, Partition};
-use latewood_cluster::owner::{Claimed, Error, Owner, Stop};
+use latewood_cluster::owner::{Claimed, Error, Owner};
 use latewood_cluster::retry::{Cancel, Retry};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
