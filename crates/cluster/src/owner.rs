@@ -284,7 +284,9 @@ impl Owner {
         let value = Envelope::Record { at, body }.encode();
         let value = value.ok_or(Stop::TooLong)?;
         let link = Arc::clone(&self.link);
-        let mut pauses = link.retry.pauses("cannot tell whether a record is in the log");
+        let mut pauses = link
+            .retry
+            .pauses("cannot tell whether a record is in the log");
         let offset = loop {
             let why;
             match link.kafka.append(&link.partition, &value) {
@@ -315,7 +317,9 @@ impl Owner {
     fn audit(&mut self, value: &[u8]) -> Result<Option<Offset>> {
         let link = Arc::clone(&self.link);
         link.check_topic()?;
-        let audited = self.reader.read_on(&link, |offset, found, verdict| match verdict {
+        let audited = self
+            .reader
+            .read_on(&link, |offset, found, verdict| match verdict {
                 Verdict::Counts { .. } if found == value => ControlFlow::Break(Ok(offset)),
                 Verdict::Counts { .. } => ControlFlow::Break(Err(Stop::Copied(offset).into())),
                 Verdict::Epoch(by) => {

@@ -153,9 +153,7 @@ impl Tablet {
         let mut load = |named: &envelope::Checkpoint| {
             let at = ListingRef::from(named);
             at_last(&place.retry, || {
-                Ok(place
-                    .objects
-                    .load_without_blocks(&at, &place.dir, tell)?)
+                Ok(place.objects.load_without_blocks(&at, &place.dir, tell)?)
             })
         };
         let files = named.as_ref().map(&mut load).transpose()?;

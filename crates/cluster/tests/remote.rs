@@ -319,3 +319,21 @@ fn a_checkpoint_does_not_wait_for_writes_that_never_end() {
     // Behind the claim and the record that was under way.
     assert!(at.is_some_and(|at| at <= 2), "{at:?} of {}", records.len());
 }
+
+#[test]
+fn nobody_waits_for_a_log_that_was_closed() {
+    let kafka = kafka(1, Faults::default());
+    let node = Node::start(&kafka, 1, Bounds::default());
+    node.increment(1).unwrap();
+    node.log.close().unwrap();
+    assert!(node.log.drain(Duration::ZERO));
+    let complete = Complete {
+        manifest: "m".to_owned(),
+        sha256: [0; 32],
+        bytes: 1,
+        sequence: 1,
+    };
+    assert_eq!(node.log.checkpoint(complete).unwrap_err(), Error::Cancelled);
+    assert!(node.log.sync_to(Position(1 << 40)).is_err());
+    assert!(node.ended.try_recv().is_err(), "a stop is no failure");
+}

@@ -68,7 +68,9 @@ fn attempt(link: &Arc<Link>, claimant: &Claimant) -> Result<Claimed> {
     let mut reader = Reader::at_begin(link, &value(None, claimant)?)?;
     let begin = (reader.next, reader.scan.state());
     let mut found = Found::default();
-    let mut pauses = link.retry.pauses("cannot tell whether the claim is in the log");
+    let mut pauses = link
+        .retry
+        .pauses("cannot tell whether the claim is in the log");
     let mut asked = false;
     loop {
         let mut deposed = reader.scan.state().epoch;

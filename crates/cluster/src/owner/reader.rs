@@ -36,7 +36,9 @@ impl Reader {
                 return Ok(Self::new(*offset, state));
             }
             match link.kafka.append(&link.partition, probe) {
-                Ok(offset) => pauses.pause(&format!("the record at offset {offset} is not shown"))?,
+                Ok(offset) => {
+                    pauses.pause(&format!("the record at offset {offset} is not shown"))?
+                }
                 Err(error) => link.again(error, &mut pauses)?,
             }
         }
