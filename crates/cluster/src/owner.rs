@@ -298,6 +298,7 @@ impl Owner {
                 Err(KafkaError::Refused(why)) => return Err(Stop::Refused(why).into()),
                 // All replicas have it at an offset that another record had.
                 Ok(offset) if offset < self.reader.next && link.has(offset, &value)? => {
+                    link.check_topic()?;
                     let next = self.reader.next;
                     return Err(Stop::TailLost { offset, next }.into());
                 }

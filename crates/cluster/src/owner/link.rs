@@ -4,9 +4,11 @@
 //! was compared: at each audit, before each trim, and where an offset is out of range.
 
 use super::error::{Error, Result, Stop};
+use super::reader::Reader;
 use crate::kafka::{Kafka, KafkaError, Offset, Partition, Records, Topic};
 use crate::retry::{Pauses, Retry};
-use crate::scan::first_state;
+use crate::scan::{Verdict, first_state};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,25 +121,17 @@ impl Link {
     }
 
     /// What an error means to the owner of the epoch `own`: a successor may have trimmed the log
-    /// past all that this owner knows, its own claim included. The first record that is held says
-    /// whose log it is.
+    /// past what this owner needs, its own claim included. An EPOCH behind its own says so.
     pub(super) fn explain(&self, error: Error, own: Offset) -> Error {
         let Error::Stopped(Stop::Trimmed { mut begin, .. }) = error else {
             return error;
         };
         let mut pauses = self.retry.pauses("cannot see whose log it is");
-        // A broker that has fallen behind may show none for a while.
+        // A broker that has fallen behind may not show it for a while.
         for _ in 0..LOOKS_MAX {
-            match self.read(begin) {
-                Ok(read) => {
-                    let first = read.records.first();
-                    let state = first.and_then(|(offset, value)| first_state(*offset, value));
-                    match state.map(|state| state.epoch) {
-                        Some(Some(epoch)) if epoch > own => return Error::Succeeded { epoch },
-                        Some(_) => return error,
-                        None => {}
-                    }
-                }
+            match self.later_epoch(begin, own) {
+                Ok(Some(epoch)) => return Error::Succeeded { epoch },
+                Ok(None) => {}
                 // Trimmed once more.
                 Err(Error::Stopped(Stop::Trimmed { begin: later, .. })) => begin = later,
                 Err(later) => return later,
@@ -147,6 +141,22 @@ impl Link {
             }
         }
         error
+    }
+
+    /// An epoch after `own` in the log from `begin` on, as far as it is shown.
+    fn later_epoch(&self, begin: Offset, own: Offset) -> Result<Option<Offset>> {
+        let read = self.read(begin)?;
+        let first = read.records.first();
+        let Some(state) = first.and_then(|(offset, value)| first_state(*offset, value)) else {
+            return Ok(None);
+        };
+        if let Some(epoch) = state.epoch.filter(|epoch| *epoch > own) {
+            return Ok(Some(epoch));
+        }
+        Reader::new(begin, state).read_on(self, |offset, _, verdict| match verdict {
+            Verdict::Epoch(_) if offset > own => ControlFlow::Break(offset),
+            _ => ControlFlow::Continue(()),
+        })
     }
 
     /// Waits, if another attempt may help.
