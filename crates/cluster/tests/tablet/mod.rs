@@ -4,4 +4,5 @@
 mod away;
 mod nodes;
 mod restore;
+mod store;
 mod world;
