@@ -14,7 +14,9 @@
 //! All calls block and must not be made on a thread of a tokio runtime. Tested by
 //! `tests/checkpoint/` over a store and a disk whose every request fails in turn.
 
+mod choice;
 mod error;
+mod first;
 mod latest;
 mod listing;
 mod load;
@@ -24,6 +26,7 @@ mod save;
 mod sweep;
 mod verify;
 
+pub use choice::Choice;
 pub use error::{CheckpointError, Result};
 pub use latest::Latest;
 pub use listing::{Listing, ListingRef, Row};
