@@ -10,8 +10,8 @@ use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::survey::survey;
 use latewood_cluster::tablet;
-use latewood_engine::io::sim::SimDisk;
-use latewood_offsite::faulty::Fault;
+use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
+use latewood_offsite::faulty::Fault as StoreFault;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -145,8 +145,8 @@ fn one_that_was_cut_off_serves_nobody_and_is_repeated() {
     let mut fails_at = 0;
     loop {
         world.store = store.with(move |request| match request.number {
-            number if number == fails_at => Fault::Denied,
-            _ => Fault::None,
+            number if number == fails_at => StoreFault::Denied,
+            _ => StoreFault::None,
         });
         match world.begin(&disk) {
             Ok(_) => break,
@@ -171,7 +171,7 @@ fn one_that_was_cut_off_serves_nobody_and_is_repeated() {
                 if request.object.ends_with("LATEST") {
                     other.insert(&partition(), b"other");
                 }
-                Fault::None
+                StoreFault::None
             });
         }
         let refused = world.begin(&disk).unwrap_err();
@@ -186,10 +186,43 @@ fn one_that_was_cut_off_serves_nobody_and_is_repeated() {
         );
         // As it says.
         world.kafka.recreate("logs");
-        world.store = world.store.with(|_| Fault::None);
+        world.store = world.store.with(|_| StoreFault::None);
         world.lose(&["LATEST".to_owned()]);
         world.begin(&disk).unwrap();
         let (_tablet, db) = world.open(2, &SimDisk::new()).unwrap();
         assert_eq!(newest(&db, b"sum"), 5);
     }
+}
+
+#[test]
+fn a_power_cut_anywhere_leaves_the_database_as_it_was() {
+    let disk = SimDisk::new();
+    local(&disk, 5);
+    let mut after = 0;
+    loop {
+        let (world, disk) = (World::new(1, Faults::default()), disk.kill());
+        disk.plan(Fault {
+            op: None,
+            after,
+            trouble: Trouble::PowerCut,
+        });
+        let is_done = world.begin(&disk).is_ok();
+        let disk = disk.crash(after);
+        let db = open_local(&disk, COPY).unwrap();
+        assert_eq!(newest(&db, b"sum"), 5, "cut at {after}");
+        assert!(db.recovery().log.holes.is_empty());
+        db.close().unwrap();
+        // And it can begin a log still.
+        if is_done || after % 8 == 0 {
+            let world = World::new(2, Faults::default());
+            world.begin(&disk).unwrap();
+            let (_tablet, db) = world.open(1, &SimDisk::new()).unwrap();
+            assert_eq!(newest(&db, b"sum"), 5, "cut at {after}");
+        }
+        if is_done {
+            break;
+        }
+        after += 1;
+    }
+    assert!(after > 20, "{after} operations");
 }
