@@ -3,7 +3,7 @@
 //! A checkpoint is the files of a database without its log, each an object, and a
 //! listing that names them. Whoever knows the listing's name, length and SHA-256, as
 //! the tablet's log has them, gets exactly these files or an error that names the
-//! object. Nothing here decides which checkpoint counts.
+//! object. Nothing here decides which checkpoint counts; where the log is lost, a person does.
 //!
 //! Invariants: the name of an object holds the epoch of its writer and the digest of
 //! its bytes, so two writers, or one that tries again, never write different bytes
@@ -12,9 +12,11 @@
 //! all other files are as listed and durable.
 //!
 //! All calls block and must not be made on a thread of a tokio runtime. Tested by
-//! `tests/checkpoint.rs` over a store and a disk whose every request fails in turn.
+//! `tests/checkpoint/` over a store and a disk whose every request fails in turn.
 
+mod choice;
 mod error;
+mod first;
 mod latest;
 mod listing;
 mod load;
@@ -24,6 +26,7 @@ mod save;
 mod sweep;
 mod verify;
 
+pub use choice::Choice;
 pub use error::{CheckpointError, Result};
 pub use latest::Latest;
 pub use listing::{Listing, ListingRef, Row};

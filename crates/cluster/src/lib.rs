@@ -3,6 +3,7 @@
 //! The Kafka partition is the only arbiter of who may write: whoever reads it decides in the
 //! same way which of its records count.
 
+pub mod begin;
 pub mod checkpoint;
 pub mod envelope;
 pub mod kafka;

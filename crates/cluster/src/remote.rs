@@ -12,13 +12,14 @@
 //!
 //! Tested by `tests/remote.rs` with databases over a Kafka with faults.
 
+mod waiting;
+
 use crate::envelope::{Checkpoint, PAYLOAD_BYTES_MAX, State};
 use crate::kafka::Offset;
 use crate::owner::{Claimed, Error as OwnerError, History, Owner, Source, Stop};
 use crate::retry::Cancel;
 use latewood_engine::{Error, ErrorKind, LogStats, Position, RemoteLog, RemotePin, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use waiting::{Batch, Waiting};
 
 /// The owner proves that it still is one when nothing was written for this time.
 const TICK_EVERY: Duration = Duration::from_secs(10);
@@ -82,68 +84,6 @@ pub struct TabletLog {
     cancel: Arc<Cancel>,
     on_end: OnEnd,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// What waits, and what is known of what was done.
-struct Waiting {
-    /// The first record that is needed beside the newest checkpoint, and the state before it.
-    begin: (Offset, State),
-    /// Readers for whom the log is not trimmed.
-    pins: usize,
-    batches: VecDeque<Batch>,
-    /// Bytes of `batches` and of the one that is being appended.
-    queued_bytes: u64,
-    /// Since when the oldest of them waits.
-    since: Option<Instant>,
-    /// A thread gives up records that are needed no more.
-    is_trimming: bool,
-    /// Why that cannot be done any more.
-    trim_failed: Option<OwnerError>,
-    complete: Option<Complete>,
-    checkpoints_asked: u64,
-    checkpoint: Option<(Offset, Checkpoint)>,
-    /// Bytes of the groups that no checkpoint holds.
-    log_bytes: u64,
-    ended: Option<OwnerError>,
-    is_closing: bool,
-    records: u64,
-    last_append_us: u64,
-}
-
-impl Waiting {
-    fn new(begin: (Offset, State)) -> Self {
-        Self {
-            begin,
-            pins: 0,
-            batches: VecDeque::new(),
-            queued_bytes: 0,
-            since: None,
-            is_trimming: false,
-            trim_failed: None,
-            complete: None,
-            checkpoints_asked: 0,
-            checkpoint: None,
-            log_bytes: 0,
-            ended: None,
-            is_closing: false,
-            records: 0,
-            last_append_us: 0,
-        }
-    }
-
-    /// Whether the log ended otherwise than by a farewell or a stop.
-    fn has_failed(&self) -> bool {
-        let ended = self.ended.as_ref();
-        ended.is_some_and(|ended| *ended != OwnerError::Cancelled)
-    }
-}
-
-/// Groups that become one record.
-struct Batch {
-    first: u64,
-    since: Instant,
-    groups: u32,
-    bytes: Vec<u8>,
 }
 
 impl TabletLog {

@@ -6,16 +6,19 @@
 //! download    the files of the checkpoint
 //! adopt       every byte is read; FORMAT gets its name: only now it is a database
 //! ```
+//! [`restore_without_log`] makes one of the files of a checkpoint alone, where the log is lost: it
+//! holds what these files hold, and says up to where that is.
+//!
 //! The owner may go on meanwhile: it may save another checkpoint, trim the log and delete objects
 //! that the restore needs. Then all of it begins again with the newer checkpoint.
 //!
-//! Invariants: nothing is appended to the log or written to the store. The database holds
+//! Invariants: nothing is appended to the log or written to the store. With the log, the database holds
 //! everything that was known to be in the log when the restore began, and what of it counts is
 //! decided by [`crate::scan`], as owners decide it.
 //!
-//! Tested by `tests/tablet/restore.rs`.
+//! Tested by `tests/tablet/restore.rs` and `tests/tablet/alone.rs`.
 
-use crate::checkpoint::{CheckpointError, ListingRef, Objects, Progress};
+use crate::checkpoint::{CheckpointError, Choice, Listing, ListingRef, Objects, Progress};
 use crate::envelope::State;
 use crate::kafka::{Kafka, KafkaError, Offset, Partition};
 use crate::owner::{self, Source, Stop};
@@ -24,7 +27,8 @@ use crate::survey::{self, Survey, survey};
 use latewood_engine::Position;
 use latewood_engine::io::Env;
 use latewood_engine::tools::{
-    Checked, CopiedLog, Finding, LogCopy, adopt, begin_format, clear_target, prepare_target,
+    Checked, CopiedLog, Finding, LogCopy, Reach, adopt, begin_format, clear_target, prepare_target,
+    release_log,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -54,6 +58,19 @@ pub struct Restored {
     pub log: CopiedLog,
     /// The offset behind the newest record that was read.
     pub end: Offset,
+    /// What was found when all of it was read.
+    pub checked: Checked,
+}
+
+/// What a database was made of whose log is lost.
+#[derive(Clone, Debug)]
+pub struct Remains {
+    /// The checkpoint.
+    pub listing: Listing,
+    /// Up to which group of the lost log its files reach.
+    pub reach: Reach,
+    /// Listings in the store that are newer.
+    pub later: Vec<String>,
     /// What was found when all of it was read.
     pub checked: Checked,
 }
@@ -134,6 +151,34 @@ pub fn restore(
     };
     restored.checked = adopt(&kept.env, dir, tell)?;
     Ok(restored)
+}
+
+/// Makes a local database in `dir`, which must be empty or missing, of a checkpoint alone: the one
+/// whose listing is `object`, or that of `LATEST`. What was acknowledged behind it is not in it.
+/// Tells `progress` and `tell` as [`restore`].
+///
+/// # Errors
+/// `Engine` if `dir` is not empty, before anything is asked; `Checkpoint`. What is in `dir` then is
+/// no database.
+pub fn restore_without_log(
+    (objects, env): (&Objects, &Env),
+    object: Option<&str>,
+    dir: &Path,
+    progress: &mut dyn FnMut(Progress),
+    tell: &mut dyn FnMut(&Finding),
+) -> Result<Remains, Error> {
+    prepare_target(env, dir)?;
+    let Choice { checkpoint, later } = objects.choose(object)?;
+    let listing = objects.download(&checkpoint.at, dir, progress)?.listing;
+    let reach = release_log(env, dir, Position(0))?;
+    // An empty log, behind all that the files hold.
+    LogCopy::begin(env, dir, Position(reach.newest.0 + 1))?.finish()?;
+    Ok(Remains {
+        listing,
+        reach,
+        later,
+        checked: adopt(env, dir, tell)?,
+    })
 }
 
 /// What the log holds. The hint in the store is read first: no log that belongs to the store is

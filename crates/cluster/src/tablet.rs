@@ -9,7 +9,7 @@
 //!
 //! Tested by `tests/tablet/`: kills, lost disks, faults of Kafka and the store.
 
-use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress};
+use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress, Row};
 use crate::envelope::{self, Claimant};
 use crate::kafka::{Kafka, KafkaError, Partition};
 use crate::owner::{self, Claimed, Owner, Stop};
@@ -19,7 +19,6 @@ use crate::survey::{self, Survey, survey};
 use crate::tiered::TieredDisk;
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, Options};
-use latewood_offsite::Content;
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -147,39 +146,11 @@ impl Tablet {
         tell: &mut dyn FnMut(Progress),
         on_end: OnEnd,
     ) -> Result<(Self, Db), Error> {
-        // A start that cannot succeed deposes nobody.
         place.objects.require_unused(&place.dir)?;
-        let named = look(&place)?;
-        let mut load = |named: &envelope::Checkpoint| {
-            let at = ListingRef::from(named);
-            at_last(&place.retry, || {
-                Ok(place.objects.load_without_blocks(&at, &place.dir, tell)?)
-            })
-        };
-        let files = named.as_ref().map(&mut load).transpose()?;
-        let (objects, retry) = (place.objects.clone(), place.retry.clone());
-        let cancel = Arc::clone(&retry.cancel);
-        let claimed = Owner::claim(
-            Arc::clone(&place.kafka),
-            place.partition.clone(),
-            place.topic_id,
-            &place.claimant,
-            retry.clone(),
-        )?;
+        let (claimed, newest, away) = claim(&place, tell)?;
         let epoch = claimed.owner.epoch();
-        require_own_log(&objects, &retry, &claimed)?;
-        let (newest, away) = match (&claimed.checkpoint, files) {
-            (None, _) => {
-                objects.clear(&place.dir)?;
-                (None, Vec::new())
-            }
-            (now, Some((newest, away))) if *now == named => (Some(newest), away),
-            // The owner before saved another one meanwhile.
-            (Some(now), _) => {
-                let (newest, away) = load(now)?;
-                (Some(newest), away)
-            }
-        };
+        let (objects, retry) = (place.objects, place.retry);
+        let cancel = Arc::clone(&retry.cancel);
         let log = TabletLog::start(claimed, place.bounds, Arc::clone(&cancel), on_end)?;
         let disk = TieredDisk::new(&place.env, &objects, retry.clone(), &place.dir, away);
         let env = Env {
@@ -223,29 +194,42 @@ impl Tablet {
         let mut saved = self.saved.lock();
         self.objects.discard(&self.gathered)?;
         let files = db.checkpoint(&self.gathered)?;
-        let previous = saved.newest.as_ref().map(|newest| &newest.listing);
+        let previous = saved.newest.as_ref();
         let checkpoint = self.objects.save(self.epoch, &self.gathered, previous)?;
-        let Content { bytes, sha256 } = &checkpoint.at.content;
+        let at = &checkpoint.at;
         let complete = Complete {
-            manifest: checkpoint.at.object.clone(),
-            sha256: digest_of(sha256),
-            bytes: *bytes,
+            manifest: at.object.clone(),
+            sha256: at.sha256(),
+            bytes: at.content.bytes,
             sequence: files.log_start.0,
         };
         let (offset, _) = self.log.checkpoint(complete)?;
-        // It counts. What follows is repeated by the next one where it fails.
-        let at = checkpoint.at.clone();
         let figures = CheckpointFigures::from(&checkpoint);
         saved.before = saved.newest.replace(checkpoint);
-        self.objects.discard(&self.gathered)?;
-        self.objects.put_latest(&at, offset)?;
+        // It counts, whatever becomes of the rest.
+        match self.tidy(&mut saved, offset) {
+            // The first `LATEST` tells this log from one that is deleted and made again.
+            Err(error) if saved.before.is_none() => return Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%error, "the checkpoint is saved; what failed behind it is left to the next one");
+            }
+            Ok(()) => {}
+        }
+        Ok(figures)
+    }
+
+    /// What follows a checkpoint that the record at `offset` names.
+    fn tidy(&self, saved: &mut Saved, offset: u64) -> Result<(), CheckpointError> {
+        if let Some(newest) = &saved.newest {
+            self.objects.put_latest(&newest.at, offset)?;
+        }
         let now_ns = self.env.clock.monotonic_ns();
         if now_ns.saturating_sub(saved.swept_ns) >= SWEEP_EVERY.as_nanos() as u64 {
             saved.swept_ns = now_ns;
             let kept: Vec<&Checkpoint> = saved.newest.iter().chain(&saved.before).collect();
             self.objects.sweep(self.epoch, &kept, GRACE)?;
         }
-        Ok(figures)
+        self.objects.discard(&self.gathered)
     }
 
     /// The newest checkpoint that counts. Waits for one that is being saved.
@@ -290,6 +274,42 @@ impl Drop for Tablet {
     fn drop(&mut self) {
         self.stop_fetching();
     }
+}
+
+/// Claims the log, and makes the directory the newest checkpoint that counts, without the blocks
+/// that are not in it, whose rows are returned. All that is there before the claim is loaded before
+/// it: a start that cannot succeed deposes nobody.
+fn claim(
+    place: &Place,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<(Claimed, Option<Checkpoint>, Vec<Row>), Error> {
+    let Place { objects, dir, .. } = place;
+    let named = look(place)?;
+    let mut load = |named: &envelope::Checkpoint| {
+        let at = ListingRef::from(named);
+        at_last(&place.retry, || {
+            Ok(objects.load_without_blocks(&at, dir, tell)?)
+        })
+    };
+    let files = named.as_ref().map(&mut load).transpose()?;
+    let claimed = Owner::claim(
+        Arc::clone(&place.kafka),
+        place.partition.clone(),
+        place.topic_id,
+        &place.claimant,
+        place.retry.clone(),
+    )?;
+    require_own_log(objects, &place.retry, &claimed)?;
+    let (newest, away) = match (&claimed.checkpoint, files) {
+        (None, _) => {
+            objects.clear(dir)?;
+            return Ok((claimed, None, Vec::new()));
+        }
+        (now, Some(files)) if *now == named => files,
+        // The owner before saved another one meanwhile.
+        (Some(now), _) => load(now)?,
+    };
+    Ok((claimed, Some(newest), away))
 }
 
 /// The newest checkpoint that counts, as far as brokers show the log. Reads it once more than the
@@ -349,34 +369,4 @@ fn require_own_log(objects: &Objects, retry: &Retry, claimed: &Claimed) -> Resul
 fn at_last<T>(retry: &Retry, call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     let answer = retry.repeat("cannot use the object store", call, Error::is_temporary);
     answer.map_err(owner::Error::from)?
-}
-
-/// The bytes of a digest in hexadecimal digits.
-fn digest_of(digits: &str) -> [u8; 32] {
-    let mut digest = [0; 32];
-    for (byte, at) in digest.iter_mut().zip((0..).step_by(2)) {
-        let pair = digits.get(at..at + 2);
-        *byte = pair
-            .and_then(|pair| u8::from_str_radix(pair, 16).ok())
-            .expect("a digest is written as 64 hexadecimal digits");
-    }
-    digest
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_digest_is_the_same_in_the_log_and_in_the_store() {
-        let content = Content::of(b"abc");
-        let named = envelope::Checkpoint {
-            manifest: "1/listing".to_owned(),
-            sha256: digest_of(&content.sha256),
-            bytes: content.bytes,
-            begin: 3,
-            state: envelope::State::START,
-        };
-        assert_eq!(ListingRef::from(&named).content, content);
-    }
 }

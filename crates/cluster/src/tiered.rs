@@ -1,14 +1,15 @@
 //! A disk that is a cache: blocks of a checkpoint that are not on this machine have their names,
 //! and their bytes are fetched from the object store when they are needed.
 //!
-//! Whole files come, are verified against the listing of the checkpoint, synced and renamed: then
+//! A file of the right length that was there at the start is verified first, and nothing comes. Else
+//! whole files come, are verified against the listing of the checkpoint, synced and renamed: then
 //! they are files like any other. Whoever reads one that is not here is told so
 //! (`latewood_engine::io::waiting`), and waits for it, up to a limit, or asks for it only. A file
 //! that was asked for comes before those that nobody asked for.
 //!
-//! Invariants: a name of the disk below stands for all of its bytes. A file that was removed while
-//! it was away does not come back; who holds it can still have it read. Tested by
-//! `tests/tablet/away.rs`.
+//! Invariants: a name of the disk below that is not among those that are away stands for all of
+//! its bytes. A file that was removed while it was away does not come back; who holds it can still
+//! have it read. Tested by `tests/tablet/away.rs`.
 
 mod away;
 mod fetcher;
@@ -31,8 +32,9 @@ pub(crate) struct TieredDisk {
 }
 
 impl TieredDisk {
-    /// The disk of `env` with the files of `rows`, below `dir`, which are on no disk yet. Files
-    /// come from `objects`; attempts are repeated as `retry` says.
+    /// The disk of `env` with the files of `rows`, below `dir`, of which those that are there have
+    /// the right length and are not verified. Files come from `objects`; attempts are repeated as
+    /// `retry` says.
     pub(crate) fn new(
         env: &Env,
         objects: &Objects,
@@ -43,7 +45,8 @@ impl TieredDisk {
         let below = Arc::clone(&env.disk);
         let files = rows.into_iter().map(|row| {
             let path = dir.join(&row.file.path);
-            (path.clone(), Arc::new(Away::new(path, row)))
+            let is_held = env.disk.open(&path).is_ok();
+            (path.clone(), Arc::new(Away::new(path, row, is_held)))
         });
         Self {
             fetcher: Fetcher::new(Arc::clone(&below), objects.clone(), retry, files.collect()),
@@ -61,7 +64,7 @@ impl TieredDisk {
         self.fetcher.fetch_later(order);
     }
 
-    /// Bytes of the files that are not here.
+    /// Bytes of the files that must be downloaded.
     pub(crate) fn away_bytes(&self) -> u64 {
         self.fetcher.away_bytes()
     }
@@ -124,7 +127,7 @@ impl Disk for TieredDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        if self.fetcher.remove(path) {
+        if self.fetcher.remove(path)? {
             return Ok(());
         }
         self.below.remove(path)

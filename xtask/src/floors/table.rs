@@ -61,6 +61,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "tiered",
             "remote",
             "restore",
+            "begin",
             "survey",
             "owner",
             "retry",

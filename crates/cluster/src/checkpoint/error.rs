@@ -46,6 +46,43 @@ pub enum CheckpointError {
         /// The file.
         path: PathBuf,
     },
+    /// There is no such checkpoint.
+    #[error("{why}; lists of files of checkpoints in the store, oldest first: {listings}")]
+    NoCheckpoint {
+        /// What is wrong with the one that was asked for.
+        why: String,
+        /// Objects, of which one may be asked for instead.
+        listings: String,
+    },
+    /// The store has objects of another log.
+    #[error(
+        "the object store has {object} already, of another log: give the new database another \
+         name in --log, or another --objects"
+    )]
+    Taken {
+        /// The object.
+        object: String,
+    },
+    /// The store has not the listing that was its newest: it is another one, or was emptied.
+    #[error(
+        "{object}, the list of files of the newest checkpoint, is gone: the object store is not \
+         the one it was (unmounted, emptied, or cleaned by a rule). No checkpoint is saved and \
+         the log is kept. Bring the objects back; if they are lost, copy the database with \
+         LATEWOOD BACKUP while this server runs"
+    )]
+    Emptied {
+        /// The object.
+        object: String,
+    },
+    /// A file that only the store has is not there.
+    #[error(
+        "{object} is missing or has another length, and its file is not on this machine, or not \
+         verified yet. No checkpoint is saved and the log is kept. Bring the object back"
+    )]
+    Lost {
+        /// The object.
+        object: String,
+    },
     /// The checkpoint is one of another tablet.
     #[error("{listing} is a checkpoint of tablet {tablet} of cluster {cluster:?}, not of this one")]
     OtherTablet {

@@ -44,6 +44,11 @@ impl Objects {
         run(async { Ok(self.place.put(LATEST, bytes).await?) })
     }
 
+    /// The name of the hint in messages.
+    pub fn call_latest(&self) -> String {
+        self.place.call(LATEST)
+    }
+
     /// Writes an object of no use, to find a store that cannot be written before anything
     /// depends on it.
     ///

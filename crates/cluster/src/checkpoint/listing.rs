@@ -39,6 +39,20 @@ impl From<&envelope::Checkpoint> for ListingRef {
     }
 }
 
+impl ListingRef {
+    /// The bytes of its SHA-256.
+    pub fn sha256(&self) -> [u8; 32] {
+        let (mut digest, digits) = ([0; 32], &self.content.sha256);
+        for (byte, at) in digest.iter_mut().zip((0..).step_by(2)) {
+            let pair = digits.get(at..at + 2);
+            *byte = pair
+                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+                .expect("a digest is written as 64 hexadecimal digits");
+        }
+        digest
+    }
+}
+
 /// One file of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
@@ -198,6 +212,22 @@ mod tests {
 
     fn listing(files: Vec<Row>) -> Listing {
         Listing::new("main", 3, 7, 1, files, 5)
+    }
+
+    #[test]
+    fn a_digest_is_the_same_in_the_log_and_in_the_store() {
+        let at = ListingRef {
+            object: "1/listing".to_owned(),
+            content: Content::of(b"abc"),
+        };
+        let named = envelope::Checkpoint {
+            manifest: at.object.clone(),
+            sha256: at.sha256(),
+            bytes: at.content.bytes,
+            begin: 3,
+            state: envelope::State::START,
+        };
+        assert_eq!(ListingRef::from(&named), at);
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //!
 //! The directory is a cache: what is there already and has the right bytes stays.
 //! FORMAT goes first and comes last, so a directory in between is no database, and
-//! loading again, this checkpoint or another, mends it. Blocks may be left for later:
-//! a directory that lacks some is a database of which a part is missing.
+//! loading again, this checkpoint or another, mends it. Blocks may be left for later, to be
+//! fetched or, where a file of the right length is there, verified: a start that read all of a
+//! large cache first would take as long as the disk. A directory that lacks some is a database
+//! of which a part is missing.
 
 use super::error::{CheckpointError, Result};
 use super::listing::{Listing, ListingRef, Row};
@@ -84,8 +86,9 @@ impl Objects {
         Ok(checkpoint)
     }
 
-    /// As [`Objects::load`], but leaves out the blocks that are not in `dir`. Returns their rows:
-    /// the caller must have them fetched.
+    /// As [`Objects::load`], but leaves the blocks out, whose rows it returns: the caller must have
+    /// them fetched. Those in `dir` that have the right length stay, and are not read: the caller
+    /// must have them verified first ([`Objects::holds`]).
     ///
     /// # Errors
     /// As [`Objects::load`].
@@ -97,6 +100,23 @@ impl Objects {
     ) -> Result<(Checkpoint, Vec<Row>)> {
         let is_block = |row: &Row| row.file.path.starts_with(names::BLOCKS);
         run(self.load_some(at, dir, tell, is_block))
+    }
+
+    /// Whether the file `path` has the bytes of a row; `None` once `is_given_up` says so. Reads
+    /// all of it, if its length is right.
+    ///
+    /// # Errors
+    /// `Store` if the runtime cannot be started.
+    pub(crate) fn holds(
+        &self,
+        path: &Path,
+        row: &Row,
+        is_given_up: impl Fn() -> bool,
+    ) -> Result<Option<bool>> {
+        run(async {
+            let looked = unless(is_given_up, self.is_right(path, row)).await;
+            Ok(looked.inspect(|is_right| self.note(row, *is_right)))
+        })
     }
 
     /// Downloads the object of a row to the file `to`, durably but for its name; what is there
@@ -112,18 +132,19 @@ impl Objects {
     ) -> Result<bool> {
         self.remove(to)?;
         let (place, content) = (&self.place, &row.file.content);
-        let given_up = async {
-            while !is_given_up() {
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-        };
         run(async {
             let fetched = fetch_file(&self.env, place, &row.object, content, to, |_| {});
-            match select(pin!(fetched), pin!(given_up)).await {
-                Either::Left((fetched, _)) => Ok(fetched.map(|()| true)?),
-                Either::Right(_) => Ok(false),
-            }
+            let fetched = unless(is_given_up, fetched).await.transpose()?;
+            self.note(row, fetched.is_some());
+            Ok(fetched.is_some())
         })
+    }
+
+    /// Takes note of a file that was verified, as blocks and series files do not change.
+    fn note(&self, row: &Row, is_right: bool) {
+        if is_right && row.file.path.contains('/') {
+            self.verified.add(row);
+        }
     }
 
     /// The name of the object of a row in messages.
@@ -201,7 +222,7 @@ impl Objects {
         self.lock(dir).map(drop)
     }
 
-    /// Loads all files but those that are not in `dir` and may come later, whose rows it returns.
+    /// Loads all files but those that may come later, whose rows it returns.
     async fn load_some(
         &self,
         at: &ListingRef,
@@ -224,14 +245,17 @@ impl Objects {
         }
         let _lock = self.lock(dir)?;
         let extra = self.extra(listing, dir)?;
-        let wrong = self.wrong(listing, dir, &told).await?;
-        let (later, wrong): (Vec<&Row>, Vec<&Row>) =
-            wrong.into_iter().partition(|row| may_be_later(row));
+        let (later, now): (Vec<&Row>, Vec<&Row>) =
+            listing.files.iter().partition(|row| may_be_later(row));
         told.leave_out(later.iter().map(|row| row.file.content.bytes).sum());
         for row in &later {
-            self.remove(&dir.join(&row.file.path))?;
+            let path = dir.join(&row.file.path);
+            if !self.has_length(&path, row) {
+                self.remove(&path)?;
+            }
         }
         let later = later.into_iter().cloned().collect();
+        let wrong = self.wrong(now, dir, &told).await?;
         // No checkpoint is without FORMAT.
         let format = listing.row(FORMAT).into_iter();
         if wrong.is_empty() && extra.is_empty() {
@@ -257,16 +281,25 @@ impl Objects {
     }
 
     async fn listing(&self, at: &ListingRef) -> Result<Checkpoint> {
-        let called = self.place.call(&at.object);
-        let found = self.place.get(&at.object, LISTING_BYTES_MAX).await?;
-        let bytes = found.ok_or_else(|| Error::damaged(format!("{called} is missing")))?;
+        let bytes = self.bytes_of_listing(&at.object).await?;
         if Content::of(&bytes) != at.content {
-            let what = format!("{called} is not the listing that the log names");
+            let called = self.place.call(&at.object);
+            let what = format!("{called} is not the listing that is asked for");
             return Err(Error::damaged(what).into());
         }
-        let listing = Listing::decode(&bytes, &called)?;
+        self.decoded(at.clone(), &bytes)
+    }
+
+    pub(super) async fn bytes_of_listing(&self, object: &str) -> Result<Vec<u8>> {
+        let found = self.place.get(object, LISTING_BYTES_MAX).await?;
+        let missing = || Error::damaged(format!("{} is missing", self.place.call(object)));
+        Ok(found.ok_or_else(missing)?)
+    }
+
+    /// The checkpoint whose listing has these bytes.
+    pub(super) fn decoded(&self, at: ListingRef, bytes: &[u8]) -> Result<Checkpoint> {
+        let listing = Listing::decode(bytes, &self.place.call(&at.object))?;
         self.require_own(&listing)?;
-        let at = at.clone();
         Ok(Checkpoint { at, listing })
     }
 
@@ -297,15 +330,16 @@ impl Objects {
         Ok(extra)
     }
 
-    /// The files that are not in `dir` as they are listed. Tells of the others.
+    /// The files of these that are not in `dir` as they are listed. Tells of the others.
     async fn wrong<'a>(
         &self,
-        listing: &'a Listing,
+        rows: Vec<&'a Row>,
         dir: &Path,
         told: &Told<'_>,
     ) -> Result<Vec<&'a Row>> {
-        let looked = stream::iter(&listing.files).map(|row| async move {
+        let looked = stream::iter(rows).map(|row| async move {
             let is_right = self.is_right(&dir.join(&row.file.path), row).await;
+            self.note(row, is_right);
             // FORMAT stays only if all others do.
             if is_right && row.file.path != FORMAT {
                 told.add(row.file.content.bytes);
@@ -321,13 +355,16 @@ impl Objects {
 
     /// Whether a file can be read and has the bytes of its row.
     async fn is_right(&self, path: &Path, row: &Row) -> bool {
-        let wanted = &row.file.content;
-        let len_bytes = self.env.disk.open(path).and_then(|file| file.len_bytes());
-        let has_length = len_bytes.is_ok_and(|bytes| bytes == wanted.bytes);
-        has_length
+        self.has_length(path, row)
             && content_of(&self.env, path)
                 .await
-                .is_ok_and(|held| held == *wanted)
+                .is_ok_and(|held| held == row.file.content)
+    }
+
+    /// Whether a file is there and has the length of its row.
+    fn has_length(&self, path: &Path, row: &Row) -> bool {
+        let len_bytes = self.env.disk.open(path).and_then(|file| file.len_bytes());
+        len_bytes.is_ok_and(|bytes| bytes == row.file.content.bytes)
     }
 
     /// Replaces a file in `dir` by that of a row, durably but for its name.
@@ -345,7 +382,9 @@ impl Objects {
     async fn fetch_to(&self, path: &Path, row: &Row, told: &Told<'_>) -> Result<()> {
         let (place, content) = (&self.place, &row.file.content);
         let tell = |bytes| told.add(bytes);
-        Ok(fetch_file(&self.env, place, &row.object, content, path, tell).await?)
+        fetch_file(&self.env, place, &row.object, content, path, tell).await?;
+        self.note(row, true);
+        Ok(())
     }
 
     /// Removes a file if it is there.
@@ -366,18 +405,35 @@ impl Objects {
     }
 }
 
+/// What `work` answers; `None` if `is_given_up` says so before.
+async fn unless<T>(is_given_up: impl Fn() -> bool, work: impl Future<Output = T>) -> Option<T> {
+    let given_up = async {
+        while !is_given_up() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    match select(pin!(work), pin!(given_up)).await {
+        Either::Left((done, _)) => Some(done),
+        Either::Right(_) => None,
+    }
+}
+
 /// Refuses files of a database that keeps its log in its directory.
 pub(super) fn refuse_log(files: &[String], dir: &Path) -> Result<()> {
-    let is_log = |path: &String| path.split('/').next() == Some(names::LOG);
-    if files.iter().any(is_log) {
+    if files.iter().any(|path| is_log(path)) {
         let dir = dir.to_owned();
         return Err(CheckpointError::LocalLog { dir });
     }
     Ok(())
 }
 
+/// Whether a file of a database is one of its log.
+pub(super) fn is_log(path: &str) -> bool {
+    path.split('/').next() == Some(names::LOG)
+}
+
 /// Does something with a local file.
-fn at_file<T>(
+pub(super) fn at_file<T>(
     doing: &'static str,
     path: &Path,
     work: impl FnOnce(&Path) -> std::io::Result<T>,

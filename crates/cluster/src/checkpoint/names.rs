@@ -46,6 +46,16 @@ pub(super) fn epoch(object: &str) -> Option<u64> {
     (format!("{number:016x}") == epoch && rest.split('/').all(is_name)).then_some(number)
 }
 
+/// Whether an object may be a listing. Names of listings are in the order of their epochs and
+/// numbers.
+pub(super) fn is_listing(object: &str) -> bool {
+    let name = object.split_once('/').map_or("", |(_, name)| name);
+    let is_named = name
+        .strip_prefix(LISTING)
+        .is_some_and(|rest| rest.starts_with('-'));
+    is_named && epoch(object).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +79,7 @@ mod tests {
         ] {
             assert_eq!(name, wanted);
             assert_eq!(epoch(&name), Some(255));
+            assert_eq!(is_listing(&name), name.contains("CHECKPOINT"));
         }
     }
 
@@ -86,6 +97,7 @@ mod tests {
             "00000000000000ff/a b",
         ] {
             assert_eq!(epoch(name), None, "{name}");
+            assert!(!is_listing(name));
         }
     }
 }

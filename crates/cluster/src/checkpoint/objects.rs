@@ -1,9 +1,12 @@
 //! The folder of one tablet in the object store.
 
 use super::error::{CheckpointError, Result};
-use super::listing::{Listing, ListingRef};
+use super::listing::{Listing, ListingRef, Row};
 use latewood_engine::io::Env;
-use latewood_offsite::Place;
+use latewood_offsite::{Content, Place};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The longest name of a cluster.
 const NAME_BYTES_MAX: usize = 100;
@@ -15,6 +18,23 @@ pub struct Objects {
     pub(super) place: Place,
     pub(super) cluster: String,
     pub(super) tablet: u32,
+    pub(super) verified: Verified,
+}
+
+/// Files of blocks and series that this process found to have the bytes of their rows: they
+/// never change, and no other file of this process has their names. All clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Verified(Arc<Mutex<BTreeMap<String, Content>>>);
+
+impl Verified {
+    pub(super) fn add(&self, row: &Row) {
+        let (path, content) = (row.file.path.clone(), row.file.content.clone());
+        self.0.lock().insert(path, content);
+    }
+
+    pub(super) fn has(&self, row: &Row) -> bool {
+        self.0.lock().get(&row.file.path) == Some(&row.file.content)
+    }
 }
 
 /// A checkpoint in the store.
@@ -46,6 +66,7 @@ impl Objects {
             place: prefix.below(&format!("{cluster}/{tablet:05}")),
             cluster: cluster.to_owned(),
             tablet,
+            verified: Verified::default(),
         })
     }
 

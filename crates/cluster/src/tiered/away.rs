@@ -1,4 +1,4 @@
-//! One file that is not on this machine, and the handles of it.
+//! One file that is not on this machine or not verified yet, and the handles of it.
 //!
 //! Invariants: once its bytes are here they stay, for every handle, whatever becomes of its name.
 //! One that could not be had is not fetched again before the next round
@@ -10,6 +10,7 @@ use latewood_engine::io::File;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ pub(super) struct Away {
     pub(super) path: PathBuf,
     pub(super) row: Row,
     pub(super) here: OnceLock<Arc<dyn File>>,
+    /// A file with its name and length is on this machine, and may be it.
+    is_held: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -59,14 +62,25 @@ impl From<Failed> for io::Error {
 }
 
 impl Away {
-    pub(super) fn new(path: PathBuf, row: Row) -> Self {
+    pub(super) fn new(path: PathBuf, row: Row, is_held: bool) -> Self {
         Self {
             path,
             row,
             here: OnceLock::new(),
+            is_held: is_held.into(),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
+    }
+
+    /// Whether a file is on this machine that has only to be verified.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Acquire)
+    }
+
+    /// The file on this machine has other bytes, or is gone.
+    pub(super) fn is_not_held(&self) {
+        self.is_held.store(false, Ordering::Release);
     }
 
     /// Lets one caller at a time fetch it; false if it need not or must not.

@@ -5,7 +5,7 @@
 //! ended leaves it on its way, and it keeps no other from coming.
 //!
 //! Invariant: a file loses its place among those that are away at the moment at which its name
-//! below appears, or is removed.
+//! below stands for its bytes, or is removed.
 
 use super::away::{Away, Failed};
 use crate::checkpoint::{Objects, UNFINISHED};
@@ -13,6 +13,7 @@ use crate::retry::Retry;
 use latewood_engine::io::{Disk, File};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -109,13 +110,27 @@ impl Fetcher {
     }
 
     /// Removes the name of a file that is away; false if there is none.
-    pub(super) fn remove(&self, path: &Path) -> bool {
-        self.files.lock().remove(path).is_some()
+    pub(super) fn remove(&self, path: &Path) -> io::Result<bool> {
+        let mut files = self.files.lock();
+        let Some(away) = files.get(path) else {
+            return Ok(false);
+        };
+        if away.path == path {
+            // One that was not verified.
+            match self.disk.remove(path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        files.remove(path);
+        Ok(true)
     }
 
     pub(super) fn away_bytes(&self) -> u64 {
         let files = self.files.lock();
-        let away = files.iter().filter(|(path, away)| **path == away.path);
+        let is_counted =
+            |(path, away): &(&PathBuf, &Arc<Away>)| **path == away.path && !away.is_held();
+        let away = files.iter().filter(is_counted);
         away.map(|(_, away)| away.row.file.content.bytes).sum()
     }
 
@@ -210,6 +225,11 @@ impl Fetcher {
     }
 
     fn fetch(&self, away: &Away) -> Result<Arc<dyn File>, Failed> {
+        if away.is_held()
+            && let Some(verified) = self.verify(away)?
+        {
+            return Ok(verified);
+        }
         let mut unfinished = away.path.clone().into_os_string();
         unfinished.push(UNFINISHED);
         let unfinished = PathBuf::from(unfinished);
@@ -222,7 +242,7 @@ impl Fetcher {
                 let arrived = self.arrive(away, &unfinished);
                 return arrived.map_err(|error| Failed::Refused(refused(error)));
             }
-            Ok(false) => return Err(Failed::Later("the database is given up".to_owned())),
+            Ok(false) => return Err(given_up()),
             Err(error) => error,
         };
         let called = self.call(away);
@@ -241,8 +261,33 @@ impl Fetcher {
         })
     }
 
+    /// The file that was there at the start, if it has the right bytes.
+    fn verify(&self, away: &Away) -> Result<Option<Arc<dyn File>>, Failed> {
+        // Opened first: its name may be removed meanwhile.
+        let opened = self.disk.open(&away.path);
+        let held = self
+            .objects
+            .holds(&away.path, &away.row, || self.is_given_up());
+        let is_right = held.map_err(|error| Failed::Later(error.to_string()))?;
+        match (opened, is_right) {
+            (_, None) => Err(given_up()),
+            (Ok(file), Some(true)) => {
+                self.files.lock().remove(&away.path);
+                Ok(Some(file))
+            }
+            _ => {
+                if self.find(&away.path).is_some() {
+                    let path = away.path.display();
+                    tracing::warn!(%path, "a file of the cache is damaged, and is fetched again");
+                }
+                away.is_not_held();
+                Ok(None)
+            }
+        }
+    }
+
     /// Gives a file its name, unless that was removed.
-    fn arrive(&self, away: &Away, unfinished: &Path) -> std::io::Result<Arc<dyn File>> {
+    fn arrive(&self, away: &Away, unfinished: &Path) -> io::Result<Arc<dyn File>> {
         let file = self.disk.open(unfinished)?;
         let mut files = self.files.lock();
         if files.contains_key(&away.path) {
@@ -267,6 +312,10 @@ impl Fetcher {
             let _ = thread.join();
         }
     }
+}
+
+fn given_up() -> Failed {
+    Failed::Later("the database is given up".to_owned())
 }
 
 impl Queue {

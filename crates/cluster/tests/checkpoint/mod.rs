@@ -2,6 +2,7 @@
 
 mod faults;
 mod life;
+mod store;
 mod sweep;
 mod world;
 
@@ -281,7 +282,7 @@ fn what_is_no_checkpoint_of_this_tablet_is_refused() {
     write(&disk, FOLDER, &files);
     for objects in [tablet("other", 3), tablet("main", 4)].map(Result::unwrap) {
         let refused = objects
-            .save(8, Path::new(FOLDER), Some(&saved.listing))
+            .save(8, Path::new(FOLDER), Some(&saved))
             .unwrap_err();
         assert!(
             refused.to_string().contains("tablet 3 of cluster \"main\""),

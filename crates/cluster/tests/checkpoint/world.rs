@@ -122,7 +122,6 @@ pub(crate) fn save(
 ) -> Result<Checkpoint> {
     let disk = SimDisk::new();
     write(&disk, FOLDER, files);
-    let previous = previous.map(|previous| &previous.listing);
     objects(&disk, store).save(epoch, Path::new(FOLDER), previous)
 }
 

@@ -1,6 +1,7 @@
 //! Blocks that are not on the disk of a node: what fetches them, and what is said while they
 //! cannot be had.
 
+mod cache;
 mod rules;
 
 use crate::tablet::restore::open_local;
@@ -36,7 +37,7 @@ impl Sink for Rows {
     }
 }
 
-fn query(from: i64, to: i64) -> RangeQuery {
+pub(crate) fn query(from: i64, to: i64) -> RangeQuery {
     RangeQuery {
         latest: false,
         from,
@@ -49,13 +50,13 @@ fn query(from: i64, to: i64) -> RangeQuery {
     }
 }
 
-fn rows(db: &Db, key: &[u8], query: &RangeQuery) -> Result<Vec<(i64, u64)>> {
+pub(crate) fn rows(db: &Db, key: &[u8], query: &RangeQuery) -> Result<Vec<(i64, u64)>> {
     let mut rows = Rows::default();
     db.range(key, query, &mut rows)?;
     Ok(rows.0)
 }
 
-fn add(db: &Db, key: &[u8], at: i64, value: f64, policy: DuplicatePolicy) -> Outcome {
+pub(crate) fn add(db: &Db, key: &[u8], at: i64, value: f64, policy: DuplicatePolicy) -> Outcome {
     let sample = Append {
         key,
         timestamp: at,
@@ -108,7 +109,7 @@ fn history(fill: impl Fn(&Db)) -> (World, Arc<AtomicU8>, Read) {
 }
 
 /// Blocks one after the other in time.
-fn fill(db: &Db) {
+pub(crate) fn fill(db: &Db) {
     fill_from(db, 0, BLOCKS);
 }
 

@@ -1,7 +1,10 @@
 //! Tablets over a Kafka and an object store with faults, on disks that are lost: everything
 //! acknowledged is there, and every increment counts once.
 
+mod alone;
 mod away;
+mod begin;
 mod nodes;
 mod restore;
+mod store;
 mod world;

@@ -207,7 +207,7 @@ fn a_log_that_lacks_the_newest_checkpoint_is_refused_and_nothing_is_cleared() {
         let refused = after.open(node, &disk).map(drop).unwrap_err();
         assert!(matches!(refused, Error::OtherLog { .. }), "{refused}");
     }
-    let (_, db) = before.open(4, &disk).unwrap();
+    let (_tablet, db) = before.open(4, &disk).unwrap();
     assert_eq!(newest(&db, b"sum"), 1);
 }
 

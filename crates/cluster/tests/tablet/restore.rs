@@ -1,7 +1,7 @@
 //! Local databases made of what a tablet is kept in, beside its owner: by a restore and by a
 //! backup.
 
-use crate::tablet::world::{World, increment, newest};
+use crate::tablet::world::{NAME, World, increment, newest};
 use latewood_cluster::checkpoint::Objects;
 use latewood_cluster::kafka::memory::Faults;
 use latewood_cluster::kafka::{Kafka, Partition};
@@ -10,21 +10,15 @@ use latewood_cluster::retry::{Cancel, Retry};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Db, Defaults, Options, Position};
 use latewood_offsite::faulty::{Fault, Verb};
-use object_store::path::Path as Object;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-const COPY: &str = "/copy";
+pub(crate) const COPY: &str = "/copy";
 
 impl World {
     /// Restores to [`COPY`].
     pub(crate) fn restore(&self, disk: &SimDisk) -> Result<Restored, Error> {
-        let prefix = latewood_offsite::Place::of(
-            Arc::new(self.store.clone()),
-            Object::from("data"),
-            "x://data",
-        );
         let env = disk.env(99);
         let kept = Kept {
             kafka: Arc::clone(&self.kafka) as Arc<dyn Kafka>,
@@ -32,7 +26,7 @@ impl World {
                 topic: "logs".to_owned(),
                 number: 0,
             },
-            objects: Objects::new(env.clone(), &prefix, "main", 0).unwrap(),
+            objects: Objects::new(env.clone(), &self.prefix(), NAME, 0).unwrap(),
             env,
             retry: Retry::new(Arc::new(Cancel::default())),
         };

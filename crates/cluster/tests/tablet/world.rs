@@ -11,12 +11,15 @@ use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::io::{Clock, Env};
 use latewood_engine::{Create, Db, Defaults, Durability, Options, RangeQuery, Sink};
 use latewood_offsite::faulty::FaultyStore;
+use latewood_offsite::run;
 use object_store::path::Path as Object;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const DIR: &str = "/cache";
+/// The name of the database.
+pub(crate) const NAME: &str = "main";
 
 /// What outlives every node.
 pub(crate) struct World {
@@ -45,6 +48,50 @@ impl World {
         }
     }
 
+    /// The place of all databases in the store.
+    pub(crate) fn prefix(&self) -> latewood_offsite::Place {
+        let store = Arc::new(self.store.clone());
+        latewood_offsite::Place::of(store, Object::from("data"), "x://data")
+    }
+
+    /// The place of the tablet.
+    pub(crate) fn place(&self) -> latewood_offsite::Place {
+        self.prefix().below(&format!("{NAME}/00000"))
+    }
+
+    /// The names of its objects that contain `part`.
+    pub(crate) fn held(&self, part: &str) -> Vec<String> {
+        let held = run(async { self.place().list().await }).unwrap();
+        let names = held.into_iter().map(|held| held.name);
+        names.filter(|name| name.contains(part)).collect()
+    }
+
+    /// Takes objects out of the store; what they were.
+    pub(crate) fn lose(&self, names: &[String]) -> Vec<(String, Vec<u8>)> {
+        run(async {
+            let place = self.place();
+            let mut lost = Vec::new();
+            for name in names {
+                let bytes = place.get(name, 1 << 30).await?.unwrap();
+                lost.push((name.clone(), bytes));
+            }
+            place.delete(names).await?;
+            latewood_offsite::Result::Ok(lost)
+        })
+        .unwrap()
+    }
+
+    /// Brings objects back.
+    pub(crate) fn bring_back(&self, objects: Vec<(String, Vec<u8>)>) {
+        run(async {
+            for (name, bytes) in objects {
+                self.place().put(&name, bytes).await?;
+            }
+            latewood_offsite::Result::Ok(())
+        })
+        .unwrap();
+    }
+
     /// Opens the tablet on a disk; reads wait for blocks for a minute.
     pub(crate) fn open(&self, node: u32, disk: &SimDisk) -> Result<(Tablet, Db), Error> {
         self.open_waiting(node, disk, Duration::from_secs(60))
@@ -56,11 +103,7 @@ impl World {
         disk: &SimDisk,
         read_wait: Duration,
     ) -> Result<(Tablet, Db), Error> {
-        let prefix = latewood_offsite::Place::of(
-            Arc::new(self.store.clone()),
-            Object::from("data"),
-            "x://data",
-        );
+        let prefix = self.prefix();
         let env = Env {
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             ..disk.env(u64::from(node))
@@ -72,7 +115,7 @@ impl World {
                 number: 0,
             },
             topic_id: None,
-            objects: Objects::new(env.clone(), &prefix, "main", 0).unwrap(),
+            objects: Objects::new(env.clone(), &prefix, NAME, 0).unwrap(),
             env,
             dir: DIR.into(),
             claimant: Claimant {

@@ -16,7 +16,9 @@ use crate::base::names;
 use crate::io::Env;
 use crate::io::directory::{open_existing, write_new_format};
 use crate::io::small::{Context, put_in_place};
-use crate::storage::files::directory::remove_if_there;
+use crate::log::Position;
+use crate::storage::files::Manifest;
+use crate::storage::files::directory::{put_in_force, read_manifest, remove_if_there, write_new};
 use std::path::{Path, PathBuf};
 
 /// The file without which a directory is no database.
@@ -88,6 +90,44 @@ pub fn clear_target(env: &Env, dir: &Path) -> Result<()> {
 /// `Io`.
 pub fn begin_format(env: &Env, dir: &Path) -> Result<()> {
     write_new_format(env, dir).context("cannot write the format version", dir)
+}
+
+/// Up to where the files of a database hold what was written to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// The files hold all groups of the log up to this one.
+    pub whole: Position,
+    /// The newest group of which they hold something: those between are held for some series.
+    pub newest: Position,
+}
+
+impl From<&Manifest> for Reach {
+    fn from(manifest: &Manifest) -> Self {
+        Self {
+            whole: Position(manifest.log_start - 1),
+            newest: Position(manifest.log_next_min() - 1),
+        }
+    }
+}
+
+/// Notes in the manifest of the database in `dir`, which nobody serves, that its files need no
+/// group of the log up to `last`, nor up to the newest of which they hold something: because they
+/// hold all of it, or because the log is lost. Answers what the manifest said before.
+///
+/// # Errors
+/// `Corrupt`, `Unsupported` for a manifest that cannot be read; `Io`.
+pub fn release_log(env: &Env, dir: &Path, last: Position) -> Result<Reach> {
+    let found = read_manifest(env, dir)?.transpose();
+    let found = found.map_err(|error| error.at(&dir.join(names::MANIFEST)))?;
+    let mut manifest = found.unwrap_or_default();
+    let reach = Reach::from(&manifest);
+    let next = last.max(reach.newest).0 + 1;
+    if manifest.log_start < next {
+        manifest.log_start = next;
+        write_new(env, dir, &manifest)?;
+        put_in_force(env, dir)?;
+    }
+    Ok(reach)
 }
 
 /// Makes a database of the files in `dir`, each durable at its

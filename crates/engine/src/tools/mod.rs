@@ -1,7 +1,7 @@
 //! Tools for a database that no server is using: check it, inspect its files, count
 //! its contents, copy it.
 //!
-//! All of them except [`restore`](fn@restore) and [`adopt`] leave the files
+//! All of them except [`restore`](fn@restore), [`adopt`] and [`release_log`] leave the files
 //! unchanged. They hold the lock of the directory, so that no other process changes
 //! it. Tested by `tests/tools.rs` on simulated disks and by the server's
 //! tests on real directories.
@@ -18,7 +18,8 @@ mod totals;
 
 pub use crate::log::{CopiedLog, LogCopy, count_samples};
 pub use arrival::{
-    FORMAT, adopt, begin_format, clear_target, files_of, place_of, prepare_target, staging_dir,
+    FORMAT, Reach, adopt, begin_format, clear_target, files_of, place_of, prepare_target,
+    release_log, staging_dir,
 };
 pub use backup::Backup;
 pub use check::{Checked, Finding, check};

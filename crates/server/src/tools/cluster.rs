@@ -5,13 +5,13 @@
 
 use super::output::{failed, say};
 use super::survey::{check, inspect};
-use super::{cluster_restore, cluster_stats};
+use super::{cluster_init, cluster_restore, cluster_stats};
 use crate::options::GivenLog;
 use crate::state::Cluster as Settings;
 use clap::{Args, Subcommand};
 use latewood_cluster::kafka::client::{Client, connect};
-use latewood_cluster::kafka::{Kafka, KafkaError};
-use latewood_cluster::topic::{Replication, log_name, new_topic, require_safe};
+use latewood_cluster::kafka::options::Address;
+use latewood_cluster::topic::{Replication, log_name};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 #[derive(Subcommand, Debug)]
 pub(crate) enum Cluster {
     /// Make the topic of a log in Kafka, with the settings that lose no data, or check the one
-    /// that is there.
+    /// that is there. With --from, begin the log on top of the database of one machine.
     Init(Init),
     /// Read a log in Kafka and the newest checkpoint in the object store, and verify all of it.
     /// Nothing is changed; a server may be running on them.
@@ -28,8 +28,8 @@ pub(crate) enum Cluster {
     Inspect(Inspect),
     /// Count what a log in Kafka and the newest checkpoint in the object store hold.
     Stats(Stats),
-    /// Make a local database of the newest checkpoint in the object store and the log behind it.
-    /// Nothing else is changed; a server may be running on them.
+    /// Make a local database of the newest checkpoint in the object store and the log behind it,
+    /// or of a checkpoint alone. Nothing else is changed; a server may be running on them.
     Restore(Restore),
 }
 
@@ -37,10 +37,18 @@ pub(crate) enum Cluster {
 #[derive(Args, Debug)]
 pub(crate) struct Init {
     #[command(flatten)]
-    log: Log,
+    pub(super) log: Log,
     /// Number of tablets; more than one is not supported yet
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1))]
-    tablets: u32,
+    pub(super) tablets: u32,
+    /// Begin the log on top of the database of one machine in this directory, which no server may
+    /// be running on: its files go to the object store. Topic and object store must be new to
+    /// the name in --log
+    #[arg(long, value_name = "DIR", requires = "objects")]
+    pub(super) from: Option<PathBuf>,
+    /// The object store, same as for `serve`; for --from
+    #[arg(long, env = "LATEWOOD_OBJECTS", value_name = "URL")]
+    pub(super) objects: Option<String>,
 }
 
 /// Options of `latewood cluster check`.
@@ -84,6 +92,15 @@ pub(crate) struct Restore {
     /// Directory to restore to; must be empty or missing
     #[arg(long, value_name = "DIR")]
     pub(super) dir: PathBuf,
+    /// Restore a checkpoint alone, where the log is lost: what was written after it is not
+    /// restored. Of --log, which may be left out, only the name is used
+    #[arg(long)]
+    pub(super) without_log: bool,
+    /// The checkpoint to restore without the log: a list of files in the object store, such as
+    /// 00000000000006af/CHECKPOINT-000000000000000c.0f4ca69d2f8445c1 [default: the one that
+    /// LATEST names]
+    #[arg(long, value_name = "OBJECT", requires = "without_log")]
+    pub(super) checkpoint: Option<String>,
 }
 
 /// A log in Kafka, with the options of `serve`.
@@ -103,6 +120,12 @@ impl Log {
         Ok((address.name, kafka, topic))
     }
 
+    /// The name of the cluster, if it is given. Nobody is asked.
+    pub(super) fn name(&self) -> Result<Option<String>, String> {
+        let address = self.given.0.log.as_ref().map(|url| url.parse::<Address>());
+        Ok(address.transpose()?.map(|address| address.name))
+    }
+
     /// What the topic must be.
     pub(super) fn replication(&self) -> Replication {
         self.given.0.replication()
@@ -112,7 +135,7 @@ impl Log {
 /// Runs `latewood cluster`: 0; 1 where damage was found; or 2 with the reason.
 pub(crate) fn cluster(options: &Cluster) -> ExitCode {
     let done = match options {
-        Cluster::Init(options) => init(options).map(|done| {
+        Cluster::Init(options) => cluster_init::run(options).map(|done| {
             say(&done);
             ExitCode::SUCCESS
         }),
@@ -122,30 +145,4 @@ pub(crate) fn cluster(options: &Cluster) -> ExitCode {
         Cluster::Restore(options) => cluster_restore::run(options),
     };
     done.unwrap_or_else(|reason| failed(&reason))
-}
-
-fn init(options: &Init) -> Result<String, String> {
-    let replication = options.log.replication();
-    let (cluster, kafka, name) = options.log.connect()?;
-    let is_there = match kafka.describe(&name) {
-        Ok(_) => true,
-        Err(KafkaError::NoSuchTopic(_)) => false,
-        Err(error) => return Err(error.to_string()),
-    };
-    if !is_there {
-        let made = kafka.create(&new_topic(&cluster, options.tablets, replication));
-        made.map_err(|error| format!("cannot create topic {name}: {error}"))?;
-    }
-    let topic = kafka.describe(&name).map_err(|error| error.to_string())?;
-    require_safe(&topic, &name, replication)?;
-    let (tablets, wanted) = (topic.replicas.len(), options.tablets as usize);
-    if tablets != wanted {
-        return Err(format!(
-            "topic {name} has {tablets} partitions, not {wanted}: the number of tablets cannot be changed"
-        ));
-    }
-    if is_there {
-        return Ok(format!("topic {name} is there and its settings are safe"));
-    }
-    Ok(format!("created topic {name}"))
 }

@@ -9,6 +9,7 @@
 mod ask;
 mod backup;
 mod cluster;
+mod cluster_init;
 mod cluster_restore;
 mod cluster_stats;
 mod merge;

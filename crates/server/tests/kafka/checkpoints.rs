@@ -32,10 +32,19 @@ fn a_checkpoint_is_saved_when_asked_for_and_its_failure_told() {
     assert_eq!(node.ask("SAVE"), "+OK");
     let info = node.ask("INFO latewood");
     assert!(info.contains("checkpoint_last_error:none"), "{info}");
+    // The file system is unmounted, and the folder below it is empty.
+    std::fs::rename(&objects, &saved).unwrap();
+    std::fs::create_dir(&objects).unwrap();
+    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 3"), ":3");
+    let refused = node.ask("SAVE");
+    assert!(refused.contains("is gone"), "{refused}");
+    std::fs::remove_dir_all(&objects).unwrap();
+    std::fs::rename(&saved, &objects).unwrap();
+    assert_eq!(node.ask("SAVE"), "+OK");
     node.kill();
     wipe(&world.dir("a"));
     let node = world.serve("b");
-    assert!(node.sum().ends_with("+2"));
+    assert!(node.sum().ends_with("+3"));
     node.kill();
 }
 

@@ -115,3 +115,64 @@ fn check_refusals(world: &World) {
     let refused = text(&other.restore("x"));
     assert!(refused.contains("no such topic"), "{refused}");
 }
+
+/// The commands of the section "Kafka is lost", in their order.
+#[test]
+fn a_database_comes_back_from_a_checkpoint_alone_and_goes_on_in_a_new_log() {
+    let world = World::new("lost");
+    assert!(world.init().status.success());
+    let node = world.serve("a");
+    for at in 0..20 {
+        node.ask(&format!("TS.INCRBY sum 1 TIMESTAMP {at}"));
+    }
+    assert_eq!(node.ask("SAVE"), "+OK");
+    node.ask("TS.INCRBY sum 1 TIMESTAMP 20");
+    node.kill();
+    // From here on nobody asks its log, and the only database in the store needs no name.
+    let (objects, dir) = (world.objects(), world.dir("restored").display().to_string());
+    let said = tool(&[
+        "cluster",
+        "restore",
+        "--without-log",
+        "--objects",
+        &objects,
+        "--dir",
+        &dir,
+    ]);
+    assert!(said.contains("restored 20 samples"), "{said}");
+    assert!(said.contains("of the log is not restored"), "{said}");
+    assert!(tool(&["check", &dir]).contains("no damage"));
+    // It is served alone meanwhile.
+    let local = world.serve_local("restored");
+    assert_eq!(local.ask("TS.INCRBY sum 1 TIMESTAMP 30"), ":30");
+    let (status, said) = local.stop();
+    assert!(status.success(), "{said}");
+    let from = ["--from", &dir, "--objects", &objects];
+    let used = world.cluster("init", &from);
+    assert_eq!(used.status.code(), Some(2));
+    assert!(
+        text(&used).contains("holds or held records"),
+        "{}",
+        text(&used)
+    );
+    let new = World {
+        url: format!("{}-new", world.url),
+        ..World::alone("new")
+    };
+    let begun = new.cluster("init", &from);
+    assert!(begun.status.success(), "{}", text(&begun));
+    let more = ["--log", &new.url, "--objects", &objects];
+    for number in 21..23 {
+        let node = new.start(&format!("node-{number}"), &more);
+        let sum = node.ask(&format!("TS.INCRBY sum 1 TIMESTAMP {}", number * 10));
+        assert_eq!(sum, format!(":{}", number * 10));
+        assert!(
+            node.ask("TS.GET sum")
+                .ends_with(&format!("+{}", number + 1))
+        );
+        assert_eq!(node.ask("SAVE"), "+OK");
+        node.kill();
+    }
+    let checked = new.cluster("check", &["--objects", &objects]);
+    assert!(checked.status.success(), "{}", text(&checked));
+}

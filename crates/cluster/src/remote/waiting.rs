@@ -1,0 +1,72 @@
+//! What waits for the thread of a log, and what is known of what it did.
+//!
+//! Tested with the log, by `tests/remote.rs`.
+
+use super::Complete;
+use crate::envelope::{Checkpoint, State};
+use crate::kafka::Offset;
+use crate::owner::Error as OwnerError;
+use std::collections::VecDeque;
+use std::time::Instant;
+
+/// What waits, and what is known of what was done.
+pub(super) struct Waiting {
+    /// The first record that is needed beside the newest checkpoint, and the state before it.
+    pub(super) begin: (Offset, State),
+    /// Readers for whom the log is not trimmed.
+    pub(super) pins: usize,
+    pub(super) batches: VecDeque<Batch>,
+    /// Bytes of `batches` and of the one that is being appended.
+    pub(super) queued_bytes: u64,
+    /// Since when the oldest of them waits.
+    pub(super) since: Option<Instant>,
+    /// A thread gives up records that are needed no more.
+    pub(super) is_trimming: bool,
+    /// Why that cannot be done any more.
+    pub(super) trim_failed: Option<OwnerError>,
+    pub(super) complete: Option<Complete>,
+    pub(super) checkpoints_asked: u64,
+    pub(super) checkpoint: Option<(Offset, Checkpoint)>,
+    /// Bytes of the groups that no checkpoint holds.
+    pub(super) log_bytes: u64,
+    pub(super) ended: Option<OwnerError>,
+    pub(super) is_closing: bool,
+    pub(super) records: u64,
+    pub(super) last_append_us: u64,
+}
+
+impl Waiting {
+    pub(super) fn new(begin: (Offset, State)) -> Self {
+        Self {
+            begin,
+            pins: 0,
+            batches: VecDeque::new(),
+            queued_bytes: 0,
+            since: None,
+            is_trimming: false,
+            trim_failed: None,
+            complete: None,
+            checkpoints_asked: 0,
+            checkpoint: None,
+            log_bytes: 0,
+            ended: None,
+            is_closing: false,
+            records: 0,
+            last_append_us: 0,
+        }
+    }
+
+    /// Whether the log ended otherwise than by a farewell or a stop.
+    pub(super) fn has_failed(&self) -> bool {
+        let ended = self.ended.as_ref();
+        ended.is_some_and(|ended| *ended != OwnerError::Cancelled)
+    }
+}
+
+/// Groups that become one record.
+pub(super) struct Batch {
+    pub(super) first: u64,
+    pub(super) since: Instant,
+    pub(super) groups: u32,
+    pub(super) bytes: Vec<u8>,
+}
