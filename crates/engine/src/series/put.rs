@@ -50,7 +50,7 @@ impl Series {
             }
             return Ok(fate);
         }
-        if sample.timestamp > sealer.horizon.known() {
+        if self.retention_ms != 0 && sample.timestamp > sealer.horizon.known() {
             self.note_horizon(sample.timestamp, &mut sealer.horizon);
         }
         // Interpolation lines without an end now lead here.

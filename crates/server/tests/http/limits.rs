@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 fn bombs_are_refused_and_the_server_goes_on() {
     let server = server(&["--memory", "512mb"]);
     let mut http = Http::to(server.http());
-    // 2 GiB of line breaks.
+    // More than a gigabyte of comments.
     let mut zstd = zstd::Encoder::new(Vec::new(), 1).unwrap();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    let piece = vec![b'\n'; 1 << 20];
+    let line = format!("#{}\n", "x".repeat((64 << 10) - 2));
+    let piece = line.repeat(16).into_bytes();
     for _ in 0..1100 {
         zstd.write_all(&piece).unwrap();
         gzip.write_all(&piece).unwrap();
