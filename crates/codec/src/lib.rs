@@ -25,6 +25,7 @@
 
 mod bitpack;
 mod bits;
+mod codings;
 mod encoder;
 mod error;
 mod format;

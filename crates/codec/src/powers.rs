@@ -67,7 +67,6 @@ const ERRORS_FIT: () = {
 /// A power of ten to divide by.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Divider {
-    /// The power itself.
     pub(crate) scale: f64,
     high: f64,
     low: f64,

@@ -21,41 +21,24 @@ pub(crate) mod raw;
 pub(crate) mod regular;
 
 use crate::Error;
+use crate::codings::{Found, codings};
 
-/// How the timestamps of a frame are written. The numbers are part of the format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum TimestampCoding {
-    /// Eight bytes each.
-    Raw = 0,
-    /// Equal spacing: the step alone.
-    Regular = 1,
-    /// Deltas over their common divisor, patched frame of reference, a restart every 128.
-    DeltaPfor = 2,
-    /// Distance from a straight line, packed at one width.
-    Linear = 3,
-    /// Double delta, as in the Gorilla paper. Reference; never chosen.
-    Gorilla = 4,
-    /// One bit for every place of a grid.
-    Bitmap = 5,
-}
-
-impl TimestampCoding {
-    /// Every coding, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
-        Self::Raw,
-        Self::Regular,
-        Self::DeltaPfor,
-        Self::Linear,
-        Self::Gorilla,
-        Self::Bitmap,
-    ];
-
-    pub(crate) fn from_id(id: u8) -> Result<Self, Error> {
-        Self::ALL
-            .get(usize::from(id))
-            .copied()
-            .ok_or(Error::Corrupt("unknown timestamp coding"))
+codings! {
+    "unknown timestamp coding";
+    /// How the timestamps of a frame are written. The numbers are part of the format.
+    pub enum TimestampCoding {
+        /// Eight bytes each.
+        Raw = 0,
+        /// Equal spacing: the step alone.
+        Regular = 1,
+        /// Deltas over their common divisor, patched frame of reference, a restart every 128.
+        DeltaPfor = 2,
+        /// Distance from a straight line, packed at one width.
+        Linear = 3,
+        /// Double delta, as in the Gorilla paper. Reference; never chosen.
+        Gorilla = 4,
+        /// One bit for every place of a grid.
+        Bitmap = 5,
     }
 }
 
@@ -112,7 +95,7 @@ impl Section<'_> {
     }
 
     /// [`Self::lower_bound`], and whether that timestamp is `t` itself.
-    fn search(&self, t: i64) -> Result<(usize, bool), Error> {
+    fn search(&self, t: i64) -> Found {
         if t <= self.first {
             return Ok((0, t == self.first));
         }

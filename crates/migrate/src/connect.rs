@@ -16,7 +16,6 @@ use std::time::Duration;
 
 /// The port of a server named without one.
 const PORT_DEFAULT: u16 = 6379;
-/// Timeout of connecting.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// Timeout of a reply; a page of a very long series is the slowest.
 const REPLY_PATIENCE: Duration = Duration::from_secs(60);
@@ -174,7 +173,6 @@ impl Link {
             .collect()
     }
 
-    /// The error for a command refused with `text`.
     pub(crate) fn refused(&self, command: String, text: String) -> Error {
         let server = self.name.clone();
         Error::Refused {

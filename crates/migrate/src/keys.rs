@@ -4,7 +4,6 @@ use crate::connect::{Link, bytes, integer, items};
 use crate::error::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The TYPE of a series.
 const SERIES_TYPE: &[u8] = b"TSDB-TYPE";
 /// Keys per SCAN.
 const SCAN_COUNT: usize = 1_000;

@@ -48,7 +48,6 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// An empty tally.
     pub(crate) fn new() -> Self {
         Self {
             samples: 0,
@@ -56,7 +55,6 @@ impl Tally {
         }
     }
 
-    /// Adds a sample.
     pub(crate) fn add(&mut self, sample: &Sample) {
         self.samples += 1;
         self.crc.update(&sample.timestamp.to_le_bytes());

@@ -10,13 +10,8 @@ pub(crate) fn parse_value(text: &[u8]) -> Option<f64> {
             let bits = u64::from_str_radix(bits, 16).ok()?;
             Some(f64::from_bits(bits)).filter(|value| value.is_nan())
         }
-        None => parse_f64(text).map(plain_nan),
+        None => parse_f64(text).map(|value| if value.is_nan() { f64::NAN } else { value }),
     }
-}
-
-/// A NaN without bits is always the same value.
-fn plain_nan(value: f64) -> f64 {
-    if value.is_nan() { f64::NAN } else { value }
 }
 
 /// The shortest text that parses back to the same bits.

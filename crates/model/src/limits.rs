@@ -38,8 +38,6 @@ pub const FILTER_BY_TS_MAX: usize = 128;
 pub const AGGREGATORS_MAX: usize = 16;
 /// Names of one SELECTED_LABELS.
 pub const SELECTED_LABELS_MAX: usize = 50;
-/// Default limit of simultaneous connections.
-pub const CONNECTIONS_DEFAULT: usize = 10_000;
 /// Arguments of one command.
 pub const COMMAND_ARGUMENTS_MAX: usize = 1024 * 1024;
 /// Bytes of one argument.

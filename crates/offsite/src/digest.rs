@@ -36,7 +36,6 @@ impl Digest {
         self.bytes += bytes.len() as u64;
     }
 
-    /// The content of all pieces.
     pub(crate) fn content(self) -> Content {
         let mut sha256 = String::with_capacity(64);
         for byte in self.sha256.finalize() {

@@ -287,7 +287,7 @@ pub(crate) fn instant(
     };
     let value = match (expr.ty(), expr.bare()) {
         (Type::String, Expr::Text(text)) => Value::String(text.value.clone()),
-        (Type::Matrix, _) => Value::Matrix(matrix(planner.root_range(expr)?, &ctx)?),
+        (Type::Matrix, _) => Value::Matrix(matrix(planner.range(expr, true)?, &ctx)?),
         (ty, _) => {
             let mut vector = Vec::new();
             let root = planner.root(expr)?;

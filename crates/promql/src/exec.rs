@@ -66,10 +66,8 @@ use crate::source::Samples;
 /// more than it may, and with the errors that Prometheus has.
 pub(crate) type Result<T, E = EvalError> = std::result::Result<T, E>;
 
-/// A series of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Series {
-    /// Its labels.
     pub(crate) labels: Labels,
     /// Whether the name goes once the whole query is evaluated (delayed removal of names).
     pub(crate) drops_name: bool,
@@ -84,7 +82,6 @@ impl Series {
         }
     }
 
-    /// The one series of a scalar.
     pub(crate) fn scalar() -> Vec<Self> {
         vec![Self::new(Labels::default())]
     }
@@ -130,7 +127,6 @@ impl Node {
         })
     }
 
-    /// Its series.
     pub(crate) fn series(&self) -> &[Series] {
         &self.series
     }
@@ -206,7 +202,6 @@ impl Work<'_> {
         Ok(column)
     }
 
-    /// Gives a column back.
     pub(crate) fn give(&mut self, column: Column) {
         self.scratch.columns.push(column);
     }

@@ -21,6 +21,7 @@ pub(crate) struct LexError {
 
 type Lexed<'a> = Result<Token<'a>, LexError>;
 
+#[derive(Default)]
 pub(crate) struct Lexer<'a> {
     input: &'a str,
     /// The next byte to look at.
@@ -41,14 +42,7 @@ impl<'a> Lexer<'a> {
     pub(crate) fn new(input: &'a str) -> Self {
         Self {
             input,
-            at: 0,
-            start: 0,
-            open_parens: 0,
-            in_braces: false,
-            in_brackets: false,
-            in_duration: false,
-            has_colon: false,
-            has_duration: false,
+            ..Self::default()
         }
     }
 

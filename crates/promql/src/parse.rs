@@ -77,7 +77,6 @@ pub fn parse_selector_with(
 enum Fail {
     /// The next token fits nowhere.
     Unexpected,
-    /// An error.
     Known(Box<ParseError>),
 }
 
@@ -89,6 +88,7 @@ impl From<ParseError> for Fail {
 
 type Parsed<T> = Result<T, Fail>;
 
+#[derive(Default)]
 struct Parser<'a> {
     text: &'a str,
     lexer: Lexer<'a>,
@@ -109,12 +109,7 @@ impl<'a> Parser<'a> {
         Self {
             text,
             lexer: Lexer::new(text),
-            ahead: None,
-            last_closing: 0,
-            nesting: 0,
-            height: 0,
-            patterns: Patterns::default(),
-            not_utf8: Vec::new(),
+            ..Self::default()
         }
     }
 

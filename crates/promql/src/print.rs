@@ -94,7 +94,6 @@ fn push_number(out: &mut String, number: &Number) {
     }
 }
 
-/// An aggregator with its labels.
 fn push_aggregator(out: &mut String, aggregate: &Aggregate) {
     out.push_str(aggregate.op.name());
     if aggregate.is_without || !aggregate.grouping.is_empty() {

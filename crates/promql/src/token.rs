@@ -66,11 +66,9 @@ pub(crate) enum QueryWord {
     MaxOf,
 }
 
-/// A token of the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'a> {
     pub(crate) kind: Kind,
-    /// As written.
     pub(crate) text: &'a str,
     /// The position of its first byte.
     pub(crate) at: usize,

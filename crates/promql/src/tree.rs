@@ -217,8 +217,10 @@ pub struct Binary {
 
 named! {
     /// How many series of one side match one of the other.
+    #[derive(Default)]
     pub enum Cardinality {
         /// One to one.
+        #[default]
         OneToOne => "one-to-one",
         /// `group_left`
         ManyToOne => "many-to-one",
@@ -230,7 +232,7 @@ named! {
 }
 
 /// How series of two sides match.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Matching {
     /// How many match.
     pub cardinality: Cardinality,

@@ -173,6 +173,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "simd",
             "varint",
             "format",
+            "codings",
             "error",
         ],
     ),

@@ -11,6 +11,7 @@
 //! frame takes at most 256 bytes. Tested against a twin that reads bit by bit.
 
 use crate::Error;
+use crate::codings::Found;
 use crate::varint::{Reader, put_varint, varint_len};
 
 /// Sparser grids are left to other codings.
@@ -115,12 +116,7 @@ pub(crate) fn decode(bytes: &[u8], first: i64, span: u64, out: &mut [i64]) -> Re
 
 /// Index of the first timestamp >= the one `distance` after the first, and
 /// whether it is that one, for a distance above 0 and below `span`.
-pub(crate) fn search(
-    bytes: &[u8],
-    span: u64,
-    count: usize,
-    distance: u64,
-) -> Result<(usize, bool), Error> {
+pub(crate) fn search(bytes: &[u8], span: u64, count: usize, distance: u64) -> Found {
     let bitmap = Bitmap::parse(bytes, span, count)?;
     bitmap.check_count(count)?;
     let whole = distance / bitmap.spacing;

@@ -11,6 +11,7 @@
 //! of its timestamps.
 
 use crate::Error;
+use crate::codings::Found;
 use crate::pfor::{self, BLOCK, Block};
 use crate::varint::{Reader, put_varint};
 
@@ -75,12 +76,7 @@ pub(crate) fn decode(bytes: &[u8], first: i64, out: &mut [i64]) -> Result<(), Er
 
 /// Index of the first timestamp >= `t` and whether it is `t`, for `t` after the
 /// first and before the last. Decodes one block.
-pub(crate) fn search(
-    bytes: &[u8],
-    first: i64,
-    count: usize,
-    t: i64,
-) -> Result<(usize, bool), Error> {
+pub(crate) fn search(bytes: &[u8], first: i64, count: usize, t: i64) -> Found {
     let directory = Directory::parse(bytes, count)?;
     let blocks = count.div_ceil(BLOCK);
     // Counts instead of stopping early: the block cannot be predicted.
@@ -128,12 +124,10 @@ impl Entry<'_> {
         }
         Ok(())
     }
-}
 
-impl Entry<'_> {
     /// How many timestamps lie less than `distance` after the block's first, and
     /// whether one lies exactly there. `inside` is the number of deltas.
-    fn search(&self, divisor: u64, inside: usize, distance: u64) -> Result<(usize, bool), Error> {
+    fn search(&self, divisor: u64, inside: usize, distance: u64) -> Found {
         let whole = distance / divisor;
         let exact = whole * divisor == distance;
         let target = whole + u64::from(!exact);

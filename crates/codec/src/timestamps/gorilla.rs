@@ -8,6 +8,7 @@
 
 use crate::Error;
 use crate::bits::{BitReader, BitWriter};
+use crate::codings::Found;
 
 /// Payload bits of the classes `10`, `110`, `1110` and `1111`.
 const CLASSES: [u32; 4] = [7, 9, 12, 64];
@@ -52,12 +53,7 @@ pub(crate) fn decode(bytes: &[u8], first: i64, out: &mut [i64]) -> Result<(), Er
 }
 
 /// Index of the first timestamp >= `t` and whether it is `t`. O(n): this coding has no random access.
-pub(crate) fn search(
-    bytes: &[u8],
-    first: i64,
-    count: usize,
-    t: i64,
-) -> Result<(usize, bool), Error> {
+pub(crate) fn search(bytes: &[u8], first: i64, count: usize, t: i64) -> Found {
     let mut cursor = Cursor {
         bits: BitReader::new(bytes),
         timestamp: first,

@@ -9,6 +9,7 @@
 
 use crate::Error;
 use crate::bitpack::{self, packed_len, width_of};
+use crate::codings::Found;
 use crate::varint::{Reader, put_varint, put_zigzag};
 
 /// The line through the first and the last timestamp, and the deviation of the others.
@@ -78,12 +79,7 @@ pub(crate) fn decode(bytes: &[u8], first: i64, out: &mut [i64]) -> Result<(), Er
 }
 
 /// Index of the first timestamp >= `t` and whether it is `t`. O(log n), nothing unpacked.
-pub(crate) fn search(
-    bytes: &[u8],
-    first: i64,
-    count: usize,
-    t: i64,
-) -> Result<(usize, bool), Error> {
+pub(crate) fn search(bytes: &[u8], first: i64, count: usize, t: i64) -> Found {
     let (line, packed) = parse(bytes, count)?;
     let at = |index: usize| {
         first

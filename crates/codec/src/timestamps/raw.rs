@@ -4,6 +4,7 @@
 //! look like noise. The twin of every other coding.
 
 use crate::Error;
+use crate::codings::Found;
 use crate::varint::Reader;
 
 /// Appends every timestamp, the first one too.
@@ -20,7 +21,7 @@ pub(crate) fn decode(bytes: &[u8], out: &mut [i64]) -> Result<(), Error> {
 }
 
 /// Index of the first timestamp >= `t` and whether it is `t`. O(log n).
-pub(crate) fn search(bytes: &[u8], count: usize, t: i64) -> Result<(usize, bool), Error> {
+pub(crate) fn search(bytes: &[u8], count: usize, t: i64) -> Found {
     let words = Reader::new(bytes).take(count * 8)?.as_chunks::<8>().0;
     let index = words.partition_point(|word| i64::from_le_bytes(*word) < t);
     Ok((

@@ -1,50 +1,29 @@
 //! The codings of values, by their numbers in the format.
 
-use crate::Error;
+use crate::codings::codings;
 
-/// How the values of a frame are written. The numbers are part of the format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum ValueCoding {
-    /// Eight bytes each.
-    Raw = 0,
-    /// One value, repeated.
-    Constant = 1,
-    /// Decimal mantissas, offsets from the smallest.
-    DecimalFor = 2,
-    /// Decimal mantissas, deltas.
-    DecimalDelta = 3,
-    /// Decimal mantissas and, separately, the distance of the value in units in the last place.
-    Ulp = 4,
-    /// Few distinct values.
-    Dictionary = 5,
-    /// XOR with the value before, as in the Gorilla paper. The reference.
-    Xor = 6,
-    /// The bits as an ordered integer, less common trailing zeros.
-    Ordered = 7,
-    /// f32 values printed as short as possible.
-    Narrow = 8,
-}
-
-impl ValueCoding {
-    /// Every coding, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
-        Self::Raw,
-        Self::Constant,
-        Self::DecimalFor,
-        Self::DecimalDelta,
-        Self::Ulp,
-        Self::Dictionary,
-        Self::Xor,
-        Self::Ordered,
-        Self::Narrow,
-    ];
-
-    pub(crate) fn from_id(id: u8) -> Result<Self, Error> {
-        Self::ALL
-            .get(usize::from(id))
-            .copied()
-            .ok_or(Error::Corrupt("unknown value coding"))
+codings! {
+    "unknown value coding";
+    /// How the values of a frame are written. The numbers are part of the format.
+    pub enum ValueCoding {
+        /// Eight bytes each.
+        Raw = 0,
+        /// One value, repeated.
+        Constant = 1,
+        /// Decimal mantissas, offsets from the smallest.
+        DecimalFor = 2,
+        /// Decimal mantissas, deltas.
+        DecimalDelta = 3,
+        /// Decimal mantissas and, separately, the distance of the value in units in the last place.
+        Ulp = 4,
+        /// Few distinct values.
+        Dictionary = 5,
+        /// XOR with the value before, as in the Gorilla paper. The reference.
+        Xor = 6,
+        /// The bits as an ordered integer, less common trailing zeros.
+        Ordered = 7,
+        /// f32 values printed as short as possible.
+        Narrow = 8,
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod cancelled;
 pub(crate) mod detail;
 pub(crate) mod error;
 pub mod names;
+pub(crate) mod opaque;
 pub(crate) mod options;
 pub(crate) mod partition;
 pub(crate) mod refusal;

@@ -2,8 +2,8 @@
 //!
 //! Tested below and by the tests of the database.
 
+use crate::base::opaque::opaque;
 use latewood_model::{CompactionPolicy, DuplicatePolicy, SeriesOptions, named};
-use std::fmt;
 use std::sync::Arc;
 
 named! {
@@ -125,12 +125,6 @@ impl NoticeHook {
     }
 }
 
-impl fmt::Debug for NoticeHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NoticeHook")
-    }
-}
-
 /// Progress of opening a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadProgress {
@@ -157,12 +151,6 @@ impl ProgressHook {
     }
 }
 
-impl fmt::Debug for ProgressHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ProgressHook")
-    }
-}
-
 /// A hook that is called with the key of a series.
 #[derive(Clone)]
 pub struct KeyHook(Arc<Hear>);
@@ -180,11 +168,7 @@ impl KeyHook {
     }
 }
 
-impl fmt::Debug for KeyHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyHook")
-    }
-}
+opaque!(NoticeHook ProgressHook KeyHook);
 
 impl Default for Options {
     fn default() -> Self {

@@ -99,7 +99,9 @@ impl Db {
     /// See [`crate::Options::memory_bytes`].
     pub fn set_memory_limit(&self, limit_bytes: u64) {
         let core = &self.core;
-        core.budget.set_limit(limit_bytes);
+        core.budget
+            .limit_bytes
+            .store(limit_bytes, Ordering::Relaxed);
         core.store.cache.set_capacity(core.budget.cache_bytes());
         core.look_at_memory();
         core.budget.wake_flusher();

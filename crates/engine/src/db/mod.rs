@@ -196,15 +196,6 @@ impl Db {
         self.core.defaults.change(|held| *held = defaults)
     }
 
-    /// Changes some defaults and keeps the others. Concurrent changes are applied
-    /// one after the other. `change` must not call [`Db::defaults`].
-    ///
-    /// # Errors
-    /// `Invalid` if an option is out of range; the defaults stay as they were.
-    pub fn change_defaults(&self, change: impl FnOnce(&mut Defaults)) -> Result<()> {
-        self.core.defaults.change(change)
-    }
-
     /// Removes all series, and the metadata of metrics. Log segments are reused and the files
     /// are deleted.
     ///

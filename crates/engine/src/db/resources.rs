@@ -7,6 +7,7 @@
 
 use crate::background::Parts;
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::opaque::opaque;
 use crate::base::options::{Defaults, Options};
 use crate::db::read::spread::Readers;
 use crate::io::Env;
@@ -82,8 +83,4 @@ impl External {
     }
 }
 
-impl std::fmt::Debug for Resources {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Resources").finish_non_exhaustive()
-    }
-}
+opaque!(Resources);

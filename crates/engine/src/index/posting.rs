@@ -120,7 +120,6 @@ impl Posting {
         }
     }
 
-    /// Adds all its series to `set`.
     pub(crate) fn add_to(&self, set: &mut Ids) {
         match self {
             Self::One(only) => {

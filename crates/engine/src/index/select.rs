@@ -17,7 +17,6 @@ const MERGE_ADVANTAGE: u64 = 16;
 enum Ask<'a> {
     /// The union of these lists.
     Any(Vec<&'a Posting>),
-    /// This set.
     Set(&'a Ids),
 }
 

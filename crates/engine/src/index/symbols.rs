@@ -114,7 +114,6 @@ impl Symbols {
         self.table.find(tag, is_it).map(|entry| entry.number)
     }
 
-    /// Whether this is string `number`.
     #[inline]
     pub(crate) fn is(&self, number: u32, head: u32, string: &[u8]) -> bool {
         self.string(number) == Some((head, string))

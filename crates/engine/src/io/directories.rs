@@ -9,7 +9,6 @@ use std::path::Path;
 
 /// What a disk does to make directories.
 pub(super) trait Directories {
-    /// Whether there is a directory.
     fn is_dir(&self, path: &Path) -> bool;
 
     /// Creates one directory in a directory that exists. Its name is not durable yet.

@@ -54,10 +54,6 @@ impl Moment {
         TOLERANCE_MS_MIN.max(self.step_ms.saturating_mul(2))
     }
 
-    fn hold_ms(self) -> i64 {
-        HOLD_MS_MAX.min(self.retention_ms / 16)
-    }
-
     fn catch_up_ms(self) -> i64 {
         CATCH_UP_MS_MAX.min(self.retention_ms / 4).max(1)
     }
@@ -215,7 +211,7 @@ impl Trusted {
         let (from_ms, since_ns) = *self.followed_since.get_or_insert((self.now_ms, at_ns));
         let waited_ms = at_ns.saturating_sub(since_ns) / 1_000_000;
         let waited_ms = i64::try_from(waited_ms).unwrap_or(i64::MAX);
-        let followed_ms = waited_ms.saturating_sub(moment.hold_ms());
+        let followed_ms = waited_ms.saturating_sub(HOLD_MS_MAX.min(moment.retention_ms / 16));
         let reached_ms = if followed_ms >= moment.catch_up_ms() {
             target_ms
         } else {
@@ -342,7 +338,6 @@ impl Horizon {
         self.known
     }
 
-    /// Where it is now.
     pub(crate) fn now(&mut self) -> Timestamp {
         if let Some(time) = &self.time {
             let now = time.now_ms().saturating_add(HORIZON_MS);

@@ -7,7 +7,6 @@ use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-/// The defaults in force.
 #[derive(Default)]
 pub(crate) struct DefaultOptions {
     held: RwLock<Arc<Defaults>>,

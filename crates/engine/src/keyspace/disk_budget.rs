@@ -51,7 +51,7 @@ pub(crate) struct DiskBudget {
     /// Series files and the manifest.
     catalogue_bytes: AtomicU64,
     /// Files in quarantine.
-    quarantine_bytes: AtomicU64,
+    pub(crate) quarantine_bytes: AtomicU64,
     /// Bytes that writers took since the last measurement.
     grown_bytes: AtomicU64,
     is_spent: AtomicBool,
@@ -193,11 +193,6 @@ impl DiskBudget {
         let files = manifest.series_files();
         let bytes: u64 = files.map(|file| on_disk(file.len_bytes)).sum();
         self.catalogue_bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Records the size of the quarantine folder.
-    pub(crate) fn note_quarantine(&self, bytes: u64) {
-        self.quarantine_bytes.store(bytes, Ordering::Relaxed);
     }
 }
 

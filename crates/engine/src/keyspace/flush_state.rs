@@ -27,7 +27,6 @@ impl FlushState {
         self.workers.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a flush is running.
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_locked()
     }

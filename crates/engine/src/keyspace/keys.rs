@@ -47,7 +47,6 @@ impl Tagged for Entry {
 #[repr(align(128))]
 struct Shard(RwLock<Table<Entry>>);
 
-/// All keys of a database.
 pub(crate) struct Keys {
     /// Number of renames; a batch uses it to detect keys renamed meanwhile.
     pub(crate) renames: AtomicU64,

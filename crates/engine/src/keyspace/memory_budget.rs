@@ -64,7 +64,7 @@ pub(crate) struct Budget {
     env: Env,
     pub(crate) flush: FlushState,
     /// 0 is no limit.
-    limit_bytes: AtomicU64,
+    pub(crate) limit_bytes: AtomicU64,
     measured_bytes: AtomicU64,
     /// What writers took since.
     grown_bytes: AtomicI64,
@@ -82,7 +82,6 @@ pub(crate) struct Budget {
     pub(crate) eased: Condvar,
     /// The databases that share the budget.
     pub(super) members: Mutex<Vec<Arc<Member>>>,
-    /// Shards of all of them.
     pub(super) shards: AtomicUsize,
 }
 
@@ -131,11 +130,6 @@ impl Budget {
     /// Now, by the clock of the budget.
     pub(crate) fn now_ns(&self) -> u64 {
         self.env.clock.monotonic_ns()
-    }
-
-    /// Sets the limit; 0 is none.
-    pub(crate) fn set_limit(&self, limit_bytes: u64) {
-        self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn limit_bytes(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! A database as the memory budget knows it. Tested with
 //! [`crate::keyspace::memory_budget`].
 
+use crate::base::opaque::opaque;
 use crate::base::tally::Tally;
 use crate::observe::signals::Signals;
 use std::sync::Arc;
@@ -46,11 +47,7 @@ impl Member {
     }
 }
 
-impl std::fmt::Debug for Member {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Member").finish_non_exhaustive()
-    }
-}
+opaque!(Member);
 
 /// Shards tell in steps, so for a moment a sum may be below zero.
 pub(super) fn not_negative(sum: &AtomicI64) -> u64 {

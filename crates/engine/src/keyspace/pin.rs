@@ -54,7 +54,6 @@ impl Store {
 }
 
 impl FilesPin<'_> {
-    /// Where the files are.
     pub(crate) fn paths(&self) -> &[PathBuf] {
         &self.paths
     }

@@ -59,7 +59,7 @@ impl Settler {
     /// turn, or waited `turns_max` turns, are ready.
     pub(crate) fn turn(&self, _settler: &MutexGuard<'_, ()>, turns_max: u32) {
         for shard in &self.core.shards {
-            let waiting = shard.lock().queue.take_waiting();
+            let waiting = std::mem::take(&mut shard.lock().queue.waiting);
             for some in waiting.chunks(SERIES_PER_LOCK_MAX) {
                 let mut state = shard.lock();
                 for one in some {
@@ -173,7 +173,7 @@ impl Settler {
         if one.turns < turns_max && pushed != one.pushed {
             one.turns += 1;
             one.pushed = pushed;
-            state.queue.wait_on(one);
+            state.queue.waiting.push(one);
             return;
         }
         series.queued = false;

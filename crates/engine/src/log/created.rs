@@ -33,7 +33,6 @@ pub(crate) struct Created {
 }
 
 impl Created {
-    /// No creation yet.
     pub(crate) fn none() -> Self {
         Self::default()
     }
@@ -136,7 +135,6 @@ impl Created {
         Some((SeriesId(id), made_by))
     }
 
-    /// The key of the creation.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }

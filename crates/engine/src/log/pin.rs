@@ -17,7 +17,6 @@ pub(crate) struct LogPin<'a> {
 }
 
 impl LocalLog {
-    /// Pins the log as it is now.
     pub(crate) fn pin(&self) -> LogPin<'_> {
         let mut tail = self.tail.lock();
         tail.pins += 1;

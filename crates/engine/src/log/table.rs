@@ -179,7 +179,6 @@ const END_ROWS: [EndRow; 4] = [
 ];
 
 impl Header {
-    /// The kind of `state`.
     pub(crate) fn of(state: &HeaderState) -> Self {
         match state {
             HeaderState::Blank => Self::Blank,

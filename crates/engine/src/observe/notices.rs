@@ -4,9 +4,10 @@
 //! Shared by the database, its log and its blocks. Tested here and by
 //! `tests/notices.rs`.
 
+use crate::base::opaque::opaque;
 use crate::base::options::NoticeHook;
 use crate::io::Clock;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,11 +43,6 @@ pub(crate) enum About {
 
 impl About {
     const COUNT: usize = Self::Damage as usize + 1;
-
-    /// Whether no write is taken any more.
-    fn stops_writes(self) -> bool {
-        matches!(self, Self::Halt | Self::Memory | Self::Disk | Self::Log)
-    }
 
     /// Behind the count of sentences left out: what they may have named
     /// instead, where a sentence names something.
@@ -113,7 +109,10 @@ impl Notices {
                 format!("{sentence} ({times} more since the last line{others})")
             }
         };
-        if about.stops_writes() {
+        if matches!(
+            about,
+            About::Halt | About::Memory | About::Disk | About::Log
+        ) {
             heard.hook.error(&text);
         } else {
             heard.hook.warn(&text);
@@ -121,11 +120,7 @@ impl Notices {
     }
 }
 
-impl fmt::Debug for Notices {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Notices")
-    }
-}
+opaque!(Notices);
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 //! The engine measures and reports; the observer decides what to keep. Tested by
 //! the server's tests of LATENCY and by `tests/db_durable.rs`.
 
+use crate::base::opaque::opaque;
 use crate::observe::stages::{Stage, Stages};
 use latewood_model::named;
 use std::sync::{Arc, OnceLock};
@@ -76,11 +77,7 @@ impl Observer {
     }
 }
 
-impl std::fmt::Debug for Observer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Observer").finish_non_exhaustive()
-    }
-}
+opaque!(Observer);
 
 #[cfg(test)]
 mod tests {

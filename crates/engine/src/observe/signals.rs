@@ -43,7 +43,6 @@ impl Job {
 }
 
 impl Signals {
-    /// Whether merging is paused.
     pub(crate) fn is_merging_paused(&self) -> bool {
         self.merging_paused.load(Ordering::Relaxed)
     }

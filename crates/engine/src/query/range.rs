@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 /// A query for the samples, or the buckets of samples, of one series in a span of
 /// time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RangeQuery {
     /// Start of the span, in milliseconds.
     pub from: i64,

@@ -79,7 +79,6 @@ impl Recovery<'_> {
         }
     }
 
-    /// Makes the series of one series file.
     fn load_file(&self, file: &SeriesFileMeta) -> Result<()> {
         let path = self.core.store.series_file_path(file.number);
         let mut reader = SeriesFileReader::open(&self.core.env, &path, file)?;
@@ -101,7 +100,6 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Makes the series of a row.
     fn restore(&self, state: &mut ShardState, row: SeriesRow) {
         let (id, place) = (row.id, self.core.shards.place_of(row.id));
         state.next_place = state.next_place.max(place + 1);

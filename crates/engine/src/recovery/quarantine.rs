@@ -89,9 +89,7 @@ impl Recovery<'_> {
         *list = kept;
         Ok(())
     }
-}
 
-impl Recovery<'_> {
     /// Notes what the operator has to accept: what this start lost, and what earlier ones
     /// lost.
     ///

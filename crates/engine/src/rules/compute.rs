@@ -49,7 +49,6 @@ pub(super) struct Output {
 }
 
 impl<'a> Part<'a> {
-    /// A whole snapshot.
     pub(super) fn new(snapshot: &'a Snapshot) -> Self {
         Self {
             snapshot,
@@ -152,12 +151,8 @@ fn buckets_in(window: Window, dirty: &[Bucket], spans: &[Bucket]) -> Vec<Bucket>
 
 fn query_of(rule: &Rule, from: Timestamp, to: Timestamp) -> RangeQuery {
     RangeQuery {
-        latest: false,
         from,
         to,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
         aggregation: Some(Aggregation {
             aggregators: vec![rule.spec.aggregator],
             bucket_ms: rule.spec.bucket_ms,
@@ -165,7 +160,7 @@ fn query_of(rule: &Rule, from: Timestamp, to: Timestamp) -> RangeQuery {
             stamp: BucketStamp::Start,
             empty: false,
         }),
-        reverse: false,
+        ..RangeQuery::default()
     }
 }
 

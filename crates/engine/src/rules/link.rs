@@ -81,9 +81,7 @@ impl Rules {
         }
         core.log_group(state)
     }
-}
 
-impl Rules {
     fn find_key(&self, key: &[u8]) -> Result<SeriesId> {
         let found = self.core.find(key);
         found.ok_or_else(|| Error::new(ErrorKind::NoSuchKey, "the key does not exist"))

@@ -12,7 +12,7 @@ use super::{Sealer, Series, Snapshot};
 use crate::base::error::{Error, Result};
 use crate::format::chunk::{Chunk, damaged};
 use crate::io::waiting::no_wait;
-use crate::series::merge::MergeSource;
+use crate::series::merge::{MergeSource, retain};
 use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
 
@@ -305,15 +305,10 @@ impl Deletion {
             frame
                 .decode(&mut timestamps, &mut values)
                 .map_err(damaged)?;
-            let mut kept = 0;
-            for place in 0..timestamps.len() {
-                if !self.takes(timestamps[place]) {
-                    timestamps[kept] = timestamps[place];
-                    values[kept] = values[place];
-                    kept += 1;
-                }
-            }
-            rewriter.samples(&timestamps[..kept], &values[..kept])?;
+            retain(&mut timestamps, &mut values, |timestamp| {
+                !self.takes(timestamp)
+            });
+            rewriter.samples(&timestamps, &values)?;
         }
         Ok(())
     }

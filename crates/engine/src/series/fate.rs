@@ -24,11 +24,6 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// Whether it changed older samples.
-    pub(super) fn is_change(self) -> bool {
-        matches!(self, Self::Late | Self::Staged | Self::Duplicate)
-    }
-
     pub(crate) fn stage(self) -> Stage {
         match self {
             Self::InOrder | Self::Ignored(_) => Stage::SampleAppend,

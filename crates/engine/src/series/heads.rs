@@ -30,7 +30,6 @@ pub(crate) struct Heads {
 /// Changes that are not yet reported to the budget.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Untold {
-    /// Bytes of heads.
     pub(crate) head_bytes: i64,
     /// Bytes in total.
     pub(crate) bytes: i64,

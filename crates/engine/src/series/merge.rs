@@ -292,9 +292,19 @@ fn drop_deleted(deleted: &Spans, timestamps: &mut Vec<Timestamp>, values: &mut V
     if !deleted.meets(first, last) {
         return;
     }
+    retain(timestamps, values, |timestamp| !deleted.covers(timestamp));
+}
+
+/// Keeps the samples whose timestamps stay.
+#[inline]
+pub(crate) fn retain(
+    timestamps: &mut Vec<Timestamp>,
+    values: &mut Vec<f64>,
+    mut stays: impl FnMut(Timestamp) -> bool,
+) {
     let mut kept = 0;
     for place in 0..timestamps.len() {
-        if !deleted.covers(timestamps[place]) {
+        if stays(timestamps[place]) {
             timestamps[kept] = timestamps[place];
             values[kept] = values[place];
             kept += 1;

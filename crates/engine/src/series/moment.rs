@@ -10,7 +10,6 @@ pub(super) struct Moment(Timestamp);
 impl Moment {
     pub(super) const NONE: Self = Self(Timestamp::MIN);
 
-    /// The timestamp, if there is one.
     #[inline]
     pub(super) fn get(self) -> Option<Timestamp> {
         (self != Self::NONE).then_some(self.0)

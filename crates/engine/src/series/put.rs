@@ -43,7 +43,9 @@ impl Series {
             && sample.timestamp <= newest
         {
             let fate = self.append_late(sample, policy, newest, sealer)?;
-            if (self.links.is_some() || self.rare.is_some()) && fate.is_change() {
+            if (self.links.is_some() || self.rare.is_some())
+                && matches!(fate, Fate::Late | Fate::Staged | Fate::Duplicate)
+            {
                 self.note_late(sample.timestamp, sealer);
             }
             return Ok(fate);

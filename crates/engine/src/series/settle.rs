@@ -55,7 +55,6 @@ pub(crate) struct SettleJob {
     pub(crate) hint: Hint,
 }
 
-/// The result of a settle.
 pub(crate) struct Settled {
     pub(crate) chunks: Vec<Arc<Chunk>>,
     pub(crate) place: Range<usize>,

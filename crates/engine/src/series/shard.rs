@@ -207,15 +207,10 @@ impl ShardState {
         black_box(series().fold(0, |all, series| all ^ first(series)));
     }
 
-    /// The partition of the series at `place`.
-    pub(crate) fn partition_at(&self, place: usize) -> u32 {
-        partition_of(SeriesId((place << self.stride_log2) as u64))
-    }
-
     /// Updates the counted bytes of the series at `place`; call it after any change
     /// of the series.
     pub(crate) fn recount(&mut self, place: usize) {
-        let partition = self.partition_at(place);
+        let partition = partition_of(SeriesId((place << self.stride_log2) as u64));
         if let Some(series) = self.slab.get_mut(place) {
             self.queue.note(series);
             self.heads.note(series, partition);
@@ -348,7 +343,7 @@ impl Counters {
 #[derive(Default)]
 pub(crate) struct SettleQueue {
     ready: VecDeque<usize>,
-    waiting: Vec<Waiting>,
+    pub(crate) waiting: Vec<Waiting>,
     /// Late operations of all series of the shard.
     pub(crate) held: usize,
 }
@@ -390,11 +385,6 @@ impl SettleQueue {
         }
     }
 
-    /// Returns a series that still gets late samples.
-    pub(crate) fn wait_on(&mut self, waiting: Waiting) {
-        self.waiting.push(waiting);
-    }
-
     /// Adds a series worth settling; `true` if it was not in the list. The caller
     /// clears the flag at the turn of the series.
     pub(crate) fn ready(&mut self, series: &mut Series, place: usize) -> bool {
@@ -409,11 +399,6 @@ impl SettleQueue {
     /// The next series worth settling.
     pub(crate) fn pop(&mut self) -> Option<usize> {
         self.ready.pop_front()
-    }
-
-    /// Takes all series that wait, to check them one by one.
-    pub(crate) fn take_waiting(&mut self) -> Vec<Waiting> {
-        std::mem::take(&mut self.waiting)
     }
 
     pub(crate) fn clear(&mut self) {

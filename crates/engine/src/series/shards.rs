@@ -11,7 +11,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// All shards, locked.
 pub(crate) type AllShards<'a> = Vec<ShardGuard<'a>>;
 
 /// The shards; a power of two of them.
@@ -63,7 +62,6 @@ impl Shards {
         self.shards.iter().map(Shard::lock).collect()
     }
 
-    /// Locks the shard of a series.
     pub(crate) fn lock_of(&self, id: SeriesId) -> ShardGuard<'_> {
         self.shards[self.shard_of(id)].lock()
     }

@@ -113,7 +113,6 @@ pub(super) struct Rare {
 }
 
 impl Rare {
-    /// Boxed, if there is any.
     pub(super) fn boxed(ignore: Ignore, far: Option<Far>) -> Option<Box<Self>> {
         let is_rare = ignore != Ignore::default() || far.is_some();
         is_rare.then(|| Box::new(Self { ignore, far }))

@@ -310,7 +310,6 @@ impl Stored {
         self.deep.as_ref().map_or(0, |deep| deep.pushed())
     }
 
-    /// Whether there is anything to flush.
     pub(crate) fn has_news(&self) -> bool {
         self.deep.is_some() || !self.deleted.is_empty()
     }

@@ -45,7 +45,6 @@ struct Unit {
     first: Timestamp,
 }
 
-/// The units of a snapshot.
 pub(super) struct Units {
     units: Vec<Unit>,
     over: Over,

@@ -19,7 +19,6 @@ use crate::log::{Log, LogCopy, LogPin, Pinned, Position, RemotePin};
 use crate::storage::files::Manifest;
 use std::path::Path;
 
-/// The folders of a database.
 pub(super) const FOLDERS: [&str; 3] = [names::BLOCKS, names::SERIES, names::LOG];
 
 /// What a backup holds.

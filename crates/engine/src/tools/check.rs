@@ -2,7 +2,7 @@
 
 use super::log::Judge;
 use super::read::{list, manifest_bytes};
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::names;
 use crate::io::Env;
 use crate::io::directory::{is_remote, open_existing};
@@ -136,7 +136,7 @@ impl Checker<'_> {
     fn found<T>(&mut self, outcome: Result<T>) -> Result<Option<T>> {
         match outcome {
             Ok(value) => Ok(Some(value)),
-            Err(error) if is_finding(&error) => {
+            Err(error) if error.is_damage() || error.is_not_found() => {
                 self.damage(error.to_string());
                 Ok(None)
             }
@@ -349,9 +349,4 @@ impl Checker<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether an error is about what a file holds, or that it is not there.
-fn is_finding(error: &Error) -> bool {
-    error.is_damage() || error.is_not_found()
 }

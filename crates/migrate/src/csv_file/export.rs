@@ -54,7 +54,6 @@ pub(crate) fn run(options: &CsvExport) -> Result<Outcome> {
     Ok(Outcome::Complete)
 }
 
-/// A running export.
 struct Export<'a> {
     options: &'a CsvExport,
     source: Link,

@@ -18,7 +18,6 @@ pub(crate) const HEADING: [&str; 3] = ["key", "timestamp", "value"];
 /// Follows the end of each file: a line of its own, unless a quote is still open there.
 const END: &[u8] = b"\n\0end of file\0";
 
-/// The records of a file.
 pub(crate) fn reader<R: Read>(file: R) -> csv::Reader<Chain<R, &'static [u8]>> {
     csv::ReaderBuilder::new()
         .has_headers(false)
@@ -56,7 +55,6 @@ pub(crate) struct Described {
     pub(crate) expires_ms: Option<i64>,
 }
 
-/// A line.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) key: Vec<u8>,
@@ -107,7 +105,6 @@ impl Line {
         }))
     }
 
-    /// The record of a sample.
     pub(crate) fn sample(key: &[u8], sample: &Sample, record: &mut ByteRecord) {
         record.clear();
         record.push_field(key);

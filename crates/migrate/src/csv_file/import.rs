@@ -105,7 +105,6 @@ fn shown_start(key: &[u8]) -> String {
     }
 }
 
-/// A running import.
 struct Import<'a> {
     options: &'a CsvImport,
     /// The argument of ON_DUPLICATE.

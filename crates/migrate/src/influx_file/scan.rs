@@ -22,13 +22,11 @@ const CACHE_BYTES_MAX: usize = 64 << 20;
 /// Whole lines, ready to be sent.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
-    /// The file.
     pub(super) name: Arc<str>,
     /// The lines, with blank ones in place of skipped ones.
     pub(super) text: Vec<u8>,
     /// The line number in the file of each line, from 1.
     pub(super) starts: Vec<u64>,
-    /// Samples in them.
     pub(super) samples: u64,
     /// Values that are texts.
     pub(super) texts: u64,
@@ -123,7 +121,6 @@ impl<R: Read> Scan<R> {
         self.skips_bad || piece.bad.is_empty()
     }
 
-    /// Fills the buffer.
     fn fill(&mut self) -> Result<()> {
         self.buffer.drain(..self.at);
         self.at = 0;

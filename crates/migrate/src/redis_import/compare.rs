@@ -33,7 +33,6 @@ pub(crate) struct Differences {
 }
 
 impl Differences {
-    /// Whether there were none.
     pub(crate) fn none(&self) -> bool {
         self.missing + self.other_value + self.extra == 0 && self.refused.is_none()
     }
@@ -42,7 +41,6 @@ impl Differences {
 /// The result of a walk.
 #[derive(Debug)]
 pub(crate) struct Compared {
-    /// The samples of the source.
     pub(crate) source: Tally,
     /// The samples of the target before the repair.
     pub(crate) target: Tally,

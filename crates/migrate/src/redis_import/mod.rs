@@ -57,7 +57,6 @@ struct Entry {
     rules: Vec<Rule>,
 }
 
-/// A running import.
 pub(crate) struct Import<'a> {
     options: &'a RedisImport,
     source: Link,

@@ -8,6 +8,7 @@
 
 use crate::error::{Doing, Error, Result, shown};
 use csv::ByteRecord;
+use latewood_wire::named;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -15,33 +16,24 @@ use std::path::{Path, PathBuf};
 
 /// The first field of the first record.
 const MAGIC: &[u8] = b"latewood import";
-/// The version of the format.
 const VERSION: &[u8] = b"1";
 /// The last field of every record.
 const STOP: &[u8] = b".";
 
-/// The progress of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Created on the target by this import, or about to be.
-    Begun,
-    /// All samples were copied once.
-    Copied,
+named! {
+    /// The progress of a series.
+    pub(crate) enum Step {
+        /// Created on the target by this import, or about to be.
+        Begun => "begun",
+        /// All samples were copied once.
+        Copied => "copied",
+    }
 }
 
 impl Step {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Begun => "begun",
-            Self::Copied => "copied",
-        }
-    }
-
     fn read(word: &[u8]) -> Option<Self> {
-        let steps = [Self::Begun, Self::Copied];
-        steps
-            .into_iter()
-            .find(|step| word == step.word().as_bytes())
+        let mut steps = Self::ALL.into_iter();
+        steps.find(|step| word == step.name().as_bytes())
     }
 }
 
@@ -53,7 +45,6 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Kept in memory only.
     pub(crate) fn in_memory() -> Self {
         Self {
             steps: HashMap::new(),
@@ -106,7 +97,7 @@ impl State {
         if self.step(key) == Some(step) {
             return Ok(());
         }
-        self.append(&[step.word().as_bytes(), key])?;
+        self.append(&[step.name().as_bytes(), key])?;
         self.steps.insert(key.to_vec(), step);
         Ok(())
     }

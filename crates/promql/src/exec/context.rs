@@ -126,7 +126,6 @@ impl State {
         self.samples_read.load(Ordering::Relaxed)
     }
 
-    /// What is held now, bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held_bytes.load(Ordering::Relaxed)
     }

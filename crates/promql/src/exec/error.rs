@@ -34,9 +34,4 @@ pub enum EvalError {
     Crowded,
 }
 
-impl EvalError {
-    /// Two series of a result would be the same.
-    pub(crate) fn same_labels() -> Self {
-        Self::Query("vector cannot contain metrics with the same labelset".to_owned())
-    }
-}
+impl EvalError {}

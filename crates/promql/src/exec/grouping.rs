@@ -16,7 +16,6 @@ pub(crate) struct Grouping {
 /// The groups of the series of an input, in the order of their first series.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    /// Labels of each.
     pub(crate) series: Vec<Series>,
     /// The series of each, by place.
     pub(crate) members: Vec<Vec<usize>>,

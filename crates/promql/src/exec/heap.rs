@@ -23,7 +23,6 @@ pub(crate) fn largest(a: f64, b: f64) -> bool {
     a.is_nan() || a > b
 }
 
-/// Adds an entry.
 pub(crate) fn push(heap: &mut Vec<Entry>, entry: Entry, less: Less) {
     heap.push(entry);
     let mut at = heap.len() - 1;

@@ -3,7 +3,6 @@
 /// A sum and what rounding took from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Kahan {
-    /// The sum as it is.
     pub(crate) sum: f64,
     /// What belongs to it still.
     pub(crate) lost: f64,
@@ -71,7 +70,6 @@ impl Mean {
         self.kahan.add(value / self.count);
     }
 
-    /// The mean.
     pub(crate) fn value(self) -> f64 {
         if self.is_incremental {
             self.kahan.total()

@@ -99,7 +99,9 @@ fn several(
         }
         for step in column.present() {
             if out.has(step) {
-                return Err(EvalError::same_labels());
+                return Err(EvalError::Query(
+                    "vector cannot contain metrics with the same labelset".to_owned(),
+                ));
             }
             out.set(step, column.values[step]);
         }

@@ -19,7 +19,6 @@ pub(crate) struct Piece<'a> {
 /// A function of a window; `None` where it is too short.
 pub(crate) type OverTime = fn(&mut Piece<'_>) -> Option<f64>;
 
-/// The function of a name.
 pub(crate) fn over_time(name: &str) -> Option<OverTime> {
     Some(match name {
         "sum_over_time" => |piece| Some(sum(piece.values)),
@@ -154,7 +153,6 @@ fn middle(before: f64, now: f64) -> Kahan {
     }
 }
 
-/// A straight line.
 struct Line {
     slope: f64,
     /// Its value at the origin of its times.

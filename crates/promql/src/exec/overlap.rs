@@ -94,7 +94,7 @@ impl Sides<'_> {
             let many = match (&many, self.fills) {
                 (_, true) => &vec![u64::MAX; twice.len()],
                 (Some(many), false) => many,
-                (None, false) => many.insert(self.any_many(ctx)?),
+                (None, false) => many.insert(self.any(self.many, &self.many.all(), ctx)?),
             };
             let Some(step) = first_of(&twice, many) else {
                 continue;
@@ -117,11 +117,6 @@ impl Sides<'_> {
             }
         }
         Ok(found)
-    }
-
-    /// The steps at which the many side has any sample.
-    fn any_many(&self, ctx: &Context<'_>) -> Result<Vec<u64>> {
-        self.any(self.many, &self.many.all(), ctx)
     }
 
     /// The steps at which the one side of a group has a sample, or a fill.

@@ -18,7 +18,6 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Counts samples.
     pub(crate) fn pass(&mut self, samples: usize, ctx: &Context<'_>) -> Result<()> {
         self.passed = self.passed.saturating_add(samples);
         if self.passed < SAMPLES {

@@ -29,7 +29,6 @@ impl Param {
         })
     }
 
-    /// The value at a step.
     pub(crate) fn at(&self, step: usize) -> f64 {
         self.column.values[step]
     }

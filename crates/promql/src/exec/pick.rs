@@ -80,7 +80,6 @@ impl Picking {
     }
 }
 
-/// The series that were picked.
 #[derive(Default)]
 struct Picked {
     series: Vec<Series>,

@@ -40,11 +40,6 @@ impl Planner<'_> {
         self.unnamed(self.plan(expr)?)
     }
 
-    /// The samples and windows of a whole query.
-    pub(crate) fn root_range(&self, expr: &Expr) -> Result<Range> {
-        self.range(expr, true)
-    }
-
     /// The operator of an expression that is not a range; a text has no series.
     fn plan(&self, expr: &Expr) -> Result<Node> {
         match (expr, self.trace) {
@@ -92,7 +87,7 @@ impl Planner<'_> {
         }
     }
 
-    fn range(&self, expr: &Expr, is_root: bool) -> Result<Range> {
+    pub(crate) fn range(&self, expr: &Expr, is_root: bool) -> Result<Range> {
         match expr.bare() {
             Expr::Range(range) => {
                 let selector = &range.selector;

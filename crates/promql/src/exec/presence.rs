@@ -6,7 +6,6 @@ use crate::exec::{Context, Node, Result};
 /// A bit for each step.
 pub(crate) type Mask = Vec<u64>;
 
-/// Whether a mask has a step.
 pub(crate) fn has(mask: &[u64], step: usize) -> bool {
     mask[step / 64] >> (step % 64) & 1 == 1
 }

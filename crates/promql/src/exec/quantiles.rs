@@ -60,7 +60,6 @@ fn of_columns(
 /// Columns that are held at a time, bytes, unless one group has more.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// A quantile of each group.
 pub(crate) fn quantiles(
     input: &Node,
     grouping: &Grouping,

@@ -52,7 +52,6 @@ pub(crate) struct RangeCall {
     pub(crate) by: span::Span,
 }
 
-/// A function of a range.
 #[derive(Clone, Copy)]
 pub(crate) struct Function {
     name: &'static str,
@@ -82,7 +81,6 @@ impl Function {
 }
 
 impl RangeCall {
-    /// Its operator.
     pub(crate) fn operator(self, ctx: &Context<'_>) -> Result<Node> {
         let keeps_name = matches!(self.function.name, "last_over_time" | "first_over_time");
         let series = ctx.renamed(self.range.input.series(), !keeps_name)?;

@@ -33,7 +33,6 @@ pub(crate) struct Span {
 }
 
 impl RangeInput {
-    /// No series.
     pub(crate) fn nothing() -> Self {
         Self::Raw {
             handles: Vec::new(),
@@ -73,7 +72,6 @@ impl RangeInput {
         Ok(Self::Subquery { input, grid })
     }
 
-    /// Its series.
     pub(crate) fn series(&self) -> &[Series] {
         match self {
             Self::Raw { series, .. } => series,
@@ -122,7 +120,6 @@ pub(crate) struct Window {
     pub(crate) step: usize,
     /// End of the range, in time of the data.
     pub(crate) end_ms: i64,
-    /// First sample.
     pub(crate) first: usize,
     /// Behind the last sample.
     pub(crate) end: usize,

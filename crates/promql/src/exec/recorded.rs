@@ -69,7 +69,6 @@ impl Trace {
         Ok(RangeInput::Recorded(Box::new(input), record))
     }
 
-    /// A new record of an expression.
     fn begin(&self, expr: &Expr, steps: usize, ctx: &Context<'_>) -> Result<Arc<Record>> {
         // It is part of no node.
         let outside = Context {

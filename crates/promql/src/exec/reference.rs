@@ -30,7 +30,6 @@ impl Reference {
         })
     }
 
-    /// Number of steps.
     pub(crate) fn steps(&self) -> usize {
         self.grid.steps
     }

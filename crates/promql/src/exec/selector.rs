@@ -24,7 +24,6 @@ pub(crate) enum Takes {
 /// All times.
 pub(crate) const ALWAYS_MS: (i64, i64) = (i64::MIN, i64::MAX);
 
-/// An instant selector.
 pub(crate) struct Selector<'a> {
     pub(crate) matchers: &'a [Matcher],
     pub(crate) reference: Reference,
@@ -34,7 +33,6 @@ pub(crate) struct Selector<'a> {
 }
 
 impl Selector<'_> {
-    /// Its operator.
     pub(crate) fn operator(self, ctx: &Context<'_>) -> Result<Node> {
         let Self {
             reference, takes, ..

@@ -44,7 +44,6 @@ impl<'a> Tally<'a> {
 }
 
 impl Context<'_> {
-    /// The series of an operator.
     pub(crate) fn collect(&self, series: impl Iterator<Item = Series>) -> Result<Vec<Series>> {
         let mut tally = Tally::new(self);
         let mut collected = Vec::new();

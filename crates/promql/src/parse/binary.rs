@@ -64,14 +64,7 @@ impl Parser<'_> {
 
     fn modifiers(&mut self) -> Parsed<Modifiers> {
         let returns_bool = self.takes(Kind::Keyword(Keyword::Bool))?;
-        let mut matching = Matching {
-            cardinality: Cardinality::OneToOne,
-            is_on: false,
-            labels: Vec::new(),
-            include: Vec::new(),
-            fill_left: None,
-            fill_right: None,
-        };
+        let mut matching = Matching::default();
         if let Kind::Keyword(word @ (Keyword::On | Keyword::Ignoring)) = self.peek()? {
             self.ahead = None;
             matching.is_on = word == Keyword::On;

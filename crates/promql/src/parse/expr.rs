@@ -117,7 +117,6 @@ impl<'a> Parser<'a> {
         Ok(Expr::Paren(Box::new(expr), span))
     }
 
-    /// Arguments in parentheses.
     fn arguments(&mut self) -> Parsed<Vec<Expr>> {
         self.expect(Kind::LeftParen)?;
         let mut arguments = Vec::new();

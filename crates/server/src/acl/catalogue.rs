@@ -13,9 +13,7 @@ use std::ops::Range;
 pub(crate) struct Entry {
     /// `name`, or `container|name`.
     pub(crate) name: String,
-    /// Its categories.
     pub(crate) categories: Categories,
-    /// Itself and its subcommands.
     pub(crate) family: Range<usize>,
 }
 
@@ -67,8 +65,7 @@ impl Catalogue {
 /// Commands and subcommands that a set has bits for.
 const COMMANDS_MAX: usize = 512;
 
-/// A set of commands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Commands {
     words: [u64; COMMANDS_MAX / 64],
 }

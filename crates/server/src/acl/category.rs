@@ -53,7 +53,6 @@ pub(crate) fn find(name: &[u8]) -> Option<Categories> {
     Some(1 << at)
 }
 
-/// The names of a set of categories.
 pub(crate) fn names(categories: Categories) -> impl Iterator<Item = &'static str> {
     let known = NAMES.iter().enumerate();
     known

@@ -1,15 +1,16 @@
 //! Why a command is denied, in the words of Redis.
 
-/// The first thing that is not allowed. Variants are ordered: a later one is nearer
-/// to being allowed. Of several selectors the nearest is reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Denied {
-    /// The command.
-    Command,
-    /// One of its keys.
-    Key,
-    /// One of its channels.
-    Channel,
+use latewood_model::named;
+
+named! {
+    /// The first thing that is not allowed, by its name in ACL LOG. A later one is nearer to being
+    /// allowed: of several selectors the nearest is reported.
+    #[derive(PartialOrd, Ord)]
+    pub(crate) enum Denied {
+        Command => "command",
+        Key => "key",
+        Channel => "channel",
+    }
 }
 
 /// Why a command may not run, and what of it.
@@ -19,17 +20,6 @@ pub(crate) struct Refusal {
     pub(crate) what: Denied,
     /// The command's full name, the key or the channel.
     pub(crate) object: Vec<u8>,
-}
-
-impl Denied {
-    /// Its name in ACL LOG.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Command => "command",
-            Self::Key => "key",
-            Self::Channel => "channel",
-        }
-    }
 }
 
 impl Refusal {

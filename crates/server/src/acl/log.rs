@@ -24,7 +24,6 @@ pub(crate) struct Entry {
     pub(crate) id: u64,
     /// Refusals of this kind.
     pub(crate) count: u64,
-    /// What was refused.
     pub(crate) event: Event,
     /// The line of CLIENT LIST of the last one refused.
     pub(crate) client: String,
@@ -34,7 +33,6 @@ pub(crate) struct Entry {
     pub(crate) updated_ms: i64,
 }
 
-/// A refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     /// What was refused; `None` is a login.
@@ -47,7 +45,6 @@ pub(crate) struct Event {
     pub(crate) user: Vec<u8>,
 }
 
-/// The log.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     inner: Mutex<Inner>,
@@ -60,11 +57,8 @@ pub(crate) struct Log {
 pub(crate) enum Refusals {
     /// Logins.
     Auth,
-    /// Commands.
     Command,
-    /// Keys.
     Key,
-    /// Channels.
     Channel,
 }
 
@@ -91,13 +85,6 @@ struct Inner {
 pub(crate) const HTTP: &str = "http";
 
 impl Log {
-    /// Notes a request over HTTP that names nobody, or somebody by a wrong
-    /// password.
-    #[cold]
-    pub(crate) fn note_http_login(&self, user: &[u8]) {
-        self.note_sender(HTTP, None, b"HTTP", user);
-    }
-
     /// Notes what a user was refused by the protocol `sender`, one beside Redis'.
     #[cold]
     pub(crate) fn note_sender(
@@ -118,7 +105,6 @@ impl Log {
         self.note(event, format!("proto={sender}"));
     }
 
-    /// Notes a refusal.
     pub(crate) fn note(&self, mut event: Event, client: String) {
         let counter = &self.refusals[Refusals::of(event.what) as usize];
         counter.fetch_add(1, Ordering::Relaxed);

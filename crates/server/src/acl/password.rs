@@ -15,7 +15,6 @@ impl std::fmt::Debug for Hash {
 }
 
 impl Hash {
-    /// The hash of `password`.
     pub(crate) fn of(password: &[u8]) -> Self {
         Self(Sha256::digest(password).into())
     }

@@ -32,7 +32,6 @@ impl Permit {
         }
     }
 
-    /// The user.
     pub(crate) fn user(&self) -> &User {
         &self.user
     }

@@ -15,8 +15,7 @@ use crate::base::glob::Glob;
 use crate::base::redis_commands;
 use std::sync::Arc;
 
-/// A set of permissions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Selector {
     commands: Commands,
     /// `+@all` or `-@all` came last of the two.
@@ -80,23 +79,9 @@ pub(crate) struct Request<'a> {
     pub(crate) number: usize,
     /// Its keys, and whether it reads and writes them.
     pub(crate) keys: Vec<(&'a [u8], bool, bool)>,
-    /// Its channels.
     pub(crate) channels: Vec<&'a [u8]>,
     /// The channels are patterns, which must be allowed as they are written.
     pub(crate) channels_are_patterns: bool,
-}
-
-impl Default for Selector {
-    /// Nothing is allowed.
-    fn default() -> Self {
-        Self {
-            commands: Commands::uniform(false),
-            is_all: false,
-            command_rules: Vec::new(),
-            keys: Patterns::default(),
-            channels: Patterns::default(),
-        }
-    }
 }
 
 impl Selector {
@@ -221,7 +206,6 @@ impl Selector {
         self.channels.allow_channel(channel, is_pattern)
     }
 
-    /// Whether nothing is forbidden.
     pub(crate) fn allows_everything(&self) -> bool {
         self.keys.are_all && self.channels.are_all && self.commands == Commands::uniform(true)
     }

@@ -10,7 +10,6 @@ use super::selector::{RULE_BYTES, Reason, Request, SYNTAX, Selector};
 use latewood_model::limits::{NAME_BYTES_MAX, USER_BYTES_MAX, USER_RULES_MAX};
 use std::borrow::Cow;
 
-/// A user.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     /// Its name: any bytes but spaces and zeros.
@@ -37,7 +36,6 @@ pub(crate) struct User {
 /// Why rules are refused: the word and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BadRule {
-    /// This word, for this reason.
     Word(Vec<u8>, Reason),
     /// A selector that begins with this word never ends.
     Unmatched(Vec<u8>),
@@ -242,7 +240,6 @@ impl User {
         &self.root
     }
 
-    /// The further selectors.
     pub(crate) fn selectors(&self) -> &[Selector] {
         &self.selectors
     }
@@ -265,7 +262,6 @@ impl User {
         flags
     }
 
-    /// The hashes of its passwords.
     pub(crate) fn password_hashes(&self) -> impl Iterator<Item = String> + '_ {
         self.passwords.iter().map(Hash::hex)
     }

@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The user that connections begin as.
 pub(crate) const DEFAULT: &[u8] = b"default";
 
-/// The users of this server.
 #[derive(Debug)]
 pub(crate) struct Users {
     catalogue: &'static Catalogue,
@@ -86,12 +85,6 @@ impl Users {
         default.enabled && default.nopass
     }
 
-    /// Whether any password is right for the default user.
-    pub(crate) fn default_has_no_password(&self) -> bool {
-        self.default_user().nopass
-    }
-
-    /// All users by name.
     pub(crate) fn all(&self) -> Vec<Arc<User>> {
         self.by_name.read().values().cloned().collect()
     }

@@ -54,7 +54,6 @@ pub(crate) struct Parked {
     pub(super) held_bytes: usize,
 }
 
-/// What has arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived {
     /// The reply, or the next part of it.
@@ -75,11 +74,6 @@ impl Parked {
             beside,
             held_bytes,
         }
-    }
-
-    /// Whether an error takes its place once the client sends no more.
-    fn ends_with_client(&self) -> bool {
-        !self.beside.is_begun && !self.beside.is_write
     }
 
     /// Puts the reply down for `client`.
@@ -177,7 +171,8 @@ impl Session {
     /// was such a wait.
     pub(crate) fn end_parked(&mut self, shared: &Shared, out: &mut Vec<u8>) -> bool {
         let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);
-        if !matches!(waiting, Some(What::Reply(parked)) if parked.ends_with_client()) {
+        if !matches!(waiting, Some(What::Reply(parked)) if !parked.beside.is_begun && !parked.beside.is_write)
+        {
             return false;
         }
         if self.resume(shared, out, Why::News) {

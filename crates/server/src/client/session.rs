@@ -206,9 +206,7 @@ impl Session {
         self.stop_waiting(shared);
         self.end_stream(shared);
     }
-}
 
-impl Session {
     /// Takes memory for what the server is to hold for it.
     ///
     /// # Errors
@@ -239,13 +237,11 @@ impl Session {
         shared.clients.held.give_back(&mut self.held_bytes, bytes);
     }
 
-    /// Begins a transaction.
     pub(crate) fn begin_transaction(&mut self) {
         self.transaction = Some(Box::default());
         self.show_transaction();
     }
 
-    /// Ends the transaction, if there is one.
     pub(crate) fn end_transaction(&mut self, shared: &Shared) -> Option<Box<Transaction>> {
         let transaction = self.transaction.take();
         if let Some(transaction) = &transaction {
@@ -262,7 +258,6 @@ impl Session {
         }
     }
 
-    /// Whether EXEC would write.
     pub(crate) fn transaction_writes(&self) -> bool {
         let transaction = self.transaction.as_ref();
         transaction.is_some_and(|transaction| transaction.has_write)
@@ -278,9 +273,7 @@ impl Session {
         figures.queued_bytes.store(bytes, Ordering::Relaxed);
         figures.set(Flag::Transaction, transaction.is_some());
     }
-}
 
-impl Session {
     /// Writes the next part of the long reply, if there is one; whether more
     /// is to come.
     pub(crate) fn continue_stream(&mut self, shared: &Shared, out: &mut Vec<u8>) -> bool {

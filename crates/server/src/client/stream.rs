@@ -16,7 +16,6 @@ use std::time::Duration;
 /// What writing a part of a reply takes.
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'a> {
-    /// The server.
     pub(crate) shared: &'a Shared,
     /// What the connection speaks.
     pub(crate) protocol: Protocol,

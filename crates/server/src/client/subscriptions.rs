@@ -36,12 +36,10 @@ fn pattern_bytes(pattern: &[u8]) -> usize {
 }
 
 impl Subscriptions {
-    /// Whether `name` is one of `kind`.
     pub(crate) fn has(&self, kind: Kind, name: &[u8]) -> bool {
         self.by_kind[kind as usize].contains_key(name)
     }
 
-    /// Every name of `kind`.
     pub(crate) fn names(&self, kind: Kind) -> Vec<Arc<[u8]>> {
         self.by_kind[kind as usize].keys().cloned().collect()
     }

@@ -13,7 +13,6 @@ pub(crate) struct Transaction {
     pub(crate) commands: usize,
     /// A command was refused: EXEC will run none.
     pub(crate) has_failed: bool,
-    /// One of them writes.
     pub(crate) has_write: bool,
 }
 

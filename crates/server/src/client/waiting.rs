@@ -23,7 +23,6 @@ pub(crate) struct Waiting {
     pub(crate) deadline: Option<Instant>,
     /// The reply is not to be sent.
     pub(crate) is_muted: bool,
-    /// What it waits for.
     pub(crate) what: What,
 }
 
@@ -71,7 +70,6 @@ impl What {
 }
 
 impl Session {
-    /// Begins to wait.
     pub(crate) fn wait(&mut self, shared: &Shared, deadline: Option<Instant>, what: What) {
         if what.is_blocked() {
             shared.clients.blocked.fetch_add(1, Ordering::Relaxed);

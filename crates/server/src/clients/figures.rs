@@ -51,7 +51,6 @@ pub(crate) struct Figures {
     pub(crate) queued: AtomicI64,
     /// Bytes of these commands.
     pub(crate) queued_bytes: AtomicUsize,
-    /// Keys that are watched.
     pub(crate) watched: AtomicUsize,
     /// Bytes that were read and not run.
     pub(crate) input_bytes: AtomicUsize,
@@ -96,7 +95,6 @@ impl Figures {
         self.flags.load(Ordering::Relaxed) & (1 << flag as u32) != 0
     }
 
-    /// Sets or clears `flag`.
     pub(crate) fn set(&self, flag: Flag, is_set: bool) {
         let bit = 1 << flag as u32;
         if is_set {

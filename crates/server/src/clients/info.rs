@@ -108,7 +108,6 @@ impl ClientInfo {
         self.names.lock().name = name;
     }
 
-    /// The user it is authenticated as.
     pub(crate) fn user(&self) -> String {
         self.names.lock().user.clone()
     }

@@ -56,7 +56,6 @@ impl ClientList {
         self.by_id.lock().remove(&id);
     }
 
-    /// The connection with this id.
     pub(crate) fn get(&self, id: u64) -> Option<Arc<ClientInfo>> {
         self.by_id.lock().get(&id).cloned()
     }

@@ -7,7 +7,6 @@
 
 use latewood_wire::resp::Reply;
 
-/// One argument.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Argument {
     name: String,

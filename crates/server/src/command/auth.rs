@@ -39,7 +39,7 @@ pub(crate) const MODULE_VERSION: i64 = 11_202;
 fn auth(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     match args.len() {
-        2 if call.shared.runtime.users.default_has_no_password() => {
+        2 if call.shared.runtime.users.default_user().nopass => {
             return Fault::refuse(
                 "ERR AUTH <password> called without any password configured for the default \
                  user. Are you sure your configuration is correct?",

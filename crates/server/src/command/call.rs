@@ -14,7 +14,6 @@ pub(crate) type Outcome = Result<(), Fault>;
 
 /// One command on its way through the server.
 pub(crate) struct Call<'a> {
-    /// Every command.
     pub(crate) commands: &'static Table,
     /// Its words, the name first.
     pub(crate) args: Args<'a>,
@@ -22,7 +21,6 @@ pub(crate) struct Call<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     /// The connection it came from.
     pub(crate) session: &'a mut Session,
-    /// The server.
     pub(crate) shared: &'a Shared,
     /// On a reader thread: whether nobody wants the reply any more.
     pub(crate) cancelled: Cancelled<'a>,
@@ -71,7 +69,6 @@ impl<'a> Call<'a> {
         Reply::new(self.out, self.session.protocol)
     }
 
-    /// Answers `OK`.
     pub(crate) fn ok(&mut self) -> Outcome {
         self.reply().ok();
         Ok(())

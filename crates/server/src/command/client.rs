@@ -66,7 +66,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("connection", &[]).container(
             .about("Client-side caching is not supported."),
         SUB.named("trackinginfo", tracking::info)
             .about("Reports that client-side caching is off."),
-        SUB.named("getredir", tracking::redirection)
+        SUB.named("getredir", |call| call.integer(-1))
             .about("Returns -1: client-side caching is off."),
         SUB.named("setinfo", set_info)
             .words(4, "LIB-NAME|LIB-VER text")

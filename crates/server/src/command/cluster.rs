@@ -34,7 +34,6 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("cluster", &[]).container(
     ],
 )];
 
-/// Slots of a cluster.
 const SLOTS: u16 = 16_384;
 
 /// The name of the node: 40 hexadecimal digits, others after each start.

@@ -64,7 +64,6 @@ impl Named {
     }
 }
 
-/// Every parameter.
 fn parameters() -> impl Iterator<Item = Named> {
     let rows = || options::all().filter(|row| row.is_shown());
     let named = rows().map(|row| Named::Option(row.name(), row));

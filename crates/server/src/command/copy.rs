@@ -32,7 +32,7 @@ fn copy(call: &mut Call<'_>) -> Outcome {
     }
     match call.shared.db.copy_source(from) {
         Ok(source) => {
-            let about = work::of_copy(source.samples());
+            let about = source.samples().saturating_mul(work::SAMPLES_PER_COPIED);
             let about = call.work_in((i64::MIN, i64::MAX), about);
             call.finish(about, move |call| make(call, source, replace))
         }

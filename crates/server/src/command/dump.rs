@@ -41,7 +41,9 @@ fn written(call: &mut Call<'_>) -> Outcome {
     let limit = ReplyLimit::of(call.shared);
     match call.shared.db.dump_within(key, limit.bytes, call.cancelled) {
         Ok(bytes) => call.reply().bulk(bytes),
-        Err(error) if error.kind() == ErrorKind::Limit => return Err(limit.fault_of_string()),
+        Err(error) if error.kind() == ErrorKind::Limit => {
+            return Err(limit.refuse("the reply has more bytes than fit in", ""));
+        }
         Err(error) if error.kind() == ErrorKind::NoSuchKey => {
             call.shared.events.missed(key);
             call.reply().null();

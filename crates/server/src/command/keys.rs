@@ -47,7 +47,6 @@ pub(crate) enum Access {
     ByFlags,
     /// Asks whether and what it is, not for its samples or labels.
     Look,
-    /// Reads it.
     Read,
     /// Changes it without showing what it was.
     Update,

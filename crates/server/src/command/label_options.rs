@@ -8,6 +8,7 @@
 
 use super::args::Args;
 use super::fault::Fault;
+use super::mget::begin;
 use latewood_model::Labels;
 use latewood_model::limits::SELECTED_LABELS_MAX;
 use latewood_wire::resp::{Protocol, Reply};
@@ -15,7 +16,6 @@ use latewood_wire::resp::{Protocol, Reply};
 /// The labels that a reply shows.
 #[derive(Debug)]
 pub(crate) enum Shown {
-    /// None.
     None,
     /// All of the series, in their order.
     All,
@@ -77,15 +77,15 @@ impl Shown {
     /// Writes those of `pairs` that are shown; where all are, the first `all`.
     pub(crate) fn write_pairs(&self, reply: &mut Reply<'_>, pairs: &[Pair<'_>], all: usize) {
         match self {
-            Self::None => header(reply, 0),
+            Self::None => begin(reply, 0),
             Self::All => {
-                header(reply, all);
+                begin(reply, all);
                 for (name, value) in &pairs[..all] {
                     pair(reply, name, Some(value));
                 }
             }
             Self::Selected(names) => {
-                header(reply, names.len());
+                begin(reply, names.len());
                 for name in names {
                     match pairs.iter().find(|pair| pair.0.eq_ignore_ascii_case(name)) {
                         Some((name, value)) => pair(reply, name, Some(value)),
@@ -94,14 +94,6 @@ impl Shown {
                 }
             }
         }
-    }
-}
-
-/// The beginning of `len` pairs: a map, or in RESP2 an array of arrays.
-fn header(reply: &mut Reply<'_>, len: usize) {
-    match reply.protocol() {
-        Protocol::Resp2 => reply.array(len),
-        Protocol::Resp3 => reply.map(len),
     }
 }
 

@@ -58,7 +58,10 @@ fn list(call: &mut Call<'_>, wanted: Option<&[u8]>, matchers: &[Matcher]) -> Out
         Some(name) => db.label_values(name, matchers, may_see, limit.bytes, call.cancelled),
     };
     let answers = answers.map_err(|error| match error.kind() {
-        ErrorKind::Limit => limit.fault_of_list("; ask for fewer with FILTER"),
+        ErrorKind::Limit => limit.refuse(
+            "the reply has more names than fit in",
+            "; ask for fewer with FILTER",
+        ),
         _ => error.into(),
     })?;
     let mut reply = call.reply();

@@ -52,7 +52,6 @@ pub(crate) fn parse_each(
     Ok(aggregators.into_iter().map(with).collect())
 }
 
-/// The aggregators of each key.
 type EachKeys = Vec<Vec<Aggregator>>;
 
 /// The query of all keys, its aggregators aside, and those of each key.

@@ -72,15 +72,11 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let options = parse(call)?;
     let from = cursor(call.shared, key, word)?;
     let query = RangeQuery {
-        latest: false,
         from: from.unwrap_or(i64::MAX),
         // Nothing lies past the end of time.
         to: from.map_or(i64::MIN, |_| i64::MAX),
-        filter_by_timestamps: None,
-        filter_by_value: None,
         count: options.max_count,
-        aggregation: None,
-        reverse: false,
+        ..RangeQuery::default()
     };
     let Some((block_ms, min_count)) = options.block else {
         return answer(call, key, query);

@@ -47,19 +47,9 @@ impl ReplyLimit {
         )
     }
 
-    /// The error for a reply of one string that is longer.
+    /// The error for a reply of which `what` is longer.
     #[cold]
-    pub(crate) fn fault_of_string(self) -> Fault {
-        self.refuse("the reply has more bytes than fit in", "")
-    }
-
-    /// The error for a list of names that is longer.
-    #[cold]
-    pub(crate) fn fault_of_list(self, advice: &str) -> Fault {
-        self.refuse("the reply has more names than fit in", advice)
-    }
-
-    fn refuse(self, what: &str, advice: &str) -> Fault {
+    pub(crate) fn refuse(self, what: &str, advice: &str) -> Fault {
         let Self { bytes } = self;
         let (share, more) = match (bytes < REPLY_BYTES_MAX, advice) {
             (true, "") => (SHARE, "; give the server more --memory"),

@@ -137,9 +137,7 @@ impl Spec {
     pub(crate) const fn about(self, summary: &'static str) -> Self {
         Self { summary, ..self }
     }
-}
 
-impl Spec {
     /// Whether a command of `words` words, name included, has the right number.
     pub(crate) fn takes(&self, words: usize) -> bool {
         let words = i64::try_from(words).unwrap_or(i64::MAX);
@@ -150,7 +148,6 @@ impl Spec {
         }
     }
 
-    /// Its subcommands.
     pub(crate) fn subcommands(&self) -> &'static [Self] {
         match self.action {
             Action::Apply(_) => &[],

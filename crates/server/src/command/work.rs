@@ -21,7 +21,7 @@ const SAMPLES_PER_ROW: u64 = 8;
 /// The same of a series that is found and looked at.
 pub(crate) const SAMPLES_PER_SERIES: u64 = 64;
 /// The same of a sample that is copied.
-const SAMPLES_PER_COPIED: u64 = 2;
+pub(crate) const SAMPLES_PER_COPIED: u64 = 2;
 /// The same of a key, a name or a value that is compared or written.
 const SAMPLES_PER_NAME: u64 = 16;
 
@@ -57,11 +57,6 @@ pub(crate) fn of_series(query: &RangeQuery, series: usize, samples: u64) -> u64 
     let samples = count.map_or(samples, |count| samples.min(count.saturating_mul(series)));
     let filled = query.filled_rows_max().saturating_mul(series);
     of_rows(query, samples, filled).saturating_add(series * SAMPLES_PER_SERIES)
-}
-
-/// The work of copying `samples` samples.
-pub(crate) fn of_copy(samples: u64) -> u64 {
-    samples.saturating_mul(SAMPLES_PER_COPIED)
 }
 
 /// The work of looking at `names` keys, names or values.

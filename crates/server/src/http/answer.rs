@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// The status.
     pub(crate) status: StatusCode,
     /// A sentence.
     pub(crate) text: String,
@@ -110,9 +109,7 @@ impl Answer {
             _ => "internal error",
         }
     }
-}
 
-impl Answer {
     fn json(&self) -> Value {
         json!({"code": self.code(), "message": self.text, "error": self.text})
     }

@@ -7,6 +7,7 @@
 //! password, a request without a user's name and password is one of `default`.
 
 use super::answer::Answer;
+use crate::acl::log::HTTP;
 use crate::acl::{DEFAULT, User, Users};
 use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
@@ -59,7 +60,9 @@ pub(crate) fn user(
             // A name that nobody has may be part of a secret, mistyped.
             let names = given.as_ref().map(|given| &given.name[..]);
             let name = names.filter(|name| users.get(name).is_some());
-            users.log.note_http_login(name.unwrap_or(DEFAULT));
+            users
+                .log
+                .note_sender(HTTP, None, b"HTTP", name.unwrap_or(DEFAULT));
             Err(Answer::new(
                 StatusCode::UNAUTHORIZED,
                 match given {

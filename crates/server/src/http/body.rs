@@ -40,9 +40,7 @@ const SNAPPY_FRAMES: &[u8] = b"\xff\x06\x00\x00sNaPpY";
 pub(crate) enum Encoding {
     /// Not at all.
     Identity,
-    /// gzip.
     Gzip,
-    /// zstd.
     Zstd,
     /// One block of snappy, without a frame.
     Snappy,

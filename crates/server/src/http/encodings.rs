@@ -18,7 +18,6 @@ impl<'a> Encodings<'a> {
         Self(names.collect())
     }
 
-    /// Whether `wanted` is one of them.
     pub(super) fn has(&self, wanted: &str) -> bool {
         let mut names = self.0.iter();
         names.any(|name| name.eq_ignore_ascii_case(wanted))

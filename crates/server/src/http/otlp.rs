@@ -106,8 +106,15 @@ fn decode(
 
 /// The first reason, and a warning about what was empty.
 fn why(report: &Report, warning: Option<String>) -> String {
-    let first = report.told(1).into_iter().map(|line| line.text);
-    first.chain(warning).collect::<Vec<_>>().join("; ")
+    // Of a data point, if any was refused.
+    let told = report.told(2);
+    let first = told.iter().find(|line| line.number > 0).or(told.first());
+    let first = first.map(|line| line.text.clone());
+    first
+        .into_iter()
+        .chain(warning)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn encoding(headers: &HeaderMap) -> Option<Encoding> {

@@ -17,7 +17,6 @@ use std::sync::Arc;
 const WAITING_PER_THREAD: usize = 16;
 /// Requests at a time that list or end queries, which take no time.
 const CONTROL_PLACES: usize = 16;
-/// Threads for them.
 const CONTROL_THREADS: usize = 1;
 /// What all queries may hold, as multiples of what one may.
 const QUERY_MEMORY_SHARES: u64 = 4;

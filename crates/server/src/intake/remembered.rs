@@ -33,7 +33,6 @@ impl Share {
         Self { shared, bytes: 0 }
     }
 
-    /// Holds `bytes` from now on.
     pub(crate) fn hold(&mut self, bytes: usize) {
         let all = &self.shared.protocols.remembered.bytes;
         match bytes.checked_sub(self.bytes) {

@@ -3,7 +3,8 @@
 use crate::observe::{Ages, IntakeCounters, Protocol};
 use latewood_engine::{Error, Position};
 use latewood_wire::intake::Reason;
-use std::collections::{BTreeMap, HashMap};
+use roaring::RoaringBitmap;
+use std::collections::BTreeMap;
 use std::fmt::{self, Arguments};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -72,14 +73,13 @@ impl fmt::Display for Failure {
 pub(super) struct Sender {
     /// An IP address.
     pub(super) address: String,
-    /// The name of the user.
     pub(super) user: Box<[u8]>,
 }
 
 /// Something of a line that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// The line, counted from 1.
+    /// The line, counted from 1; 0 for what the request has no line of.
     pub(crate) number: u32,
     /// As it is counted.
     pub(crate) reason: Reason,
@@ -87,44 +87,31 @@ pub(crate) struct Line {
     pub(crate) text: String,
 }
 
-/// A set of line numbers, as bits. It is exact up to 16 million lines; beyond that, a line counts
-/// again when it comes after another one.
+/// The most lines that are counted once each, whatever order refusals come in.
+const EXACT_LINES: u32 = 1 << 24;
+
+/// A set of line numbers. Beyond [`EXACT_LINES`] each refusal counts.
 #[derive(Debug, Default)]
 struct Numbers {
-    blocks: HashMap<u32, Box<[u64; 64]>>,
-    count: u64,
-    last: Option<u32>,
+    exact: RoaringBitmap,
+    beyond: u64,
 }
 
 impl Numbers {
-    /// Lines of a block.
-    const BLOCK: u32 = 4096;
-    /// Blocks, of 512 bytes each.
-    const BLOCKS_MAX: usize = 4096;
-
+    /// Adds a line; 0 is none.
     fn insert(&mut self, number: u32) {
-        if self.last.replace(number) == Some(number) {
-            return;
+        if number > EXACT_LINES {
+            self.beyond += 1;
+        } else if number > 0 {
+            self.exact.insert(number);
         }
-        let (block, bit) = (number / Self::BLOCK, number % Self::BLOCK);
-        if self.blocks.len() >= Self::BLOCKS_MAX && !self.blocks.contains_key(&block) {
-            self.count += 1;
-            return;
-        }
-        let block = self
-            .blocks
-            .entry(block)
-            .or_insert_with(|| Box::new([0; 64]));
-        let (word, bit) = (&mut block[(bit / 64) as usize], 1u64 << (bit % 64));
-        self.count += u64::from(*word & bit == 0);
-        *word |= bit;
     }
 }
 
 impl Report {
     /// Of how many lines something was refused.
     pub(crate) fn refused_lines(&self) -> u64 {
-        self.numbers.count
+        self.numbers.exact.len() + self.numbers.beyond
     }
 
     /// The first refused lines by their numbers, at most `most`. Of each, the text is that of the

@@ -294,7 +294,7 @@ fn refusals_show_the_begin_of_a_long_key_and_all_of_the_reason() {
     for (at, begin) in [0, 2].into_iter().zip(begins) {
         let told = texts[at].strip_prefix(&format!("{begin}... at "));
         assert!(
-            told.is_some_and(|told| told.ends_with("the request names?")),
+            told.is_some_and(|told| told.ends_with("the port's precision?")),
             "{}",
             texts[at]
         );

@@ -187,7 +187,6 @@ impl Open {
         silent.is_some()
     }
 
-    /// Ends them all.
     fn end(&self) {
         for connected in self.connected.lock().values() {
             connected.end.notify_one();

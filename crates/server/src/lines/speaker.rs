@@ -44,7 +44,6 @@ pub(super) trait Speaker: Send {
 pub(super) enum Next {
     /// It does.
     Line,
-    /// It is closed.
     Close,
 }
 

@@ -59,7 +59,6 @@ impl Channels {
         &self.mailboxes
     }
 
-    /// Subscribes a client.
     pub(crate) fn subscribe(&self, subscription: Subscription, client: &Arc<ClientInfo>) {
         let mut tables = self.tables.write();
         let table = &mut tables[subscription.kind as usize];

@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// One message to an event loop. Clients are named by their ids; a client that
 /// is gone is ignored.
 pub(crate) enum Message {
-    /// A new connection.
     Connection(Socket, Arc<ClientInfo>),
     /// A publication for these subscribers.
     Publish(Arc<Publication>, Vec<u64>),
@@ -75,7 +74,6 @@ impl Mailbox {
         }
     }
 
-    /// Takes all messages.
     pub(crate) fn take(&self) -> Vec<Message> {
         std::mem::take(&mut *self.messages.lock())
     }
@@ -95,7 +93,6 @@ impl Mailbox {
         }
     }
 
-    /// Wakes the loop.
     pub(crate) fn wake(&self) {
         if let Err(error) = self.waker.wake() {
             tracing::error!(%error, "cannot wake an event loop");

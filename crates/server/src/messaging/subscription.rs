@@ -31,7 +31,6 @@ impl Subscription {
         })
     }
 
-    /// What it names.
     pub(crate) fn name(&self) -> Arc<[u8]> {
         Arc::clone(&self.name)
     }

@@ -34,7 +34,6 @@ const KEPT_BYTES: usize = 4 * 1024;
 /// A connection of one event loop.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// The stream.
     pub(super) socket: Socket,
     /// Is in the list of connections to serve.
     pub(super) is_queued: bool,
@@ -435,7 +434,7 @@ impl Connection {
             Timer::default()
         };
         while self.client.sent < self.client.output.len() && !self.is_broken {
-            match self.write_once() {
+            match self.socket.write(&self.client.output[self.client.sent..]) {
                 Ok(0) => self.is_broken = true,
                 Ok(written) => {
                     self.client.sent += written;
@@ -469,10 +468,6 @@ impl Connection {
             self.client.sent = 0;
         }
         bytes_out
-    }
-
-    fn write_once(&mut self) -> io::Result<usize> {
-        self.socket.write(&self.client.output[self.client.sent..])
     }
 
     /// Whether the peer has used up its time.

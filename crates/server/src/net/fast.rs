@@ -28,7 +28,6 @@ const OPTIONS: [&[u8]; 9] = [
 pub(super) enum Fast<'a> {
     /// `TS.ADD key timestamp value [ON_DUPLICATE policy | LABELS name value...]`.
     Add {
-        /// The key.
         key: &'a [u8],
         /// The timestamp's text.
         timestamp: &'a [u8],

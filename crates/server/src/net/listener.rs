@@ -29,7 +29,6 @@ pub(crate) enum Listener {
 /// A connection that was just accepted.
 #[derive(Debug)]
 pub(crate) struct Accepted {
-    /// The stream.
     pub(crate) socket: Socket,
     /// The peer, as text.
     pub(crate) peer: String,
@@ -112,7 +111,6 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 }
 
 impl Listener {
-    /// The event source.
     pub(crate) fn source(&mut self) -> &mut dyn mio::event::Source {
         match self {
             Self::Tcp(listener, ..) => listener,

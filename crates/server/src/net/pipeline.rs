@@ -6,7 +6,6 @@
 //! its reads have taken as long as others should wait.
 
 use super::group::Group;
-use crate::acl::User;
 use crate::client::{ReplyMode, Session};
 use crate::command::{self, Args, LOOP_SAMPLES_MAX};
 use crate::messaging::{Publication, Why};
@@ -165,12 +164,6 @@ impl Client {
             (true, false) => Grouping::Allowed,
         }
     }
-
-    /// The user whose permissions each command is held against.
-    #[inline]
-    fn restricted_user(&self, grouping: Grouping) -> Option<&User> {
-        (grouping == Grouping::Allowed).then(|| self.session.permit.user())
-    }
 }
 
 impl Executor {
@@ -219,7 +212,10 @@ impl Executor {
             group.begin(shared);
             if grouping != Grouping::Off
                 && client.missing_bytes == 0
-                && let Some(bytes) = group.take(rest, client.restricted_user(grouping))
+                && let Some(bytes) = group.take(
+                    rest,
+                    (grouping == Grouping::Allowed).then(|| client.session.permit.user()),
+                )
             {
                 at += bytes;
                 if group.is_full() {

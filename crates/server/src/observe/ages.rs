@@ -89,7 +89,6 @@ impl AgeCounters {
         self.sum_ms.fetch_add(ages.sum_ms, Ordering::Relaxed);
     }
 
-    /// Forgets all.
     pub(crate) fn reset(&self) {
         let counts = self.counts.iter().chain([&self.sum_ms]);
         counts.for_each(|counter| counter.store(0, Ordering::Relaxed));

@@ -17,8 +17,7 @@ pub(crate) struct CommandId {
     pub(crate) is_fast: bool,
 }
 
-/// The row of one command.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct CommandRow {
     /// Its name; `container|sub` of a subcommand.
     pub(crate) name: String,
@@ -44,7 +43,7 @@ pub(crate) struct Figures {
 }
 
 /// The rows of all commands.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Commands {
     rows: Vec<CommandRow>,
     /// Addresses of commands, ascending, and the places of their rows.
@@ -58,12 +57,7 @@ pub(crate) struct Commands {
 impl Commands {
     /// A row for each of `commands`, which are named in full.
     pub(crate) fn new(commands: impl Iterator<Item = (CommandId, String)>) -> Self {
-        let mut rows = Self {
-            rows: Vec::new(),
-            places: Vec::new(),
-            add: 0,
-            madd: 0,
-        };
+        let mut rows = Self::default();
         commands.for_each(|(command, name)| rows.enter(command, name));
         rows.places.sort_unstable();
         let place = |name| rows.rows.iter().position(|row| row.name == name);
@@ -75,11 +69,7 @@ impl Commands {
         self.places.push((command.address, self.rows.len()));
         self.rows.push(CommandRow {
             name,
-            durations: Histogram::default(),
-            calls: AtomicU64::new(0),
-            duration_ns: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
+            ..CommandRow::default()
         });
     }
 
@@ -140,7 +130,6 @@ impl CommandRow {
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Its figures now.
     pub(crate) fn figures(&self) -> Figures {
         Figures {
             calls: self.calls.load(Ordering::Relaxed),

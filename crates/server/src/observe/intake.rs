@@ -21,7 +21,6 @@ named! {
     }
 }
 
-/// The figures of every protocol.
 #[derive(Debug, Default)]
 pub(crate) struct IntakeFigures([IntakeCounters; Protocol::ALL.len()]);
 
@@ -46,9 +45,7 @@ pub(crate) struct IntakeCounters {
     pub(crate) bytes: AtomicU64,
     /// Samples by age.
     pub(crate) ages: AgeCounters,
-    /// Warnings of refusals.
     pub(crate) refusals: Warnings,
-    /// Warnings of failures.
     pub(crate) failures: Warnings,
 }
 
@@ -62,7 +59,6 @@ pub(crate) struct Warnings {
 }
 
 impl IntakeFigures {
-    /// The counters of `protocol`.
     pub(crate) fn of(&self, protocol: Protocol) -> &IntakeCounters {
         &self.0[protocol as usize]
     }

@@ -52,7 +52,6 @@ pub(crate) struct Latency {
 impl Event {
     const COUNT: usize = 2 + latewood_engine::Work::ALL.len();
 
-    /// All events.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let work = latewood_engine::Work::ALL.into_iter().map(Self::Engine);
         [Self::Command, Self::FastCommand].into_iter().chain(work)
@@ -63,7 +62,6 @@ impl Event {
         Self::all().find(|event| name.eq_ignore_ascii_case(event.name().as_bytes()))
     }
 
-    /// Its name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Command => "command",

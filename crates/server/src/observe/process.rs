@@ -54,7 +54,6 @@ pub(crate) fn resident() -> Resident {
     }
 }
 
-/// Memory of the machine.
 pub(crate) fn machine_memory_bytes() -> u64 {
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     kibibytes(&memory, "MemTotal:") * 1024

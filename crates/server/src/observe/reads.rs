@@ -80,7 +80,6 @@ pub(crate) struct Reads([ReadCounters; Endpoint::ALL.len()]);
 /// Counters of one path since the start.
 #[derive(Debug, Default)]
 pub(crate) struct ReadCounters {
-    /// Requests.
     pub(crate) requests: AtomicU64,
     /// Requests that were refused, or whose answer broke off by an error.
     pub(crate) failed: AtomicU64,
@@ -95,13 +94,11 @@ pub(crate) struct ReadCounters {
 }
 
 impl Reads {
-    /// The counters of `endpoint`.
     pub(crate) fn of(&self, endpoint: Endpoint) -> &ReadCounters {
         &self.0[endpoint as usize]
     }
 }
 
-/// Adds to a counter.
 pub(crate) fn add(counter: &AtomicU64, more: usize) {
     counter.fetch_add(more as u64, Ordering::Relaxed);
 }

@@ -26,7 +26,6 @@ pub(crate) enum Limit {
 }
 
 impl Refused {
-    /// Counts one.
     pub(crate) fn note(&self, limit: Limit) {
         self.of(limit).note(now_ms());
     }

@@ -3,7 +3,6 @@
 use super::kind::Kind;
 use super::row::{Row, row};
 
-/// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
     row("log URL", "")
         .is(Kind::Optional(|of| &mut of.cluster.log))

@@ -13,17 +13,14 @@ type Field<T> = fn(&mut Settings) -> &mut T;
 /// How the configuration file has a value with a form of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// As a text.
     Text,
     /// As a whole number.
     Whole,
-    /// As any number.
     Number,
 }
 
 /// What an option takes, and which setting it is.
 pub(crate) enum Kind {
-    /// A text.
     Text(Field<String>),
     /// A text; an empty one is none.
     Optional(Field<Option<String>>),
@@ -39,7 +36,6 @@ pub(crate) enum Kind {
     Addresses(Field<Vec<String>>),
     /// Ports of line protocols: the option given several times, or parted by spaces.
     LinePorts(Field<Vec<LinePort>>),
-    /// `on` or `off`.
     OnOff(Field<bool>),
     /// The same, which CONFIG calls `yes` and `no`.
     YesNo(Field<bool>),
@@ -91,7 +87,6 @@ pub(super) fn named<T>(
     Ok(())
 }
 
-/// `on` and `off`.
 pub(super) fn on_off(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),

@@ -6,7 +6,6 @@ use super::range::{
 };
 use super::row::{Row, row};
 
-/// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
     row("promql-lookback TIME", "5m")
         .is(Kind::Time(PROMQL_LOOKBACK, |of| &mut of.promql.lookback_ms))

@@ -8,11 +8,8 @@ use std::fmt::Write;
 /// What the numbers of an option are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Bytes.
     Bytes,
-    /// Milliseconds.
     Milliseconds,
-    /// Seconds.
     Seconds,
     /// A count.
     None,
@@ -23,7 +20,6 @@ pub(crate) enum Unit {
 enum Words {
     /// Latewood's.
     Own,
-    /// Those of Redis.
     Redis,
     /// Those of RedisTimeSeries, which repeat the name of the option.
     TimeSeries(&'static str),
@@ -70,7 +66,6 @@ pub(super) const SERIES: Range = Range::from(1, Unit::None)
 pub(super) const THREADS: Range = Range::from(0, Unit::None).to(1024);
 /// Threads of one query: as many as RedisTimeSeries allows.
 pub(super) const QUERY_THREADS: Range = Range::from(1, Unit::None).to(16);
-/// Bytes of a chunk.
 pub(super) const CHUNK_SIZE: Range = Range::from(CHUNK_SIZE_BYTES_MIN as u64, Unit::Bytes)
     .to(CHUNK_SIZE_BYTES_MAX as u64)
     .in_words(Words::TimeSeries("ts-chunk-size-bytes"));

@@ -97,7 +97,6 @@ impl Row {
         self.usage.split_once(' ').unwrap_or((self.usage, ""))
     }
 
-    /// The name.
     pub(crate) fn name(&self) -> &'static str {
         self.usage().0
     }

@@ -8,7 +8,6 @@ use crate::state::Http;
 use latewood_model::DuplicatePolicy;
 use latewood_wire::otlp::Translation;
 
-/// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
     computed("http ADDR:PORT|off", "127.0.0.1:8086, if it is free")
         .is(Kind::Form {

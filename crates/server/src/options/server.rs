@@ -7,7 +7,6 @@ use crate::messaging::Notify;
 use crate::state::{LogFormat, LogLevel, cores};
 use std::sync::atomic::Ordering;
 
-/// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
     row("listen ADDR:PORT", "127.0.0.1:6379")
         .is(Kind::Addresses(|of| &mut of.listen))

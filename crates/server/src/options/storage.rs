@@ -10,7 +10,6 @@ use crate::state::{Settings, Shared};
 use latewood_engine::{Durability, Result};
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding};
 
-/// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
     row("dir DIR", "latewood-data")
         .is(Kind::Form {

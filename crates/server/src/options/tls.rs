@@ -8,7 +8,6 @@ use super::row::{Apply, Check, Row, computed, row};
 use latewood_engine::{Error, ErrorKind};
 use latewood_tls::{AuthClients, Protocols};
 
-/// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
     row("tls-listen ADDR:PORT", "")
         .is(Kind::Addresses(|of| &mut of.tls_listen))

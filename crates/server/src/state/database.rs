@@ -41,9 +41,7 @@ pub(crate) struct Loading {
 /// What INFO says of an opening under way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figures {
-    /// Bytes to read.
     pub(crate) bytes_total: u64,
-    /// Bytes read.
     pub(crate) bytes_done: u64,
     /// Their share in percent.
     pub(crate) percent: f64,

@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering;
 
 /// Connections of one listener.
 pub(crate) struct ListenerFigures {
-    /// Its name.
     pub(crate) name: &'static str,
     /// Open at this moment.
     pub(crate) open: u64,
@@ -34,7 +33,6 @@ impl Shared {
         ]
     }
 
-    /// Connections of each listener.
     pub(crate) fn connections_by_listener(&self) -> Vec<ListenerFigures> {
         let redis = ListenerFigures {
             name: "redis",

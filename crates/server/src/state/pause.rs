@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 /// How often a thread that waits for the end of a pause looks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A pause, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
     /// Whether there may be one: looked at before the lock.

@@ -21,7 +21,6 @@ pub(crate) struct Protocols {
 /// Memory for what senders have sent before, all of them together.
 #[derive(Debug, Default)]
 pub(crate) struct Remembered {
-    /// Bytes held.
     pub(crate) bytes: AtomicUsize,
     /// Senders that may hold some.
     pub(crate) owners: AtomicUsize,

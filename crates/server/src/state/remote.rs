@@ -52,7 +52,6 @@ pub(crate) struct RemoteFigures {
     pub(crate) queued_bytes: u64,
     /// Bytes of the log in Kafka that no checkpoint holds.
     pub(crate) log_bytes: u64,
-    /// Checkpoints.
     pub(crate) checkpoints: Checkpoints,
 }
 

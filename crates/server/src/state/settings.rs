@@ -6,7 +6,7 @@ use crate::base::time_limits::TimeLimits;
 use crate::messaging::Notify;
 use latewood_cluster::topic::Replication;
 use latewood_engine::{Defaults, Durability};
-use latewood_model::DuplicatePolicy;
+use latewood_model::{DuplicatePolicy, named};
 use latewood_wire::otlp::Naming;
 use std::path::PathBuf;
 
@@ -73,7 +73,6 @@ pub(crate) struct Settings {
     pub(crate) time_limits: TimeLimits,
     /// Other protocols than Redis'.
     pub(crate) senders: Senders,
-    /// PromQL.
     pub(crate) promql: Promql,
     /// Where the database is kept beside this machine.
     pub(crate) cluster: Cluster,
@@ -183,72 +182,49 @@ impl Http {
     }
 }
 
-/// How much is logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum LogLevel {
-    /// What stops the server or loses a write.
-    Error,
-    /// And what an operator should look at.
-    Warn,
-    /// And starts, stops and recoveries.
-    #[default]
-    Info,
-    /// And connections.
-    Debug,
-    /// And everything else.
-    Trace,
+named! {
+    /// How much is logged.
+    #[derive(Default)]
+    pub(crate) enum LogLevel {
+        /// What stops the server or loses a write.
+        Error => "error",
+        /// And what an operator should look at.
+        Warn => "warn",
+        /// And starts, stops and recoveries.
+        #[default]
+        Info => "info",
+        /// And connections.
+        Debug => "debug",
+        /// And everything else.
+        Trace => "trace",
+    }
 }
 
-/// How lines of the log are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// For programs: an object each.
-    Json,
+named! {
+    /// How lines of the log are written.
+    #[derive(Default)]
+    pub(crate) enum LogFormat {
+        /// For people.
+        #[default]
+        Text => "text",
+        /// For programs: an object each.
+        Json => "json",
+    }
 }
 
 impl LogFormat {
-    /// The format called `name`.
+    /// The format called `name`, in lower case.
     pub(crate) fn parse(name: &[u8]) -> Option<Self> {
-        let all = [Self::Text, Self::Json];
-        all.into_iter()
-            .find(|format| format.name().as_bytes() == name)
-    }
-
-    /// The name as the option spells it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        }
+        let mut all = Self::ALL.into_iter();
+        all.find(|format| format.name().as_bytes() == name)
     }
 }
 
 impl LogLevel {
-    /// The level called `name`.
+    /// The level called `name`, in lower case.
     pub(crate) fn parse(name: &[u8]) -> Option<Self> {
-        let all = [
-            Self::Error,
-            Self::Warn,
-            Self::Info,
-            Self::Debug,
-            Self::Trace,
-        ];
-        all.into_iter()
-            .find(|level| level.name().as_bytes() == name)
-    }
-
-    /// The name as the log filter spells it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
-        }
+        let mut all = Self::ALL.into_iter();
+        all.find(|level| level.name().as_bytes() == name)
     }
 }
 

@@ -177,7 +177,10 @@ fn a_stop_ends_a_connection_that_never_pauses() {
     let mut other = Lines::connect(server.address_of("opentsdb"));
     other.send("version\n");
     other.answer();
-    eventually("lines", || samples(&server.server, "m{h=\"a\"}").len() == 1);
+    let exists = ["EXISTS", "m{h=\"a\"}"];
+    eventually("lines", || {
+        server.server.client().ask_words(&exists) == ":1\r\n"
+    });
     let (ended_well, dir) = server.server.terminate();
     assert!(ended_well);
     sent.join().unwrap();

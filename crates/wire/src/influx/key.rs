@@ -72,7 +72,6 @@ impl Key {
         Ok(())
     }
 
-    /// The measurement.
     pub(super) fn measurement(&self) -> &[u8] {
         &self.bytes[self.measurement.clone()]
     }

@@ -185,7 +185,6 @@ fn without<'a>(name: &'a str, suffix: &str) -> &'a str {
         .map_or(name, |(at, _)| &name[..at])
 }
 
-/// The suffix for the type.
 fn type_suffix(unit: &str, kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Counter => Some("total"),

@@ -19,9 +19,7 @@ use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::metrics::v1 as metrics;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
-use opentelemetry_proto::tonic::metrics::v1::{
-    HistogramDataPoint, NumberDataPoint, SummaryDataPoint,
-};
+use opentelemetry_proto::tonic::metrics::v1::{Gauge, HistogramDataPoint, Sum, SummaryDataPoint};
 
 /// The flag of a data point that marks the end of its series.
 const NO_RECORDED_VALUE: u32 = 1;
@@ -76,6 +74,17 @@ struct Common<'a> {
     attributes: &'a [KeyValue],
     time_unix_nano: u64,
     flags: u32,
+}
+
+/// The common part of a point.
+macro_rules! common {
+    ($point:ident) => {
+        Common {
+            attributes: &$point.attributes,
+            time_unix_nano: $point.time_unix_nano,
+            flags: $point.flags,
+        }
+    };
 }
 
 impl<'a> Decoder<'a> {
@@ -268,26 +277,29 @@ impl<'a> Decoder<'a> {
     fn metric(&mut self, metric: Metric<'_>, data: Option<&Data>, intake: &mut impl Intake) {
         match data {
             None => {}
-            Some(Data::Gauge(gauge)) => {
-                gauge
-                    .data_points
-                    .iter()
-                    .for_each(|point| self.number(metric, point, intake));
-            }
-            Some(Data::Sum(sum)) => {
-                sum.data_points
-                    .iter()
-                    .for_each(|point| self.number(metric, point, intake));
+            Some(Data::Gauge(Gauge { data_points }) | Data::Sum(Sum { data_points, .. })) => {
+                for point in data_points {
+                    let Some(place) = self.place(metric, common!(point), intake) else {
+                        continue;
+                    };
+                    self.number(place, point.value.as_ref(), intake);
+                }
             }
             Some(Data::Histogram(histogram)) => {
-                let points = histogram.data_points.iter();
-                points.for_each(|point| self.histogram(metric, point, intake));
+                for point in &histogram.data_points {
+                    let Some(place) = self.place(metric, common!(point), intake) else {
+                        continue;
+                    };
+                    self.histogram(place, point, intake);
+                }
             }
             Some(Data::Summary(summary)) => {
-                summary
-                    .data_points
-                    .iter()
-                    .for_each(|point| self.summary(metric, point, intake));
+                for point in &summary.data_points {
+                    let Some(place) = self.place(metric, common!(point), intake) else {
+                        continue;
+                    };
+                    self.summary(place, point, intake);
+                }
             }
             Some(Data::ExponentialHistogram(histogram)) => {
                 for _ in &histogram.data_points {
@@ -299,50 +311,29 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn number(&mut self, metric: Metric<'_>, point: &NumberDataPoint, intake: &mut impl Intake) {
-        let common = Common {
-            attributes: &point.attributes,
-            time_unix_nano: point.time_unix_nano,
-            flags: point.flags,
+    fn number(&mut self, place: Place<'_>, value: Option<&Value>, intake: &mut impl Intake) {
+        let value = match value {
+            Some(Value::AsDouble(value)) => *value,
+            Some(Value::AsInt(value)) => *value as f64,
+            None if place.is_ended => STALE,
+            None => return self.refuse_value(place, "a data point has no value", intake),
         };
-        let Some(place) = self.place(metric, common, intake) else {
-            return;
-        };
-        match point.value {
-            Some(Value::AsDouble(value)) => self.sample(place, "", None, value, intake),
-            Some(Value::AsInt(value)) => self.sample(place, "", None, value as f64, intake),
-            None if place.is_ended => self.sample(place, "", None, STALE, intake),
-            None => self.refuse(
-                metric.name,
-                Reason::Value,
-                "a data point has no value",
-                intake,
-            ),
-        }
+        self.sample(place, "", None, value, intake);
     }
 
     fn histogram(
         &mut self,
-        metric: Metric<'_>,
+        place: Place<'_>,
         point: &HistogramDataPoint,
         intake: &mut impl Intake,
     ) {
-        let common = Common {
-            attributes: &point.attributes,
-            time_unix_nano: point.time_unix_nano,
-            flags: point.flags,
-        };
-        let Some(place) = self.place(metric, common, intake) else {
-            return;
-        };
         let (bounds, counts) = (&point.explicit_bounds, &point.bucket_counts);
         if !counts.is_empty() && counts.len() != bounds.len() + 1 {
             let text = "a histogram must have one more bucket than bounds";
-            return self.refuse(metric.name, Reason::Value, text, intake);
+            return self.refuse_value(place, text, intake);
         }
         if !bounds.is_sorted_by(|a, b| a < b) || bounds.iter().any(|bound| bound.is_nan()) {
-            let text = "histogram bounds must ascend";
-            return self.refuse(metric.name, Reason::Value, text, intake);
+            return self.refuse_value(place, "histogram bounds must ascend", intake);
         }
         let mut total = 0u64;
         for (bound, count) in bounds.iter().zip(counts) {
@@ -353,52 +344,36 @@ impl<'a> Decoder<'a> {
             }
         }
         // As in Prometheus: always, and all that was counted.
-        let all = Some(("le", "+Inf"));
-        self.sample(place, "_bucket", all, point.count as f64, intake);
-        self.sample(place, "_count", None, point.count as f64, intake);
-        for (suffix, value) in [
+        let (all, count) = (Some(("le", "+Inf")), point.count as f64);
+        self.sample(place, "_bucket", all, count, intake);
+        self.sample(place, "_count", None, count, intake);
+        let rest = [
             ("_sum", point.sum),
             ("_min", point.min),
             ("_max", point.max),
-        ] {
+        ];
+        for (suffix, value) in rest {
             if let Some(value) = value {
                 self.sample(place, suffix, None, value, intake);
             }
         }
     }
 
-    fn summary(&mut self, metric: Metric<'_>, point: &SummaryDataPoint, intake: &mut impl Intake) {
-        let common = Common {
-            attributes: &point.attributes,
-            time_unix_nano: point.time_unix_nano,
-            flags: point.flags,
-        };
-        let Some(place) = self.place(metric, common, intake) else {
-            return;
-        };
-        if point
-            .quantile_values
-            .iter()
-            .any(|one| one.quantile.is_nan())
-        {
-            let text = "a quantile is not a number";
-            return self.refuse(metric.name, Reason::Value, text, intake);
+    fn summary(&mut self, place: Place<'_>, point: &SummaryDataPoint, intake: &mut impl Intake) {
+        let quantiles = &point.quantile_values;
+        if quantiles.iter().any(|one| one.quantile.is_nan()) {
+            return self.refuse_value(place, "a quantile is not a number", intake);
         }
-        for quantile in &point.quantile_values {
-            let label = number_text(quantile.quantile);
-            self.sample(
-                place,
-                "",
-                Some(("quantile", &label)),
-                quantile.value,
-                intake,
-            );
+        for one in quantiles {
+            let label = number_text(one.quantile);
+            let extra = Some(("quantile", &*label));
+            self.sample(place, "", extra, one.value, intake);
         }
         self.sample(place, "_count", None, point.count as f64, intake);
         self.sample(place, "_sum", None, point.sum, intake);
     }
 
-    /// Finds or adds the row of a point; `None` if it has no timestamp, or too many labels.
+    /// Finds or adds the row of a point; `None` if it is refused.
     fn place<'p>(
         &mut self,
         metric: Metric<'p>,
@@ -417,17 +392,13 @@ impl<'a> Decoder<'a> {
             return None;
         }
         self.times.push(time_unix_nano);
-        let row = match self.raw.point(metric.origin, attributes) {
-            Ok(raw) => intake.row(raw),
-            Err(why) => {
-                self.refuse(metric.name, why.reason, &why.text, intake);
-                return None;
-            }
-        };
+        let raw = self.raw.point(metric.origin, attributes);
+        let row = raw.map(|raw| intake.row(raw));
+        let row = row.map_err(|why| self.refuse(metric.name, why.reason, &why.text, intake));
         Some(Place {
             metric,
             attributes,
-            row,
+            row: row.ok()?,
             at: moment(time_unix_nano),
             is_ended: flags & NO_RECORDED_VALUE != 0,
         })
@@ -477,6 +448,11 @@ impl<'a> Decoder<'a> {
         labels::name(&mut self.name, &metric, origin, attributes, extra)?;
         self.name.finish()?;
         intake.learn(place.row, self.text.as_bytes(), &self.name)
+    }
+
+    /// Refuses a point for its value.
+    fn refuse_value(&mut self, place: Place<'_>, why: &str, intake: &mut impl Intake) {
+        self.refuse(place.metric.name, Reason::Value, why, intake);
     }
 
     #[cold]

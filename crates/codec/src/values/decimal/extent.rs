@@ -59,7 +59,6 @@ impl Lanes {
     }
 }
 
-/// The extent of all of them.
 pub(crate) struct ExtentOf<'a>(pub(crate) &'a [f64]);
 
 impl Kernel for ExtentOf<'_> {

@@ -102,7 +102,6 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// The value of one offset.
     #[inline]
     pub(crate) fn value(&self, offset: u64) -> f64 {
         (float_of(offset) * self.divisor + self.min) / self.divider.scale

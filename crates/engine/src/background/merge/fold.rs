@@ -11,6 +11,7 @@ use crate::background::merge::join::Joiner;
 use crate::base::error::Result;
 use crate::format::chunk::{Chunk, Shape, damaged};
 use crate::series::late::LateOp;
+use crate::series::merge::retain;
 use crate::series::merge_ops;
 use crate::series::spans::Spans;
 use latewood_codec::Encoder;
@@ -126,23 +127,6 @@ impl<'a> Folder<'a> {
         self.folded = self.ops.len();
         Ok(())
     }
-}
-
-fn retain(
-    timestamps: &mut Vec<Timestamp>,
-    values: &mut Vec<f64>,
-    stays: impl Fn(Timestamp) -> bool,
-) {
-    let mut kept = 0;
-    for place in 0..timestamps.len() {
-        if stays(timestamps[place]) {
-            timestamps[kept] = timestamps[place];
-            values[kept] = values[place];
-            kept += 1;
-        }
-    }
-    timestamps.truncate(kept);
-    values.truncate(kept);
 }
 
 #[cfg(test)]

@@ -42,14 +42,12 @@ pub(crate) struct Memory {
     pub(crate) last: Option<u32>,
 }
 
-/// What is known of one partition.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PartitionMemory {
     /// Late bytes at the last read of block usage, or left by its fold.
     pub(crate) late_bytes_seen: u64,
     /// When block usage was last read; `None` makes the next read due.
     pub(crate) usage_read_ns: Option<u64>,
-    /// Consecutive failures.
     pub(crate) failures: u32,
     /// The next attempt is not before this time.
     pub(crate) retry_ns: u64,

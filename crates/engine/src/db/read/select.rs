@@ -80,9 +80,7 @@ impl Db {
     pub fn label_pairs(&self) -> usize {
         self.core.index.pair_count()
     }
-}
 
-impl Db {
     /// Groups `series` by their value of the label `name`. Groups are in byte
     /// order of the values; within a group the series keep their order. A series
     /// that has the label several times is grouped by the first value. Series

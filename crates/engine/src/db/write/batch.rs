@@ -24,9 +24,7 @@ pub(super) struct Step<'a> {
     pub(super) shard: usize,
     /// The places of the shard's samples in [`Scratch::order`].
     pub(super) places: &'a Range<usize>,
-    /// The place of this one.
     pub(super) place: usize,
-    /// Its index in the batch.
     pub(super) index: usize,
 }
 

@@ -105,7 +105,6 @@ impl<'a> Locked<'a> {
         Self(numbers.into_iter().map(lock).collect())
     }
 
-    /// One of the locked shards.
     pub(crate) fn state(&mut self, number: usize) -> &mut ShardState {
         let held = self.0.iter_mut().find(|(held, _)| *held == number);
         &mut held.expect("locked when this was made").1

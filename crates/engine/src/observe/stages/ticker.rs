@@ -49,7 +49,6 @@ impl Ticker {
         TICKER.get()
     }
 
-    /// Now, in ticks.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.clock.raw()

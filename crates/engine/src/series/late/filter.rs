@@ -12,7 +12,6 @@
 
 use latewood_model::Timestamp;
 
-/// Bits of a line.
 const LINE_BITS: usize = 512;
 /// Bits for each timestamp in a full filter. One in a hundred lookups is then a
 /// false positive, and less than one in a thousand in a half-full one.

@@ -100,7 +100,6 @@ impl DirtyBuckets {
         }));
     }
 
-    /// Whether a timestamp is in `bucket`.
     pub(crate) fn touches(&self, bucket: Bucket) -> bool {
         let spans = self.spans.iter();
         self.timestamps.iter().any(|&at| bucket.contains(at))

@@ -52,7 +52,6 @@ pub(crate) enum Take {
     All,
 }
 
-/// What was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) take: Take,

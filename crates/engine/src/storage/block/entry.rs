@@ -37,7 +37,6 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The family of its block.
     pub(crate) fn family(self) -> Family {
         match self {
             Self::Base => Family::Base,

@@ -11,7 +11,6 @@ use crate::storage::block::reader::Block;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Size of a stretch.
 const STRETCH_BYTES: u64 = 32 * 1024;
 /// Maximum size of a small read.
 const SMALL_BYTES: usize = 2 * 1024;

@@ -131,7 +131,6 @@ fn random_dirty(random: &SimRandom) -> DirtyRow {
     }
 }
 
-/// A manifest with some partitions.
 pub(crate) fn random_manifest(random: &SimRandom) -> Manifest {
     let mut manifest = Manifest {
         epoch: random.below(9),

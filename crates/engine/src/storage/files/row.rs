@@ -57,7 +57,6 @@ pub(crate) struct SourceRow {
 pub(crate) struct RuleRow {
     /// The series it writes to.
     pub(crate) destination: SeriesId,
-    /// The definition of the rule.
     pub(crate) spec: RuleSpec,
     /// Older samples do not count.
     pub(crate) since: Timestamp,

@@ -8,7 +8,6 @@ use std::cmp::Ordering;
 /// Differences of counts below this share of them are noise of floating point.
 const NOISE: f64 = 1e-12;
 
-/// A bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bucket {
     /// Its upper bound, inclusive; never NaN.

@@ -50,7 +50,6 @@ struct Histogram {
 }
 
 impl Histograms {
-    /// Their operator.
     #[inline(never)]
     pub(crate) fn operator(self, ctx: &Context<'_>) -> Result<Node> {
         self.check_quantiles(ctx);

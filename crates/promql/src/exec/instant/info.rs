@@ -77,7 +77,6 @@ impl Info {
         }
     }
 
-    /// Its operator.
     #[inline(never)]
     pub(crate) fn operator(mut self, ctx: &Context<'_>) -> Result<Node> {
         let (infos, found) = self.find(ctx)?;
@@ -246,11 +245,6 @@ impl Info {
         Ok(added)
     }
 
-    /// Whether a series without information stays.
-    fn keeps_bare(&self) -> bool {
-        self.data.iter().all(|matcher| matcher.passes(b""))
-    }
-
     /// The results of series `at` of the input; the choices of its labels are `choices`.
     fn spread(
         &self,
@@ -262,7 +256,7 @@ impl Info {
     ) -> Result<Vec<(Series, Output)>> {
         let mut made = Vec::new();
         for (number, set) in self.choices[choices].sets.iter().enumerate() {
-            if set.is_empty() && !self.keeps_bare() {
+            if set.is_empty() && !self.data.iter().all(|matcher| matcher.passes(b"")) {
                 continue;
             }
             let base = &self.input.node.series()[at];
@@ -316,7 +310,6 @@ impl Info {
     }
 }
 
-/// The identifying labels.
 fn pair(labels: &Labels) -> [&str; 2] {
     IDENTIFYING.map(|name| labels.get(name))
 }

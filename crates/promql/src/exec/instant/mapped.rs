@@ -14,9 +14,7 @@ pub(crate) enum Change {
     Round,
     /// `clamp` between two scalars.
     Clamp,
-    /// `clamp_min`
     ClampMin,
-    /// `clamp_max`
     ClampMax,
     /// `timestamp` of what is not a selector: the time of the step.
     Time,

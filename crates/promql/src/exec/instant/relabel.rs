@@ -19,16 +19,13 @@ pub(crate) enum Source {
     Replace {
         /// The label that the pattern matches.
         label: String,
-        /// The pattern.
         pattern: Regex,
         /// What the label becomes.
         template: String,
     },
     /// Values of labels with a separator between them.
     Join {
-        /// The labels.
         labels: Vec<String>,
-        /// The separator.
         separator: String,
     },
 }

@@ -12,7 +12,6 @@ use std::collections::HashMap;
 
 /// What decides.
 pub(crate) enum By {
-    /// Values.
     Value,
     /// The values of these labels, then all labels.
     Labels(Vec<String>),

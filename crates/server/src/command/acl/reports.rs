@@ -1,7 +1,7 @@
 //! The subcommands of ACL that report: GETUSER, LIST, USERS, CAT, LOG.
 
 use super::wrong_words;
-use crate::acl::{category, log};
+use crate::acl::category;
 use crate::base::clock::now_ms;
 use crate::command::call::{Call, Outcome};
 use crate::command::fault::{Fault, NOT_AN_INTEGER};
@@ -112,7 +112,12 @@ pub(crate) fn log(call: &mut Call<'_>) -> Outcome {
         reply
             .key("reason")
             .bulk(entry.event.what.map_or("auth", |what| what.name()));
-        reply.key("context").bulk(log_context(&entry.event));
+        let context = if entry.event.in_multi {
+            "multi"
+        } else {
+            "toplevel"
+        };
+        reply.key("context").bulk(context);
         reply.key("object").bulk(&entry.event.object);
         reply.key("username").bulk(&entry.event.user);
         reply.bulk("age-seconds");
@@ -130,8 +135,4 @@ pub(crate) fn log(call: &mut Call<'_>) -> Outcome {
             .integer(entry.updated_ms);
     }
     Ok(())
-}
-
-fn log_context(event: &log::Event) -> &'static str {
-    if event.in_multi { "multi" } else { "toplevel" }
 }

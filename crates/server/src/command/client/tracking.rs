@@ -35,7 +35,3 @@ pub(super) fn info(call: &mut Call<'_>) -> Outcome {
     reply.key("prefixes").array(0);
     Ok(())
 }
-
-pub(super) fn redirection(call: &mut Call<'_>) -> Outcome {
-    call.integer(-1)
-}

@@ -9,7 +9,6 @@ const SLOWLOG_LEN_MAX: i64 = 10_000;
 /// The rarest sampling; more would hardly time anything.
 const STAGE_SAMPLING_MAX: i64 = 1_000_000;
 
-/// The parameters of this file.
 pub(super) const PARAMETERS: &[Parameter] = &[
     settable(
         "slowlog-log-slower-than",

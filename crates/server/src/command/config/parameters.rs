@@ -14,7 +14,6 @@ pub(crate) type Change = Box<dyn FnOnce(&Shared)>;
 pub(crate) enum Set {
     /// A whole number of a range.
     Number(i64, i64, fn(&Shared, i64)),
-    /// `yes` or `no`.
     YesNo(fn(&Shared, bool)),
     /// Otherwise: the change, or why there is none.
     Text(fn(&str) -> Result<Change, String>),
@@ -40,7 +39,6 @@ impl Set {
     }
 }
 
-/// One parameter.
 pub(crate) struct Parameter {
     /// In lower case.
     pub(crate) name: &'static str,
@@ -70,7 +68,6 @@ pub(super) const fn settable(
     }
 }
 
-/// The parameters of this file.
 pub(super) const PARAMETERS: &[Parameter] = &[
     settable(
         "client-output-buffer-limit",

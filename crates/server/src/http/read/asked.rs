@@ -351,11 +351,6 @@ pub(super) fn raw(span: Span) -> RangeQuery {
     RangeQuery {
         from: span.from_ms,
         to: span.to_ms,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
-        reverse: false,
-        latest: false,
+        ..RangeQuery::default()
     }
 }

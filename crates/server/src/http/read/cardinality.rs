@@ -33,7 +33,6 @@ const HELD_BYTES: usize = 1 << 20;
 /// Memory of a shown entry for each byte of its name: as a value, as JSON, and in the answer.
 const SHOWN_COPIES: usize = 4;
 
-/// The handler.
 pub(crate) async fn cardinality(State(context): State<Context>, request: Request) -> Response {
     let result = answer(&context, request).await;
     answered(&context, Endpoint::Labels, result)

@@ -18,6 +18,7 @@ use crate::observe::{
 };
 use axum::extract::{Request, State};
 use axum::response::Response;
+use latewood_model::named;
 use latewood_wire::prometheus::time::parse_duration;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -28,34 +29,25 @@ const METRIC_COMMAND: &str = "ts.querylabels";
 const SENDER_COMMAND: &str = "client|list";
 const PARAMETERS: [&str; 4] = ["by", "limit", "span", "protocol"];
 
-/// The handler.
 pub(crate) async fn lateness(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(&context, Endpoint::Lateness, request, data).await
 }
 
-/// What the rows are about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    Protocol,
-    Metric,
-    Sender,
+named! {
+    /// What the rows are about.
+    enum By {
+        Protocol => "protocol",
+        Metric => "metric",
+        Sender => "sender",
+    }
 }
 
 impl By {
     fn parse(parameters: &Parameters) -> Result<Self, Answer> {
         match parameters.first("by") {
-            "" | "protocol" => Ok(Self::Protocol),
-            "metric" => Ok(Self::Metric),
-            "sender" => Ok(Self::Sender),
-            _ => Err(Answer::bad("by must be protocol, metric or sender")),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Protocol => "protocol",
-            Self::Metric => "metric",
-            Self::Sender => "sender",
+            "" => Ok(Self::Protocol),
+            name => (Self::ALL.into_iter().find(|by| by.name() == name))
+                .ok_or_else(|| Answer::bad("by must be protocol, metric or sender")),
         }
     }
 }

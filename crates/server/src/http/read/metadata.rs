@@ -23,7 +23,6 @@ use std::time::Instant;
 /// Metrics that are fetched at a time.
 const FETCHED_MAX: usize = 64;
 
-/// The handler.
 pub(crate) async fn metadata(State(context): State<Context>, request: Request) -> Response {
     let result = answer(&context, request).await;
     answered(&context, Endpoint::Metadata, result)

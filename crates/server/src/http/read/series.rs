@@ -12,7 +12,6 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use latewood_promql::labels::Labels;
 
-/// The handler.
 pub(crate) async fn series(State(context): State<Context>, request: Request) -> Response {
     let result = answer(&context, request).await;
     answered(&context, Endpoint::Series, result)

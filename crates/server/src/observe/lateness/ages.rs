@@ -38,12 +38,10 @@ impl LateAges {
         self.late
     }
 
-    /// Forgets all.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Adds those of `other`.
     pub(super) fn merge(&mut self, other: &Self) {
         if let Some(more) = &other.counts {
             let counts = self.counts.get_or_insert_with(|| Box::new([0; BUCKETS]));
@@ -100,7 +98,6 @@ impl LateSum {
         self.max_ms = self.max_ms.max(ages.max_ms);
     }
 
-    /// Adds those of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (sum, count) in self.counts.iter_mut().zip(other.counts.iter()) {
             *sum += count;

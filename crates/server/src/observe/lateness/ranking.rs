@@ -64,7 +64,6 @@ struct Candidates {
 /// A row as it is read.
 #[derive(Debug)]
 pub(crate) struct RankedRow {
-    /// The name.
     pub(crate) name: Box<[u8]>,
     /// Its late samples; others of it are not counted.
     pub(crate) sum: LateSum,

@@ -14,7 +14,6 @@ named! {
         InfluxTcp => "influx_tcp",
         /// InfluxDB line protocol in datagrams.
         InfluxUdp => "influx_udp",
-        /// Prometheus remote write.
         RemoteWrite => "prometheus_remote_write",
         /// Text exposition, imported over HTTP.
         TextImport => "prometheus_text",
@@ -22,7 +21,6 @@ named! {
         OpenTsdbTcp => "opentsdb_tcp",
         /// OpenTSDB over HTTP.
         OpenTsdbHttp => "opentsdb_http",
-        /// Akumuli.
         Akumuli => "akumuli",
         /// OpenTelemetry.
         Otlp => "otlp",
@@ -32,11 +30,9 @@ named! {
 /// Where a batch comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'a> {
-    /// The protocol.
     pub(crate) route: Route,
     /// The address without its port, or the path of a unix socket.
     pub(crate) address: &'a str,
-    /// The name of the user.
     pub(crate) user: &'a [u8],
 }
 

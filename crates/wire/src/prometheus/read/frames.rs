@@ -16,7 +16,7 @@ pub const FRAME_BYTES: usize = 1 << 20;
 const XOR: i64 = 1;
 
 /// Builds frames, series by series.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FrameWriter {
     frame_bytes: usize,
     query: i64,
@@ -36,13 +36,7 @@ impl FrameWriter {
     pub fn new(frame_bytes: usize) -> Self {
         Self {
             frame_bytes,
-            query: 0,
-            labels: Vec::new(),
-            series: Vec::new(),
-            timestamps: Vec::new(),
-            values: Vec::new(),
-            data: Vec::new(),
-            chunk: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -189,7 +189,6 @@ impl<'a> Lists<'a> {
         lengths.map(|length| length + ENTRY_BYTES).sum()
     }
 
-    /// The answer.
     pub(super) fn shown(&self, counts: &Counts) -> Value {
         let show = |list: &Greatest<&str>| -> Value {
             let entries = list.iter();

@@ -47,7 +47,6 @@ const ARROW_BYTES: usize = 4 << 20;
 /// A row without its labels.
 const ROW_BYTES: usize = 32;
 
-/// The handler.
 pub(crate) async fn export(State(context): State<Context>, request: Request) -> Response {
     let result = answer(&context, request).await;
     answered(&context, Endpoint::Export, result)

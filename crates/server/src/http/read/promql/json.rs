@@ -37,7 +37,6 @@ pub(super) fn put_metric(labels: &Labels, out: &mut Vec<u8>) {
 /// What stands before the value at each step: `[1700000000.123,"`, written once.
 pub(super) struct Stamps {
     text: Vec<u8>,
-    /// Where each one ends.
     ends: Vec<usize>,
 }
 

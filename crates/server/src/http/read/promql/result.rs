@@ -202,9 +202,7 @@ impl Answering {
         }
         shown
     }
-}
 
-impl Answering {
     /// Appends series to the result; true where there are no more.
     fn put_series(
         &mut self,

@@ -16,7 +16,6 @@ const NS_PER_MS: i64 = 1_000_000;
 
 /// A query that was asked for.
 pub(super) struct Wanted {
-    /// Its text.
     pub(super) text: String,
     /// Its times; those of an instant query are the same.
     pub(super) times: Times,

@@ -31,7 +31,6 @@ const REQUEST_BYTES_MAX: usize = 8 << 20;
 /// Samples of a series that are read at a time.
 const PART_SAMPLES: usize = 16 << 10;
 
-/// The handler.
 pub(crate) async fn read(
     State(context): State<Context>,
     headers: HeaderMap,

@@ -29,7 +29,6 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Its length in bytes.
     pub(super) fn len_bytes(&self) -> usize {
         self.bytes.len()
     }

@@ -31,7 +31,6 @@ const BYTES_MAX: usize = 1 << 20;
 /// Memory of a key for each of its bytes: as a text, and twice in the answer.
 const COPIES: usize = 3;
 
-/// The handler.
 pub(crate) async fn keys(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(&context, Endpoint::Keys, request, |asked, parameters| {
         parameters.only(&["prefix", "pattern", "limit", "cursor"])?;

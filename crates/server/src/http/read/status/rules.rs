@@ -29,7 +29,6 @@ const COPIES: usize = 3;
 const RULE_BYTES: usize = 2048;
 const SPAN_BYTES: usize = 512;
 
-/// The handler.
 pub(crate) async fn rules(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(&context, Endpoint::Rules, request, |asked, parameters| {
         parameters.only(&["limit", "cursor"])?;
@@ -83,7 +82,6 @@ pub(super) fn definition(rule: &RuleState) -> Value {
     })
 }
 
-/// A rule as JSON.
 pub(super) fn shown(rule: &RuleState) -> Value {
     let bucket_ms = rule.spec.bucket_ms.unsigned_abs().max(1);
     let buckets = |&(first, last): &(i64, i64)| last.abs_diff(first) / bucket_ms + 1;

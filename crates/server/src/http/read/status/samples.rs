@@ -25,7 +25,6 @@ const SAMPLES_MAX: usize = 10_000;
 /// Memory of a sample: as values of JSON, and in the answer.
 const SAMPLE_BYTES: usize = 512;
 
-/// The handler.
 pub(crate) async fn samples(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(&context, Endpoint::Samples, request, |asked, parameters| {
         parameters.only(&["key", "match[]", "start", "end", "limit"])?;

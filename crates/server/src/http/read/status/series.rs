@@ -22,7 +22,6 @@ use axum::response::Response;
 use latewood_engine::{SeriesInfo, SeriesRef};
 use serde_json::{Value, json};
 
-/// The handler.
 pub(crate) async fn series(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(
         &context,

@@ -23,7 +23,6 @@ use std::sync::atomic::Ordering;
 /// Who may run this command sees the settings.
 const SETTINGS: &str = "config|get";
 
-/// The handler.
 pub(crate) async fn server(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(&context, Endpoint::Server, request, |asked, parameters| {
         parameters.only(&[])?;
