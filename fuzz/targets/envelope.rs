@@ -20,7 +20,10 @@ fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
 
 fn same_when_encoded(bytes: &[u8]) {
     if let Ok(envelope) = Envelope::decode(bytes) {
-        assert_eq!(envelope.encode().as_deref(), Some(bytes));
+        // Of version 1 the newest version has other bytes.
+        let again = envelope.encode().expect("within the bounds");
+        assert_eq!(Envelope::decode(&again), Ok(envelope));
+        assert_eq!(again[6..again.len() - 4], bytes[6..bytes.len() - 4]);
     }
 }
 

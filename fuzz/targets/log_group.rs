@@ -2,23 +2,30 @@
 //! can be written and read again.
 #![cfg_attr(fuzzing, no_main)]
 
-use latewood_engine::log::{GroupBuilder, Record, RecordIter};
+use latewood_engine::log::{GroupBuilder, GroupForm, Record, RecordIter};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let records: Vec<Record<'_>> = RecordIter::new(bytes).map_while(Result::ok).collect();
+    for form in [GroupForm::Narrow, GroupForm::Wide] {
+        read(bytes, form);
+    }
+});
+
+fn read(bytes: &[u8], form: GroupForm) {
+    let records = RecordIter::new(bytes, form).map_while(Result::ok);
+    let records: Vec<Record<'_>> = records.collect();
     let mut group = GroupBuilder::new();
     for record in &records {
         add(&mut group, record);
     }
-    let again: Vec<Record<'_>> = RecordIter::new(group.payload())
+    let again: Vec<Record<'_>> = RecordIter::new(group.payload(), GroupForm::Wide)
         .map(|record| record.expect("just written"))
         .collect();
     assert_eq!(again.len(), records.len());
     for (again, record) in again.iter().zip(&records) {
         assert!(same(again, record), "{record:?} became {again:?}");
     }
-});
+}
 
 fn add(group: &mut GroupBuilder, record: &Record<'_>) {
     match record {
@@ -30,7 +37,12 @@ fn add(group: &mut GroupBuilder, record: &Record<'_>) {
         } => {
             group.sample(*id, *timestamp, *value, *policy);
         }
-        Record::Create { id, key, options } => group.create(*id, key, options),
+        Record::Create {
+            id,
+            key,
+            made_by,
+            options,
+        } => group.create(*id, key, *made_by, options),
         Record::Alter { id, options } => group.alter(*id, options),
         Record::DeleteRange { id, from, to } => group.delete_range(*id, *from, *to),
         Record::Expired { id, before } => group.expired(*id, Some(*before)),

@@ -6,8 +6,9 @@
 //! Every envelope but EPOCH carries the state of the scan that it belongs to ([`State`]); it
 //! counts where that is the state ([`crate::scan`]). EPOCH carries the epoch that it deposes.
 //!
-//! Invariants: an envelope has one encoding, and only that is decoded: what [`Envelope::encode`]
-//! answers is decoded to the same, and the other way round. Decoding allocates no more than the
+//! Invariants: an envelope has one encoding in each version, and only these are decoded: what
+//! [`Envelope::encode`] answers is decoded to the same, and of the newest version the other way
+//! round. Decoding allocates no more than the
 //! names in the value. Numbers are at most 2^63 - 1, so that they can be added to.
 //!
 //! Tested by `tests/envelope.rs` and the fuzz target `envelope`.
@@ -24,7 +25,12 @@ pub const PAYLOAD_BYTES_MAX: usize = VALUE_BYTES_MAX - HEADER_BYTES - CHECKSUM_B
 pub const NAME_BYTES_MAX: usize = 1024;
 
 const MAGIC: &[u8; 4] = b"LWEN";
-const VERSION: u8 = 1;
+/// The format that is written; version 1, whose groups are narrow and which has no kinds from
+/// [`KIND_SKIPPED`] on, is read.
+const VERSION: u8 = 2;
+/// Kinds from here on say nothing that a reader needs to know: those that are unknown count, and
+/// are passed over.
+pub const KIND_SKIPPED: u8 = 128;
 const HEADER_BYTES: usize = 36;
 const CHECKSUM_BYTES: usize = 4;
 /// In the place of an epoch: none.
@@ -101,6 +107,13 @@ pub enum Body<'a> {
     Tick,
     /// The owner gives the tablet up and appends nothing more.
     Farewell,
+    /// Of a kind that this version does not know and that may be passed over.
+    Skipped {
+        /// [`KIND_SKIPPED`] or above.
+        kind: u8,
+        /// Its meaning is unknown.
+        payload: &'a [u8],
+    },
 }
 
 /// The value of a record.
@@ -150,6 +163,7 @@ impl<'a> Envelope<'a> {
                 Body::Checkpoint(named) => (kind::CHECKPOINT, *at, 0, named.encode()),
                 Body::Tick => (kind::TICK, *at, 0, Vec::new()),
                 Body::Farewell => (kind::FAREWELL, *at, 0, Vec::new()),
+                Body::Skipped { kind, payload } => (*kind, *at, 0, payload.to_vec()),
             },
         };
         let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len() + CHECKSUM_BYTES);
@@ -173,7 +187,7 @@ impl<'a> Envelope<'a> {
         if head[4] > VERSION {
             return Err(Fault::Newer(head[4]));
         }
-        version_1(head, payload).ok_or(Fault::Malformed)
+        fields(head, payload).ok_or(Fault::Malformed)
     }
 }
 
@@ -186,11 +200,11 @@ fn intact(bytes: &[u8]) -> Option<(&[u8; HEADER_BYTES], &[u8])> {
     checked.split_first_chunk().filter(|_| whole)
 }
 
-fn version_1<'a>(head: &[u8; HEADER_BYTES], payload: &'a [u8]) -> Option<Envelope<'a>> {
+fn fields<'a>(head: &[u8; HEADER_BYTES], payload: &'a [u8]) -> Option<Envelope<'a>> {
     let (fixed, rest) = head.split_first_chunk::<8>()?;
     let (at, rest) = take_state(rest)?;
     let groups = u32::from_le_bytes(*rest.first_chunk()?);
-    let &[_, _, _, _, VERSION, kind, 0, 0] = fixed else {
+    let &[_, _, _, _, version @ 1..=VERSION, kind, 0, 0] = fixed else {
         return None;
     };
     if kind == kind::EPOCH {
@@ -206,6 +220,7 @@ fn version_1<'a>(head: &[u8; HEADER_BYTES], payload: &'a [u8]) -> Option<Envelop
             whole.then_some(Body::Data { groups, payload })?
         }
         _ if groups > 0 => return None,
+        KIND_SKIPPED.. if version > 1 => Body::Skipped { kind, payload },
         kind::CHECKPOINT => Body::Checkpoint(Checkpoint::decode(payload)?),
         _ if !payload.is_empty() => return None,
         kind::TICK => Body::Tick,

@@ -121,7 +121,7 @@ impl Survey {
                         self.group_bytes += payload.len() as u64;
                     }
                     Body::Checkpoint(checkpoint) => self.checkpoint = Some((offset, checkpoint)),
-                    Body::Tick | Body::Farewell => {}
+                    Body::Tick | Body::Farewell | Body::Skipped { .. } => {}
                 }
             }
             _ => {}

@@ -1,8 +1,8 @@
-//! The bytes of envelopes: version 1 is read for ever, and nothing else is taken for it.
+//! The bytes of envelopes: versions 1 and 2 are read for ever, and nothing else is taken for them.
 
 use latewood_cluster::envelope::{
-    Body, Checkpoint, Claimant, Envelope, Fault, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, State,
-    VALUE_BYTES_MAX,
+    Body, Checkpoint, Claimant, Envelope, Fault, KIND_SKIPPED, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX,
+    State, VALUE_BYTES_MAX,
 };
 use proptest::prelude::*;
 
@@ -60,7 +60,7 @@ fn summed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn the_bytes_of_version_1_are_these() {
+fn the_bytes_of_versions_are_these() {
     let head = |kind: &str| {
         format!("4c57454e01{kind}0000" /* LWEN, version, kind */)
             + "0700000000000000"
@@ -100,9 +100,63 @@ fn the_bytes_of_version_1_are_these() {
         ),
     ];
     for (envelope, golden) in cases {
-        let bytes = envelope.encode().unwrap();
-        assert_eq!(hex(&bytes), golden, "{envelope:?}");
+        let bytes = unhex(&golden);
+        assert_eq!(Envelope::decode(&bytes), Ok(envelope.clone()));
+        // The next version has the same fields.
+        let bytes = of_version(2, bytes);
+        assert_eq!(envelope.encode(), Some(bytes.clone()), "{envelope:?}");
         assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+    }
+    let skipped = record(
+        AT,
+        Body::Skipped {
+            kind: 200,
+            payload: b"later",
+        },
+    );
+    let golden = head("c8").replace("4e01", "4e02") + "00000000" + "6c61746572";
+    let bytes = skipped.encode().unwrap();
+    assert_eq!(hex(&bytes[..bytes.len() - 4]), golden);
+    assert_eq!(Envelope::decode(&bytes), Ok(skipped));
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<u32> = text
+        .chars()
+        .filter_map(|digit| digit.to_digit(16))
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| (pair[0] << 4 | pair[1]) as u8)
+        .collect()
+}
+
+fn of_version(version: u8, mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[4] = version;
+    summed(bytes)
+}
+
+#[test]
+fn unknown_kinds_are_passed_over_from_128_on() {
+    let of_kind = |kind: u8| {
+        let mut bytes = record(AT, Body::Tick).encode().unwrap();
+        bytes[5] = kind;
+        summed(bytes)
+    };
+    for kind in [KIND_SKIPPED, u8::MAX] {
+        let bytes = of_kind(kind);
+        let payload = &[][..];
+        let body = Body::Skipped { kind, payload };
+        assert_eq!(Envelope::decode(&bytes), Ok(record(AT, body)));
+        // They came with version 2, and have no groups.
+        let old = of_version(1, bytes.clone());
+        assert_eq!(Envelope::decode(&old), Err(Fault::Malformed));
+        let mut groups = bytes;
+        groups[32] = 1;
+        assert_eq!(Envelope::decode(&summed(groups)), Err(Fault::Malformed));
+    }
+    for kind in [0, 6, KIND_SKIPPED - 1] {
+        assert_eq!(Envelope::decode(&of_kind(kind)), Err(Fault::Malformed));
     }
 }
 
@@ -148,10 +202,10 @@ fn bounds_are_kept() {
 #[test]
 fn a_later_version_is_told_from_damage() {
     let mut bytes = data(1, b"groups").encode().unwrap();
-    bytes[4] = 2;
+    bytes[4] = 3;
     assert_eq!(Envelope::decode(&bytes), Err(Fault::Malformed));
     let mut later = summed(bytes);
-    assert_eq!(Envelope::decode(&later), Err(Fault::Newer(2)));
+    assert_eq!(Envelope::decode(&later), Err(Fault::Newer(3)));
     later[4] = 0;
     assert_eq!(Envelope::decode(&summed(later)), Err(Fault::Malformed));
 }
@@ -174,10 +228,10 @@ fn no_altered_or_shortened_envelope_is_taken() {
 proptest! {
     #[test]
     fn what_is_decoded_is_encoded_to_the_same(
-        kind in 0_u8..7,
+        kind in prop_oneof![0_u8..7, 128_u8..130],
         fill in proptest::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 30..150),
     ) {
-        let mut bytes = b"LWEN\x01".to_vec();
+        let mut bytes = b"LWEN\x02".to_vec();
         bytes.push(kind);
         bytes.extend_from_slice(&[0, 0]);
         bytes.extend_from_slice(&fill);

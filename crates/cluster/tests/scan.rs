@@ -17,6 +17,8 @@ enum Step {
     /// What the owner would append now, with this many groups (0: a TICK), and its state altered
     /// in epoch, n and sequence.
     Record(u32, [u64; 3]),
+    /// The same of a kind that is passed over.
+    Skipped,
     /// The same value as this many records before.
     Again(usize),
     /// Bytes of another kind.
@@ -28,6 +30,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let off = [mostly_none.clone(), mostly_none.clone(), mostly_none];
     let step = prop_oneof![
         1 => (0_u64..3).prop_map(Step::Claim),
+        1 => Just(Step::Skipped),
         5 => (0_u32..3, off).prop_map(|(groups, off)| Step::Record(groups, off)),
         3 => (1_usize..8).prop_map(Step::Again),
         1 => proptest::collection::vec(any::<u8>(), 0..50).prop_map(Step::Junk),
@@ -58,6 +61,13 @@ fn log(steps: Vec<Step>) -> Vec<Vec<u8>> {
                     None => (off > 0).then_some(off),
                 };
                 Envelope::Epoch { after, claimant }.encode().expect("small")
+            }
+            Step::Skipped => {
+                let epoch = Some(state.epoch.unwrap_or(0));
+                let at = State { epoch, ..state };
+                let payload = &[number][..];
+                let body = Body::Skipped { kind: 128, payload };
+                Envelope::Record { at, body }.encode().expect("small")
             }
             Step::Record(groups, [epoch, n, sequence]) => {
                 let at = State {

@@ -47,7 +47,7 @@ fn fill(group: &mut GroupBuilder, round: u64, shape: Shape) {
             Shape::Random => (mixed % 1_000_000, (2000 + mixed % 500) as f64 / 100.0),
             Shape::Noise => (i, (n as f64).sqrt()),
         };
-        let id = SeriesId(id as u32);
+        let id = SeriesId(id);
         let timestamp = 1_700_000_000_000 + (round * 1000) as i64;
         group.sample(id, timestamp, value, DuplicatePolicy::Last);
     }

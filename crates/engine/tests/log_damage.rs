@@ -160,12 +160,12 @@ fn a_zeroed_page_in_an_older_segment_is_noticed() {
 #[test]
 fn a_later_version_is_refused_in_words() {
     let (disk, mut bytes) = small_log(false);
-    bytes[8] = 3;
-    bytes[4104] = 3;
+    bytes[8] = 4;
+    bytes[4104] = 4;
     disk.set_bytes(&segment(1), bytes).unwrap();
     let error = open(&disk.env(2)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(error.to_string().contains("version 3"), "{error}");
+    assert!(error.to_string().contains("version 4"), "{error}");
 }
 
 #[test]
@@ -179,7 +179,11 @@ fn other_files_in_the_directory_are_left_alone() {
 }
 
 /// Segments as each version first wrote them; they must be read for ever.
-const GOLDEN: [&str; 2] = ["wal-v1-segment.bin", "wal-v2-segment.bin"];
+const GOLDEN: [&str; 3] = [
+    "wal-v1-segment.bin",
+    "wal-v2-segment.bin",
+    "wal-v3-segment.bin",
+];
 
 fn golden(name: &str) -> Vec<u8> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -200,9 +204,9 @@ fn the_golden_segments_of_every_version_are_read() {
 }
 
 #[test]
-fn version_2_is_still_what_is_written() {
-    let golden = golden(GOLDEN[1]);
+fn version_3_is_still_what_is_written() {
     let (_, bytes) = small_log(true);
+    let golden = golden(GOLDEN[2]);
     assert!(bytes[golden.len()..].iter().all(|&byte| byte == 0));
     assert!(
         golden == bytes[..golden.len()],

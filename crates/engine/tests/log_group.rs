@@ -2,24 +2,24 @@
 //! a panic.
 
 use latewood_engine::ErrorKind;
-use latewood_engine::log::{GroupBuilder, Record, RecordIter};
+use latewood_engine::log::{GroupBuilder, GroupForm, Record, RecordIter};
 use latewood_model::limits::CHUNK_SIZE_BYTES_MAX;
-use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions};
+use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, SeriesId, SeriesOptions};
 use proptest::prelude::*;
 
 /// A record that owns its key.
 #[derive(Clone, Debug)]
 enum Entry {
-    Sample(u32, i64, f64, DuplicatePolicy),
-    Create(u32, Vec<u8>, SeriesOptions),
-    Alter(u32, SeriesOptions),
-    DeleteRange(u32, i64, i64),
-    Expired(u32, i64),
-    DeleteSeries(u32),
-    Rename(u32, Vec<u8>),
-    Expire(u32, Option<i64>),
-    Build(u32, SeriesOptions),
-    RuleLeft(u32, u32, i64, i64),
+    Sample(u64, i64, f64, DuplicatePolicy),
+    Create(u64, Vec<u8>, MadeBy, SeriesOptions),
+    Alter(u64, SeriesOptions),
+    DeleteRange(u64, i64, i64),
+    Expired(u64, i64),
+    DeleteSeries(u64),
+    Rename(u64, Vec<u8>),
+    Expire(u64, Option<i64>),
+    Build(u64, SeriesOptions),
+    RuleLeft(u64, u64, i64, i64),
     FlushAll,
 }
 
@@ -29,7 +29,7 @@ impl Entry {
             Self::Sample(id, at, value, policy) => {
                 group.sample(SeriesId(*id), *at, *value, *policy);
             }
-            Self::Create(id, key, options) => group.create(SeriesId(*id), key, options),
+            Self::Create(id, key, by, options) => group.create(SeriesId(*id), key, *by, options),
             Self::Alter(id, options) => group.alter(SeriesId(*id), options),
             Self::DeleteRange(id, from, to) => group.delete_range(SeriesId(*id), *from, *to),
             Self::Expired(id, before) => group.expired(SeriesId(*id), Some(*before)),
@@ -52,8 +52,9 @@ impl Entry {
                 value,
                 policy,
             },
-            Self::Create(id, _, options) => Record::Create {
+            Self::Create(id, _, made_by, options) => Record::Create {
                 id: SeriesId(id),
+                made_by,
                 key: self.key().into(),
                 options: Box::new(options),
             },
@@ -95,10 +96,14 @@ impl Entry {
 
     fn key(&self) -> &[u8] {
         match self {
-            Self::Create(_, key, _) | Self::Rename(_, key) => key,
+            Self::Create(_, key, ..) | Self::Rename(_, key) => key,
             _ => &[],
         }
     }
+}
+
+fn makers() -> impl Strategy<Value = MadeBy> {
+    proptest::sample::select(MadeBy::ALL.to_vec())
 }
 
 fn policies() -> impl Strategy<Value = DuplicatePolicy> {
@@ -147,13 +152,14 @@ fn values() -> impl Strategy<Value = f64> {
 }
 
 fn entries() -> impl Strategy<Value = Entry> {
-    let ids = || prop_oneof![0..9_u32, any::<u32>()];
+    let ids = || prop_oneof![0..9_u64, 0..=SeriesId::MAX.0];
     let keys = || proptest::collection::vec(any::<u8>(), 0..40);
     prop_oneof![
         9 => (ids(), prop_oneof![0..2000_i64, any::<i64>()], values(), policies())
             .prop_map(|(id, at, value, policy)| Entry::Sample(id, at, value, policy)),
-        1 => (ids(), keys(), options()).prop_map(|(id, key, o)| Entry::Create(id, key, o)),
-        2 => (0..3_000_u32).prop_map(fleet),
+        1 => (ids(), keys(), makers(), options())
+            .prop_map(|(id, key, by, o)| Entry::Create(id, key, by, o)),
+        2 => (0..3_000_u64).prop_map(fleet),
         1 => (ids(), options()).prop_map(|(id, options)| Entry::Alter(id, options)),
         1 => (ids(), any::<i64>(), any::<i64>()).prop_map(|(i, f, t)| Entry::DeleteRange(i, f, t)),
         1 => (ids(), any::<i64>()).prop_map(|(i, before)| Entry::Expired(i, before)),
@@ -181,7 +187,7 @@ proptest! {
         let group = group_of(&entries);
         prop_assert_eq!(group.is_empty(), entries.is_empty());
         prop_assert_eq!(group.len_bytes(), group.payload().len());
-        let records: Vec<_> = RecordIter::new(group.payload()).map(|r| r.unwrap()).collect();
+        let records: Vec<_> = RecordIter::new(group.payload(), GroupForm::Wide).map(|r| r.unwrap()).collect();
         let expected: Vec<_> = entries.iter().map(Entry::record).collect();
         prop_assert_eq!(records, expected);
     }
@@ -192,7 +198,7 @@ proptest! {
         let expected: Vec<_> = entries.iter().map(Entry::record).collect();
         for cut in 0..group.len_bytes() {
             let mut whole = 0;
-            for record in RecordIter::new(&group.payload()[..cut]) {
+            for record in RecordIter::new(&group.payload()[..cut], GroupForm::Wide) {
                 match record {
                     Ok(record) => prop_assert_eq!(&record, &expected[whole]),
                     Err(error) => {
@@ -208,7 +214,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-        let records = RecordIter::new(&bytes);
+        let records = RecordIter::new(&bytes, GroupForm::Wide);
         let read = records.take_while(Result::is_ok).count();
         prop_assert!(read <= bytes.len());
     }
@@ -217,13 +223,13 @@ proptest! {
     fn nan_payloads_survive(payload in 1..1_u64 << 51, negative: bool) {
         let bits = 0x7ff0_0000_0000_0000 | payload | u64::from(negative) << 63;
         let group = group_of(&[Entry::Sample(1, 1, f64::from_bits(bits), DuplicatePolicy::Last)]);
-        let record = RecordIter::new(group.payload()).next().unwrap().unwrap();
+        let record = RecordIter::new(group.payload(), GroupForm::Wide).next().unwrap().unwrap();
         let Record::Sample { value, .. } = record else { panic!("a sample") };
         prop_assert_eq!(value.to_bits(), bits);
     }
 }
 
-fn fleet(number: u32) -> Entry {
+fn fleet(number: u64) -> Entry {
     let (host, rack) = (format!("host_{number}"), format!("{}", number % 7));
     let labels = [
         ("hostname", &*host),
@@ -236,7 +242,7 @@ fn fleet(number: u32) -> Entry {
         ..SeriesOptions::default()
     };
     let key = format!("cpu:usage_user:{number:07}").into_bytes();
-    Entry::Create(number, key, options)
+    Entry::Create(number, key, MadeBy::Sender, options)
 }
 
 #[test]
@@ -244,7 +250,7 @@ fn series_of_a_fleet_take_what_tells_them_apart() {
     let all: Vec<Entry> = (0..50).map(|number| fleet(1_000 + 2 * number)).collect();
     let group = group_of(&all);
     assert!(group.len_bytes() <= 50 * 14 + 120, "{}", group.len_bytes());
-    let records = RecordIter::new(group.payload()).map(|record| record.unwrap());
+    let records = RecordIter::new(group.payload(), GroupForm::Wide).map(|record| record.unwrap());
     assert!(records.eq(all.iter().map(Entry::record)));
     // The first stands alone; of the next: the tag, the step of the id, the
     // key's first 18 bytes and 4 more, and a head before each value's rest.
@@ -257,7 +263,7 @@ fn series_of_a_fleet_take_what_tells_them_apart() {
 
 #[test]
 fn other_names_and_options_stand_in_full() {
-    let Entry::Create(id, key, options) = fleet(7) else {
+    let Entry::Create(id, key, by, options) = fleet(7) else {
         panic!("a creation")
     };
     let labels = |names: &[&str]| {
@@ -277,6 +283,7 @@ fn other_names_and_options_stand_in_full() {
         all.push(Entry::Create(
             id,
             key.clone(),
+            by,
             SeriesOptions {
                 labels,
                 ..options.clone()
@@ -288,14 +295,15 @@ fn other_names_and_options_stand_in_full() {
             retention_ms,
             ..options.clone()
         };
-        all.push(Entry::Create(id, Vec::new(), options));
+        all.push(Entry::Create(id, Vec::new(), by, options));
     }
     let long = "x".repeat(300);
     for value in ["", "y", "yz"].map(|end| format!("{long}{end}")) {
         let labels = Labels::new([(&b"a"[..], value.as_bytes())]).unwrap();
         all.push(Entry::Create(
-            u32::MAX,
+            SeriesId::MAX.0,
             key.clone(),
+            by,
             SeriesOptions {
                 labels,
                 ..options.clone()
@@ -303,7 +311,7 @@ fn other_names_and_options_stand_in_full() {
         ));
     }
     let group = group_of(&all);
-    let records = RecordIter::new(group.payload()).map(|record| record.unwrap());
+    let records = RecordIter::new(group.payload(), GroupForm::Wide).map(|record| record.unwrap());
     assert!(records.eq(all.iter().map(Entry::record)));
 }
 
@@ -311,7 +319,7 @@ fn other_names_and_options_stand_in_full() {
 fn a_difference_from_nothing_is_damage() {
     let whole = group_of(&[fleet(1), fleet(2)]);
     let alone = group_of(&[fleet(1)]).len_bytes();
-    let mut records = RecordIter::new(&whole.payload()[alone..]);
+    let mut records = RecordIter::new(&whole.payload()[alone..], GroupForm::Wide);
     let error = records.next().unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
 }
@@ -321,7 +329,7 @@ fn a_round_of_fifty_devices_takes_about_three_bytes_each() {
     let mut group = GroupBuilder::new();
     group.begin(0);
     for id in 0..50 {
-        let value = 20.0 + f64::from(id) / 10.0;
+        let value = 20.0 + id as f64 / 10.0;
         group.sample(
             SeriesId(id),
             1_700_000_000_000,
@@ -343,4 +351,31 @@ fn a_reused_builder_starts_over() {
     used.begin(0);
     entry.put(&mut used);
     assert_eq!(used.payload(), fresh.payload());
+}
+
+/// A sample of 0 at 0, `step` away from series 0.
+fn sample_after(step: i64) -> Vec<u8> {
+    let folded = (step << 1 ^ step >> 63) as u64;
+    let len = folded.max(1).ilog2() / 7 + 1;
+    let step = (folded << len | 1 << (len - 1)).to_le_bytes();
+    [&[0x0a][..], &step[..len as usize], &[0x01]].concat()
+}
+
+#[test]
+fn ids_wrap_at_32_bits_only_where_a_group_is_not_wide() {
+    let id_after = |step, form| match RecordIter::new(&sample_after(step), form).next() {
+        Some(Ok(Record::Sample { id, .. })) => Some(id.0),
+        Some(Err(error)) => {
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            None
+        }
+        other => panic!("{other:?}"),
+    };
+    let back = -(1 << 30);
+    assert_eq!(id_after(back, GroupForm::Narrow), Some(3 << 30));
+    assert_eq!(id_after(back, GroupForm::Wide), None);
+    assert_eq!(id_after(1 << 31, GroupForm::Narrow), None);
+    let most = SeriesId::MAX.0 as i64;
+    assert_eq!(id_after(most, GroupForm::Wide), Some(SeriesId::MAX.0));
+    assert_eq!(id_after(most + 1, GroupForm::Wide), None);
 }

@@ -225,7 +225,7 @@ fn threads_share_syncs_and_lose_nothing_on_the_real_disk() {
 /// Keeps what each series saw, and whether a barrier came alone.
 struct Lanes {
     workers: usize,
-    series: Mutex<BTreeMap<u32, Vec<i64>>>,
+    series: Mutex<BTreeMap<u64, Vec<i64>>>,
     flushes: Mutex<Vec<usize>>,
 }
 
@@ -263,7 +263,7 @@ fn any_number_of_workers_sees_each_series_in_order() {
     let (log, ..) = open_at(&disk.env(1), Path::new(DIR), &options).unwrap();
     let mut group = GroupBuilder::new();
     let mut at = 0;
-    for round in 0..3000_u32 {
+    for round in 0..3000_u64 {
         // Mostly one residue of four; now and then fewer alike, or none.
         group.begin(if round % 97 == 0 { 1 } else { 2 });
         for i in 0..20 {

@@ -21,4 +21,4 @@ pub use matcher::{Matcher, Test};
 pub use metadata::{METRIC_KINDS, Told};
 pub use options::{Encoding, Ignore, OptionsError, SeriesOptions};
 pub use policy::DuplicatePolicy;
-pub use sample::{Sample, SeriesId, Timestamp};
+pub use sample::{MadeBy, Sample, SeriesId, Timestamp};

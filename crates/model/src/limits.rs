@@ -26,7 +26,7 @@ pub const FRAME_SAMPLES_MIN: usize = 64;
 /// Late samples held before they are settled into chunks, over all series, 24
 /// bytes each. Above it, writers settle the series they write to.
 pub const LATE_HELD_MAX: usize = 4 * 1024 * 1024;
-/// Series of one database: ids are 32 bits wide.
+/// Series of one database.
 pub const SERIES_MAX: u32 = u32::MAX - 1;
 /// Operations of one append batch; a longer pipeline is split.
 pub const APPEND_BATCH_MAX: usize = 4096;

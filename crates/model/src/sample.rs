@@ -23,9 +23,61 @@ impl Sample {
 }
 
 /// The number of a series inside one database: dense, stable across restarts,
-/// never given to another series while the log that names it exists.
+/// never given to another series. Below 2^[`SeriesId::BITS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SeriesId(pub u32);
+pub struct SeriesId(pub u64);
+
+impl SeriesId {
+    /// The width of an id in files and in the log.
+    pub const BITS: u32 = 48;
+    /// The largest id.
+    pub const MAX: Self = Self((1 << Self::BITS) - 1);
+
+    /// The series with this number, if it is one.
+    #[inline]
+    pub const fn new(number: u64) -> Option<Self> {
+        if number <= Self::MAX.0 {
+            Some(Self(number))
+        } else {
+            None
+        }
+    }
+}
+
+/// Who made a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MadeBy {
+    /// Its first sample, from a sender: a line protocol, OTLP, Prometheus.
+    Sender = 0,
+    /// A command that creates series, such as TS.CREATE, COPY and RESTORE.
+    Create = 1,
+    /// A command that adds samples, such as TS.ADD.
+    Add = 2,
+}
+
+impl MadeBy {
+    /// All makers.
+    pub const ALL: [Self; 3] = [Self::Sender, Self::Create, Self::Add];
+
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Create => "create",
+            Self::Add => "add",
+        }
+    }
+
+    /// The maker with this number, as files have it.
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Sender),
+            1 => Some(Self::Create),
+            2 => Some(Self::Add),
+            _ => None,
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

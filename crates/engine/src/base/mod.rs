@@ -10,6 +10,7 @@ pub(crate) mod options;
 pub(crate) mod partition;
 pub(crate) mod refusal;
 pub(crate) mod slab;
+pub(crate) mod spread;
 pub(crate) mod table;
 pub(crate) mod tally;
 pub(crate) mod text;

@@ -4,6 +4,7 @@
 //! growth never copies what is there and never pauses a writer. A page whose
 //! last value goes gives its memory back.
 
+use crate::base::spread::Spread;
 use latewood_codec::prefetch;
 
 /// Bytes of a page, at most: the allocator's largest small size. What is larger
@@ -13,9 +14,12 @@ const PAGE_BYTES: usize = 14 * 1024;
 /// Bytes that come from memory together.
 const CACHE_LINE_BYTES: usize = 64;
 
+/// Pages side by side: far more places than a shard has series.
+const NEAR_PAGES: usize = 1 << 22;
+
 /// A growing array of places for values.
 pub(crate) struct Slab<T> {
-    pages: Vec<Page<T>>,
+    pages: Spread<Page<T>, NEAR_PAGES>,
 }
 
 /// Places side by side; no memory while none is filled.
@@ -26,7 +30,9 @@ struct Page<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { pages: Vec::new() }
+        Self {
+            pages: Spread::default(),
+        }
     }
 }
 
@@ -44,7 +50,7 @@ impl<T> Slab<T> {
 
     /// One more than the highest place there is.
     pub(crate) fn places(&self) -> usize {
-        self.pages.len() * Self::PAGE_PLACES
+        self.pages.end() * Self::PAGE_PLACES
     }
 
     pub(crate) fn get(&self, place: usize) -> Option<&T> {
@@ -71,11 +77,7 @@ impl<T> Slab<T> {
 
     /// Puts `value` at `place`; what stood there comes back.
     pub(crate) fn insert(&mut self, place: usize, value: T) -> Option<T> {
-        let index = place / Self::PAGE_PLACES;
-        if self.pages.len() <= index {
-            self.pages.resize_with(index + 1, Page::default);
-        }
-        let page = &mut self.pages[index];
+        let page = self.pages.ensure(place / Self::PAGE_PLACES);
         if page.places.is_empty() {
             page.places.resize_with(Self::PAGE_PLACES, || None);
         }
@@ -85,18 +87,19 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn remove(&mut self, place: usize) -> Option<T> {
-        let page = self.pages.get_mut(place / Self::PAGE_PLACES)?;
+        let number = place / Self::PAGE_PLACES;
+        let page = self.pages.get_mut(number)?;
         let old = page.places.get_mut(place % Self::PAGE_PLACES)?.take()?;
         page.filled -= 1;
         if page.filled == 0 {
-            page.places = Vec::new();
+            self.pages.reset(number);
         }
         Some(old)
     }
 
     /// The number of values. Linear in the pages.
     pub(crate) fn len(&self) -> usize {
-        self.pages.iter().map(|page| page.filled).sum()
+        self.pages.iter().map(|(_, page)| page.filled).sum()
     }
 
     /// The values in order, each with its place.
@@ -106,8 +109,7 @@ impl<T> Slab<T> {
 
     /// The same, to be changed.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
-        let pages = self.pages.iter_mut().enumerate();
-        pages.flat_map(|(number, page)| {
+        self.pages.iter_mut().flat_map(|(number, page)| {
             let places = (number * Self::PAGE_PLACES..).zip(&mut page.places);
             places.filter_map(|(place, value)| Some((place, value.as_mut()?)))
         })
@@ -116,8 +118,7 @@ impl<T> Slab<T> {
     /// The same from a place on. Places without a value cost a look for each
     /// page at most, where whole pages have none.
     pub(crate) fn iter_from(&self, place: usize) -> impl Iterator<Item = (usize, &T)> {
-        let first = place / Self::PAGE_PLACES;
-        let pages = self.pages.iter().enumerate().skip(first);
+        let pages = self.pages.iter_from(place / Self::PAGE_PLACES);
         let all = pages.flat_map(|(number, page)| {
             let places = (number * Self::PAGE_PLACES..).zip(&page.places);
             places.filter_map(|(place, value)| Some((place, value.as_ref()?)))
@@ -125,25 +126,32 @@ impl<T> Slab<T> {
         all.skip_while(move |(at, _)| *at < place)
     }
 
-    pub(crate) fn pages(&self) -> usize {
-        self.pages.len()
+    /// The values of the first page with values from `page` on, and the number of the page behind
+    /// it; `None` if there is none.
+    pub(crate) fn page_from(&self, page: usize) -> Option<(usize, impl Iterator<Item = &T>)> {
+        let mut pages = self.pages.iter_from(page);
+        let (number, page) = pages.find(|(_, page)| page.filled > 0)?;
+        Some((number + 1, page.places.iter().flatten()))
     }
 
-    /// The values of one page; none of a page that is no longer there.
-    pub(crate) fn page(&self, page: usize) -> impl Iterator<Item = &T> {
-        let page = self.pages.get(page).into_iter();
-        page.flat_map(|page| page.places.iter().flatten())
+    /// All values, in order.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        let pages = self.pages.iter();
+        pages.flat_map(|(_, page)| page.places.iter().flatten())
     }
 
     /// Bytes of memory of the pages, what the values own aside.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let filled = self.pages.iter().filter(|page| page.filled > 0).count();
-        self.pages.capacity() * size_of::<Page<T>>()
-            + filled * Self::PAGE_PLACES * size_of::<Option<T>>()
+        let filled = self
+            .pages
+            .iter()
+            .filter(|(_, page)| page.filled > 0)
+            .count();
+        self.pages.memory_bytes() + filled * Self::PAGE_PLACES * size_of::<Option<T>>()
     }
 
     pub(crate) fn clear(&mut self) {
-        self.pages = Vec::new();
+        self.pages = Spread::default();
     }
 }
 
@@ -158,15 +166,14 @@ mod tests {
         for place in [2_000, 3, 0, 1_000] {
             assert!(slab.insert(place, place.to_string()).is_none());
         }
-        let held = |slab: &Slab<String>| -> Vec<String> {
-            let all = (0..slab.pages()).flat_map(|page| slab.page(page));
-            all.cloned().collect()
-        };
+        let held = |slab: &Slab<String>| slab.values().cloned().collect::<Vec<_>>();
         assert_eq!(held(&slab), ["0", "3", "1000", "2000"]);
-        let places = |from| slab.iter_from(from).map(|(place, _)| place);
-        assert_eq!(places(0).collect::<Vec<_>>(), [0, 3, 1_000, 2_000]);
-        assert_eq!(places(4).collect::<Vec<_>>(), [1_000, 2_000]);
-        assert_eq!(places(2_001).count(), 0);
+        let places = |slab: &Slab<String>, from| -> Vec<usize> {
+            slab.iter_from(from).map(|(place, _)| place).collect()
+        };
+        assert_eq!(places(&slab, 0), [0, 3, 1_000, 2_000]);
+        assert_eq!(places(&slab, 4), [1_000, 2_000]);
+        assert!(places(&slab, 2_001).is_empty());
         assert_eq!(slab.len(), 4);
         let full = slab.memory_bytes();
         assert_eq!(slab.remove(1_000).unwrap(), "1000");
@@ -174,5 +181,13 @@ mod tests {
         assert!(slab.get(1_000).is_none() && slab.remove(9_999).is_none());
         assert!(slab.insert(3, "again".to_owned()).is_some());
         assert_eq!(held(&slab), ["0", "again", "2000"]);
+        // A place of an id of 48 bits.
+        let far = 1 << 44;
+        assert!(slab.insert(far, "far".to_owned()).is_none());
+        assert_eq!(places(&slab, 2_001), [far]);
+        assert_eq!(slab.page_from(4).map(|(_, page)| page.count()), Some(1));
+        assert!(slab.memory_bytes() < 2 * full && slab.get(far - 1).is_none());
+        assert_eq!(slab.remove(far).as_deref(), Some("far"));
+        assert!(slab.page_from(4).is_none() && slab.places() < far);
     }
 }

@@ -122,11 +122,10 @@ impl Db {
     fn sum_series(&self) -> Memory {
         let mut sum = Memory::default();
         for shard in &self.core.shards {
-            let pages = shard.lock().slab.pages();
-            for page in 0..pages {
-                for series in shard.lock().slab.page(page) {
-                    sum += series.memory();
-                }
+            let mut page = 0;
+            while let Some((next, series)) = shard.lock().slab.page_from(page) {
+                series.for_each(|series| sum += series.memory());
+                page = next;
             }
         }
         sum

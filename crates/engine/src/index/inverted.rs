@@ -14,8 +14,9 @@
 
 mod enter;
 
+use super::ids::{Ids, bitmap_bytes};
 use super::packed::Packed;
-use super::posting::{Posting, bitmap_bytes};
+use super::posting::Posting;
 use super::symbols::Symbols;
 use crate::base::slab::Slab;
 use latewood_model::Labels;
@@ -27,7 +28,7 @@ const NUMBER_BYTES: usize = 4;
 #[derive(Default)]
 pub(crate) struct Name {
     /// The series that carry it.
-    pub(crate) series: RoaringBitmap,
+    pub(crate) series: Ids,
     /// The pairs with this name.
     pub(crate) pairs: RoaringBitmap,
 }
@@ -41,7 +42,7 @@ pub(crate) struct Inverted {
     /// The numbers of each series' pairs, by shard: ids ascend within one shard,
     /// but not across shards.
     labels: Box<[Packed]>,
-    series: RoaringBitmap,
+    series: Ids,
     /// The names of the series inserted last, by their places: the next series
     /// often has the same. Only names that exist.
     recent: Vec<(Box<[u8]>, u32)>,
@@ -57,14 +58,14 @@ impl Inverted {
             pairs: Symbols::new(seed),
             postings: Slab::default(),
             labels: (0..shards).map(|_| Packed::default()).collect(),
-            series: RoaringBitmap::new(),
+            series: Ids::default(),
             recent: Vec::new(),
         }
     }
 
     /// Applies changes in order: a series and its labels, as [`Labels::as_bytes`]
     /// has them, or `None` if it was removed.
-    pub(crate) fn apply<'a>(&mut self, changes: impl Iterator<Item = (u32, Option<&'a [u8]>)>) {
+    pub(crate) fn apply<'a>(&mut self, changes: impl Iterator<Item = (u64, Option<&'a [u8]>)>) {
         let mut come = Vec::with_capacity(changes.size_hint().0);
         for (id, labels) in changes {
             match labels {
@@ -82,7 +83,7 @@ impl Inverted {
     }
 
     /// Changes the labels of a series in the index, or removes it.
-    fn change(&mut self, id: u32, labels: Option<&[u8]>) {
+    fn change(&mut self, id: u64, labels: Option<&[u8]>) {
         match labels {
             Some(labels) if !self.has(id, labels) => {
                 self.unlink(id);
@@ -93,7 +94,7 @@ impl Inverted {
         }
     }
 
-    fn remove(&mut self, id: u32) {
+    fn remove(&mut self, id: u64) {
         if self.series.remove(id) {
             self.unlink(id);
             self.set_pairs(id, &[]);
@@ -102,7 +103,7 @@ impl Inverted {
 
     /// The labels of a series, in the order its client gave them; `None` if it is
     /// not in the index.
-    pub(crate) fn labels(&self, id: u32) -> Option<Labels> {
+    pub(crate) fn labels(&self, id: u64) -> Option<Labels> {
         if !self.series.contains(id) {
             return None;
         }
@@ -111,7 +112,7 @@ impl Inverted {
         Some(Labels::new(pairs).unwrap_or_default())
     }
 
-    pub(crate) fn series(&self) -> &RoaringBitmap {
+    pub(crate) fn series(&self) -> &Ids {
         &self.series
     }
 
@@ -141,7 +142,7 @@ impl Inverted {
     }
 
     /// The numbers of a series' pairs, in their order.
-    pub(crate) fn pairs_of(&self, id: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn pairs_of(&self, id: u64) -> impl Iterator<Item = u32> {
         let (shard, place) = self.place_of(id);
         let (numbers, _) = self.labels[shard].get(place).as_chunks::<NUMBER_BYTES>();
         numbers.iter().map(|number| u32::from_le_bytes(*number))
@@ -161,38 +162,41 @@ impl Inverted {
 
     /// Bytes of memory it holds. Linear in the pairs.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let name_sets = |name: &Name| bitmap_bytes(&name.series) + bitmap_bytes(&name.pairs);
-        let names = (0..self.named.pages()).flat_map(|page| self.named.page(page));
-        let postings = (0..self.postings.pages()).flat_map(|page| self.postings.page(page));
+        let name_sets = |name: &Name| name.series.memory_bytes() + bitmap_bytes(&name.pairs);
         self.names.memory_bytes()
             + self.named.memory_bytes()
-            + names.map(name_sets).sum::<usize>()
+            + self.named.values().map(name_sets).sum::<usize>()
             + self.pairs.memory_bytes()
             + self.postings.memory_bytes()
-            + postings.map(Posting::memory_bytes).sum::<usize>()
+            + self
+                .postings
+                .values()
+                .map(Posting::memory_bytes)
+                .sum::<usize>()
             + self.labels.iter().map(Packed::memory_bytes).sum::<usize>()
-            + bitmap_bytes(&self.series)
+            + self.series.memory_bytes()
     }
 
     /// The shard of a series, and its place there.
-    fn place_of(&self, id: u32) -> (usize, u32) {
+    fn place_of(&self, id: u64) -> (usize, usize) {
         let shards = self.labels.len();
-        (id as usize & (shards - 1), id >> shards.trailing_zeros())
+        let id = id as usize;
+        (id & (shards - 1), id >> shards.trailing_zeros())
     }
 
-    fn set_pairs(&mut self, id: u32, numbers: &[u8]) {
+    fn set_pairs(&mut self, id: u64, numbers: &[u8]) {
         let (shard, place) = self.place_of(id);
         self.labels[shard].set(place, numbers);
     }
 
     /// Whether a series has exactly these labels.
-    fn has(&self, id: u32, labels: &[u8]) -> bool {
+    fn has(&self, id: u64, labels: &[u8]) -> bool {
         let held = self.pairs_of(id).map(|pair| self.pair(pair));
         held.eq(Labels::pairs_in(labels))
     }
 
     /// Removes a series from the lists and sets of its labels.
-    fn unlink(&mut self, id: u32) {
+    fn unlink(&mut self, id: u64) {
         let mut pairs: Vec<u32> = self.pairs_of(id).collect();
         pairs.sort_unstable();
         pairs.dedup();
@@ -225,7 +229,7 @@ impl Inverted {
 mod tests {
     use super::*;
 
-    fn put(index: &mut Inverted, id: u32, labels: &[u8]) {
+    fn put(index: &mut Inverted, id: u64, labels: &[u8]) {
         index.apply([(id, Some(labels))].into_iter());
     }
 
@@ -257,7 +261,7 @@ mod tests {
     fn churn_leaves_no_memory_behind() {
         let mut index = Inverted::new(2, 1);
         let mut first_bytes = 0;
-        for round in 0..20u32 {
+        for round in 0..20u64 {
             for id in 0..1_000 {
                 let host = format!("host-{round}-{id}");
                 let labels = labels(&[("host", &host), ("region", "eu"), (&host, "x")]);

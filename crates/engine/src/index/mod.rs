@@ -21,6 +21,7 @@
 //!
 //! Tested by `tests/labels_model.rs` against a scan, with threads too.
 
+pub(crate) mod ids;
 pub(crate) mod inverted;
 pub(crate) mod order;
 mod packed;

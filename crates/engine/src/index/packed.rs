@@ -8,12 +8,16 @@
 //! A string that was never set, or was cleared, is empty. A page of empty strings
 //! holds no memory.
 
+use crate::base::spread::Spread;
+
 const PAGE_STRINGS: usize = 256;
+/// Pages side by side: more strings than a shard has series.
+const NEAR_PAGES: usize = 1 << 20;
 
 /// A growing array of byte strings.
 #[derive(Default)]
 pub(crate) struct Packed {
-    pages: Vec<Page>,
+    pages: Spread<Page, NEAR_PAGES>,
 }
 
 #[derive(Default)]
@@ -24,8 +28,7 @@ struct Page {
 }
 
 impl Packed {
-    pub(crate) fn get(&self, number: u32) -> &[u8] {
-        let number = number as usize;
+    pub(crate) fn get(&self, number: usize) -> &[u8] {
         match self.pages.get(number / PAGE_STRINGS) {
             Some(page) => page.get(number % PAGE_STRINGS),
             None => &[],
@@ -33,21 +36,22 @@ impl Packed {
     }
 
     /// Sets string `number`. Linear in the bytes of its page.
-    pub(crate) fn set(&mut self, number: u32, string: &[u8]) {
-        let number = number as usize;
+    pub(crate) fn set(&mut self, number: usize, string: &[u8]) {
         let index = number / PAGE_STRINGS;
-        if self.pages.len() <= index {
-            if string.is_empty() {
-                return;
+        if !string.is_empty() {
+            self.pages.ensure(index).set(number % PAGE_STRINGS, string);
+        } else if let Some(page) = self.pages.get_mut(index) {
+            page.set(number % PAGE_STRINGS, string);
+            if page.ends.is_empty() {
+                self.pages.reset(index);
             }
-            self.pages.resize_with(index + 1, Page::default);
         }
-        self.pages[index].set(number % PAGE_STRINGS, string);
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
         let own = |page: &Page| page.ends.capacity() * 4 + page.bytes.capacity();
-        self.pages.capacity() * size_of::<Page>() + self.pages.iter().map(own).sum::<usize>()
+        let own = self.pages.iter().map(|(_, page)| own(page));
+        self.pages.memory_bytes() + own.sum::<usize>()
     }
 }
 
@@ -108,28 +112,33 @@ mod tests {
     use crate::io::sim::SimRandom;
     use std::collections::BTreeMap;
 
+    fn spread(number: u64) -> usize {
+        number as usize | if number > 350 { 1 << 44 } else { 0 }
+    }
+
     #[test]
     fn random_changes_match_a_map() {
         let random = SimRandom::new(7);
         let (mut packed, mut map) = (Packed::default(), BTreeMap::new());
         for step in 0..20_000u32 {
-            let number = random.below(700) as u32;
+            // The second half is that of ids beyond 32 bits.
+            let number = spread(random.below(700));
             let mut string = vec![step as u8; random.below(40) as usize];
             if random.below(3) == 0 || step > 19_000 {
                 string.clear();
             }
             packed.set(number, &string);
             map.insert(number, string);
-            let other = random.below(1_000) as u32;
+            let other = spread(random.below(1_000));
             let held = map.get(&other).map_or(&[][..], Vec::as_slice);
             assert_eq!(packed.get(other), held, "string {other} after {step}");
         }
         for number in 0..700 {
-            packed.set(number, &[]);
+            packed.set(spread(number), &[]);
         }
         assert_eq!(
             packed.memory_bytes(),
-            packed.pages.capacity() * size_of::<Page>(),
+            packed.pages.memory_bytes(),
             "empty pages hold nothing"
         );
     }

@@ -9,8 +9,8 @@
 //! of short arrays, each searched from its middle, at five times the cost: so a
 //! long list stays an array while it is sparse.
 
+use super::ids::Ids;
 use latewood_codec::prefetch;
-use roaring::RoaringBitmap;
 
 /// Maximum length of an array; a longer list becomes a bitmap, unless it is sparse.
 /// At this length a bitmap over a million series takes about as much memory.
@@ -24,25 +24,36 @@ const SPARSE: usize = 16;
 /// At least one series id, without duplicates.
 #[expect(clippy::box_collection, reason = "a list of one takes two words so")]
 pub(crate) enum Posting {
-    One(u32),
-    /// Ascending.
+    One(u64),
+    /// Below 2^32, ascending.
     Array(Box<Vec<u32>>),
-    Bitmap(Box<RoaringBitmap>),
+    /// Ascending.
+    Wide(Box<Vec<u64>>),
+    Bitmap(Box<Ids>),
 }
 
 impl Posting {
     /// Adds a series; constant time for ids that ascend, or nearly do.
-    pub(crate) fn insert(&mut self, id: u32) {
+    pub(crate) fn insert(&mut self, id: u64) {
         match self {
             Self::One(only) if *only == id => {}
-            Self::One(only) => {
-                let both = vec![(*only).min(id), (*only).max(id)];
-                *self = Self::Array(Box::new(both));
-            }
+            Self::One(only) => *self = of_ascending(&[(*only).min(id), (*only).max(id)]),
             Self::Array(ids) => {
+                let Ok(id) = u32::try_from(id) else {
+                    let mut wide: Vec<u64> = ids.iter().map(|&id| u64::from(id)).collect();
+                    wide.push(id);
+                    *self = Self::Wide(Box::new(wide));
+                    return;
+                };
                 insert_near_end(ids, id);
                 if ids.len() > ARRAY_MAX && !is_sparse(ids) {
-                    *self = Self::Bitmap(Box::new(to_bitmap(ids)));
+                    *self = Self::Bitmap(Box::new(to_set(ids)));
+                }
+            }
+            Self::Wide(ids) => {
+                insert_near_end(ids, id);
+                if ids.len() > ARRAY_MAX && !is_sparse(ids) {
+                    *self = Self::Bitmap(Box::new(to_set(ids)));
                 }
             }
             Self::Bitmap(ids) => {
@@ -53,23 +64,28 @@ impl Posting {
 
     /// Removes a series; returns `true` if none is left, and the list must be
     /// removed.
-    pub(crate) fn remove(&mut self, id: u32) -> bool {
+    pub(crate) fn remove(&mut self, id: u64) -> bool {
         match self {
             Self::One(only) => return *only == id,
             Self::Array(ids) => {
-                if let Ok(place) = ids.binary_search(&id) {
-                    ids.remove(place);
+                let place = u32::try_from(id).map(|id| ids.binary_search(&id));
+                if let Ok(Ok(place)) = place
+                    && let Some(only) = remove_at(ids, place)
+                {
+                    *self = Self::One(u64::from(only));
                 }
-                if let [only] = ids[..] {
+            }
+            Self::Wide(ids) => {
+                if let Ok(place) = ids.binary_search(&id)
+                    && let Some(only) = remove_at(ids, place)
+                {
                     *self = Self::One(only);
-                } else if ids.capacity() > 4 * ids.len() {
-                    ids.shrink_to_fit();
                 }
             }
             Self::Bitmap(ids) => {
                 // At half the limit, so that a list near the limit does not alternate.
                 if ids.remove(id) && ids.len() <= (ARRAY_MAX / 2) as u64 {
-                    *self = Self::Array(Box::new(ids.iter().collect()));
+                    *self = of_ascending(&ids.iter().collect::<Vec<_>>());
                 }
             }
         }
@@ -79,15 +95,18 @@ impl Posting {
     /// Prefetches the memory where a new id is most likely inserted.
     #[inline]
     pub(crate) fn prefetch_end(&self) {
-        if let Self::Array(ids) = self {
-            prefetch(ids.as_ptr().wrapping_add(ids.len().saturating_sub(1)));
+        match self {
+            Self::Array(ids) => prefetch(ids.as_ptr().wrapping_add(ids.len().saturating_sub(1))),
+            Self::Wide(ids) => prefetch(ids.as_ptr().wrapping_add(ids.len().saturating_sub(1))),
+            Self::One(_) | Self::Bitmap(_) => {}
         }
     }
 
-    pub(crate) fn contains(&self, id: u32) -> bool {
+    pub(crate) fn contains(&self, id: u64) -> bool {
         match self {
             Self::One(only) => *only == id,
-            Self::Array(ids) => ids.binary_search(&id).is_ok(),
+            Self::Array(ids) => u32::try_from(id).is_ok_and(|id| ids.binary_search(&id).is_ok()),
+            Self::Wide(ids) => ids.binary_search(&id).is_ok(),
             Self::Bitmap(ids) => ids.contains(id),
         }
     }
@@ -96,36 +115,40 @@ impl Posting {
         match self {
             Self::One(_) => 1,
             Self::Array(ids) => ids.len() as u64,
+            Self::Wide(ids) => ids.len() as u64,
             Self::Bitmap(ids) => ids.len(),
         }
     }
 
-    pub(crate) fn add_to(&self, set: &mut RoaringBitmap) {
+    pub(crate) fn add_to(&self, set: &mut Ids) {
         match self {
             Self::One(only) => {
                 set.insert(*only);
             }
-            Self::Array(ids) => *set |= to_bitmap(ids),
-            Self::Bitmap(ids) => *set |= &**ids,
+            Self::Array(ids) => set.add_all(&to_set(ids)),
+            Self::Wide(ids) => set.add_all(&to_set(ids)),
+            Self::Bitmap(ids) => set.add_all(ids),
         }
     }
 
     /// Removes all its series from `set`.
-    pub(crate) fn take_from(&self, set: &mut RoaringBitmap) {
+    pub(crate) fn take_from(&self, set: &mut Ids) {
         match self {
             Self::One(only) => {
                 set.remove(*only);
             }
-            Self::Array(ids) => *set -= to_bitmap(ids),
-            Self::Bitmap(ids) => *set -= &**ids,
+            Self::Array(ids) => set.remove_all(&to_set(ids)),
+            Self::Wide(ids) => set.remove_all(&to_set(ids)),
+            Self::Bitmap(ids) => set.remove_all(ids),
         }
     }
 
     /// Whether one of its series is in `set`.
-    pub(crate) fn meets(&self, set: &RoaringBitmap) -> bool {
+    pub(crate) fn meets(&self, set: &Ids) -> bool {
         match self {
             Self::One(only) => set.contains(*only),
-            Self::Array(ids) => ids.iter().any(|&id| set.contains(id)),
+            Self::Array(ids) => ids.iter().any(|&id| set.contains(u64::from(id))),
+            Self::Wide(ids) => ids.iter().any(|&id| set.contains(id)),
             Self::Bitmap(ids) => !ids.is_disjoint(set),
         }
     }
@@ -135,13 +158,23 @@ impl Posting {
         match self {
             Self::One(_) => 0,
             Self::Array(ids) => size_of::<Vec<u32>>() + ids.capacity() * 4,
-            Self::Bitmap(ids) => size_of::<RoaringBitmap>() + bitmap_bytes(ids),
+            Self::Wide(ids) => size_of::<Vec<u64>>() + ids.capacity() * 8,
+            Self::Bitmap(ids) => size_of::<Ids>() + ids.memory_bytes(),
         }
     }
 }
 
+/// The list of these ids, at least two, which ascend.
+fn of_ascending(ids: &[u64]) -> Posting {
+    let near: std::result::Result<Vec<u32>, _> = ids.iter().map(|&id| id.try_into()).collect();
+    match near {
+        Ok(near) => Posting::Array(Box::new(near)),
+        Err(_) => Posting::Wide(Box::new(ids.to_vec())),
+    }
+}
+
 /// Inserts an id into ascending ones, unless it exists.
-fn insert_near_end(ids: &mut Vec<u32>, id: u32) {
+fn insert_near_end<T: Copy + Ord>(ids: &mut Vec<T>, id: T) {
     // Searches backwards in steps that double, to the first smaller id.
     let (mut end, mut step) = (ids.len(), 1);
     while let Some(start) = end.checked_sub(step)
@@ -156,23 +189,26 @@ fn insert_near_end(ids: &mut Vec<u32>, id: u32) {
     }
 }
 
+/// Removes an id; returns the only one that is left, if so.
+fn remove_at<T: Copy>(ids: &mut Vec<T>, place: usize) -> Option<T> {
+    ids.remove(place);
+    if let [only] = ids[..] {
+        return Some(only);
+    }
+    if ids.capacity() > 4 * ids.len() {
+        ids.shrink_to_fit();
+    }
+    None
+}
+
 /// Whether a list above the maximum length should stay an array.
-fn is_sparse(ids: &[u32]) -> bool {
-    let most = ids.last().map_or(0, |&last| last as usize);
+fn is_sparse<T: Copy + Into<u64>>(ids: &[T]) -> bool {
+    let most = ids.last().map_or(0, |&last| last.into() as usize);
     ids.len() <= SPARSE_MAX && ids.len() < most / SPARSE
 }
 
-fn to_bitmap(ids: &[u32]) -> RoaringBitmap {
-    // They ascend.
-    RoaringBitmap::from_sorted_iter(ids.iter().copied()).unwrap_or_default()
-}
-
-/// Estimated bytes of memory that a bitmap owns.
-pub(crate) fn bitmap_bytes(ids: &RoaringBitmap) -> usize {
-    // The serialized form has the same arrays; the header of a container is 40
-    // bytes.
-    let containers = ids.statistics().n_containers as usize;
-    ids.serialized_size() + containers * 40
+fn to_set<T: Copy + Into<u64>>(ids: &[T]) -> Ids {
+    Ids::from_ascending(ids.iter().map(|&id| id.into()))
 }
 
 #[cfg(test)]
@@ -181,12 +217,17 @@ mod tests {
     use crate::io::sim::SimRandom;
     use std::collections::BTreeSet;
 
+    /// Half of the ids beyond 32 bits.
+    fn wide(id: u64) -> u64 {
+        if id < 1_000 { id } else { (1 << 32) + id }
+    }
+
     #[test]
     fn every_form_holds_what_a_set_holds() {
         let random = SimRandom::new(3);
         let (mut posting, mut set) = (Posting::One(5), BTreeSet::from([5]));
         for step in 0..12_000 {
-            let mut id = random.below(2_000) as u32;
+            let mut id = wide(random.below(2_000));
             // Grows far beyond an array, then shrinks to one and grows again.
             let grows = step % 6_000 < 3_000;
             if grows == (random.below(10) > 0) {
@@ -203,27 +244,27 @@ mod tests {
             assert_eq!(posting.len(), set.len() as u64);
             assert_eq!(posting.contains(id), set.contains(&id));
         }
-        let mut all = RoaringBitmap::new();
+        let mut all = Ids::default();
         posting.add_to(&mut all);
         assert!(all.iter().eq(set.iter().copied()));
         assert!(posting.meets(&all));
         posting.take_from(&mut all);
-        assert!(all.is_empty() && !posting.meets(&all));
+        assert!(all.len() == 0 && !posting.meets(&all));
     }
 
     #[test]
     fn a_sparse_list_stays_an_array_until_it_is_long() {
         let random = SimRandom::new(4);
         let (mut posting, mut set) = (Posting::One(0), BTreeSet::from([0]));
-        for at in 1..SPARSE_MAX as u32 + 10 {
+        for at in 1..SPARSE_MAX as u64 + 10 {
             // Two shards, one ahead of the other.
-            let id = at * 40 + u32::from(at % 2 == 0) * 2_000 + random.below(20) as u32;
+            let id = at * 40 + u64::from(at % 2 == 0) * 2_000 + random.below(20);
             posting.insert(id);
             set.insert(id);
             let is_array = matches!(posting, Posting::Array(_));
             assert_eq!(is_array, set.len() <= SPARSE_MAX, "{} ids", set.len());
         }
-        let mut all = RoaringBitmap::new();
+        let mut all = Ids::default();
         posting.add_to(&mut all);
         assert!(all.iter().eq(set.iter().copied()));
     }

@@ -22,7 +22,7 @@ pub(crate) struct Batch {
 }
 
 struct Change {
-    id: u32,
+    id: u64,
     /// The series was removed.
     gone: bool,
     /// The end of its labels in `bytes`; they begin at the end of the previous
@@ -32,7 +32,7 @@ struct Change {
 
 impl Batch {
     /// Records that a series has these labels, or was removed.
-    pub(crate) fn push(&mut self, id: u32, labels: Option<&Labels>) {
+    pub(crate) fn push(&mut self, id: u64, labels: Option<&Labels>) {
         if let Some(labels) = labels {
             self.bytes.extend_from_slice(labels.as_bytes());
         }
@@ -56,12 +56,12 @@ impl Batch {
     pub(crate) fn changes(
         &self,
         range: std::ops::Range<usize>,
-    ) -> impl Iterator<Item = (u32, Option<&[u8]>)> {
+    ) -> impl Iterator<Item = (u64, Option<&[u8]>)> {
         range.map(|at| (self.changes[at].id, self.labels_at(at)))
     }
 
     /// The newest change of a series, if any.
-    fn find(&self, id: u32) -> Option<Option<Labels>> {
+    fn find(&self, id: u64) -> Option<Option<Labels>> {
         let at = self.changes.iter().rposition(|change| change.id == id)?;
         let labels = self.labels_at(at);
         // They were valid labels when they were recorded.
@@ -117,7 +117,7 @@ impl Queue {
     }
 
     /// The newest change of a series, if any.
-    pub(crate) fn find(&self, id: u32) -> Option<Option<Labels>> {
+    pub(crate) fn find(&self, id: u64) -> Option<Option<Labels>> {
         self.waiting.find(id).or_else(|| self.applying.find(id))
     }
 

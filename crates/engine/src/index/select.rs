@@ -5,10 +5,10 @@
 //! If few series are left, each is looked up in the other lists instead of merging
 //! whole lists.
 
+use super::ids::Ids;
 use super::inverted::Inverted;
 use super::posting::Posting;
 use latewood_model::{Matcher, Test};
-use roaring::RoaringBitmap;
 
 /// Cost of one lookup in a list, in series of a merged list.
 const MERGE_ADVANTAGE: u64 = 16;
@@ -17,7 +17,7 @@ const MERGE_ADVANTAGE: u64 = 16;
 enum Ask<'a> {
     /// The union of these lists.
     Any(Vec<&'a Posting>),
-    Set(&'a RoaringBitmap),
+    Set(&'a Ids),
 }
 
 impl Ask<'_> {
@@ -30,10 +30,10 @@ impl Ask<'_> {
     }
 
     /// The series it matches.
-    fn to_set(&self) -> RoaringBitmap {
+    fn to_set(&self) -> Ids {
         match self {
             Self::Any(lists) => {
-                let mut set = RoaringBitmap::new();
+                let mut set = Ids::default();
                 lists.iter().for_each(|list| list.add_to(&mut set));
                 set
             }
@@ -41,7 +41,7 @@ impl Ask<'_> {
         }
     }
 
-    fn contains(&self, id: u32) -> bool {
+    fn contains(&self, id: u64) -> bool {
         match self {
             Self::Any(lists) => lists.iter().any(|list| list.contains(id)),
             Self::Set(set) => set.contains(id),
@@ -49,7 +49,7 @@ impl Ask<'_> {
     }
 
     /// Whether `found` is so small that lookups are cheaper than a merge.
-    fn is_long_beside(&self, found: &RoaringBitmap) -> bool {
+    fn is_long_beside(&self, found: &Ids) -> bool {
         let lookups = match self {
             Self::Any(lists) => found.len().saturating_mul(lists.len() as u64),
             Self::Set(_) => found.len(),
@@ -58,29 +58,29 @@ impl Ask<'_> {
     }
 
     /// Keeps in `found` only the series it matches.
-    fn narrow(&self, found: &mut RoaringBitmap) {
+    fn narrow(&self, found: &mut Ids) {
         if self.is_long_beside(found) {
             *found = found.iter().filter(|&id| self.contains(id)).collect();
             return;
         }
         match self {
-            Self::Set(set) => *found &= *set,
+            Self::Set(set) => found.keep_only(set),
             Self::Any(lists) => match lists[..] {
-                [Posting::Bitmap(ids)] => *found &= &**ids,
-                _ => *found &= self.to_set(),
+                [Posting::Bitmap(ids)] => found.keep_only(ids),
+                _ => found.keep_only(&self.to_set()),
             },
         }
     }
 
     /// Removes from `found` the series it matches.
-    fn exclude(&self, found: &mut RoaringBitmap) {
+    fn exclude(&self, found: &mut Ids) {
         if self.is_long_beside(found) {
             *found = found.iter().filter(|&id| !self.contains(id)).collect();
             return;
         }
         match self {
             Self::Any(lists) => lists.iter().for_each(|list| list.take_from(found)),
-            Self::Set(set) => *found -= *set,
+            Self::Set(set) => found.remove_all(set),
         }
     }
 }
@@ -101,7 +101,7 @@ impl Inverted {
     }
 
     /// The series that pass all `matchers`; all series if there are none.
-    pub(crate) fn select(&self, matchers: &[Matcher]) -> RoaringBitmap {
+    pub(crate) fn select(&self, matchers: &[Matcher]) -> Ids {
         let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
         for Matcher { name, test } in matchers {
             let lists = |values: &[Box<[u8]>]| {

@@ -73,7 +73,7 @@ impl Symbols {
         self.joined.clear();
         self.joined.extend_from_slice(&head.to_le_bytes());
         self.joined.extend_from_slice(string);
-        self.strings.set(number, &self.joined);
+        self.strings.set(number as usize, &self.joined);
         self.table.insert(Entry { tag, number });
         number
     }
@@ -86,7 +86,7 @@ impl Symbols {
         let tag = self.tag(head, string);
         let removed = self.table.remove(tag, |entry| entry.number == number);
         if removed.is_some() {
-            self.strings.set(number, &[]);
+            self.strings.set(number as usize, &[]);
             self.free.push(number);
         }
     }
@@ -94,7 +94,10 @@ impl Symbols {
     /// String `number` with its head, if it exists.
     #[inline]
     pub(crate) fn string(&self, number: u32) -> Option<(u32, &[u8])> {
-        let (head, string) = self.strings.get(number).split_first_chunk::<HEAD_BYTES>()?;
+        let (head, string) = self
+            .strings
+            .get(number as usize)
+            .split_first_chunk::<HEAD_BYTES>()?;
         Some((u32::from_le_bytes(*head), string))
     }
 

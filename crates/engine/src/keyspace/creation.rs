@@ -8,10 +8,9 @@ use crate::base::partition::partition_of;
 use crate::base::refusal::{Excess, Refusal};
 use crate::keyspace::core::Core;
 use crate::observe::stages::Stage;
-use crate::series::Series;
 use crate::series::shard::ShardState;
-use latewood_model::limits::SERIES_MAX;
-use latewood_model::{Labels, SeriesId, SeriesOptions};
+use crate::series::{Marks, Series};
+use latewood_model::{Labels, MadeBy, SeriesId, SeriesOptions};
 use std::borrow::Cow;
 use std::result::Result;
 use std::sync::Arc;
@@ -34,12 +33,22 @@ pub enum Create<'a> {
     Defaults,
     /// Create the series with these options.
     With(&'a SeriesOptions),
+    /// The same for a sample of a sender, such as of a line protocol.
+    Sent(&'a SeriesOptions),
     /// Create the series with the database's defaults and the labels that the
     /// function parses from the bytes. Called only if a series is created.
     Labelled(&'a [u8], fn(&[u8]) -> Labels),
 }
 
 impl Create<'_> {
+    /// Who makes a series that is made.
+    pub(crate) fn made_by(&self) -> MadeBy {
+        match self {
+            Self::Sent(_) => MadeBy::Sender,
+            _ => MadeBy::Add,
+        }
+    }
+
     /// The options of a series that is made, if it may be.
     pub(crate) fn options<'a>(
         &'a self,
@@ -48,7 +57,7 @@ impl Create<'_> {
         match self {
             Self::Never => None,
             Self::Defaults => Some(Cow::Borrowed(defaults)),
-            Self::With(options) => Some(Cow::Borrowed(options)),
+            Self::With(options) | Self::Sent(options) => Some(Cow::Borrowed(options)),
             Self::Labelled(bytes, read) => Some(Cow::Owned(SeriesOptions {
                 labels: read(bytes),
                 ..defaults.clone()
@@ -65,11 +74,12 @@ impl Core {
         state: &mut ShardState,
         key: &[u8],
         hash: u64,
+        made_by: MadeBy,
         options: &SeriesOptions,
     ) -> Result<SeriesId, Refusal> {
-        let id = self.enter_in(state, key, hash, options)?;
+        let id = self.enter_in(state, key, hash, made_by, options)?;
         if self.log().is_some() {
-            state.group.create(id, key, options);
+            state.group.create(id, key, made_by, options);
             state.sealer.timer.end(Stage::LogEncode);
         }
         Ok(id)
@@ -82,6 +92,7 @@ impl Core {
         state: &mut ShardState,
         key: &[u8],
         hash: u64,
+        made_by: MadeBy,
         options: &SeriesOptions,
     ) -> Result<SeriesId, Refusal> {
         self.check_key(key)?;
@@ -92,7 +103,8 @@ impl Core {
         state.next_place += 1;
         state.counters.created += 1;
         state.heads.know(partition_of(id));
-        let series = Series::new(key.clone(), options);
+        let mut series = Series::new(key.clone(), options);
+        series.marks = Marks::new(made_by);
         state.slab.insert(self.shards.place_of(id), series);
         state.sealer.timer.end(Stage::SeriesCreation);
         self.keys.add(hash, key, id);
@@ -109,8 +121,9 @@ impl Core {
         if self.budget.crowd.is_crowded() {
             return Err(Refusal::OutOfMemory);
         }
-        match u32::try_from(state.next_place * self.shards.len() + shard) {
-            Ok(number) if number < SERIES_MAX => Ok(SeriesId(number)),
+        let id = SeriesId::new((state.next_place * self.shards.len() + shard) as u64);
+        match id {
+            Some(id) if id < SeriesId::MAX => Ok(id),
             _ => Err(self.limits.refuse_series(Excess::SeriesIds)),
         }
     }

@@ -131,12 +131,12 @@ impl Core {
             let mut page = 0;
             loop {
                 let state = shard.lock();
-                if page == state.slab.pages() {
+                let Some((next, series)) = state.slab.page_from(page) else {
                     break;
-                }
-                let series = state.slab.page(page).filter_map(|series| series.newest());
+                };
+                let series = series.filter_map(|series| series.newest());
                 series.for_each(|at| newest.note(at));
-                page += 1;
+                page = next;
             }
         }
         newest.agreed()

@@ -85,8 +85,7 @@ impl Core {
         let shards = self.shards.iter().enumerate();
         let next_ids = shards.map(|(number, shard)| match shard.lock().next_place {
             0 => 0,
-            // Ids in use fit 32 bits.
-            next_place => u64::from(self.shards.id_of(number, next_place - 1).0) + 1,
+            next_place => self.shards.id_of(number, next_place - 1).0 + 1,
         });
         next_ids.max().unwrap_or(0)
     }

@@ -77,6 +77,7 @@ impl Core {
             id,
             key: series.key.clone(),
             unnamed: state.unnamed.contains(&id),
+            made_by: series.marks.made_by(),
             options: series.options(self.labels_of(id)),
             // During a replay the files may be ahead of it.
             position: position.0.max(state.restored_position(place)),

@@ -160,7 +160,7 @@ impl Settler {
     }
 
     fn look_at(&self, state: &mut ShardState, mut one: Waiting, turns_max: u32) {
-        let place = one.place as usize;
+        let place = one.place;
         let Some(series) = state.slab.get_mut(place) else {
             return;
         };

@@ -143,7 +143,7 @@ pub fn count_samples(mut bytes: &[u8], first: Position) -> Result<u64> {
         if header.sequence != next {
             return Err(missing_remote(next, header.sequence));
         }
-        for record in RecordIter::new(payload) {
+        for record in RecordIter::new(payload, header.form()) {
             samples += u64::from(matches!(record?, crate::log::Record::Sample { .. }));
         }
         next += 1;

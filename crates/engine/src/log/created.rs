@@ -9,10 +9,10 @@
 //!
 //! Tested by `tests/log_group.rs`.
 
-use crate::format::varint::{VARINT_BYTES_MAX, put, take, take_bytes, unzigzag, zigzag};
-use crate::log::record::{CONTROL, CONTROL_SHIFT, kind};
+use crate::format::varint::{VARINT_BYTES_MAX, put, take, take_bytes, zigzag};
+use crate::log::record::{CONTROL, CONTROL_SHIFT, GroupForm, kind};
 use latewood_model::limits::KEY_BYTES_MAX;
-use latewood_model::{Labels, SeriesId, SeriesOptions};
+use latewood_model::{Labels, MadeBy, SeriesId, SeriesOptions};
 
 /// The largest number of shared and of rest bytes in a head byte. This many rest
 /// bytes mean that the number of further ones follows.
@@ -24,10 +24,9 @@ const FIXED_BYTES_MAX: usize = 1 + 4 * VARINT_BYTES_MAX;
 /// The creation before, which the next one may be like.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Created {
-    /// None came yet.
-    is_none: bool,
-    id: u32,
+    id: u64,
     key: Vec<u8>,
+    made_by: Option<MadeBy>,
     /// Its options but for the labels, which stand beside.
     options: SeriesOptions,
     labels: Vec<u8>,
@@ -35,33 +34,36 @@ pub(crate) struct Created {
 
 impl Created {
     pub(crate) fn none() -> Self {
-        Self {
-            is_none: true,
-            ..Self::default()
-        }
+        Self::default()
     }
 
     /// Forgets the creation, keeping its memory.
     pub(crate) fn clear(&mut self) {
-        self.is_none = true;
+        self.made_by = None;
     }
 
     /// Remembers a creation.
-    pub(crate) fn note(&mut self, id: SeriesId, key: &[u8], options: &SeriesOptions) {
+    pub(crate) fn note(
+        &mut self,
+        id: SeriesId,
+        key: &[u8],
+        made_by: MadeBy,
+        options: &SeriesOptions,
+    ) {
         self.key.clear();
         self.key.extend_from_slice(key);
         self.labels.clear();
         self.labels.extend_from_slice(options.labels.as_bytes());
         self.options = without_labels(options);
         self.id = id.0;
-        self.is_none = false;
+        self.made_by = Some(made_by);
     }
 
-    /// Whether a series with these options can be told by its difference, but
+    /// Whether a series of this maker with these options can be told by its difference, but
     /// for its label names.
-    pub(crate) fn has_options_of(&self, options: &SeriesOptions) -> bool {
+    pub(crate) fn has_options_of(&self, made_by: MadeBy, options: &SeriesOptions) -> bool {
         let bits = |options: &SeriesOptions| options.ignore.max_value_diff.to_bits();
-        !self.is_none
+        self.made_by == Some(made_by)
             && self.options.retention_ms == options.retention_ms
             && self.options.chunk_size_bytes == options.chunk_size_bytes
             && self.options.encoding == options.encoding
@@ -89,8 +91,7 @@ impl Created {
         options: &SeriesOptions,
     ) -> Option<usize> {
         out[at] = CONTROL | (kind::CREATE_ALIKE << CONTROL_SHIFT);
-        let step = id.0.wrapping_sub(self.id) as i32;
-        at = put(out, at + 1, zigzag(i64::from(step)));
+        at = put(out, at + 1, zigzag(id.0.wrapping_sub(self.id) as i64));
         let shared = shared_bytes(&self.key, key);
         at = put(out, at, shared as u64);
         at = put(out, at, (key.len() - shared) as u64);
@@ -109,12 +110,13 @@ impl Created {
 
     /// Reads a creation that is told by its difference from this one, and
     /// remembers it.
-    pub(crate) fn take(&mut self, bytes: &mut &[u8]) -> Option<SeriesId> {
-        if self.is_none {
-            return None;
-        }
-        // Steps wrap, so every one fits 32 bits with a sign.
-        let step = i32::try_from(unzigzag(take(bytes)?)).ok()?;
+    pub(crate) fn take(
+        &mut self,
+        bytes: &mut &[u8],
+        form: GroupForm,
+    ) -> Option<(SeriesId, MadeBy)> {
+        let made_by = self.made_by?;
+        let id = form.step(self.id, form.take_step(bytes)?)?;
         let shared = usize::try_from(take(bytes)?).ok()?;
         let rest = take_bytes(bytes)?;
         if shared > self.key.len() || shared + rest.len() > KEY_BYTES_MAX {
@@ -129,8 +131,8 @@ impl Created {
         self.key.truncate(shared);
         self.key.extend_from_slice(rest);
         self.labels = labels;
-        self.id = self.id.wrapping_add_signed(step);
-        Some(SeriesId(self.id))
+        self.id = id;
+        Some((SeriesId(id), made_by))
     }
 
     pub(crate) fn key(&self) -> &[u8] {

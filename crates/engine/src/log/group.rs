@@ -13,6 +13,7 @@ mod header;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
+use crate::base::spread::Spread;
 use crate::format::value::{FORM_RAW, put_value};
 use crate::format::varint::{put, zigzag};
 use crate::log::created::Created;
@@ -21,11 +22,15 @@ use crate::log::record::{
 };
 use crc_fast::crc32_iscsi;
 use header::distance;
-pub(crate) use header::{FLAG_BARRIER, FLAG_CLOSED, GroupHeader, HEADER_BYTES, STRIDE_LOG2_MAX};
+pub(crate) use header::{
+    FLAG_BARRIER, FLAG_CLOSED, FLAG_WIDE, GroupHeader, HEADER_BYTES, STRIDE_LOG2_MAX,
+};
 use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
 
 /// Under which the groups of a remote log are sealed.
 pub(crate) const REMOTE_SALT: u32 = 0;
+/// Words of touched partitions side by side: those of ids below 2^32.
+const TOUCHED_WORDS_NEAR: usize = 1 << 10;
 /// No sample record is longer: policy, tag, step, timestamp, value, and the
 /// slack that whole-word stores need.
 const SAMPLE_BYTES_MAX: usize = 48;
@@ -40,13 +45,13 @@ pub struct GroupBuilder {
     context: Context,
     form: u8,
     /// The id of the first record that has one.
-    first_id: Option<u32>,
+    first_id: Option<u64>,
     /// Bits in which any id differed from the first.
-    different: u32,
+    different: u64,
     stride_log2: u8,
     barrier: bool,
     /// One bit for each partition of ids that a record names.
-    touched: Vec<u64>,
+    touched: Spread<u64, TOUCHED_WORDS_NEAR>,
     /// The creation before, where there was one.
     created: Created,
 }
@@ -69,7 +74,7 @@ impl GroupBuilder {
             different: 0,
             stride_log2: 0,
             barrier: false,
-            touched: vec![0],
+            touched: Spread::default(),
             created: Created::none(),
         }
     }
@@ -92,7 +97,7 @@ impl GroupBuilder {
         self.first_id = None;
         self.different = 0;
         self.barrier = false;
-        self.touched.fill(0);
+        self.touched.reset_all();
         self.created.clear();
     }
 
@@ -137,7 +142,7 @@ impl GroupBuilder {
         } else if step == context.step {
             SERIES_STEP
         } else {
-            at = put(out, at, zigzag(i64::from(step as i32)));
+            at = put(out, at, zigzag(step as i64));
             context.step = step;
             SERIES_NEW_STEP
         };
@@ -176,9 +181,9 @@ impl GroupBuilder {
             sequence,
             unsynced: distance(sequence, synced),
             stride_log2,
-            flags: if self.barrier { FLAG_BARRIER } else { 0 },
+            flags: FLAG_WIDE | if self.barrier { FLAG_BARRIER } else { 0 },
             // Sixteen bits at most under the largest stride.
-            residue: (self.first_id.unwrap_or(0) & ((1_u32 << stride_log2) - 1)) as u16,
+            residue: (self.first_id.unwrap_or(0) & ((1 << stride_log2) - 1)) as u16,
         };
         self.buffer[..HEADER_BYTES].copy_from_slice(&header.encode(payload, salt));
         &self.buffer[..self.end]
@@ -186,9 +191,10 @@ impl GroupBuilder {
 
     /// The partitions whose series the records are about.
     pub(crate) fn touched(&self) -> impl Iterator<Item = u32> + '_ {
-        self.touched.iter().zip(0..).flat_map(|(&bits, word)| {
+        self.touched.iter().flat_map(|(word, &bits)| {
             let set = (0..64).filter(move |bit| bits >> bit & 1 == 1);
-            set.map(move |bit| word * 64 + bit)
+            // Partitions have 32 bits.
+            set.map(move |bit| word as u32 * 64 + bit)
         })
     }
 
@@ -197,16 +203,7 @@ impl GroupBuilder {
         let first = *self.first_id.get_or_insert(id.0);
         self.different |= first ^ id.0;
         let partition = partition_of(id);
-        let word = partition as usize / 64;
-        if word >= self.touched.len() {
-            self.touch_far(word);
-        }
-        self.touched[word] |= 1 << (partition % 64);
-    }
-
-    #[cold]
-    fn touch_far(&mut self, word: usize) {
-        self.touched.resize(word + 1, 0);
+        *self.touched.ensure(partition as usize / 64) |= 1 << (partition % 64);
     }
 
     #[cold]

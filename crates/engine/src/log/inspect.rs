@@ -65,11 +65,11 @@ fn tally(mut reader: SegmentReader, header: &SegmentHeader) -> Result<Tally> {
         ..Tally::default()
     };
     let mut sequence = header.first_sequence;
-    while let Some((_, payload)) = reader
+    while let Some((group, payload)) = reader
         .group(tally.end, header.salt, sequence)
         .map_err(failed)?
     {
-        for record in RecordIter::new(payload) {
+        for record in RecordIter::new(payload, group.form()) {
             match record? {
                 Record::Sample { .. } => tally.samples += 1,
                 Record::Create { .. } | Record::Build { .. } => tally.creations += 1,
@@ -91,6 +91,7 @@ fn tally(mut reader: SegmentReader, header: &SegmentHeader) -> Result<Tally> {
 fn facts(header: &SegmentHeader, tally: &Tally) -> Detail {
     Detail::Fields(vec![
         ("file", "log segment".into()),
+        ("version", u64::from(header.version).into()),
         ("number", header.number.into()),
         ("created_ms", header.created_ms.into()),
         ("first_sequence", header.first_sequence.into()),

@@ -55,7 +55,7 @@ pub use group::GroupBuilder;
 pub(crate) use inspect::segment_facts;
 pub use options::{LogOptions, LogStats, Position};
 pub(crate) use pin::LogPin;
-pub use record::{Record, RecordIter};
+pub use record::{GroupForm, Record, RecordIter};
 pub use remote::{RemoteLog, RemotePin};
 pub use replay::{LogStart, Replay};
 pub use report::{LogHole, RecoveryReport};

@@ -15,7 +15,8 @@ mod read;
 pub use read::RecordIter;
 
 use crate::format::rule::RuleSpec;
-use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions, Timestamp};
+use crate::format::varint::{take, unzigzag};
+use latewood_model::{DuplicatePolicy, MadeBy, SeriesId, SeriesOptions, Timestamp};
 use std::borrow::Cow;
 
 /// The tag bit of control records; their kind stands above it.
@@ -38,9 +39,9 @@ pub(crate) const FORM_SHIFT: u32 = 4;
 /// What the records of a group refer back to.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
-    pub(crate) id: u32,
+    pub(crate) id: u64,
     /// The newest step between two series; wraps.
-    pub(crate) step: u32,
+    pub(crate) step: u64,
     pub(crate) timestamp: i64,
     pub(crate) policy: DuplicatePolicy,
 }
@@ -53,6 +54,46 @@ impl Default for Context {
             timestamp: 0,
             policy: DuplicatePolicy::Block,
         }
+    }
+}
+
+/// How the records of a group are written, which its header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupForm {
+    /// Ids have 32 bits, and steps between them wrap there. Nothing says who made a series.
+    /// No longer written.
+    Narrow,
+    /// Ids have [`SeriesId::BITS`].
+    Wide,
+}
+
+impl GroupForm {
+    /// The id at `number`, if there may be one.
+    #[inline]
+    pub(crate) fn id(self, number: u64) -> Option<u64> {
+        let max = match self {
+            Self::Narrow => u64::from(u32::MAX),
+            Self::Wide => SeriesId::MAX.0,
+        };
+        (number <= max).then_some(number)
+    }
+
+    /// The id that is `step` from `id`.
+    #[inline]
+    pub(crate) fn step(self, id: u64, step: u64) -> Option<u64> {
+        let to = id.wrapping_add(step);
+        match self {
+            Self::Narrow => Some(to & u64::from(u32::MAX)),
+            Self::Wide => self.id(to),
+        }
+    }
+
+    /// Reads a step.
+    #[inline]
+    pub(crate) fn take_step(self, bytes: &mut &[u8]) -> Option<u64> {
+        let step = unzigzag(take(bytes)?);
+        let fits = self == Self::Wide || i32::try_from(step).is_ok();
+        fits.then_some(step as u64)
     }
 }
 
@@ -104,6 +145,8 @@ pub enum Record<'a> {
         id: SeriesId,
         /// Its key.
         key: Cow<'a, [u8]>,
+        /// Who made it.
+        made_by: MadeBy,
         /// Its options and labels.
         options: Box<SeriesOptions>,
     },

@@ -10,7 +10,7 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::log::group::{FLAG_BARRIER, GroupHeader, STRIDE_LOG2_MAX};
 use crate::log::options::Position;
-use crate::log::record::RecordIter;
+use crate::log::record::{GroupForm, RecordIter};
 use parking_lot::Mutex;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -101,18 +101,25 @@ struct Sink<'a> {
 }
 
 impl Sink<'_> {
-    fn apply(&self, worker: usize, position: Position, payload: &[u8]) -> Result<()> {
-        let records = RecordIter::new(payload);
-        let applied = self.replay.apply(worker, position, records);
-        applied.map_err(|error| error.or_at(|| (self.segment_of)(position)))
+    fn apply(&self, worker: usize, group: Group, payload: &[u8]) -> Result<()> {
+        let records = RecordIter::new(payload, group.form);
+        let applied = self.replay.apply(worker, group.position, records);
+        applied.map_err(|error| error.or_at(|| (self.segment_of)(group.position)))
     }
+}
+
+/// What a worker must know of a group beside its records.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    position: Position,
+    form: GroupForm,
 }
 
 /// Groups on their way to one worker.
 #[derive(Debug, Default)]
 struct Slab {
     bytes: Vec<u8>,
-    groups: Vec<(Position, Range<usize>)>,
+    groups: Vec<(Group, Range<usize>)>,
 }
 
 /// Sends groups to the workers of one replay.
@@ -201,13 +208,16 @@ impl Dispatcher<'_> {
         if payload.is_empty() {
             return Ok(());
         }
-        let position = Position(header.sequence);
+        let group = Group {
+            position: Position(header.sequence),
+            form: header.form(),
+        };
         if self.lanes.is_empty() {
-            return self.sink.apply(0, position, payload);
+            return self.sink.apply(0, group, payload);
         }
         if header.flags & FLAG_BARRIER != 0 || self.one_by_one {
             self.drain()?;
-            return self.sink.apply(0, position, payload);
+            return self.sink.apply(0, group, payload);
         }
         let shared_log2 = header.stride_log2.min(self.workers_log2);
         if shared_log2 != self.shared_log2 {
@@ -219,7 +229,7 @@ impl Dispatcher<'_> {
         let start = lane.filling.bytes.len();
         lane.filling.bytes.extend_from_slice(payload);
         let bytes = start..lane.filling.bytes.len();
-        lane.filling.groups.push((position, bytes));
+        lane.filling.groups.push((group, bytes));
         if lane.filling.bytes.len() >= SLAB_BYTES {
             lane.send()?;
             self.check()?;

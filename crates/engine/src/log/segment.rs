@@ -23,7 +23,7 @@ const HEADER_BYTES: usize = 64;
 const CHECKED_BYTES: usize = 60;
 const MAGIC: [u8; 8] = *b"LWOODWAL";
 /// The format that is written; earlier ones are read.
-pub(crate) const VERSION: u16 = 2;
+pub(crate) const VERSION: u16 = 3;
 
 /// The smallest segment a log may be given.
 pub(crate) const SEGMENT_BYTES_MIN: u64 = 64 * 1024;

@@ -11,8 +11,8 @@ use crate::log::Position;
 use crate::log::record::{Record, RecordIter};
 use crate::recovery::{Recovery, Replayer};
 use crate::series::shard::{ShardGuard, ShardState};
-use crate::series::{Fate, Series};
-use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions};
+use crate::series::{Fate, Marks, Series};
+use latewood_model::{DuplicatePolicy, MadeBy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::sync::atomic::Ordering;
 
 /// Records whose series are fetched before the first of them is applied: few
@@ -92,19 +92,18 @@ impl Replayer<'_> {
                 value,
                 policy,
             } => {
-                if timestamp < 0 {
-                    let text = format!(
-                        "the log makes no sense: series {} has a sample at {timestamp}",
-                        id.0
-                    );
-                    return Err(Error::new(ErrorKind::Corrupt, text));
-                }
+                check_time(id, timestamp)?;
                 let sample = Sample::new(timestamp, value);
                 if !self.recovery.replay_sample(state, id, sample, policy)? {
                     self.note_orphan(state, id);
                 }
             }
-            Record::Create { id, key, options } => self.create(state, id, &key, &options),
+            Record::Create {
+                id,
+                key,
+                made_by,
+                options,
+            } => self.create(state, id, &key, made_by, &options),
             Record::Alter { id, options } => {
                 if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
                     series.set_options(&options, &mut state.sealer)?;
@@ -163,12 +162,20 @@ impl Replayer<'_> {
         }
     }
 
-    fn create(&self, state: &mut ShardState, id: SeriesId, key: &[u8], options: &SeriesOptions) {
+    fn create(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        key: &[u8],
+        made_by: MadeBy,
+        options: &SeriesOptions,
+    ) {
         let place = self.recovery.core.shards.place_of(id);
         state.next_place = state.next_place.max(place + 1);
         self.note_named(id);
         state.heads.grew(series_bytes(key, options));
         let mut series = Series::new(key.into(), options);
+        series.marks = Marks::new(made_by);
         series.begin_replay();
         state.slab.insert(place, series);
         self.recovery.core.index_labels(id, Some(&options.labels));
@@ -287,6 +294,19 @@ impl Recovery<'_> {
         }
         Ok(true)
     }
+}
+
+/// Refuses a time that no sample has.
+#[inline]
+fn check_time(id: SeriesId, timestamp: Timestamp) -> Result<()> {
+    if timestamp >= 0 {
+        return Ok(());
+    }
+    let text = format!(
+        "the log makes no sense: series {} has a sample at {timestamp}",
+        id.0
+    );
+    Err(Error::new(ErrorKind::Corrupt, text))
 }
 
 fn id_of(record: &Record<'_>) -> Option<SeriesId> {

@@ -9,10 +9,10 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::LoadProgress;
 use crate::base::partition::partition_of;
 use crate::recovery::Recovery;
-use crate::series::Series;
 use crate::series::rules::{Links, Source};
 use crate::series::shard::ShardState;
 use crate::series::stored::Persisted;
+use crate::series::{Marks, Series};
 use crate::storage::files::SeriesFileMeta;
 use crate::storage::files::directory::Directory;
 use crate::storage::files::row::SeriesRow;
@@ -115,6 +115,7 @@ impl Recovery<'_> {
             self.core.index_labels(id, Some(&row.options.labels));
         }
         let mut series = Series::new(row.key, &row.options);
+        series.marks = Marks::new(row.made_by);
         let persisted = Persisted {
             newest: row.newest,
             newest_value: row.last_value,

@@ -80,6 +80,15 @@ fn load_metadata(core: &Core, quarantine: &Path) -> Result<()> {
     }
 }
 
+/// Says that the files of an older format will be converted.
+fn tell_conversion(core: &Core, directory: &Directory) {
+    if directory.is_of_version_1() {
+        core.observe.notices.say(
+            "the data directory has an older format: its files are converted as they are flushed, and the versions of Latewood that made it cannot open it any more",
+        );
+    }
+}
+
 /// Loads the files in the directory of `core` and replays the log.
 ///
 /// # Errors
@@ -100,6 +109,7 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
         }
     }
     let directory = Directory::find(&env, guard.path())?;
+    tell_conversion(core, &directory);
     let mut summary = RecoverySummary::default();
     let mut named = Vec::new();
     let quarantine = guard.quarantine_dir();

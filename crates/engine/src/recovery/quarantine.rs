@@ -31,6 +31,9 @@ impl Recovery<'_> {
             .store(next_file, Ordering::Relaxed);
         self.core.store.blocks.set(blocks);
         self.core.store.disk_budget.note_catalogue(&manifest);
+        if manifest.key_seed == 0 {
+            manifest.key_seed = self.core.env.random.next_u64().max(1);
+        }
         published.manifest = manifest;
         Ok(())
     }

@@ -1,18 +1,19 @@
 //! What the fuzz targets run, on bytes of golden files with a byte changed, and
 //! starts that no file of a young database brings about.
 
+mod formats;
+
 use super::Recovery;
 use crate::io::sim::{SimDisk, SimRandom};
 use crate::storage::files::Manifest;
 use crate::storage::files::fuzz::{read_manifest, read_series};
 use crate::tools::check;
 use crate::{Db, Defaults, ErrorKind, Options, Result};
-use latewood_model::limits::SERIES_MAX;
-use latewood_model::{SeriesId, SeriesOptions};
+use latewood_model::{MadeBy, SeriesId, SeriesOptions};
 use std::path::Path;
 
-const MANIFEST: &[u8] = include_bytes!("../../tests/golden/manifest-v1.bin");
-const SERIES: &[u8] = include_bytes!("../../tests/golden/series-v1.cat");
+const MANIFEST: &[u8] = include_bytes!("../../tests/golden/manifest-v2.bin");
+const SERIES: &[u8] = include_bytes!("../../tests/golden/series-v2.cat");
 
 #[test]
 fn changed_bytes_make_no_reader_panic() {
@@ -53,7 +54,7 @@ fn open(disk: &SimDisk) -> Db {
 fn a_database_whose_ids_are_nearly_spent_starts_again() {
     let disk = SimDisk::new();
     for left in (0..SHARDS as u64).rev() {
-        let next_id = u64::from(SERIES_MAX) - left;
+        let next_id = SeriesId::MAX.0 - left;
         let db = open(&disk);
         let published = db.parts().core.publish(&mut |manifest| {
             manifest.next_id = next_id;
@@ -112,17 +113,17 @@ fn a_forged_manifest_is_refused_by_name() {
 #[test]
 fn of_several_series_with_one_key_the_one_that_got_it_last_stays() {
     let key = b"a";
-    for last in 0..SHARDS as u32 {
+    for last in 0..SHARDS as u64 {
         let db = open(&SimDisk::new());
         let core = &db.parts().core;
         for (number, shard) in core.shards.iter().enumerate() {
             let (state, options) = (&mut shard.lock(), SeriesOptions::default());
             // Any hash of the shard: a start makes the map of keys anew.
             let hash = number as u64;
-            let id = core.enter_in(state, key, hash, &options);
-            assert_eq!(id, Ok(SeriesId(number as u32)));
+            let id = core.enter_in(state, key, hash, MadeBy::Add, &options);
+            assert_eq!(id, Ok(SeriesId(number as u64)));
         }
-        let others = (0..SHARDS as u32).filter(|&id| id != last);
+        let others = (0..SHARDS as u64).filter(|&id| id != last);
         let named: Vec<_> = others.chain([last]).map(SeriesId).collect();
         let displaced = Recovery::of(db.parts()).rebuild(&named);
         assert_eq!(displaced.len(), SHARDS - 1);

@@ -26,7 +26,7 @@ const TURNS: usize = 64;
 #[derive(Default)]
 struct AwaySources {
     /// By shard and place.
-    sources: BTreeSet<(usize, u32)>,
+    sources: BTreeSet<(usize, usize)>,
     /// When they are tried again, on the monotonic clock.
     due_ns: u64,
 }

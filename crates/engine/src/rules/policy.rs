@@ -16,7 +16,7 @@ use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::rules::Rules;
 use crate::series::shards::AllShards;
-use latewood_model::{Compaction, SeriesId, SeriesOptions};
+use latewood_model::{Compaction, MadeBy, SeriesId, SeriesOptions};
 
 /// A compaction on its way to become a rule.
 struct Planned {
@@ -44,7 +44,7 @@ impl Rules {
         let Some(options) = create.options(&defaults.series) else {
             return Ok(Ok(Position::default()));
         };
-        let options = &*options;
+        let (options, made_by) = (&*options, create.made_by());
         let plan = plan(key, options, &defaults);
         for planned in &plan {
             self.purge(&planned.key)?;
@@ -55,17 +55,20 @@ impl Rules {
             return Ok(Ok(Position::default()));
         }
         let shard = self.core.shards.shard_of_hash(hash);
-        let source = match self.core.enter_in(&mut states[shard], key, hash, options) {
+        let source = match self
+            .core
+            .enter_in(&mut states[shard], key, hash, made_by, options)
+        {
             Ok(source) => source,
             Err(refusal) => return Ok(Err(refusal)),
         };
         if self.core.log().is_some() {
-            states[shard].group.create(source, key, options);
+            states[shard].group.create(source, key, made_by, options);
         }
         let mut made = vec![true; plan.len()];
         for (planned, made) in plan.iter().zip(&mut made) {
             self.core.log_long_group(&mut states[shard])?;
-            *made = self.add_compaction(&mut states, source, planned);
+            *made = self.add_compaction(&mut states, source, made_by, planned);
         }
         let position = self.core.log_group(&mut states[shard])?;
         drop(states);
@@ -73,11 +76,13 @@ impl Rules {
         Ok(Ok(position))
     }
 
-    /// Makes a destination and its rule; false where it cannot be.
+    /// Makes a destination and its rule; false where it cannot be. It was made by who made the
+    /// source.
     fn add_compaction(
         &self,
         states: &mut AllShards<'_>,
         source: SeriesId,
+        made_by: MadeBy,
         planned: &Planned,
     ) -> bool {
         let Some(options) = &planned.options else {
@@ -88,14 +93,17 @@ impl Rules {
             return false;
         }
         let state = &mut states[self.core.shards.shard_of_hash(hash)];
-        let Ok(destination) = self.core.enter_in(state, &planned.key, hash, options) else {
+        let entered = self
+            .core
+            .enter_in(state, &planned.key, hash, made_by, options);
+        let Ok(destination) = entered else {
             return false;
         };
         self.link(states, source, destination, planned.spec);
         if self.core.log().is_some() {
             // All in the source's group, whichever shard the destination is in.
             let group = &mut states[self.core.shards.shard_of(source)].group;
-            group.create(destination, &planned.key, options);
+            group.create(destination, &planned.key, made_by, options);
             group.create_rule(source, destination, planned.spec);
         }
         true

@@ -218,7 +218,7 @@ impl Rules {
             for place in noted {
                 let take = {
                     let mut state = self.core.shards[shard].lock();
-                    let series = state.slab.get_mut(place as usize);
+                    let series = state.slab.get_mut(place);
                     let Some(source) = series.and_then(Series::source_mut) else {
                         continue;
                     };
@@ -229,7 +229,7 @@ impl Rules {
                         Take::Prompt
                     }
                 };
-                let id = self.core.shards.id_of(shard, place as usize);
+                let id = self.core.shards.id_of(shard, place);
                 if let Err(error) = self.recompute(id, take) {
                     self.failed.fetch_add(1, Ordering::Relaxed);
                     if error.is_away() {

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 /// The expiry times of a shard's series, by place and by time.
 #[derive(Default)]
 pub(crate) struct Times {
-    at_ms: HashMap<u32, i64, FixedState>,
-    order: BTreeSet<(i64, u32)>,
+    at_ms: HashMap<usize, i64, FixedState>,
+    order: BTreeSet<(i64, usize)>,
     sum_ms: i128,
 }
 
@@ -28,12 +28,11 @@ impl Times {
 
     /// When the series at `place` expires.
     pub(crate) fn get(&self, place: usize) -> Option<i64> {
-        self.at_ms.get(&(place as u32)).copied()
+        self.at_ms.get(&place).copied()
     }
 
     /// Sets or removes the time of `place`; returns the previous time.
     pub(crate) fn set(&mut self, place: usize, at_ms: Option<i64>) -> Option<i64> {
-        let place = place as u32;
         let old_ms = match at_ms {
             Some(at_ms) => self.at_ms.insert(place, at_ms),
             None => self.at_ms.remove(&place),
@@ -63,8 +62,8 @@ impl Times {
 
     /// The places that have expired, earliest first.
     pub(crate) fn due(&self, now_ms: i64) -> impl Iterator<Item = usize> {
-        let due = self.order.range(..=(now_ms, u32::MAX));
-        due.map(|&(_, place)| place as usize)
+        let due = self.order.range(..=(now_ms, usize::MAX));
+        due.map(|&(_, place)| place)
     }
 
     pub(crate) fn clear(&mut self) {

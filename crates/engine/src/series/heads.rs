@@ -9,12 +9,19 @@
 //! its series and was written after its last flush began: the log is needed from
 //! there. Guarded by the shard's lock.
 
+use crate::base::spread::Spread;
 use crate::series::Series;
+
+/// Partitions side by side: those of ids below 2^32.
+const NEAR_PARTITIONS: usize = 1 << 16;
+
+/// What partitions hold, by their numbers.
+pub(crate) type ByPartition = Spread<Head, NEAR_PARTITIONS>;
 
 /// The heads of a shard, by partition.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
-    partitions: Vec<Head>,
+    partitions: ByPartition,
     /// Series that have, or had, samples in blocks.
     stored: usize,
     untold: Untold,
@@ -75,8 +82,7 @@ impl Heads {
         if held != noted {
             self.count(partition, i64::from(held) - i64::from(noted));
         }
-        if series.is_stored() && !series.stored_noted {
-            series.stored_noted = true;
+        if series.is_stored() && !series.marks.note_stored() {
             self.stored += 1;
         }
     }
@@ -84,7 +90,7 @@ impl Heads {
     /// Stops counting a removed series.
     pub(crate) fn forget(&mut self, series: &Series, partition: u32) {
         self.count(partition, -i64::from(series.head_noted));
-        self.stored -= usize::from(series.stored_noted);
+        self.stored -= usize::from(series.marks.is_stored_noted());
     }
 
     /// Series that have, or had, samples in blocks.
@@ -141,15 +147,14 @@ impl Heads {
     /// The first group of the log that is needed, if any, after the flush of
     /// `flushed` in progress is done.
     pub(crate) fn needed(&self, flushed: u32) -> Option<u64> {
-        let heads = self.partitions.iter().zip(0..);
-        let owed = heads.flat_map(|(head, partition)| {
-            let before = head.flushing.filter(|_| partition != flushed);
+        let owed = self.partitions.iter().flat_map(|(partition, head)| {
+            let before = head.flushing.filter(|_| partition != flushed as usize);
             [head.owed, before]
         });
         owed.flatten().map(|owed| owed.position).min()
     }
 
-    pub(crate) fn partitions(&self) -> &[Head] {
+    pub(crate) fn partitions(&self) -> &ByPartition {
         &self.partitions
     }
 
@@ -169,24 +174,15 @@ impl Heads {
 
     /// Resets everything: all series are removed.
     pub(crate) fn clear(&mut self) {
-        let held: usize = self.partitions.iter().map(|head| head.bytes).sum();
-        self.partitions = Vec::new();
+        let held: usize = self.partitions.iter().map(|(_, head)| head.bytes).sum();
+        self.partitions = Spread::default();
         self.stored = 0;
         self.untold.head_bytes -= held as i64;
         self.untold.bytes -= held as i64;
     }
 
     fn head(&mut self, partition: u32) -> &mut Head {
-        let index = partition as usize;
-        if self.partitions.len() <= index {
-            self.grow(index);
-        }
-        &mut self.partitions[index]
-    }
-
-    #[cold]
-    fn grow(&mut self, index: usize) {
-        self.partitions.resize_with(index + 1, Head::default);
+        self.partitions.ensure(partition as usize)
     }
 }
 

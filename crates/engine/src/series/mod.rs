@@ -61,4 +61,4 @@ pub(crate) use rewrite::merge_ops;
 pub(crate) use seal::Sealer;
 pub(crate) use settle::{Pressure, SettleWork};
 pub(crate) use snapshot::{Snapshot, Tail};
-pub(crate) use state::{Facts, Series};
+pub(crate) use state::{Facts, Marks, Series};

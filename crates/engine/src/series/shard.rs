@@ -120,7 +120,7 @@ pub(crate) struct ShardState {
     /// The expiry times of series that expire.
     pub(crate) expiries: Times,
     /// Places of series with dirty buckets for the background thread.
-    pub(crate) sources: Vec<u32>,
+    pub(crate) sources: Vec<usize>,
     /// Number of series in the shard that are the destination of a rule.
     pub(crate) destinations: usize,
     /// Series that are being built and have no key yet; see [`crate::db::write::copy`].
@@ -210,7 +210,7 @@ impl ShardState {
     /// Updates the counted bytes of the series at `place`; call it after any change
     /// of the series.
     pub(crate) fn recount(&mut self, place: usize) {
-        let partition = partition_of(SeriesId((place << self.stride_log2) as u32));
+        let partition = partition_of(SeriesId((place << self.stride_log2) as u64));
         if let Some(series) = self.slab.get_mut(place) {
             self.queue.note(series);
             self.heads.note(series, partition);
@@ -228,14 +228,14 @@ impl ShardState {
             && source.has_prompt_work()
         {
             source.queued = true;
-            self.sources.push(place as u32);
+            self.sources.push(place);
         }
     }
 
     /// Notes a source whose buckets in flight could not be recomputed yet.
     #[cold]
-    pub(crate) fn note_rules_again(&mut self, place: u32) {
-        let series = self.slab.get_mut(place as usize);
+    pub(crate) fn note_rules_again(&mut self, place: usize) {
+        let series = self.slab.get_mut(place);
         if let Some(source) = series.and_then(Series::source_mut)
             && !source.queued
         {
@@ -342,7 +342,7 @@ impl Counters {
 /// skipped at its turn.
 #[derive(Default)]
 pub(crate) struct SettleQueue {
-    ready: VecDeque<u32>,
+    ready: VecDeque<usize>,
     pub(crate) waiting: Vec<Waiting>,
     /// Late operations of all series of the shard.
     pub(crate) held: usize,
@@ -351,7 +351,7 @@ pub(crate) struct SettleQueue {
 /// A series that waits for more late operations, or for no more to arrive.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
-    pub(crate) place: u32,
+    pub(crate) place: usize,
     /// Turns it has waited.
     pub(crate) turns: u32,
     /// Its count of late operations at the last turn.
@@ -378,7 +378,7 @@ impl SettleQueue {
         if !series.queued {
             series.queued = true;
             self.waiting.push(Waiting {
-                place: place as u32,
+                place,
                 turns: 0,
                 pushed: 0,
             });
@@ -392,13 +392,13 @@ impl SettleQueue {
             return false;
         }
         series.ready = true;
-        self.ready.push_back(place as u32);
+        self.ready.push_back(place);
         true
     }
 
     /// The next series worth settling.
     pub(crate) fn pop(&mut self) -> Option<usize> {
-        self.ready.pop_front().map(|place| place as usize)
+        self.ready.pop_front()
     }
 
     pub(crate) fn clear(&mut self) {

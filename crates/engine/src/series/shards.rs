@@ -82,8 +82,19 @@ impl Shards {
         id.0 as usize >> self.stride_log2()
     }
 
-    /// The id of the series at `place` of a shard; places in use fit.
+    /// The id of the series at `place` of a shard.
     pub(crate) fn id_of(&self, shard: usize, place: usize) -> SeriesId {
-        SeriesId((place << self.stride_log2() | shard) as u32)
+        SeriesId((place << self.stride_log2() | shard) as u64)
+    }
+    /// Where a scan of all series goes on, as its client keeps it: the id there, which a client
+    /// that takes it for a floating-point number keeps as well.
+    pub(crate) fn cursor_of(&self, shard: usize, place: usize) -> u64 {
+        self.id_of(shard, place).0
+    }
+
+    /// Shard and place of a cursor.
+    pub(crate) fn place_of_cursor(&self, cursor: u64) -> (usize, usize) {
+        let id = SeriesId(cursor);
+        (self.shard_of(id), self.place_of(id))
     }
 }

@@ -9,7 +9,9 @@ use crate::base::error::Result;
 use crate::format::chunk::{Held, Shape};
 use crate::series::rules::{Links, Source};
 use latewood_codec::{Hint, prefetch};
-use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, Sample, SeriesOptions, Timestamp};
+use latewood_model::{
+    DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, Sample, SeriesOptions, Timestamp,
+};
 use std::sync::Arc;
 
 /// One series. See the module's invariants.
@@ -55,11 +57,40 @@ pub(crate) struct Series {
     /// Settles begun so far; a result with another number is outdated.
     pub(super) settles_begun: u32,
     pub(super) encoding: Encoding,
+    pub(crate) marks: Marks,
     pub(super) settling: bool,
-    /// Its shard has counted it among the series with samples in blocks.
-    pub(crate) stored_noted: bool,
     /// The series is in its shard's list of those to settle next.
     pub(crate) ready: bool,
+}
+
+/// Who made a series, and whether its shard has counted it among those with samples in blocks: in
+/// one byte, as a series has none to spare.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marks(u8);
+
+impl Marks {
+    /// The bit above the maker's number.
+    const STORED: u8 = 1 << 7;
+
+    pub(crate) fn new(made_by: MadeBy) -> Self {
+        Self(made_by as u8)
+    }
+
+    pub(crate) fn made_by(self) -> MadeBy {
+        // Only numbers of makers are in it.
+        MadeBy::from_number(self.0 & !Self::STORED).unwrap_or(MadeBy::Create)
+    }
+
+    /// Notes that it is counted among those with samples in blocks; whether it was before.
+    pub(crate) fn note_stored(&mut self) -> bool {
+        let before = self.is_stored_noted();
+        self.0 |= Self::STORED;
+        before
+    }
+
+    pub(crate) fn is_stored_noted(self) -> bool {
+        self.0 & Self::STORED != 0
+    }
 }
 
 /// Whether the log is still applied to a series; see [`super::counted`].
@@ -120,8 +151,8 @@ impl Series {
             chunk_size_bytes: options.chunk_size_bytes,
             settles_begun: 0,
             encoding: options.encoding,
+            marks: Marks::new(MadeBy::Create),
             settling: false,
-            stored_noted: false,
             ready: false,
         }
     }

@@ -186,9 +186,7 @@ impl Checker<'_> {
             self.checked.series += rows.len() as u64;
             self.stored
                 .extend(rows.iter().map(|row| (row.id, row.position)));
-            let beyond = rows
-                .iter()
-                .find(|row| u64::from(row.id.0) >= manifest.next_id);
+            let beyond = rows.iter().find(|row| row.id.0 >= manifest.next_id);
             if let Some(row) = beyond {
                 let text = format!(
                     "series {} has a number that was not given yet ({})",

@@ -173,6 +173,7 @@ fn series_row(row: &SeriesRow) -> Detail {
         ("id", row.id.0.into()),
         ("key", String::from_utf8_lossy(&row.key).into_owned().into()),
         ("labels", row.options.labels.len().into()),
+        ("made_by", row.made_by.name().into()),
         ("rules", rules.into()),
         ("position", row.position.into()),
         ("newest", time(row.newest)),

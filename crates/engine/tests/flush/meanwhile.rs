@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Ids that one flush writes.
-const PARTITION_IDS: u32 = 1 << 16;
+const PARTITION_IDS: u64 = 1 << 16;
 /// As many as make the next belong to two partitions: shards count for themselves.
 const FIRST: usize = PARTITION_IDS as usize - 20;
 

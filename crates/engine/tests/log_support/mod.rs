@@ -43,7 +43,7 @@ pub(crate) fn fill(group: &mut GroupBuilder, n: u64) {
     group.begin(2);
     for i in 0..samples_of(n) {
         group.sample(
-            SeriesId((4 * i) as u32),
+            SeriesId(4 * i),
             1_700_000_000_000 + (n * 1000 + i) as i64,
             value_of(n, i),
             DuplicatePolicy::Last,

@@ -124,7 +124,7 @@ impl EngineIntake {
     fn apply_fresh_part(&mut self, waiting: &[Pending], from: usize) {
         let batch = waiting.iter().map(|pending| {
             let (key, create) = match &self.series[pending.slot as usize].place {
-                Place::ToCome(new) => (&*new.key, Create::With(&new.options)),
+                Place::ToCome(new) => (&*new.key, Create::Sent(&new.options)),
                 // A part before this one created it.
                 Place::There(series) => (&*series.key, Create::Never),
             };

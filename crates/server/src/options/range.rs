@@ -58,7 +58,7 @@ pub(super) const CONNECTIONS: Range = Range::from(1, Unit::None)
 pub(super) const TIMEOUT: Range = Range::from(0, Unit::Seconds)
     .to(i32::MAX as u64)
     .in_words(Words::Redis);
-/// Series of the database; ids have 32 bits.
+/// Series that a database has at a time.
 pub(super) const SERIES: Range = Range::from(1, Unit::None)
     .to(SERIES_MAX as u64)
     .or_zero("no limit of its own");

@@ -184,6 +184,7 @@ fn describe_record(verdict: &Verdict<'_>) -> String {
                 }
                 Body::Tick => "tick".to_owned(),
                 Body::Farewell => "farewell".to_owned(),
+                Body::Skipped { kind, .. } => format!("kind {kind}, passed over"),
             };
             format!("counts, n {}, sequence {}, {what}", at.n, at.sequence)
         }

@@ -161,11 +161,12 @@ impl Flusher {
             let _running = self.core.budget.flush.begin();
             self.flush_in_turn(&mut turn, partition)?;
         }
-        for (head, partition) in self.heads().iter().zip(0..) {
+        for (partition, head) in self.heads().iter() {
             // Without a log nobody notes what a partition owes it.
             if head.is_dirty() || self.core.log().is_none() {
                 let _running = self.core.budget.flush.begin();
-                self.flush_in_turn(&mut turn, partition)?;
+                // Partitions have 32 bits.
+                self.flush_in_turn(&mut turn, partition as u32)?;
             }
         }
         let now_ms = self.core.env.clock.now_ms();
@@ -253,15 +254,15 @@ impl Flusher {
             .age_ms
             .load(Ordering::Relaxed)
             .saturating_mul(1_000_000);
-        let owing = heads.iter().zip(0..).filter_map(|(head, partition)| {
+        let owing = heads.iter().filter_map(|(partition, head)| {
             let owed = head.owed?;
             let is_old = now_ns.saturating_sub(owed.since_ns) >= age_ns;
             (is_old || owed.position <= asked).then_some((owed.position, partition))
         });
         if let Some((_, partition)) = owing.min() {
-            return Some(partition);
+            return Some(partition as u32);
         }
-        let bytes: u64 = heads.iter().map(|head| head.bytes as u64).sum();
+        let bytes: u64 = heads.iter().map(|(_, head)| head.bytes as u64).sum();
         let fills_disk = self.core.log().is_none()
             && self
                 .core
@@ -273,9 +274,8 @@ impl Flusher {
         }
         let by_bytes = heads
             .iter()
-            .zip(0..)
-            .map(|(head, partition)| (head.bytes, partition));
-        by_bytes.max().map(|(_, partition)| partition)
+            .map(|(partition, head)| (head.bytes, partition));
+        by_bytes.max().map(|(_, partition)| partition as u32)
     }
 
     /// The end of the log, or of what was replayed of it.

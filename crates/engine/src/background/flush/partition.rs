@@ -10,7 +10,7 @@ use crate::background::flush::Flusher;
 use crate::background::flush::files::{Files, Written};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::PARTITION_BITS;
-use crate::series::heads::Head;
+use crate::series::heads::ByPartition;
 use crate::series::shard::ShardState;
 use crate::series::stored::Frozen;
 use crate::storage::files::{Manifest, SeriesRow};
@@ -34,16 +34,11 @@ pub(crate) struct Cut {
 
 impl Flusher {
     /// What all shards together hold of each partition.
-    pub(crate) fn heads(&self) -> Vec<Head> {
-        let mut sums = Vec::<Head>::new();
+    pub(crate) fn heads(&self) -> ByPartition {
+        let mut sums = ByPartition::default();
         for shard in &self.core.shards {
-            let state = shard.lock();
-            let heads = state.heads.partitions();
-            if sums.len() < heads.len() {
-                sums.resize_with(heads.len(), Head::default);
-            }
-            for (sum, head) in sums.iter_mut().zip(heads) {
-                sum.add(head);
+            for (partition, head) in shard.lock().heads.partitions().iter() {
+                sums.ensure(partition).add(head);
             }
         }
         sums

@@ -9,7 +9,7 @@
 //! Tested by `tests/merge`.
 
 use crate::background::merge::state::Merger;
-use crate::base::partition::PARTITION_BITS;
+use crate::base::partition::{PARTITION_BITS, first_of};
 use crate::log::Position;
 use crate::series::Facts;
 use latewood_model::{SeriesId, Timestamp};
@@ -19,7 +19,7 @@ const SERIES_PER_LOCK_MAX: usize = 64;
 
 /// The live series of one partition.
 pub(crate) struct Living {
-    first_id: u32,
+    first_id: u64,
     /// Indexed by id, starting at `first_id`.
     series: Vec<Option<Facts>>,
     /// The log up to here holds all removals and floors in the list.
@@ -37,7 +37,7 @@ impl Living {
 impl Merger {
     /// Reads all series of a partition. `floor` is that of the database.
     pub(crate) fn living(&self, partition: u32, floor: Timestamp) -> Living {
-        let first_id = partition << PARTITION_BITS;
+        let first_id = first_of(partition).0;
         let ids = 1usize << PARTITION_BITS;
         let mut series = vec![None; ids];
         for shard in 0..self.core.shards.len() {

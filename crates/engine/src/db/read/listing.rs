@@ -3,9 +3,9 @@
 use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::db::Db;
+use crate::index::ids::Ids;
 use crate::index::inverted::Inverted;
 use latewood_model::Matcher;
-use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
 
 /// Values visited before the lock of the index is released for writers.
@@ -165,7 +165,7 @@ impl Db {
         matchers: &[Matcher],
         may_see: Option<MaySee<'_>>,
         cancelled: Cancelled<'_>,
-    ) -> Option<RoaringBitmap> {
+    ) -> Option<Ids> {
         // Expired series have no labels, but for those that wait for a block. A failure halts the log, which reports it to
         // every writer.
         let _ = self.rules.sweep_expired();
@@ -186,7 +186,7 @@ impl Db {
 impl Inverted {
     fn names_among(
         &self,
-        among: Option<&RoaringBitmap>,
+        among: Option<&Ids>,
         bytes_max: usize,
         cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
@@ -201,7 +201,7 @@ impl Inverted {
     fn values_among(
         &self,
         name: &[u8],
-        among: Option<&RoaringBitmap>,
+        among: Option<&Ids>,
         bytes_max: usize,
         cancelled: Cancelled<'_>,
     ) -> Result<Listed> {

@@ -98,7 +98,7 @@ impl Db {
     /// the whole scan is visited. Linear in the series between two cursors.
     pub fn scan_rules(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(RuleState)) -> u64 {
         let floor = self.core.store.blocks.floor();
-        let (mut shard, mut place) = ((cursor >> 32) as usize, (cursor & 0xffff_ffff) as usize);
+        let (mut shard, mut place) = self.core.shards.place_of_cursor(cursor);
         let mut left = count.max(1);
         while let Some(state) = self.core.shards.get(shard) {
             let (mut found, mut next, mut rules) = (Vec::new(), None, 0);
@@ -126,7 +126,7 @@ impl Db {
                 None => (shard, place) = (shard + 1, 0),
             }
             if left == 0 && shard < self.core.shards.len() {
-                return (shard as u64) << 32 | place as u64;
+                return self.core.shards.cursor_of(shard, place);
             }
         }
         0

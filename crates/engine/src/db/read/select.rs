@@ -6,24 +6,20 @@
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::db::Db;
+use crate::index::ids::Ids;
 use crate::index::{SeriesRef, order};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use latewood_model::{Labels, Matcher, SeriesId};
-use roaring::RoaringBitmap;
 
 /// Series looked up before the shard's lock is released.
 const SERIES_PER_LOCK_MAX: usize = 256;
 
 impl Db {
     /// The series of `ids` that still exist, with their keys.
-    pub(super) fn resolve_ids(
-        &self,
-        ids: &RoaringBitmap,
-        cancelled: Cancelled<'_>,
-    ) -> Vec<SeriesRef> {
+    pub(super) fn resolve_ids(&self, ids: &Ids, cancelled: Cancelled<'_>) -> Vec<SeriesRef> {
         let mut by_shard = vec![Vec::new(); self.core.shards.len()];
-        for id in ids {
+        for id in ids.iter() {
             by_shard[self.core.shards.shard_of(SeriesId(id))].push(SeriesId(id));
         }
         let mut found = Vec::with_capacity(ids.len() as usize);
@@ -133,7 +129,7 @@ impl Db {
             let shard = random() % shards;
             let state = self.core.shards[shard].lock();
             let place = random() % state.next_place.max(1);
-            cursor = (shard as u64) << 32 | place as u64;
+            cursor = self.core.shards.cursor_of(shard, place);
             if let Some(series) = state.slab.get(place)
                 && !self.core.is_expired(&state, place)
                 && !state

@@ -86,7 +86,7 @@ impl Db {
     /// Returns the cursor for the next call, 0 at the end. A series that exists
     /// during the whole scan is visited.
     pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8])) -> u64 {
-        let (mut shard, mut place) = ((cursor >> 32) as usize, (cursor & 0xffff_ffff) as usize);
+        let (mut shard, mut place) = self.core.shards.place_of_cursor(cursor);
         let mut left = count.max(1);
         while let Some(state) = self.core.shards.get(shard) {
             let state = state.lock();
@@ -95,7 +95,7 @@ impl Db {
                 |place| overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms));
             for (place, series) in state.slab.iter_from(place) {
                 if left == 0 {
-                    return (shard as u64) << 32 | place as u64;
+                    return self.core.shards.cursor_of(shard, place);
                 }
                 let id = self.core.shards.id_of(shard, place);
                 if !is_expired(place) && !state.unnamed.contains(&id) {

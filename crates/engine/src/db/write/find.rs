@@ -81,15 +81,20 @@ impl Db {
             state.counters.refused += 1;
             return SeriesLookup::Refused(Refusal::OlderThanFloor);
         }
+        let made_by = append.create.made_by();
         let created = match append.create {
             Create::Never => return SeriesLookup::Refused(Refusal::NoSuchKey),
             // Only the lock of the shard that the hash names excludes others that create it.
             _ if self.core.shards.shard_of_hash(hash) != shard => return SeriesLookup::Elsewhere,
             // Its destinations are in other shards.
             _ if self.core.defaults.compacts() => return SeriesLookup::Elsewhere,
-            Create::With(options) => self.core.create_in(state, append.key, hash, options),
+            Create::With(options) | Create::Sent(options) => self
+                .core
+                .create_in(state, append.key, hash, made_by, options),
             _ => match append.create.options(&self.core.defaults.get().series) {
-                Some(options) => self.core.create_in(state, append.key, hash, &options),
+                Some(options) => self
+                    .core
+                    .create_in(state, append.key, hash, made_by, &options),
                 None => Err(Refusal::NoSuchKey),
             },
         };

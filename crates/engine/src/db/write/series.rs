@@ -7,7 +7,7 @@ use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::defaults::check_options;
 use crate::log::Position;
 use crate::series::Deleted;
-use latewood_model::{SeriesOptions, Timestamp};
+use latewood_model::{MadeBy, SeriesOptions, Timestamp};
 
 impl Db {
     /// Creates an empty series.
@@ -28,7 +28,7 @@ impl Db {
         if core.keys.find(hash, key).is_some() {
             return Err(Error::new(ErrorKind::KeyExists, "key already exists"));
         }
-        match core.create_in(&mut state, key, hash, options) {
+        match core.create_in(&mut state, key, hash, MadeBy::Create, options) {
             Ok(_) => core.log_group(&mut state),
             Err(refusal) => Err(refusal.into()),
         }

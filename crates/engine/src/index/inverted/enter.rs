@@ -33,7 +33,7 @@ struct Part<'a> {
 impl Inverted {
     /// Inserts series under their labels, some at a time: the lookups of one series
     /// do not wait for those of the others.
-    pub(super) fn link_all(&mut self, come: &[(u32, &[u8])]) {
+    pub(super) fn link_all(&mut self, come: &[(u64, &[u8])]) {
         let (mut parts, mut ends, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
         for come in come.chunks(TOGETHER) {
             parts.clear();
@@ -96,7 +96,7 @@ impl Inverted {
     }
 
     /// Inserts a series under one pair; returns the pair's number.
-    fn link(&mut self, id: u32, part: &Part<'_>) -> u32 {
+    fn link(&mut self, id: u64, part: &Part<'_>) -> u32 {
         let &Part { name, value, .. } = part;
         let found = part.candidate;
         let pair = match found.filter(|&number| self.pairs.is(number, name, value)) {
@@ -117,7 +117,7 @@ impl Inverted {
 
     /// Inserts series under the names of their labels: as one group if the names
     /// are the same.
-    fn name_all(&mut self, come: &[(u32, &[u8])], parts: &[Part<'_>], ends: &[usize]) {
+    fn name_all(&mut self, come: &[(u64, &[u8])], parts: &[Part<'_>], ends: &[usize]) {
         let parts_of = |at: usize| {
             let start = at.checked_sub(1).map_or(0, |before| ends[before]);
             &parts[start..ends[at]]

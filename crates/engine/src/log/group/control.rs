@@ -12,23 +12,30 @@ use crate::format::varint::{VARINT_BYTES_MAX, put, zigzag};
 use crate::log::created::Created;
 use crate::log::group::GroupBuilder;
 use crate::log::record::{CONTROL, CONTROL_SHIFT, EXPIRED, kind};
-use latewood_model::{SeriesId, SeriesOptions, Timestamp};
+use latewood_model::{MadeBy, SeriesId, SeriesOptions, Timestamp};
 
 impl GroupBuilder {
     /// Adds the coming of a series.
-    pub fn create(&mut self, id: SeriesId, key: &[u8], options: &SeriesOptions) {
-        if !self.put_difference(id, key, options) {
+    pub fn create(&mut self, id: SeriesId, key: &[u8], made_by: MadeBy, options: &SeriesOptions) {
+        if !self.put_difference(id, key, made_by, options) {
             self.control(kind::CREATE, id);
             self.put_bytes(key);
             self.put_options(options);
+            self.put_raw(&[made_by as u8]);
         }
-        self.created.note(id, key, options);
+        self.created.note(id, key, made_by, options);
         self.note_id(id);
     }
 
     /// Writes a creation as its difference from the one before; whether it could.
-    fn put_difference(&mut self, id: SeriesId, key: &[u8], options: &SeriesOptions) -> bool {
-        if !self.created.has_options_of(options) {
+    fn put_difference(
+        &mut self,
+        id: SeriesId,
+        key: &[u8],
+        made_by: MadeBy,
+        options: &SeriesOptions,
+    ) -> bool {
+        if !self.created.has_options_of(made_by, options) {
             return false;
         }
         self.reserve(Created::put_bytes_max(key, options));
@@ -88,7 +95,7 @@ impl GroupBuilder {
     /// Adds a compaction rule; the group becomes a barrier.
     pub fn create_rule(&mut self, id: SeriesId, destination: SeriesId, spec: RuleSpec) {
         self.control(kind::CREATE_RULE, id);
-        self.put_varint(u64::from(destination.0));
+        self.put_varint(destination.0);
         self.put_varint(spec.aggregator as u64);
         self.put_varint(zigzag(spec.bucket_ms));
         self.put_varint(zigzag(spec.align));
@@ -99,7 +106,7 @@ impl GroupBuilder {
     /// Adds the end of a compaction rule; the group becomes a barrier.
     pub fn delete_rule(&mut self, id: SeriesId, destination: SeriesId) {
         self.control(kind::DELETE_RULE, id);
-        self.put_varint(u64::from(destination.0));
+        self.put_varint(destination.0);
         self.note_id(id);
         self.barrier = true;
     }
@@ -127,7 +134,7 @@ impl GroupBuilder {
         last: Timestamp,
     ) {
         self.control(kind::RULE_LEFT, id);
-        self.put_varint(u64::from(destination.0));
+        self.put_varint(destination.0);
         self.put_varint(zigzag(first));
         self.put_varint(zigzag(last));
         self.note_id(id);
@@ -153,7 +160,7 @@ impl GroupBuilder {
         self.reserve(1);
         self.buffer[self.end] = CONTROL | (kind << CONTROL_SHIFT);
         self.end += 1;
-        self.put_varint(u64::from(id.0));
+        self.put_varint(id.0);
     }
 
     fn put_varint(&mut self, value: u64) {

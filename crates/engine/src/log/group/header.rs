@@ -3,7 +3,8 @@
 //! ```text
 //! 0   u32  payload bytes         16  u32  sequence - durable sequence
 //! 4   u32  checksum ^ salt       20  u8   stride, log2
-//! 8   u64  sequence              21  u8   flags: 1 barrier, 2 clean close
+//! 8   u64  sequence              21  u8   flags: 1 barrier, 2 clean close,
+//!                                         4 wide
 //!                                22  u16  residue of all ids under the stride
 //! ```
 //! The checksum is the crc32c of the header with the payload's own crc32c in
@@ -15,6 +16,7 @@
 //! builder's tests and `tests/log_group.rs`.
 
 use crate::log::options::SEQUENCE_MAX;
+use crate::log::record::GroupForm;
 use crc_fast::crc32_iscsi;
 
 pub(crate) const HEADER_BYTES: usize = 24;
@@ -22,6 +24,8 @@ pub(crate) const HEADER_BYTES: usize = 24;
 pub(crate) const FLAG_BARRIER: u8 = 1;
 /// The log was closed in order: nothing follows in this segment.
 pub(crate) const FLAG_CLOSED: u8 = 2;
+/// Its records are [`GroupForm::Wide`].
+pub(crate) const FLAG_WIDE: u8 = 4;
 /// The distance of a group too far from the newest durable one to name it.
 pub(crate) const NO_CLAIM: u32 = u32::MAX;
 /// The largest stride: residues are 16 bits wide.
@@ -94,7 +98,7 @@ impl GroupHeader {
         let sane = (header.unsynced == NO_CLAIM || header.sequence >= u64::from(header.unsynced))
             && header.sequence <= SEQUENCE_MAX
             && header.stride_log2 <= STRIDE_LOG2_MAX
-            && header.flags & !(FLAG_BARRIER | FLAG_CLOSED) == 0
+            && header.flags & !(FLAG_BARRIER | FLAG_CLOSED | FLAG_WIDE) == 0
             && (header.payload_bytes > 0 || header.flags & FLAG_CLOSED != 0);
         sane.then_some(header)
     }
@@ -102,6 +106,15 @@ impl GroupHeader {
     /// Whether `bytes` are this header as stored before `payload`.
     pub(crate) fn verify(&self, bytes: &[u8; HEADER_BYTES], payload: &[u8], salt: u32) -> bool {
         self.encode(crc32_iscsi(payload), salt) == *bytes
+    }
+
+    /// How its records are written.
+    pub(crate) fn form(&self) -> GroupForm {
+        if self.flags & FLAG_WIDE != 0 {
+            GroupForm::Wide
+        } else {
+            GroupForm::Narrow
+        }
     }
 
     /// The newest group known to be durable when this one was written; 0

@@ -10,12 +10,12 @@ use crate::format::value::take_value;
 use crate::format::varint::{take, take_bytes, unzigzag};
 use crate::log::created::Created;
 use crate::log::record::{
-    CONTROL, CONTROL_SHIFT, Context, EXPIRED, FORM_SHIFT, POLICY_TAG, Record, SAME_TIMESTAMP,
-    SERIES_BITS, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP, kind,
+    CONTROL, CONTROL_SHIFT, Context, EXPIRED, FORM_SHIFT, GroupForm, POLICY_TAG, Record,
+    SAME_TIMESTAMP, SERIES_BITS, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP, kind,
 };
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{
-    Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions,
+    Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, SeriesId, SeriesOptions,
 };
 
 /// The records of one group, in order.
@@ -26,12 +26,15 @@ pub struct RecordIter<'a> {
     bytes: &'a [u8],
     context: Context,
     created: Created,
+    form: GroupForm,
 }
 
 impl<'a> RecordIter<'a> {
-    /// Reads the records of `payload`, the bytes of a group behind its header.
-    pub fn new(payload: &'a [u8]) -> Self {
+    /// Reads the records of `payload`, the bytes of a group behind its header, which names their
+    /// form.
+    pub fn new(payload: &'a [u8], form: GroupForm) -> Self {
         Self {
+            form,
             bytes: payload,
             context: Context::default(),
             created: Created::none(),
@@ -43,11 +46,10 @@ impl<'a> RecordIter<'a> {
         let context = &mut self.context;
         match tag & SERIES_BITS {
             SERIES_SAME => {}
-            SERIES_STEP => context.id = context.id.wrapping_add(context.step),
+            SERIES_STEP => context.id = self.form.step(context.id, context.step)?,
             SERIES_NEW_STEP => {
-                // Steps wrap, so every one fits 32 bits with a sign.
-                context.step = i32::try_from(unzigzag(take(&mut self.bytes)?)).ok()? as u32;
-                context.id = context.id.wrapping_add(context.step);
+                context.step = self.form.take_step(&mut self.bytes)?;
+                context.id = self.form.step(context.id, context.step)?;
             }
             _ => return None,
         }
@@ -87,12 +89,26 @@ impl<'a> RecordIter<'a> {
     }
 
     fn create_alike(&mut self) -> Option<Record<'a>> {
-        let id = self.created.take(&mut self.bytes)?;
+        let (id, made_by) = self.created.take(&mut self.bytes, self.form)?;
         Some(Record::Create {
             id,
+            made_by,
             key: self.created.key().to_vec().into(),
             options: Box::new(self.created.options()?),
         })
+    }
+
+    fn take_id(&mut self) -> Option<SeriesId> {
+        self.form.id(take(&mut self.bytes)?).map(SeriesId)
+    }
+
+    fn take_maker(&mut self) -> Option<MadeBy> {
+        if self.form == GroupForm::Narrow {
+            return Some(MadeBy::Create);
+        }
+        let (&number, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
+        MadeBy::from_number(number)
     }
 
     fn control(&mut self, kind: u8) -> Option<Record<'a>> {
@@ -101,14 +117,19 @@ impl<'a> RecordIter<'a> {
             kind::CREATE_ALIKE => return self.create_alike(),
             _ => {}
         }
-        let id = take_id(&mut self.bytes)?;
+        let id = self.take_id()?;
         Some(match kind {
             kind::CREATE => {
                 let key = take_key(&mut self.bytes)?;
                 let options = take_options(&mut self.bytes)?;
-                self.created.note(id, key, &options);
-                let key = key.into();
-                Record::Create { id, key, options }
+                let made_by = self.take_maker()?;
+                self.created.note(id, key, made_by, &options);
+                Record::Create {
+                    id,
+                    key: key.into(),
+                    made_by,
+                    options,
+                }
             }
             kind::ALTER => Record::Alter {
                 id,
@@ -128,12 +149,12 @@ impl<'a> RecordIter<'a> {
             },
             kind::CREATE_RULE => Record::CreateRule {
                 id,
-                destination: take_id(&mut self.bytes)?,
+                destination: self.take_id()?,
                 spec: take_rule(&mut self.bytes)?,
             },
             kind::DELETE_RULE => Record::DeleteRule {
                 id,
-                destination: take_id(&mut self.bytes)?,
+                destination: self.take_id()?,
             },
             kind::RULE_TAKE => Record::RuleTake {
                 id,
@@ -142,7 +163,7 @@ impl<'a> RecordIter<'a> {
             kind::RULE_DONE => Record::RuleDone { id },
             kind::RULE_LEFT => Record::RuleLeft {
                 id,
-                destination: take_id(&mut self.bytes)?,
+                destination: self.take_id()?,
                 first: unzigzag(take(&mut self.bytes)?),
                 last: unzigzag(take(&mut self.bytes)?),
             },
@@ -190,10 +211,6 @@ fn damaged() -> Error {
         ErrorKind::Corrupt,
         "a log group passes its checksum but holds no known records",
     )
-}
-
-fn take_id(bytes: &mut &[u8]) -> Option<SeriesId> {
-    Some(SeriesId(u32::try_from(take(bytes)?).ok()?))
 }
 
 fn take_flag(bytes: &mut &[u8]) -> Option<bool> {

@@ -6,6 +6,7 @@
 //! `docs/format/block.md` has the tables.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::partition::{PARTITION_BITS, first_of};
 use crate::storage::block::{BlockMeta, Family};
 use crc_fast::crc32_iscsi;
 use latewood_model::{SeriesId, Timestamp};
@@ -20,7 +21,13 @@ pub(crate) const PAGE_BYTES_MAX: usize = 16 * 1024;
 
 const MAGIC: [u8; 8] = *b"LWOODBLK";
 const END_MAGIC: [u8; 8] = *b"LWBLKEND";
+/// The format of blocks whose ids fit 32 bits.
 const VERSION: u16 = 1;
+/// The same for the others: of ids, header, root and footer have the lower half only, and the
+/// partition says the rest. A build that knows version 1 alone would take them for damaged.
+const VERSION_WIDE: u16 = 2;
+/// Partitions of ids that fit 32 bits.
+const NARROW_PARTITIONS: u32 = 1 << (u32::BITS - PARTITION_BITS);
 /// Timestamps are milliseconds.
 const UNIT_MS: u8 = 0;
 
@@ -60,6 +67,24 @@ impl Fields<'_> {
     }
 }
 
+fn version_of(partition: u32) -> u16 {
+    if partition < NARROW_PARTITIONS {
+        VERSION
+    } else {
+        VERSION_WIDE
+    }
+}
+
+/// The lower half of an id, as stored.
+fn low_half(id: SeriesId) -> [u8; 4] {
+    (id.0 as u32).to_le_bytes()
+}
+
+/// The id with this lower half and the upper one of another.
+fn with_half_of(other: SeriesId, low: u32) -> SeriesId {
+    SeriesId(other.0 & !u64::from(u32::MAX) | u64::from(low))
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) family: Family,
@@ -71,7 +96,7 @@ impl Header {
     pub(crate) fn encode(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..10].copy_from_slice(&version_of(self.partition).to_le_bytes());
         bytes[10] = self.family.number();
         bytes[11] = UNIT_MS;
         bytes[12..16].copy_from_slice(&self.partition.to_le_bytes());
@@ -96,18 +121,20 @@ impl Header {
         if !is_whole(&bytes[..28], fields.u32()) {
             return Err(corrupt("its header fails its checksum"));
         }
-        if version != VERSION {
+        if !(VERSION..=VERSION_WIDE).contains(&version) {
             let message = format!(
-                "the block has format version {version}, this build knows version {VERSION}"
+                "the block has format version {version}, this build knows version {VERSION_WIDE}"
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         match Family::from_number(family) {
-            Some(family) if unit == UNIT_MS && spare == 0 => Ok(Self {
-                family,
-                partition,
-                number,
-            }),
+            Some(family) if unit == UNIT_MS && spare == 0 && version == version_of(partition) => {
+                Ok(Self {
+                    family,
+                    partition,
+                    number,
+                })
+            }
             _ => Err(corrupt("its header is invalid")),
         }
     }
@@ -131,7 +158,7 @@ pub(crate) struct PageRef {
 
 impl PageRef {
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.first_id.0.to_le_bytes());
+        out.extend_from_slice(&low_half(self.first_id));
         out.extend_from_slice(&self.len_bytes.to_le_bytes());
         out.extend_from_slice(&self.checksum.to_le_bytes());
         out.extend_from_slice(&self.first.to_le_bytes());
@@ -153,7 +180,7 @@ pub(crate) fn parse_root(bytes: &[u8], footer: &Footer) -> Result<Vec<PageRef>> 
     for row in bytes.chunks_exact(PAGE_REF_BYTES) {
         let mut fields = Fields(row);
         let page = PageRef {
-            first_id: SeriesId(fields.u32()),
+            first_id: with_half_of(footer.first_id, fields.u32()),
             len_bytes: fields.u32(),
             checksum: fields.u32(),
             first: fields.i64(),
@@ -218,8 +245,8 @@ impl Footer {
         out.extend_from_slice(&self.samples.to_le_bytes());
         out.extend_from_slice(&self.first.to_le_bytes());
         out.extend_from_slice(&self.last.to_le_bytes());
-        out.extend_from_slice(&self.first_id.0.to_le_bytes());
-        out.extend_from_slice(&self.last_id.0.to_le_bytes());
+        out.extend_from_slice(&low_half(self.first_id));
+        out.extend_from_slice(&low_half(self.last_id));
         out.extend_from_slice(&self.header_checksum.to_le_bytes());
         let checksum = crc32_iscsi(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
@@ -229,11 +256,15 @@ impl Footer {
         (bytes, checksum)
     }
 
-    /// Reads the footer of a file of `len_bytes` and its checksum.
+    /// Reads the footer of a file of `len_bytes` with series of `partition`, and its checksum.
     ///
     /// # Errors
     /// `Corrupt` if the bytes are not a footer or state another length.
-    pub(crate) fn parse(bytes: &[u8; FOOTER_BYTES], len_bytes: u64) -> Result<(Self, u32)> {
+    pub(crate) fn parse(
+        bytes: &[u8; FOOTER_BYTES],
+        len_bytes: u64,
+        partition: u32,
+    ) -> Result<(Self, u32)> {
         let mut fields = Fields(&bytes[..]);
         let footer = Self {
             index_offset: fields.u64(),
@@ -245,8 +276,8 @@ impl Footer {
             samples: fields.u64(),
             first: fields.i64(),
             last: fields.i64(),
-            first_id: SeriesId(fields.u32()),
-            last_id: SeriesId(fields.u32()),
+            first_id: with_half_of(first_of(partition), fields.u32()),
+            last_id: with_half_of(first_of(partition), fields.u32()),
             header_checksum: fields.u32(),
         };
         let checksum = fields.u32();

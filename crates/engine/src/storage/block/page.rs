@@ -22,7 +22,7 @@ const ENTRY_BYTES_MAX: usize = 6 * VARINT_BYTES_MAX + 1 + 4 + 3 * 8;
 /// Entries between two restart points.
 const RESTART_EVERY: usize = 16;
 /// Steps from this number on are stored after the tag.
-const STEP_FOLLOWS: u32 = 15;
+const STEP_FOLLOWS: u64 = 15;
 
 const BASE: u8 = 0;
 const BASE_WITH_STATS: u8 = 1;
@@ -33,7 +33,7 @@ const OVERLAY: u8 = 8;
 /// What the next entry is encoded relative to.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    id: u32,
+    id: u64,
     /// Oldest timestamp of the series' first entry in the page.
     series_first: Option<Timestamp>,
     /// Newest timestamp of the previous entry.
@@ -53,7 +53,7 @@ impl State {
     }
 
     /// The base of the difference `first` for an entry whose id is `step` higher.
-    fn near(&self, step: u32) -> Timestamp {
+    fn near(&self, step: u64) -> Timestamp {
         match self.series_first {
             Some(first) if step > 0 => first,
             _ => self.last,
@@ -121,7 +121,7 @@ fn put(entry: &Entry, state: &State, out: &mut Vec<u8>) {
     bytes[0] = kind | (step.min(STEP_FOLLOWS) << 4) as u8;
     let mut at = 1;
     if step >= STEP_FOLLOWS {
-        at = varint::put(&mut bytes, at, u64::from(step - STEP_FOLLOWS));
+        at = varint::put(&mut bytes, at, step - STEP_FOLLOWS);
     }
     let lead = entry.first.wrapping_sub(state.near(step));
     at = varint::put(&mut bytes, at, zigzag(lead));
@@ -148,9 +148,9 @@ fn put(entry: &Entry, state: &State, out: &mut Vec<u8>) {
 fn take(bytes: &mut &[u8], state: &mut State) -> Option<Entry> {
     let (&tag, rest) = bytes.split_first()?;
     *bytes = rest;
-    let mut step = u32::from(tag >> 4);
+    let mut step = u64::from(tag >> 4);
     if step == STEP_FOLLOWS {
-        step = step.checked_add(varint::take(bytes)?.try_into().ok()?)?;
+        step = step.checked_add(varint::take(bytes)?)?;
     }
     let id = SeriesId(state.id.checked_add(step)?);
     let first = state

@@ -372,8 +372,8 @@ fn read_ends(
     let header = Header::parse(&header_bytes).map_err(|error| error.at(path))?;
     let mut footer_bytes = [0; FOOTER_BYTES];
     read(&mut footer_bytes, len_bytes - FOOTER_BYTES as u64)?;
-    let (footer, checksum) =
-        Footer::parse(&footer_bytes, len_bytes).map_err(|error| error.at(path))?;
+    let (footer, checksum) = Footer::parse(&footer_bytes, len_bytes, header.partition)
+        .map_err(|error| error.at(path))?;
     if !is_whole(&header_bytes, footer.header_checksum) {
         return Err(corrupt("its footer does not match its header").at(path));
     }

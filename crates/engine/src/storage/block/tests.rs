@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::base::error::{ErrorKind, Result};
-use crate::base::partition::PARTITION_BITS;
+use crate::base::partition::{PARTITION_BITS, first_of};
 use crate::format::chunk::{Chunk, Shape};
 use crate::io::sim::{Fault, Op, SimDisk, SimRandom, Trouble};
 use crate::io::{Disk, Env, Random};
@@ -15,6 +15,10 @@ use std::sync::Arc;
 
 const GOLDEN_BASE: &[u8] = include_bytes!("../../../tests/golden/block-v1-base.blk");
 const GOLDEN_LATE: &[u8] = include_bytes!("../../../tests/golden/block-v1-late.blk");
+const GOLDEN_2_BASE: &[u8] = include_bytes!("../../../tests/golden/block-v2-base.blk");
+const GOLDEN_2_LATE: &[u8] = include_bytes!("../../../tests/golden/block-v2-late.blk");
+/// A partition of ids that fit 32 bits, and one of ids that do not.
+const PARTITIONS: [u32; 2] = [2, 2 << 28];
 
 fn disk() -> (SimDisk, Env) {
     let disk = SimDisk::new();
@@ -61,13 +65,18 @@ fn samples(chunk: &Chunk) -> Vec<(Timestamp, u64)> {
 /// The base block that the golden file holds: chunks with and without
 /// statistics.
 fn write_base(env: &Env, number: u64) -> BlockMeta {
-    let mut writer = BlockWriter::create(env, &path(number), number, 2, Family::Base).unwrap();
+    write_base_of(env, number, PARTITIONS[0])
+}
+
+fn write_base_of(env: &Env, number: u64, partition: u32) -> BlockMeta {
+    let writer = BlockWriter::create(env, &path(number), number, partition, Family::Base);
+    let mut writer = writer.unwrap();
     for series in 0..3 {
-        let id = SeriesId((2 << PARTITION_BITS) + series * 20);
+        let id = SeriesId(first_of(partition).0 + series * 20);
         for place in 0..2 {
             let first = 1_000_000 + i64::from(place) * 100_000_000;
             let count = if series == 1 { 300 } else { 5 };
-            let chunk = chunk(first, 1000, count, u64::from(series + place as u32));
+            let chunk = chunk(first, 1000, count, series + place as u64);
             writer.chunk(id, Kind::Base, &chunk).unwrap();
         }
     }
@@ -76,14 +85,19 @@ fn write_base(env: &Env, number: u64) -> BlockMeta {
 
 /// The late one: every policy, and tombstones.
 fn write_late(env: &Env, number: u64) -> BlockMeta {
-    let mut writer = BlockWriter::create(env, &path(number), number, 2, Family::Late).unwrap();
-    let id = SeriesId(2 << PARTITION_BITS);
+    write_late_of(env, number, PARTITIONS[0])
+}
+
+fn write_late_of(env: &Env, number: u64, partition: u32) -> BlockMeta {
+    let writer = BlockWriter::create(env, &path(number), number, partition, Family::Late);
+    let mut writer = writer.unwrap();
+    let id = first_of(partition);
     for policy in DuplicatePolicy::ALL {
         let chunk = chunk(1_000_000, 2000, 3, policy as u64);
         writer.chunk(id, Kind::Overlay(policy), &chunk).unwrap();
     }
     writer.tombstone(id, 5, 1_000_001).unwrap();
-    let id = SeriesId((2 << PARTITION_BITS) + 0xffff);
+    let id = SeriesId(first_of(partition).0 + 0xffff);
     writer.tombstone(id, i64::MIN, i64::MAX).unwrap();
     writer.finish().unwrap()
 }
@@ -241,13 +255,13 @@ fn a_later_version_is_refused_in_words() {
     let (disk, env) = disk();
     let meta = write_base(&env, 1);
     let mut bytes = disk.bytes(&path(1)).unwrap();
-    bytes[8] = 2;
+    bytes[8] = 3;
     let checksum = crc_fast::crc32_iscsi(&bytes[..28]);
     bytes[28..32].copy_from_slice(&checksum.to_le_bytes());
     disk.set_bytes(&path(1), bytes).unwrap();
     let error = read_all(&env, &meta).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    let expected = "the block has format version 2, this build knows version 1 (/blocks/1)";
+    let expected = "the block has format version 3, this build knows version 2 (/blocks/1)";
     assert_eq!(error.to_string(), expected);
 }
 
@@ -319,11 +333,13 @@ fn a_finished_block_survives_a_power_cut() {
 }
 
 #[test]
-fn golden_blocks_of_version_1_are_read_and_written_again() {
+fn golden_blocks_are_read_and_written_again() {
     let (disk, env) = disk();
     let base = (write_base(&env, 7), GOLDEN_BASE);
     let late = (write_late(&env, 8), GOLDEN_LATE);
-    for (meta, golden) in [base, late] {
+    let wide_base = (write_base_of(&env, 9, PARTITIONS[1]), GOLDEN_2_BASE);
+    let wide_late = (write_late_of(&env, 10, PARTITIONS[1]), GOLDEN_2_LATE);
+    for (meta, golden) in [base, late, wide_base, wide_late] {
         let path = path(meta.number);
         assert!(
             disk.bytes(&path).unwrap() == golden,
@@ -332,6 +348,21 @@ fn golden_blocks_of_version_1_are_read_and_written_again() {
         disk.set_bytes(&path, golden.to_vec()).unwrap();
         read_all(&env, &meta).unwrap();
     }
+}
+
+#[test]
+fn ids_beyond_32_bits_are_found_again() {
+    let (disk, env) = disk();
+    let [narrow, wide] =
+        PARTITIONS.map(|partition| write_base_of(&env, u64::from(partition), partition));
+    let bytes = [&narrow, &wide].map(|meta| disk.bytes(&path(meta.number)).unwrap());
+    assert_eq!(bytes.map(|bytes| bytes[8]), [1, 2], "their versions");
+    let block =
+        Arc::new(Block::open(&env, &path(wide.number), &wide, &Cache::new(1 << 20)).unwrap());
+    block.verify().unwrap();
+    let ids = [0, 20, 40].map(|id| SeriesId(first_of(PARTITIONS[1]).0 + id));
+    assert_eq!(ids.map(|id| block.entries(id).unwrap().len()), [2; 3]);
+    assert!(block.entries(SeriesId(20)).unwrap().is_empty());
 }
 
 #[test]

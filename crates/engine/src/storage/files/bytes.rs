@@ -92,6 +92,13 @@ impl<'a> Take<'a> {
         Some(u32::from_le_bytes(*word))
     }
 
+    /// Eight bytes.
+    pub(crate) fn long(&mut self) -> Option<u64> {
+        let (long, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*long))
+    }
+
     pub(crate) fn value(&mut self) -> Option<f64> {
         let form = self.byte().filter(|&form| form <= FORM_RAW)?;
         take_value(&mut self.0, form)

@@ -10,7 +10,7 @@ use crate::storage::block::{BlockMeta, Family};
 use crate::storage::files::manifest::{Manifest, SeriesFileMeta};
 use crate::storage::files::row::{DirtyRow, RuleRow, SeriesRow, SourceRow};
 use latewood_model::{
-    Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions,
+    Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, SeriesId, SeriesOptions,
 };
 
 /// `count` rows of a partition with ascending ids.
@@ -29,9 +29,10 @@ pub(crate) fn random_row(random: &SimRandom, id: u32) -> SeriesRow {
     let signed = || (random.next_u64() >> random.below(64)) as i64;
     let key = format!("sensor:{}:{}", random.below(50), id);
     SeriesRow {
-        id: SeriesId(id),
+        id: SeriesId(u64::from(id)),
         key: key.into_bytes().into(),
         unnamed: some(9),
+        made_by: MadeBy::Create,
         options: random_options(random),
         position: random.next_u64() >> random.below(64),
         newest: some(2).then(signed),
@@ -73,7 +74,7 @@ fn random_source(random: &SimRandom) -> SourceRow {
     let rule = || {
         let first = random.next_u64() as i64 >> 1;
         RuleRow {
-            destination: SeriesId(random.next_u64() as u32),
+            destination: SeriesId(random.next_u64() & u64::from(u32::MAX)),
             spec: RuleSpec {
                 aggregator: Aggregator::ALL[random.below(15) as usize],
                 bucket_ms: random.below(100_000) as i64 + 1,

@@ -52,6 +52,11 @@ impl Directory {
         Self::look(env, dir)
     }
 
+    /// Whether its manifest has the first version.
+    pub(crate) fn is_of_version_1(&self) -> bool {
+        self.manifest == ManifestFound::Whole && self.contents.key_seed == 0
+    }
+
     /// Reads the directory `dir`; changes nothing.
     ///
     /// # Errors

@@ -12,10 +12,14 @@ use std::path::Path;
 /// Reads `bytes` as a manifest; a valid one is written and read again.
 pub(crate) fn read_manifest(bytes: &[u8]) -> Result<()> {
     // Without a checksum, so that a fuzzer reaches the fields.
-    let manifest = Manifest::take(&mut Take(bytes));
-    if let Some(manifest) = manifest.filter(|manifest| manifest.fault().is_none()) {
-        let again = Manifest::decode(&manifest.encode())?;
-        assert_eq!(again, manifest);
+    for version in [1, 2] {
+        let manifest = Manifest::take(bytes, version);
+        if let Ok(manifest) = manifest
+            && manifest.fault().is_none()
+        {
+            let again = Manifest::decode(&manifest.encode())?;
+            assert_eq!(again, manifest);
+        }
     }
     Manifest::decode(bytes).map(|_| ())
 }
@@ -23,21 +27,27 @@ pub(crate) fn read_manifest(bytes: &[u8]) -> Result<()> {
 /// Reads `bytes` as a series file and as the rows of a section; valid rows are
 /// written and read again.
 pub(crate) fn read_series(bytes: &[u8]) -> Result<()> {
+    [1, 2]
+        .into_iter()
+        .for_each(|version| read_rows(bytes, version));
+    read_file(bytes)
+}
+
+fn read_rows(bytes: &[u8], version: u16) {
     let (mut take, mut before) = (Take(bytes), Before::default());
     let (mut put, mut behind) = (Put::default(), Before::default());
     let mut rows = Vec::new();
     while !take.is_empty()
-        && let Some(row) = before.take(&mut take)
+        && let Some(row) = before.take(&mut take, version)
     {
         behind.put(&mut put, &row);
         rows.push(row);
     }
     let (mut take, mut before) = (Take(&put.0), Before::default());
     for row in &rows {
-        let again = before.take(&mut take);
+        let again = before.take(&mut take, 2);
         assert_eq!(format!("{again:?}"), format!("{:?}", Some(row)));
     }
-    read_file(bytes)
 }
 
 fn read_file(bytes: &[u8]) -> Result<()> {

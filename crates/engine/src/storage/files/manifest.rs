@@ -13,18 +13,26 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::storage::block::{BlockMeta, Family};
 use crate::storage::files::bytes::{Put, Take};
 use crc_fast::crc32_iscsi;
-use latewood_model::Timestamp;
-use latewood_model::limits::SERIES_MAX;
+use latewood_model::{SeriesId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 const MAGIC: [u8; 8] = *b"LWOODMAN";
-const VERSION: u16 = 1;
+/// The format that is written; version 1 is read.
+const VERSION: u16 = 2;
 /// Magic, version, two bytes of zeros, checksum.
 const HEADER_BYTES: usize = 16;
 /// Counters, and sums over all files, are at most this, so that they can be added to.
 const COUNT_MAX: u64 = u64::MAX >> 1;
-/// Partition numbers are below this: ids are 32 bits wide.
-const PARTITIONS_MAX: u64 = 1 << (u32::BITS - crate::base::partition::PARTITION_BITS);
+
+/// What the files of a list are.
+mod kind {
+    pub(super) const SERIES: u8 = 1;
+    pub(super) const BASE: u8 = 2;
+    pub(super) const LATE: u8 = 3;
+    /// A build that does not know a kind with this bit passes over the list, and loses its files
+    /// with the next manifest.
+    pub(super) const DISPENSABLE: u8 = 1 << 7;
+}
 
 /// The files of the database, and its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +49,9 @@ pub(crate) struct Manifest {
     pub(crate) log_start: u64,
     /// The oldest timestamp that a reader sees.
     pub(crate) floor: Timestamp,
+    /// For hashes of keys that all copies of the database agree on; drawn once. 0: not yet, as in
+    /// version 1.
+    pub(crate) key_seed: u64,
     /// The partitions that have files.
     pub(crate) partitions: BTreeMap<u32, PartitionFiles>,
 }
@@ -83,6 +94,7 @@ impl Default for Manifest {
             next_id: 0,
             log_start: 1,
             floor: Timestamp::MIN,
+            key_seed: 0,
             partitions: BTreeMap::new(),
         }
     }
@@ -128,11 +140,14 @@ impl Manifest {
             body.number(number);
         }
         body.signed(self.floor);
+        body.raw(&self.key_seed.to_le_bytes());
         body.number(self.partitions.len() as u64);
         for (partition, files) in &self.partitions {
             body.number(u64::from(*partition));
             files.put(&mut body);
         }
+        // Files of no partition: no kind is known yet.
+        body.number(0);
         let mut header = Put::default();
         header.raw(&MAGIC);
         header.raw(&VERSION.to_le_bytes());
@@ -166,27 +181,17 @@ impl Manifest {
         }
     }
 
-    /// Reads the fields of one copy.
-    pub(crate) fn take(bytes: &mut Take<'_>) -> Option<Self> {
-        let mut manifest = Self {
-            epoch: bytes.number()?,
-            flush: bytes.number()?,
-            next_file: bytes.number()?,
-            next_id: bytes.number()?,
-            log_start: bytes.number()?,
-            floor: bytes.signed()?,
-            partitions: BTreeMap::new(),
+    /// Reads the fields of one copy of this version.
+    ///
+    /// # Errors
+    /// The kind of a list that is neither known nor dispensable; `None` for invalid fields.
+    pub(crate) fn take(bytes: &[u8], version: u16) -> std::result::Result<Self, Option<u8>> {
+        let mut copy = Copy {
+            bytes: Take(bytes),
+            version,
+            unknown: None,
         };
-        for _ in 0..bytes.count()? {
-            let partition = bytes.number().filter(|&number| number < PARTITIONS_MAX)? as u32;
-            let last = manifest.partitions.last_key_value();
-            if last.is_some_and(|(&last, _)| last >= partition) {
-                return None;
-            }
-            let files = PartitionFiles::take(bytes, partition)?;
-            manifest.partitions.insert(partition, files);
-        }
-        bytes.is_empty().then_some(manifest)
+        copy.manifest().ok_or(copy.unknown)
     }
 
     /// Why no database wrote this manifest, whatever the checksums say.
@@ -219,7 +224,7 @@ impl Manifest {
             ),
         ];
         let numbers = numbers.map(|(what, number)| (what, number, COUNT_MAX));
-        let next_id = ("next series", self.next_id, u64::from(SERIES_MAX));
+        let next_id = ("next series", self.next_id, SeriesId::MAX.0);
         let mut numbers = numbers.into_iter().chain([next_id]);
         if let Some((what, number, max)) = numbers.find(|&(_, number, max)| number > max) {
             return Some(format!("its {what} is {number}, which is beyond {max}"));
@@ -242,30 +247,45 @@ impl Manifest {
 
 impl PartitionFiles {
     fn put(&self, out: &mut Put) {
-        out.byte(u8::from(self.series.is_some()));
+        let mut lists = Vec::new();
         if let Some(file) = &self.series {
+            let mut list = Put::default();
             for number in [file.number, file.len_bytes, file.rows, file.position] {
-                out.number(number);
+                list.number(number);
             }
-            out.word(file.checksum);
+            list.word(file.checksum);
+            lists.push((kind::SERIES, list));
         }
-        for list in [&self.base, &self.late] {
-            out.number(list.len() as u64);
-            list.iter().for_each(|block| put_block(out, block));
+        for (kind, blocks) in [(kind::BASE, &self.base), (kind::LATE, &self.late)] {
+            let mut list = Put::default();
+            blocks.iter().for_each(|block| put_block(&mut list, block));
+            if !blocks.is_empty() {
+                lists.push((kind, list));
+            }
+        }
+        out.number(lists.len() as u64);
+        for (kind, list) in lists {
+            out.byte(kind);
+            out.string(&list.0);
         }
     }
 
-    fn take(bytes: &mut Take<'_>, partition: u32) -> Option<Self> {
+    /// Reads a list of files, if its kind is known.
+    fn take_list(&mut self, kind: u8, list: &[u8], partition: u32) -> Option<()> {
+        let mut bytes = Take(list);
+        match kind {
+            kind::SERIES => self.series = Some(take_series_file(&mut bytes, partition)?),
+            kind::BASE => self.base = take_blocks(&mut bytes, partition, Family::Base)?,
+            _ => self.late = take_blocks(&mut bytes, partition, Family::Late)?,
+        }
+        bytes.is_empty().then_some(())
+    }
+
+    /// The same as in version 1.
+    fn take_version_1(bytes: &mut Take<'_>, partition: u32) -> Option<Self> {
         let series = match bytes.byte()? {
             0 => None,
-            1 => Some(SeriesFileMeta {
-                number: bytes.number()?,
-                partition,
-                len_bytes: bytes.number()?,
-                rows: bytes.number()?,
-                position: bytes.number()?,
-                checksum: bytes.word()?,
-            }),
+            1 => Some(take_series_file(bytes, partition)?),
             _ => return None,
         };
         let mut list = |family| {
@@ -279,6 +299,94 @@ impl PartitionFiles {
             late: list(Family::Late)?,
         })
     }
+}
+
+/// A copy that is being read.
+struct Copy<'a> {
+    bytes: Take<'a>,
+    version: u16,
+    /// A kind of files that must be known and is not.
+    unknown: Option<u8>,
+}
+
+impl Copy<'_> {
+    fn manifest(&mut self) -> Option<Manifest> {
+        let bytes = &mut self.bytes;
+        let mut manifest = Manifest {
+            epoch: bytes.number()?,
+            flush: bytes.number()?,
+            next_file: bytes.number()?,
+            next_id: bytes.number()?,
+            log_start: bytes.number()?,
+            floor: bytes.signed()?,
+            ..Manifest::default()
+        };
+        if self.version > 1 {
+            manifest.key_seed = bytes.long()?;
+        }
+        for _ in 0..bytes.count()? {
+            let partition = u32::try_from(self.bytes.number()?).ok()?;
+            let last = manifest.partitions.last_key_value();
+            if last.is_some_and(|(&last, _)| last >= partition) {
+                return None;
+            }
+            let files = match self.version {
+                1 => PartitionFiles::take_version_1(&mut self.bytes, partition)?,
+                _ => self.files(partition)?,
+            };
+            manifest.partitions.insert(partition, files);
+        }
+        if self.version > 1 {
+            self.lists(|_, _| None)?;
+        }
+        self.bytes.is_empty().then_some(manifest)
+    }
+
+    fn files(&mut self, partition: u32) -> Option<PartitionFiles> {
+        let mut files = PartitionFiles::default();
+        self.lists(|kind, list| match kind {
+            kind::SERIES..=kind::LATE => Some(files.take_list(kind, list, partition)),
+            _ => None,
+        })?;
+        Some(files)
+    }
+
+    /// Gives each list to `take`, which answers `None` to a kind that it does not know.
+    fn lists(&mut self, mut take: impl FnMut(u8, &[u8]) -> Option<Option<()>>) -> Option<()> {
+        let mut last = 0;
+        for _ in 0..self.bytes.count()? {
+            let kind = self.bytes.byte().filter(|&kind| kind > last)?;
+            last = kind;
+            match take(kind, self.bytes.string()?) {
+                Some(taken) => taken?,
+                None if kind & kind::DISPENSABLE != 0 => {}
+                None => {
+                    self.unknown = Some(kind);
+                    return None;
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+fn take_series_file(bytes: &mut Take<'_>, partition: u32) -> Option<SeriesFileMeta> {
+    Some(SeriesFileMeta {
+        number: bytes.number()?,
+        partition,
+        len_bytes: bytes.number()?,
+        rows: bytes.number()?,
+        position: bytes.number()?,
+        checksum: bytes.word()?,
+    })
+}
+
+fn take_blocks(bytes: &mut Take<'_>, partition: u32, family: Family) -> Option<Vec<BlockMeta>> {
+    let mut blocks = Vec::new();
+    while !bytes.is_empty() {
+        blocks.push(take_block(bytes, partition, family)?);
+    }
+    Some(blocks)
 }
 
 fn put_block(out: &mut Put, block: &BlockMeta) {
@@ -325,11 +433,17 @@ fn decode_copy(copy: &[u8]) -> Result<Manifest> {
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     let checksum = u32::from_le_bytes([12, 13, 14, 15].map(|at| header[at]));
-    if version != VERSION || checksum != checksum_of(&header[..12], body) {
+    if version == 0 || checksum != checksum_of(&header[..12], body) {
         return Err(damaged("its checksum does not match"));
     }
-    let manifest = Manifest::take(&mut Take(body));
-    let manifest = manifest.ok_or_else(|| damaged("its fields are invalid"))?;
+    let manifest = Manifest::take(body, version).map_err(|unknown| match unknown {
+        None => damaged("its fields are invalid"),
+        Some(kind) => {
+            let message =
+                format!("the manifest names files of kind {kind}, which this build does not know");
+            Error::new(ErrorKind::Unsupported, message)
+        }
+    })?;
     match manifest.fault() {
         None => Ok(manifest),
         Some(fault) => Err(damaged(&fault)),

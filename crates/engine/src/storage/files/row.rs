@@ -3,7 +3,7 @@
 use crate::base::window::Bucket;
 use crate::format::expired_buckets::ExpiredBuckets;
 use crate::format::rule::RuleSpec;
-use latewood_model::{SeriesId, SeriesOptions, Timestamp};
+use latewood_model::{MadeBy, SeriesId, SeriesOptions, Timestamp};
 use std::sync::Arc;
 
 /// One series as a series file keeps it.
@@ -14,6 +14,8 @@ pub(crate) struct SeriesRow {
     pub(crate) key: Arc<[u8]>,
     /// It is being built and has no key yet; see [`crate::db::write::copy`].
     pub(crate) unnamed: bool,
+    /// Who made it.
+    pub(crate) made_by: MadeBy,
     /// Its options, labels among them.
     pub(crate) options: SeriesOptions,
     /// Everything that the log says of this series in groups up to this sequence

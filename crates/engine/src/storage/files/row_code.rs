@@ -15,7 +15,8 @@ use crate::storage::files::bytes::{Put, Take};
 use crate::storage::files::row::{DirtyRow, RuleRow, SeriesRow, SourceRow};
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{
-    Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions, Timestamp,
+    Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, SeriesId, SeriesOptions,
+    Timestamp,
 };
 
 /// Flags of a row, one bit each.
@@ -75,10 +76,8 @@ impl Before {
             bits.iter()
                 .fold(0, |byte, &(set, bit)| if set { byte | bit } else { byte }),
         );
-        out.number(match self.id {
-            Some(before) => u64::from(row.id.0.wrapping_sub(before.0)),
-            None => u64::from(row.id.0),
-        });
+        out.byte(row.made_by as u8);
+        out.number(row.id.0 - self.id.map_or(0, |before| before.0));
         let shared = shared_bytes(&self.key, &row.key);
         out.number(shared as u64);
         out.string(&row.key[shared..]);
@@ -122,14 +121,21 @@ impl Before {
         }
     }
 
-    pub(crate) fn take(&mut self, bytes: &mut Take<'_>) -> Option<SeriesRow> {
+    /// Reads the next row of a file of this version.
+    pub(crate) fn take(&mut self, bytes: &mut Take<'_>, version: u16) -> Option<SeriesRow> {
         let bits = bytes.byte()?;
         let has = |bit: u8| bits & bit != 0;
-        let step = u32::try_from(bytes.number()?).ok()?;
+        let made_by = match version {
+            // It does not say.
+            1 => MadeBy::Create,
+            _ => MadeBy::from_number(bytes.byte()?)?,
+        };
+        let step = bytes.number()?;
         let id = match self.id {
             Some(before) => before.0.checked_add(step).filter(|_| step > 0)?,
             None => step,
         };
+        let id = SeriesId::new(id)?;
         let shared = bytes.number()?;
         let rest = bytes.string()?;
         let shared = self.key.get(..usize::try_from(shared).ok()?)?;
@@ -145,9 +151,10 @@ impl Before {
         let labels = self.take_labels(bytes)?;
         let position = self.position.wrapping_add(bytes.signed()? as u64);
         let mut row = SeriesRow {
-            id: SeriesId(id),
+            id,
             key,
             unnamed: has(flag::UNNAMED),
+            made_by,
             options: SeriesOptions {
                 labels,
                 ..plain.clone()
@@ -253,7 +260,7 @@ fn put_source(out: &mut Put, source: &SourceRow) {
     }
     out.number(source.rules.len() as u64);
     for rule in &source.rules {
-        out.number(u64::from(rule.destination.0));
+        out.number(rule.destination.0);
         out.byte(rule.spec.aggregator as u8);
         out.signed(rule.spec.bucket_ms);
         out.signed(rule.spec.align);
@@ -325,7 +332,7 @@ fn take_source(bytes: &mut Take<'_>) -> Option<SourceRow> {
 
 fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
     let mut rule = RuleRow {
-        destination: SeriesId(u32::try_from(bytes.number()?).ok()?),
+        destination: SeriesId::new(bytes.number()?)?,
         spec: RuleSpec {
             aggregator: Aggregator::from_number(bytes.byte()?)?,
             bucket_ms: bytes.signed().filter(|&width| width > 0)?,

@@ -27,7 +27,8 @@ use zstd::bulk::{Compressor, Decompressor};
 
 const MAGIC: [u8; 8] = *b"LWOODSER";
 const END_MAGIC: [u8; 8] = *b"LWSEREND";
-const VERSION: u16 = 1;
+/// The format that is written; earlier ones are read.
+const VERSION: u16 = 2;
 /// Magic, version, two bytes of zeros, partition, number, checksum.
 const HEADER_BYTES: usize = 28;
 /// Stored size, uncompressed size, rows, checksum of these and the bytes.
@@ -65,7 +66,7 @@ impl SeriesFileWriter {
     pub(crate) fn create(env: &Env, path: &Path, number: u64, partition: u32) -> Result<Self> {
         let failed = |error| Error::io("cannot create a series file", path, error);
         let file = env.disk.create(path, 0).map_err(failed)?;
-        let header = header_of(number, partition);
+        let header = header_of(VERSION, number, partition);
         file.write_at(&header, 0).map_err(failed)?;
         Ok(Self {
             file,
@@ -159,6 +160,7 @@ impl SeriesFileWriter {
 pub(crate) struct SeriesFileReader {
     file: Arc<dyn File>,
     path: PathBuf,
+    version: u16,
     meta: SeriesFileMeta,
     offset: u64,
     rows: u64,
@@ -192,7 +194,7 @@ impl SeriesFileReader {
             );
             return Err(Error::new(ErrorKind::Unsupported, text).at(path));
         }
-        if header != header_of(meta.number, meta.partition) {
+        if version == 0 || header != header_of(version, meta.number, meta.partition) {
             return Err(damaged("its header does not match the manifest").at(path));
         }
         let mut footer = [0; FOOTER_BYTES];
@@ -206,6 +208,7 @@ impl SeriesFileReader {
         Ok(Self {
             file,
             path: path.to_owned(),
+            version,
             meta: *meta,
             offset: HEADER_BYTES as u64,
             rows: 0,
@@ -263,7 +266,7 @@ impl SeriesFileReader {
         let mut bytes = Take(&self.raw);
         let mut before = Before::default();
         for _ in 0..count {
-            let row = before.take(&mut bytes);
+            let row = before.take(&mut bytes, self.version);
             let fits = |row: &SeriesRow| {
                 partition_of(row.id) == self.meta.partition
                     && row.position <= self.meta.position
@@ -335,10 +338,10 @@ impl SeriesFileMeta {
     }
 }
 
-fn header_of(number: u64, partition: u32) -> [u8; HEADER_BYTES] {
+fn header_of(version: u16, number: u64, partition: u32) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(&MAGIC);
-    header[8..10].copy_from_slice(&VERSION.to_le_bytes());
+    header[8..10].copy_from_slice(&version.to_le_bytes());
     header[12..16].copy_from_slice(&partition.to_le_bytes());
     header[16..24].copy_from_slice(&number.to_le_bytes());
     let checksum = crc32_iscsi(&header[..24]);

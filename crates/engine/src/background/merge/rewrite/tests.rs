@@ -86,7 +86,7 @@ impl World {
     fn flush(&mut self) {
         let (mut base, mut late) = (self.writer(Family::Base), self.writer(Family::Late));
         for place in 0..self.series.len() {
-            let id = SeriesId(place as u32);
+            let id = SeriesId(place as u64);
             if self.chance.below(3) > 0 {
                 self.flush_late(id, &mut late);
             }
@@ -249,7 +249,7 @@ impl World {
         }
         for (place, one) in self.series.iter().enumerate() {
             let Some(facts) = one.facts else { continue };
-            let id = SeriesId(place as u32);
+            let id = SeriesId(place as u64);
             let mut samples = BTreeMap::new();
             let (mut timestamps, mut values) = (Vec::new(), Vec::new());
             for block in &self.base {

@@ -14,7 +14,7 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::format::chunk::damaged;
 use crate::format::varint::{VARINT_BYTES_MAX, put, take};
 use crate::log::GroupBuilder;
-use crate::log::record::{Record, RecordIter};
+use crate::log::record::{GroupForm, Record, RecordIter};
 use crc_fast::{CrcAlgorithm, checksum, crc32_iscsi};
 use latewood_codec::{Encoder, Frame, Hint};
 use latewood_model::{SeriesId, SeriesOptions, Timestamp};
@@ -73,7 +73,7 @@ impl<'a> Dump<'a> {
             .and_then(|len| usize::try_from(len).ok())
             .and_then(|len| rest.split_at_checked(len));
         let (record, frames) = record.ok_or(DumpFault::Malformed)?;
-        let mut records = RecordIter::new(record);
+        let mut records = RecordIter::new(record, GroupForm::Wide);
         match (records.next(), records.next()) {
             (Some(Ok(Record::Build { options, .. })), None) => Ok(Self {
                 options,

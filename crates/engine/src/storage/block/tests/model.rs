@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 /// For each series its entries in order.
-type Model = BTreeMap<u32, Vec<(Kind, Timestamp, Timestamp)>>;
+type Model = BTreeMap<u64, Vec<(Kind, Timestamp, Timestamp)>>;
 
 struct Built {
     set: BlockSet,
@@ -17,7 +17,7 @@ fn policy(random: &SimRandom) -> DuplicatePolicy {
 }
 
 /// `blocks` base blocks one after the other in time and as many late ones.
-fn build(seed: u64, blocks: u64, series_max: u32) -> Built {
+fn build(seed: u64, blocks: u64, series_max: u64) -> Built {
     let (_, env) = disk();
     let random = SimRandom::new(seed);
     let cache = Cache::new(random.below(200_000));
@@ -31,7 +31,7 @@ fn build(seed: u64, blocks: u64, series_max: u32) -> Built {
     for number in 0..blocks {
         let start = number as i64 * 1_000_000;
         let mut writer = BlockWriter::create(&env, &path(number), number, 0, Family::Base).unwrap();
-        let mut id = random.below(3.min(u64::from(series_max))) as u32;
+        let mut id = random.below(3.min(series_max));
         while id < series_max {
             let mut at = start;
             for _ in 0..=random.below(20) {
@@ -47,12 +47,12 @@ fn build(seed: u64, blocks: u64, series_max: u32) -> Built {
                 base.entry(id).or_default().push(held);
                 at = chunk.last() + 1;
             }
-            id += 1 + random.below(40) as u32;
+            id += 1 + random.below(40);
         }
         partition.base.push(open(writer.finish().unwrap()));
         let number = blocks + number;
         let mut writer = BlockWriter::create(&env, &path(number), number, 0, Family::Late).unwrap();
-        let mut id = random.below(3.min(u64::from(series_max))) as u32;
+        let mut id = random.below(3.min(series_max));
         while id < series_max {
             for _ in 0..=random.below(60) {
                 let first = random.below(4_000_000) as i64;
@@ -70,7 +70,7 @@ fn build(seed: u64, blocks: u64, series_max: u32) -> Built {
                 };
                 late.entry(id).or_default().push(held);
             }
-            id += 1 + random.below(40) as u32;
+            id += 1 + random.below(40);
         }
         partition.late.push(open(writer.finish().unwrap()));
     }
@@ -81,14 +81,14 @@ fn build(seed: u64, blocks: u64, series_max: u32) -> Built {
     Built { set, base, late }
 }
 
-fn held_in(model: &Model, id: u32, from: i64, to: i64) -> Vec<(Kind, Timestamp, Timestamp)> {
+fn held_in(model: &Model, id: u64, from: i64, to: i64) -> Vec<(Kind, Timestamp, Timestamp)> {
     let held = model.get(&id).into_iter().flatten();
     held.filter(|(_, first, last)| *first <= to && from <= *last)
         .copied()
         .collect()
 }
 
-fn compare(built: &Built, id: u32, from: i64, to: i64) {
+fn compare(built: &Built, id: u64, from: i64, to: i64) {
     let layers = built.set.layers(SeriesId(id), from, to).unwrap();
     let base: Vec<_> = layers
         .base
@@ -139,14 +139,14 @@ proptest! {
     fn random_series_and_spans_are_found(
         seed: u64,
         blocks in 1..4_u64,
-        series_max in 1..2000_u32,
+        series_max in 1..2000_u64,
         floor in prop::option::of(-200_000..4_000_000_i64),
     ) {
         let mut built = build(seed, blocks, series_max);
         built.set.floor = floor.unwrap_or(i64::MIN);
         let random = SimRandom::new(seed ^ 1);
         for _ in 0..200 {
-            let id = random.below(u64::from(series_max) + 2) as u32;
+            let id = random.below(series_max + 2);
             let from = random.below(5_400_000) as i64 - 1_200_000;
             let len = 1 << random.below(23);
             compare(&built, id, from, from + random.below(len) as i64);
@@ -203,8 +203,8 @@ fn an_entry_of_a_short_chunk_takes_less_than_twenty_bytes() {
     let mut writer = BlockWriter::create(&env, &path(1), 1, 0, Family::Base).unwrap();
     for id in 0..2000 {
         for n in 0..2 {
-            let first = 1_700_000_000_000 + i64::from(id % 10) * 137 + n * 640_000;
-            let chunk = chunk(first, 10_000, 64, u64::from(id));
+            let first = 1_700_000_000_000 + (id % 10) as i64 * 137 + n * 640_000;
+            let chunk = chunk(first, 10_000, 64, id);
             writer.chunk(SeriesId(id), Kind::Base, &chunk).unwrap();
         }
     }

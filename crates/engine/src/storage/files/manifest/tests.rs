@@ -5,7 +5,8 @@ use crate::io::sim::SimRandom;
 use crate::storage::files::chance::random_manifest;
 
 const GOLDEN_SEED: u64 = 7;
-const GOLDEN: &[u8] = include_bytes!("../../../../tests/golden/manifest-v1.bin");
+const GOLDEN_1: &[u8] = include_bytes!("../../../../tests/golden/manifest-v1.bin");
+const GOLDEN_2: &[u8] = include_bytes!("../../../../tests/golden/manifest-v2.bin");
 
 #[test]
 fn random_manifests_come_back() {
@@ -95,8 +96,8 @@ fn numbers_that_cannot_be_added_to_are_refused_in_words() {
             "next file is 18446744073709551615",
         ),
         (
-            |manifest| manifest.next_id = 1 << 32,
-            "next series is 4294967296",
+            |manifest| manifest.next_id = 1 << 48,
+            "next series is 281474976710656",
         ),
         (
             |manifest| manifest.log_start = u64::MAX,
@@ -168,12 +169,52 @@ fn the_log_goes_on_behind_what_files_hold() {
 }
 
 #[test]
-fn the_golden_manifest_of_version_1_is_read_and_written() {
-    let manifest = random_manifest(&SimRandom::new(GOLDEN_SEED));
+fn golden_manifests_are_read_and_the_newest_is_written() {
+    let mut manifest = random_manifest(&SimRandom::new(GOLDEN_SEED));
     assert!(manifest.blocks().count() > 2 && manifest.series_files().count() > 0);
-    assert_eq!(Manifest::decode(GOLDEN).unwrap(), manifest);
+    assert_eq!(Manifest::decode(GOLDEN_1).unwrap(), manifest);
+    (manifest.key_seed, manifest.next_id) = (0x1234_5678_9abc_def0, (1 << 48) - 1);
+    assert_eq!(Manifest::decode(GOLDEN_2).unwrap(), manifest);
     assert!(
-        GOLDEN == manifest.encode(),
-        "version 1 is written otherwise"
+        GOLDEN_2 == manifest.encode(),
+        "version 2 is written otherwise"
     );
+}
+
+/// A manifest with one partition, which has a list of `kind`, and one such list of no partition.
+fn with_list(kind: u8, of_partition: bool) -> Vec<u8> {
+    let fresh = Manifest::default().encode();
+    let mut body = Put(fresh[HEADER_BYTES..fresh.len() / 2 - 2].to_vec());
+    let lists = |body: &mut Put| {
+        body.number(1);
+        body.byte(kind);
+        body.string(b"anything");
+    };
+    body.number(1);
+    body.number(1 << 20);
+    if of_partition {
+        lists(&mut body);
+        body.number(0);
+    } else {
+        body.number(0);
+        lists(&mut body);
+    }
+    let mut copy = Put(fresh[..HEADER_BYTES - 4].to_vec());
+    copy.word(checksum_of(&copy.0, &body.0));
+    copy.raw(&body.0);
+    copy.0.repeat(2)
+}
+
+#[test]
+fn lists_of_a_later_kind_are_passed_over_or_refused_in_words() {
+    for of_partition in [true, false] {
+        let manifest = Manifest::decode(&with_list(0x85, of_partition)).unwrap();
+        assert_eq!(
+            manifest.partitions,
+            BTreeMap::from([(1 << 20, PartitionFiles::default())])
+        );
+        let error = Manifest::decode(&with_list(5, of_partition)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("files of kind 5"), "{error}");
+    }
 }

@@ -4,11 +4,14 @@ use super::*;
 use crate::io::Random;
 use crate::io::sim::{SimDisk, SimRandom};
 use crate::storage::files::chance::{give_expired, random_row, random_rows};
-use latewood_model::{Labels, SeriesOptions};
+use latewood_model::{Labels, MadeBy, SeriesOptions};
 use std::collections::BTreeSet;
 
 const PATH: &str = "/db/series/series-0000000000000007.cat";
-const GOLDEN: &[u8] = include_bytes!("../../../../tests/golden/series-v1.cat");
+const GOLDEN_1: &[u8] = include_bytes!("../../../../tests/golden/series-v1.cat");
+const GOLDEN_2: &[u8] = include_bytes!("../../../../tests/golden/series-v2.cat");
+/// The partition of the golden file of version 2, whose ids have more than 32 bits.
+const FAR: u32 = 3 << 20;
 
 fn disk() -> SimDisk {
     let disk = SimDisk::new();
@@ -20,7 +23,8 @@ fn disk() -> SimDisk {
 }
 
 fn write(disk: &SimDisk, rows: &[SeriesRow]) -> Result<SeriesFileMeta> {
-    let mut writer = SeriesFileWriter::create(&disk.env(1), Path::new(PATH), 7, 3)?;
+    let partition = rows.first().map_or(3, |row| partition_of(row.id));
+    let mut writer = SeriesFileWriter::create(&disk.env(1), Path::new(PATH), 7, partition)?;
     for row in rows {
         writer.row(row)?;
     }
@@ -159,11 +163,23 @@ fn alike_series_take_few_bytes() {
 }
 
 #[test]
-fn the_golden_file_of_version_1_is_read() {
-    let rows = random_rows(&SimRandom::new(1), 3, 40);
+fn golden_files_are_read() {
+    golden_is_read(GOLDEN_1, random_rows(&SimRandom::new(1), 3, 40));
+    let mut rows = random_rows(&SimRandom::new(2), 3, 40);
+    for (row, made_by) in rows.iter_mut().zip(MadeBy::ALL.into_iter().cycle()) {
+        row.id.0 += u64::from(FAR - 3) << 16;
+        row.made_by = made_by;
+        for rule in row.source.iter_mut().flat_map(|source| &mut source.rules) {
+            rule.destination.0 |= 1 << 47;
+        }
+    }
+    golden_is_read(GOLDEN_2, rows);
+}
+
+fn golden_is_read(golden: &[u8], rows: Vec<SeriesRow>) {
     let disk = disk();
     let meta = write(&disk, &rows).unwrap();
-    let bytes = GOLDEN.to_vec();
+    let bytes = golden.to_vec();
     let footer = bytes.len() - FOOTER_BYTES;
     let golden_meta = SeriesFileMeta {
         len_bytes: bytes.len() as u64,
