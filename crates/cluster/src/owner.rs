@@ -288,8 +288,7 @@ impl Owner {
             .retry
             .pauses("cannot tell whether a record is in the log");
         let offset = loop {
-            let why;
-            match link.kafka.append(&link.partition, &value) {
+            let why = match link.kafka.append(&link.partition, &value) {
                 Ok(offset) if offset == self.reader.next => {
                     self.reader.scan.next(offset, &value);
                     self.reader.next = offset + 1;
@@ -302,9 +301,9 @@ impl Owner {
                     let next = self.reader.next;
                     return Err(Stop::TailLost { offset, next }.into());
                 }
-                Ok(offset) => why = format!("it may be at offset {offset}"),
-                Err(error) => why = error.to_string(),
-            }
+                Ok(offset) => format!("it may be at offset {offset}"),
+                Err(error) => error.to_string(),
+            };
             if let Some(offset) = self.audit(&value)? {
                 break offset;
             }
