@@ -241,7 +241,9 @@ impl Db {
         let newest = series.newest_or_min();
         let fate = series.append(sample, policy, &mut state.sealer);
         let fate = fate.map_err(|error| Refusal::unread(&error))?;
-        state.sealer.timer.end(fate.stage());
+        if state.sealer.timer.is_on() {
+            state.sealer.timer.end(fate.stage());
+        }
         let linked = series.links().is_some();
         match fate {
             Fate::InOrder => counters.in_order += 1,
