@@ -103,14 +103,11 @@ impl Node {
     /// The newest value of the sum.
     fn sum(&self) -> f64 {
         let query = RangeQuery {
-            latest: false,
             from: i64::MIN,
             to: i64::MAX,
-            filter_by_timestamps: None,
-            filter_by_value: None,
             count: Some(1),
-            aggregation: None,
             reverse: true,
+            ..RangeQuery::default()
         };
         let mut newest = Newest(0.0);
         match self.db.range(b"sum", &query, &mut newest) {

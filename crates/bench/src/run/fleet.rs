@@ -44,18 +44,6 @@ const ORDERS: [(&str, f64, bool); 4] = [
     ("backwards", 0.0, true),
 ];
 
-/// Every sample of a series.
-const ALL: RangeQuery = RangeQuery {
-    from: 0,
-    to: i64::MAX,
-    filter_by_timestamps: None,
-    filter_by_value: None,
-    count: None,
-    aggregation: None,
-    reverse: false,
-    latest: false,
-};
-
 /// How samples get into the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -227,10 +215,14 @@ fn write(db: &Db, plan: Plan, part: &mut Part, batch: usize, done: &AtomicU64) -
 fn check(db: &Db, plan: Plan, part: &Part) -> Result<()> {
     let mut remembered = part.remembered().peekable();
     let mut count = 0;
+    let all = RangeQuery {
+        to: i64::MAX,
+        ..RangeQuery::default()
+    };
     for at in 0..part.len() {
         let (key, newest) = (key(part.number(at)), part.newest(at));
         let mut columns = Columns::default();
-        db.range(key.as_bytes(), &ALL, &mut columns)?;
+        db.range(key.as_bytes(), &all, &mut columns)?;
         let held: Vec<_> = columns.timestamps.into_iter().zip(columns.values).collect();
         count += held.len() as u64;
         let last = held.len().saturating_sub(1);

@@ -1,6 +1,6 @@
 //! Local databases made of a checkpoint alone: the log is lost.
 
-use crate::tablet::restore::{COPY, open_local};
+use crate::tablet::restore::{COPY, open_local, stands_alone};
 use crate::tablet::world::{NAME, World, increment, newest};
 use latewood_cluster::checkpoint::Objects;
 use latewood_cluster::kafka::memory::Faults;
@@ -44,16 +44,10 @@ fn a_checkpoint_alone_is_a_database_up_to_where_it_says() {
         assert_eq!(remains.reach.whole, db.position());
         assert_eq!(remains.later, [""; 0]);
         checkpoints.push((at, world.held("CHECKPOINT-").pop().unwrap()));
-        // A power cut behind the call.
-        let copy = copy.crash(at as u64);
-        let local = open_local(&copy, COPY).unwrap();
-        assert_eq!(newest(&local, b"sum"), at);
-        assert!(local.position() >= db.position());
-        assert!(local.recovery().log.holes.is_empty());
-        increment(&local, b"sum", 10_000);
-        local.close().unwrap();
-        let again = open_local(&copy.kill(), COPY).unwrap();
-        assert_eq!(newest(&again, b"sum"), at + 1);
+        stands_alone(&copy, at, |local| {
+            assert!(local.position() >= db.position());
+            assert!(local.recovery().log.holes.is_empty());
+        });
     }
     // What is in the log only is lost with it, and older checkpoints can be named.
     increment(&db, b"sum", at);

@@ -54,6 +54,19 @@ pub(crate) fn open_local(disk: &SimDisk, dir: &str) -> latewood_engine::Result<D
     Db::open(&env, Path::new(dir), options, Defaults::default())
 }
 
+/// Checks that [`COPY`] outlives a power cut now, holds `sum` increments, which `look` may look at,
+/// and takes another one.
+pub(crate) fn stands_alone(copy: &SimDisk, sum: i64, look: impl FnOnce(&Db)) {
+    let copy = copy.crash(sum as u64);
+    let local = open_local(&copy, COPY).unwrap();
+    assert_eq!(newest(&local, b"sum"), sum);
+    look(&local);
+    increment(&local, b"sum", 10_000);
+    local.close().unwrap();
+    let again = open_local(&copy.kill(), COPY).unwrap();
+    assert_eq!(newest(&again, b"sum"), sum + 1);
+}
+
 #[test]
 fn a_restore_has_all_that_was_acknowledged_and_leaves_the_owner_alone() {
     let (world, disk) = (World::new(1, Faults::default()), SimDisk::new());
@@ -81,14 +94,7 @@ fn a_restore_has_all_that_was_acknowledged_and_leaves_the_owner_alone() {
         let is_saved = saves && restored.checked.unstored_samples == 0;
         assert_eq!(is_saved, saves);
         assert_eq!(restored.checked.damage, 0);
-        // A power cut behind the call.
-        let copy = copy.crash(at as u64);
-        let local = open_local(&copy, COPY).unwrap();
-        assert_eq!(newest(&local, b"sum"), at);
-        increment(&local, b"sum", 10_000);
-        local.close().unwrap();
-        let again = open_local(&copy.kill(), COPY).unwrap();
-        assert_eq!(newest(&again, b"sum"), at + 1);
+        stands_alone(&copy, at, |_| ());
     }
     // Nobody else owns the log since then.
     increment(&db, b"sum", at);

@@ -162,14 +162,11 @@ pub(crate) fn newest(db: &Db, key: &[u8]) -> i64 {
         return 0;
     }
     let query = RangeQuery {
-        latest: false,
         from: i64::MIN,
         to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
         count: Some(1),
-        aggregation: None,
         reverse: true,
+        ..RangeQuery::default()
     };
     let mut newest = Newest(0.0);
     db.range(key, &query, &mut newest).unwrap();

@@ -59,14 +59,8 @@ impl Sink for Rows {
 fn stored(shared: &Shared, key: &str) -> Vec<(i64, f64)> {
     let mut rows = Rows::default();
     let query = RangeQuery {
-        from: 0,
         to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
-        reverse: false,
-        latest: false,
+        ..RangeQuery::default()
     };
     shared.db.range(key.as_bytes(), &query, &mut rows).unwrap();
     rows.0

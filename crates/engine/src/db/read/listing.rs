@@ -100,12 +100,9 @@ impl Db {
         bytes_max: usize,
         cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
-        let among = self.among(matchers, may_see, cancelled);
-        let index = self.core.index.current();
-        let listed = index.names_among(among.as_ref(), bytes_max, cancelled)?;
-        // Sorting must not block writers of the index.
-        drop(index);
-        Ok(listed.sorted())
+        self.listed(matchers, may_see, cancelled, |index, among| {
+            index.names_among(among, bytes_max, cancelled)
+        })
     }
 
     /// The distinct values of the label `name`, selected and ordered as in
@@ -121,11 +118,9 @@ impl Db {
         bytes_max: usize,
         cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
-        let among = self.among(matchers, may_see, cancelled);
-        let index = self.core.index.current();
-        let listed = index.values_among(name, among.as_ref(), bytes_max, cancelled)?;
-        drop(index);
-        Ok(listed.sorted())
+        self.listed(matchers, may_see, cancelled, |index, among| {
+            index.values_among(name, among, bytes_max, cancelled)
+        })
     }
 
     /// The values of the label `name` that pass `test`. Each value is tested once,
@@ -180,6 +175,20 @@ impl Db {
         let seen = seen.take_while(|_| !is_cancelled(cancelled));
         let seen = seen.filter(|series| may_see(&series.key));
         Some(seen.map(|series| series.id.0).collect())
+    }
+
+    /// What `list` finds in the index among the series selected, in byte order.
+    fn listed(
+        &self,
+        matchers: &[Matcher],
+        may_see: Option<MaySee<'_>>,
+        cancelled: Cancelled<'_>,
+        list: impl FnOnce(&Inverted, Option<&Ids>) -> Result<Listed>,
+    ) -> Result<Listed> {
+        let among = self.among(matchers, may_see, cancelled);
+        // Sorting must not block writers of the index: the lock is held for this alone.
+        let listed = list(&self.core.index.current(), among.as_ref())?;
+        Ok(listed.sorted())
     }
 }
 

@@ -109,14 +109,9 @@ impl Sink for Rows {
 
 fn read(db: &Db, key: &[u8]) -> Result<Vec<Timestamp>> {
     let query = RangeQuery {
-        latest: false,
         from: Timestamp::MIN,
         to: Timestamp::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
-        reverse: false,
+        ..RangeQuery::default()
     };
     let mut rows = Rows(Vec::new());
     db.range(key, &query, &mut rows)?;

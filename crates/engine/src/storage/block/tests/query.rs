@@ -224,12 +224,9 @@ fn first_rows(series: &mut Series, count: u64, reverse: bool) -> Result<Vec<Time
     let query = RangeQuery {
         from: i64::MIN,
         to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
         count: Some(count),
-        aggregation: None,
         reverse,
-        latest: false,
+        ..RangeQuery::default()
     };
     let snapshot = series.snapshot(query.from, query.to);
     let mut source = MergeSource::new(snapshot, reverse)?;
