@@ -24,8 +24,9 @@ pub(crate) const fn unzigzag(folded: u64) -> i64 {
 /// The length of `value` in bytes.
 #[inline]
 const fn len_bytes(value: u64) -> usize {
-    let bits = 64 - (value | 1).leading_zeros() as usize;
-    if bits > 56 { 9 } else { bits.div_ceil(7) }
+    // A byte for each seven bits; the fraction is exact as far as 56 bits.
+    let last = 63 - (value | 1).leading_zeros() as usize;
+    if last >= 56 { 9 } else { (last * 9 + 73) / 64 }
 }
 
 /// Writes `value` at `at` and returns the position after it.

@@ -157,7 +157,9 @@ impl GroupBuilder {
         context.id = id.0;
         context.timestamp = timestamp;
         self.form = form;
-        self.note_id(id);
+        if step != 0 || self.first_id.is_none() {
+            self.note_id(id);
+        }
     }
 
     /// The records as bytes, for a reader.

@@ -20,9 +20,9 @@ use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::Stage;
-use crate::series::Fate;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
+use crate::series::{Fate, Series};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::ops::Range;
@@ -99,7 +99,11 @@ impl Db {
                 let found = step.scratch.ids[step.index].filter(|_| !is_stale);
                 let (append, hash) = (&batch[step.index], step.scratch.hashes[step.index]);
                 match self.find_in(step.state, step.shard, append, found, hash) {
-                    SeriesLookup::Here(id) => Some(self.append_to(step.state, append, id, policy)),
+                    SeriesLookup::Here(id) => {
+                        let outcome = self.append_to(step.state, append, id, policy, |_| true);
+                        // Removed since it was found: alone, it can be created again.
+                        Some(outcome).filter(|outcome| *outcome != Err(Refusal::NoSuchKey))
+                    }
                     // A sample before it may create the series.
                     SeriesLookup::Refused(Refusal::NoSuchKey) if self.core.defaults.compacts() => {
                         None
@@ -145,7 +149,7 @@ impl Db {
                     Err(Refusal::Damaged)
                 }
                 SeriesLookup::Here(id) | SeriesLookup::Destination(id) => {
-                    self.append_to(state, append, id, policy)
+                    self.append_to(state, append, id, policy, |_| true)
                 }
                 SeriesLookup::Refused(refusal) => Err(refusal),
                 SeriesLookup::Elsewhere => return None,
@@ -215,6 +219,8 @@ impl Db {
         }
     }
 
+    /// Appends to the series `id` of the shard, or refuses with `NoSuchKey` if there is none or
+    /// it is not the one that is meant.
     #[inline]
     pub(crate) fn append_to(
         &self,
@@ -222,10 +228,11 @@ impl Db {
         append: &Append<'_>,
         id: SeriesId,
         default_policy: DuplicatePolicy,
+        is_meant: impl FnOnce(&Series) -> bool,
     ) -> Outcome {
         let core = &*self.core;
         let place = core.shards.place_of(id);
-        let Some(series) = state.slab.get_mut(place) else {
+        let Some(series) = state.slab.get_mut(place).filter(|held| is_meant(held)) else {
             return Err(Refusal::NoSuchKey);
         };
         let policy = match append.on_duplicate {

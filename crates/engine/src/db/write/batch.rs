@@ -45,22 +45,24 @@ impl Db {
         alone: impl Fn(usize, &mut Scratch) -> Result<(Outcome, Position)>,
     ) -> Result<Position> {
         let mut position = Position::default();
+        let group_bytes = self.core.group_bytes_max() / 4;
         for shard in 0..self.core.shards.len() {
             let places = scratch.of_shard(shard);
             if places.is_empty() {
                 continue;
             }
-            let mut state = self.core.shards[shard].lock();
+            let mut guard = self.core.shards[shard].lock();
+            let state: &mut ShardState = &mut guard;
             scratch.timer.end(Stage::LockWait);
             state.sealer.timer = std::mem::take(&mut scratch.timer);
             state.late.clear();
-            let begun = begin(&mut state, scratch, &places);
+            let begun = begin(state, scratch, &places);
             let mut logged = Ok(());
             for place in places.clone() {
                 let index = scratch.order[place] as usize;
                 state.late.begin(index);
                 let step = Step {
-                    state: &mut state,
+                    state,
                     scratch,
                     shard,
                     places: &places,
@@ -74,8 +76,8 @@ impl Db {
                         continue;
                     }
                 }
-                if state.group.len_bytes() > self.core.group_bytes_max() / 4 {
-                    let end = self.core.log_group(&mut state);
+                if state.group.len_bytes() > group_bytes {
+                    let end = self.core.log_group(state);
                     logged = end.map(|end| position = position.max(end));
                     if logged.is_err() {
                         break;
@@ -83,7 +85,7 @@ impl Db {
                 }
             }
             state.late.move_to(&mut scratch.late);
-            let logged = logged.and_then(|()| self.core.log_group(&mut state));
+            let logged = logged.and_then(|()| self.core.log_group(state));
             scratch.timer = std::mem::take(&mut state.sealer.timer);
             position = position.max(logged?);
         }

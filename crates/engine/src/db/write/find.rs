@@ -46,10 +46,8 @@ impl Db {
             Some(id) if state.destinations > 0 && self.is_destination(state, id) => {
                 SeriesLookup::Destination(id)
             }
-            Some(id) if state.slab.get(self.core.shards.place_of(id)).is_some() => {
-                SeriesLookup::Here(id)
-            }
-            _ => self.find_or_create(state, shard, append, hash),
+            Some(id) => SeriesLookup::Here(id),
+            None => self.find_or_create(state, shard, append, hash),
         }
     }
 

@@ -91,6 +91,6 @@ impl Db {
         if append.value.is_nan() {
             return Err(Refusal::SumIsNan);
         }
-        self.append_to(state, &append, id, DuplicatePolicy::Last)
+        self.append_to(state, &append, id, DuplicatePolicy::Last, |_| true)
     }
 }

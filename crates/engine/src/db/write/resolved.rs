@@ -20,6 +20,7 @@ use crate::keyspace::admission::admit_write;
 use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::Stage;
+use crate::series::Series;
 use crate::series::shard::ShardState;
 use latewood_model::{DuplicatePolicy, Timestamp};
 use std::sync::Arc;
@@ -121,14 +122,16 @@ impl Db {
         append: &AppendTo<'_>,
         default_policy: DuplicatePolicy,
     ) -> Outcome {
-        if !self.is_current(state, append.series) {
-            return Err(Refusal::StaleSeries);
-        }
         if append.timestamp < 0 {
             return Err(Refusal::InvalidTimestamp);
         }
-        let (append, id) = (append.by_key(), append.series.id);
-        self.append_to(state, &append, id, default_policy)
+        let SeriesRef { id, key } = append.series;
+        let is_meant = |held: &Series| Arc::ptr_eq(&held.key, key);
+        let outcome = self.append_to(state, &append.by_key(), *id, default_policy, is_meant);
+        outcome.map_err(|refusal| match refusal {
+            Refusal::NoSuchKey => Refusal::StaleSeries,
+            refusal => refusal,
+        })
     }
 
     /// Whether the series exists and has the key it had when it was resolved.
