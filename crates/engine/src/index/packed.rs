@@ -35,13 +35,13 @@ impl Packed {
         }
     }
 
-    /// Sets string `number`. Linear in the bytes of its page.
-    pub(crate) fn set(&mut self, number: usize, string: &[u8]) {
+    /// Sets string `number` to `parts`, joined. Linear in the bytes of its page.
+    pub(crate) fn set<const N: usize>(&mut self, number: usize, parts: [&[u8]; N]) {
         let index = number / PAGE_STRINGS;
-        if !string.is_empty() {
-            self.pages.ensure(index).set(number % PAGE_STRINGS, string);
+        if parts.iter().any(|part| !part.is_empty()) {
+            self.pages.ensure(index).set(number % PAGE_STRINGS, &parts);
         } else if let Some(page) = self.pages.get_mut(index) {
-            page.set(number % PAGE_STRINGS, string);
+            page.set(number % PAGE_STRINGS, &parts);
             if page.ends.is_empty() {
                 self.pages.reset(index);
             }
@@ -69,9 +69,11 @@ impl Page {
             .map_or(0, |before| self.ends[before] as usize)
     }
 
-    fn set(&mut self, place: usize, string: &[u8]) {
+    #[inline]
+    fn set(&mut self, place: usize, parts: &[&[u8]]) {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
         if place >= self.ends.len() {
-            if string.is_empty() {
+            if len == 0 {
                 return;
             }
             if self.ends.is_empty() {
@@ -79,12 +81,15 @@ impl Page {
             }
             // A page holds 256 strings of at most 256 KiB: its ends fit 32 bits.
             self.ends.resize(place, self.bytes.len() as u32);
-            self.bytes.extend_from_slice(string);
+            for part in parts {
+                self.bytes.extend_from_slice(part);
+            }
             self.ends.push(self.bytes.len() as u32);
         } else {
             let (start, end) = (self.start(place), self.ends[place] as usize);
-            self.bytes.splice(start..end, string.iter().copied());
-            let delta = (string.len() as u32).wrapping_sub((end - start) as u32);
+            let string = parts.iter().flat_map(|part| part.iter().copied());
+            drop(self.bytes.splice(start..end, string));
+            let delta = (len as u32).wrapping_sub((end - start) as u32);
             for end in &mut self.ends[place..] {
                 *end = end.wrapping_add(delta);
             }
@@ -127,14 +132,14 @@ mod tests {
             if random.below(3) == 0 || step > 19_000 {
                 string.clear();
             }
-            packed.set(number, &string);
+            packed.set(number, [&string]);
             map.insert(number, string);
             let other = spread(random.below(1_000));
             let held = map.get(&other).map_or(&[][..], Vec::as_slice);
             assert_eq!(packed.get(other), held, "string {other} after {step}");
         }
         for number in 0..700 {
-            packed.set(spread(number), &[]);
+            packed.set(spread(number), []);
         }
         assert_eq!(
             packed.memory_bytes(),
