@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { becomes, browsing, LONG, parameters, query, Server, serving, START, texts } from './harness.mjs';
+import { becomes, browsing, listed, LONG, parameters, query, Server, serving, START, texts } from './harness.mjs';
 
 // Ten minutes, a value every ten seconds.
 const SPAN = { from: String(START), to: String(START + 600_000) };
@@ -179,8 +179,8 @@ test('Query leads here and back, with what is typed', async () => {
   await page.keyboard.press('e');
   await page.getByText('No query yet').waitFor();
   await page.getByLabel('Expression').click();
-  await page.keyboard.type('pool_s', { delay: 30 });
-  await page.locator('.cm-tooltip-autocomplete li', { hasText: 'pool_size' }).waitFor();
+  await page.keyboard.type('pool_s');
+  await listed(page, 'pool_size').waitFor();
 });
 
 test('errors, remarks and a hostile value are texts at their places', async () => {

@@ -112,7 +112,7 @@ async function fromSources(context) {
   });
 }
 
-class Browser {
+export class Browser {
   wrongs = [];
 
   async start() {
@@ -211,6 +211,16 @@ export async function becomes(look, wanted, page) {
     await page.waitForTimeout(50);
   }
   assert.deepEqual(seen, wanted);
+}
+
+/** An entry of the list of completion, once it can be taken. */
+export const listed = (page, text) => page.locator('.cm-tooltip-autocomplete:not(.cm-tooltip-autocomplete-disabled) li', { hasText: text });
+
+/** Takes what completion offers first, once it is listed. In the first moment of a list it takes no key: the page's clock is put behind that. */
+export async function complete(page, text) {
+  await listed(page, text).waitFor();
+  await page.clock.setFixedTime(await page.evaluate(() => Date.now() + 1000));
+  await page.keyboard.press('Enter');
 }
 
 /** Texts of what a selector finds. */

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { becomes, BLUE, browsing, focused, ORANGE, parameters, pixels, query, serving, START, tabTo, texts } from './harness.mjs';
+import { becomes, BLUE, browsing, complete, focused, listed, ORANGE, parameters, pixels, query, serving, START, tabTo, texts } from './harness.mjs';
 
 // Ten minutes of two rooms, a value every ten seconds.
 const SPAN = { from: String(START), to: String(START + 600_000) };
@@ -24,13 +24,11 @@ const LEGEND = ['room_temp{site="north"}', 'room_temp{site="south"}'];
 test('typing completes names of this server, Enter draws', async () => {
   const page = await browser.open(query(server, SPAN));
   await page.getByLabel('Query A').locator('.cm-content').click();
-  await page.keyboard.type('roo', { delay: 30 });
-  await page.locator('.cm-tooltip-autocomplete li', { hasText: 'room_temp' }).waitFor();
-  await page.waitForTimeout(200); // completion takes no key in its first moment
-  await page.keyboard.press('Enter');
+  await page.keyboard.type('roo');
+  await complete(page, 'room_temp');
   await becomes(() => texts(page, '.cm-line'), ['room_temp'], page);
   await page.keyboard.type('{');
-  await page.locator('.cm-tooltip-autocomplete li', { hasText: 'site' }).waitFor();
+  await listed(page, 'site').waitFor();
   await page.keyboard.press('Escape');
   await page.keyboard.press('Delete');
   await page.keyboard.press('Backspace');

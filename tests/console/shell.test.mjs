@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { becomes, browsing, query, texts, using } from './harness.mjs';
+import { becomes, browsing, listed, query, texts, using } from './harness.mjs';
 
 const browser = browsing();
 
@@ -75,8 +75,8 @@ test('names that look like HTML are texts', () =>
     await page.locator('.json', { hasText: 'onerror' }).waitFor();
     await page.getByLabel('Query A').locator('.cm-content').click();
     await page.keyboard.press('End');
-    await page.keyboard.type('{host="', { delay: 30 });
-    await page.locator('.cm-tooltip-autocomplete li', { hasText: 'onerror' }).waitFor();
+    await page.keyboard.type('{host="');
+    await listed(page, 'onerror').waitFor();
     await page.keyboard.press('Escape');
     await page.keyboard.insertText(`${hostile})`);
     await page.keyboard.press('Enter');

@@ -4,15 +4,28 @@
 import { durationText, parseDuration } from '../clock';
 import { params } from '../route';
 import { Remarks, remarks } from './notice';
-import { range } from './span';
+import { isTime, range } from './span';
 
 /** What is wrong with a part of the address; null if nothing is. */
 export type Check = () => string | null;
 
-/** The values of a parameter, if it is one that is not fit. */
-function broken(name: string, isFit: (text: string) => boolean, wanted: string, instead: string): string | null {
+/** Letters of a value that are shown. */
+const SHOWN_MAX = 60;
+
+function said(name: string, text: string, wanted: string, instead: string): string {
+  return `The address has ${name}=${text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}...` : text}, which is not ${wanted}: ${instead}.`;
+}
+
+/** What is said of a value that is not fit. */
+export function broken(name: string, isFit: (text: string) => boolean, wanted: string, instead: string): string | null {
   const text = params.value.get(name) ?? '';
-  return text === '' || isFit(text) ? null : `The address has ${name}=${text}, which is not ${wanted}: ${instead}.`;
+  return text === '' || isFit(text) ? null : said(name, text, wanted, instead);
+}
+
+/** What is said of those parts of a list with commas that are not fit. */
+export function brokenIn(name: string, isFit: (part: string) => boolean, wanted: string, instead: string): string | null {
+  const unfit = (params.value.get(name) ?? '').split(',').filter((part) => part !== '' && !isFit(part));
+  return unfit.length === 0 ? null : said(name, unfit.join(','), wanted, instead);
 }
 
 /** A duration; `others` are words that are fit, too. */
@@ -26,10 +39,13 @@ export function wordOf(name: string, words: string[], instead: string): Check {
   return () => broken(name, (text) => words.includes(text), words.length === 1 ? words[0]! : `one of ${words.join(', ')}`, instead);
 }
 
-/** How often a page refreshes. */
-export const refreshOf = (instead: string): Check => durationOf('refresh', instead, 'off');
-
-const isTime = (text: string) => /^-?\d+(\.\d+)?$/.test(text);
+/** How often a page refreshes, not more often than every `least_ms`. */
+export function refreshOf(instead: string, least_ms = 1000): Check {
+  const isDuration = durationOf('refresh', instead, 'off');
+  const isLong = (text: string) => (parseDuration(text) ?? Infinity) >= least_ms;
+  const least = durationText(least_ms);
+  return () => isDuration() ?? broken('refresh', isLong, `${least} or more`, `it refreshes every ${least}`);
+}
 
 function rangeText(): string {
   const shown = range.value;

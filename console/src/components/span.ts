@@ -15,9 +15,12 @@ export type Range = { last_ms: number } | Span;
 
 const DEFAULT_MS = 3_600_000;
 
+/** Whether a text is a time in milliseconds. */
+export const isTime = (text: string) => /^-?\d+(\.\d+)?$/.test(text);
+
 /** The range that the address names. */
 export const range = computed<Range>(() => {
-  const [from_ms, to_ms] = ['from', 'to'].map((name) => Number(params.value.get(name) || NaN)) as [number, number];
+  const [from_ms, to_ms] = ['from', 'to'].map((name) => params.value.get(name) ?? '').map((text) => (isTime(text) ? Number(text) : NaN)) as [number, number];
   if (from_ms < to_ms) return { from_ms, to_ms };
   return { last_ms: parseDuration(params.value.get('range') ?? '') ?? DEFAULT_MS };
 });
@@ -29,12 +32,13 @@ export function spanOf(range: Range): Span {
   return { from_ms: to_ms - range.last_ms, to_ms };
 }
 
-/** Puts a range in the address. */
+/** Puts a range in the address. A page of samples (`at`) began in the last one; `replace` is for a first range, which has none. */
 export function setRange(range: Range, replace = false): void {
   const isFixed = 'from_ms' in range;
   setParams({
     range: isFixed ? null : durationText(range.last_ms),
     from: isFixed ? String(Math.round(range.from_ms)) : null,
     to: isFixed ? String(Math.round(range.to_ms)) : null,
+    ...(replace ? {} : { at: null }),
   }, replace);
 }

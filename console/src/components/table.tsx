@@ -5,6 +5,7 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import { params, setParams } from '../route';
+import { broken, type Check } from './broken';
 import { useWindow } from './window';
 
 export interface Column<Row> {
@@ -70,9 +71,31 @@ function orderOf(text: string): Order {
   return { name: text.replace(/^-/, ''), isDescending: text.startsWith('-') };
 }
 
+/** The column of an order; undefined where no column is sorted by it. */
+function columnOf<Row>(columns: Column<Row>[], order: Order): Column<Row> | undefined {
+  return columns.find(({ name, by }) => by && name === order.name);
+}
+
+/** The order of the address, or else the `initial` one. */
+function orderIn<Row>(columns: Column<Row>[], initial: string): Order {
+  const named = orderOf(params.value.get('order') ?? '');
+  return columnOf(columns, named) ? named : orderOf(initial);
+}
+
+/** Says that the order of the address is none of these columns, so that the table has its `initial` one. */
+export function orderCheck<Row>(columns: () => Column<Row>[], initial: string): Check {
+  return () => {
+    const all = columns();
+    const { name, isDescending } = orderOf(initial);
+    const title = all.find((column) => column.name === name)?.title ?? name;
+    const wanted = `one of ${all.filter(({ by }) => by).map((column) => column.name).join(', ')}, with - before it to descend`;
+    return broken('order', (text) => columnOf(all, orderOf(text)) !== undefined, wanted, `rows are sorted by ${title}${isDescending ? ', descending' : ''}`);
+  };
+}
+
 export function Table<Row>({ label, columns, rows, id, order: initial, rowPx = ROW_PX }: Properties<Row>) {
   const [own, setOwn] = useState<Order>();
-  const order = initial === undefined ? own : orderOf(params.value.get('order') || initial);
+  const order = initial === undefined ? own : orderIn(columns, initial);
   const shown = useMemo(() => sorted(rows, columns, order), [rows, columns, order?.name, order?.isDescending]);
   const { box, first, last, onScroll } = useWindow(shown.length, rowPx);
   const [isCut, setCut] = useState(false);

@@ -6,9 +6,12 @@ import type { Node } from './nodes';
 
 const WAIT_MS = 150;
 
+/** Whether a text is a number of a node, or of levels. */
+export const isNumber = (text: string) => /^\d+$/.test(text);
+
 function named(): number | null {
   const text = params.value.get('node') ?? '';
-  return /^\d+$/.test(text) ? Number(text) : null;
+  return isNumber(text) ? Number(text) : null;
 }
 
 /** The number of the node that was chosen; null while the page chooses. */
@@ -36,8 +39,11 @@ export function forget(): void {
   chosen.value = null;
 }
 
-const depth = computed(() => Number(params.value.get('depth') ?? Infinity));
-const fold = computed(() => new Set((params.value.get('fold') ?? '').split(',').filter(Boolean).map(Number)));
+const depth = computed(() => {
+  const text = params.value.get('depth') ?? '';
+  return isNumber(text) ? Number(text) : Infinity;
+});
+const fold = computed(() => new Set((params.value.get('fold') ?? '').split(',').filter(isNumber).map(Number)));
 
 /** Whether the parts of a node are shown. */
 export function isOpen(node: Node): boolean {

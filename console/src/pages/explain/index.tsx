@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import { nextAsk, useRefresh, useRuns } from '../../ask';
-import { Broken, RANGE, wordOf } from '../../components/broken';
+import { Broken, broken, brokenIn, RANGE, wordOf, type Check } from '../../components/broken';
 import { Editor } from '../../components/editor';
 import { Busy, Empty, FailureLine } from '../../components/notice';
 import { StepInput } from '../../components/step';
@@ -10,7 +10,7 @@ import { TimePicker } from '../../components/timepicker';
 import { href, params, setParams } from '../../route';
 import { noteQuery } from '../query/history';
 import { sameTime, stepProblem } from '../query/state';
-import { chosen, forget } from './chosen';
+import { chosen, forget, isNumber } from './chosen';
 import { Detail } from './detail';
 import { emptiness } from './empty';
 import { hint } from './hints';
@@ -20,7 +20,18 @@ import { answer, cancel, explain, isInstant, isRunning, leave, run, setText, tex
 import { Tree } from './tree';
 import './explain.css';
 
-const CHECKS = [...RANGE, stepProblem, wordOf('instant', ['0', '1'], 'each step of the range is explained')];
+/** Whether a text is a node of the explanation, or may be one while there is none. */
+function isNode(id: string): boolean {
+  const shown = answer.value;
+  return isNumber(id) && (!shown?.data || shown.text !== text.value || Number(id) < shown.data.nodes.length);
+}
+
+const CHECKS: Check[] = [
+  ...RANGE, stepProblem, wordOf('instant', ['0', '1'], 'each step of the range is explained'),
+  () => broken('node', isNode, 'a node of the explanation', 'the page chooses one'),
+  () => broken('depth', isNumber, 'a number of levels', 'all are open'),
+  () => brokenIn('fold', isNode, 'a node of the explanation', 'it opens and closes nothing'),
+];
 
 /** What an answer depends on. */
 function request(): string {

@@ -10,7 +10,7 @@ import { setParams } from '../../route';
 import { ask, counted_ms, failure, isAsking, leave, totals } from './ask';
 import { Heat } from './heat';
 import { Delays } from './delays';
-import { Rows } from './rows';
+import { ORDER, Rows } from './rows';
 import { by, DEFAULT_REFRESH, DEFAULT_SPAN, minute, protocol, refresh_ms, span, SPANS } from './state';
 import { Summary } from './summary';
 import { secondsText } from './text';
@@ -18,7 +18,7 @@ import { Times } from './times';
 import './late.css';
 
 const CHECKS = [
-  refreshOf('it does not refresh'), wordOf('by', ['protocol', 'metric', 'sender'], 'the rows are by protocol'), wordOf('ages', ['late', 'clock'], 'the heat map shows late samples'),
+  refreshOf('it does not refresh'), wordOf('by', ['protocol', 'metric', 'sender'], 'the rows are by protocol'), wordOf('ages', ['late', 'clock'], 'the heat map shows late samples'), ORDER,
 ];
 
 function useRequests() {

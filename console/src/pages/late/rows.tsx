@@ -3,7 +3,7 @@
 import { useMemo } from 'preact/hooks';
 import { durationText, parseDuration, secondText } from '../../clock';
 import { ErrorBox } from '../../components/notice';
-import { Table, type Column } from '../../components/table';
+import { orderCheck, Table, type Column } from '../../components/table';
 import { TabPanel, Tabs } from '../../components/tabs';
 import { count, seriesText, UNKNOWN } from '../../format';
 import { href, params } from '../../route';
@@ -58,6 +58,10 @@ function columnsOf(what: By, lateInAll: number): Column<Row>[] {
   ];
 }
 
+const DEFAULT_ORDER = '-late';
+
+export const ORDER = orderCheck(() => columnsOf(by.value, 0), DEFAULT_ORDER);
+
 function List() {
   const data = rows.value;
   const shown = useMemo<Row[]>(() => {
@@ -71,7 +75,7 @@ function List() {
   if (shown.length === 0) return <p class="hint">None in this time.</p>;
   return (
     <>
-      <Table label={`Late samples by ${by.value}`} columns={columns} rows={shown} order="-late"
+      <Table label={`Late samples by ${by.value}`} columns={columns} rows={shown} order={DEFAULT_ORDER}
         id={(row) => (row.isOthers ? 'others' : JSON.stringify([row.protocol, row.metric, row.sender, row.user]))} />
       <p class="hint">
         {by.value === 'protocol' ? 'Delays: after how long 99 % and 99.9 % of the samples have come, where those in order come at once.'

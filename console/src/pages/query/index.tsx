@@ -1,7 +1,7 @@
 // The Query page: PromQL over a time range, as a chart, a table or JSON.
 
 import { isRefused, nextAsk, useRefresh, useRuns } from '../../ask';
-import { Broken, RANGE, refreshOf, wordOf } from '../../components/broken';
+import { Broken } from '../../components/broken';
 import { RefreshChoice } from '../../components/choice';
 import { Busy, Empty } from '../../components/notice';
 import { selectorsOf } from '../../components/selectors';
@@ -14,6 +14,7 @@ import type { Look } from '../../components/chart';
 import { params } from '../../route';
 import { Downloads } from './downloads';
 import { Begin } from './begin';
+import { CHECKS } from './checks';
 import { addQuery, letter, runDrafts } from './drafts';
 import { Graph } from './graph';
 import { HeatToggle, isHeat } from './heat';
@@ -22,16 +23,12 @@ import { isEmpty } from './lines';
 import { Rows } from './rows';
 import { answers, cancel, isRunning, leave, run, runAll } from './run';
 import { Sparse } from './sparse';
-import { asked, enabled, explainHref, look, refresh_ms, stepProblem, toggleLook, view, type View } from './state';
+import { asked, enabled, explainHref, look, refresh_ms, toggleLook, view, type View } from './state';
 import { Json, Samples } from './tables';
 import './query.css';
 
 const VIEWS: [View, string][] = [['graph', 'Graph'], ['table', 'Table'], ['json', 'JSON']];
 const LOOKS: [keyof Look, string][] = [['stacked', 'Stacked'], ['zero', 'From zero'], ['log', 'Logarithmic'], ['points', 'Points']];
-
-const CHECKS = [
-  ...RANGE, stepProblem, refreshOf('it does not refresh'), wordOf('view', VIEWS.map(([name]) => name), 'the graph is shown'),
-];
 
 /** What an answer depends on. */
 function request(): string {

@@ -4,10 +4,11 @@
 //   view   `graph`, `table` or `json`
 //   step   a duration; without it the step fits the span and the width
 //   refresh  a duration between automatic runs
-//   look   letters: s(tacked), z(ero), l(og), p(oints)
+//   look   letters: s(tacked), z(ero), l(og), p(oints); not s and l together
 //   heat   the histogram that is drawn as a heat map, as a hash; `on` is the first
 //   hide   series that the legend has switched off, as hashes
 //   range, from, to  as in components/span.ts
+// checks.ts says what is wrong with these.
 
 import { computed, signal } from '@preact/signals';
 import { durationText, parseDuration } from '../../clock';
@@ -48,12 +49,16 @@ export const refresh_ms = computed(() => parseDuration(params.value.get('refresh
 
 const LETTERS: Record<keyof Look, string> = { stacked: 's', zero: 'z', log: 'l', points: 'p' };
 
+/** Whether these are letters of ways to draw. A stack has no logarithm. */
+export const isLook = (letters: string) => /^[szlp]*$/.test(letters) && !(letters.includes('s') && letters.includes('l'));
+
 export const look = computed<Look>(() => {
-  const letters = params.value.get('look') ?? '';
+  const given = params.value.get('look') ?? '';
+  const letters = isLook(given) ? given : '';
   return { stacked: letters.includes('s'), zero: letters.includes('z'), log: letters.includes('l'), points: letters.includes('p') };
 });
 
-/** Switches one way of drawing. A stack has no logarithm. */
+/** Switches one way of drawing. */
 export function toggleLook(name: keyof Look): void {
   const next = { ...look.peek(), [name]: !look.peek()[name] };
   if (next.stacked && next.log) next[name === 'log' ? 'stacked' : 'log'] = false;
@@ -62,7 +67,7 @@ export function toggleLook(name: keyof Look): void {
 }
 
 /** The name of the histogram that is drawn; null: lines are. */
-export const heat = computed(() => params.value.get('heat'));
+export const heat = computed(() => params.value.get('heat') || null);
 
 /** A short name of a series for the address. */
 export function hash(text: string): string {
@@ -70,6 +75,9 @@ export function hash(text: string): string {
   for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
   return (value >>> 0).toString(36);
 }
+
+/** Whether a text may be such a name. */
+export const isHash = (text: string) => /^[0-9a-z]{1,7}$/.test(text);
 
 export const hidden = computed(() => new Set((params.value.get('hide') ?? '').split(',').filter(Boolean)));
 
@@ -155,7 +163,7 @@ export function zoomBack(): void {
   spansBefore.value = spansBefore.peek().slice(0, -1);
   const { range, from, to, of } = JSON.parse(last) as Record<string, string>;
   if (of !== place()) return;
-  setParams({ range: range || null, from: from || null, to: to || null });
+  setParams({ range: range || null, from: from || null, to: to || null, at: null });
 }
 
 /** Parameters for another page that shows the same time; empty values are left out. */

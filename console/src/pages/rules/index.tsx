@@ -11,7 +11,7 @@ import { clockText, parseDuration } from '../../clock';
 import { Broken, refreshOf, wordOf } from '../../components/broken';
 import { RefreshChoice } from '../../components/choice';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
-import { Table } from '../../components/table';
+import { orderCheck, Table } from '../../components/table';
 import { isNarrow } from '../../components/window';
 import { count } from '../../format';
 import { params, setParams } from '../../route';
@@ -26,7 +26,13 @@ const LEAST_MS = 2000;
 const ROW_PX = 44;
 const NARROW_PX = 52;
 
-const CHECKS = [refreshOf(`it refreshes every ${DEFAULT_REFRESH}`), wordOf('only', ['behind'], 'all rules are shown')];
+const DEFAULT_ORDER = 'source';
+
+const columns = () => (isNarrow.value ? NARROW : COLUMNS);
+
+const CHECKS = [
+  refreshOf(`it refreshes every ${DEFAULT_REFRESH}`, LEAST_MS), wordOf('only', ['behind'], 'all rules are shown'), orderCheck(columns, DEFAULT_ORDER),
+];
 
 function Bar({ rules, shown, at_ms, again }: { rules: Rule[]; shown: number; at_ms: number; again: () => void }) {
   const behind = useMemo(() => rules.filter(isBehind).length, [rules]);
@@ -72,7 +78,7 @@ function Rules({ found, shown }: { found: Found; shown: Rule[] }) {
   return (
     <>
       {found.isCut && <p class="hint">Only the first {count(RULES_MAX)} rules are asked for.</p>}
-      <Table label="Compaction rules" columns={isNarrow.value ? NARROW : COLUMNS} rows={shown} rowPx={isNarrow.value ? NARROW_PX : ROW_PX} id={(row) => `${row.source}\n${row.destination}`} order="source" />
+      <Table label="Compaction rules" columns={columns()} rows={shown} rowPx={isNarrow.value ? NARROW_PX : ROW_PX} id={(row) => `${row.source}\n${row.destination}`} order={DEFAULT_ORDER} />
     </>
   );
 }

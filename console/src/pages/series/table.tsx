@@ -1,9 +1,10 @@
 // The samples as a table, a page of at most 10,000 at a time. `at` in the address is where a page
 // begins.
 
+import { broken } from '../../components/broken';
 import { Table, type Column } from '../../components/table';
 import { Busy, ErrorBox } from '../../components/notice';
-import type { Span } from '../../components/span';
+import { isTime, range, spanOf, type Span } from '../../components/span';
 import { timeText } from '../../clock';
 import { params, setParams } from '../../route';
 import { valueOf } from '../query/lines';
@@ -46,16 +47,19 @@ function Further({ name, at, span }: { name: string; at: string; span: Span }) {
   );
 }
 
+/** Whether a later page than the first begins there. */
+const isLater = (at: string, span: Span) => isTime(at) && Number(at) * 1000 > span.from_ms && Number(at) * 1000 <= span.to_ms;
+
 /** What is wrong with `at` in the address; null if nothing is. */
 export function atProblem(): string | null {
-  const at = params.value.get('at');
-  return at === null || (at !== '' && Number.isFinite(Number(at))) ? null : `The address has at=${at}, which is not a time in seconds: the first page is shown.`;
+  const span = spanOf(range.value);
+  const isFit = (at: string) => isLater(at, span) || (isTime(at) && Number(at) * 1000 === span.from_ms);
+  return broken('at', isFit, 'a time in seconds in the range', 'the first page is shown');
 }
 
 /** The table begins with the page that is known, unless the address names a later one. */
 export function SamplesTable({ name, span, first }: { name: string; span: Span; first: Page }) {
   const at = params.value.get('at');
-  const isLater = at !== null && Number(at) * 1000 > span.from_ms && Number(at) * 1000 <= span.to_ms;
   return (
     <section class="card samples" aria-labelledby="samples">
       <h2 id="samples">Samples</h2>
@@ -64,7 +68,7 @@ export function SamplesTable({ name, span, first }: { name: string; span: Span; 
         gets no more of them, and when they are written into blocks; then they are not marked any more, nor are samples that came late before
         their series had sealed a frame behind them.
       </p>
-      {isLater ? <Further name={name} at={at} span={span} /> : <Shown page={first} at={null} />}
+      {at !== null && isLater(at, span) ? <Further name={name} at={at} span={span} /> : <Shown page={first} at={null} />}
     </section>
   );
 }
