@@ -9,7 +9,8 @@
 //!                    the own record counts             it is proven
 //!                    an EPOCH counts before it         Deposed: it can never count
 //!                    neither, up to the shown end      append the same bytes again
-//!                    its place was trimmed             Succeeded, if a later epoch has the log
+//!                    its place was trimmed, or it is   Succeeded, if a later epoch has the log
+//!                      where another record was
 //! trim           to where the newest checkpoint that counts says
 //! ```
 //! Calls block, one at a time; there are no threads in here. Calls that Kafka does not answer are
@@ -37,7 +38,7 @@ pub use claim::{Claimed, Deposed};
 pub use error::{Error, Result, Stop};
 use history::Until;
 pub use history::{Data, History};
-use link::Link;
+use link::{Link, Reign};
 use marks::Marks;
 use reader::Reader;
 use std::ops::ControlFlow;
@@ -51,7 +52,7 @@ pub struct Owner {
     link: Arc<Link>,
     /// Behind the newest record that was judged; its state is that of the next envelope.
     reader: Reader,
-    epoch: Offset,
+    reign: Reign,
     begin: (Offset, State),
     marks: Marks,
     /// The newest checkpoint that counts, and the first group that is needed beside it.
@@ -149,7 +150,7 @@ impl Owner {
 
     /// The groups that count and are needed beside the newest checkpoint, up to the EPOCH.
     pub fn history(&self) -> History {
-        let until = Until::Epoch(self.epoch);
+        let until = Until::Epoch(self.reign);
         History::new(Arc::clone(&self.link), self.begin, until)
     }
 
@@ -162,7 +163,7 @@ impl Owner {
 
     /// The offset of the EPOCH.
     pub fn epoch(&self) -> Offset {
-        self.epoch
+        self.reign.epoch
     }
 
     /// The state behind all that is proven: its sequence is that of the next group.
@@ -295,13 +296,12 @@ impl Owner {
                     break offset;
                 }
                 Err(KafkaError::Refused(why)) => return Err(Stop::Refused(why).into()),
-                // All replicas have it at an offset that another record had.
-                Ok(offset) if offset < self.reader.next && link.has(offset, &value)? => {
-                    link.check_topic()?;
-                    let next = self.reader.next;
-                    return Err(Stop::TailLost { offset, next }.into());
+                Ok(offset) => {
+                    if offset < self.reader.next {
+                        self.require_tail(offset, &value)?;
+                    }
+                    format!("it may be at offset {offset}")
                 }
-                Ok(offset) => format!("it may be at offset {offset}"),
                 Err(error) => error.to_string(),
             };
             if let Some(offset) = self.audit(&value)? {
@@ -311,6 +311,20 @@ impl Owner {
         };
         self.marks.add(offset, at);
         Ok(offset)
+    }
+
+    /// Ends the owner whose record `value` is at `offset`, where another record was: all replicas
+    /// have it there, so they lost the other.
+    fn require_tail(&self, offset: Offset, value: &[u8]) -> Result<()> {
+        let (link, next) = (&self.link, self.reader.next);
+        let look = || {
+            if link.has(offset, value)? {
+                link.check_topic()?;
+                return Err(Stop::TailLost { offset, next }.into());
+            }
+            Ok(())
+        };
+        look().map_err(|error| link.explain(error, self.reign))
     }
 
     /// Reads on until the record `value` counts; `None` where it is not among what is shown.
@@ -328,7 +342,7 @@ impl Owner {
                 }
                 _ => ControlFlow::Continue(()),
             });
-        let audited = audited.map_err(|error| link.explain(error, self.epoch))?;
+        let audited = audited.map_err(|error| link.explain(error, self.reign))?;
         audited.transpose()
     }
 }

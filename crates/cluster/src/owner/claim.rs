@@ -2,7 +2,7 @@
 
 use super::Owner;
 use super::error::{Error, Result, Stop};
-use super::link::Link;
+use super::link::{Link, Reign};
 use super::marks::Marks;
 use super::reader::Reader;
 use crate::envelope::{Body, Checkpoint, Claimant, Envelope, State};
@@ -58,7 +58,9 @@ pub(super) fn claim(
     loop {
         match attempt(&link, claimant) {
             // The owner of now trims it, or what was read is older.
-            Err(error @ Error::Stopped(Stop::Trimmed { .. })) => pauses.pause(&error)?,
+            Err(error @ Error::Stopped(Stop::Trimmed { .. } | Stop::TailLost { .. })) => {
+                pauses.pause(&error)?;
+            }
             result => return result,
         }
     }
@@ -85,13 +87,23 @@ fn attempt(link: &Arc<Link>, claimant: &Claimant) -> Result<Claimed> {
             }
         })?;
         if let Some(epoch) = read {
-            return found.claimed(link, reader, begin, epoch, deposed);
+            let reign = Reign {
+                epoch,
+                nonce: claimant.nonce,
+                after: deposed,
+            };
+            return found.claimed(link, reader, begin, reign);
         }
         if std::mem::replace(&mut asked, true) {
             pauses.pause(&"another claim came before it, or it did not arrive")?;
         }
         let value = value(reader.scan.state().epoch, claimant)?;
         match link.kafka.append(&link.partition, &value) {
+            // All replicas have it at an offset that another record had: what was read is gone.
+            Ok(offset) if offset < reader.next => {
+                let next = reader.next;
+                return Err(Stop::TailLost { offset, next }.into());
+            }
             Ok(_) | Err(KafkaError::Unknown(_)) => {}
             Err(error) => link.again(error, &mut pauses)?,
         }
@@ -127,8 +139,7 @@ impl Found {
         link: &Arc<Link>,
         reader: Reader,
         begin: (Offset, State),
-        epoch: Offset,
-        deposed: Option<Offset>,
+        reign: Reign,
     ) -> Result<Claimed> {
         let begin = match &self.checkpoint {
             Some(checkpoint) if checkpoint.begin < begin.0 => {
@@ -147,7 +158,7 @@ impl Found {
             owner: Owner {
                 link: Arc::clone(link),
                 reader,
-                epoch,
+                reign,
                 begin,
                 marks: self.marks,
                 newest: self.checkpoint.clone().map(|named| {
@@ -156,7 +167,7 @@ impl Found {
                 }),
                 ended: None,
             },
-            deposed: deposed.map(|epoch| Deposed {
+            deposed: reign.after.map(|epoch| Deposed {
                 epoch,
                 by: self.claimant,
                 farewell: self.farewell,

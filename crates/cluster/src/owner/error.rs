@@ -15,14 +15,14 @@ pub enum Error {
         /// Its epoch.
         epoch: Offset,
     },
-    /// Another node owns the tablet, and has trimmed its claim together with what was appended
-    /// before it. What was being appended may count.
+    /// Another node owns the tablet, and the place of what was being appended is gone: that node
+    /// trimmed it, or all replicas lost it. It may count.
     #[error(
-        "another node owns this log since offset {epoch}, and has trimmed it since: whether the \
-         newest writes of this node count is not known"
+        "another node owns this log since offset {epoch}, and the records before are gone since: \
+         whether the newest writes of this node count is not known"
     )]
     Succeeded {
-        /// The epoch of the record that the log begins with.
+        /// Its epoch.
         epoch: Offset,
     },
     /// The log cannot be used. What was being appended may count.

@@ -1,7 +1,7 @@
 //! What a tablet's log holds, for a recovery.
 
 use super::error::{Error, Result, Stop};
-use super::link::Link;
+use super::link::{Link, Reign};
 use super::reader::Reader;
 use crate::envelope::{Body, State};
 use crate::kafka::Offset;
@@ -29,10 +29,16 @@ pub struct Data {
 /// Up to where a history goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// This EPOCH.
-    Epoch(Offset),
+    /// The EPOCH of this reign.
+    Epoch(Reign),
     /// Behind the group before this one, which is known to be in the log.
     Sequence(u64),
+}
+
+impl Until {
+    fn is_epoch_at(self, offset: Offset) -> bool {
+        matches!(self, Self::Epoch(own) if own.epoch == offset)
+    }
 }
 
 /// The groups that count, from some place of the log up to another one. Ends with the first
@@ -71,7 +77,7 @@ impl History {
                     return ControlFlow::Break(Err(Stop::Beginning { begin: offset }));
                 }
                 match verdict {
-                    Verdict::Epoch(_) if until == Until::Epoch(offset) => {
+                    Verdict::Epoch(_) if until.is_epoch_at(offset) => {
                         return ControlFlow::Break(Ok(true));
                     }
                     Verdict::Counts {
@@ -97,14 +103,14 @@ impl History {
                 }
                 ControlFlow::Continue(())
             });
-            let read = read.map_err(|error| match until {
+            let explained = |error| match until {
                 Until::Epoch(own) => self.link.explain(error, own),
                 Until::Sequence(_) => error,
-            })?;
-            match (read, until) {
+            };
+            match (read.map_err(explained)?, until) {
                 (Some(end), _) => self.done = end?,
-                (None, Until::Epoch(epoch)) if self.reader.next > epoch => {
-                    return Err(missing(epoch, &self.reader));
+                (None, Until::Epoch(own)) if self.reader.next > own.epoch => {
+                    return Err(explained(missing(own.epoch, &self.reader)));
                 }
                 (None, _) if self.ready.is_empty() => {
                     let next = self.reader.next;
