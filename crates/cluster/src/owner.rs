@@ -1,8 +1,9 @@
 //! The owner of a tablet: who may append to its log, and what is known to be in it.
 //!
 //! ```text
-//! Owner::claim   read the log, append EPOCH, read on until it counts
-//! history        the groups that count, for a recovery
+//! Look           read the log, appending nothing
+//! claim          append EPOCH, read on until it counts
+//! history        the groups that count, for a recovery: as they were read
 //! append, tick,  append an envelope with acks=all, then
 //! checkpoint,      the answer is the offset behind the newest record known: it counts
 //! farewell         anything else: audit, that is read on and judge each record:
@@ -26,6 +27,7 @@
 mod claim;
 mod error;
 mod history;
+mod kept;
 mod link;
 mod marks;
 mod reader;
@@ -34,12 +36,14 @@ use crate::envelope::{Body, Checkpoint, Claimant, Envelope, State};
 use crate::kafka::{Kafka, KafkaError, Offset, Partition};
 use crate::retry::Retry;
 use crate::scan::{Counters, Verdict};
-pub use claim::{Claimed, Deposed};
+pub use claim::{Claimed, Deposed, Look};
 pub use error::{Error, Result, Stop};
 use history::Until;
 pub use history::{Data, History};
+use kept::Kept;
 use link::{Link, Reign};
 use marks::Marks;
+use parking_lot::Mutex;
 use reader::Reader;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -57,6 +61,8 @@ pub struct Owner {
     marks: Marks,
     /// The newest checkpoint that counts, and the first group that is needed beside it.
     newest: Option<(Checkpoint, u64)>,
+    /// What the claim read, until it is asked for.
+    kept: Mutex<Option<Kept>>,
     ended: Option<Error>,
 }
 
@@ -134,7 +140,7 @@ impl Owner {
     /// counts from there on. A claim that lost is repeated, as its rival may have died long ago.
     /// `topic_id`: that of the topic, where it is known from before.
     ///
-    /// Reads the whole log; keeps none of it.
+    /// Reads the whole log, and keeps up to 64 MiB of groups for the recovery.
     ///
     /// # Errors
     /// `Stopped`, `Cancelled`.
@@ -148,10 +154,15 @@ impl Owner {
         claim::claim(kafka, partition, topic_id, claimant, retry)
     }
 
-    /// The groups that count and are needed beside the newest checkpoint, up to the EPOCH.
+    /// The groups that count and are needed beside the newest checkpoint, up to the EPOCH. The
+    /// first call answers what the claim has read, and reads only what exceeds 64 MiB.
     pub fn history(&self) -> History {
         let until = Until::Epoch(self.reign);
-        History::new(Arc::clone(&self.link), self.begin, until)
+        let history = History::new(Arc::clone(&self.link), self.begin, until);
+        match self.kept.lock().take() {
+            Some(kept) => history.beginning_with(kept),
+            None => history,
+        }
     }
 
     /// The log of the tablet, to be read by others meanwhile.
@@ -247,6 +258,13 @@ impl Owner {
             _ => self.prove(Body::Tick)?,
         };
         Ok(Tick { offset, is_renewed })
+    }
+
+    /// Whether a checkpoint beside which the groups from `sequence` on are needed, of which there is
+    /// none yet, would have the log begin with groups that are not needed.
+    pub fn begins_with_groups(&self, sequence: u64) -> bool {
+        let first = self.marks.before(sequence);
+        sequence == self.state().sequence && first.is_some_and(|(_, at)| at.sequence < sequence)
     }
 
     /// Records from where the log begins that are not needed for the groups from `sequence` on.

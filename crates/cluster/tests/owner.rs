@@ -1,6 +1,7 @@
 //! Owners of one tablet, one situation at a time.
 
 mod lost;
+mod starts;
 
 use latewood_cluster::envelope::{Body, Checkpoint, Claimant, Envelope, PAYLOAD_BYTES_MAX, State};
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
@@ -225,6 +226,7 @@ fn a_log_whose_records_were_deleted_by_hand_is_refused() {
     world.kafka.trim(&world.partition, 3).unwrap();
     let (needed, begin) = (2, 3);
     assert_eq!(world.stopped(3), Stop::Missing { needed, begin });
+    drop(claimed.owner.history());
     let read: Result<Vec<_>, _> = claimed.owner.history().collect();
     // The claim in vain deposed it.
     assert_eq!(read, Err(Error::Succeeded { epoch: 5 }));
@@ -255,7 +257,8 @@ fn a_trim_by_hand_makes_nobody_a_successor() {
     let world = World::new();
     let mut owner = world.claim(1).owner;
     add(&mut owner, b"a").unwrap();
-    let read = owner.history();
+    // What the claim has read, and what is read again.
+    let (known, read) = (owner.history(), owner.history());
     add(&mut owner, b"b").unwrap();
     world.kafka.trim(&world.partition, 2).unwrap();
     let gone = Stop::Trimmed {
@@ -264,6 +267,7 @@ fn a_trim_by_hand_makes_nobody_a_successor() {
     };
     let read: Result<Vec<_>, _> = read.collect();
     assert_eq!(read, Err(gone.into()));
+    assert_eq!(known.count(), 0);
     add(&mut owner, b"c").unwrap();
 }
 

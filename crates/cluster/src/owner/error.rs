@@ -107,6 +107,24 @@ pub enum Stop {
     Copied(Offset),
 }
 
+impl Error {
+    /// Whether the log lacks records that were acknowledged, and nobody else owns it: what this
+    /// process has in memory is all that is left of them.
+    pub fn loses_records(&self) -> bool {
+        matches!(
+            self,
+            Self::Stopped(
+                Stop::NoSuchTopic
+                    | Stop::Recreated
+                    | Stop::Trimmed { .. }
+                    | Stop::Missing { .. }
+                    | Stop::Beginning { .. }
+                    | Stop::TailLost { .. }
+            )
+        )
+    }
+}
+
 impl From<Cancelled> for Error {
     fn from(_: Cancelled) -> Self {
         Self::Cancelled

@@ -1,6 +1,7 @@
 //! What a tablet's log holds, for a recovery.
 
 use super::error::{Error, Result, Stop};
+use super::kept::Kept;
 use super::link::{Link, Reign};
 use super::reader::Reader;
 use crate::envelope::{Body, State};
@@ -26,6 +27,18 @@ pub struct Data {
     pub payload: Vec<u8>,
 }
 
+impl Data {
+    /// The groups of the record at `offset`, before which the state is `at`.
+    pub(super) fn new(offset: Offset, at: State, groups: u32, payload: &[u8]) -> Self {
+        Self {
+            offset,
+            sequence: at.sequence,
+            groups,
+            payload: payload.to_vec(),
+        }
+    }
+}
+
 /// Up to where a history goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
@@ -42,7 +55,7 @@ impl Until {
 }
 
 /// The groups that count, from some place of the log up to another one. Ends with the first
-/// error. Memory: a few megabytes.
+/// error. Memory: a few megabytes beside what was kept.
 pub struct History {
     link: Arc<Link>,
     reader: Reader,
@@ -65,6 +78,16 @@ impl History {
         }
     }
 
+    /// With what was kept on the way to the EPOCH: only what is behind that is read.
+    pub(super) fn beginning_with(mut self, kept: Kept) -> Self {
+        match kept.rest {
+            Some((offset, state)) => self.reader = Reader::new(offset, state),
+            None => self.done = true,
+        }
+        self.ready = kept.data;
+        self
+    }
+
     /// Reads on until some groups are ready or the end was seen.
     fn fill(&mut self) -> Result<()> {
         let mut pauses = self.link.retry.pauses("cannot read the log on");
@@ -85,12 +108,7 @@ impl History {
                         body: Body::Data { groups, payload },
                     } => {
                         bytes += payload.len();
-                        ready.push_back(Data {
-                            offset,
-                            sequence: at.sequence,
-                            groups,
-                            payload: payload.to_vec(),
-                        });
+                        ready.push_back(Data::new(offset, at, groups, payload));
                         let next = at.sequence + u64::from(groups);
                         if matches!(until, Until::Sequence(end) if next >= end) {
                             return ControlFlow::Break(Ok(true));

@@ -9,6 +9,7 @@ use crate::envelope::Claimant;
 use crate::kafka::{Kafka, KafkaError, Offset, Partition, Records, Topic};
 use crate::retry::{Pauses, Retry};
 use crate::scan::{Verdict, first_state};
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,12 @@ pub(super) struct Link {
     pub(super) partition: Partition,
     pub(super) retry: Retry,
     topic_id: [u8; 16],
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Link({:?})", self.partition)
+    }
 }
 
 impl Link {
@@ -118,11 +125,19 @@ impl Link {
 
     /// Reads once from `from` on: nothing where that is behind the end that the broker shows.
     pub(super) fn read(&self, from: Offset) -> Result<Records> {
+        self.read_some(from, READ_BYTES_MAX)
+    }
+
+    /// The first record from `from` on that is shown.
+    pub(super) fn first(&self, from: Offset) -> Result<Option<(Offset, Vec<u8>)>> {
+        // Brokers send one record, however long it is.
+        Ok(self.read_some(from, 1)?.records.into_iter().next())
+    }
+
+    fn read_some(&self, from: Offset, bytes_max: usize) -> Result<Records> {
         let mut pauses = self.retry.pauses("cannot read the log");
         loop {
-            let read = self
-                .kafka
-                .read(&self.partition, from, READ_BYTES_MAX, READ_WAIT);
+            let read = self.kafka.read(&self.partition, from, bytes_max, READ_WAIT);
             let error = match read {
                 Ok(records) => return Ok(records),
                 Err(error) => error,
@@ -146,7 +161,7 @@ impl Link {
 
     /// Whether the record at `offset` is this one.
     pub(super) fn has(&self, offset: Offset, value: &[u8]) -> Result<bool> {
-        let first = self.read(offset)?.records.into_iter().next();
+        let first = self.first(offset)?;
         Ok(first.is_some_and(|(at, found)| at == offset && found == value))
     }
 
@@ -178,9 +193,8 @@ impl Link {
 
     /// The epoch of a successor in the log from `begin` on, as far as it is shown.
     fn successor(&self, begin: Offset, own: Reign) -> Result<Option<Offset>> {
-        let read = self.read(begin)?;
-        let first = read.records.first();
-        let Some(state) = first.and_then(|(offset, value)| first_state(*offset, value)) else {
+        let first = self.first(begin)?;
+        let Some(state) = first.and_then(|(offset, value)| first_state(offset, &value)) else {
             return Ok(None);
         };
         if let Some(epoch) = state.epoch.filter(|epoch| own.is_before(*epoch)) {

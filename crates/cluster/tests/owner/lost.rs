@@ -10,11 +10,11 @@ use std::time::Duration;
 type Answer = Result<Offset, KafkaError>;
 
 /// A cluster of which something is done behind calls, before they are answered.
-struct Behind {
+pub(super) struct Behind {
     kafka: Arc<MemoryKafka>,
     append: Mutex<Box<dyn FnMut(Answer) -> Answer + Send>>,
     /// Behind reads that found something.
-    read: Mutex<Box<dyn FnMut() + Send>>,
+    read: Mutex<Box<dyn FnMut(&Records) + Send>>,
 }
 
 impl Behind {
@@ -22,11 +22,11 @@ impl Behind {
         Arc::new(Self {
             kafka: world.kafka.clone(),
             append: Mutex::new(Box::new(then)),
-            read: Mutex::new(Box::new(|| {})),
+            read: Mutex::new(Box::new(|_| {})),
         })
     }
 
-    fn read(world: &World, then: impl FnMut() + Send + 'static) -> Arc<Self> {
+    pub(super) fn read(world: &World, then: impl FnMut(&Records) + Send + 'static) -> Arc<Self> {
         Arc::new(Self {
             kafka: world.kafka.clone(),
             append: Mutex::new(Box::new(|answer| answer)),
@@ -62,7 +62,7 @@ impl Kafka for Behind {
     ) -> Result<Records, KafkaError> {
         let read = self.kafka.read(partition, from, bytes_max, wait)?;
         if !read.records.is_empty() {
-            (self.read.lock().unwrap())();
+            (self.read.lock().unwrap())(&read);
         }
         Ok(read)
     }
@@ -181,7 +181,7 @@ fn a_claim_over_a_lost_tail_counts_for_everybody() {
     // Of what the claim has read a part is lost before it is appended.
     let (kafka, partition) = (world.kafka.clone(), world.partition.clone());
     let mut reads = 0;
-    let cluster = Behind::read(&world, move || {
+    let cluster = Behind::read(&world, move |_| {
         reads += 1;
         if reads == 1 {
             kafka.lose_tail(&partition, 4);
