@@ -12,6 +12,7 @@
 //!
 //! Tested by `tests/remote.rs` with databases over a Kafka with faults.
 
+mod lost;
 mod waiting;
 
 use crate::envelope::{Checkpoint, PAYLOAD_BYTES_MAX, State};
@@ -192,7 +193,7 @@ impl TabletLog {
     fn serve(self: &Arc<Self>, mut owner: Owner) -> std::result::Result<(), OwnerError> {
         loop {
             let mut state = self.state.lock();
-            if let Some(failed) = state.trim_failed.take() {
+            if let Some(failed) = state.must_end.take() {
                 return Err(failed);
             }
             // First, as batches may never end. It names no group that waits: its files hold
@@ -247,6 +248,11 @@ impl TabletLog {
         held: u64,
     ) -> std::result::Result<(), OwnerError> {
         let before = owner.begin().1.sequence;
+        if owner.begins_with_groups(complete.sequence) {
+            // The log begins with this record then: a start reads less, and the groups may have
+            // been deleted by hand.
+            owner.tick()?;
+        }
         let Complete {
             manifest,
             sha256,
@@ -288,7 +294,7 @@ impl TabletLog {
                 Err(error @ OwnerError::NotTrimmed(_)) => {
                     tracing::warn!(%error, "the next checkpoint trims the log in Kafka");
                 }
-                Err(error) => state.trim_failed = Some(error),
+                Err(error) => state.must_end = Some(error),
             }
             drop(state);
             log.changed.notify_one();

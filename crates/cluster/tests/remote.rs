@@ -1,6 +1,8 @@
 //! Databases whose log is in a Kafka with faults, killed at any moment: everything acknowledged
 //! is there, and every increment counts once.
 
+mod clock;
+
 use latewood_cluster::envelope::{Body, Claimant, Envelope};
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
 use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
