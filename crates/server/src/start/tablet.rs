@@ -43,6 +43,8 @@ const TURN: Duration = Duration::from_millis(100);
 const STOP_WAIT: Duration = Duration::from_secs(30);
 /// How long the end of a stop may take, with its last checkpoint.
 const SAVE_WAIT: Duration = Duration::from_secs(90);
+/// How long blocks are fetched for the copy of a database whose log is lost.
+const RESCUE_WAIT: Duration = Duration::from_secs(600);
 /// How long a read waits for a block that must be fetched from the object store.
 const READ_WAIT: Duration = Duration::from_secs(30);
 /// How often a topic is looked for that is not there.
@@ -57,6 +59,15 @@ pub(super) struct Keeper {
     name: String,
     topic: Topic,
     replication: Replication,
+    /// The topic of now has no record of the log.
+    is_topic_gone: AtomicBool,
+}
+
+/// A topic that is not what it was.
+struct Changed {
+    reason: String,
+    /// The records of the log are gone with it.
+    is_gone: bool,
 }
 
 /// Opens the database that `settings` name, with these options. `shared` is stopped when it is
@@ -121,6 +132,7 @@ pub(super) fn open(
         name,
         topic,
         replication,
+        is_topic_gone: AtomicBool::new(false),
     };
     Ok((db, keeper))
 }
@@ -235,8 +247,37 @@ impl Keeper {
         // Makes the next start quick; the log has it all. What a thread left that panicked is
         // not saved: the log mends it.
         let is_trusted = !shared.lifetime.failed.load(Ordering::Acquire);
+        if is_trusted && self.is_lost() {
+            return self.rescue(shared);
+        }
         if is_trusted && failed.is_none() && self.tablet.log().drain(STOP_WAIT) {
             let _ = self.save(shared);
+        }
+    }
+
+    /// Whether the log lacks acknowledged records: what is in memory is all that is left of them.
+    fn is_lost(&self) -> bool {
+        self.is_topic_gone.load(Ordering::Acquire) || self.tablet.log().has_lost_records()
+    }
+
+    /// Saves all that this process has where no log has it any more.
+    fn rescue(&self, shared: &Shared) {
+        tracing::error!("records of the log are gone; saving a local copy of the database");
+        match self.tablet.rescue(&shared.db) {
+            Ok(dir) => {
+                let dir = dir.display();
+                tracing::error!(
+                    "{dir} is a local database of everything that this server had, also of writes \
+                     that were not acknowledged. Begin a log with a new name on top of it with \
+                     `latewood cluster init --from {dir}`, or serve it with `latewood serve --dir \
+                     {dir}`"
+                );
+            }
+            Err(error) => tracing::error!(
+                %error,
+                "cannot save a local copy; what was written since the newest checkpoint is lost. \
+                 `latewood cluster restore --without-log` restores the checkpoint"
+            ),
         }
     }
 
@@ -246,8 +287,14 @@ impl Keeper {
         while !is_stopping(shared) {
             thread::sleep(TURN);
         }
-        self.tablet.stop_fetching();
         let begun = Instant::now();
+        if self.is_lost() {
+            while !ended.load(Ordering::Acquire) && begun.elapsed() < RESCUE_WAIT {
+                thread::sleep(TURN);
+            }
+            return self.tablet.stop_fetching();
+        }
+        self.tablet.stop_fetching();
         if !self.tablet.log().drain(STOP_WAIT) {
             let bytes = self.tablet.log().queued_bytes();
             tracing::error!(
@@ -301,7 +348,8 @@ impl Keeper {
             }
             looked = Instant::now();
             let checked = self.check_topic(&mut missing);
-            if let Err(reason) = checked {
+            if let Err(Changed { reason, is_gone }) = checked {
+                self.is_topic_gone.store(is_gone, Ordering::Release);
                 return shared.lifetime.stop(Stop::Crashed(reason));
             }
             self.check_begin(shared);
@@ -333,7 +381,7 @@ impl Keeper {
     }
 
     /// Whether the topic still is what it was. `missing`: how often it was not there.
-    fn check_topic(&self, missing: &mut u32) -> Result<(), String> {
+    fn check_topic(&self, missing: &mut u32) -> Result<(), Changed> {
         let name = &self.name;
         let now = match self.kafka.describe(name) {
             Ok(now) => now,
@@ -344,7 +392,9 @@ impl Keeper {
                 // A broker that starts may not know its topics yet; one that is away says
                 // nothing about them.
                 if *missing >= MISSING_MAX {
-                    return Err(format!("topic {name} was deleted"));
+                    let reason = format!("topic {name} was deleted");
+                    let is_gone = true;
+                    return Err(Changed { reason, is_gone });
                 }
                 return Ok(());
             }
@@ -354,7 +404,10 @@ impl Keeper {
         if changes.is_empty() {
             return Ok(());
         }
-        Err(format!("topic {name} was changed: {}", changes.join("; ")))
+        Err(Changed {
+            reason: format!("topic {name} was changed: {}", changes.join("; ")),
+            is_gone: now.id != self.topic.id,
+        })
     }
 }
 
