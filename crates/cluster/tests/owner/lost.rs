@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 type Answer = Result<Offset, KafkaError>;
+type BehindAppend = dyn FnMut(Answer) -> Answer + Send;
+type BehindRead = dyn FnMut(&Records) + Send;
 
 /// A cluster of which something is done behind calls, before they are answered.
 pub(super) struct Behind {
     kafka: Arc<MemoryKafka>,
-    append: Mutex<Box<dyn FnMut(Answer) -> Answer + Send>>,
+    append: Mutex<Box<BehindAppend>>,
     /// Behind reads that found something.
-    read: Mutex<Box<dyn FnMut(&Records) + Send>>,
+    read: Mutex<Box<BehindRead>>,
 }
 
 impl Behind {

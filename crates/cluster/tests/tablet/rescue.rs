@@ -151,3 +151,20 @@ fn a_log_that_goes_on_is_not_given_up_by_the_database() {
     let local = open_local(&copy, COPY).unwrap();
     assert!(local.rescue(Path::new("/other")).is_err());
 }
+
+#[test]
+fn a_database_whose_manifest_is_in_doubt_is_not_rescued() {
+    let (world, disk) = (World::new(1, Faults::default()), SimDisk::new());
+    let (tablet, db) = world.open(1, &disk).unwrap();
+    let mut sum = 0;
+    write(&db, &mut sum, 20);
+    disk.plan(Fault {
+        op: Some(Op::Rename),
+        after: 0,
+        trouble: Trouble::Fail(io::ErrorKind::Other),
+    });
+    db.flush().unwrap_err();
+    world.kafka.recreate("logs");
+    let refused = tablet.rescue(&db).unwrap_err().to_string();
+    assert!(refused.contains("manifest"), "{refused}");
+}

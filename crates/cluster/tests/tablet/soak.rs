@@ -45,7 +45,10 @@ struct Life {
     saved: u64,
 }
 
-const ROUND: [(&str, fn(&mut Life)); 8] = [
+/// What is done to a node, and its name.
+type Round = (&'static str, fn(&mut Life));
+
+const ROUND: [Round; 8] = [
     ("killed", Life::killed),
     ("suspended over a checkpoint", Life::suspended),
     ("store emptied", Life::emptied),
