@@ -335,7 +335,12 @@ impl RemoteLog for TabletLog {
     fn replay(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Position> {
         let history = self.history.lock().take();
         for data in history.into_iter().flatten() {
-            let data = data.map_err(|ended| failed(&ended))?;
+            let data = data.map_err(|ended| {
+                let error = failed(&ended);
+                self.state.lock().must_end.get_or_insert(ended);
+                self.changed.notify_one();
+                error
+            })?;
             each(&data.payload)?;
             self.state.lock().log_bytes += data.payload.len() as u64;
         }

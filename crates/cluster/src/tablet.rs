@@ -152,6 +152,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether another node owns the log by now: the same call would take it from that one.
+    pub fn is_succession(&self) -> bool {
+        matches!(self, Self::Owner(error) if error.is_succession())
+    }
+
     /// Whether the same call may succeed later.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Checkpoint(error) if error.is_temporary())
@@ -193,12 +198,14 @@ impl Tablet {
             disk: Arc::new(disk.clone()),
             ..place.env
         };
-        let db = Db::open_remote(&env, &place.dir, options, defaults, log.clone()).inspect_err(
-            |_| {
-                cancel.cancel();
-                disk.stop();
-            },
-        )?;
+        let opened = Db::open_remote(&env, &place.dir, options, defaults, log.clone());
+        let db = opened.map_err(|error| {
+            log.give_up();
+            disk.stop();
+            // Who claimed the log meanwhile may have trimmed what was still to be read.
+            let successor = log.ended().filter(owner::Error::is_succession);
+            successor.map_or(Error::Engine(error), Error::Owner)
+        })?;
         disk.limit_waits(place.read_wait);
         let tablet = Self {
             objects: objects.with_env(env.clone()),

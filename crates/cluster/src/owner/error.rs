@@ -108,6 +108,11 @@ pub enum Stop {
 }
 
 impl Error {
+    /// Whether another node owns the log: whoever claims it again takes it from that one.
+    pub fn is_succession(&self) -> bool {
+        matches!(self, Self::Deposed { .. } | Self::Succeeded { .. })
+    }
+
     /// Whether the log lacks records that were acknowledged, and nobody else owns it: what this
     /// process has in memory is all that is left of them.
     pub fn loses_records(&self) -> bool {

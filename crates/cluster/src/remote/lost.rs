@@ -1,4 +1,4 @@
-//! The end of a log whose records are gone: whoever has them in memory saves them.
+//! The end of a log: because its records are gone, or because somebody gives it up.
 //!
 //! Tested by `tests/tablet/rescue.rs`.
 
@@ -16,10 +16,13 @@ impl TabletLog {
         }
     }
 
+    /// Why it ended, if it did.
+    pub fn ended(&self) -> Option<OwnerError> {
+        self.state.lock().ended.clone()
+    }
+
     /// Whether it ended because the log lacks records that were acknowledged.
     pub fn has_lost_records(&self) -> bool {
-        let state = self.state.lock();
-        let ended = state.ended.as_ref();
-        ended.is_some_and(OwnerError::loses_records)
+        self.ended().is_some_and(|ended| ended.loses_records())
     }
 }

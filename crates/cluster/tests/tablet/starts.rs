@@ -8,8 +8,9 @@ use latewood_cluster::owner::Owner;
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::tablet::Error;
 use latewood_engine::io::sim::SimDisk;
-use latewood_offsite::faulty::Fault;
+use latewood_offsite::faulty::{Fault, Verb};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn partition() -> Partition {
     Partition {
@@ -61,17 +62,38 @@ fn a_new_log_is_refused_where_the_store_has_a_checkpoint() {
     }
 }
 
-#[test]
-fn a_new_log_that_somebody_claimed_all_the_same_is_refused() {
-    let (world, disk) = lost(2);
+/// Claims the log as somebody else.
+fn claim(kafka: Arc<dyn Kafka>) {
     let retry = Retry::new(Arc::new(Cancel::default()));
     let claimant = Claimant {
         nonce: [9; 16],
         node: 9,
         address: String::new(),
     };
-    let kafka: Arc<dyn Kafka> = world.kafka.clone();
     Owner::claim(kafka, partition(), None, &claimant, retry).unwrap();
+}
+
+#[test]
+fn a_node_that_is_overtaken_while_it_starts_says_so() {
+    let mut world = World::new(1, Faults::default());
+    let kafka = world.kafka.clone();
+    let claimed = AtomicBool::new(false);
+    // While it uploads its first checkpoint.
+    world.store = world.store.with(move |request| {
+        let is_upload = request.verb == Verb::Put && request.object.contains("CHECKPOINT-");
+        if is_upload && !claimed.swap(true, Ordering::Relaxed) {
+            claim(kafka.clone());
+        }
+        Fault::None
+    });
+    let refused = world.open(1, &SimDisk::new()).map(drop).unwrap_err();
+    assert!(refused.is_succession(), "{refused}");
+}
+
+#[test]
+fn a_new_log_that_somebody_claimed_all_the_same_is_refused() {
+    let (world, disk) = lost(2);
+    claim(world.kafka.clone());
     let refused = world.open(2, &disk).map(drop).unwrap_err();
     assert!(matches!(refused, Error::NewLog { .. }), "{refused}");
 }

@@ -11,10 +11,9 @@ use latewood_cluster::checkpoint::{CheckpointError, Objects};
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::client::connect;
 use latewood_cluster::kafka::{Kafka, KafkaError, Partition, Topic};
-use latewood_cluster::owner;
 use latewood_cluster::remote::{Bounds, OnEnd};
 use latewood_cluster::retry::{Cancel, Retry};
-use latewood_cluster::tablet::{Place, Tablet};
+use latewood_cluster::tablet::{self, Place, Tablet};
 use latewood_cluster::topic::{self, Replication, require_safe};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Options};
@@ -74,21 +73,22 @@ struct Changed {
 /// owned no more.
 ///
 /// # Errors
-/// A sentence that says why it cannot be opened.
+/// Why it cannot be opened: another node may own the log by then.
 pub(super) fn open(
     settings: &Settings,
     options: Options,
     shared: Weak<Shared>,
-) -> Result<(Db, Keeper), String> {
+) -> Result<(Db, Keeper), Stop> {
     let cluster = &settings.cluster;
     let (Some(log), Some(objects)) = (&cluster.log, &cluster.objects) else {
-        return Err(match cluster.log {
-            Some(_) => "log: needs objects, the object store of its checkpoints".to_owned(),
-            None => "objects: needs log, the log in Kafka".to_owned(),
-        });
+        let reason = match cluster.log {
+            Some(_) => "log: needs objects, the object store of its checkpoints",
+            None => "objects: needs log, the log in Kafka",
+        };
+        return Err(reason.to_owned().into());
     };
     if !settings.wal {
-        return Err("log: cannot be used with --wal off".to_owned());
+        return Err("log: cannot be used with --wal off".to_owned().into());
     }
     let replication = cluster.replication();
     let (address, client) = connect(log, cluster.kafka.clone())?;
@@ -124,8 +124,8 @@ pub(super) fn open(
         read_wait: READ_WAIT,
     };
     let defaults = settings.defaults.clone();
-    let (tablet, db) = Tablet::open(place, options, defaults, &mut |_| {}, stops(shared))
-        .map_err(|error| describe(&settings.dir, &error.to_string()))?;
+    let opened = Tablet::open(place, options, defaults, &mut |_| {}, stops(shared));
+    let (tablet, db) = opened.map_err(|error| not_opened(&settings.dir, &error))?;
     let keeper = Keeper {
         tablet,
         kafka,
@@ -142,11 +142,10 @@ fn stops(shared: Weak<Shared>) -> OnEnd {
     Box::new(move |error| {
         if let Some(shared) = shared.upgrade() {
             let reason = error.to_string();
-            shared.lifetime.stop(match error {
-                owner::Error::Deposed { .. } | owner::Error::Succeeded { .. } => {
-                    Stop::Deposed(reason)
-                }
-                _ => Stop::Crashed(reason),
+            shared.lifetime.stop(if error.is_succession() {
+                Stop::Deposed(reason)
+            } else {
+                Stop::Crashed(reason)
             });
         }
     })
@@ -183,8 +182,13 @@ fn find_topic(kafka: &dyn Kafka, name: &str, replication: Replication) -> Result
     }
 }
 
-fn describe(dir: &Path, reason: &str) -> String {
-    format!("cannot open {}: {reason}", dir.display())
+fn not_opened(dir: &Path, error: &tablet::Error) -> Stop {
+    let reason = format!("cannot open {}: {error}", dir.display());
+    if error.is_succession() {
+        Stop::Deposed(reason)
+    } else {
+        Stop::NotOpened(reason)
+    }
 }
 
 fn nonce(env: &Env) -> [u8; 16] {
