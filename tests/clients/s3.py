@@ -56,6 +56,21 @@ class S3:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         return kept | settings
 
+    def take_away(self, part=""):
+        """Deletes all objects whose names have `part`; what they were."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
+        names = [held["Key"] for page in pages for held in page.get("Contents", [])]
+        objects = {}
+        for name in names:
+            if part in name:
+                objects[name] = self.client.get_object(Bucket=self.bucket, Key=name)["Body"].read()
+                self.client.delete_object(Bucket=self.bucket, Key=name)
+        return objects
+
+    def bring_back(self, objects):
+        for name, body in objects.items():
+            self.client.put_object(Bucket=self.bucket, Key=name, Body=body)
+
     def close(self):
         self.process.kill()
         self.process.wait()

@@ -1,7 +1,8 @@
 """A log in Kafka and objects in S3, with faults of real processes: everything acknowledged is
 there, and every increment counts once.
 
-LATEWOOD_ROUNDS faults are tried, each kind once by default; LATEWOOD_SEED replays their order.
+LATEWOOD_ROUNDS faults are tried, also those that take minutes; each other kind once by default.
+LATEWOOD_SEED replays their order.
 """
 
 import os
@@ -15,6 +16,7 @@ import time
 import pytest
 import redis
 
+import brokers
 from conftest import BINARY, NO_RETRY, ROOT
 from peer import free_port
 from s3 import S3, Wire
@@ -135,7 +137,7 @@ class World:
         self.directory, self.random = directory, random.Random(seed)
         self.kafka = {"PORT": str(20_000 + random.randrange(1_000) * 9), "KAFKA_DIR": str(directory / "kafka")}
         self.store = self.node = None
-        self.names, self.writers = 0, []
+        self.names, self.logs, self.writers = 0, 0, []
 
     def begin(self):
         self.script("start")
@@ -150,8 +152,18 @@ class World:
     def script(self, *words):
         subprocess.run([SCRIPT, *words], env={**os.environ, **self.kafka}, check=True)
 
+    def ports(self):
+        return [int(self.kafka["PORT"]) + 3 * broker for broker in range(3)]
+
+    def log(self):
+        return f"main-{self.logs}"
+
+    def topic(self):
+        return f"{self.log()}-log"
+
     def place(self):
-        return ["--log", f"kafka://127.0.0.1:{self.kafka['PORT']}/main", "--objects", "s3://objects/latewood"]
+        url = f"kafka://127.0.0.1:{self.kafka['PORT']}/{self.log()}"
+        return ["--log", url, "--objects", "s3://objects/latewood"]
 
     def tool(self, verb, words):
         command = [BINARY, "cluster", verb, *words]
@@ -262,6 +274,76 @@ def store_away(world):
     world.wire.mode = "whole"
 
 
+def suspended_over_a_checkpoint(world):
+    """The successor trims the log: who was suspended cannot see any more that it was deposed."""
+    before = world.node
+    before.process.send_signal(signal.SIGSTOP)
+    world.start()
+    wait_for("the new owner", world.node.answers)
+    for _ in range(2):
+        world.node.ask("TS.INCRBY", "other", 1)
+        world.node.ask("SAVE")
+    before.end(4, signal.SIGCONT)
+
+
+def store_emptied(world):
+    """Objects go, all or blocks alone, and come back. Until then no checkpoint counts that lacks one."""
+    part = world.random.choice(["", "/blocks/"])
+    # None is under way meanwhile.
+    world.node.ask("SAVE")
+    objects = world.store.take_away(part)
+    world.pause(2)
+    try:
+        world.node.ask("SAVE")
+        # What this node has was uploaded again.
+        assert part, "a checkpoint in an emptied store"
+    except redis.ResponseError as error:
+        assert "is gone" in str(error) or "not on this machine" in str(error), error
+    world.store.bring_back(objects)
+    world.node.ask("SAVE")
+
+
+def a_batch_that_cannot_be_read(world):
+    brokers.append_bomb(world.ports(), world.topic(), 100)
+    if world.random.random() < 0.5:
+        killed(world)
+
+
+def records_deleted_by_hand(world):
+    """The node notices it and saves a checkpoint: only a kill before that would lose them."""
+    said = "records that are needed were deleted"
+    begun = world.node.said.read_text().count(said)
+    brokers.delete_records(world.ports(), world.topic())
+    wait_for("the node to notice it", lambda: world.node.said.read_text().count(said) > begun)
+    world.node.ask("SAVE")
+    killed(world)
+
+
+def topic_deleted(world):
+    brokers.delete_topic(world.ports(), world.topic())
+    goes_on_in_a_new_log(world)
+
+
+def newest_records_lost(world):
+    """By all brokers: more than one batch is proven then, as one is in flight at a time."""
+    world.node.process.send_signal(signal.SIGSTOP)
+    for broker in range(1, 4):
+        world.script("kill", str(broker))
+    brokers.lose_tail(world.kafka["KAFKA_DIR"], world.topic(), world.random.randrange(3, 9))
+    world.script("start")
+    world.node.process.send_signal(signal.SIGCONT)
+    goes_on_in_a_new_log(world)
+
+
+def goes_on_in_a_new_log(world):
+    """What a node saved of a lost log before it ended, which is everything."""
+    world.node.end(1)
+    (rescued,) = world.node.directory.glob("rescued-*")
+    world.logs += 1
+    world.tool("init", [*world.place(), "--from", rescued])
+    world.start()
+
+
 FAULTS = [
     killed,
     killed_while_it_saves,
@@ -273,16 +355,28 @@ FAULTS = [
     brokers_hang,
     killed_while_brokers_hang,
     store_away,
+    suspended_over_a_checkpoint,
+    store_emptied,
+    a_batch_that_cannot_be_read,
+]
+# Noticed within a minute or so.
+SLOW_FAULTS = [
+    records_deleted_by_hand,
+    topic_deleted,
+    newest_records_lost,
 ]
 
 
 def plan(seed):
     """Each kind once, in any order, and so on."""
-    rounds = int(os.environ.get("LATEWOOD_ROUNDS", len(FAULTS)))
+    rounds, kinds = os.environ.get("LATEWOOD_ROUNDS"), FAULTS
+    if rounds:
+        kinds = FAULTS + SLOW_FAULTS
+    rounds = int(rounds or len(FAULTS))
     order = random.Random(seed)
     faults = []
     while len(faults) < rounds:
-        faults += order.sample(FAULTS, len(FAULTS))
+        faults += order.sample(kinds, len(kinds))
     return faults[:rounds]
 
 

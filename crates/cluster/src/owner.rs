@@ -1,15 +1,17 @@
 //! The owner of a tablet: who may append to its log, and what is known to be in it.
 //!
 //! ```text
-//! Owner::claim   read the log, append EPOCH, read on until it counts
-//! history        the groups that count, for a recovery
+//! Look           read the log, appending nothing
+//! claim          append EPOCH, read on until it counts
+//! history        the groups that count, for a recovery: as they were read
 //! append, tick,  append an envelope with acks=all, then
 //! checkpoint,      the answer is the offset behind the newest record known: it counts
 //! farewell         anything else: audit, that is read on and judge each record:
 //!                    the own record counts             it is proven
 //!                    an EPOCH counts before it         Deposed: it can never count
 //!                    neither, up to the shown end      append the same bytes again
-//!                    its place was trimmed             Succeeded, if a later epoch has the log
+//!                    its place was trimmed, or it is   Succeeded, if a later epoch has the log
+//!                      where another record was
 //! trim           to where the newest checkpoint that counts says
 //! ```
 //! Calls block, one at a time; there are no threads in here. Calls that Kafka does not answer are
@@ -25,6 +27,7 @@
 mod claim;
 mod error;
 mod history;
+mod kept;
 mod link;
 mod marks;
 mod reader;
@@ -33,12 +36,14 @@ use crate::envelope::{Body, Checkpoint, Claimant, Envelope, State};
 use crate::kafka::{Kafka, KafkaError, Offset, Partition};
 use crate::retry::Retry;
 use crate::scan::{Counters, Verdict};
-pub use claim::{Claimed, Deposed};
+pub use claim::{Claimed, Deposed, Look};
 pub use error::{Error, Result, Stop};
 use history::Until;
 pub use history::{Data, History};
-use link::Link;
+use kept::Kept;
+use link::{Link, Reign};
 use marks::Marks;
+use parking_lot::Mutex;
 use reader::Reader;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -51,11 +56,13 @@ pub struct Owner {
     link: Arc<Link>,
     /// Behind the newest record that was judged; its state is that of the next envelope.
     reader: Reader,
-    epoch: Offset,
+    reign: Reign,
     begin: (Offset, State),
     marks: Marks,
     /// The newest checkpoint that counts, and the first group that is needed beside it.
     newest: Option<(Checkpoint, u64)>,
+    /// What the claim read, until it is asked for.
+    kept: Mutex<Option<Kept>>,
     ended: Option<Error>,
 }
 
@@ -133,7 +140,7 @@ impl Owner {
     /// counts from there on. A claim that lost is repeated, as its rival may have died long ago.
     /// `topic_id`: that of the topic, where it is known from before.
     ///
-    /// Reads the whole log; keeps none of it.
+    /// Reads the whole log, and keeps up to 64 MiB of groups for the recovery.
     ///
     /// # Errors
     /// `Stopped`, `Cancelled`.
@@ -147,10 +154,15 @@ impl Owner {
         claim::claim(kafka, partition, topic_id, claimant, retry)
     }
 
-    /// The groups that count and are needed beside the newest checkpoint, up to the EPOCH.
+    /// The groups that count and are needed beside the newest checkpoint, up to the EPOCH. The
+    /// first call answers what the claim has read, and reads only what exceeds 64 MiB.
     pub fn history(&self) -> History {
-        let until = Until::Epoch(self.epoch);
-        History::new(Arc::clone(&self.link), self.begin, until)
+        let until = Until::Epoch(self.reign);
+        let history = History::new(Arc::clone(&self.link), self.begin, until);
+        match self.kept.lock().take() {
+            Some(kept) => history.beginning_with(kept),
+            None => history,
+        }
     }
 
     /// The log of the tablet, to be read by others meanwhile.
@@ -162,7 +174,7 @@ impl Owner {
 
     /// The offset of the EPOCH.
     pub fn epoch(&self) -> Offset {
-        self.epoch
+        self.reign.epoch
     }
 
     /// The state behind all that is proven: its sequence is that of the next group.
@@ -248,6 +260,13 @@ impl Owner {
         Ok(Tick { offset, is_renewed })
     }
 
+    /// Whether a checkpoint beside which the groups from `sequence` on are needed, of which there is
+    /// none yet, would have the log begin with groups that are not needed.
+    pub fn begins_with_groups(&self, sequence: u64) -> bool {
+        let first = self.marks.before(sequence);
+        sequence == self.state().sequence && first.is_some_and(|(_, at)| at.sequence < sequence)
+    }
+
     /// Records from where the log begins that are not needed for the groups from `sequence` on.
     fn unneeded(&self, sequence: u64) -> u64 {
         let needed = self.marks.before(sequence).unwrap_or(self.begin);
@@ -295,13 +314,12 @@ impl Owner {
                     break offset;
                 }
                 Err(KafkaError::Refused(why)) => return Err(Stop::Refused(why).into()),
-                // All replicas have it at an offset that another record had.
-                Ok(offset) if offset < self.reader.next && link.has(offset, &value)? => {
-                    link.check_topic()?;
-                    let next = self.reader.next;
-                    return Err(Stop::TailLost { offset, next }.into());
+                Ok(offset) => {
+                    if offset < self.reader.next {
+                        self.require_tail(offset, &value)?;
+                    }
+                    format!("it may be at offset {offset}")
                 }
-                Ok(offset) => format!("it may be at offset {offset}"),
                 Err(error) => error.to_string(),
             };
             if let Some(offset) = self.audit(&value)? {
@@ -311,6 +329,20 @@ impl Owner {
         };
         self.marks.add(offset, at);
         Ok(offset)
+    }
+
+    /// Ends the owner whose record `value` is at `offset`, where another record was: all replicas
+    /// have it there, so they lost the other.
+    fn require_tail(&self, offset: Offset, value: &[u8]) -> Result<()> {
+        let (link, next) = (&self.link, self.reader.next);
+        let look = || {
+            if link.has(offset, value)? {
+                link.check_topic()?;
+                return Err(Stop::TailLost { offset, next }.into());
+            }
+            Ok(())
+        };
+        look().map_err(|error| link.explain(error, self.reign))
     }
 
     /// Reads on until the record `value` counts; `None` where it is not among what is shown.
@@ -328,7 +360,7 @@ impl Owner {
                 }
                 _ => ControlFlow::Continue(()),
             });
-        let audited = audited.map_err(|error| link.explain(error, self.epoch))?;
+        let audited = audited.map_err(|error| link.explain(error, self.reign))?;
         audited.transpose()
     }
 }

@@ -12,6 +12,7 @@
 //!
 //! Tested by `tests/remote.rs` with databases over a Kafka with faults.
 
+mod lost;
 mod waiting;
 
 use crate::envelope::{Checkpoint, PAYLOAD_BYTES_MAX, State};
@@ -192,7 +193,7 @@ impl TabletLog {
     fn serve(self: &Arc<Self>, mut owner: Owner) -> std::result::Result<(), OwnerError> {
         loop {
             let mut state = self.state.lock();
-            if let Some(failed) = state.trim_failed.take() {
+            if let Some(failed) = state.must_end.take() {
                 return Err(failed);
             }
             // First, as batches may never end. It names no group that waits: its files hold
@@ -247,6 +248,11 @@ impl TabletLog {
         held: u64,
     ) -> std::result::Result<(), OwnerError> {
         let before = owner.begin().1.sequence;
+        if owner.begins_with_groups(complete.sequence) {
+            // The log begins with this record then: a start reads less, and the groups may have
+            // been deleted by hand.
+            owner.tick()?;
+        }
         let Complete {
             manifest,
             sha256,
@@ -288,7 +294,7 @@ impl TabletLog {
                 Err(error @ OwnerError::NotTrimmed(_)) => {
                     tracing::warn!(%error, "the next checkpoint trims the log in Kafka");
                 }
-                Err(error) => state.trim_failed = Some(error),
+                Err(error) => state.must_end = Some(error),
             }
             drop(state);
             log.changed.notify_one();
@@ -329,7 +335,12 @@ impl RemoteLog for TabletLog {
     fn replay(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Position> {
         let history = self.history.lock().take();
         for data in history.into_iter().flatten() {
-            let data = data.map_err(|ended| failed(&ended))?;
+            let data = data.map_err(|ended| {
+                let error = failed(&ended);
+                self.state.lock().must_end.get_or_insert(ended);
+                self.changed.notify_one();
+                error
+            })?;
             each(&data.payload)?;
             self.state.lock().log_bytes += data.payload.len() as u64;
         }

@@ -9,13 +9,16 @@
 //!
 //! Tested by `tests/tablet/`: kills, lost disks, faults of Kafka and the store.
 
-use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress, Row};
+mod rescue;
+
+use crate::checkpoint::{
+    Checkpoint, CheckpointError, GRACE, Latest, ListingRef, Objects, Progress, Row,
+};
 use crate::envelope::{self, Claimant};
-use crate::kafka::{Kafka, KafkaError, Partition};
-use crate::owner::{self, Claimed, Owner, Stop};
+use crate::kafka::{Kafka, Partition};
+use crate::owner::{self, Claimed, Look, Stop};
 use crate::remote::{Bounds, Complete, OnEnd, TabletLog};
 use crate::retry::{Cancel, Retry};
-use crate::survey::{self, Survey, survey};
 use crate::tiered::TieredDisk;
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, Options};
@@ -28,6 +31,10 @@ use std::time::Duration;
 const GATHERED: &str = "checkpoint";
 /// How often a log is read that seems to lack what the store has, before a start is refused.
 const LOOKS_MAX: u32 = 20;
+/// What can be done where a log is lost.
+const WAY_ON: &str = "`latewood cluster restore --without-log` makes a local database of a \
+                      checkpoint, and `latewood cluster init --from` begins a log with a new name \
+                      on top of it";
 /// How often old objects are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
@@ -110,11 +117,34 @@ pub enum Error {
     #[error(
         "the object store has a checkpoint that a record at offset {offset} names, and this log \
          has no such record: its topic was deleted and created again, or the names of log and \
-         objects do not belong together"
+         objects do not belong together. Nothing was changed. If the log is lost, {}",
+        WAY_ON
     )]
     OtherLog {
         /// Of the record.
         offset: u64,
+    },
+    /// The store has a checkpoint, and the log names none.
+    #[error(
+        "the object store has {object}, the list of files of a checkpoint, and this log never \
+         named one: its topic was deleted and created again, or the names of log and objects do \
+         not belong together. Nothing was changed. If the log is lost, {}",
+        WAY_ON
+    )]
+    NewLog {
+        /// The list of files.
+        object: String,
+    },
+    /// A log was lost, and the directory has what is left of it.
+    #[error(
+        "{} is a local database of all that a log held whose records were lost: begin a log with a \
+         new name on top of it with `latewood cluster init --from`, or move it away to go on \
+         without what it has",
+        dir.display()
+    )]
+    Rescued {
+        /// The local database.
+        dir: PathBuf,
     },
     /// The database.
     #[error(transparent)]
@@ -122,6 +152,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether another node owns the log by now: the same call would take it from that one.
+    pub fn is_succession(&self) -> bool {
+        matches!(self, Self::Owner(error) if error.is_succession())
+    }
+
     /// Whether the same call may succeed later.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Checkpoint(error) if error.is_temporary())
@@ -136,7 +171,7 @@ impl Tablet {
     /// called once when it can no longer be written.
     ///
     /// # Errors
-    /// `OtherLog`; `Owner`; `Checkpoint` for damaged or missing objects and a directory that keeps
+    /// `OtherLog`, `NewLog`, `Rescued`; `Owner`; `Checkpoint` for damaged or missing objects and a directory that keeps
     /// its own log; `Engine`. All but the last are found before the claim, which deposes the owner
     /// before, unless the log changes meanwhile.
     pub fn open(
@@ -147,22 +182,30 @@ impl Tablet {
         on_end: OnEnd,
     ) -> Result<(Self, Db), Error> {
         place.objects.require_unused(&place.dir)?;
+        rescue::require_none(&place.env, &place.dir)?;
         let (claimed, newest, away) = claim(&place, tell)?;
         let epoch = claimed.owner.epoch();
         let (objects, retry) = (place.objects, place.retry);
         let cancel = Arc::clone(&retry.cancel);
         let log = TabletLog::start(claimed, place.bounds, Arc::clone(&cancel), on_end)?;
-        let disk = TieredDisk::new(&place.env, &objects, retry.clone(), &place.dir, away);
+        // Blocks are fetched for a rescue too, when the log has been given up.
+        let fetching = Retry {
+            cancel: Arc::default(),
+            ..retry.clone()
+        };
+        let disk = TieredDisk::new(&place.env, &objects, fetching, &place.dir, away);
         let env = Env {
             disk: Arc::new(disk.clone()),
             ..place.env
         };
-        let db = Db::open_remote(&env, &place.dir, options, defaults, log.clone()).inspect_err(
-            |_| {
-                cancel.cancel();
-                disk.stop();
-            },
-        )?;
+        let opened = Db::open_remote(&env, &place.dir, options, defaults, log.clone());
+        let db = opened.map_err(|error| {
+            log.give_up();
+            disk.stop();
+            // Who claimed the log meanwhile may have trimmed what was still to be read.
+            let successor = log.ended().filter(owner::Error::is_succession);
+            successor.map_or(Error::Engine(error), Error::Owner)
+        })?;
         disk.limit_waits(place.read_wait);
         let tablet = Self {
             objects: objects.with_env(env.clone()),
@@ -284,7 +327,8 @@ fn claim(
     tell: &mut dyn FnMut(Progress),
 ) -> Result<(Claimed, Option<Checkpoint>, Vec<Row>), Error> {
     let Place { objects, dir, .. } = place;
-    let named = look(place)?;
+    let look = look(place)?;
+    let named = look.checkpoint().map(|(_, named)| named.clone());
     let mut load = |named: &envelope::Checkpoint| {
         let at = ListingRef::from(named);
         at_last(&place.retry, || {
@@ -292,13 +336,7 @@ fn claim(
         })
     };
     let files = named.as_ref().map(&mut load).transpose()?;
-    let claimed = Owner::claim(
-        Arc::clone(&place.kafka),
-        place.partition.clone(),
-        place.topic_id,
-        &place.claimant,
-        place.retry.clone(),
-    )?;
+    let claimed = look.claim(&place.claimant)?;
     require_own_log(objects, &place.retry, &claimed)?;
     let (newest, away) = match (&claimed.checkpoint, files) {
         (None, _) => {
@@ -312,36 +350,30 @@ fn claim(
     Ok((claimed, Some(newest), away))
 }
 
-/// The newest checkpoint that counts, as far as brokers show the log. Reads it once more than the
-/// claim does, and waits for brokers and store: nothing is claimed before all of it can be read.
-fn look(place: &Place) -> Result<Option<envelope::Checkpoint>, Error> {
-    let latest = at_last(&place.retry, || Ok(place.objects.latest()?))?;
-    let mut pauses = place.retry.pauses("cannot read the log");
+/// Reads the log, as far as brokers show it, and waits for brokers and store: nothing is claimed
+/// before all of it can be read and belongs together.
+fn look(place: &Place) -> Result<Look, Error> {
+    let Place { objects, retry, .. } = place;
+    let latest = at_last(retry, || Ok(objects.latest()?))?;
+    let mut pauses = retry.pauses("cannot read the log");
     let mut looks = 0;
     loop {
-        let why = match survey(&*place.kafka, &place.partition, &mut |_, _, _| {}) {
-            Ok(Survey { checkpoint, .. }) => {
-                let newest = checkpoint.as_ref().map(|(offset, _)| *offset);
-                match &latest {
-                    Some(latest) if newest < Some(latest.offset) => {
-                        let offset = latest.offset;
-                        Error::OtherLog { offset }
-                    }
-                    _ => return Ok(checkpoint.map(|(_, named)| named)),
-                }
+        let kafka = Arc::clone(&place.kafka);
+        let seen = Look::new(
+            kafka,
+            place.partition.clone(),
+            place.topic_id,
+            retry.clone(),
+        );
+        let why = match seen {
+            Ok(seen) => match why_foreign(objects, retry, latest.as_ref(), &seen)? {
+                None => return Ok(seen),
+                Some(why) => why,
+            },
+            Err(error @ owner::Error::Stopped(Stop::Beginning { .. } | Stop::Missing { .. })) => {
+                error.into()
             }
-            Err(survey::Error::Kafka(error)) => {
-                let stop = match error {
-                    KafkaError::Refused(why) => Stop::Refused(why),
-                    KafkaError::NoSuchTopic(_) => Stop::NoSuchTopic,
-                    error => {
-                        pauses.pause(&error).map_err(owner::Error::from)?;
-                        continue;
-                    }
-                };
-                return Err(owner::Error::from(stop).into());
-            }
-            Err(survey::Error::Stopped(stop)) => owner::Error::from(stop).into(),
+            Err(error) => return Err(error.into()),
         };
         // A broker that has fallen behind shows a part of the log only.
         looks += 1;
@@ -350,6 +382,26 @@ fn look(place: &Place) -> Result<Option<envelope::Checkpoint>, Error> {
         }
         pauses.pause(&why).map_err(owner::Error::from)?;
     }
+}
+
+/// Why the log is not that of the store, if so: what `LATEST` names, or where there is none any
+/// checkpoint, is of another log.
+fn why_foreign(
+    objects: &Objects,
+    retry: &Retry,
+    latest: Option<&Latest>,
+    seen: &Look,
+) -> Result<Option<Error>, Error> {
+    let newest = seen.checkpoint().map(|(offset, _)| *offset);
+    if let Some(latest) = latest {
+        let offset = latest.offset;
+        return Ok((newest < Some(offset)).then_some(Error::OtherLog { offset }));
+    }
+    if newest.is_some() {
+        return Ok(None);
+    }
+    let listing = at_last(retry, || Ok(objects.foreign_listing(seen.epochs())?))?;
+    Ok(listing.map(|object| Error::NewLog { object }))
 }
 
 /// Refuses a log that lacks the record of a checkpoint in the store: `LATEST` is written after

@@ -1,6 +1,8 @@
 //! Databases whose log is in a Kafka with faults, killed at any moment: everything acknowledged
 //! is there, and every increment counts once.
 
+mod clock;
+
 use latewood_cluster::envelope::{Body, Claimant, Envelope};
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
 use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
@@ -333,4 +335,37 @@ fn nobody_waits_for_a_log_that_was_closed() {
     assert_eq!(node.log.checkpoint(complete).unwrap_err(), Error::Cancelled);
     assert!(node.log.sync_to(Position(1 << 40)).is_err());
     assert!(node.ended.try_recv().is_err(), "a stop is no failure");
+}
+
+#[test]
+fn an_owner_that_is_overtaken_while_it_recovers_names_its_successor() {
+    let kafka = kafka(1, Faults::default());
+    let claim = |number: u8| {
+        let claimant = Claimant {
+            nonce: [number; 16],
+            node: number.into(),
+            address: String::new(),
+        };
+        let kafka: Arc<dyn Kafka> = Arc::clone(&kafka) as _;
+        let retry = Retry {
+            first: Duration::ZERO,
+            ..Retry::new(Arc::new(Cancel::default()))
+        };
+        Owner::claim(kafka, partition(), None, &claimant, retry).unwrap()
+    };
+    claim(1).owner.append(1, 1, b"a").unwrap();
+    let slow = claim(2);
+    // What the claim kept; all of it is read again.
+    drop(slow.owner.history());
+    let (tell, ended) = channel();
+    let on_end = Box::new(move |error: &Error| tell.send(error.clone()).unwrap());
+    let log = TabletLog::start(slow, Bounds::default(), Arc::default(), on_end).unwrap();
+    let mut owner = claim(3).owner;
+    owner.append(2, 1, b"b").unwrap();
+    owner.checkpoint("m", [1; 32], 1, 3).unwrap();
+    owner.trimmer().run().unwrap();
+    log.replay(&mut |_| Ok(())).unwrap_err();
+    assert!(ended.recv().unwrap().is_succession());
+    log.give_up();
+    assert!(log.ended().unwrap().is_succession());
 }

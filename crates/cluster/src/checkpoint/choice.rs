@@ -87,6 +87,21 @@ impl Objects {
         Ok(listings)
     }
 
+    /// A listing in the store that cannot be of a log which names no checkpoint and had owners in
+    /// these epochs only: each of them may have saved one that does not count.
+    ///
+    /// # Errors
+    /// `Store`
+    pub(crate) fn foreign_listing(&self, epochs: &[u64]) -> Result<Option<String>> {
+        let is_own = |name: &String| {
+            names::is_first_listing(name)
+                && names::epoch(name).is_some_and(|epoch| epochs.contains(&epoch))
+        };
+        let mut listings = self.listings()?;
+        listings.retain(|name| !is_own(name));
+        Ok(listings.pop().map(|name| self.place.call(&name)))
+    }
+
     /// The databases that have checkpoints below `prefix`, by name.
     ///
     /// # Errors

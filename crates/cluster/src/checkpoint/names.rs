@@ -56,6 +56,14 @@ pub(super) fn is_listing(object: &str) -> bool {
     is_named && epoch(object).is_some()
 }
 
+/// Whether a listing may be the first that the owner of an epoch saved: a log that was new to it.
+pub(super) fn is_first_listing(object: &str) -> bool {
+    let rest = object
+        .split_once("/CHECKPOINT-")
+        .map_or("", |(_, rest)| rest);
+    rest.starts_with("0000000000000001.")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,7 +38,7 @@ use super::options::{Access, Address, Given, Password};
 use super::{KafkaError, Offset, Partition, Result};
 use connection::Ask;
 use connections::Connections;
-use failure::{check, malformed, of_partition};
+use failure::{answered, check, malformed, of_partition};
 use kafka_protocol::messages::ListOffsetsRequest;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::protocol::StrBytes;
@@ -97,8 +97,10 @@ impl Client {
         judge: impl FnOnce(R::Answer) -> Result<T>,
     ) -> Result<T> {
         let leader = self.leaders.find(&self.connections, partition, deadline);
-        let answer = leader.and_then(|leader| self.connections.ask(&leader, request, deadline));
-        let done = answer.and_then(judge);
+        let done = leader.and_then(|leader| {
+            let answer = self.connections.ask(&leader, request, deadline)?;
+            judge(answer).map_err(|error| answered(&leader, R::KEY, error))
+        });
         if !matches!(done, Ok(_) | Err(KafkaError::Refused(_))) {
             self.leaders.forget(partition);
         }
@@ -172,5 +174,29 @@ mod tests {
         assert!(nothing_done(&error), "{error}");
         let error = client.describe("m").unwrap_err();
         assert!(nothing_done(&error), "{error}");
+        // Who, what, why.
+        let address = silent.local_addr().unwrap().to_string();
+        let text = error.to_string();
+        for wanted in [
+            address.as_str(),
+            "Metadata was not sent",
+            "ApiVersions",
+            "timed out",
+        ] {
+            assert!(text.contains(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_broker_that_is_down_is_named_with_what_it_was_to_be_asked() {
+        let unused = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = unused.local_addr().unwrap().to_string();
+        drop(unused);
+        let url = format!("kafka://{address}/m");
+        let client = Client::new(&url.parse().unwrap(), &Access::default()).unwrap();
+        let text = client.describe("m").unwrap_err().to_string();
+        let wanted = format!("no broker answers: {address}: connecting: ");
+        assert!(text.contains(&wanted), "{text}");
+        assert!(text.ends_with("; Metadata was not sent"), "{text}");
     }
 }

@@ -2,13 +2,16 @@
 
 use super::Owner;
 use super::error::{Error, Result, Stop};
-use super::link::Link;
+use super::history::Data;
+use super::kept::Kept;
+use super::link::{Link, Reign};
 use super::marks::Marks;
 use super::reader::Reader;
 use crate::envelope::{Body, Checkpoint, Claimant, Envelope, State};
 use crate::kafka::{Kafka, KafkaError, Offset, Partition};
 use crate::retry::Retry;
 use crate::scan::{Counters, Verdict};
+use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -37,12 +40,83 @@ pub struct Claimed {
 }
 
 /// What was found on the way to the own EPOCH.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Found {
     claimant: Option<Claimant>,
     farewell: bool,
-    checkpoint: Option<Checkpoint>,
+    /// The newest that counts, and where its record is.
+    checkpoint: Option<(Offset, Checkpoint)>,
+    /// Those since.
+    epochs: Vec<Offset>,
     marks: Marks,
+    kept: Kept,
+}
+
+/// A log that was read up to the end that brokers show, to be claimed. Nothing was appended to it.
+#[derive(Debug)]
+pub struct Look {
+    link: Arc<Link>,
+    seen: Seen,
+}
+
+#[derive(Debug)]
+struct Seen {
+    reader: Reader,
+    /// The first record that is held, and the state before it.
+    begin: (Offset, State),
+    found: Found,
+}
+
+impl Look {
+    /// Reads the log that `partition` is, of the topic with the id `topic_id`, where that is known
+    /// from before. Keeps up to 64 MiB of groups for the recovery.
+    ///
+    /// # Errors
+    /// `Stopped` for a log that no node can own, as far as it is shown: a broker that has fallen
+    /// behind shows a part of it. `Cancelled`.
+    pub fn new(
+        kafka: Arc<dyn Kafka>,
+        partition: Partition,
+        topic_id: Option<[u8; 16]>,
+        retry: Retry,
+    ) -> Result<Self> {
+        let link = Arc::new(Link::new(kafka, partition, topic_id, retry)?);
+        let seen = repeat(&link, || {
+            let mut seen = Seen::new(Reader::at_begin(&link, None)?);
+            let Seen { reader, found, .. } = &mut seen;
+            let read = reader.read_on(&link, |offset, _, verdict| {
+                found.note(offset, verdict);
+                ControlFlow::<()>::Continue(())
+            });
+            read?;
+            seen.log_begin()?;
+            Ok(seen)
+        })?;
+        Ok(Self { link, seen })
+    }
+
+    /// The newest checkpoint that counts, and the offset of its record.
+    pub fn checkpoint(&self) -> Option<&(Offset, Checkpoint)> {
+        self.seen.found.checkpoint.as_ref()
+    }
+
+    /// The epochs since that checkpoint.
+    pub fn epochs(&self) -> &[Offset] {
+        &self.seen.found.epochs
+    }
+
+    /// Claims the tablet, as [`Owner::claim`], and reads only what came since.
+    ///
+    /// # Errors
+    /// Those of [`Owner::claim`].
+    pub fn claim(self, claimant: &Claimant) -> Result<Claimed> {
+        let mut seen = Some(self.seen);
+        let link = self.link;
+        repeat(&link, || match seen.take() {
+            Some(seen) => attempt(&link, claimant, seen),
+            None => claim_from_begin(&link, claimant),
+        })
+    }
 }
 
 /// As [`Owner::claim`].
@@ -54,20 +128,34 @@ pub(super) fn claim(
     retry: Retry,
 ) -> Result<Claimed> {
     let link = Arc::new(Link::new(kafka, partition, topic_id, retry)?);
+    repeat(&link, || claim_from_begin(&link, claimant))
+}
+
+/// Reads anew where the owner of now trims the log, or what was read is older.
+fn repeat<T>(link: &Link, mut read: impl FnMut() -> Result<T>) -> Result<T> {
     let mut pauses = link.retry.pauses("cannot read the log");
     loop {
-        match attempt(&link, claimant) {
-            // The owner of now trims it, or what was read is older.
-            Err(error @ Error::Stopped(Stop::Trimmed { .. })) => pauses.pause(&error)?,
+        match read() {
+            Err(error @ Error::Stopped(Stop::Trimmed { .. } | Stop::TailLost { .. })) => {
+                pauses.pause(&error)?;
+            }
             result => return result,
         }
     }
 }
 
-fn attempt(link: &Arc<Link>, claimant: &Claimant) -> Result<Claimed> {
-    let mut reader = Reader::at_begin(link, &value(None, claimant)?)?;
-    let begin = (reader.next, reader.scan.state());
-    let mut found = Found::default();
+fn claim_from_begin(link: &Arc<Link>, claimant: &Claimant) -> Result<Claimed> {
+    let probe = value(None, claimant)?;
+    let reader = Reader::at_begin(link, Some(&probe))?;
+    attempt(link, claimant, Seen::new(reader))
+}
+
+fn attempt(link: &Arc<Link>, claimant: &Claimant, seen: Seen) -> Result<Claimed> {
+    let Seen {
+        mut reader,
+        begin,
+        mut found,
+    } = seen;
     let mut pauses = link
         .retry
         .pauses("cannot tell whether the claim is in the log");
@@ -85,13 +173,28 @@ fn attempt(link: &Arc<Link>, claimant: &Claimant) -> Result<Claimed> {
             }
         })?;
         if let Some(epoch) = read {
-            return found.claimed(link, reader, begin, epoch, deposed);
+            let reign = Reign {
+                epoch,
+                nonce: claimant.nonce,
+                after: deposed,
+            };
+            let seen = Seen {
+                reader,
+                begin,
+                found,
+            };
+            return seen.claimed(link, reign);
         }
         if std::mem::replace(&mut asked, true) {
             pauses.pause(&"another claim came before it, or it did not arrive")?;
         }
         let value = value(reader.scan.state().epoch, claimant)?;
         match link.kafka.append(&link.partition, &value) {
+            // All replicas have it at an offset that another record had: what was read is gone.
+            Ok(offset) if offset < reader.next => {
+                let next = reader.next;
+                return Err(Stop::TailLost { offset, next }.into());
+            }
             Ok(_) | Err(KafkaError::Unknown(_)) => {}
             Err(error) => link.again(error, &mut pauses)?,
         }
@@ -110,58 +213,80 @@ impl Found {
             Verdict::Epoch(claimant) => {
                 self.claimant = Some(claimant);
                 self.farewell = false;
+                self.epochs.push(offset);
             }
             Verdict::Counts { at, body } => {
                 self.marks.add(offset, at);
                 self.farewell = body == Body::Farewell;
-                if let Body::Checkpoint(checkpoint) = body {
-                    self.checkpoint = Some(checkpoint);
+                match body {
+                    Body::Data { groups, payload } => {
+                        self.kept.add(at, Data::new(offset, at, groups, payload));
+                    }
+                    Body::Checkpoint(checkpoint) => {
+                        self.kept.drop_before((checkpoint.begin, checkpoint.state));
+                        self.epochs.clear();
+                        self.checkpoint = Some((offset, checkpoint));
+                    }
+                    _ => {}
                 }
             }
             _ => {}
         }
     }
+}
 
-    fn claimed(
-        mut self,
-        link: &Arc<Link>,
-        reader: Reader,
-        begin: (Offset, State),
-        epoch: Offset,
-        deposed: Option<Offset>,
-    ) -> Result<Claimed> {
-        let begin = match &self.checkpoint {
-            Some(checkpoint) if checkpoint.begin < begin.0 => {
+impl Seen {
+    fn new(reader: Reader) -> Self {
+        Self {
+            begin: (reader.next, reader.scan.state()),
+            reader,
+            found: Found::default(),
+        }
+    }
+
+    /// The first record that is needed beside the newest checkpoint, and the state before it.
+    fn log_begin(&self) -> Result<(Offset, State)> {
+        let begin = self.begin;
+        match &self.found.checkpoint {
+            Some((_, checkpoint)) if checkpoint.begin < begin.0 => {
                 let (needed, begin) = (checkpoint.begin, begin.0);
-                return Err(Stop::Missing { needed, begin }.into());
+                Err(Stop::Missing { needed, begin }.into())
             }
-            Some(checkpoint) => (checkpoint.begin, checkpoint.state),
-            None if begin.1 != State::START => {
-                return Err(Stop::Beginning { begin: begin.0 }.into());
-            }
-            None => begin,
-        };
-        self.marks.drop_before(begin.0);
+            Some((_, checkpoint)) => Ok((checkpoint.begin, checkpoint.state)),
+            // Logs are trimmed only behind a checkpoint.
+            None if begin.1 != State::START => Err(Stop::Beginning { begin: begin.0 }.into()),
+            None => Ok(begin),
+        }
+    }
+
+    fn claimed(self, link: &Arc<Link>, reign: Reign) -> Result<Claimed> {
+        let begin = self.log_begin()?;
+        let Self {
+            reader, mut found, ..
+        } = self;
+        found.marks.drop_before(begin.0);
+        let checkpoint = found.checkpoint.map(|(_, checkpoint)| checkpoint);
         Ok(Claimed {
             counters: reader.scan.counters(),
             owner: Owner {
                 link: Arc::clone(link),
                 reader,
-                epoch,
+                reign,
                 begin,
-                marks: self.marks,
-                newest: self.checkpoint.clone().map(|named| {
+                marks: found.marks,
+                newest: checkpoint.clone().map(|named| {
                     let sequence = named.state.sequence;
                     (named, sequence)
                 }),
+                kept: Mutex::new(Some(found.kept)),
                 ended: None,
             },
-            deposed: deposed.map(|epoch| Deposed {
+            deposed: reign.after.map(|epoch| Deposed {
                 epoch,
-                by: self.claimant,
-                farewell: self.farewell,
+                by: found.claimant,
+                farewell: found.farewell,
             }),
-            checkpoint: self.checkpoint,
+            checkpoint,
         })
     }
 }

@@ -15,14 +15,14 @@ pub enum Error {
         /// Its epoch.
         epoch: Offset,
     },
-    /// Another node owns the tablet, and has trimmed its claim together with what was appended
-    /// before it. What was being appended may count.
+    /// Another node owns the tablet, and the place of what was being appended is gone: that node
+    /// trimmed it, or all replicas lost it. It may count.
     #[error(
-        "another node owns this log since offset {epoch}, and has trimmed it since: whether the \
-         newest writes of this node count is not known"
+        "another node owns this log since offset {epoch}, and the records before are gone since: \
+         whether the newest writes of this node count is not known"
     )]
     Succeeded {
-        /// The epoch of the record that the log begins with.
+        /// Its epoch.
         epoch: Offset,
     },
     /// The log cannot be used. What was being appended may count.
@@ -105,6 +105,29 @@ pub enum Stop {
     /// Two processes append in one epoch, such as a machine and its copy.
     #[error("another process appends in this epoch, at offset {0}")]
     Copied(Offset),
+}
+
+impl Error {
+    /// Whether another node owns the log: whoever claims it again takes it from that one.
+    pub fn is_succession(&self) -> bool {
+        matches!(self, Self::Deposed { .. } | Self::Succeeded { .. })
+    }
+
+    /// Whether the log lacks records that were acknowledged, and nobody else owns it: what this
+    /// process has in memory is all that is left of them.
+    pub fn loses_records(&self) -> bool {
+        matches!(
+            self,
+            Self::Stopped(
+                Stop::NoSuchTopic
+                    | Stop::Recreated
+                    | Stop::Trimmed { .. }
+                    | Stop::Missing { .. }
+                    | Stop::Beginning { .. }
+                    | Stop::TailLost { .. }
+            )
+        )
+    }
 }
 
 impl From<Cancelled> for Error {

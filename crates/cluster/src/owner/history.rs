@@ -1,7 +1,8 @@
 //! What a tablet's log holds, for a recovery.
 
 use super::error::{Error, Result, Stop};
-use super::link::Link;
+use super::kept::Kept;
+use super::link::{Link, Reign};
 use super::reader::Reader;
 use crate::envelope::{Body, State};
 use crate::kafka::Offset;
@@ -26,17 +27,35 @@ pub struct Data {
     pub payload: Vec<u8>,
 }
 
+impl Data {
+    /// The groups of the record at `offset`, before which the state is `at`.
+    pub(super) fn new(offset: Offset, at: State, groups: u32, payload: &[u8]) -> Self {
+        Self {
+            offset,
+            sequence: at.sequence,
+            groups,
+            payload: payload.to_vec(),
+        }
+    }
+}
+
 /// Up to where a history goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// This EPOCH.
-    Epoch(Offset),
+    /// The EPOCH of this reign.
+    Epoch(Reign),
     /// Behind the group before this one, which is known to be in the log.
     Sequence(u64),
 }
 
+impl Until {
+    fn is_epoch_at(self, offset: Offset) -> bool {
+        matches!(self, Self::Epoch(own) if own.epoch == offset)
+    }
+}
+
 /// The groups that count, from some place of the log up to another one. Ends with the first
-/// error. Memory: a few megabytes.
+/// error. Memory: a few megabytes beside what was kept.
 pub struct History {
     link: Arc<Link>,
     reader: Reader,
@@ -59,6 +78,16 @@ impl History {
         }
     }
 
+    /// With what was kept on the way to the EPOCH: only what is behind that is read.
+    pub(super) fn beginning_with(mut self, kept: Kept) -> Self {
+        match kept.rest {
+            Some((offset, state)) => self.reader = Reader::new(offset, state),
+            None => self.done = true,
+        }
+        self.ready = kept.data;
+        self
+    }
+
     /// Reads on until some groups are ready or the end was seen.
     fn fill(&mut self) -> Result<()> {
         let mut pauses = self.link.retry.pauses("cannot read the log on");
@@ -71,7 +100,7 @@ impl History {
                     return ControlFlow::Break(Err(Stop::Beginning { begin: offset }));
                 }
                 match verdict {
-                    Verdict::Epoch(_) if until == Until::Epoch(offset) => {
+                    Verdict::Epoch(_) if until.is_epoch_at(offset) => {
                         return ControlFlow::Break(Ok(true));
                     }
                     Verdict::Counts {
@@ -79,12 +108,7 @@ impl History {
                         body: Body::Data { groups, payload },
                     } => {
                         bytes += payload.len();
-                        ready.push_back(Data {
-                            offset,
-                            sequence: at.sequence,
-                            groups,
-                            payload: payload.to_vec(),
-                        });
+                        ready.push_back(Data::new(offset, at, groups, payload));
                         let next = at.sequence + u64::from(groups);
                         if matches!(until, Until::Sequence(end) if next >= end) {
                             return ControlFlow::Break(Ok(true));
@@ -97,14 +121,14 @@ impl History {
                 }
                 ControlFlow::Continue(())
             });
-            let read = read.map_err(|error| match until {
+            let explained = |error| match until {
                 Until::Epoch(own) => self.link.explain(error, own),
                 Until::Sequence(_) => error,
-            })?;
-            match (read, until) {
+            };
+            match (read.map_err(explained)?, until) {
                 (Some(end), _) => self.done = end?,
-                (None, Until::Epoch(epoch)) if self.reader.next > epoch => {
-                    return Err(missing(epoch, &self.reader));
+                (None, Until::Epoch(own)) if self.reader.next > own.epoch => {
+                    return Err(explained(missing(own.epoch, &self.reader)));
                 }
                 (None, _) if self.ready.is_empty() => {
                     let next = self.reader.next;

@@ -5,9 +5,11 @@
 
 use super::error::{Error, Result, Stop};
 use super::reader::Reader;
+use crate::envelope::Claimant;
 use crate::kafka::{Kafka, KafkaError, Offset, Partition, Records, Topic};
 use crate::retry::{Pauses, Retry};
 use crate::scan::{Verdict, first_state};
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +25,42 @@ const LOOKS_MAX: usize = 20;
 const TOPIC: &str = "cannot look at the topic of the log";
 const BOUNDS: &str = "cannot see where the log begins";
 
+/// The time in which a node owns a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reign {
+    /// The offset of its EPOCH.
+    pub(super) epoch: Offset,
+    /// The nonce in it.
+    pub(super) nonce: [u8; 16],
+    /// The epoch before.
+    pub(super) after: Option<Offset>,
+}
+
+impl Reign {
+    /// Whether `epoch`, which counts, is of a successor. Where all replicas lost the own EPOCH, it
+    /// may have a smaller offset than that.
+    fn is_before(&self, epoch: Offset) -> bool {
+        epoch != self.epoch && Some(epoch) > self.after
+    }
+
+    /// The same of the EPOCH of `by` at `offset`, which may be where the own one was.
+    fn is_before_claim(&self, offset: Offset, by: &Claimant) -> bool {
+        by.nonce != self.nonce && Some(offset) > self.after
+    }
+}
+
 /// A partition of a Kafka cluster.
 pub(super) struct Link {
     pub(super) kafka: Arc<dyn Kafka>,
     pub(super) partition: Partition,
     pub(super) retry: Retry,
     topic_id: [u8; 16],
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Link({:?})", self.partition)
+    }
 }
 
 impl Link {
@@ -91,49 +123,65 @@ impl Link {
         }
     }
 
-    /// Reads once from `from` on.
+    /// Reads once from `from` on: nothing where that is behind the end that the broker shows.
     pub(super) fn read(&self, from: Offset) -> Result<Records> {
+        self.read_some(from, READ_BYTES_MAX)
+    }
+
+    /// The first record from `from` on that is shown.
+    pub(super) fn first(&self, from: Offset) -> Result<Option<(Offset, Vec<u8>)>> {
+        // Brokers send one record, however long it is.
+        Ok(self.read_some(from, 1)?.records.into_iter().next())
+    }
+
+    fn read_some(&self, from: Offset, bytes_max: usize) -> Result<Records> {
         let mut pauses = self.retry.pauses("cannot read the log");
         loop {
-            let read = self
-                .kafka
-                .read(&self.partition, from, READ_BYTES_MAX, READ_WAIT);
+            let read = self.kafka.read(&self.partition, from, bytes_max, READ_WAIT);
             let error = match read {
                 Ok(records) => return Ok(records),
                 Err(error) => error,
             };
-            if let KafkaError::OutOfRange { begin, .. } = error {
+            if let KafkaError::OutOfRange { begin, end } = error {
                 self.check_topic()?;
                 if begin > from {
                     let needed = from;
                     return Err(Stop::Trimmed { needed, begin }.into());
                 }
+                // A broker that has fallen behind, or all of them lost what was there.
+                return Ok(Records {
+                    records: Vec::new(),
+                    next: from,
+                    end,
+                });
             }
-            // Above the end: of a broker that has fallen behind.
             self.again(error, &mut pauses)?;
         }
     }
 
     /// Whether the record at `offset` is this one.
     pub(super) fn has(&self, offset: Offset, value: &[u8]) -> Result<bool> {
-        let first = self.read(offset)?.records.into_iter().next();
+        let first = self.first(offset)?;
         Ok(first.is_some_and(|(at, found)| at == offset && found == value))
     }
 
-    /// What an error means to the owner of the epoch `own`: a successor may have trimmed the log
-    /// past what this owner needs, its own claim included. An EPOCH behind its own says so.
-    pub(super) fn explain(&self, error: Error, own: Offset) -> Error {
-        let Error::Stopped(Stop::Trimmed { mut begin, .. }) = error else {
+    /// What an error means to the owner of the reign `own`: a successor may have trimmed the log
+    /// past what this owner needs, its own claim included, or brokers may have lost records of
+    /// both. The EPOCH of a successor says so.
+    pub(super) fn explain(&self, error: Error, own: Reign) -> Error {
+        if !matches!(
+            error,
+            Error::Stopped(Stop::Trimmed { .. } | Stop::TailLost { .. })
+        ) {
             return error;
-        };
+        }
         let mut pauses = self.retry.pauses("cannot see whose log it is");
         // A broker that has fallen behind may not show it for a while.
         for _ in 0..LOOKS_MAX {
-            match self.later_epoch(begin, own) {
+            match self.begin().and_then(|begin| self.successor(begin, own)) {
                 Ok(Some(epoch)) => return Error::Succeeded { epoch },
-                Ok(None) => {}
                 // Trimmed once more.
-                Err(Error::Stopped(Stop::Trimmed { begin: later, .. })) => begin = later,
+                Ok(None) | Err(Error::Stopped(Stop::Trimmed { .. })) => {}
                 Err(later) => return later,
             }
             if pauses.wait().is_err() {
@@ -143,18 +191,17 @@ impl Link {
         error
     }
 
-    /// An epoch after `own` in the log from `begin` on, as far as it is shown.
-    fn later_epoch(&self, begin: Offset, own: Offset) -> Result<Option<Offset>> {
-        let read = self.read(begin)?;
-        let first = read.records.first();
-        let Some(state) = first.and_then(|(offset, value)| first_state(*offset, value)) else {
+    /// The epoch of a successor in the log from `begin` on, as far as it is shown.
+    fn successor(&self, begin: Offset, own: Reign) -> Result<Option<Offset>> {
+        let first = self.first(begin)?;
+        let Some(state) = first.and_then(|(offset, value)| first_state(offset, &value)) else {
             return Ok(None);
         };
-        if let Some(epoch) = state.epoch.filter(|epoch| *epoch > own) {
+        if let Some(epoch) = state.epoch.filter(|epoch| own.is_before(*epoch)) {
             return Ok(Some(epoch));
         }
         Reader::new(begin, state).read_on(self, |offset, _, verdict| match verdict {
-            Verdict::Epoch(_) if offset > own => ControlFlow::Break(offset),
+            Verdict::Epoch(by) if own.is_before_claim(offset, &by) => ControlFlow::Break(offset),
             _ => ControlFlow::Continue(()),
         })
     }

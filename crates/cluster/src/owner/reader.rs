@@ -23,19 +23,20 @@ impl Reader {
 
     /// At the first record that is held, or at the start of a log that never held any. Where
     /// none is shown, only a record can prove that none is held: `probe` is appended, a claim
-    /// that cannot count.
-    pub(super) fn at_begin(link: &Link, probe: &[u8]) -> Result<Self> {
+    /// that cannot count; without one, such a log is refused.
+    pub(super) fn at_begin(link: &Link, probe: Option<&[u8]>) -> Result<Self> {
         let mut pauses = link.retry.pauses("cannot see how the log begins");
         loop {
             let begin = link.begin()?;
             if begin == 0 {
                 return Ok(Self::new(0, State::START));
             }
-            if let Some((offset, value)) = link.read(begin)?.records.first() {
-                let state = first_state(*offset, value).ok_or(Stop::Beginning { begin })?;
-                return Ok(Self::new(*offset, state));
+            let unusable = Stop::Beginning { begin };
+            if let Some((offset, value)) = link.first(begin)? {
+                let state = first_state(offset, &value).ok_or(unusable)?;
+                return Ok(Self::new(offset, state));
             }
-            match link.kafka.append(&link.partition, probe) {
+            match link.kafka.append(&link.partition, probe.ok_or(unusable)?) {
                 Ok(offset) => {
                     pauses.pause(&format!("the record at offset {offset} is not shown"))?
                 }

@@ -22,8 +22,8 @@ pub(super) struct Waiting {
     pub(super) since: Option<Instant>,
     /// A thread gives up records that are needed no more.
     pub(super) is_trimming: bool,
-    /// Why that cannot be done any more.
-    pub(super) trim_failed: Option<OwnerError>,
+    /// Why the thread of the log must end: a trim showed it, or somebody gives the log up.
+    pub(super) must_end: Option<OwnerError>,
     pub(super) complete: Option<Complete>,
     pub(super) checkpoints_asked: u64,
     pub(super) checkpoint: Option<(Offset, Checkpoint)>,
@@ -44,7 +44,7 @@ impl Waiting {
             queued_bytes: 0,
             since: None,
             is_trimming: false,
-            trim_failed: None,
+            must_end: None,
             complete: None,
             checkpoints_asked: 0,
             checkpoint: None,

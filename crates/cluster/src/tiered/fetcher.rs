@@ -301,6 +301,7 @@ impl Fetcher {
 
     /// Fetches nothing more, and waits for the threads.
     pub(super) fn stop(&self) {
+        self.retry.cancel.cancel();
         let mut queue = self.queue.lock();
         queue.is_stopped = true;
         queue.asked.clear();

@@ -25,6 +25,10 @@ fn partition() -> Partition {
 impl World {
     /// Begins the log on top of the database in [`COPY`], which is closed.
     fn begin(&self, disk: &SimDisk) -> Result<Begun, Error> {
+        self.begin_from(disk, Path::new(COPY))
+    }
+
+    pub(crate) fn begin_from(&self, disk: &SimDisk, dir: &Path) -> Result<Begun, Error> {
         let env = disk.env(97);
         let new = New {
             kafka: &*self.kafka,
@@ -38,7 +42,7 @@ impl World {
             },
             retry: Retry::new(Arc::new(Cancel::default())),
         };
-        begin(&new, Path::new(COPY))
+        begin(&new, dir)
     }
 }
 

@@ -29,6 +29,7 @@ use crate::log::{Position, RemoteLog};
 use crate::observe::notices::About;
 use crate::recovery::{RecoverySummary, recover};
 use crate::rules::Rules;
+use crate::tools::backup::Scope;
 use crate::tools::{self, Backup};
 use memory::KeptMemory;
 use read::spread::Readers;
@@ -280,7 +281,7 @@ impl Db {
     /// both copies of the manifest are damaged; `Halted` once a remote log cannot be read; `Io`. An unfinished copy is not
     /// deleted and cannot be opened as a database.
     pub fn backup(&self, to: &Path) -> Result<Backup> {
-        self.copy_to(to, false)
+        self.copy_to(to, Scope::Database)
     }
 
     /// As [`Db::backup`], of a database whose log is remote: the files alone. With the groups of
@@ -289,16 +290,29 @@ impl Db {
     /// # Errors
     /// Those of [`Db::backup`]; `Invalid` if the log is local.
     pub fn checkpoint(&self, to: &Path) -> Result<Backup> {
-        self.copy_to(to, true)
+        self.copy_to(to, Scope::Files)
     }
 
-    fn copy_to(&self, to: &Path, is_checkpoint: bool) -> Result<Backup> {
+    /// As [`Db::backup`], of a database whose remote log has ended and cannot be read any more: writes
+    /// all that is in memory to files of the directory, and copies these with an empty log. The copy
+    /// may hold writes that were not acknowledged. The directory is no cache of a checkpoint then.
+    ///
+    /// # Errors
+    /// Those of [`Db::backup`]; `Invalid` if the log is local or goes on; `Halted` if writes stopped
+    /// for another reason than the end of the log.
+    pub fn rescue(&self, to: &Path) -> Result<Backup> {
+        self.core.give_up_log()?;
+        self.parts.flusher.flush_all_partitions()?;
+        self.copy_to(to, Scope::Remains)
+    }
+
+    fn copy_to(&self, to: &Path, scope: Scope) -> Result<Backup> {
         let core = &self.core;
         // Samples do not wait for it; the copy has what was written last.
         if let Err(error) = core.metadata.save(&core.env, core.store.dir()) {
             core.observe.notices.tell(About::Metadata, error);
         }
-        tools::backup::backup(core, self.directory(), to, is_checkpoint)
+        tools::backup::backup(core, self.directory(), to, scope)
     }
 
     /// The files of all blocks, those with the newest samples first.

@@ -18,7 +18,7 @@ use crate::keyspace::limits::Limits;
 use crate::keyspace::memory_budget::Budget;
 use crate::keyspace::memory_member::Member;
 use crate::keyspace::store::Store;
-use crate::log::{Log, Position, RemoteLog};
+use crate::log::{LOG_FAILED, Log, Position, RemoteLog};
 use crate::observe::Observe;
 use crate::series::shard::ShardGuard;
 use crate::series::shards::Shards;
@@ -26,7 +26,7 @@ use crate::storage::block::Cache;
 use crate::storage::metadata::MetadataStore;
 use latewood_model::SeriesId;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What the threads of a database share: a list of parts, each with its own
@@ -59,6 +59,8 @@ pub(crate) struct LogCell {
     pub(crate) remote: Option<Arc<dyn RemoteLog>>,
     /// Until then: the last group that the replay has applied.
     pub(crate) replayed: AtomicU64,
+    /// It is lost, and files are made of all that is in memory: they wait for nothing in it.
+    is_given_up: AtomicBool,
 }
 
 /// With one shard a core, two writers meet at the same lock every other time.
@@ -151,6 +153,49 @@ impl Core {
             Some(log) => log.sync_to(position),
             None => Ok(()),
         }
+    }
+
+    /// Waits until the files of the next manifest hold nothing that the log may lose.
+    pub(crate) fn sync_for_files(&self, position: Position) -> Result<()> {
+        if self.is_log_given_up() {
+            return Ok(());
+        }
+        self.sync_to(position)
+    }
+
+    /// Lets files be made of all that is in memory, after a remote log has ended. Writes stay
+    /// refused.
+    ///
+    /// # Errors
+    /// `Invalid` if the log is local, or did not end; why writes stopped, where it is not the log.
+    pub(crate) fn give_up_log(&self) -> Result<()> {
+        let (Some(log), Some(remote)) = (self.log(), &self.log.remote) else {
+            let message = "a database with a local log is in its directory";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        };
+        if remote.check().is_ok() {
+            let message = "the log goes on, and has everything";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        // Its error is known.
+        let _ = log.background_tick();
+        if self.observe.halt.what() != Some(LOG_FAILED) {
+            self.check_writable()?;
+        }
+        self.log.is_given_up.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    pub(crate) fn is_log_given_up(&self) -> bool {
+        self.log.is_given_up.load(Ordering::Acquire)
+    }
+
+    /// Refuses to put files in force once writes have stopped, unless only the log is lost.
+    pub(crate) fn check_publishable(&self) -> Result<()> {
+        if self.is_log_given_up() {
+            return Ok(());
+        }
+        self.check_writable()
     }
 
     /// Refuses writes once they have stopped; see [`crate::observe::halt`].

@@ -38,6 +38,7 @@ impl Core {
     /// Those of [`crate::log::Log::trim`].
     pub(crate) fn trim_log(&self) -> Result<()> {
         match self.log() {
+            Some(_) if self.is_log_given_up() => Ok(()),
             Some(log) => log.trim(Position(self.store.manifest().log_start)),
             None => Ok(()),
         }
@@ -48,7 +49,7 @@ impl Core {
         published: &mut Published,
         edit: &mut dyn FnMut(&mut Manifest) -> Result<()>,
     ) -> Result<()> {
-        self.check_writable()?;
+        self.check_publishable()?;
         let store = &self.store;
         let mut next = published.manifest.clone();
         next.log_start = next.log_start.max(published.log_start);
@@ -77,7 +78,7 @@ impl Core {
             let synced = self.env.disk.sync_dir(&folder);
             synced.context("cannot sync a data directory", &folder)?;
         }
-        self.sync_to(Position(next.log_next_min() - 1))
+        self.sync_for_files(Position(next.log_next_min() - 1))
     }
 
     /// Ids from here on were never given.

@@ -5,6 +5,9 @@ use crate::observe::halt::Halt;
 use crate::observe::observer::Observer;
 use std::sync::OnceLock;
 
+/// What failed where it is the log itself.
+pub(crate) const LOG_FAILED: &str = "the log failed";
+
 /// Open until the first failure.
 #[derive(Debug, Default)]
 pub(crate) struct Latch {
@@ -26,7 +29,7 @@ impl Latch {
 
     /// Remembers the first failure and passes `error` on.
     pub(crate) fn fail(&self, error: Error) -> Error {
-        self.fail_since("the log failed", error)
+        self.fail_since(LOG_FAILED, error)
     }
 
     /// The same where it is `what` that failed.

@@ -53,6 +53,7 @@ pub use form::Log;
 pub(crate) use form::Pinned;
 pub use group::GroupBuilder;
 pub(crate) use inspect::segment_facts;
+pub(crate) use latch::LOG_FAILED;
 pub use options::{LogOptions, LogStats, Position};
 pub(crate) use pin::LogPin;
 pub use record::{GroupForm, Record, RecordIter};

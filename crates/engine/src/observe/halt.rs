@@ -65,6 +65,11 @@ impl Halt {
         }
     }
 
+    /// What failed first, if anything did.
+    pub(crate) fn what(&self) -> Option<&'static str> {
+        self.first.get().map(|reason| reason.what)
+    }
+
     /// Why writes have stopped, if they have.
     pub(crate) fn reason(&self) -> Option<String> {
         self.first.get().map(|reason| reason.text.clone())

@@ -34,18 +34,33 @@ pub struct Backup {
     pub log_start: Position,
 }
 
-/// As [`crate::Db::backup`] or [`crate::Db::checkpoint`], of the database in `dir`.
-pub(crate) fn backup(core: &Core, dir: &Path, to: &Path, is_checkpoint: bool) -> Result<Backup> {
+/// What is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// [`crate::Db::backup`]
+    Database,
+    /// [`crate::Db::checkpoint`]
+    Files,
+    /// [`crate::Db::rescue`]: the files hold everything, and the log is lost.
+    Remains,
+}
+
+/// Copies the database in `dir`.
+pub(crate) fn backup(core: &Core, dir: &Path, to: &Path, scope: Scope) -> Result<Backup> {
     let env = &core.env;
     let refused = |message| Err(Error::new(ErrorKind::Invalid, message));
     let Some(log) = core.log() else {
         return refused("a database without a log cannot be backed up");
     };
-    if is_checkpoint && core.log.remote.is_none() {
+    if scope == Scope::Files && core.log.remote.is_none() {
         return refused("a database with a local log has no checkpoints");
     }
     empty_folder(env, to, &FOLDERS)?;
-    let (files, pinned) = core.store.pin(log)?;
+    let (mut files, pinned) = core.store.pin(log)?;
+    if scope == Scope::Remains {
+        let manifest = files.manifest.get_or_insert_default();
+        manifest.log_start = manifest.log_start.max(log.written().0 + 1);
+    }
     let mut backup = Backup {
         log_start: Position(files.manifest.as_ref().map_or(1, |m| m.log_start)),
         ..Backup::default()
@@ -53,10 +68,15 @@ pub(crate) fn backup(core: &Core, dir: &Path, to: &Path, is_checkpoint: bool) ->
     // The log first and by itself: it goes on growing while it is pinned.
     match pinned {
         Pinned::Local(pin) => copy_log(env, &pin, to, &mut backup)?,
-        Pinned::Remote(pin) if !is_checkpoint => fetch_log(env, log, &*pin, to, &mut backup)?,
-        Pinned::Remote(_) => {}
+        Pinned::Remote(pin) => match scope {
+            Scope::Database => fetch_log(env, log, &*pin, to, &mut backup)?,
+            Scope::Files => {}
+            Scope::Remains => {
+                LogCopy::begin(env, to, backup.log_start)?.finish()?;
+            }
+        },
     }
-    if !is_checkpoint {
+    if scope != Scope::Files {
         fetch_files(env, &files)?;
     }
     copy_files(env, dir, &files, to, &mut backup)?;

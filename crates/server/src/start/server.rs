@@ -178,7 +178,7 @@ fn load(
                     jobs::run(shared, &queue);
                 });
             }
-            Err(reason) => shared.lifetime.stop(Stop::NotOpened(reason)),
+            Err(stop) => shared.lifetime.stop(stop),
         }
         Ok(())
     })
@@ -218,7 +218,7 @@ fn open(
     events: &Arc<Events>,
     shared: Weak<Shared>,
     notices: NoticeHook,
-) -> Result<(Db, Option<Keeper>), String> {
+) -> Result<(Db, Option<Keeper>), Stop> {
     let stopped = Weak::clone(&shared);
     let [hearing, creating, events] = [(); 3].map(|()| Arc::clone(events));
     let options = Options {

@@ -11,10 +11,9 @@ use latewood_cluster::checkpoint::{CheckpointError, Objects};
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::client::connect;
 use latewood_cluster::kafka::{Kafka, KafkaError, Partition, Topic};
-use latewood_cluster::owner;
 use latewood_cluster::remote::{Bounds, OnEnd};
 use latewood_cluster::retry::{Cancel, Retry};
-use latewood_cluster::tablet::{Place, Tablet};
+use latewood_cluster::tablet::{self, Place, Tablet};
 use latewood_cluster::topic::{self, Replication, require_safe};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Options};
@@ -43,6 +42,8 @@ const TURN: Duration = Duration::from_millis(100);
 const STOP_WAIT: Duration = Duration::from_secs(30);
 /// How long the end of a stop may take, with its last checkpoint.
 const SAVE_WAIT: Duration = Duration::from_secs(90);
+/// How long blocks are fetched for the copy of a database whose log is lost.
+const RESCUE_WAIT: Duration = Duration::from_secs(600);
 /// How long a read waits for a block that must be fetched from the object store.
 const READ_WAIT: Duration = Duration::from_secs(30);
 /// How often a topic is looked for that is not there.
@@ -57,27 +58,37 @@ pub(super) struct Keeper {
     name: String,
     topic: Topic,
     replication: Replication,
+    /// The topic of now has no record of the log.
+    is_topic_gone: AtomicBool,
+}
+
+/// A topic that is not what it was.
+struct Changed {
+    reason: String,
+    /// The records of the log are gone with it.
+    is_gone: bool,
 }
 
 /// Opens the database that `settings` name, with these options. `shared` is stopped when it is
 /// owned no more.
 ///
 /// # Errors
-/// A sentence that says why it cannot be opened.
+/// Why it cannot be opened: another node may own the log by then.
 pub(super) fn open(
     settings: &Settings,
     options: Options,
     shared: Weak<Shared>,
-) -> Result<(Db, Keeper), String> {
+) -> Result<(Db, Keeper), Stop> {
     let cluster = &settings.cluster;
     let (Some(log), Some(objects)) = (&cluster.log, &cluster.objects) else {
-        return Err(match cluster.log {
-            Some(_) => "log: needs objects, the object store of its checkpoints".to_owned(),
-            None => "objects: needs log, the log in Kafka".to_owned(),
-        });
+        let reason = match cluster.log {
+            Some(_) => "log: needs objects, the object store of its checkpoints",
+            None => "objects: needs log, the log in Kafka",
+        };
+        return Err(reason.to_owned().into());
     };
     if !settings.wal {
-        return Err("log: cannot be used with --wal off".to_owned());
+        return Err("log: cannot be used with --wal off".to_owned().into());
     }
     let replication = cluster.replication();
     let (address, client) = connect(log, cluster.kafka.clone())?;
@@ -113,14 +124,15 @@ pub(super) fn open(
         read_wait: READ_WAIT,
     };
     let defaults = settings.defaults.clone();
-    let (tablet, db) = Tablet::open(place, options, defaults, &mut |_| {}, stops(shared))
-        .map_err(|error| describe(&settings.dir, &error.to_string()))?;
+    let opened = Tablet::open(place, options, defaults, &mut |_| {}, stops(shared));
+    let (tablet, db) = opened.map_err(|error| not_opened(&settings.dir, &error))?;
     let keeper = Keeper {
         tablet,
         kafka,
         name,
         topic,
         replication,
+        is_topic_gone: AtomicBool::new(false),
     };
     Ok((db, keeper))
 }
@@ -130,11 +142,10 @@ fn stops(shared: Weak<Shared>) -> OnEnd {
     Box::new(move |error| {
         if let Some(shared) = shared.upgrade() {
             let reason = error.to_string();
-            shared.lifetime.stop(match error {
-                owner::Error::Deposed { .. } | owner::Error::Succeeded { .. } => {
-                    Stop::Deposed(reason)
-                }
-                _ => Stop::Crashed(reason),
+            shared.lifetime.stop(if error.is_succession() {
+                Stop::Deposed(reason)
+            } else {
+                Stop::Crashed(reason)
             });
         }
     })
@@ -171,8 +182,13 @@ fn find_topic(kafka: &dyn Kafka, name: &str, replication: Replication) -> Result
     }
 }
 
-fn describe(dir: &Path, reason: &str) -> String {
-    format!("cannot open {}: {reason}", dir.display())
+fn not_opened(dir: &Path, error: &tablet::Error) -> Stop {
+    let reason = format!("cannot open {}: {error}", dir.display());
+    if error.is_succession() {
+        Stop::Deposed(reason)
+    } else {
+        Stop::NotOpened(reason)
+    }
 }
 
 fn nonce(env: &Env) -> [u8; 16] {
@@ -235,8 +251,37 @@ impl Keeper {
         // Makes the next start quick; the log has it all. What a thread left that panicked is
         // not saved: the log mends it.
         let is_trusted = !shared.lifetime.failed.load(Ordering::Acquire);
+        if is_trusted && self.is_lost() {
+            return self.rescue(shared);
+        }
         if is_trusted && failed.is_none() && self.tablet.log().drain(STOP_WAIT) {
             let _ = self.save(shared);
+        }
+    }
+
+    /// Whether the log lacks acknowledged records: what is in memory is all that is left of them.
+    fn is_lost(&self) -> bool {
+        self.is_topic_gone.load(Ordering::Acquire) || self.tablet.log().has_lost_records()
+    }
+
+    /// Saves all that this process has where no log has it any more.
+    fn rescue(&self, shared: &Shared) {
+        tracing::error!("records of the log are gone; saving a local copy of the database");
+        match self.tablet.rescue(&shared.db) {
+            Ok(dir) => {
+                let dir = dir.display();
+                tracing::error!(
+                    "{dir} is a local database of everything that this server had, also of writes \
+                     that were not acknowledged. Begin a log with a new name on top of it with \
+                     `latewood cluster init --from {dir}`, or serve it with `latewood serve --dir \
+                     {dir}`"
+                );
+            }
+            Err(error) => tracing::error!(
+                %error,
+                "cannot save a local copy; what was written since the newest checkpoint is lost. \
+                 `latewood cluster restore --without-log` restores the checkpoint"
+            ),
         }
     }
 
@@ -246,8 +291,14 @@ impl Keeper {
         while !is_stopping(shared) {
             thread::sleep(TURN);
         }
-        self.tablet.stop_fetching();
         let begun = Instant::now();
+        if self.is_lost() {
+            while !ended.load(Ordering::Acquire) && begun.elapsed() < RESCUE_WAIT {
+                thread::sleep(TURN);
+            }
+            return self.tablet.stop_fetching();
+        }
+        self.tablet.stop_fetching();
         if !self.tablet.log().drain(STOP_WAIT) {
             let bytes = self.tablet.log().queued_bytes();
             tracing::error!(
@@ -301,7 +352,8 @@ impl Keeper {
             }
             looked = Instant::now();
             let checked = self.check_topic(&mut missing);
-            if let Err(reason) = checked {
+            if let Err(Changed { reason, is_gone }) = checked {
+                self.is_topic_gone.store(is_gone, Ordering::Release);
                 return shared.lifetime.stop(Stop::Crashed(reason));
             }
             self.check_begin(shared);
@@ -333,7 +385,7 @@ impl Keeper {
     }
 
     /// Whether the topic still is what it was. `missing`: how often it was not there.
-    fn check_topic(&self, missing: &mut u32) -> Result<(), String> {
+    fn check_topic(&self, missing: &mut u32) -> Result<(), Changed> {
         let name = &self.name;
         let now = match self.kafka.describe(name) {
             Ok(now) => now,
@@ -344,7 +396,9 @@ impl Keeper {
                 // A broker that starts may not know its topics yet; one that is away says
                 // nothing about them.
                 if *missing >= MISSING_MAX {
-                    return Err(format!("topic {name} was deleted"));
+                    let reason = format!("topic {name} was deleted");
+                    let is_gone = true;
+                    return Err(Changed { reason, is_gone });
                 }
                 return Ok(());
             }
@@ -354,7 +408,10 @@ impl Keeper {
         if changes.is_empty() {
             return Ok(());
         }
-        Err(format!("topic {name} was changed: {}", changes.join("; ")))
+        Err(Changed {
+            reason: format!("topic {name} was changed: {}", changes.join("; ")),
+            is_gone: now.id != self.topic.id,
+        })
     }
 }
 

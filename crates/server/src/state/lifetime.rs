@@ -20,6 +20,12 @@ pub(crate) enum Stop {
     Deposed(String),
 }
 
+impl From<String> for Stop {
+    fn from(reason: String) -> Self {
+        Self::NotOpened(reason)
+    }
+}
+
 /// Why the process failed.
 #[derive(Debug)]
 pub(crate) struct Failure {

@@ -20,16 +20,17 @@ use std::sync::Arc;
 pub(super) fn run(options: &Init) -> Result<String, String> {
     let replication = options.log.replication();
     let (cluster, kafka, name) = options.log.connect()?;
+    let cannot_look = |error| format!("cannot look at topic {name}: {error}");
     let is_there = match kafka.describe(&name) {
         Ok(_) => true,
         Err(KafkaError::NoSuchTopic(_)) => false,
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(cannot_look(error)),
     };
     if !is_there {
         let made = kafka.create(&new_topic(&cluster, options.tablets, replication));
-        made.map_err(|error| format!("cannot create topic {name}: {error}"))?;
+        made.map_err(|error| not_made(&name, &error))?;
     }
-    let topic = kafka.describe(&name).map_err(|error| error.to_string())?;
+    let topic = kafka.describe(&name).map_err(cannot_look)?;
     require_safe(&topic, &name, replication)?;
     let (tablets, wanted) = (topic.replicas.len(), options.tablets as usize);
     if tablets != wanted {
@@ -49,6 +50,15 @@ pub(super) fn run(options: &Init) -> Result<String, String> {
         }
         _ => Ok(done),
     }
+}
+
+fn not_made(name: &str, error: &KafkaError) -> String {
+    let what_now = match error {
+        KafkaError::Unknown(_) => ". It may have been made: run the command again",
+        KafkaError::Unavailable(_) => ". Nothing was made: run the command again",
+        _ => "",
+    };
+    format!("cannot create topic {name}: {error}{what_now}")
 }
 
 /// Begins the log, of the cluster and topic of these names, on top of the database in `dir`.

@@ -1,6 +1,10 @@
 //! Checkpoints that are asked for, and what one leaves that was killed.
 
 use crate::{World, wipe};
+use latewood_cluster::kafka::client::connect;
+use latewood_cluster::kafka::options::Given;
+use latewood_cluster::kafka::{Kafka, Partition};
+use latewood_cluster::topic::log_name;
 
 #[test]
 fn a_checkpoint_is_saved_when_asked_for_and_its_failure_told() {
@@ -68,4 +72,31 @@ fn a_directory_in_use_and_what_a_killed_checkpoint_left_do_no_harm() {
     assert_eq!(node.ask("SAVE"), "+OK");
     let (status, said) = node.stop();
     assert!(status.success(), "{said}");
+}
+
+#[test]
+fn records_that_are_deleted_by_hand_are_noticed_and_saved_at_once() {
+    let world = World::new("deleted");
+    assert!(world.init().status.success());
+    let mut node = world.serve("a");
+    for at in 0..5 {
+        let wanted = format!(":{at}");
+        assert_eq!(node.ask(&format!("TS.INCRBY sum 1 TIMESTAMP {at}")), wanted);
+    }
+    let (address, kafka) = connect(&world.url, Given::default()).unwrap();
+    let partition = Partition {
+        topic: log_name(&address.name),
+        number: 0,
+    };
+    let (_, end) = kafka.bounds(&partition).unwrap();
+    kafka.trim(&partition, end).unwrap();
+    node.says("records that are needed were deleted from the log");
+    node.says("checkpoint saved");
+    assert!(node.figure("checkpoints") > 0);
+    node.kill();
+    wipe(&world.dir("a"));
+    let node = world.serve("b");
+    let sum = node.sum();
+    assert!(sum.ends_with("+5"), "{sum}");
+    node.kill();
 }

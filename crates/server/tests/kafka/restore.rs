@@ -176,3 +176,33 @@ fn a_database_comes_back_from_a_checkpoint_alone_and_goes_on_in_a_new_log() {
     let checked = new.cluster("check", &["--objects", &objects]);
     assert!(checked.status.success(), "{}", text(&checked));
 }
+
+/// As after a topic was deleted and created again, without the hint in the store.
+#[test]
+fn a_new_log_beside_the_checkpoints_of_another_is_refused_with_the_way_on() {
+    let (old, new) = (World::new("old"), World::alone("new"));
+    assert!(old.init().status.success() && new.init().status.success());
+    let node = old.serve("a");
+    node.ask("TS.INCRBY sum 1 TIMESTAMP 1");
+    let (status, said) = node.stop();
+    assert!(status.success(), "{said}");
+    let [from, to] = [&old, &new].map(|world| {
+        let name = world.url.rsplit_once('/').unwrap().1;
+        world.objects();
+        world.folder.path().join("objects").join(name)
+    });
+    std::fs::rename(&from, &to).unwrap();
+    std::fs::remove_file(to.join("00000/LATEST")).unwrap();
+    let (status, said) = new.serve("a").end();
+    assert_eq!(status.code(), Some(1), "{said}");
+    for wanted in [
+        "CHECKPOINT-",
+        "latewood cluster restore --without-log",
+        "latewood cluster init --from",
+    ] {
+        assert!(said.contains(wanted), "{said}");
+    }
+    // Nobody claimed the log.
+    let lines = text(&new.cluster("inspect", &[]));
+    assert!(!lines.contains("epoch"), "{lines}");
+}

@@ -6,6 +6,7 @@
 //! ended is closed, never used again.
 
 use super::connection::{Ask, Connection};
+use super::failure::not_asked;
 use super::{login, stream};
 use crate::kafka::options::Access;
 use crate::kafka::{KafkaError, Result};
@@ -45,7 +46,10 @@ impl Connections {
     ) -> Result<R::Answer> {
         let mut connection = match self.take_idle(broker) {
             Some(connection) => connection,
-            None => self.connect(broker, deadline)?,
+            None => {
+                let connected = self.connect(broker, deadline);
+                connected.map_err(|error| not_asked(R::KEY, error))?
+            }
         };
         let answer = connection.ask(request, deadline)?;
         let mut idle = self.idle();

@@ -7,6 +7,7 @@
 
 use crate::kafka::{KafkaError, Partition};
 use kafka_protocol::ResponseError as Code;
+use kafka_protocol::messages::ApiKey;
 use kafka_protocol::protocol::StrBytes;
 use std::io::{Error, ErrorKind};
 
@@ -23,6 +24,26 @@ pub(super) fn not_sent(broker: &str, what: &str, error: &Error) -> KafkaError {
 /// Why a request that may have been sent has no answer.
 pub(super) fn no_answer(broker: &str, error: &Error) -> KafkaError {
     KafkaError::Unknown(format!("{broker}: {error}"))
+}
+
+/// The error that the request `key` was not sent to a broker, because of `error`.
+pub(super) fn not_asked(key: ApiKey, error: KafkaError) -> KafkaError {
+    with_text(error, |text| format!("{text}; {key:?} was not sent"))
+}
+
+/// The error that is the answer of a broker to the request `key`.
+pub(super) fn answered(broker: &str, key: ApiKey, error: KafkaError) -> KafkaError {
+    with_text(error, |text| format!("{broker} answers {key:?}: {text}"))
+}
+
+fn with_text(error: KafkaError, say: impl FnOnce(String) -> String) -> KafkaError {
+    match error {
+        KafkaError::Unknown(text) => KafkaError::Unknown(say(text)),
+        KafkaError::Unavailable(text) => KafkaError::Unavailable(say(text)),
+        KafkaError::Refused(text) => KafkaError::Refused(say(text)),
+        KafkaError::NoSuchTopic(text) => KafkaError::NoSuchTopic(say(text)),
+        error @ KafkaError::OutOfRange { .. } => error,
+    }
 }
 
 /// Nothing if the code is that of success.

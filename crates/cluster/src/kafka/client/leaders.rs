@@ -4,10 +4,10 @@
 //! after every failed request, the partition is forgotten and asked for anew.
 
 use super::connections::Connections;
-use super::failure::{check, of_topic};
+use super::failure::{answered, check, of_topic};
 use crate::kafka::{KafkaError, Partition, Result};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
-use kafka_protocol::messages::{MetadataRequest, MetadataResponse};
+use kafka_protocol::messages::{ApiKey, MetadataRequest, MetadataResponse};
 use kafka_protocol::protocol::StrBytes;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -179,7 +179,8 @@ pub(super) fn ask_one(
             let text = format!("{broker}: an answer without topic {topic}");
             return Err(KafkaError::Unknown(text));
         };
-        check(found.error_code, |code| of_topic(code, topic, None))?;
+        let checked = check(found.error_code, |code| of_topic(code, topic, None));
+        checked.map_err(|error| answered(broker, ApiKey::Metadata, error))?;
     }
     Ok(answer)
 }

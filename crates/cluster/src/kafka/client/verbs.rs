@@ -1,6 +1,6 @@
 //! The six verbs: their requests, and what their answers say.
 
-use super::failure::{check, malformed, of_append, of_partition, of_topic};
+use super::failure::{answered, check, malformed, of_append, of_partition, of_topic};
 use super::{Client, batch, leaders, topic_name};
 use crate::kafka::{Kafka, KafkaError, NewTopic, Offset, Partition, Records, Result, Topic};
 use bytes::Bytes;
@@ -13,7 +13,8 @@ use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::{
-    CreateTopicsRequest, DeleteRecordsRequest, DescribeConfigsRequest, FetchRequest, ProduceRequest,
+    ApiKey, CreateTopicsRequest, DeleteRecordsRequest, DescribeConfigsRequest, FetchRequest,
+    ProduceRequest,
 };
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,11 +35,13 @@ impl Kafka for Client {
         let (broker, _) = self.leaders.ask(&self.connections, None, deadline)?;
         let request = create_request(topic, self.limit);
         let answer = self.connections.ask(&broker, &request, deadline)?;
-        let Some(made) = answer.topics.into_iter().next() else {
-            return Err(KafkaError::Unknown("an answer without a topic".into()));
-        };
-        let message = made.error_message;
-        check(made.error_code, |code| of_topic(code, &topic.name, message))?;
+        let made = answer.topics.into_iter().next();
+        let no_topic = || KafkaError::Unknown("no topic".into());
+        let made = made.ok_or_else(no_topic).and_then(|made| {
+            let message = made.error_message;
+            check(made.error_code, |code| of_topic(code, &topic.name, message))
+        });
+        made.map_err(|error| answered(&broker, ApiKey::CreateTopics, error))?;
         // Other brokers hear of it later; whoever is asked next should know it.
         self.wait_for_topic(topic);
         Ok(())
@@ -59,10 +62,15 @@ impl Kafka for Client {
         let request = DescribeConfigsRequest::default().with_resources(vec![resource]);
         let settings = self.connections.ask(&broker, &request, deadline)?;
         let settings = settings.results.into_iter().next();
-        let settings = settings.ok_or_else(|| malformed("no settings"))?;
-        let message = settings.error_message;
-        check(settings.error_code, |code| of_topic(code, name, message))?;
-        let pairs = settings.configs.into_iter();
+        let settings = settings.ok_or_else(|| malformed("no settings"));
+        let settings = settings.and_then(|settings| {
+            let message = settings.error_message;
+            check(settings.error_code, |code| of_topic(code, name, message))?;
+            Ok(settings.configs)
+        });
+        let settings =
+            settings.map_err(|error| answered(&broker, ApiKey::DescribeConfigs, error))?;
+        let pairs = settings.into_iter();
         let pairs = pairs.filter_map(|one| Some((one.name.to_string(), one.value?.to_string())));
         let id = topic.topic_id.into_bytes();
         if id == [0; 16] {
@@ -85,11 +93,11 @@ impl Kafka for Client {
             let topic = answer.responses.first();
             let done = topic.and_then(|topic| topic.partition_responses.first());
             let Some(done) = done else {
-                return Err(KafkaError::Unknown("an answer without a partition".into()));
+                return Err(KafkaError::Unknown("no partition".into()));
             };
             check(done.error_code, |code| of_append(code, partition))?;
             let offset = u64::try_from(done.base_offset);
-            offset.map_err(|_| KafkaError::Unknown("an answer without an offset".into()))
+            offset.map_err(|_| KafkaError::Unknown("no offset".into()))
         })
     }
 

@@ -155,7 +155,7 @@ impl Flusher {
 
     /// Flushes every partition that something was written to.
     pub(crate) fn flush_all_partitions(&self) -> Result<()> {
-        self.core.check_writable()?;
+        self.core.check_publishable()?;
         let mut turn = self.turn.lock();
         if let Some((partition, _)) = turn.failed {
             let _running = self.core.budget.flush.begin();

@@ -62,7 +62,7 @@ impl Flusher {
         }
         if written.is_err() {
             // Where it is not known whether the manifest names them, they stay.
-            if self.core.check_writable().is_ok() {
+            if self.core.check_publishable().is_ok() {
                 files.remove();
             }
             return written;
@@ -148,7 +148,7 @@ impl Flusher {
     ) -> Result<()> {
         // A series that is in no row may have gone meanwhile: what took it must
         // be on disk before its absence is.
-        self.core.sync_to(self.log_end())?;
+        self.core.sync_for_files(self.log_end())?;
         self.core.publish(&mut |manifest: &mut Manifest| {
             if manifest.epoch != epoch {
                 let message = "everything was removed while a flush was under way";
