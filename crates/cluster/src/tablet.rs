@@ -13,7 +13,7 @@ use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects,
 use crate::envelope::{self, Claimant};
 use crate::kafka::{Kafka, KafkaError, Partition};
 use crate::owner::{self, Claimed, Owner, Stop};
-use crate::remote::{Bounds, Complete, OnEnd, TabletLog};
+use crate::remote::{Bounds, Complete, Lease, OnEnd, TabletLog};
 use crate::retry::{Cancel, Retry};
 use crate::survey::{self, Survey, survey};
 use crate::tiered::TieredDisk;
@@ -53,6 +53,8 @@ pub struct Place {
     pub retry: Retry,
     /// How long a read waits for a block that must be fetched.
     pub read_wait: Duration,
+    /// Reads are answered under a [`Lease`].
+    pub read_lease: bool,
 }
 
 /// A tablet that this process owns.
@@ -151,7 +153,9 @@ impl Tablet {
         let epoch = claimed.owner.epoch();
         let (objects, retry) = (place.objects, place.retry);
         let cancel = Arc::clone(&retry.cancel);
-        let log = TabletLog::start(claimed, place.bounds, Arc::clone(&cancel), on_end)?;
+        let lease = place.read_lease;
+        let lease = lease.then(|| Lease::new(&claimed, Arc::clone(&place.env.clock)));
+        let log = TabletLog::start(claimed, place.bounds, lease, Arc::clone(&cancel), on_end)?;
         let disk = TieredDisk::new(&place.env, &objects, retry.clone(), &place.dir, away);
         let env = Env {
             disk: Arc::new(disk.clone()),

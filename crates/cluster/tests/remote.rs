@@ -75,7 +75,8 @@ impl Node {
         let claimed = Owner::claim(kafka, partition(), None, &claimant, retry).unwrap();
         let (tell, ended) = channel();
         let on_end = Box::new(move |error: &Error| tell.send(error.clone()).unwrap());
-        let log = TabletLog::start(claimed, bounds, Arc::clone(&cancel), on_end)?;
+
+        let log = TabletLog::start(claimed, bounds, None, Arc::clone(&cancel), on_end)?;
         let options = Options {
             background: false,
             // The tests sync where they want to.

@@ -1,6 +1,9 @@
 //! Checkpoints that are asked for, and what one leaves that was killed.
 
-use crate::{World, wipe};
+use crate::{BROKERS, World, all_brokers, wipe};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::sync::PoisonError;
 
 #[test]
 fn a_checkpoint_is_saved_when_asked_for_and_its_failure_told() {
@@ -68,4 +71,33 @@ fn a_directory_in_use_and_what_a_killed_checkpoint_left_do_no_harm() {
     assert_eq!(node.ask("SAVE"), "+OK");
     let (status, said) = node.stop();
     assert!(status.success(), "{said}");
+}
+
+#[test]
+fn saves_that_wait_for_brokers_take_no_reader_threads() {
+    let _alone = BROKERS.write().unwrap_or_else(PoisonError::into_inner);
+    let world = World::alone("waits");
+    assert!(world.init().status.success());
+    let node = world.serve("a");
+    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 1"), ":1");
+    all_brokers("pause");
+    let waiting = [(); 8].map(|()| {
+        let mut stream = TcpStream::connect(&node.address).unwrap();
+        stream.write_all(b"PING\r\nSAVE\r\n").unwrap();
+        BufReader::new(stream)
+    });
+    let line = |mut reader: BufReader<TcpStream>| {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        (line, reader)
+    };
+    // SAVE is run before the reply to PING is sent.
+    let waiting = waiting.map(line);
+    let running = node.figure("long_reads_running") + node.figure("long_reads_waiting");
+    all_brokers("resume");
+    assert_eq!(running, 0);
+    for (pong, reader) in waiting {
+        assert_eq!((&*pong, &*line(reader).0), ("+PONG\r\n", "+OK\r\n"));
+    }
+    node.kill();
 }
