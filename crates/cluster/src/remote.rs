@@ -8,19 +8,23 @@
 //! Invariants: groups are appended in the order of their numbers; `durable` is behind groups of
 //! records that are known to count, and of nothing else. What waits and what no checkpoint
 //! holds is bounded by [`Bounds`]: beyond them the database refuses writes before it applies
-//! them.
+//! them. With a [`Lease`], a record is appended at least every half second.
 //!
 //! Tested by `tests/remote.rs` with databases over a Kafka with faults.
 
+mod lease;
 mod lost;
+mod pin;
 mod waiting;
 
-use crate::envelope::{Checkpoint, PAYLOAD_BYTES_MAX, State};
+use crate::envelope::{Checkpoint, PAYLOAD_BYTES_MAX};
 use crate::kafka::Offset;
 use crate::owner::{Claimed, Error as OwnerError, History, Owner, Source, Stop};
 use crate::retry::Cancel;
 use latewood_engine::{Error, ErrorKind, LogStats, Position, RemoteLog, RemotePin, Result};
+pub use lease::{LEASE, Lease};
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use pin::Pin;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -28,30 +32,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+pub use waiting::Bounds;
 use waiting::{Batch, Waiting};
 
-/// The owner proves that it still is one when nothing was written for this time.
+/// The owner proves that it still is one when nothing was written for this time, and with a lease
+/// for reads.
 const TICK_EVERY: Duration = Duration::from_secs(10);
+const TICK_EVERY_LEASED: Duration = Duration::from_millis(500);
 /// How long a stop waits for what is not durable yet.
 const CLOSE_WAIT: Duration = Duration::from_secs(30);
-
-/// What a tablet may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// Bytes of groups that wait for Kafka. Default: 64 MiB.
-    pub queue_bytes: u64,
-    /// Bytes of groups in Kafka that no checkpoint holds. Default: 4 GiB.
-    pub log_bytes: u64,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self {
-            queue_bytes: 64 << 20,
-            log_bytes: 4 << 30,
-        }
-    }
-}
 
 /// A complete manifest in the object store, and which groups are needed beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,20 +71,22 @@ pub struct TabletLog {
     changed: Condvar,
     /// For all others: something was done, or never will be.
     done: Condvar,
+    lease: Option<Arc<Lease>>,
     cancel: Arc<Cancel>,
     on_end: OnEnd,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl TabletLog {
-    /// The log of the tablet that was claimed. `cancel` is that of the claim's retries: it ends
-    /// the log as a killed process would.
+    /// The log of the tablet that was claimed, with a lease if reads need one. `cancel` is that of
+    /// the claim's retries: it ends the log as a killed process would.
     ///
     /// # Errors
     /// `Io` if the thread cannot be started.
     pub fn start(
         claimed: Claimed,
         bounds: Bounds,
+        lease: Option<Lease>,
         cancel: Arc<Cancel>,
         on_end: OnEnd,
     ) -> Result<Arc<Self>> {
@@ -111,6 +102,7 @@ impl TabletLog {
             state: Mutex::new(Waiting::new(owner.begin())),
             changed: Condvar::new(),
             done: Condvar::new(),
+            lease: lease.map(Arc::new),
             cancel,
             on_end,
             thread: Mutex::new(None),
@@ -183,6 +175,7 @@ impl TabletLog {
         // After the farewell nothing is appended: whoever still waits gets an error.
         let ended = served.unwrap_or_else(panicked);
         let ended = ended.err().unwrap_or(OwnerError::Cancelled);
+        self.end_lease();
         self.state.lock().ended = Some(ended.clone());
         self.done.notify_all();
         if ended != OwnerError::Cancelled {
@@ -191,6 +184,11 @@ impl TabletLog {
     }
 
     fn serve(self: &Arc<Self>, mut owner: Owner) -> std::result::Result<(), OwnerError> {
+        // Reads wait for the first record under a lease.
+        let mut due = Instant::now();
+        if self.lease.is_none() {
+            due += TICK_EVERY;
+        }
         loop {
             let mut state = self.state.lock();
             if let Some(failed) = state.must_end.take() {
@@ -201,22 +199,51 @@ impl TabletLog {
             if let Some(complete) = state.complete.take() {
                 let held = state.log_bytes;
                 drop(state);
-                self.append_checkpoint(&mut owner, &complete, held)?;
+                due = self.prove(|| self.append_checkpoint(&mut owner, &complete, held))?;
                 self.trim(&owner);
             } else if let Some(batch) = state.batches.pop_front() {
                 drop(state);
-                self.append_batch(&mut owner, &batch)?;
+                due = self.prove(|| self.append_batch(&mut owner, &batch))?;
             } else if state.is_closing {
                 drop(state);
+                self.end_lease();
                 return owner.farewell().map(drop);
-            } else if self.changed.wait_for(&mut state, TICK_EVERY).timed_out() {
+            } else if Instant::now() < due {
+                self.changed.wait_until(&mut state, due);
+            } else {
                 drop(state);
-                if owner.tick()?.is_renewed {
-                    self.state.lock().begin = owner.begin();
-                    self.trim(&owner);
-                }
+                due = self.prove(|| self.append_tick(&mut owner))?;
             }
         }
+    }
+
+    /// Has a record appended and renews the lease with it. Returns when the next record is due.
+    fn prove(
+        &self,
+        append: impl FnOnce() -> std::result::Result<(), OwnerError>,
+    ) -> std::result::Result<Instant, OwnerError> {
+        let sent = Instant::now();
+        let Some(lease) = &self.lease else {
+            return append().map(|()| sent + TICK_EVERY);
+        };
+        let sent_ns = lease.now_ns();
+        append()?;
+        lease.renew(sent_ns);
+        Ok(sent + TICK_EVERY_LEASED)
+    }
+
+    fn end_lease(&self) {
+        if let Some(lease) = &self.lease {
+            lease.end();
+        }
+    }
+
+    fn append_tick(self: &Arc<Self>, owner: &mut Owner) -> std::result::Result<(), OwnerError> {
+        if owner.tick()?.is_renewed {
+            self.state.lock().begin = owner.begin();
+            self.trim(owner);
+        }
+        Ok(())
     }
 
     fn append_batch(
@@ -303,6 +330,11 @@ impl TabletLog {
             Ok(_) => state.is_trimming = true,
             Err(error) => tracing::warn!(%error, "cannot start a thread that trims the log"),
         }
+    }
+
+    /// Until when reads may be answered, if they need a lease.
+    pub fn lease(&self) -> Option<&Arc<Lease>> {
+        self.lease.as_ref()
     }
 
     /// The first record that is needed beside the newest checkpoint.
@@ -442,10 +474,7 @@ impl RemoteLog for TabletLog {
     }
 
     fn pin(&self) -> Box<dyn RemotePin + '_> {
-        let mut state = self.state.lock();
-        state.pins += 1;
-        let begin = state.begin;
-        Box::new(Pin { log: self, begin })
+        Box::new(Pin::new(self))
     }
 
     fn stats(&self) -> LogStats {
@@ -456,28 +485,6 @@ impl RemoteLog for TabletLog {
             unsynced_ms: state.since.map(|since| since.elapsed().as_millis() as u64),
             ..LogStats::default()
         }
-    }
-}
-
-/// While it lives, the log is not trimmed: the next checkpoint does it.
-struct Pin<'a> {
-    log: &'a TabletLog,
-    begin: (Offset, State),
-}
-
-impl RemotePin for Pin<'_> {
-    fn read(&self, last: Position, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        for data in self.log.source.history(self.begin, last.0 + 1) {
-            let data = data.map_err(|ended| failed(&ended))?;
-            each(&data.payload)?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Pin<'_> {
-    fn drop(&mut self) {
-        self.log.state.lock().pins -= 1;
     }
 }
 

@@ -17,7 +17,7 @@ use crate::checkpoint::{
 use crate::envelope::{self, Claimant};
 use crate::kafka::{Kafka, Partition};
 use crate::owner::{self, Claimed, Look, Stop};
-use crate::remote::{Bounds, Complete, OnEnd, TabletLog};
+use crate::remote::{Bounds, Complete, Lease, OnEnd, TabletLog};
 use crate::retry::{Cancel, Retry};
 use crate::tiered::TieredDisk;
 use latewood_engine::io::Env;
@@ -60,6 +60,8 @@ pub struct Place {
     pub retry: Retry,
     /// How long a read waits for a block that must be fetched.
     pub read_wait: Duration,
+    /// Reads are answered under a [`Lease`].
+    pub read_lease: bool,
 }
 
 /// A tablet that this process owns.
@@ -187,7 +189,9 @@ impl Tablet {
         let epoch = claimed.owner.epoch();
         let (objects, retry) = (place.objects, place.retry);
         let cancel = Arc::clone(&retry.cancel);
-        let log = TabletLog::start(claimed, place.bounds, Arc::clone(&cancel), on_end)?;
+        let lease = place.read_lease;
+        let lease = lease.then(|| Lease::new(&claimed, Arc::clone(&place.env.clock)));
+        let log = TabletLog::start(claimed, place.bounds, lease, Arc::clone(&cancel), on_end)?;
         // Blocks are fetched for a rescue too, when the log has been given up.
         let fetching = Retry {
             cancel: Arc::default(),

@@ -4,6 +4,7 @@
 
 mod checkpoint;
 mod envelope;
+mod lease;
 mod ledger;
 mod memory;
 mod model;

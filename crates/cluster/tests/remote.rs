@@ -77,7 +77,8 @@ impl Node {
         let claimed = Owner::claim(kafka, partition(), None, &claimant, retry).unwrap();
         let (tell, ended) = channel();
         let on_end = Box::new(move |error: &Error| tell.send(error.clone()).unwrap());
-        let log = TabletLog::start(claimed, bounds, Arc::clone(&cancel), on_end)?;
+
+        let log = TabletLog::start(claimed, bounds, None, Arc::clone(&cancel), on_end)?;
         let options = Options {
             background: false,
             // The tests sync where they want to.
@@ -359,7 +360,7 @@ fn an_owner_that_is_overtaken_while_it_recovers_names_its_successor() {
     drop(slow.owner.history());
     let (tell, ended) = channel();
     let on_end = Box::new(move |error: &Error| tell.send(error.clone()).unwrap());
-    let log = TabletLog::start(slow, Bounds::default(), Arc::default(), on_end).unwrap();
+    let log = TabletLog::start(slow, Bounds::default(), None, Arc::default(), on_end).unwrap();
     let mut owner = claim(3).owner;
     owner.append(2, 1, b"b").unwrap();
     owner.checkpoint("m", [1; 32], 1, 3).unwrap();

@@ -1,4 +1,4 @@
-//! What waits for the thread of a log, and what is known of what it did.
+//! What waits for the thread of a log, how much may, and what is known of what it did.
 //!
 //! Tested with the log, by `tests/remote.rs`.
 
@@ -8,6 +8,24 @@ use crate::kafka::Offset;
 use crate::owner::Error as OwnerError;
 use std::collections::VecDeque;
 use std::time::Instant;
+
+/// What a tablet may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of groups that wait for Kafka. Default: 64 MiB.
+    pub queue_bytes: u64,
+    /// Bytes of groups in Kafka that no checkpoint holds. Default: 4 GiB.
+    pub log_bytes: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            queue_bytes: 64 << 20,
+            log_bytes: 4 << 30,
+        }
+    }
+}
 
 /// What waits, and what is known of what was done.
 pub(super) struct Waiting {

@@ -69,7 +69,8 @@ fn the_time_that_the_oldest_group_waits_goes_on_over_records() {
     let retry = Retry::new(Arc::clone(&cancel));
     let claimed = Owner::claim(Arc::new(kafka), partition(), None, &claimant, retry).unwrap();
     let bounds = Bounds::default();
-    let log = TabletLog::start(claimed, bounds, Arc::clone(&cancel), Box::new(|_| {})).unwrap();
+    let log =
+        TabletLog::start(claimed, bounds, None, Arc::clone(&cancel), Box::new(|_| {})).unwrap();
     let waited_ms = || log.stats().unsynced_ms;
     assert_eq!(waited_ms(), None);
 

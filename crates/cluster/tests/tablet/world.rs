@@ -130,6 +130,7 @@ impl World {
                 cancel: Arc::new(Cancel::default()),
             },
             read_wait,
+            read_lease: false,
         };
         let options = Options {
             background: false,

@@ -3,6 +3,7 @@
 //! The simulated twins live in `io::sim`.
 
 use super::{Clock, Random};
+use rustix::time::{ClockId, clock_gettime};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -33,6 +34,11 @@ impl Clock for RealClock {
     fn monotonic_ns(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
+
+    fn boottime_ns(&self) -> u64 {
+        let time = clock_gettime(ClockId::Boottime);
+        time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+    }
 }
 
 /// Randomness from the keys the standard library draws for its hash maps.
@@ -55,6 +61,8 @@ mod tests {
         let clock = RealClock::default();
         let (earlier, wall) = (clock.monotonic_ns(), clock.now_ms());
         assert!(clock.monotonic_ns() >= earlier);
+        let booted = clock.boottime_ns();
+        assert!(booted > 0 && clock.boottime_ns() >= booted);
         assert!(wall > 1_600_000_000_000, "the wall clock reads {wall}");
         assert_ne!(RealRandom.next_u64(), RealRandom.next_u64());
     }

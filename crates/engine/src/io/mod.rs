@@ -238,6 +238,11 @@ pub trait Clock: Send + Sync + Debug {
 
     /// Nanoseconds since an arbitrary start; never goes back.
     fn monotonic_ns(&self) -> u64;
+
+    /// The same, with the time in which the machine was suspended, where it can be.
+    fn boottime_ns(&self) -> u64 {
+        self.monotonic_ns()
+    }
 }
 
 /// Randomness, for salts and seeds, not for secrets.

@@ -3,6 +3,7 @@
 //!
 //! Tested by `tests/resp/` (transaction, pubsub, client_state, long_replies, long_reads).
 
+mod leased;
 mod parked;
 mod session;
 mod stream;
@@ -11,6 +12,7 @@ mod transaction;
 mod waiting;
 mod watches;
 
+pub(crate) use leased::UNPROVEN;
 pub(crate) use parked::{Arrived, Beside};
 pub(crate) use session::{ReplyMode, Session};
 pub(crate) use stream::{Part, Stream, Streamed};

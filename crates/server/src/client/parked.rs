@@ -3,23 +3,29 @@
 //!
 //! The reply is put down here and the event loop is told with a message that the wait
 //! may be over. A connection that ends meanwhile, or whose user is removed, drops the
-//! reply and cancels the work.
+//! reply and cancels the work. A read that is done may wait for a lease (`leased.rs`), and SAVE
+//! waits for its checkpoint: neither takes a reader thread meanwhile.
 
+use super::leased::{UNPROVEN, Unproven, later};
 use super::session::Session;
 use super::stream::{Part, Stream, Streamed};
 use super::waiting::What;
 use crate::clients::ClientInfo;
-use crate::messaging::{Message, Why};
+use crate::messaging::{Channels, Message, Why};
 use crate::state::Shared;
-use crate::state::readers::Ticket;
+use crate::state::readers::{Ticket, Work};
+use futures_util::future::BoxFuture;
 use latewood_engine::io::waiting::together;
 use latewood_wire::resp::{Protocol, Reply};
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
+/// How soon a wait ends whose client is gone.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// What a client is told whose read panicked.
 const PANICKED: &str = "ERR internal server error";
 /// What a client is told that sends no more while it waits: it may be gone.
@@ -34,14 +40,24 @@ pub(crate) struct Beside {
     pub(crate) is_brief: bool,
     /// It changes data: it goes on though its client sends no more.
     pub(crate) is_write: bool,
+    /// It reads data: the reply may need a lease.
+    pub(crate) is_read: bool,
 }
 
-/// The rest of a reply.
-const BEGUN: Beside = Beside {
-    is_begun: true,
-    is_brief: false,
-    is_write: false,
-};
+impl Beside {
+    /// A read.
+    pub(crate) const READ: Self = Self {
+        is_begun: false,
+        is_brief: false,
+        is_write: false,
+        is_read: true,
+    };
+    /// The rest of a reply.
+    pub(crate) const BEGUN: Self = Self {
+        is_begun: true,
+        ..Self::READ
+    };
+}
 
 /// A reply on its way to its connection.
 #[derive(Debug)]
@@ -64,6 +80,8 @@ pub(crate) struct Arrived {
     pub(crate) streamed: Option<Box<Streamed>>,
     /// The rest cannot be made: the connection must end.
     pub(crate) is_broken: bool,
+    /// There was no lease for it: an error takes its place.
+    pub(crate) is_unproven: bool,
 }
 
 impl Parked {
@@ -76,14 +94,39 @@ impl Parked {
         }
     }
 
+    /// Puts the reply down for `client` under a lease, or that there was none. Then a reply of
+    /// which the client has a part is broken, and so is one to a transaction that changed data,
+    /// which the client would send again.
+    fn arrive_leased(
+        self: Arc<Self>,
+        shared: &Shared,
+        unproven: Unproven,
+        client: Arc<ClientInfo>,
+        arrived: Arrived,
+    ) {
+        let events = Arc::clone(&shared.events);
+        unproven.settle(shared, arrived.bytes.len(), move |is_proven| {
+            if self.cancelled.load(Ordering::Relaxed) {
+                return;
+            }
+            let arrived = if is_proven {
+                arrived
+            } else {
+                Arrived {
+                    is_broken: self.beside.is_begun || self.beside.is_write,
+                    is_unproven: true,
+                    ..Arrived::default()
+                }
+            };
+            self.arrive(&events.channels, &client, arrived);
+        });
+    }
+
     /// Puts the reply down for `client`.
-    pub(crate) fn arrive(&self, shared: &Shared, client: &ClientInfo, arrived: Arrived) {
+    pub(crate) fn arrive(&self, channels: &Channels, client: &ClientInfo, arrived: Arrived) {
         *self.arrived.lock() = Some(arrived);
         let message = Message::Resume(client.id, Why::News);
-        shared
-            .channels()
-            .mailboxes()
-            .send(client.event_loop, message);
+        channels.mailboxes().send(client.event_loop, message);
     }
 }
 
@@ -98,6 +141,41 @@ impl Session {
         held_bytes: usize,
         work: impl FnOnce(&Shared, &AtomicBool) -> Arrived + Send + 'static,
     ) {
+        let (ticket, work) = self.park(shared, beside, held_bytes, work);
+        shared.readers.queue(ticket, work);
+    }
+
+    /// The same once `wait` is over, which takes no reader thread.
+    pub(crate) fn read_beside_after(
+        &mut self,
+        shared: &Shared,
+        mut wait: BoxFuture<'static, ()>,
+        beside: Beside,
+        held_bytes: usize,
+        work: impl FnOnce(&Shared, &AtomicBool) -> Arrived + Send + 'static,
+    ) {
+        let (ticket, work) = self.park(shared, beside, held_bytes, work);
+        let readers = Arc::clone(&shared.readers);
+        later(async move {
+            loop {
+                let is_over = timeout(LOOK_EVERY, &mut wait).await.is_ok();
+                if ticket.cancelled.load(Ordering::Relaxed) {
+                    return;
+                }
+                if is_over {
+                    return readers.queue(ticket, work);
+                }
+            }
+        });
+    }
+
+    fn park(
+        &mut self,
+        shared: &Shared,
+        beside: Beside,
+        held_bytes: usize,
+        work: impl FnOnce(&Shared, &AtomicBool) -> Arrived + Send + 'static,
+    ) -> (Ticket, Work) {
         let parked = Arc::new(Parked::new(beside, held_bytes));
         let (info, protocol) = (Arc::clone(&self.info), self.protocol);
         let user = self.permit.user().identity;
@@ -108,8 +186,12 @@ impl Session {
             let made = catch_unwind(AssertUnwindSafe(|| work(shared, &parked.cancelled)));
             let arrived = made.unwrap_or_else(|_| panicked(shared, protocol, &parked));
             // What was cancelled may be half a reply.
-            if !parked.cancelled.load(Ordering::Relaxed) {
-                parked.arrive(shared, &info, arrived);
+            if parked.cancelled.load(Ordering::Relaxed) {
+                return;
+            }
+            match Unproven::now(shared).filter(|_| beside.is_read) {
+                Some(unproven) => parked.arrive_leased(shared, unproven, info, arrived),
+                None => parked.arrive(shared.channels(), &info, arrived),
             }
         };
         let ticket = Ticket {
@@ -117,7 +199,7 @@ impl Session {
             is_brief: beside.is_brief,
             cancelled,
         };
-        shared.readers.queue(ticket, Box::new(run));
+        (ticket, Box::new(run))
     }
 
     /// Has the next part of the long reply made on a reader thread.
@@ -126,7 +208,7 @@ impl Session {
             return;
         };
         let (mut streamed, protocol) = (self.streamed.take(), self.protocol);
-        self.read_beside(shared, BEGUN, 0, move |shared, cancelled| {
+        self.read_beside(shared, Beside::BEGUN, 0, move |shared, cancelled| {
             let (mut bytes, begun) = (Vec::new(), Instant::now());
             let part = Part::new(shared, protocol, Some(cancelled));
             let has_more = stream.more(part, &mut bytes);
@@ -137,9 +219,33 @@ impl Session {
                 bytes,
                 stream: has_more.then_some(stream),
                 streamed,
-                is_broken: false,
+                ..Arrived::default()
             }
         });
+    }
+
+    /// Parks what a read wrote to `out` from `start` on, with the rest of its reply, if there is no
+    /// lease for it yet.
+    pub(crate) fn answer_leased(
+        &mut self,
+        shared: &Shared,
+        out: &mut Vec<u8>,
+        start: usize,
+        beside: Beside,
+    ) {
+        let is_elsewhere = self.waiting.is_some() || out.len() == start && self.stream.is_none();
+        let Some(unproven) = Unproven::now(shared).filter(|_| !is_elsewhere) else {
+            return;
+        };
+        let arrived = Arrived {
+            bytes: out.split_off(start),
+            stream: self.stream.take(),
+            streamed: self.streamed.take(),
+            ..Arrived::default()
+        };
+        let parked = Arc::new(Parked::new(beside, 0));
+        self.wait(shared, None, What::Reply(Arc::clone(&parked)));
+        parked.arrive_leased(shared, unproven, Arc::clone(&self.info), arrived);
     }
 
     /// Writes what has arrived; whether it was there.
@@ -152,6 +258,11 @@ impl Session {
         let Some(mut arrived) = parked.arrived.lock().take() else {
             return false;
         };
+        if arrived.is_unproven && !arrived.is_broken {
+            let text = format!("TRYAGAIN {UNPROVEN}");
+            shared.observe.errors.note(&text, 1);
+            Reply::new(&mut arrived.bytes, self.protocol).error(text);
+        }
         if out.is_empty() {
             *out = arrived.bytes;
         } else {
@@ -251,6 +362,33 @@ mod tests {
             reader.join().unwrap();
         });
         (session, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn what_waits_for_something_else_takes_no_reader_thread_before() {
+        let shared = testing::shared();
+        let info = Arc::new(ClientInfo::new(1, String::new(), String::new()));
+        let mut session = Session::new(info, &shared.runtime.users, Durability::Interval);
+        let (come, comes) = tokio::sync::oneshot::channel::<()>();
+        let wait = Box::pin(async { comes.await.unwrap() });
+        let beside = Beside::default();
+        session.read_beside_after(&shared, wait, beside, 0, |_, _| Arrived {
+            bytes: b"+OK\r\n".to_vec(),
+            ..Arrived::default()
+        });
+        let mut out = Vec::new();
+        std::thread::scope(|threads| {
+            let reader = threads.spawn(|| shared.readers.run(&shared));
+            assert_eq!(shared.readers.counts(), (0, 0));
+            assert!(!session.resume(&shared, &mut out, Why::News));
+            come.send(()).unwrap();
+            while !session.resume(&shared, &mut out, Why::News) {
+                std::thread::yield_now();
+            }
+            shared.readers.stop();
+            reader.join().unwrap();
+        });
+        assert_eq!(out, b"+OK\r\n");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! A change, the deadline and CLIENT UNBLOCK may end the wait of a command: the first
 //! to claim it in the connection's figures does.
 
-use super::parked::Parked;
+use super::parked::{Beside, Parked};
 use super::session::Session;
 use crate::clients::Flag;
 use crate::messaging::Why;
@@ -43,6 +43,11 @@ pub(crate) trait BlockedCommand: Debug + Send {
 
     /// The memory it takes, which [`Session::hold`] granted before the wait.
     fn held_bytes(&self) -> usize;
+
+    /// Whether its reply is of a read, which may need a lease.
+    fn is_read(&self) -> bool {
+        false
+    }
 
     /// The position of the log that it waits for, if it does.
     fn awaited(&self) -> Option<Position> {
@@ -129,6 +134,9 @@ impl Session {
         }
         if is_over {
             self.end_waiting(shared, &waiting);
+            if matches!(&waiting.what, What::Command(command) if command.is_read()) {
+                self.answer_leased(shared, out, start, Beside::READ);
+            }
             if let Some(next) = &mut self.waiting {
                 next.is_muted = waiting.is_muted;
             }

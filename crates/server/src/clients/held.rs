@@ -52,6 +52,14 @@ impl Held {
         }
     }
 
+    /// Replies that wait for a lease.
+    pub(crate) fn unproven() -> Self {
+        Self {
+            what: "replies that wait for a lease",
+            ..Self::memory()
+        }
+    }
+
     /// Patterns, which take the time of those who publish.
     pub(crate) fn patterns() -> Self {
         Self {

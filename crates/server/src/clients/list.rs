@@ -26,6 +26,8 @@ pub(crate) struct ClientList {
     pub(crate) held: Held,
     /// The patterns that they subscribe to.
     pub(crate) patterns: Held,
+    /// Replies that wait for a lease.
+    pub(crate) unproven: Arc<Held>,
 }
 
 impl Default for ClientList {
@@ -38,6 +40,7 @@ impl Default for ClientList {
             unfinished: Backlog::default(),
             held: Held::memory(),
             patterns: Held::patterns(),
+            unproven: Arc::new(Held::unproven()),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::spec::Table;
 use super::work::LOOP_SAMPLES_MAX;
 use crate::client::{Part, Session, Stream};
 use crate::state::Shared;
+use futures_util::future::BoxFuture;
 use latewood_engine::Cancelled;
 use latewood_wire::resp::Reply;
 
@@ -24,12 +25,21 @@ pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Shared,
     /// On a reader thread: whether nobody wants the reply any more.
     pub(crate) cancelled: Cancelled<'a>,
-    /// What is left to do on a reader thread, and about how much work that is.
-    pub(crate) rest: Option<(u64, Rest)>,
+    /// What is left to do on a reader thread.
+    pub(crate) rest: Option<Rest>,
 }
 
-/// The long part of a command. The words are there once more.
-pub(crate) type Rest = Box<dyn FnOnce(&mut Call<'_>) -> Outcome + Send>;
+/// The long part of a command.
+pub(crate) struct Rest {
+    /// About how much it is.
+    pub(crate) samples: u64,
+    /// What it waits for, which takes no thread.
+    pub(crate) wait: Option<BoxFuture<'static, ()>>,
+    /// Does it. The words are there once more.
+    pub(crate) work: Work,
+}
+
+type Work = Box<dyn FnOnce(&mut Call<'_>) -> Outcome + Send>;
 
 impl<'a> Call<'a> {
     /// What writing its reply takes.
@@ -46,11 +56,29 @@ impl<'a> Call<'a> {
         rest: impl FnOnce(&mut Call<'_>) -> Outcome + Send + 'static,
     ) -> Outcome {
         if self.leaves(samples) {
-            self.rest = Some((samples, Box::new(rest)));
+            self.rest = Some(Rest {
+                samples,
+                wait: None,
+                work: Box::new(rest),
+            });
             return Ok(());
         }
         self.stays(samples);
         rest(self)
+    }
+
+    /// Ends a command with `rest`, which is done in a moment, once `wait` is over. Not in EXEC.
+    pub(crate) fn finish_after(
+        &mut self,
+        wait: impl Future<Output = ()> + Send + 'static,
+        rest: impl FnOnce(&mut Call<'_>) -> Outcome + Send + 'static,
+    ) -> Outcome {
+        self.rest = Some(Rest {
+            samples: 0,
+            wait: Some(Box::pin(wait)),
+            work: Box::new(rest),
+        });
+        Ok(())
     }
 
     /// Notes the work of a read that is done here, in samples.

@@ -106,6 +106,7 @@ fn run(call: &mut Call<'_>, spec: &'static Spec, name: &str, apply: Apply) -> Re
     if !admitted? {
         return Ok(());
     }
+    let (start, beside) = (call.out.len(), leased_as(call, spec));
     let outcome = perform(call, spec, name, Duration::ZERO, |call| {
         transaction::in_time(call, spec)?;
         apply_or_leave(call, spec, apply)?;
@@ -113,7 +114,30 @@ fn run(call: &mut Call<'_>, spec: &'static Spec, name: &str, apply: Apply) -> Re
     });
     // What the command changed of its own user holds from the next one on.
     call.session.renew_permit(call.shared);
-    outcome
+    let has_failed = outcome.is_err();
+    if let Err(text) = outcome {
+        fail(call, start, text);
+    }
+    // A transaction that was refused changed nothing, and its reply says so.
+    let is_refused = |beside: &Beside| beside.is_write && has_failed;
+    if let Some(beside) = beside.filter(|beside| !is_refused(beside)) {
+        let (session, out) = (&mut *call.session, &mut *call.out);
+        session.answer_leased(call.shared, out, start, beside);
+    }
+    Ok(())
+}
+
+/// How the reply of a command waits for a lease, if it needs one. That of EXEC does as a whole;
+/// where it is lost, nobody knows what a transaction that writes did.
+fn leased_as(call: &Call<'_>, spec: &Spec) -> Option<Beside> {
+    // Most servers have none.
+    call.shared.lease.get()?;
+    let is_exec = spec.name == "exec";
+    let is_read = is_exec || spec.flags.contains(&"readonly");
+    (is_read && !call.session.in_exec()).then(|| Beside {
+        is_write: is_exec && call.session.transaction_writes(),
+        ..Beside::READ
+    })
 }
 
 /// Runs a command. One that only reads, and meets a block that is not on this machine, is run once
@@ -156,8 +180,8 @@ fn perform(
         fault.text(name).into_owned()
     });
     let (took, failed) = (before + begun.elapsed(), outcome.is_err());
-    if let Some((samples, rest)) = call.rest.take() {
-        return leave(call, spec, name, took, samples, rest);
+    if let Some(rest) = call.rest.take() {
+        return leave(call, spec, name, took, rest);
     }
     let words = || shown_words(name, call.args);
     if call.session.stream.is_some() && !failed {
@@ -181,9 +205,13 @@ fn leave(
     spec: &'static Spec,
     name: &str,
     took: Duration,
-    samples: u64,
     rest: Rest,
 ) -> Result<(), String> {
+    let Rest {
+        samples,
+        wait,
+        work,
+    } = rest;
     let (mut words, commands, name) = (Vec::new(), call.commands, name.to_owned());
     encode_command(&mut words, &call.args.from(0).collect::<Vec<_>>());
     let listed = words.iter().filter(|byte| **byte == b',').count();
@@ -212,7 +240,7 @@ fn leave(
             rest: None,
         };
         let outcome = match parsed {
-            Ok(Parsed::Command { .. }) => resume(&mut call, spec, &name, took, rest),
+            Ok(Parsed::Command { .. }) => resume(&mut call, spec, &name, took, work),
             _ => Err("ERR a command cannot be read again".to_owned()),
         };
         if let Err(text) = outcome {
@@ -222,7 +250,7 @@ fn leave(
             bytes,
             stream: session.stream,
             streamed: session.streamed,
-            is_broken: false,
+            ..Arrived::default()
         }
     };
     let is_write = spec.flags.contains(&"write");
@@ -231,9 +259,13 @@ fn leave(
         // A write may wait for the end of a pause.
         is_brief: !is_write && work::is_brief(samples),
         is_write,
+        is_read: spec.flags.contains(&"readonly"),
     };
-    call.session
-        .read_beside(call.shared, kind, held_bytes, made);
+    let (session, shared) = (&mut *call.session, call.shared);
+    match wait {
+        Some(wait) => session.read_beside_after(shared, wait, kind, held_bytes, made),
+        None => session.read_beside(shared, kind, held_bytes, made),
+    }
     Ok(())
 }
 
@@ -243,7 +275,7 @@ fn resume(
     spec: &'static Spec,
     name: &str,
     took: Duration,
-    rest: Rest,
+    work: impl FnOnce(&mut Call<'_>) -> Outcome,
 ) -> Result<(), String> {
     call.session.renew_permit(call.shared);
     // Of a user who is gone the event loop closes the connection.
@@ -252,7 +284,7 @@ fn resume(
     }
     let allowed = permission::require(call, spec, name);
     allowed.inspect_err(|_| call.shared.observe.rejected(spec.id()))?;
-    perform(call, spec, name, took, rest)
+    perform(call, spec, name, took, work)
 }
 
 #[cold]

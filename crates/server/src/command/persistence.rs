@@ -3,7 +3,8 @@
 //! `SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] | ABORT`.
 //!
 //! SAVE and BGSAVE write what is in memory into blocks, and these into the object store
-//! where the log is in Kafka. SAVE runs on a reader thread: other connections go on.
+//! where the log is in Kafka. SAVE runs on a reader thread, or waits for the checkpoint without one:
+//! other connections go on.
 //! SHUTDOWN writes blocks too unless asked not to. There are no replicas: WAIT and WAITAOF answer with the
 //! truth instead of waiting for replicas that will not come. WAITAOF waits for the
 //! disk as TS.READ does for samples: other connections go on. In EXEC it answers at
@@ -50,18 +51,21 @@ pub(crate) const SPECS: &[Spec] = &[
 ];
 
 fn save(call: &mut Call<'_>) -> Outcome {
-    call.finish(work::UNKNOWN, |call| {
-        let shared = call.shared;
-        match shared.remote.get() {
-            // It flushes, and its record is durable.
-            Some(remote) => remote.save().map_err(|reason| {
-                Fault::Line(format!("ERR cannot save a checkpoint: {reason}").into())
-            })?,
-            None => {
-                shared.db.flush()?;
-                shared.db.sync()?;
-            }
-        }
+    let Some(remote) = call.shared.remote.get() else {
+        return call.finish(work::UNKNOWN, |call| {
+            call.shared.db.flush()?;
+            call.shared.db.sync()?;
+            call.ok()
+        });
+    };
+    // It flushes, and its record is durable.
+    let asked = remote.ask();
+    call.finish_after(remote.answered(asked), move |call| {
+        let remote = call.shared.remote.get();
+        let outcome = remote.map_or(Ok(()), |remote| remote.outcome(asked));
+        outcome.map_err(|reason| {
+            Fault::Line(format!("ERR cannot save a checkpoint: {reason}").into())
+        })?;
         call.ok()
     })
 }

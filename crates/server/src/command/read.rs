@@ -238,6 +238,10 @@ impl BlockedCommand for SampleReader {
         shared.events.unlisten(&self.key, &self.listener);
     }
 
+    fn is_read(&self) -> bool {
+        true
+    }
+
     /// Its key, here and in the table of listeners.
     fn held_bytes(&self) -> usize {
         2 * self.key.len() + size_of::<Self>()
@@ -266,7 +270,7 @@ impl SampleReader {
         let (reader, mut beside) = (self.clone(), session.of_reader());
         let kind = Beside {
             is_brief: work::is_brief(about),
-            ..Beside::default()
+            ..Beside::READ
         };
         session.read_beside(shared, kind, 0, move |shared, cancelled| {
             let mut arrived = Arrived::default();

@@ -6,7 +6,7 @@
 //! its reads have taken as long as others should wait.
 
 use super::group::Group;
-use crate::client::{ReplyMode, Session};
+use crate::client::{Beside, ReplyMode, Session};
 use crate::command::{self, Args, LOOP_SAMPLES_MAX};
 use crate::messaging::{Publication, Why};
 use crate::state::{ExecShared, Shared};
@@ -95,7 +95,11 @@ impl Client {
             {
                 self.session.continue_beside(shared);
             } else {
+                let start = self.output.len();
                 self.session.continue_stream(shared, &mut self.output);
+                let out = &mut self.output;
+                self.session
+                    .answer_leased(shared, out, start, Beside::BEGUN);
             }
             self.end_reply();
         }

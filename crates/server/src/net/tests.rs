@@ -2,6 +2,7 @@
 //! is not there, and reads go on.
 
 mod disk_waits;
+mod leases;
 
 use super::connection::{Connection, READ_BYTES, Workspace};
 use super::event_loop::EventLoop;

@@ -46,4 +46,11 @@ pub(super) const ROWS: &[Row] = &[
             "Accept a topic with fewer than three replicas or in-sync replicas: acknowledged \
              writes may be lost with a broker",
         ),
+    row("read-lease on|off", "off")
+        .is(Kind::OnOff(|of| &mut of.cluster.read_lease))
+        .help(
+            "With --log: answer reads only for 1.5 s after the newest record that is proven to be \
+             in the log, so that a server that was deposed answers nothing older. Reads wait up to \
+             2 s for a lease, then fail with TRYAGAIN (HTTP 503); they also fail while Kafka is away",
+        ),
 ];

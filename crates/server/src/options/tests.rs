@@ -201,6 +201,7 @@ fn every_option_of_cluster() -> Cluster {
             ..kafka::options::Given::default()
         },
         any_replication: true,
+        read_lease: true,
     }
 }
 

@@ -168,6 +168,7 @@ fn load(
             Ok((db, keeper)) => {
                 if let Some(keeper) = &keeper {
                     shared.remote.get_or_init(|| keeper.remote());
+                    keeper.lease().map(|lease| shared.lease.set(lease));
                 }
                 shared.opened(db);
                 announce(shared, &addresses);

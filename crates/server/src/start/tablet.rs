@@ -11,7 +11,7 @@ use latewood_cluster::checkpoint::{CheckpointError, Objects};
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::client::connect;
 use latewood_cluster::kafka::{Kafka, KafkaError, Partition, Topic};
-use latewood_cluster::remote::{Bounds, OnEnd};
+use latewood_cluster::remote::{Bounds, Lease, OnEnd};
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::tablet::{self, Place, Tablet};
 use latewood_cluster::topic::{self, Replication, require_safe};
@@ -122,6 +122,7 @@ pub(super) fn open(
         bounds: Bounds::default(),
         retry: Retry::new(Arc::new(Cancel::default())),
         read_wait: READ_WAIT,
+        read_lease: cluster.read_lease,
     };
     let defaults = settings.defaults.clone();
     let opened = Tablet::open(place, options, defaults, &mut |_| {}, stops(shared));
@@ -200,6 +201,11 @@ impl Keeper {
     /// What it tells others.
     pub(super) fn remote(&self) -> Remote {
         Remote::new(&self.tablet)
+    }
+
+    /// What reads are answered under, if they need a lease.
+    pub(super) fn lease(&self) -> Option<Arc<Lease>> {
+        self.tablet.log().lease().cloned()
     }
 
     /// Keeps the database until the server stops; then saves it. A panic stops the server.

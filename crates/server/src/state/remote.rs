@@ -5,18 +5,17 @@
 
 use latewood_cluster::remote::TabletLog;
 use latewood_cluster::tablet::{CheckpointFigures, Tablet};
-use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// The log and the checkpoints of a database.
 #[derive(Debug)]
 pub(crate) struct Remote {
     log: Arc<TabletLog>,
     epoch: u64,
-    state: Mutex<State>,
-    /// For those who wait for a checkpoint.
-    noted: Condvar,
+    /// Those who wait for a checkpoint watch it.
+    state: watch::Sender<State>,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +51,8 @@ pub(crate) struct RemoteFigures {
     pub(crate) queued_bytes: u64,
     /// Bytes of the log in Kafka that no checkpoint holds.
     pub(crate) log_bytes: u64,
+    /// Reads need a lease, and there is none.
+    pub(crate) lacks_lease: bool,
     pub(crate) checkpoints: Checkpoints,
 }
 
@@ -61,46 +62,51 @@ impl Remote {
         Self {
             log: Arc::clone(tablet.log()),
             epoch: tablet.epoch(),
-            state: Mutex::new(State {
+            state: watch::Sender::new(State {
                 checkpoints: Checkpoints {
                     newest: tablet.newest(),
                     ..Checkpoints::default()
                 },
                 ..State::default()
             }),
-            noted: Condvar::new(),
         }
     }
 
-    /// Asks for a checkpoint that begins later, without waiting for it.
+    /// Asks for a checkpoint that begins later, without waiting for it: the number of the question.
     pub(crate) fn ask(&self) -> u64 {
-        let mut state = self.state.lock();
-        state.asked += 1;
-        state.asked
+        let mut mine = 0;
+        self.state.send_modify(|state| {
+            state.asked += 1;
+            mine = state.asked;
+        });
+        mine
     }
 
-    /// Asks for a checkpoint that begins later, and waits for it.
+    /// Comes when the question `mine` is answered, or never will be.
+    pub(crate) fn answered(&self, mine: u64) -> impl Future<Output = ()> + Send + use<> {
+        let mut state = self.state.subscribe();
+        async move {
+            let is_over = |state: &State| state.answered >= mine || state.has_ended;
+            // It outlives whoever waits.
+            let _ = state.wait_for(is_over).await;
+        }
+    }
+
+    /// What became of the question `mine`.
     ///
     /// # Errors
-    /// Why there is none.
-    pub(crate) fn save(&self) -> Result<(), String> {
-        let mine = self.ask();
-        let mut state = self.state.lock();
-        while state.answered < mine {
-            if state.has_ended {
-                return Err("the server stops".to_owned());
-            }
-            self.noted.wait(&mut state);
+    /// Why there is no checkpoint.
+    pub(crate) fn outcome(&self, mine: u64) -> Result<(), String> {
+        let state = self.state.borrow();
+        if state.answered < mine {
+            return Err("the server stops".to_owned());
         }
-        match &state.checkpoints.last_error {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
-        }
+        state.checkpoints.last_error.clone().map_or(Ok(()), Err)
     }
 
     /// The number of the newest question that has no answer.
     pub(crate) fn wanted(&self) -> Option<u64> {
-        let state = self.state.lock();
+        let state = self.state.borrow();
         (state.answered < state.asked).then_some(state.asked)
     }
 
@@ -111,16 +117,15 @@ impl Remote {
         took: Duration,
         result: Result<CheckpointFigures, String>,
     ) {
-        let mut state = self.state.lock();
-        state.checkpoints.note(took, result);
-        state.answered = state.answered.max(asked.unwrap_or(0));
-        self.noted.notify_all();
+        self.state.send_modify(|state| {
+            state.checkpoints.note(took, result);
+            state.answered = state.answered.max(asked.unwrap_or(0));
+        });
     }
 
     /// No checkpoint is saved any more.
     pub(crate) fn end(&self) {
-        self.state.lock().has_ended = true;
-        self.noted.notify_all();
+        self.state.send_modify(|state| state.has_ended = true);
     }
 
     /// How things are now.
@@ -129,7 +134,8 @@ impl Remote {
             epoch: self.epoch,
             queued_bytes: self.log.queued_bytes(),
             log_bytes: self.log.log_bytes(),
-            checkpoints: self.state.lock().checkpoints.clone(),
+            lacks_lease: (self.log.lease()).is_some_and(|lease| !lease.covers(lease.now_ns())),
+            checkpoints: self.state.borrow().checkpoints.clone(),
         }
     }
 }

@@ -89,6 +89,8 @@ pub(crate) struct Cluster {
     pub(crate) kafka: latewood_cluster::kafka::options::Given,
     /// A record on one broker will do.
     pub(crate) any_replication: bool,
+    /// Reads are answered under a lease.
+    pub(crate) read_lease: bool,
 }
 
 impl Cluster {

@@ -18,6 +18,7 @@ use crate::acl::{User, Users};
 use crate::clients::ClientList;
 use crate::messaging::{Channels, Class, Events};
 use crate::observe::{Counters, Event, Observe};
+use latewood_cluster::remote::Lease;
 use latewood_engine::Db;
 use latewood_tls::ServerTls;
 use std::fmt::Display;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) db: Database,
     /// Where its log is in Kafka; set before it is open.
     pub(crate) remote: OnceLock<Remote>,
+    /// What reads are answered under, if they need a lease; set before it is open.
+    pub(crate) lease: OnceLock<Arc<Lease>>,
     /// What the server was started with.
     pub(crate) settings: Settings,
     /// What CONFIG SET may change.
@@ -58,7 +61,7 @@ pub(crate) struct Shared {
     /// Backups and other work on a thread of its own.
     pub(crate) jobs: Jobs,
     /// Long reads.
-    pub(crate) readers: Readers,
+    pub(crate) readers: Arc<Readers>,
     /// Start and end of the process.
     pub(crate) lifetime: Lifetime,
 }
@@ -77,6 +80,7 @@ impl Shared {
         Self {
             db,
             remote: OnceLock::new(),
+            lease: OnceLock::new(),
             runtime: Runtime::new(&settings, users),
             exec_lock: ExecLock::new(settings.threads),
             settings,
@@ -89,7 +93,7 @@ impl Shared {
             pause: Pause::default(),
             jobs,
             // One more than there are cores: one is kept free.
-            readers: Readers::new(cores() + 1),
+            readers: Arc::new(Readers::new(cores() + 1)),
             lifetime,
         }
     }

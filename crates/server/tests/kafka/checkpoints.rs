@@ -1,10 +1,13 @@
 //! Checkpoints that are asked for, and what one leaves that was killed.
 
-use crate::{World, wipe};
+use crate::{BROKERS, World, all_brokers, wipe};
 use latewood_cluster::kafka::client::connect;
 use latewood_cluster::kafka::options::Given;
 use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::topic::log_name;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::sync::PoisonError;
 
 #[test]
 fn a_checkpoint_is_saved_when_asked_for_and_its_failure_told() {
@@ -98,5 +101,34 @@ fn records_that_are_deleted_by_hand_are_noticed_and_saved_at_once() {
     let node = world.serve("b");
     let sum = node.sum();
     assert!(sum.ends_with("+5"), "{sum}");
+    node.kill();
+}
+
+#[test]
+fn saves_that_wait_for_brokers_take_no_reader_threads() {
+    let _alone = BROKERS.write().unwrap_or_else(PoisonError::into_inner);
+    let world = World::alone("waits");
+    assert!(world.init().status.success());
+    let node = world.serve("a");
+    assert_eq!(node.ask("TS.INCRBY sum 1 TIMESTAMP 1"), ":1");
+    all_brokers("pause");
+    let waiting = [(); 8].map(|()| {
+        let mut stream = TcpStream::connect(&node.address).unwrap();
+        stream.write_all(b"PING\r\nSAVE\r\n").unwrap();
+        BufReader::new(stream)
+    });
+    let line = |mut reader: BufReader<TcpStream>| {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        (line, reader)
+    };
+    // SAVE is run before the reply to PING is sent.
+    let waiting = waiting.map(line);
+    let running = node.figure("long_reads_running") + node.figure("long_reads_waiting");
+    all_brokers("resume");
+    assert_eq!(running, 0);
+    for (pong, reader) in waiting {
+        assert_eq!((&*pong, &*line(reader).0), ("+PONG\r\n", "+OK\r\n"));
+    }
     node.kill();
 }

@@ -4,15 +4,18 @@
 
 mod blocks;
 mod checkpoints;
+mod folders;
+mod leases;
 mod restore;
 
+use folders::{damage, files, wipe};
 use latewood_cluster::kafka::Kafka;
 use latewood_cluster::kafka::client::connect;
 use latewood_cluster::kafka::options::Given;
 use latewood_cluster::topic::{Replication, new_topic};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
@@ -76,14 +79,19 @@ impl World {
     }
 
     fn serve(&self, node: &str) -> Node {
+        self.serve_with(node, &["--http", "off"])
+    }
+
+    /// With these options beside those of the log.
+    fn serve_with(&self, node: &str, more: &[&str]) -> Node {
         let objects = self.objects();
-        let more = ["--log", &self.url, "--objects", &objects];
-        self.start(node, &more)
+        let log = ["--log", &self.url, "--objects", &objects];
+        self.start(node, &[&log[..], more].concat())
     }
 
     /// As [`World::serve`], with a log of its own on the disk.
     fn serve_local(&self, node: &str) -> Node {
-        self.start(node, &[])
+        self.start(node, &["--http", "off"])
     }
 
     fn start(&self, node: &str, more: &[&str]) -> Node {
@@ -94,7 +102,7 @@ impl World {
             .arg("serve")
             .arg("--dir")
             .arg(self.dir(node))
-            .args(["--listen", &address, "--http", "off"])
+            .args(["--listen", &address])
             .args(more)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -172,10 +180,14 @@ impl Node {
     }
 
     fn stop(self) -> (ExitStatus, String) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").arg(id).status().unwrap();
-        assert!(sent.success());
+        self.signal("TERM");
         self.end()
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
     }
 }
 
@@ -214,35 +226,6 @@ fn all_brokers(verb: &str) {
         command.args([verb, broker]).env("PORT", port);
         assert!(command.status().unwrap().success());
     }
-}
-
-/// Files below a directory.
-fn files(dir: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(dir).unwrap();
-    let (dirs, mut paths): (Vec<_>, Vec<_>) = entries
-        .map(|entry| entry.unwrap().path())
-        .partition(|path| path.is_dir());
-    paths.extend(dirs.iter().flat_map(|dir| files(dir)));
-    paths
-}
-
-/// Turns the bits of the byte in the middle of each file whose name has this part.
-fn damage(dir: &Path, part: &str) {
-    let is_wanted = |path: &PathBuf| path.display().to_string().contains(part);
-    let damaged: Vec<PathBuf> = files(dir).into_iter().filter(is_wanted).collect();
-    assert!(!damaged.is_empty(), "{:?}", files(dir));
-    for path in damaged {
-        let mut bytes = std::fs::read(&path).unwrap();
-        let middle = bytes.len() / 2;
-        if let Some(byte) = bytes.get_mut(middle) {
-            *byte ^= 0xff;
-        }
-        std::fs::write(&path, bytes).unwrap();
-    }
-}
-
-fn wipe(dir: &Path) {
-    std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]

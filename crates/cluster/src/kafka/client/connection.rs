@@ -69,6 +69,14 @@ asks! {
     DeleteRecordsRequest => DeleteRecordsResponse, DeleteRecords 2..=2;
 }
 
+/// What is looked at while an answer is waited for.
+pub(super) struct Watch<'a> {
+    /// How often.
+    pub(super) every: Duration,
+    /// Why it will not come, if that is known.
+    pub(super) why_never: &'a mut dyn FnMut() -> Option<String>,
+}
+
 pub(super) struct Connection {
     stream: Box<dyn Stream>,
     broker: String,
@@ -133,7 +141,7 @@ impl Connection {
     /// `Unavailable`.
     pub(super) fn prepare<R: Ask>(&mut self, request: &R, deadline: Instant) -> Result<R::Answer> {
         let (frame, version) = self.frame(request)?;
-        let answer = self.exchange::<R>(&frame, version, deadline);
+        let answer = self.exchange::<R>(&frame, version, deadline, None);
         answer.map_err(|error| not_sent(&self.broker, "opening the connection", &error))
     }
 
@@ -141,9 +149,14 @@ impl Connection {
     ///
     /// # Errors
     /// `Refused` if the broker does not know the request; `Unknown` without an answer.
-    pub(super) fn ask<R: Ask>(&mut self, request: &R, deadline: Instant) -> Result<R::Answer> {
+    pub(super) fn ask<R: Ask>(
+        &mut self,
+        request: &R,
+        deadline: Instant,
+        watch: Option<Watch<'_>>,
+    ) -> Result<R::Answer> {
         let (frame, version) = self.frame(request)?;
-        let answer = self.exchange::<R>(&frame, version, deadline);
+        let answer = self.exchange::<R>(&frame, version, deadline, watch);
         self.used = Instant::now();
         answer.map_err(|error| no_answer(&self.broker, &error))
     }
@@ -193,6 +206,7 @@ impl Connection {
         frame: &[u8],
         version: i16,
         deadline: Instant,
+        watch: Option<Watch<'_>>,
     ) -> io::Result<R::Answer> {
         self.stream.set_deadline(deadline);
         let sent = self.stream.write_all(frame);
@@ -204,9 +218,23 @@ impl Connection {
         } else {
             ANSWER_BYTES_MAX
         };
-        let answer = read_frame(&mut *self.stream, limit);
+        let comes = watch.map_or(Ok(()), |watch| self.await_answer(deadline, watch));
+        let answer = comes.and_then(|()| read_frame(&mut *self.stream, limit));
         let answer = answer.and_then(|answer| self.decode::<R>(answer, version));
         answer.map_err(|error| during("the answer to", R::KEY, &error))
+    }
+
+    /// Returns when an answer begins, or at the deadline.
+    fn await_answer(&mut self, deadline: Instant, watch: Watch<'_>) -> io::Result<()> {
+        loop {
+            let until = deadline.min(Instant::now() + watch.every);
+            if self.stream.wait(until)? || Instant::now() >= deadline {
+                return Ok(());
+            }
+            if let Some(why) = (watch.why_never)() {
+                return Err(io::Error::new(ErrorKind::TimedOut, why));
+            }
+        }
     }
 
     fn decode<R: Ask>(&self, frame: Bytes, version: i16) -> io::Result<R::Answer> {

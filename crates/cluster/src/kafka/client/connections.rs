@@ -5,7 +5,7 @@
 //! that nothing else uses, and gives it back with the answer. One that an error or a deadline
 //! ended is closed, never used again.
 
-use super::connection::{Ask, Connection};
+use super::connection::{Ask, Connection, Watch};
 use super::failure::not_asked;
 use super::{login, stream};
 use crate::kafka::options::Access;
@@ -13,6 +13,9 @@ use crate::kafka::{KafkaError, Result};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+/// The part of a call's limit that connecting may take.
+const CONNECTING: u32 = 2;
 
 /// How to connect, and the connections that no request uses now, by address.
 pub(super) struct Connections {
@@ -44,14 +47,27 @@ impl Connections {
         request: &R,
         deadline: Instant,
     ) -> Result<R::Answer> {
+        self.ask_watched(broker, request, deadline, None)
+    }
+
+    /// The same, as long as `watch` does not know that the answer will not come.
+    pub(super) fn ask_watched<R: Ask>(
+        &self,
+        broker: &str,
+        request: &R,
+        deadline: Instant,
+        watch: Option<Watch<'_>>,
+    ) -> Result<R::Answer> {
         let mut connection = match self.take_idle(broker) {
             Some(connection) => connection,
             None => {
-                let connected = self.connect(broker, deadline);
+                // A broker that hangs accepts connections, and another may lead by then.
+                let soon = Instant::now() + self.access.limit / CONNECTING;
+                let connected = self.connect(broker, deadline.min(soon));
                 connected.map_err(|error| not_asked(R::KEY, error))?
             }
         };
-        let answer = connection.ask(request, deadline)?;
+        let answer = connection.ask(request, deadline, watch)?;
         let mut idle = self.idle();
         idle.entry(broker.to_owned()).or_default().push(connection);
         // Those of brokers that nobody asks any more, too.

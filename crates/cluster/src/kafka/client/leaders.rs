@@ -1,7 +1,8 @@
 //! Which broker leads which partition, as the brokers last told.
 //!
 //! What is remembered may be out of date: a broker that no longer leads says so, and then, as
-//! after every failed request, the partition is forgotten and asked for anew.
+//! after every failed request, the partition is forgotten and asked for anew. A broker that hangs
+//! says nothing: while it is waited for, others are asked whether they know a later leader.
 
 use super::connections::Connections;
 use super::failure::{answered, check, of_topic};
@@ -11,8 +12,10 @@ use kafka_protocol::messages::{ApiKey, MetadataRequest, MetadataResponse};
 use kafka_protocol::protocol::StrBytes;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+/// How long others are asked whether a broker that does not answer still leads.
+const SUCCESSOR_MAX: Duration = Duration::from_secs(1);
 /// The part of the time left that one broker may take before the next is asked.
 const ATTEMPTS: u32 = 4;
 
@@ -23,11 +26,20 @@ pub(super) struct Leaders {
     known: Mutex<Known>,
 }
 
+/// Who leads a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leader {
+    /// `HOST:PORT`.
+    pub(super) address: String,
+    /// Grows with each election.
+    epoch: i32,
+}
+
 #[derive(Default)]
 struct Known {
     /// Addresses by the number of the broker.
     brokers: HashMap<i32, String>,
-    leaders: HashMap<Partition, String>,
+    leaders: HashMap<Partition, Leader>,
     /// The broker that answered last.
     last: Option<String>,
 }
@@ -44,7 +56,7 @@ impl Leaders {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The address of a partition's leader.
+    /// A partition's leader.
     ///
     /// # Errors
     /// `NoSuchTopic`, `Refused`, and `Unavailable` without a leader or a broker that answers.
@@ -53,7 +65,7 @@ impl Leaders {
         connections: &Connections,
         partition: &Partition,
         deadline: Instant,
-    ) -> Result<String> {
+    ) -> Result<Leader> {
         let remembered = self.known().leaders.get(partition).cloned();
         if let Some(leader) = remembered {
             return Ok(leader);
@@ -71,9 +83,29 @@ impl Leaders {
         })
     }
 
-    /// The next request asks for the leader anew.
-    pub(super) fn forget(&self, partition: &Partition) {
-        self.known().leaders.remove(partition);
+    /// The next request asks for the leader anew, unless a later one is known.
+    pub(super) fn forget(&self, partition: &Partition, leader: &Leader) {
+        let mut known = self.known();
+        if known.leaders.get(partition) == Some(leader) {
+            known.leaders.remove(partition);
+        }
+    }
+
+    /// The leader of a partition that was elected after `leader`, if another broker knows one.
+    pub(super) fn successor(
+        &self,
+        connections: &Connections,
+        partition: &Partition,
+        leader: &Leader,
+        deadline: Instant,
+    ) -> Option<Leader> {
+        let deadline = deadline.min(Instant::now() + SUCCESSOR_MAX);
+        let mut others = self.candidates();
+        others.retain(|broker| *broker != leader.address);
+        // Who does not know is asked again.
+        let _ = self.ask_any(connections, others, Some(&partition.topic), deadline);
+        let found = self.known().leaders.get(partition).cloned();
+        found.filter(|found| found.epoch > leader.epoch && found.address != leader.address)
     }
 
     /// What the first broker that answers says about a topic, or about none, and its address.
@@ -87,8 +119,19 @@ impl Leaders {
         topic: Option<&str>,
         deadline: Instant,
     ) -> Result<(String, MetadataResponse)> {
+        self.ask_any(connections, self.candidates(), topic, deadline)
+    }
+
+    /// The same of these brokers.
+    fn ask_any(
+        &self,
+        connections: &Connections,
+        brokers: Vec<String>,
+        topic: Option<&str>,
+        deadline: Instant,
+    ) -> Result<(String, MetadataResponse)> {
         let mut failures = Vec::new();
-        for broker in self.candidates() {
+        for broker in brokers {
             let now = Instant::now();
             let share = deadline.saturating_duration_since(now) / ATTEMPTS;
             match ask_one(connections, &broker, topic, now + share) {
@@ -142,8 +185,13 @@ impl Leaders {
                     topic: name.to_owned(),
                     number: partition.partition_index.cast_unsigned(),
                 };
+                let epoch = partition.leader_epoch;
+                // A broker that has fallen behind tells of those before.
+                if (known.leaders.get(&key)).is_some_and(|leader| leader.epoch > epoch) {
+                    continue;
+                }
                 match known.brokers.get(&*partition.leader_id).cloned() {
-                    Some(leader) => known.leaders.insert(key, leader),
+                    Some(address) => known.leaders.insert(key, Leader { address, epoch }),
                     None => known.leaders.remove(&key),
                 };
             }

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 pub(super) trait Stream: Read + Write + Send {
     /// Reads and writes fail with `TimedOut` from then on.
     fn set_deadline(&mut self, deadline: Instant);
+    /// Waits until there is something to read, or the end, up to `until`. Returns whether there is.
+    fn wait(&mut self, until: Instant) -> io::Result<bool>;
     /// Whether the peer is there and sent nothing that was not read.
     fn is_quiet(&self) -> bool;
 }
@@ -70,6 +72,19 @@ impl Stream for Timed {
         self.deadline = deadline;
     }
 
+    fn wait(&mut self, until: Instant) -> io::Result<bool> {
+        let peek = || {
+            self.socket.set_read_timeout(Some(left(until)?))?;
+            self.socket.peek(&mut [0]).map_err(timed_out)
+        };
+        match peek().map_err(|error| (error.kind(), error)) {
+            // A process that is continued meanwhile is interrupted.
+            Err((ErrorKind::TimedOut | ErrorKind::Interrupted, _)) => Ok(false),
+            Err((_, error)) => Err(error),
+            Ok(_) => Ok(true),
+        }
+    }
+
     fn is_quiet(&self) -> bool {
         let peek = || {
             self.socket.set_nonblocking(true)?;
@@ -83,6 +98,12 @@ impl Stream for Timed {
 impl Stream for StreamOwned<ClientConnection, Timed> {
     fn set_deadline(&mut self, deadline: Instant) {
         self.sock.set_deadline(deadline);
+    }
+
+    fn wait(&mut self, until: Instant) -> io::Result<bool> {
+        let state = self.conn.process_new_packets();
+        let state = state.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        Ok(state.plaintext_bytes_to_read() > 0 || self.sock.wait(until)?)
     }
 
     fn is_quiet(&self) -> bool {

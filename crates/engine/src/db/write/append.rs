@@ -235,10 +235,8 @@ impl Db {
         let Some(series) = state.slab.get_mut(place).filter(|held| is_meant(held)) else {
             return Err(Refusal::NoSuchKey);
         };
-        let policy = match append.on_duplicate {
-            Some(policy) => policy,
-            None => series.policy_or(default_policy),
-        };
+        let own = append.on_duplicate;
+        let policy = own.unwrap_or_else(|| series.policy_or(default_policy));
         let sample = Sample::new(append.timestamp, append.value);
         let counters = &mut state.counters;
         if append.timestamp < core.store.blocks.floor() {

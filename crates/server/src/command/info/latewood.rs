@@ -194,6 +194,8 @@ fn remote(text: &mut String, remote: Option<&RemoteFigures>) {
     field(text, "wal_remote_epoch", remote.epoch);
     field(text, "wal_remote_queued_bytes", remote.queued_bytes);
     field(text, "wal_remote_bytes", remote.log_bytes);
+    let reads_wait = u8::from(remote.lacks_lease);
+    field(text, "wal_remote_reads_wait", reads_wait);
     field(text, "checkpoints", checkpoints.saved);
     field(text, "checkpoints_failed", checkpoints.failed);
     let error = checkpoints.last_error.as_deref().unwrap_or("none");

@@ -101,6 +101,8 @@ fn remote(text: &mut Text, remote: &RemoteFigures) {
             = remote.queued_bytes;
         gauge "wal_remote_bytes" "Bytes of the log in Kafka that no checkpoint holds."
             = remote.log_bytes;
+        gauge "wal_remote_reads_wait" "1 while reads wait for a lease of the log in Kafka."
+            = u8::from(remote.lacks_lease);
         counter "checkpoints_total" "Checkpoints saved in the object store." = checkpoints.saved;
         counter "checkpoints_failed_total" "Checkpoints that could not be saved."
             = checkpoints.failed;

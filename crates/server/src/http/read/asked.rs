@@ -4,6 +4,7 @@ use super::packing::Accepts;
 use super::parameters::{Parameters, Span};
 use crate::acl::log::HTTP;
 use crate::acl::{Denied, User};
+use crate::client::UNPROVEN;
 use crate::http::answer::Answer;
 use crate::http::body::{BODY_BYTES_MAX, Received, receive_in};
 use crate::http::context::Context;
@@ -156,6 +157,23 @@ impl Asked {
         } else {
             Ok(())
         }
+    }
+
+    /// Waits until what was read up to now may be answered: under a lease, if reads need one.
+    ///
+    /// # Errors
+    /// 503 where there was none in time.
+    pub(super) async fn leased(&self) -> Result<(), Answer> {
+        let lease = self.shared().lease.get();
+        // Who is on call looks at a server that lost Kafka, too.
+        let Some(lease) = lease.filter(|_| self.endpoint != Endpoint::Server) else {
+            return Ok(());
+        };
+        let at_ns = lease.now_ns();
+        if lease.covers(at_ns) || lease.comes_to_cover(at_ns).await {
+            return Ok(());
+        }
+        Err(Answer::busy(UNPROVEN))
     }
 
     /// The name of the user who asks.

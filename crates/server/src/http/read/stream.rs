@@ -197,5 +197,8 @@ async fn next<P: Pieces>(mut work: Maker<P>) -> Result<(Maker<P>, Piece), Answer
         add(&work.asked.counters().bytes, out.len());
         Ok((work, (Bytes::from(out), follows)))
     });
-    made.await?
+    let made = made.await??;
+    // What is in it was read by now.
+    asked.leased().await?;
+    Ok(made)
 }

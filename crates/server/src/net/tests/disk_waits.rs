@@ -24,7 +24,7 @@ fn synced(harness: &Harness) -> TcpStream {
     client
 }
 
-fn send(client: &mut TcpStream, lines: &[&str]) {
+pub(super) fn send(client: &mut TcpStream, lines: &[&str]) {
     let bytes = lines.iter().map(|line| format!("{line}\r\n"));
     client
         .write_all(bytes.collect::<String>().as_bytes())
@@ -32,13 +32,13 @@ fn send(client: &mut TcpStream, lines: &[&str]) {
 }
 
 /// Reads exactly what is expected.
-fn expect(client: &mut TcpStream, expected: &str) {
+pub(super) fn expect(client: &mut TcpStream, expected: &str) {
     let mut reply = vec![0; expected.len()];
     client.read_exact(&mut reply).unwrap();
     assert_eq!(String::from_utf8_lossy(&reply), expected);
 }
 
-fn expect_end(client: &mut TcpStream) {
+pub(super) fn expect_end(client: &mut TcpStream) {
     let mut rest = Vec::new();
     // A reset is an end as well.
     let _ = client.read_to_end(&mut rest);
@@ -52,14 +52,14 @@ fn wait_for_sync(hold: &Hold) {
     }
 }
 
-fn wait_for(is_there: impl Fn() -> bool) {
+pub(super) fn wait_for(is_there: impl Fn() -> bool) {
     while !is_there() {
         std::thread::yield_now();
     }
 }
 
 /// Asserts that nothing was sent, once the loop has gone through two whole rounds.
-fn expect_silence(client: &mut TcpStream, other: &mut TcpStream) {
+pub(super) fn expect_silence(client: &mut TcpStream, other: &mut TcpStream) {
     for _ in 0..2 {
         assert_eq!(ask(other, "PING"), "+PONG\r\n");
     }

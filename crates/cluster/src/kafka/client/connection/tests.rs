@@ -46,6 +46,10 @@ impl Write for Broker {
 impl Stream for Broker {
     fn set_deadline(&mut self, _: Instant) {}
 
+    fn wait(&mut self, _: Instant) -> io::Result<bool> {
+        Ok(true)
+    }
+
     fn is_quiet(&self) -> bool {
         self.unread.is_empty()
     }
@@ -106,7 +110,7 @@ fn connect(answer: impl FnMut(i16, i32, &[u8]) -> Vec<u8> + Send + 'static) -> C
 
 /// What a client makes of these bytes instead of the answer to a request.
 fn ask<R: Ask + Default>(bytes: impl Fn(i32) -> Vec<u8> + Send + 'static) -> Result<R::Answer> {
-    connect(move |_, id, _| bytes(id)).ask(&R::default(), soon())
+    connect(move |_, id, _| bytes(id)).ask(&R::default(), soon(), None)
 }
 
 fn metadata(bytes: impl Fn(i32) -> Vec<u8> + Send + 'static) -> Result<MetadataResponse> {
@@ -190,7 +194,7 @@ fn a_request_that_the_broker_does_not_know_is_not_sent() {
     let never: Answer = Box::new(|_, _, _| panic!("it was sent"));
     let mut connection = connect_without(Some(ApiKey::Metadata), never).unwrap();
     let error = connection
-        .ask(&MetadataRequest::default(), soon())
+        .ask(&MetadataRequest::default(), soon(), None)
         .unwrap_err();
     let is_said = |text: &str| text.contains("does not support versions 10..13 of Metadata");
     assert!(

@@ -1,0 +1,103 @@
+//! The lease of an owner: until when it may answer reads.
+//!
+//! A record that counts proves that nobody else owned the log when it was sent. From then on the
+//! owner answers reads for [`LEASE`]. Its successor answers none before that is over. So a node
+//! that was deposed answers nothing that is older than the lease, and never beside its successor.
+//!
+//! Invariants: the lease counts from before the first sending of the newest record that is proven,
+//! on a clock that goes on while the machine is suspended. Whoever answers looks at the clock after
+//! the snapshot was taken.
+//!
+//! Tested by `tests/lease.rs`.
+
+use crate::owner::Claimed;
+use latewood_engine::io::Clock;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+/// How long a record lets its owner answer reads.
+pub const LEASE: Duration = Duration::from_millis(1500);
+/// A read without a lease is held for this time before it is refused.
+const HOLD: Duration = Duration::from_secs(2);
+/// What a new owner waits for the lease of the one before, whose clock may be a little slower.
+const LEASE_OF_OTHERS: Duration = Duration::from_millis(1600);
+
+/// The lease of the owner of a log.
+pub struct Lease {
+    clock: Arc<dyn Clock>,
+    /// The owner before may answer until then.
+    from_ns: u64,
+    hold: Duration,
+    /// Snapshots that were taken before may be answered; `None` once the log is owned no more.
+    until_ns: watch::Sender<Option<u64>>,
+}
+
+impl Lease {
+    /// That of an owner that claimed the log just now. It begins with the first record that is
+    /// proven, and where the owner before said no farewell, when that one answers no more.
+    pub fn new(claimed: &Claimed, clock: Arc<dyn Clock>) -> Self {
+        let before = claimed.deposed.as_ref();
+        let wait = if before.is_none_or(|before| before.farewell) {
+            Duration::ZERO
+        } else {
+            LEASE_OF_OTHERS
+        };
+        Self::after(wait, HOLD, clock)
+    }
+
+    /// One that begins with the first record that is proven, but not before `wait` is over. Reads
+    /// are held for `hold`.
+    pub fn after(wait: Duration, hold: Duration, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            hold,
+            from_ns: clock.boottime_ns() + wait.as_nanos() as u64,
+            clock,
+            until_ns: watch::Sender::new(Some(0)),
+        }
+    }
+
+    /// The moment to ask about, if a snapshot was taken just now.
+    pub fn now_ns(&self) -> u64 {
+        self.clock.boottime_ns()
+    }
+
+    /// Whether a snapshot that was taken at or before `at_ns`, which is not to come, may be
+    /// answered now.
+    pub fn covers(&self, at_ns: u64) -> bool {
+        self.until_ns.borrow().is_some_and(|until| at_ns < until) && at_ns >= self.from_ns
+    }
+
+    /// Waits until such a snapshot may be answered, for as long as a read is held. Returns whether
+    /// it may.
+    pub async fn comes_to_cover(&self, at_ns: u64) -> bool {
+        let covered = async {
+            let left_ns = self.from_ns.saturating_sub(self.now_ns());
+            sleep(Duration::from_nanos(left_ns)).await;
+            let mut until = self.until_ns.subscribe();
+            let until = until.wait_for(|until| until.is_none_or(|until| at_ns < until));
+            until.await.is_ok_and(|until| until.is_some())
+        };
+        timeout(self.hold, covered).await.unwrap_or(false)
+    }
+
+    /// A record counts that was not sent before `sent_ns`.
+    pub fn renew(&self, sent_ns: u64) {
+        let until_ns = sent_ns + LEASE.as_nanos() as u64;
+        self.until_ns.send_replace(Some(until_ns));
+    }
+
+    /// The log is owned no more.
+    pub fn end(&self) {
+        self.until_ns.send_replace(None);
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let until = *self.until_ns.borrow();
+        write!(f, "Lease({}, {until:?})", self.from_ns)
+    }
+}

@@ -1,0 +1,251 @@
+//! Leases of owners, record by record: each append waits until the test lets it go.
+
+use latewood_cluster::envelope::Claimant;
+use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
+use latewood_cluster::kafka::{Kafka, NewTopic, Offset, Partition, Records, Result, Topic};
+use latewood_cluster::owner::{Claimed, Owner};
+use latewood_cluster::remote::{Bounds, LEASE, Lease, TabletLog};
+use latewood_cluster::retry::Retry;
+use latewood_engine::io::Clock;
+use latewood_engine::io::sim::SimClock;
+use latewood_engine::{Position, RemoteLog};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const LEASE_MS: u32 = LEASE.as_millis() as u32;
+
+/// A cluster whose appends wait, once it is shut.
+struct Gate {
+    kafka: Arc<MemoryKafka>,
+    is_shut: AtomicBool,
+    begun: Sender<()>,
+    go: Mutex<Receiver<()>>,
+}
+
+impl Kafka for Gate {
+    fn create(&self, topic: &NewTopic) -> Result<()> {
+        self.kafka.create(topic)
+    }
+
+    fn describe(&self, name: &str) -> Result<Topic> {
+        self.kafka.describe(name)
+    }
+
+    fn bounds(&self, partition: &Partition) -> Result<(Offset, Offset)> {
+        self.kafka.bounds(partition)
+    }
+
+    fn append(&self, partition: &Partition, value: &[u8]) -> Result<Offset> {
+        if self.is_shut.load(Ordering::SeqCst) {
+            // At the end of a test nobody looks, and all go.
+            let _ = self.begun.send(());
+            let _ = self.go.lock().unwrap().recv();
+        }
+        self.kafka.append(partition, value)
+    }
+
+    fn read(&self, at: &Partition, from: Offset, bytes: usize, wait: Duration) -> Result<Records> {
+        self.kafka.read(at, from, bytes, wait)
+    }
+
+    fn trim(&self, partition: &Partition, before: Offset) -> Result<()> {
+        self.kafka.trim(partition, before)
+    }
+}
+
+struct World {
+    kafka: Arc<MemoryKafka>,
+    partition: Partition,
+    clock: Arc<SimClock>,
+}
+
+/// A node whose records go one by one.
+struct Node {
+    log: Arc<TabletLog>,
+    lease: Arc<Lease>,
+    begun: Receiver<()>,
+    go: Sender<()>,
+}
+
+impl World {
+    fn new() -> Self {
+        let kafka = Arc::new(MemoryKafka::new(1, Faults::default()));
+        let partition = Partition {
+            topic: "t".to_owned(),
+            number: 0,
+        };
+        let topic = NewTopic {
+            name: partition.topic.clone(),
+            partitions: 1,
+            replicas: 3,
+            settings: Vec::new(),
+        };
+        kafka.create(&topic).unwrap();
+        let clock = Arc::default();
+        Self {
+            kafka,
+            partition,
+            clock,
+        }
+    }
+
+    fn claim(&self, node: u32, kafka: Arc<dyn Kafka>) -> Claimed {
+        let claimant = Claimant {
+            nonce: u128::from(node).to_le_bytes(),
+            node,
+            address: format!("n{node}:6379"),
+        };
+        let retry = Retry::new(Arc::default());
+        Owner::claim(kafka, self.partition.clone(), None, &claimant, retry).unwrap()
+    }
+
+    fn start(&self, node: u32) -> Node {
+        let (begun, is_begun) = channel();
+        let (go, may_go) = channel();
+        let gate = Arc::new(Gate {
+            kafka: Arc::clone(&self.kafka),
+            is_shut: AtomicBool::new(false),
+            begun,
+            go: Mutex::new(may_go),
+        });
+        let claimed = self.claim(node, Arc::clone(&gate) as _);
+        gate.is_shut.store(true, Ordering::SeqCst);
+        let lease = Lease::new(&claimed, Arc::clone(&self.clock) as _);
+        let (bounds, on_end) = (Bounds::default(), Box::new(|_: &_| {}));
+        let log = TabletLog::start(claimed, bounds, Some(lease), Arc::default(), on_end).unwrap();
+        Node {
+            lease: Arc::clone(log.lease().unwrap()),
+            log,
+            begun: is_begun,
+            go,
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.clock.boottime_ns()
+    }
+}
+
+impl Node {
+    /// Returns when a record is on its way.
+    fn is_sent(&self) {
+        self.begun.recv().unwrap();
+    }
+
+    /// Has the record that is on its way arrive, and returns when the next one is.
+    fn proves(&self) {
+        self.go.send(()).unwrap();
+        self.is_sent();
+    }
+
+    /// Lets all records go and ends with a farewell.
+    fn close(&mut self) {
+        self.go = channel().0;
+        self.log.close().unwrap();
+    }
+
+    /// Whether a snapshot of now may be answered.
+    fn answers(&self) -> bool {
+        self.lease.covers(self.lease.now_ns())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.go = channel().0;
+        let _ = self.log.close();
+    }
+}
+
+/// Whether a lease comes that covers the moment.
+fn comes(lease: &Lease, at_ns: u64) -> bool {
+    let runtime = latewood_tls::runtime().unwrap();
+    runtime.block_on(lease.comes_to_cover(at_ns))
+}
+
+#[test]
+fn an_idle_owner_answers_from_its_first_record_on_and_renews_its_lease() {
+    let world = World::new();
+    let node = world.start(1);
+    node.is_sent();
+    assert!(!node.answers(), "nothing is proven");
+    node.proves();
+    assert!(node.answers());
+    world.clock.advance_ms(LEASE_MS - 1);
+    assert!(node.answers());
+    let at_ns = world.now_ns();
+    world.clock.advance_ms(1);
+    assert!(!node.answers());
+    assert!(node.lease.covers(at_ns), "that snapshot was taken in time");
+    // Nobody wrote: the second record was sent before the first lease was over.
+    node.proves();
+    assert!(!node.answers(), "it was sent when the first was proven");
+    node.proves();
+    assert!(node.answers());
+    assert!(comes(&node.lease, world.now_ns()));
+}
+
+#[test]
+fn a_lease_counts_from_the_sending_of_any_record() {
+    let world = World::new();
+    let node = world.start(1);
+    node.is_sent();
+    world.clock.advance_ms(LEASE_MS);
+    // Half of the lease passes before the write is sent, the other half until it is proven.
+    node.log.append(Position(1), b"group").unwrap();
+    node.proves();
+    assert!(
+        !node.answers(),
+        "the first record took as long as the lease"
+    );
+    world.clock.advance_ms(LEASE_MS - 1);
+    node.proves();
+    assert!(node.log.durable() >= Position(1), "the write went first");
+    assert!(node.answers());
+    world.clock.advance_ms(1);
+    assert!(!node.answers());
+}
+
+#[test]
+fn a_deposed_node_answers_nothing_any_more() {
+    let world = World::new();
+    let node = world.start(1);
+    node.is_sent();
+    node.proves();
+    let kafka = Arc::clone(&world.kafka) as Arc<dyn Kafka>;
+    world.claim(2, kafka);
+    assert!(node.answers(), "for the rest of its lease");
+    node.go.send(()).unwrap();
+    assert!(!comes(
+        &node.lease,
+        world.now_ns() + LEASE.as_nanos() as u64
+    ));
+    assert!(!node.answers(), "it knows");
+}
+
+#[test]
+fn a_new_owner_answers_when_the_lease_of_the_one_before_is_over() {
+    let world = World::new();
+    let old = world.start(1);
+    old.is_sent();
+    old.proves();
+    let mut new = world.start(2);
+    new.is_sent();
+    new.proves();
+    assert!(old.answers() && !new.answers());
+    world.clock.advance_ms(LEASE_MS);
+    new.proves();
+    new.proves();
+    assert!(!old.answers() && !new.answers(), "clocks differ a little");
+    world.clock.advance_ms(100);
+    assert!(new.answers());
+    // After a farewell nobody has to be waited for.
+    new.close();
+    assert!(!new.answers());
+    let last = world.start(3);
+    last.is_sent();
+    last.proves();
+    assert!(last.answers());
+}
