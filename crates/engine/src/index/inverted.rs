@@ -186,7 +186,7 @@ impl Inverted {
 
     fn set_pairs(&mut self, id: u64, numbers: &[u8]) {
         let (shard, place) = self.place_of(id);
-        self.labels[shard].set(place, [numbers]);
+        self.labels[shard].set(place, numbers);
     }
 
     /// Whether a series has exactly these labels.

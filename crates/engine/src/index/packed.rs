@@ -35,13 +35,13 @@ impl Packed {
         }
     }
 
-    /// Sets string `number` to `parts`, joined. Linear in the bytes of its page.
-    pub(crate) fn set<const N: usize>(&mut self, number: usize, parts: [&[u8]; N]) {
+    /// Sets string `number`. Linear in the bytes of its page.
+    pub(crate) fn set(&mut self, number: usize, string: &[u8]) {
         let index = number / PAGE_STRINGS;
-        if parts.iter().any(|part| !part.is_empty()) {
-            self.pages.ensure(index).set(number % PAGE_STRINGS, &parts);
+        if !string.is_empty() {
+            self.pages.ensure(index).set(number % PAGE_STRINGS, string);
         } else if let Some(page) = self.pages.get_mut(index) {
-            page.set(number % PAGE_STRINGS, &parts);
+            page.set(number % PAGE_STRINGS, string);
             if page.ends.is_empty() {
                 self.pages.reset(index);
             }
@@ -69,11 +69,9 @@ impl Page {
             .map_or(0, |before| self.ends[before] as usize)
     }
 
-    #[inline]
-    fn set(&mut self, place: usize, parts: &[&[u8]]) {
-        let len: usize = parts.iter().map(|part| part.len()).sum();
+    fn set(&mut self, place: usize, string: &[u8]) {
         if place >= self.ends.len() {
-            if len == 0 {
+            if string.is_empty() {
                 return;
             }
             if self.ends.is_empty() {
@@ -81,15 +79,12 @@ impl Page {
             }
             // A page holds 256 strings of at most 256 KiB: its ends fit 32 bits.
             self.ends.resize(place, self.bytes.len() as u32);
-            for part in parts {
-                self.bytes.extend_from_slice(part);
-            }
+            self.bytes.extend_from_slice(string);
             self.ends.push(self.bytes.len() as u32);
         } else {
             let (start, end) = (self.start(place), self.ends[place] as usize);
-            let string = parts.iter().flat_map(|part| part.iter().copied());
-            drop(self.bytes.splice(start..end, string));
-            let delta = (len as u32).wrapping_sub((end - start) as u32);
+            self.bytes.splice(start..end, string.iter().copied());
+            let delta = (string.len() as u32).wrapping_sub((end - start) as u32);
             for end in &mut self.ends[place..] {
                 *end = end.wrapping_add(delta);
             }
@@ -132,14 +127,14 @@ mod tests {
             if random.below(3) == 0 || step > 19_000 {
                 string.clear();
             }
-            packed.set(number, [&string]);
+            packed.set(number, &string);
             map.insert(number, string);
             let other = spread(random.below(1_000));
             let held = map.get(&other).map_or(&[][..], Vec::as_slice);
             assert_eq!(packed.get(other), held, "string {other} after {step}");
         }
         for number in 0..700 {
-            packed.set(spread(number), []);
+            packed.set(spread(number), &[]);
         }
         assert_eq!(
             packed.memory_bytes(),

@@ -22,6 +22,8 @@ pub(crate) struct Symbols {
     free: Vec<u32>,
     next: u32,
     state: FixedState,
+    /// A buffer that is reused.
+    joined: Vec<u8>,
 }
 
 struct Entry {
@@ -46,6 +48,7 @@ impl Symbols {
             free: Vec::new(),
             next: 0,
             state: FixedState::with_seed(seed),
+            joined: Vec::new(),
         }
     }
 
@@ -67,8 +70,10 @@ impl Symbols {
         }
         let number = self.free.pop().unwrap_or(self.next);
         self.next = self.next.max(number + 1);
-        self.strings
-            .set(number as usize, [&head.to_le_bytes(), string]);
+        self.joined.clear();
+        self.joined.extend_from_slice(&head.to_le_bytes());
+        self.joined.extend_from_slice(string);
+        self.strings.set(number as usize, &self.joined);
         self.table.insert(Entry { tag, number });
         number
     }
@@ -81,7 +86,7 @@ impl Symbols {
         let tag = self.tag(head, string);
         let removed = self.table.remove(tag, |entry| entry.number == number);
         if removed.is_some() {
-            self.strings.set(number as usize, []);
+            self.strings.set(number as usize, &[]);
             self.free.push(number);
         }
     }
