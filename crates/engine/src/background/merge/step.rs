@@ -219,7 +219,7 @@ impl PartitionState {
     /// The same error, naming a file. A frame that does not decode is searched for:
     /// frames of several blocks are joined.
     fn named(&self, error: Error) -> Error {
-        if !error.is_damage() || error.names_file() {
+        if !error.is_damage() || error.path().is_some() {
             return error;
         }
         let found = self.blocks.all().find_map(|block| block.verify().err());
