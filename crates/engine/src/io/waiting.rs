@@ -111,7 +111,7 @@ fn missing(path: &Path, source: io::Error) -> Error {
 }
 
 /// Calls `attempt`, which takes locks under [`no_wait`], again and again: between two calls
-/// the file is fetched that the last one missed.
+/// the file is fetched that the last one missed. All of these waits are parts of one.
 ///
 /// # Errors
 /// Those of `attempt`; `Away` if this thread must not wait or a file did not come.
@@ -119,6 +119,8 @@ pub(crate) fn fetching<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     if SCOPES.get() > 0 {
         return attempt();
     }
+    // A file may leave again while another is waited for.
+    let _one_wait = TASK.get().is_none().then(together);
     loop {
         MISSED.take();
         match attempt() {

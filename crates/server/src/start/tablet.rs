@@ -115,6 +115,7 @@ pub(super) fn open(
     let defaults = settings.defaults.clone();
     let (tablet, db) = Tablet::open(place, options, defaults, &mut |_| {}, stops(shared))
         .map_err(|error| describe(&settings.dir, &error.to_string()))?;
+    tablet.cache().set_bytes_max(cluster.cache_bytes_max);
     let keeper = Keeper {
         tablet,
         kafka,

@@ -4,7 +4,7 @@
 //! it. SAVE and BGSAVE ask it for one. Tested by `tests/kafka/` with brokers, and below.
 
 use latewood_cluster::remote::TabletLog;
-use latewood_cluster::tablet::{CheckpointFigures, Tablet};
+use latewood_cluster::tablet::{Cache, CacheFigures, CheckpointFigures, Tablet};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,8 @@ use std::time::Duration;
 pub(crate) struct Remote {
     log: Arc<TabletLog>,
     epoch: u64,
+    /// The blocks on this machine.
+    pub(crate) cache: Cache,
     state: Mutex<State>,
     /// For those who wait for a checkpoint.
     noted: Condvar,
@@ -53,6 +55,8 @@ pub(crate) struct RemoteFigures {
     /// Bytes of the log in Kafka that no checkpoint holds.
     pub(crate) log_bytes: u64,
     pub(crate) checkpoints: Checkpoints,
+    /// The blocks on this machine.
+    pub(crate) cache: CacheFigures,
 }
 
 impl Remote {
@@ -61,6 +65,7 @@ impl Remote {
         Self {
             log: Arc::clone(tablet.log()),
             epoch: tablet.epoch(),
+            cache: tablet.cache(),
             state: Mutex::new(State {
                 checkpoints: Checkpoints {
                     newest: tablet.newest(),
@@ -130,6 +135,7 @@ impl Remote {
             queued_bytes: self.log.queued_bytes(),
             log_bytes: self.log.log_bytes(),
             checkpoints: self.state.lock().checkpoints.clone(),
+            cache: self.cache.figures(),
         }
     }
 }

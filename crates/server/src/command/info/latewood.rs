@@ -205,6 +205,10 @@ fn remote(text: &mut String, remote: Option<&RemoteFigures>) {
     };
     field(text, "checkpoint_last_save_time", at_s);
     field(text, "checkpoint_bytes", bytes);
+    field(text, "disk_cache_bytes", remote.cache.bytes);
+    field(text, "disk_cache_limit_bytes", remote.cache.bytes_max);
+    field(text, "disk_cache_evictions", remote.cache.evictions);
+    field(text, "disk_cache_evicted_bytes", remote.cache.evicted_bytes);
 }
 
 /// A field has one line.

@@ -107,6 +107,13 @@ fn remote(text: &mut Text, remote: &RemoteFigures) {
         gauge "checkpoint_bytes" "Bytes of the newest checkpoint." = bytes;
         gauge "checkpoint_last_seconds" "Duration of the last checkpoint that was saved."
             = checkpoints.last_ms as f64 / 1e3;
+        gauge "disk_cache_bytes"
+            "Bytes of blocks on this machine that the newest checkpoint has as well."
+            = remote.cache.bytes;
+        gauge "disk_cache_limit_bytes" "Their limit (0 = unlimited)." = remote.cache.bytes_max;
+        counter "disk_cache_evictions_total" "Blocks that left this machine for others."
+            = remote.cache.evictions;
+        counter "disk_cache_evicted_bytes_total" "Their bytes." = remote.cache.evicted_bytes;
         gauge "checkpoint_timestamp_seconds"
             "When the newest checkpoint was written, in seconds since 1970; 0 without one."
             = newest_ms as f64 / 1e3;

@@ -68,6 +68,10 @@ pub(super) fn remote(shared: &Shared) -> Value {
         "checkpoint_time_ms": newest.map(|newest| newest.made_at_ms),
         "checkpoint_files": newest.map(|newest| newest.files),
         "checkpoint_bytes": newest.map(|newest| newest.bytes),
+        "disk_cache_bytes": remote.cache.bytes,
+        "disk_cache_limit_bytes": remote.cache.bytes_max,
+        "disk_cache_evictions": remote.cache.evictions,
+        "disk_cache_evicted_bytes": remote.cache.evicted_bytes,
     })
 }
 
