@@ -52,6 +52,8 @@ struct Queue {
     later: VecDeque<Arc<Cached>>,
     running: usize,
     running_later: usize,
+    /// The limit was changed: the next thread makes room first.
+    is_room_wanted: bool,
     /// A failure to fetch a file that nobody asked for was logged: later ones are not.
     has_failed: bool,
     /// When it was said that blocks do not come yet.
@@ -216,9 +218,11 @@ impl Fetcher {
         }
     }
 
-    /// Has files leave soon, if there are too many.
+    /// Has a thread make room soon.
     pub(super) fn make_room_later(self: &Arc<Self>) {
-        self.start_thread(&mut self.queue.lock());
+        let mut queue = self.queue.lock();
+        queue.is_room_wanted = true;
+        self.start_thread(&mut queue);
     }
 
     fn start_thread(self: &Arc<Self>, queue: &mut Queue) {
@@ -242,10 +246,14 @@ impl Fetcher {
     fn run(&self) {
         let mut pauses = self.retry.pauses("cannot fetch blocks");
         let mut is_later = false;
-        self.make_room();
         loop {
             let mut queue = self.queue.lock();
-            queue.running_later -= usize::from(is_later);
+            queue.running_later -= usize::from(std::mem::take(&mut is_later));
+            if std::mem::take(&mut queue.is_room_wanted) {
+                drop(queue);
+                self.make_room();
+                continue;
+            }
             let Some((away, later)) = queue.next() else {
                 queue.running -= 1;
                 return;

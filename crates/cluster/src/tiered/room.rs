@@ -21,7 +21,8 @@ pub(super) struct Room {
     pub(super) bytes_max: AtomicU64,
     evictions: AtomicU64,
     evicted_bytes: AtomicU64,
-    /// Held to look whether a file fits and to begin to fetch it.
+    /// Held to make room, or to look whether a block fits and to begin to fetch it: two at a time
+    /// would have too many leave, or come.
     turn: Mutex<()>,
 }
 
@@ -76,15 +77,18 @@ impl Fetcher {
     /// Has blocks leave while there are more than the limit allows.
     pub(super) fn make_room(&self) {
         let Some(limit) = self.limit() else { return };
-        let mut excess = self.room_taken().saturating_sub(limit);
-        if excess == 0 {
-            return;
-        }
+        let _turn = self.room.turn.lock();
         let mut blocks = self.blocks();
         blocks.retain(|cached| cached.takes_room());
+        let taken: u64 = blocks.iter().map(|cached| cached.len_bytes).sum();
+        let mut excess = taken.saturating_sub(limit);
         // Of those that nobody read, the oldest first.
         blocks.sort_by_key(|cached| cached.used());
         for cached in blocks {
+            // Whoever changes the limit has this begin anew.
+            if excess == 0 || self.limit() != Some(limit) {
+                return;
+            }
             match self.evict(&cached) {
                 Ok(true) => excess = excess.saturating_sub(cached.len_bytes),
                 Ok(false) => {}
@@ -92,9 +96,6 @@ impl Fetcher {
                     let path = cached.path.display();
                     return tracing::warn!(%path, error, "a block cannot leave the cache");
                 }
-            }
-            if excess == 0 {
-                return;
             }
         }
     }
