@@ -82,7 +82,7 @@ fn background_save(call: &mut Call<'_>) -> Outcome {
 }
 
 fn last_save(call: &mut Call<'_>) -> Outcome {
-    let saved_s = last_save_s(call.shared, &call.shared.db.stats());
+    let saved_s = last_save_s(call.shared, &call.shared.db.shown().stats());
     call.integer(saved_s)
 }
 

@@ -63,7 +63,10 @@ pub(super) fn memory(text: &mut Text, shared: &Shared, stats: &Stats, memory: &D
 
 pub(super) fn log(text: &mut Text, shared: &Shared, stats: &Stats) {
     let wal = stats.log.clone().unwrap_or_default();
-    let (written, durable) = (shared.db.position().0, shared.db.durable_position().0);
+    let (written, durable) = (
+        shared.db.shown().position().0,
+        shared.db.shown().durable_position().0,
+    );
     // Under `none` nothing waits: the kernel writes when it likes.
     let unsynced_ms = match shared.settings.durability {
         Durability::None => 0,
@@ -154,14 +157,14 @@ pub(super) fn merges(text: &mut Text, stats: &MergeStats) {
 }
 
 pub(super) fn disk(text: &mut Text, shared: &Shared) {
-    let budget = shared.db.disk_budget_stats();
+    let budget = shared.db.shown().disk_budget_stats();
     figures! { text;
         gauge "kept_from_seconds"
             "Unix time of the oldest samples kept by retention and disk budget (0 = all)."
-            = shared.db.floor() as f64 / 1e3;
+            = shared.db.shown().floor() as f64 / 1e3;
         gauge "clock_jump_seconds"
             "Seconds by which the wall clock is ahead of the time that retention trusts, negative if behind."
-            = shared.db.clock_jump_ms() as f64 / 1e3;
+            = shared.db.shown().clock_jump_ms() as f64 / 1e3;
         gauge "disk_budget_bytes" "Disk budget in bytes (0 = unlimited)." = budget.budget_bytes;
         gauge "disk_used_bytes" "Bytes of all files." = budget.used_bytes;
         counter "disk_stalls_total" "Writes that waited for disk." = budget.stalls;
@@ -172,7 +175,7 @@ pub(super) fn disk(text: &mut Text, shared: &Shared) {
 }
 
 pub(super) fn recovery(text: &mut Text, shared: &Shared) {
-    let recovery = shared.db.recovery();
+    let recovery = shared.db.shown().recovery();
     let lost_groups: u64 = recovery.log.holes.iter().map(|hole| hole.groups).sum();
     figures! { text;
         gauge "recovery_seconds" "Duration of loading the data at start."
@@ -185,7 +188,7 @@ pub(super) fn recovery(text: &mut Text, shared: &Shared) {
         gauge "quarantined_files" "Files in quarantine at start." = recovery.quarantined.len();
         gauge "quarantine_unaccepted"
             "Damaged files and parts of the log that nobody has accepted."
-            = shared.db.doubts().len();
+            = shared.db.shown().doubts().len();
     }
 }
 
