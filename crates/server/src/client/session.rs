@@ -8,7 +8,7 @@ use super::replies::Replies;
 use super::stream::{LongReply, Part, Streamed};
 use super::subscriptions::Subscriptions;
 use super::timing::Timing;
-use super::transaction::Multi;
+use super::transaction::{Bounds, Multi, Transaction};
 use super::waiting::Waiting;
 use super::watches::Watches;
 use super::writes::Writes;
@@ -38,7 +38,7 @@ pub(crate) struct Session {
     /// Work of the reads of this round, in samples (`command/work.rs`).
     round_samples: u64,
     held: Held,
-    pub(super) multi: Multi,
+    multi: Multi,
     /// What WATCH named.
     pub(super) watches: Option<Box<Watches>>,
     /// What it subscribes to.
@@ -247,6 +247,63 @@ impl Session {
     /// Gives back some of what [`Session::hold`] granted.
     pub(crate) fn give_back(&mut self, shared: &Shared, bytes: usize) {
         shared.clients.held.give_back(&mut self.held.bytes, bytes);
+    }
+
+    /// Whether commands are queued.
+    #[inline]
+    pub(crate) fn in_multi(&self) -> bool {
+        self.multi.is_open()
+    }
+
+    /// Whether EXEC runs.
+    pub(crate) fn in_exec(&self) -> bool {
+        self.multi.exec.is_some()
+    }
+
+    /// What bounds the EXEC that runs.
+    pub(crate) fn exec_bounds(&self) -> Option<Bounds> {
+        self.multi.exec
+    }
+
+    /// EXEC begins, within these bounds, or has ended.
+    pub(crate) fn set_exec(&mut self, bounds: Option<Bounds>) {
+        self.multi.exec = bounds;
+    }
+
+    pub(crate) fn begin_transaction(&mut self) {
+        self.multi.begin(&self.info);
+    }
+
+    /// Queues a command.
+    ///
+    /// # Errors
+    /// [`Over`]: too much is held.
+    pub(crate) fn queue(
+        &mut self,
+        shared: &Shared,
+        words: &[&[u8]],
+        is_write: bool,
+    ) -> Result<(), Over> {
+        // Twice: the queue grows by doubling.
+        let held_bytes = 2 * words.iter().map(|word| word.len() + 16).sum::<usize>();
+        self.hold(shared, held_bytes)?;
+        self.multi.add(&self.info, words, held_bytes, is_write);
+        Ok(())
+    }
+
+    pub(crate) fn end_transaction(&mut self, shared: &Shared) -> Option<Box<Transaction>> {
+        let (transaction, held_bytes) = self.multi.end(&self.info)?;
+        self.give_back(shared, held_bytes);
+        Some(transaction)
+    }
+
+    /// Makes EXEC refuse the transaction, if there is one.
+    pub(crate) fn fail_transaction(&mut self) {
+        self.multi.fail();
+    }
+
+    pub(crate) fn transaction_writes(&self) -> bool {
+        self.multi.writes()
     }
 
     /// Writes the next part of the long reply, if there is one; whether more

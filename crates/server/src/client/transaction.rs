@@ -1,11 +1,9 @@
 //! What a connection has queued between MULTI and EXEC, and the EXEC that runs.
 //!
-//! Invariants: CLIENT LIST shows what is queued ([`Session::show_transaction`]); a transaction of
-//! which a command was refused runs none.
+//! Invariants: CLIENT LIST shows what is queued; a transaction of which a command was refused runs
+//! none.
 
-use super::session::Session;
-use crate::clients::{Flag, Over};
-use crate::state::Shared;
+use crate::clients::{ClientInfo, Flag};
 use latewood_wire::resp::encode_command;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -14,7 +12,8 @@ use std::time::Instant;
 #[derive(Debug, Default)]
 pub(super) struct Multi {
     queued: Option<Box<Transaction>>,
-    exec: Option<Bounds>,
+    /// What bounds the EXEC that runs.
+    pub(super) exec: Option<Bounds>,
 }
 
 /// What was queued since MULTI.
@@ -57,80 +56,60 @@ pub(crate) struct Bounds {
     pub(crate) until: Instant,
 }
 
-impl Session {
+impl Multi {
     /// Whether commands are queued.
     #[inline]
-    pub(crate) fn in_multi(&self) -> bool {
-        self.multi.queued.is_some()
+    pub(super) fn is_open(&self) -> bool {
+        self.queued.is_some()
     }
 
-    /// Whether EXEC runs.
-    pub(crate) fn in_exec(&self) -> bool {
-        self.multi.exec.is_some()
+    pub(super) fn begin(&mut self, info: &ClientInfo) {
+        self.queued = Some(Box::default());
+        self.show(info);
     }
 
-    /// What bounds the EXEC that runs.
-    pub(crate) fn exec_bounds(&self) -> Option<Bounds> {
-        self.multi.exec
-    }
-
-    /// EXEC begins, within these bounds, or has ended.
-    pub(crate) fn set_exec(&mut self, bounds: Option<Bounds>) {
-        self.multi.exec = bounds;
-    }
-
-    pub(crate) fn begin_transaction(&mut self) {
-        self.multi.queued = Some(Box::default());
-        self.show_transaction();
-    }
-
-    /// Queues a command.
-    ///
-    /// # Errors
-    /// [`Over`]: too much is held.
-    pub(crate) fn queue(
+    /// Queues a command for which `held_bytes` were granted.
+    pub(super) fn add(
         &mut self,
-        shared: &Shared,
+        info: &ClientInfo,
         words: &[&[u8]],
+        held_bytes: usize,
         is_write: bool,
-    ) -> Result<(), Over> {
-        // Twice: the queue grows by doubling.
-        let held_bytes = 2 * words.iter().map(|word| word.len() + 16).sum::<usize>();
-        self.hold(shared, held_bytes)?;
-        if let Some(transaction) = &mut self.multi.queued {
+    ) {
+        if let Some(transaction) = &mut self.queued {
             transaction.held_bytes += held_bytes;
             encode_command(&mut transaction.bytes, words);
             transaction.commands += 1;
             transaction.has_write |= is_write;
         }
-        self.show_transaction();
-        Ok(())
+        self.show(info);
     }
 
-    pub(crate) fn end_transaction(&mut self, shared: &Shared) -> Option<Box<Transaction>> {
-        let transaction = self.multi.queued.take();
-        if let Some(transaction) = &transaction {
-            self.give_back(shared, transaction.held_bytes);
-        }
-        self.show_transaction();
-        transaction
+    /// What was queued, and the memory granted for it.
+    pub(super) fn end(&mut self, info: &ClientInfo) -> Option<(Box<Transaction>, usize)> {
+        let transaction = self.queued.take();
+        self.show(info);
+        let transaction = transaction?;
+        let held_bytes = transaction.held_bytes;
+        Some((transaction, held_bytes))
     }
 
     /// Makes EXEC refuse the transaction, if there is one.
-    pub(crate) fn fail_transaction(&mut self) {
-        if let Some(transaction) = &mut self.multi.queued {
+    pub(super) fn fail(&mut self) {
+        if let Some(transaction) = &mut self.queued {
             transaction.has_failed = true;
         }
     }
 
-    pub(crate) fn transaction_writes(&self) -> bool {
-        let transaction = self.multi.queued.as_ref();
+    /// Whether a queued command writes.
+    pub(super) fn writes(&self) -> bool {
+        let transaction = self.queued.as_ref();
         transaction.is_some_and(|transaction| transaction.has_write)
     }
 
     /// Shows CLIENT LIST what is queued.
-    fn show_transaction(&self) {
-        let (figures, transaction) = (&self.info.figures, self.multi.queued.as_ref());
+    fn show(&self, info: &ClientInfo) {
+        let (figures, transaction) = (&info.figures, self.queued.as_ref());
         let queued =
             transaction.map_or(-1, |each| i64::try_from(each.commands).unwrap_or(i64::MAX));
         figures.queued.store(queued, Ordering::Relaxed);
