@@ -20,6 +20,7 @@ use crate::owner::{self, Claimed, Look, Stop};
 use crate::remote::{Bounds, Complete, Lease, OnEnd, TabletLog};
 use crate::retry::{Cancel, Retry};
 use crate::tiered::TieredDisk;
+pub use crate::tiered::{Cache, CacheFigures};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, Options};
 use parking_lot::Mutex;
@@ -197,7 +198,9 @@ impl Tablet {
             cancel: Arc::default(),
             ..retry.clone()
         };
-        let disk = TieredDisk::new(&place.env, &objects, fetching, &place.dir, away);
+        let gathered = place.dir.join(GATHERED);
+        let (env, dir) = (&place.env, &*place.dir);
+        let disk = TieredDisk::new(env, &objects, fetching, dir, &gathered, away);
         let env = Env {
             disk: Arc::new(disk.clone()),
             ..place.env
@@ -213,7 +216,7 @@ impl Tablet {
         disk.limit_waits(place.read_wait);
         let tablet = Self {
             objects: objects.with_env(env.clone()),
-            gathered: place.dir.join(GATHERED),
+            gathered,
             epoch,
             log,
             cancel,
@@ -254,7 +257,11 @@ impl Tablet {
         let figures = CheckpointFigures::from(&checkpoint);
         saved.before = saved.newest.replace(checkpoint);
         // It counts, whatever becomes of the rest.
-        match self.tidy(&mut saved, offset) {
+        let tidied = self.tidy(&mut saved, offset);
+        if let Some(newest) = &saved.newest {
+            self.disk.counts(newest);
+        }
+        match tidied {
             // The first `LATEST` tells this log from one that is deleted and made again.
             Err(error) if saved.before.is_none() => return Err(error.into()),
             Err(error) => {
@@ -298,6 +305,11 @@ impl Tablet {
     /// Bytes of blocks that are not on this machine.
     pub fn away_bytes(&self) -> u64 {
         self.disk.away_bytes()
+    }
+
+    /// The blocks on this machine and their limit, which is none at first.
+    pub fn cache(&self) -> Cache {
+        self.disk.cache()
     }
 
     /// The log.

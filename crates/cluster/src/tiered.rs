@@ -2,26 +2,32 @@
 //! and their bytes are fetched from the object store when they are needed.
 //!
 //! A file of the right length that was there at the start is verified first, and nothing comes. Else
-//! whole files come, are verified against the listing of the checkpoint, synced and renamed: then
-//! they are files like any other. Whoever reads one that is not here is told so
+//! whole files come, are verified against the listing of the checkpoint, synced and renamed. A block
+//! that a checkpoint names may leave again, if there is a limit ([`room`]).
+//! Whoever reads one that is not here is told so
 //! (`latewood_engine::io::waiting`), and waits for it, up to a limit, or asks for it only. A file
 //! that was asked for comes before those that nobody asked for.
 //!
-//! Invariants: a name of the disk below that is not among those that are away stands for all of
-//! its bytes. A file that was removed while it was away does not come back; who holds it can still
+//! Invariants: all blocks that are open are known, with what becomes of their bytes. A file that was
+//! removed while it was away does not come back; who holds it can still
 //! have it read. Tested by `tests/tablet/away.rs`.
 
-mod away;
+mod cached;
 mod fetcher;
+mod room;
 
-use crate::checkpoint::{Objects, Row};
+pub use room::CacheFigures;
+
+use crate::checkpoint::{Checkpoint, Objects, Row};
 use crate::retry::Retry;
-use away::{Away, AwayFile};
+use cached::{Cached, Handle};
 use fetcher::Fetcher;
 use latewood_engine::io::{DirectoryLock, Disk, Env, File};
+use latewood_engine::names;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The disk of a tablet.
@@ -29,29 +35,69 @@ use std::time::Duration;
 pub(crate) struct TieredDisk {
     below: Arc<dyn Disk>,
     fetcher: Arc<Fetcher>,
+    dir: PathBuf,
+    /// Where second names may stand for blocks that are not here.
+    gathered: PathBuf,
+}
+
+/// The limit of a tablet's cache and what it holds.
+#[derive(Clone, Debug)]
+pub struct Cache(Arc<Fetcher>);
+
+impl Cache {
+    /// What it holds, which looks at each block.
+    pub fn figures(&self) -> CacheFigures {
+        self.0.cache_figures()
+    }
+
+    /// Has blocks that a checkpoint names leave this machine, those read least recently first, while
+    /// they have more than this many bytes; 0 is no limit. Waits for nothing.
+    pub fn set_bytes_max(&self, bytes_max: u64) {
+        self.0.room.bytes_max.store(bytes_max, Ordering::Relaxed);
+        self.0.make_room_later();
+    }
 }
 
 impl TieredDisk {
     /// The disk of `env` with the files of `rows`, below `dir`, of which those that are there have
     /// the right length and are not verified. Files come from `objects`; attempts are repeated as
-    /// `retry` says.
+    /// `retry` says. In the folder `gathered`, a file may be linked that is not here.
     pub(crate) fn new(
         env: &Env,
         objects: &Objects,
         retry: Retry,
         dir: &Path,
+        gathered: &Path,
         rows: Vec<Row>,
     ) -> Self {
         let below = Arc::clone(&env.disk);
         let files = rows.into_iter().map(|row| {
             let path = dir.join(&row.file.path);
             let is_held = env.disk.open(&path).is_ok();
-            (path.clone(), Arc::new(Away::new(path, row, is_held)))
+            (path.clone(), Arc::new(Cached::away(path, row, is_held)))
         });
         Self {
             fetcher: Fetcher::new(Arc::clone(&below), objects.clone(), retry, files.collect()),
             below,
+            dir: dir.to_owned(),
+            gathered: gathered.to_owned(),
         }
+    }
+
+    pub(crate) fn cache(&self) -> Cache {
+        Cache(Arc::clone(&self.fetcher))
+    }
+
+    /// A checkpoint counts: the blocks that it names may leave.
+    pub(crate) fn counts(&self, checkpoint: &Checkpoint) {
+        let files = self.fetcher.files.lock();
+        for row in &checkpoint.listing.files {
+            if let Some(block) = files.get(&self.dir.join(&row.file.path)) {
+                block.counts(row);
+            }
+        }
+        drop(files);
+        self.fetcher.make_room();
     }
 
     /// From now on a read waits `wait` for a file at most; before, for as long as it takes.
@@ -93,8 +139,9 @@ impl Disk for TieredDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        match self.fetcher.find(path) {
-            Some(away) => Ok(Arc::new(AwayFile::new(away, &self.fetcher))),
+        let is_block = path.parent() == Some(&self.dir.join(names::BLOCKS));
+        match self.fetcher.open(path, is_block)? {
+            Some(cached) => Ok(Arc::new(Handle::new(cached, &self.fetcher))),
             None => self.below.open(path),
         }
     }
@@ -116,14 +163,11 @@ impl Disk for TieredDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.below.rename(from, to)
+        self.fetcher.rename(from, to)
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        if self.fetcher.link(from, to) {
-            return Ok(());
-        }
-        self.below.link(from, to)
+        self.fetcher.link(from, to, to.starts_with(&self.gathered))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -183,6 +183,14 @@ impl Objects {
         Ok(())
     }
 
+    /// Whether the object of a row is in the store, with the right length.
+    ///
+    /// # Errors
+    /// `Store`.
+    pub(crate) fn is_kept(&self, row: &Row) -> Result<bool> {
+        run(self.has(&row.object, &row.file.content))
+    }
+
     /// Whether a call before uploaded this object, which has its digest in its name.
     async fn has(&self, object: &str, content: &Content) -> Result<bool> {
         Ok(self.place.len_bytes(object).await? == Some(content.bytes))

@@ -1,14 +1,15 @@
-//! The files that are not on this machine, and the threads that fetch them.
+//! The blocks of a tablet, and the threads that fetch those that are not on this machine.
 //!
 //! A thread starts when there is something to fetch and ends when there is nothing left. A file
 //! that may come later goes to the end of those that nobody asked for, until it does: a wait that
 //! ended leaves it on its way, and it keeps no other from coming.
 //!
-//! Invariant: a file loses its place among those that are away at the moment at which its name
-//! below stands for its bytes, or is removed.
+//! Invariant: a block has its place among the files until its name is removed. While it is here,
+//! its name below stands for its bytes.
 
-use super::away::{Away, Failed};
-use crate::checkpoint::{Objects, UNFINISHED};
+use super::cached::{Cached, Failed};
+use super::room::Room;
+use crate::checkpoint::{Objects, Row, UNFINISHED};
 use crate::retry::Retry;
 use latewood_engine::io::{Disk, File};
 use parking_lot::Mutex;
@@ -16,6 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,20 +34,26 @@ const WARN_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Fetcher {
-    disk: Arc<dyn Disk>,
-    objects: Objects,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) objects: Objects,
     retry: Retry,
     wait_max: OnceLock<Duration>,
-    files: Mutex<BTreeMap<PathBuf, Arc<Away>>>,
+    /// By their names; a checkpoint that is being gathered may have second ones.
+    pub(super) files: Mutex<BTreeMap<PathBuf, Arc<Cached>>>,
     queue: Mutex<Queue>,
+    pub(super) room: Room,
+    /// Counts uses of blocks.
+    uses: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    asked: VecDeque<Arc<Away>>,
-    later: VecDeque<Arc<Away>>,
+    asked: VecDeque<Arc<Cached>>,
+    later: VecDeque<Arc<Cached>>,
     running: usize,
     running_later: usize,
+    /// The limit was changed: the next thread makes room first.
+    is_room_wanted: bool,
     /// A failure to fetch a file that nobody asked for was logged: later ones are not.
     has_failed: bool,
     /// When it was said that blocks do not come yet.
@@ -59,7 +67,7 @@ impl Fetcher {
         disk: Arc<dyn Disk>,
         objects: Objects,
         retry: Retry,
-        files: BTreeMap<PathBuf, Arc<Away>>,
+        files: BTreeMap<PathBuf, Arc<Cached>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             disk,
@@ -68,12 +76,24 @@ impl Fetcher {
             wait_max: OnceLock::new(),
             files: Mutex::new(files),
             queue: Mutex::default(),
+            room: Room::default(),
+            uses: AtomicU64::default(),
         })
     }
 
     /// How long a reader waits for a file; `None` is as long as it takes.
     pub(super) fn wait_max(&self) -> Option<Duration> {
         self.wait_max.get().copied()
+    }
+
+    /// Whether the start is over.
+    pub(super) fn is_running(&self) -> bool {
+        self.wait_max().is_some()
+    }
+
+    /// A number above all before.
+    pub(super) fn now(&self) -> u64 {
+        self.uses.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub(super) fn limit_waits(&self, wait: Duration) {
@@ -86,11 +106,12 @@ impl Fetcher {
     }
 
     /// The object of a file in messages.
-    pub(super) fn call(&self, away: &Away) -> String {
-        self.objects.call(&away.row)
+    pub(super) fn call(&self, away: &Cached) -> String {
+        away.row()
+            .map_or_else(String::new, |row| self.objects.call(row))
     }
 
-    /// The names of files in a folder that are away.
+    /// The names of blocks in a folder.
     pub(super) fn names_in(&self, folder: &Path) -> Vec<String> {
         let files = self.files.lock();
         let inside = files.keys().filter(|path| path.parent() == Some(folder));
@@ -98,26 +119,58 @@ impl Fetcher {
         names.collect()
     }
 
-    pub(super) fn find(&self, path: &Path) -> Option<Arc<Away>> {
+    fn find(&self, path: &Path) -> Option<Arc<Cached>> {
         self.files.lock().get(path).cloned()
     }
 
-    /// Gives a file that is away a second name; false if there is none.
-    pub(super) fn link(&self, from: &Path, to: &Path) -> bool {
+    /// The block of this name; `None` if it is none, and is to be opened as any file.
+    pub(super) fn open(&self, path: &Path, is_block: bool) -> io::Result<Option<Arc<Cached>>> {
         let mut files = self.files.lock();
-        let away = files.get(from).cloned();
-        away.is_some_and(|away| files.insert(to.to_owned(), away).is_none())
+        if let Some(cached) = files.get(path) {
+            return Ok(Some(Arc::clone(cached)));
+        }
+        if !is_block {
+            return Ok(None);
+        }
+        let cached = Arc::new(Cached::here(path.to_owned(), self.disk.open(path)?)?);
+        cached.note_use(self.now());
+        files.insert(path.to_owned(), Arc::clone(&cached));
+        Ok(Some(cached))
     }
 
-    /// Removes the name of a file that is away; false if there is none.
+    /// Gives a file a second name. A block that is not here has one only where `may_be_away`.
+    pub(super) fn link(&self, from: &Path, to: &Path, may_be_away: bool) -> io::Result<()> {
+        let mut files = self.files.lock();
+        match files.get(from).cloned() {
+            Some(away) if !away.is_here() => {
+                if !may_be_away {
+                    return Err(ErrorKind::WouldBlock.into());
+                }
+                files.insert(to.to_owned(), away);
+                Ok(())
+            }
+            // It must not leave meanwhile.
+            _ => self.disk.link(from, to),
+        }
+    }
+
+    /// Gives the file of a block another name, under which it is none.
+    pub(super) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut files = self.files.lock();
+        self.disk.rename(from, to)?;
+        files.remove(from);
+        Ok(())
+    }
+
+    /// Removes the name of a block; false if there is none.
     pub(super) fn remove(&self, path: &Path) -> io::Result<bool> {
         let mut files = self.files.lock();
-        let Some(away) = files.get(path) else {
+        let Some(cached) = files.get(path) else {
             return Ok(false);
         };
-        if away.path == path {
-            // One that was not verified.
+        if cached.path == path {
             match self.disk.remove(path) {
+                // It is not here.
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -126,16 +179,21 @@ impl Fetcher {
         Ok(true)
     }
 
-    pub(super) fn away_bytes(&self) -> u64 {
+    /// The blocks, each once.
+    pub(super) fn blocks(&self) -> Vec<Arc<Cached>> {
         let files = self.files.lock();
-        let is_counted =
-            |(path, away): &(&PathBuf, &Arc<Away>)| **path == away.path && !away.is_held();
-        let away = files.iter().filter(is_counted);
-        away.map(|(_, away)| away.row.file.content.bytes).sum()
+        let blocks = files.iter().filter(|(path, cached)| **path == cached.path);
+        blocks.map(|(_, cached)| Arc::clone(cached)).collect()
+    }
+
+    pub(super) fn away_bytes(&self) -> u64 {
+        let blocks = self.blocks().into_iter();
+        let away = blocks.filter(|cached| !cached.is_here() && !cached.is_held());
+        away.map(|away| away.len_bytes).sum()
     }
 
     /// Has a file fetched soon.
-    pub(super) fn ask(self: &Arc<Self>, away: &Arc<Away>) {
+    pub(super) fn ask(self: &Arc<Self>, away: &Arc<Cached>) {
         let mut queue = self.queue.lock();
         if !queue.asked.iter().any(|asked| Arc::ptr_eq(asked, away)) {
             queue.asked.push_back(Arc::clone(away));
@@ -144,11 +202,12 @@ impl Fetcher {
     }
 
     /// Fetches the files that are away in this order, then the others, in the background. Skips
-    /// files that cannot be fetched.
+    /// files that cannot be fetched, and those for which others would have to leave.
     pub(super) fn fetch_later(self: &Arc<Self>, order: &[PathBuf]) {
         let files = self.files.lock();
         let first = order.iter().filter_map(|path| files.get(path));
-        let all: VecDeque<_> = first.chain(files.values()).cloned().collect();
+        let all = first.chain(files.values()).cloned();
+        let all: VecDeque<_> = all.filter(|cached| !cached.is_here()).collect();
         drop(files);
         all.iter().for_each(|away| away.try_again());
         let mut queue = self.queue.lock();
@@ -157,6 +216,13 @@ impl Fetcher {
         for _ in 0..THREADS_LATER {
             self.start_thread(&mut queue);
         }
+    }
+
+    /// Has a thread make room soon.
+    pub(super) fn make_room_later(self: &Arc<Self>) {
+        let mut queue = self.queue.lock();
+        queue.is_room_wanted = true;
+        self.start_thread(&mut queue);
     }
 
     fn start_thread(self: &Arc<Self>, queue: &mut Queue) {
@@ -182,7 +248,12 @@ impl Fetcher {
         let mut is_later = false;
         loop {
             let mut queue = self.queue.lock();
-            queue.running_later -= usize::from(is_later);
+            queue.running_later -= usize::from(std::mem::take(&mut is_later));
+            if std::mem::take(&mut queue.is_room_wanted) {
+                drop(queue);
+                self.make_room();
+                continue;
+            }
             let Some((away, later)) = queue.next() else {
                 queue.running -= 1;
                 return;
@@ -190,7 +261,12 @@ impl Fetcher {
             queue.running_later += usize::from(later);
             is_later = later;
             drop(queue);
-            if later && !self.is_named(&away) || !away.begin() {
+            let begins = if later {
+                self.is_named(&away) && self.begin_later(&away)
+            } else {
+                away.begin()
+            };
+            if !begins {
                 continue;
             }
             let fetched = catch_unwind(AssertUnwindSafe(|| self.fetch(&away)));
@@ -219,23 +295,27 @@ impl Fetcher {
     }
 
     /// Whether a file that is away has a name: else only who holds it can read it.
-    fn is_named(&self, away: &Arc<Away>) -> bool {
+    fn is_named(&self, away: &Arc<Cached>) -> bool {
         let files = self.files.lock();
         files.contains_key(&away.path) || files.values().any(|named| Arc::ptr_eq(named, away))
     }
 
-    fn fetch(&self, away: &Away) -> Result<Arc<dyn File>, Failed> {
+    fn fetch(&self, away: &Cached) -> Result<Arc<dyn File>, Failed> {
+        let Some(row) = away.row() else {
+            return Err(Failed::Refused("no checkpoint names it".to_owned()));
+        };
         if away.is_held()
-            && let Some(verified) = self.verify(away)?
+            && let Some(verified) = self.verify(away, row)?
         {
             return Ok(verified);
         }
+        self.make_room();
         let mut unfinished = away.path.clone().into_os_string();
         unfinished.push(UNFINISHED);
         let unfinished = PathBuf::from(unfinished);
         let done = self
             .objects
-            .download_row(&away.row, &unfinished, || self.is_given_up());
+            .download_row(row, &unfinished, || self.is_given_up());
         let error = match done {
             Ok(true) => {
                 let refused = |error| format!("{}: {error}", away.path.display());
@@ -251,8 +331,7 @@ impl Fetcher {
             text = format!("{called}: {text}");
         }
         // A start assumes nothing of what it cannot read.
-        let is_running = self.wait_max().is_some();
-        Err(if error.is_damage() && is_running {
+        Err(if error.is_damage() && self.is_running() {
             Failed::Lost(text)
         } else if error.is_temporary() && !error.is_damage() {
             Failed::Later(text)
@@ -262,19 +341,14 @@ impl Fetcher {
     }
 
     /// The file that was there at the start, if it has the right bytes.
-    fn verify(&self, away: &Away) -> Result<Option<Arc<dyn File>>, Failed> {
+    fn verify(&self, away: &Cached, row: &Row) -> Result<Option<Arc<dyn File>>, Failed> {
         // Opened first: its name may be removed meanwhile.
         let opened = self.disk.open(&away.path);
-        let held = self
-            .objects
-            .holds(&away.path, &away.row, || self.is_given_up());
+        let held = self.objects.holds(&away.path, row, || self.is_given_up());
         let is_right = held.map_err(|error| Failed::Later(error.to_string()))?;
         match (opened, is_right) {
             (_, None) => Err(given_up()),
-            (Ok(file), Some(true)) => {
-                self.files.lock().remove(&away.path);
-                Ok(Some(file))
-            }
+            (Ok(file), Some(true)) => Ok(Some(file)),
             _ => {
                 if self.find(&away.path).is_some() {
                     let path = away.path.display();
@@ -287,12 +361,11 @@ impl Fetcher {
     }
 
     /// Gives a file its name, unless that was removed.
-    fn arrive(&self, away: &Away, unfinished: &Path) -> io::Result<Arc<dyn File>> {
+    fn arrive(&self, away: &Cached, unfinished: &Path) -> io::Result<Arc<dyn File>> {
         let file = self.disk.open(unfinished)?;
-        let mut files = self.files.lock();
+        let files = self.files.lock();
         if files.contains_key(&away.path) {
             self.disk.rename(unfinished, &away.path)?;
-            files.remove(&away.path);
         } else {
             self.disk.remove(unfinished)?;
         }
@@ -321,7 +394,7 @@ fn given_up() -> Failed {
 
 impl Queue {
     /// The next file to fetch, and whether nobody asked for it.
-    fn next(&mut self) -> Option<(Arc<Away>, bool)> {
+    fn next(&mut self) -> Option<(Arc<Cached>, bool)> {
         if self.is_stopped {
             return None;
         }
@@ -336,7 +409,7 @@ impl Queue {
 
     /// Leaves a file for another attempt. Returns whether that should be logged. Readers that wait
     /// for the file ask for it again.
-    fn put_back(&mut self, away: Arc<Away>) -> bool {
+    fn put_back(&mut self, away: Arc<Cached>) -> bool {
         if !self.later.iter().any(|later| Arc::ptr_eq(later, &away)) {
             self.later.push_back(away);
         }

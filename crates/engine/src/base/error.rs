@@ -116,9 +116,9 @@ impl Error {
         self
     }
 
-    /// Whether it names the file concerned.
-    pub(crate) fn names_file(&self) -> bool {
-        self.0.path.is_some()
+    /// The file concerned, if it names one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
     }
 
     /// Whether the cause is a missing file.

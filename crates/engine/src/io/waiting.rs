@@ -22,6 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// How often one attempt after the other fetches the same file.
+const FETCHES_MAX: usize = 8;
+
 thread_local! {
     static SCOPES: Cell<usize> = const { Cell::new(0) };
     /// The first file that an attempt missed.
@@ -111,7 +114,8 @@ fn missing(path: &Path, source: io::Error) -> Error {
 }
 
 /// Calls `attempt`, which takes locks under [`no_wait`], again and again: between two calls
-/// the file is fetched that the last one missed.
+/// the file is fetched that the last one missed. Ends once a file left again and again: a cache may
+/// be too small for all that `attempt` needs at once.
 ///
 /// # Errors
 /// Those of `attempt`; `Away` if this thread must not wait or a file did not come.
@@ -119,6 +123,7 @@ pub(crate) fn fetching<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     if SCOPES.get() > 0 {
         return attempt();
     }
+    let mut fetched = Vec::new();
     loop {
         MISSED.take();
         match attempt() {
@@ -126,6 +131,9 @@ pub(crate) fn fetching<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
                 let Some((file, path)) = MISSED.take() else {
                     return Err(error);
                 };
+                if fetched.iter().filter(|held| **held == path).count() == FETCHES_MAX {
+                    return Err(error);
+                }
                 // A lost one is met by the next attempt, which knows what to do.
                 if let Err(source) = wait(&file)
                     && let away = missing(&path, source)
@@ -133,6 +141,7 @@ pub(crate) fn fetching<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
                 {
                     return Err(away);
                 }
+                fetched.push(path);
             }
             done => return done,
         }
@@ -212,6 +221,17 @@ mod tests {
         fetching(locked).unwrap();
         assert!(coming.is_here());
         assert_eq!(coming.asked.lock().len(), 3);
+    }
+
+    #[test]
+    fn a_file_that_leaves_again_and_again_is_not_waited_for_for_ever() {
+        let coming = Arc::new(Coming::default());
+        let refused = fetching(|| {
+            *coming.is_here.lock() = false;
+            let _lock = no_wait();
+            read(&coming)
+        });
+        assert!(refused.unwrap_err().is_away());
     }
 
     #[test]

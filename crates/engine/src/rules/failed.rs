@@ -7,8 +7,10 @@
 
 use crate::base::error::Result;
 use crate::base::text::shown_key;
+use crate::io::waiting::no_wait;
 use crate::observe::notices::About;
 use crate::rules::Rules;
+use crate::series::Series;
 use crate::series::rules::failed::{Damage, FailedBuckets};
 use crate::series::rules::{Links, Rule};
 use latewood_model::{SeriesId, Timestamp};
@@ -49,6 +51,40 @@ impl Rules {
         failed
             .find(|failed| !failed.rows.is_empty())
             .unwrap_or_default()
+    }
+
+    /// Remembers a source whose buckets failed because a block is lost.
+    pub(super) fn note_lost(&self, source: SeriesId, damage: &Damage) {
+        if damage.error.is_lost()
+            && let Some(path) = damage.error.path()
+        {
+            let shards = &self.core.shards;
+            let place = (shards.shard_of(source), shards.place_of(source));
+            let mut lost = self.lost.lock();
+            lost.entry(path.to_owned()).or_default().insert(place);
+        }
+    }
+
+    /// Has buckets recomputed that failed because of a block which is back, or gone for good, and
+    /// asks for the blocks that are not.
+    pub(super) fn retry_lost(&self) {
+        let _no_wait = no_wait();
+        let blocks = self.core.store.blocks.get();
+        let lost = std::mem::take(&mut *self.lost.lock());
+        for (path, sources) in lost {
+            if blocks.at(&path).is_some_and(|block| block.fetch().is_err()) {
+                self.lost.lock().entry(path).or_default().extend(sources);
+                continue;
+            }
+            for (shard, place) in sources {
+                let mut state = self.core.shards[shard].lock();
+                let series = state.slab.get_mut(place);
+                if let Some(source) = series.and_then(Series::source_mut) {
+                    source.try_failed_again();
+                    state.note_rules_again(place);
+                }
+            }
+        }
     }
 
     /// Notifies the operator of rows that are not updated.

@@ -15,7 +15,8 @@ pub(crate) mod recompute;
 use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -31,6 +32,10 @@ struct AwaySources {
     due_ns: u64,
 }
 
+/// Sources with buckets that failed because a block is lost, by shard and place, under the path of
+/// that block.
+type LostSources = BTreeMap<PathBuf, BTreeSet<(usize, usize)>>;
+
 /// The state and the counters of compaction rules.
 pub(crate) struct Rules {
     core: Arc<Core>,
@@ -40,6 +45,8 @@ pub(crate) struct Rules {
     turns: Box<[Mutex<()>]>,
     /// Sources that wait for blocks which are not on this machine.
     away: Mutex<AwaySources>,
+    /// No other lock is requested while it is held.
+    lost: Mutex<LostSources>,
     /// Rules created since the start.
     pub(crate) made: AtomicU64,
     /// Times the dirty buckets of a rule could not be recomputed.
@@ -53,6 +60,7 @@ impl Rules {
             settler: settler.clone(),
             turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
             away: Mutex::default(),
+            lost: Mutex::default(),
             made: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         }

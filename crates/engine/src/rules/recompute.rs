@@ -93,6 +93,7 @@ impl Rules {
             }
             if let Some(damage) = &output.damage {
                 self.tell_failed(source, rule, damage);
+                self.note_lost(source, damage);
             }
             met.push(output.damage);
         }
@@ -171,6 +172,7 @@ impl Rules {
     /// Those of the log. `Corrupt`, after all sources, if some rows could not be
     /// computed.
     pub(crate) fn recompute_all(&self) -> Result<()> {
+        self.retry_lost();
         let mut read = Ok(());
         for shard in 0..self.core.shards.len() {
             let mut from = 0;
@@ -212,6 +214,7 @@ impl Rules {
             for (shard, place) in std::mem::take(&mut away.sources) {
                 self.core.shards[shard].lock().note_rules_again(place);
             }
+            self.retry_lost();
         }
         for shard in 0..self.core.shards.len() {
             let noted = std::mem::take(&mut self.core.shards[shard].lock().sources);

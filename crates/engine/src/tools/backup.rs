@@ -14,9 +14,9 @@ use crate::io::quarantine::UNACCEPTED;
 use crate::io::small::{Context, if_there, put_in_place};
 use crate::io::{Env, waiting};
 use crate::keyspace::core::Core;
-use crate::keyspace::pin::FilesPin;
 use crate::log::{Log, LogCopy, LogPin, Pinned, Position, RemotePin};
 use crate::storage::files::Manifest;
+use std::io::ErrorKind as IoKind;
 use std::path::Path;
 
 pub(super) const FOLDERS: [&str; 3] = [names::BLOCKS, names::SERIES, names::LOG];
@@ -76,10 +76,17 @@ pub(crate) fn backup(core: &Core, dir: &Path, to: &Path, scope: Scope) -> Result
             }
         },
     }
-    if scope != Scope::Files {
-        fetch_files(env, &files)?;
+    for path in files.paths() {
+        let name = path.strip_prefix(dir).unwrap_or(path);
+        // A checkpoint has the object of what is not here.
+        let bring = if scope == Scope::Files {
+            second_name
+        } else {
+            bring
+        };
+        backup.copied_bytes += bring(env, path, &to.join(name))?;
+        backup.files += 1;
     }
-    copy_files(env, dir, &files, to, &mut backup)?;
     let manifest = files.manifest.as_ref().map(Manifest::encode);
     drop(files);
     let finished = finish(env, dir, to, manifest.as_deref());
@@ -126,30 +133,25 @@ fn fetch_log(
     Ok(())
 }
 
-/// Waits for what the manifest names and is not on this machine: a link to it would be no copy.
-fn fetch_files(env: &Env, files: &FilesPin<'_>) -> Result<()> {
-    for path in files.paths() {
-        let file = env.disk.open(path).context("cannot back up a file", path)?;
-        waiting::fetch_alone(&file, path)?;
-    }
-    Ok(())
+/// Links or copies a file that the manifest names, whether it is on this machine or not.
+fn second_name(env: &Env, from: &Path, to: &Path) -> Result<u64> {
+    link_or_copy(env, from, to).context("cannot back up a file", from)
 }
 
-/// Links or copies what the manifest names.
-fn copy_files(
-    env: &Env,
-    dir: &Path,
-    files: &FilesPin<'_>,
-    to: &Path,
-    backup: &mut Backup,
-) -> Result<()> {
-    for path in files.paths() {
-        let name = path.strip_prefix(dir).unwrap_or(path);
-        let copied = link_or_copy(env, path, &to.join(name));
-        backup.copied_bytes += copied.context("cannot back up a file", path)?;
-        backup.files += 1;
+/// The same of one that is here: waits for it, since a link to what is not here would be no copy.
+fn bring(env: &Env, from: &Path, to: &Path) -> Result<u64> {
+    let failed = |error| Error::io("cannot back up a file", from, error);
+    let file = env.disk.open(from).map_err(failed)?;
+    loop {
+        waiting::fetch_alone(&file, from)?;
+        match link_or_copy(env, from, to) {
+            // It left the cache again.
+            Err(error) if error.kind() == IoKind::WouldBlock => {
+                if_there(env.disk.remove(to)).map_err(failed)?;
+            }
+            copied => return copied.map_err(failed),
+        }
     }
-    Ok(())
 }
 
 /// Copies the list of damage that nobody has accepted, if there is one: what the files lack,

@@ -5,16 +5,19 @@
 
 mod leased;
 mod parked;
+mod replies;
 mod session;
 mod stream;
 mod subscriptions;
+mod timing;
 mod transaction;
 mod waiting;
 mod watches;
+mod writes;
 
 pub(crate) use leased::UNPROVEN;
 pub(crate) use parked::{Arrived, Beside};
-pub(crate) use session::{ReplyMode, Session};
+pub(crate) use session::Session;
 pub(crate) use stream::{Part, Stream, Streamed};
 pub(crate) use subscriptions::Refused;
 pub(crate) use transaction::Bounds;

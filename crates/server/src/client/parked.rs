@@ -8,7 +8,7 @@
 
 use super::leased::{UNPROVEN, Unproven, later};
 use super::session::Session;
-use super::stream::{Part, Stream, Streamed};
+use super::stream::{LongReply, Part};
 use super::waiting::What;
 use crate::clients::ClientInfo;
 use crate::messaging::{Channels, Message, Why};
@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// How soon a wait ends whose client is gone.
@@ -75,9 +75,7 @@ pub(crate) struct Arrived {
     /// The reply, or the next part of it.
     pub(crate) bytes: Vec<u8>,
     /// The rest of it.
-    pub(crate) stream: Option<Box<dyn Stream>>,
-    /// Its command, if the work for the reply is not noted yet.
-    pub(crate) streamed: Option<Box<Streamed>>,
+    pub(crate) rest: LongReply,
     /// The rest cannot be made: the connection must end.
     pub(crate) is_broken: bool,
     /// There was no lease for it: an error takes its place.
@@ -177,8 +175,8 @@ impl Session {
         work: impl FnOnce(&Shared, &AtomicBool) -> Arrived + Send + 'static,
     ) -> (Ticket, Work) {
         let parked = Arc::new(Parked::new(beside, held_bytes));
-        let (info, protocol) = (Arc::clone(&self.info), self.protocol);
-        let user = self.permit.user().identity;
+        let (info, protocol) = (Arc::clone(&self.info), self.protocol());
+        let user = self.user().identity;
         let cancelled = Arc::clone(&parked.cancelled);
         self.wait(shared, None, What::Reply(Arc::clone(&parked)));
         let run = move |shared: &Shared| {
@@ -204,21 +202,13 @@ impl Session {
 
     /// Has the next part of the long reply made on a reader thread.
     pub(crate) fn continue_beside(&mut self, shared: &Shared) {
-        let Some(mut stream) = self.stream.take() else {
-            return;
-        };
-        let (mut streamed, protocol) = (self.streamed.take(), self.protocol);
+        let (mut rest, protocol) = (std::mem::take(&mut self.long_reply), self.protocol());
         self.read_beside(shared, Beside::BEGUN, 0, move |shared, cancelled| {
-            let (mut bytes, begun) = (Vec::new(), Instant::now());
-            let part = Part::new(shared, protocol, Some(cancelled));
-            let has_more = stream.more(part, &mut bytes);
-            if let Some(streamed) = &mut streamed {
-                streamed.took += begun.elapsed();
-            }
+            let mut bytes = Vec::new();
+            rest.more(Part::new(shared, protocol, Some(cancelled)), &mut bytes);
             Arrived {
                 bytes,
-                stream: has_more.then_some(stream),
-                streamed,
+                rest,
                 ..Arrived::default()
             }
         });
@@ -233,14 +223,14 @@ impl Session {
         start: usize,
         beside: Beside,
     ) {
-        let is_elsewhere = self.waiting.is_some() || out.len() == start && self.stream.is_none();
+        let is_elsewhere =
+            self.waiting.is_some() || out.len() == start && !self.long_reply.has_more();
         let Some(unproven) = Unproven::now(shared).filter(|_| !is_elsewhere) else {
             return;
         };
         let arrived = Arrived {
             bytes: out.split_off(start),
-            stream: self.stream.take(),
-            streamed: self.streamed.take(),
+            rest: std::mem::take(&mut self.long_reply),
             ..Arrived::default()
         };
         let parked = Arc::new(Parked::new(beside, 0));
@@ -261,17 +251,18 @@ impl Session {
         if arrived.is_unproven && !arrived.is_broken {
             let text = format!("TRYAGAIN {UNPROVEN}");
             shared.observe.errors.note(&text, 1);
-            Reply::new(&mut arrived.bytes, self.protocol).error(text);
+            Reply::new(&mut arrived.bytes, self.protocol()).error(text);
         }
         if out.is_empty() {
             *out = arrived.bytes;
         } else {
             out.append(&mut arrived.bytes);
         }
-        self.closing |= arrived.is_broken;
-        self.streamed = arrived.streamed;
-        self.stream = arrived.stream;
-        if self.stream.is_none() {
+        if arrived.is_broken {
+            self.close();
+        }
+        self.long_reply = arrived.rest;
+        if !self.long_reply.has_more() {
             self.end_stream(shared);
         }
         true
@@ -296,7 +287,7 @@ impl Session {
         self.stop_waiting(shared);
         if !is_muted {
             shared.observe.errors.note(LEFT, 1);
-            Reply::new(out, self.protocol).error(LEFT);
+            Reply::new(out, self.protocol()).error(LEFT);
         }
         true
     }
@@ -311,7 +302,7 @@ impl Session {
     pub(crate) fn is_amid_reply(&self) -> bool {
         let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);
         let is_parked = matches!(waiting, Some(What::Reply(parked)) if parked.beside.is_begun);
-        self.stream.is_some() || is_parked
+        self.long_reply.has_more() || is_parked
     }
 }
 
@@ -395,9 +386,9 @@ mod tests {
     fn a_panic_becomes_an_error_or_ends_a_reply_that_has_begun() {
         let (session, reply) = after_a_panic(false);
         assert_eq!(reply, "-ERR internal server error\r\n");
-        assert!(!session.closing && session.waiting.is_none());
+        assert!(!session.is_closing() && !session.is_waiting());
         let (session, reply) = after_a_panic(true);
         assert_eq!(reply, "");
-        assert!(session.closing);
+        assert!(session.is_closing());
     }
 }

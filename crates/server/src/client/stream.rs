@@ -1,6 +1,6 @@
 //! Replies too long to be built at once.
 //!
-//! A command that has one leaves it in [`crate::client::Session::stream`]. The
+//! A command that has one leaves it in its session ([`LongReply`]). The
 //! executor asks for the next part whenever the connection's unsent replies are
 //! below the backlog limit, and runs the connection's next command after the
 //! last part. So a long reply costs a backlog of memory and not its own length. A part
@@ -11,7 +11,7 @@ use crate::state::Shared;
 use latewood_engine::Cancelled;
 use latewood_wire::resp::Protocol;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What writing a part of a reply takes.
 #[derive(Clone, Copy)]
@@ -66,6 +66,56 @@ impl Streamed {
             words,
             took,
         }
+    }
+}
+
+/// The rest of the last reply, and its command, whose work is noted at the end of it.
+#[derive(Debug, Default)]
+pub(crate) struct LongReply {
+    stream: Option<Box<dyn Stream>>,
+    command: Option<Box<Streamed>>,
+}
+
+impl LongReply {
+    /// The reply has begun; this is the rest of it.
+    pub(crate) fn begin(&mut self, stream: impl Stream + 'static) {
+        self.stream = Some(Box::new(stream));
+    }
+
+    /// Whether more is to come.
+    #[inline]
+    pub(crate) fn has_more(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Whether the next part is to be made on a reader thread.
+    pub(crate) fn is_long(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.is_long())
+    }
+
+    /// The reply is a part of the work of this command.
+    pub(crate) fn is_of(&mut self, command: Streamed) {
+        self.command = Some(Box::new(command));
+    }
+
+    /// Writes the next part, if there is one. Returns whether more is to come.
+    pub(super) fn more(&mut self, part: Part<'_>, out: &mut Vec<u8>) -> bool {
+        let begun = Instant::now();
+        let Some(stream) = &mut self.stream else {
+            return false;
+        };
+        if !stream.more(part, out) {
+            self.stream = None;
+        }
+        if let Some(command) = &mut self.command {
+            command.took += begun.elapsed();
+        }
+        self.stream.is_some()
+    }
+
+    /// Ends the reply. Returns its command, if its work is not noted yet.
+    pub(super) fn end(&mut self) -> Option<Box<Streamed>> {
+        std::mem::take(self).command
     }
 }
 

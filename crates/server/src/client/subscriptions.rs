@@ -51,6 +51,12 @@ impl Subscriptions {
 }
 
 impl Session {
+    /// What it subscribes to, if it ever did.
+    #[inline]
+    pub(crate) fn subscriptions(&self) -> Option<&Subscriptions> {
+        self.subscriptions.as_deref()
+    }
+
     /// Whether it subscribes to a channel of any kind.
     #[inline]
     pub(crate) fn is_subscriber(&self) -> bool {
@@ -117,7 +123,7 @@ impl Session {
         let kinds = [Kind::Channel, Kind::Pattern, Kind::Shard];
         kinds.into_iter().all(|kind| {
             let mut names = own.by_kind[kind as usize].keys();
-            let user = self.permit.user();
+            let user = self.user();
             names.all(|name| user.may_listen(name, kind == Kind::Pattern))
         })
     }

@@ -18,12 +18,12 @@ use std::time::Instant;
 
 /// What a connection waits for, and how long.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(super) struct Waiting {
     /// When the wait ends by itself.
-    pub(crate) deadline: Option<Instant>,
+    deadline: Option<Instant>,
     /// The reply is not to be sent.
-    pub(crate) is_muted: bool,
-    pub(crate) what: What,
+    pub(super) is_muted: bool,
+    pub(super) what: What,
 }
 
 /// A command that waits: for samples, or for the disk.
@@ -90,6 +90,24 @@ impl Session {
         }));
     }
 
+    /// Whether it waits for anything.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// When its wait ends by itself.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.waiting.as_ref()?.deadline
+    }
+
+    /// The reply that it waits for, if it does, is sent or not.
+    pub(crate) fn mute_wait(&mut self, is_muted: bool) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.is_muted = is_muted;
+        }
+    }
+
     /// Whether it waits for the end of a pause.
     pub(crate) fn is_paused(&self) -> bool {
         let waiting = self.waiting.as_ref();
@@ -101,11 +119,11 @@ impl Session {
     #[inline]
     pub(crate) fn awaited(&self) -> Option<Position> {
         let Some(waiting) = &self.waiting else {
-            return self.unsynced;
+            return self.writes.unsynced();
         };
         match &waiting.what {
-            What::Command(command) => self.unsynced.max(command.awaited()),
-            _ => self.unsynced,
+            What::Command(command) => self.writes.unsynced().max(command.awaited()),
+            _ => self.writes.unsynced(),
         }
     }
 
@@ -117,7 +135,7 @@ impl Session {
         };
         if !matches!(waiting.what, What::PauseEnd) {
             self.renew_permit(shared);
-            if self.closing {
+            if self.is_closing() {
                 self.abandon(shared, &waiting);
                 return true;
             }
@@ -137,9 +155,7 @@ impl Session {
             if matches!(&waiting.what, What::Command(command) if command.is_read()) {
                 self.answer_leased(shared, out, start, Beside::READ);
             }
-            if let Some(next) = &mut self.waiting {
-                next.is_muted = waiting.is_muted;
-            }
+            self.mute_wait(waiting.is_muted);
         } else {
             self.waiting = Some(waiting);
         }

@@ -71,6 +71,8 @@ fn bytes_of(key: &[u8]) -> usize {
 
 /// Removes the series under `key` if its time has come, which its watchers hear.
 fn expire(shared: &Shared, key: &[u8]) {
-    // A log that failed lets nothing go, and tells every writer so.
-    let _ = shared.db.remove_expired(key);
+    if let Some(db) = shared.db.opened() {
+        // A log that failed lets nothing go, and tells every writer so.
+        let _ = db.remove_expired(key);
+    }
 }

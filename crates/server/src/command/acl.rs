@@ -66,7 +66,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("server", &[]).container(
 )];
 
 fn who_am_i(call: &mut Call<'_>) -> Outcome {
-    let name = call.session.permit.user().name.clone();
+    let name = call.session.user().name.clone();
     call.reply().bulk(name);
     Ok(())
 }

@@ -59,7 +59,7 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
     check_time(call.shared, key, timestamp).map_err(|line| Fault::Line(line.into()))?;
     let db = &call.shared.db;
     let mut scratch = Scratch::new();
-    scratch.lend(std::mem::take(&mut call.session.timer));
+    scratch.lend(call.session.timing.take());
     let is_new = loop {
         let is_new = !db.contains(key);
         let policy = series_options::duplicate_policy(args, 4, "ON_DUPLICATE");
@@ -95,7 +95,7 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
                 call.shared.events.created(key);
             }
             call.reply().integer(*timestamp);
-            call.session.reply_timer = (scratch.give_back(), 1);
+            call.session.timing.note_replies(scratch.give_back(), 1);
         }
         Some(Err(refusal)) => return Err(Fault::Line(refusal_text(refusal, key, db))),
         None => {

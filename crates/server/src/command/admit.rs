@@ -43,11 +43,11 @@ fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
         let text = Fault::Arity.text(name).into_owned();
         return Err(transaction::refused(call, spec, text));
     }
-    if !call.session.authenticated && !spec.flags.contains(&"no_auth") {
+    if !call.session.is_authenticated() && !spec.flags.contains(&"no_auth") {
         return Err("NOAUTH Authentication required.".to_owned());
     }
     permission::require(call, spec, name)?;
-    if call.session.protocol == Protocol::Resp2
+    if call.session.protocol() == Protocol::Resp2
         && call.session.is_subscriber()
         && !OF_SUBSCRIBERS.contains(&spec.name)
     {

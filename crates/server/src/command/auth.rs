@@ -76,7 +76,7 @@ fn log_in(call: &mut Call<'_>, name: &[u8], password: &[u8], command: &str) -> O
 
 fn hello(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
-    let mut protocol = call.session.protocol;
+    let mut protocol = call.session.protocol();
     if let Some(version) = args.get(1) {
         protocol = match parse_i64(version) {
             Some(2) => Protocol::Resp2,
@@ -105,7 +105,7 @@ fn hello(call: &mut Call<'_>) -> Outcome {
     if let Some((user, password)) = credentials {
         log_in(call, user, password, "HELLO")?;
     }
-    if !call.session.authenticated {
+    if !call.session.is_authenticated() {
         return Fault::refuse(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \

@@ -44,7 +44,7 @@ type Work = Box<dyn FnOnce(&mut Call<'_>) -> Outcome + Send>;
 impl<'a> Call<'a> {
     /// What writing its reply takes.
     pub(crate) fn part(&self) -> Part<'a> {
-        Part::new(self.shared, self.session.protocol, self.cancelled)
+        Part::new(self.shared, self.session.protocol(), self.cancelled)
     }
 
     /// Ends a command that only reads, or COPY, with `rest`, whose work is about `samples`
@@ -83,7 +83,7 @@ impl<'a> Call<'a> {
 
     /// Notes the work of a read that is done here, in samples.
     pub(crate) fn stays(&mut self, samples: u64) {
-        self.session.round_samples = self.session.round_samples.saturating_add(samples);
+        self.session.note_work(samples);
     }
 
     /// Whether [`Call::finish`] leaves this work, in samples, to a reader thread.
@@ -94,7 +94,7 @@ impl<'a> Call<'a> {
 
     /// Writes to the reply in the connection's protocol.
     pub(crate) fn reply(&mut self) -> Reply<'_> {
-        Reply::new(self.out, self.session.protocol)
+        Reply::new(self.out, self.session.protocol())
     }
 
     pub(crate) fn ok(&mut self) -> Outcome {
@@ -118,7 +118,7 @@ impl<'a> Call<'a> {
     /// the connection has room.
     pub(crate) fn begin_stream(&mut self, mut stream: impl Stream + 'static) {
         if stream.more(self.part(), self.out) {
-            self.session.stream = Some(Box::new(stream));
+            self.session.long_reply.begin(stream);
         }
     }
 }

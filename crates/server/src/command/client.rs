@@ -13,7 +13,6 @@ mod tracking;
 use super::call::{Call, Outcome};
 use super::fault::{Fault, SYNTAX};
 use super::spec::Spec;
-use crate::client::ReplyMode;
 use crate::clients::Flag;
 use latewood_engine::Durability;
 use latewood_model::limits::NAME_BYTES_MAX;
@@ -153,15 +152,12 @@ fn reply(call: &mut Call<'_>) -> Outcome {
         return Fault::refuse("ERR CLIENT REPLY is not allowed inside EXEC");
     }
     if args.is(2, "ON") {
-        call.session.reply_mode = ReplyMode::On;
-        call.session.reply_turned_on = true;
+        call.session.replies.turn_on();
         call.reply().ok();
     } else if args.is(2, "OFF") {
-        call.session.reply_mode = ReplyMode::Off;
+        call.session.replies.turn_off();
     } else if args.is(2, "SKIP") {
-        if call.session.reply_mode == ReplyMode::On {
-            call.session.reply_mode = ReplyMode::SkipNext;
-        }
+        call.session.replies.skip_next();
     } else {
         return Err(SYNTAX);
     }
@@ -179,13 +175,13 @@ fn maint_notifications(call: &mut Call<'_>) -> Outcome {
 fn durability(call: &mut Call<'_>) -> Outcome {
     match call.args.len() {
         2 => {
-            let mode = call.session.durability.name();
+            let mode = call.session.writes.durability().name();
             call.reply().simple(mode);
         }
         3 => {
             let mode = Durability::of_name(call.args.word(2));
-            call.session.durability =
-                mode.ok_or(Fault::line("ERR durability must be sync, interval or none"))?;
+            let mode = mode.ok_or(Fault::line("ERR durability must be sync, interval or none"))?;
+            call.session.writes.set_durability(mode);
             call.reply().ok();
         }
         _ => return Err(Fault::Arity),

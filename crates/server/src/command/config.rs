@@ -91,7 +91,7 @@ fn get(call: &mut Call<'_>) -> Outcome {
         globs.iter().any(|glob| glob.matches(name))
     };
     // Who may not change the password does not see it.
-    let sees_password = call.session.permit.user().may_run("config|set");
+    let sees_password = call.session.user().may_run("config|set");
     let is_seen = |parameter: &Named| sees_password || parameter.name() != "requirepass";
     let wanted: Vec<_> = parameters().filter(is_wanted).filter(is_seen).collect();
     let mut settings = shared.runtime.current.lock().clone();

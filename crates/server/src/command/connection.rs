@@ -27,7 +27,7 @@ pub(crate) const SPECS: &[Spec] = &[
 ];
 
 fn ping(call: &mut Call<'_>) -> Outcome {
-    if call.session.protocol == Protocol::Resp2 && call.session.is_subscriber() {
+    if call.session.protocol() == Protocol::Resp2 && call.session.is_subscriber() {
         // A message among messages.
         let text = call.args.get(1).unwrap_or_default();
         let mut reply = call.reply();
@@ -51,7 +51,7 @@ fn echo(call: &mut Call<'_>) -> Outcome {
 }
 
 fn quit(call: &mut Call<'_>) -> Outcome {
-    call.session.closing = true;
+    call.session.close();
     call.ok()
 }
 

@@ -14,7 +14,7 @@ use super::spec::{Action, Apply, Spec, find_in};
 use super::words::shown_words;
 use super::{permission, transaction, work};
 use crate::base::redis_commands;
-use crate::client::{Arrived, Beside, ReplyMode, Streamed};
+use crate::client::{Arrived, Beside, Streamed};
 use crate::observe::Ran;
 use crate::state::Shared;
 use latewood_wire::resp::{Parsed, Parser, encode_command};
@@ -24,28 +24,18 @@ use std::time::{Duration, Instant};
 /// Executes one command; its reply goes to the end of `call.out`.
 pub(crate) fn execute(call: &mut Call<'_>) {
     let start = call.out.len();
-    let reply_mode = call.session.reply_mode;
-    let muted = match reply_mode {
-        ReplyMode::On => false,
-        ReplyMode::Off => true,
-        ReplyMode::SkipNext => {
-            call.session.reply_mode = ReplyMode::On;
-            true
-        }
-    };
-    call.session.reply_turned_on = false;
+    let before = call.session.replies;
+    let is_muted = call.session.replies.begin();
     if let Err(text) = dispatch(call) {
         fail(call, start, text);
     }
     if call.session.is_paused() {
         // It will be run again.
-        call.session.reply_mode = reply_mode;
+        call.session.replies = before;
         return;
     }
-    if let Some(waiting) = &mut call.session.waiting {
-        waiting.is_muted = muted;
-    }
-    if (muted && !call.session.reply_turned_on) || call.session.reply_mode != ReplyMode::On {
+    call.session.mute_wait(is_muted);
+    if call.session.replies.drop_last(is_muted) {
         call.session.end_stream(call.shared);
         call.out.truncate(start);
     }
@@ -149,7 +139,7 @@ fn apply_or_leave(call: &mut Call<'_>, spec: &Spec, apply: Apply) -> Outcome {
         done => return done,
     };
     let only_reads = spec.flags.contains(&"readonly") && !spec.flags.contains(&"blocking");
-    if !only_reads || call.session.stream.is_some() || !call.leaves(work::UNKNOWN) {
+    if !only_reads || call.session.long_reply.has_more() || !call.leaves(work::UNKNOWN) {
         return Err(fault);
     }
     call.out.truncate(begun);
@@ -184,9 +174,10 @@ fn perform(
         return leave(call, spec, name, took, rest);
     }
     let words = || shown_words(name, call.args);
-    if call.session.stream.is_some() && !failed {
+    if call.session.long_reply.has_more() && !failed {
         // Its reply is part of its work: it is noted at the end of that.
-        call.session.streamed = Some(Box::new(Streamed::new(spec.id(), words(), took)));
+        let command = Streamed::new(spec.id(), words(), took);
+        call.session.long_reply.is_of(command);
     } else {
         let observe = &call.shared.observe;
         let ran = Ran { took, failed };
@@ -248,8 +239,7 @@ fn leave(
         }
         Arrived {
             bytes,
-            stream: session.stream,
-            streamed: session.streamed,
+            rest: session.long_reply,
             ..Arrived::default()
         }
     };
@@ -279,7 +269,7 @@ fn resume(
 ) -> Result<(), String> {
     call.session.renew_permit(call.shared);
     // Of a user who is gone the event loop closes the connection.
-    if call.session.closing {
+    if call.session.is_closing() {
         return Ok(());
     }
     let allowed = permission::require(call, spec, name);

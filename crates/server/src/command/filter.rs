@@ -24,7 +24,7 @@ impl Call<'_> {
     /// Whether the connection's user may read `key` with this command.
     pub(crate) fn readable(&self, key: &[u8]) -> bool {
         let name = String::from_utf8_lossy(self.args.word(0)).to_ascii_lowercase();
-        self.session.permit.user().may_read(&name, key)
+        self.session.user().may_read(&name, key)
     }
 
     /// The series that pass `matchers`, by key; refused where the user may not

@@ -86,7 +86,7 @@ fn clock(call: &mut Call<'_>) -> Outcome {
     let before_ms = call.shared.db.floor();
     call.shared.db.accept_clock()?;
     let kept_from_ms = call.shared.db.floor();
-    let user = String::from_utf8_lossy(&call.session.permit.user().name).into_owned();
+    let user = String::from_utf8_lossy(&call.session.user().name).into_owned();
     tracing::warn!(
         user,
         before_ms,
@@ -102,7 +102,7 @@ fn quarantine(call: &mut Call<'_>) -> Outcome {
     }
     let files = call.shared.db.accept_quarantine()?;
     if files > 0 {
-        let user = String::from_utf8_lossy(&call.session.permit.user().name).into_owned();
+        let user = String::from_utf8_lossy(&call.session.user().name).into_owned();
         tracing::warn!(user, files, "what damaged files have lost was accepted");
     }
     call.integer(files as i64)

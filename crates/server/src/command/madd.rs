@@ -32,7 +32,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let mut scratch = Scratch::new();
     let mut parsed = Vec::new();
     let mut appends = Vec::new();
-    scratch.lend(std::mem::take(&mut call.session.timer));
+    scratch.lend(call.session.timing.take());
     for start in (0..samples).step_by(APPEND_BATCH_MAX) {
         let batch = start..samples.min(start + APPEND_BATCH_MAX);
         parsed.clear();
@@ -65,7 +65,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         }
         scratch.timer().end_for(Stage::Reply, parsed.len());
     }
-    call.session.reply_timer = (scratch.give_back(), 0);
+    call.session.timing.note_replies(scratch.give_back(), 0);
     Ok(())
 }
 
@@ -89,7 +89,7 @@ fn answer(
     };
     let mut outcomes = appends.iter().zip(scratch.outcomes());
     let errors = &call.shared.observe.errors;
-    let mut reply = Reply::new(call.out, call.session.protocol);
+    let mut reply = Reply::new(call.out, call.session.protocol());
     for parsed in parsed {
         let refused: Cow<'_, str> = match (parsed, &failed) {
             (Err(line), _) => line.as_ref().into(),

@@ -12,7 +12,7 @@ use crate::acl::{Denied, Refusal, Request, User, log::Event};
 /// # Errors
 /// The error reply, or what stands in its place in the reply of EXEC.
 pub(crate) fn require(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), String> {
-    let user = call.session.permit.user();
+    let user = call.session.user();
     let catalogue = call.shared.runtime.users.catalogue();
     let checked = check(catalogue, user, spec, name, call.args, 0);
     checked.map_err(|refusal| {
@@ -31,9 +31,9 @@ fn note(call: &Call<'_>, refusal: &Refusal) {
     let session = &*call.session;
     let event = Event {
         what: Some(refusal.what),
-        in_multi: session.in_exec() || session.transaction.is_some(),
+        in_multi: session.in_exec() || session.in_multi(),
         object: refusal.object.clone(),
-        user: call.session.permit.user().name.to_vec(),
+        user: call.session.user().name.to_vec(),
     };
     let mut client = String::new();
     call.session.info.describe(&mut client);

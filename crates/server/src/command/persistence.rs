@@ -86,7 +86,7 @@ fn background_save(call: &mut Call<'_>) -> Outcome {
 }
 
 fn last_save(call: &mut Call<'_>) -> Outcome {
-    let saved_s = last_save_s(call.shared, &call.shared.db.stats());
+    let saved_s = last_save_s(call.shared, &call.shared.db.shown().stats());
     call.integer(saved_s)
 }
 
@@ -128,7 +128,7 @@ fn wait_for_log(call: &mut Call<'_>) -> Outcome {
             "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
         );
     }
-    let (shared, position) = (call.shared, call.session.written);
+    let (shared, position) = (call.shared, call.session.writes.newest());
     let is_durable = shared.db.durable_position() >= position;
     if local == 1 && !is_durable && !call.session.in_exec() {
         let what = What::Command(Box::new(LogWait { position }));
@@ -161,7 +161,7 @@ impl BlockedCommand for LogWait {
         out: &mut Vec<u8>,
         why: Why,
     ) -> bool {
-        let mut reply = Reply::new(out, session.protocol);
+        let mut reply = Reply::new(out, session.protocol());
         if why == Why::Refused {
             reply.error(read::UNBLOCKED);
             return true;
@@ -213,7 +213,7 @@ fn shutdown(call: &mut Call<'_>) -> Outcome {
     if modes > 1 {
         return Err(SYNTAX);
     }
-    call.session.closing = true;
+    call.session.close();
     let keeps_log_only = (1..args.len()).any(|at| args.is(at, "NOSAVE"));
     let by = ["SHUTDOWN", SHUTDOWN_NOSAVE][usize::from(keeps_log_only)];
     call.shared.lifetime.stop(Stop::Asked(by));

@@ -104,7 +104,7 @@ fn unsubscribe(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
         confirm(call, kind, word, Some(name));
     }
     if call.args.len() == 1 {
-        let own = call.session.subscriptions.as_ref();
+        let own = call.session.subscriptions();
         let names = own.map(|own| own.names(kind)).unwrap_or_default();
         for name in &names {
             call.session.unsubscribe(call.shared, kind, name);
@@ -119,7 +119,7 @@ fn unsubscribe(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
 
 /// The reply for one name: what was done to it, and what is left.
 fn confirm(call: &mut Call<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
-    let own = call.session.subscriptions.as_ref();
+    let own = call.session.subscriptions();
     let left = |kind| own.map_or(0, |own| own.len(kind));
     let left = match kind {
         Kind::Shard => left(Kind::Shard),

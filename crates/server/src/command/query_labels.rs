@@ -36,7 +36,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         }
         Some(_) => filter::matchers(args.from(at + 1))?,
     };
-    let is_restricted = !call.session.permit.user().is_unrestricted;
+    let is_restricted = !call.session.user().is_unrestricted;
     // Which of the pairs are of the name is not known.
     let mut about = work::of_names(call.shared.db.label_pairs());
     if is_restricted || !matchers.is_empty() {
@@ -47,7 +47,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
 
 fn list(call: &mut Call<'_>, wanted: Option<&[u8]>, matchers: &[Matcher]) -> Outcome {
     let readable = |key: &[u8]| call.readable(key);
-    let may_see: Option<MaySee<'_>> = if call.session.permit.user().is_unrestricted {
+    let may_see: Option<MaySee<'_>> = if call.session.user().is_unrestricted {
         None
     } else {
         Some(&readable)

@@ -215,7 +215,7 @@ impl BlockedCommand for SampleReader {
         out: &mut Vec<u8>,
         why: Why,
     ) -> bool {
-        let protocol = session.protocol;
+        let protocol = session.protocol();
         if why == Why::Refused {
             Reply::new(out, protocol).error(UNBLOCKED);
             return true;
@@ -251,7 +251,7 @@ impl BlockedCommand for SampleReader {
 impl SampleReader {
     /// Answers at the end of the wait, here or on a reader thread.
     fn write(&self, shared: &Shared, session: &mut Session, out: &mut Vec<u8>) {
-        let protocol = session.protocol;
+        let protocol = session.protocol();
         let view = match shared.db.view(&self.key, &self.query) {
             Err(error) if error.kind() == ErrorKind::NoSuchKey => {
                 return Reply::new(out, protocol).array(0);
@@ -286,7 +286,7 @@ impl SampleReader {
 
     /// Whether the session's user may not read the key; then says so.
     fn refused(&self, shared: &Shared, session: &Session, out: &mut Vec<u8>) -> bool {
-        let user = session.permit.user();
+        let user = session.user();
         if user.may_read("ts.read", &self.key) {
             return false;
         }
@@ -299,7 +299,7 @@ impl SampleReader {
             shared.observe.rejected(command);
         }
         shared.observe.errors.note(&text, 1);
-        Reply::new(out, session.protocol).error(text);
+        Reply::new(out, session.protocol()).error(text);
         true
     }
 

@@ -90,9 +90,18 @@ pub(crate) fn all_commands() -> impl Iterator<Item = (CommandId, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::acl::Users;
+    use crate::clients::ClientInfo;
+    use crate::command::CATALOGUE;
     use crate::command::spec::NAME_BYTES_MAX;
-    use crate::observe::Commands;
+    use crate::command::transaction::LIMITS;
+    use crate::messaging::Mailboxes;
+    use crate::observe::{Commands, Observe};
+    use crate::options::testing::loading;
+    use latewood_engine::Durability;
+    use latewood_wire::resp::Parser;
     use std::collections::BTreeSet;
+    use std::sync::Arc;
 
     #[test]
     fn names_are_lower_case_short_and_unique() {
@@ -135,5 +144,43 @@ mod tests {
         }
         assert_eq!(commands.add().name, "ts.add");
         assert_eq!(commands.madd().name, "ts.madd");
+    }
+
+    #[test]
+    fn what_is_served_while_loading_needs_no_data() {
+        let users = Users::new(&CATALOGUE);
+        let shared = loading(users, Observe::new(all_commands()), Mailboxes::default());
+        let info = Arc::new(ClientInfo::new(1, String::new(), String::new()));
+        let run = |lines: &[String]| {
+            let info = Arc::clone(&info);
+            let mut session = Session::new(info, &shared.runtime.users, Durability::Sync);
+            let mut out = Vec::new();
+            for line in lines {
+                let mut parser = Parser::new();
+                parser.parse(line.as_bytes(), &LIMITS).unwrap();
+                let args = Args::new(parser.command(), line.as_bytes());
+                execute(&shared, &mut session, args, &mut out);
+                while session.continue_stream(&shared, &mut out) {}
+            }
+            session.leave(&shared);
+            String::from_utf8_lossy(&out).into_owned()
+        };
+        for spec in COMMANDS.all() {
+            for served in std::iter::once(spec).chain(spec.subcommands()) {
+                let mut words = vec![spec.name];
+                words.extend((spec.name != served.name).then_some(served.name));
+                words.resize(words.len().max(served.arity.unsigned_abs() as usize), "1");
+                run(&[words.join(" ") + "\r\n"]);
+            }
+        }
+        let lines = [
+            "WATCH k",
+            "MULTI",
+            "INFO everything",
+            "EXEC",
+            "CONFIG GET *",
+        ];
+        let replies = run(&lines.map(|line| format!("{line}\r\n")));
+        assert!(replies.contains("\r\nloading:1\r\n"), "{replies}");
     }
 }

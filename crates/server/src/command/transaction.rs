@@ -16,7 +16,7 @@ use super::reply_limit::ReplyLimit;
 use super::spec::{Keys, Spec};
 use crate::client::Bounds;
 use latewood_model::limits::COMMAND_BYTES_MAX;
-use latewood_wire::resp::{Limits, Parsed, Parser, encode_command};
+use latewood_wire::resp::{Limits, Parsed, Parser};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -51,34 +51,20 @@ pub(crate) const SPECS: &[Spec] = &[
 /// # Errors
 /// Where it cannot be queued; the transaction has failed then.
 pub(crate) fn queue(call: &mut Call<'_>, spec: &Spec) -> Result<bool, Fault> {
-    if call.session.transaction.is_none() {
+    if !call.session.in_multi() {
         return Ok(false);
     }
     if ["multi", "exec", "discard", "watch", "quit", "reset"].contains(&spec.name) {
         return Ok(false);
     }
     let words: Vec<&[u8]> = call.args.from(0).collect();
-    let bytes: usize = words.iter().map(|word| word.len() + 16).sum();
-    let granted = if spec.flags.contains(&"no_multi") {
+    let queued = if spec.flags.contains(&"no_multi") {
         Fault::refuse("ERR Command not allowed inside a transaction")
     } else {
-        // Twice: the queue grows by doubling.
-        call.session
-            .hold(call.shared, 2 * bytes)
-            .map_err(Fault::from)
+        let queued = call.session.queue(call.shared, &words, spec.is_write());
+        queued.map_err(Fault::from)
     };
-    let Some(transaction) = &mut call.session.transaction else {
-        return Ok(false);
-    };
-    if let Err(fault) = granted {
-        transaction.has_failed = true;
-        return Err(fault);
-    }
-    transaction.held_bytes += 2 * bytes;
-    encode_command(&mut transaction.bytes, &words);
-    transaction.commands += 1;
-    transaction.has_write |= spec.is_write();
-    call.session.show_transaction();
+    queued.inspect_err(|_| call.session.fail_transaction())?;
     call.reply().simple("QUEUED");
     Ok(true)
 }
@@ -96,7 +82,7 @@ pub(crate) fn refused(call: &mut Call<'_>, spec: &Spec, text: String) -> String 
 }
 
 fn multi(call: &mut Call<'_>) -> Outcome {
-    if call.session.transaction.is_some() {
+    if call.session.in_multi() {
         return Fault::refuse("ERR MULTI calls can not be nested");
     }
     call.session.begin_transaction();
@@ -104,7 +90,7 @@ fn multi(call: &mut Call<'_>) -> Outcome {
 }
 
 fn discard(call: &mut Call<'_>) -> Outcome {
-    if call.session.transaction.is_none() {
+    if !call.session.in_multi() {
         return Fault::refuse("ERR DISCARD without MULTI");
     }
     call.session.end_transaction(call.shared);
@@ -113,7 +99,7 @@ fn discard(call: &mut Call<'_>) -> Outcome {
 }
 
 fn watch(call: &mut Call<'_>) -> Outcome {
-    if call.session.transaction.is_some() {
+    if call.session.in_multi() {
         return Fault::refuse("ERR WATCH inside MULTI is not allowed");
     }
     for key in call.args.from(1) {
@@ -133,20 +119,20 @@ fn exec(call: &mut Call<'_>) -> Outcome {
     };
     call.session.expire_watched(call.shared);
     let has_changed = call.session.unwatch(call.shared);
-    if transaction.has_failed {
+    if transaction.has_failed() {
         return Fault::refuse("EXECABORT Transaction discarded because of previous errors.");
     }
     if has_changed {
         call.reply().null_array();
         return Ok(());
     }
-    call.session.exec = Some(Bounds {
+    call.session.set_exec(Some(Bounds {
         end: call.out.len() + ReplyLimit::of(call.shared).bytes,
         until: Instant::now() + READS_TIME_MAX,
-    });
-    call.reply().array(transaction.commands);
-    let outcome = run(call, &transaction.bytes);
-    call.session.exec = None;
+    }));
+    call.reply().array(transaction.commands());
+    let outcome = run(call, transaction.bytes());
+    call.session.set_exec(None);
     monitor::tell_of_exec(call);
     outcome
 }
@@ -159,7 +145,7 @@ fn exec(call: &mut Call<'_>) -> Outcome {
 /// Says so.
 pub(crate) fn in_time(call: &Call<'_>, spec: &Spec) -> Outcome {
     let is_long = spec.flags.contains(&"readonly") || ["copy", "restore"].contains(&spec.name);
-    let bounds = call.session.exec.filter(|_| is_long);
+    let bounds = call.session.exec_bounds().filter(|_| is_long);
     if bounds.is_some_and(|bounds| Instant::now() > bounds.until) {
         Fault::refuse(
             "ERR EXEC has run for more than 1 second: commands that read, COPY and RESTORE are refused",
@@ -176,7 +162,7 @@ pub(crate) fn in_time(call: &Call<'_>, spec: &Spec) -> Outcome {
 /// The limit of a reply.
 pub(crate) fn fit(call: &mut Call<'_>, spec: &Spec) -> Outcome {
     let reads = spec.flags.contains(&"readonly");
-    let Some(Bounds { end, .. }) = call.session.exec.filter(|_| reads) else {
+    let Some(Bounds { end, .. }) = call.session.exec_bounds().filter(|_| reads) else {
         return Ok(());
     };
     while call.out.len() <= end && call.session.continue_stream(call.shared, call.out) {}
@@ -205,7 +191,7 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
     let counter = &call.shared.counters.commands;
     while !bytes.is_empty() {
         // Each is a batch of its own.
-        call.session.timer = call.shared.db.stages().due();
+        call.session.timing.begin(call.shared.db.stages().due());
         let Ok(Parsed::Command { consumed }) = parser.parse(bytes, &LIMITS) else {
             return Fault::refuse("ERR a queued command cannot be read again");
         };
@@ -219,7 +205,7 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
             rest: None,
         });
         while call.session.continue_stream(call.shared, call.out) {}
-        call.session.end_timing();
+        call.session.timing.end();
         counter.fetch_add(1, Ordering::Relaxed);
         bytes = &bytes[consumed..];
     }

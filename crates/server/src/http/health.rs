@@ -46,7 +46,7 @@ pub(super) async fn health(State(context): State<Context>) -> Response {
 
 /// What an operator has to look at although all is served.
 fn quarantine(shared: &Shared) -> Option<String> {
-    let count = shared.db.doubts().len();
+    let count = shared.db.shown().doubts().len();
     (count > 0).then(|| {
         format!(
             "{count} damaged files are in quarantine and not accepted: samples may be missing, \

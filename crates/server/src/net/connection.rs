@@ -112,9 +112,9 @@ impl Connection {
 
     /// Whether there is more to do without waiting for the peer.
     pub(super) fn wants_service(&self) -> bool {
-        let is_reading = self.is_readable && !self.client.session.closing;
+        let is_reading = self.is_readable && !self.client.session.is_closing();
         // Behind replies that wait for the disk all others would wait as well.
-        let is_waiting = self.client.session.waiting.is_some() || self.holds_replies();
+        let is_waiting = self.client.session.is_waiting() || self.holds_replies();
         (is_reading || self.client.has_more) && !is_waiting && !self.client.is_full()
     }
 
@@ -123,12 +123,12 @@ impl Connection {
         // Nobody is there to read what a waiting command would answer.
         let session = &self.client.session;
         let has_left = self.is_read_closed
-            && session.waiting.is_some()
+            && session.is_waiting()
             && !session.awaits_write()
             && session.awaited().is_none();
         self.is_broken
             || has_left
-            || (self.client.session.closing
+            || (self.client.session.is_closing()
                 && !self.client.has_more
                 && self.unsent() == 0
                 && !self.socket.has_unsent())
@@ -154,7 +154,7 @@ impl Connection {
 
     /// When its wait ends by itself.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.client.session.waiting.as_ref()?.deadline
+        self.client.session.deadline()
     }
 
     /// Whether it waits for the end of a pause.
@@ -190,7 +190,7 @@ impl Connection {
     /// for long, the connection.
     pub(super) fn check_user(&mut self, shared: &Shared) {
         self.client.session.renew_permit(shared);
-        if self.client.session.closing {
+        if self.client.session.is_closing() {
             self.client.session.stop_waiting(shared);
             self.watch(false);
         }
@@ -235,7 +235,7 @@ impl Connection {
             .store(self.input.len(), Ordering::Relaxed);
         figures.unsent_bytes.store(self.unsent(), Ordering::Relaxed);
         figures.memory_bytes.store(memory, Ordering::Relaxed);
-        figures.set(Flag::Closing, client.session.closing);
+        figures.set(Flag::Closing, client.session.is_closing());
     }
 
     /// Takes it out of all that others hold of it.
@@ -286,8 +286,9 @@ impl Connection {
     /// Its clock begins anew after every command that was finished, because a
     /// busy pipeline may be cut within a command at every read.
     fn watch(&mut self, has_progressed: bool) {
-        let is_unfinished =
-            self.client.missing_bytes > 0 || self.client.session.closing || self.is_handshaking;
+        let is_unfinished = self.client.missing_bytes > 0
+            || self.client.session.is_closing()
+            || self.is_handshaking;
         if !is_unfinished {
             self.unfinished_since = None;
         } else if has_progressed || self.unfinished_since.is_none() {
@@ -357,8 +358,8 @@ impl Connection {
             shared.observe.errors.note(&text, 1);
             shared.observe.refused.note(Limit::Clients);
             let client = &mut self.client;
-            Reply::new(&mut client.output, client.session.protocol).error(text);
-            client.session.closing = true;
+            Reply::new(&mut client.output, client.session.protocol()).error(text);
+            client.session.close();
             self.input = Vec::new();
             unfinished.note(&mut self.unfinished_noted, 0);
         }
@@ -384,7 +385,7 @@ impl Connection {
             Ok(0) => {
                 // Replies to what came before are still sent.
                 self.is_readable = false;
-                self.client.session.closing = true;
+                self.client.session.close();
                 0
             }
             Ok(read) => {
@@ -482,7 +483,7 @@ impl Connection {
             .is_some_and(|since| since.elapsed() > time_max);
         // Who waits for samples or messages is silent by right.
         let session = &self.client.session;
-        let may_idle = session.waiting.is_some()
+        let may_idle = session.is_waiting()
             || self.holds_replies()
             || session.is_subscriber()
             || session.is_monitor();

@@ -60,7 +60,7 @@ impl Redis {
             let used = self.executor.run(shared, client, input);
             input.drain(..used);
             replies.append(&mut client.output);
-            let has_waited = client.session.waiting.is_some();
+            let has_waited = client.session.is_waiting();
             if has_waited {
                 shared.pause.end();
                 shared.readers.run_queued(shared);
@@ -75,7 +75,7 @@ impl Redis {
 
     /// Whether the server has ended the connection of this client.
     pub fn is_closed(&self, client: usize) -> bool {
-        self.clients[client].0.session.closing
+        self.clients[client].0.session.is_closing()
     }
 
     /// Brings what others sent to clients.
@@ -87,7 +87,7 @@ impl Redis {
                     Message::Publish(publication, ids) if ids.contains(&id) => {
                         client.deliver(publication);
                     }
-                    Message::Close(closed) if *closed == id => client.session.closing = true,
+                    Message::Close(closed) if *closed == id => client.session.close(),
                     _ => {}
                 }
             }

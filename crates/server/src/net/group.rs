@@ -175,7 +175,7 @@ impl<'a> Group<'a> {
         let begun = Instant::now();
         let mut replies = Replies {
             steps: self.steps.iter(),
-            reply: Reply::new(out, session.protocol),
+            reply: Reply::new(out, session.protocol()),
             adds_failed: 0,
         };
         let (mut applied, mut refused) = (0, 0);

@@ -6,7 +6,7 @@
 //! its reads have taken as long as others should wait.
 
 use super::group::Group;
-use crate::client::{Beside, ReplyMode, Session};
+use crate::client::{Beside, Session};
 use crate::command::{self, Args, LOOP_SAMPLES_MAX};
 use crate::messaging::{Publication, Why};
 use crate::state::{ExecShared, Shared};
@@ -83,16 +83,11 @@ impl Client {
     /// written, or the next part is made on a reader thread.
     #[inline]
     fn continue_stream(&mut self, shared: &Shared) -> bool {
-        while self.session.stream.is_some() {
+        while self.session.long_reply.has_more() {
             if self.backlog() > REPLY_BACKLOG_BYTES {
                 return false;
             }
-            if self
-                .session
-                .stream
-                .as_ref()
-                .is_some_and(|stream| stream.is_long())
-            {
+            if self.session.long_reply.is_long() {
                 self.session.continue_beside(shared);
             } else {
                 let start = self.output.len();
@@ -130,26 +125,27 @@ impl Client {
     /// Whether its commands wait until the peer has read some replies. A long
     /// reply is made as it is read.
     pub(super) fn is_full(&self) -> bool {
-        match self.session.stream {
-            Some(_) => self.backlog() > REPLY_BACKLOG_BYTES,
-            None if !self.session.authenticated => {
-                self.backlog() > REPLY_BACKLOG_BEFORE_LOGIN_BYTES
-            }
-            None => self.backlog() > self.backlog_max,
-        }
+        let backlog_max = if self.session.long_reply.has_more() {
+            REPLY_BACKLOG_BYTES
+        } else if self.session.is_authenticated() {
+            self.backlog_max
+        } else {
+            REPLY_BACKLOG_BEFORE_LOGIN_BYTES
+        };
+        self.backlog() > backlog_max
     }
 
     /// Appends a message to the replies, behind the end of the one that is
     /// being written.
     pub(super) fn deliver(&mut self, publication: &Publication) {
-        let subscriptions = self.session.subscriptions.as_ref();
+        let subscriptions = self.session.subscriptions();
         if subscriptions.is_some_and(|own| own.has(publication.kind, &publication.name)) {
             let out = if self.session.is_amid_reply() {
                 &mut self.deferred
             } else {
                 &mut self.output
             };
-            publication.write(self.session.protocol, out);
+            publication.write(self.session.protocol(), out);
         }
     }
 
@@ -157,12 +153,12 @@ impl Client {
     #[inline]
     fn grouping(&self, shared: &Shared) -> Grouping {
         let session = &self.session;
-        let may_group = session.authenticated
-            && session.reply_mode == ReplyMode::On
-            && session.transaction.is_none()
-            && session.subscriptions.is_none()
+        let may_group = session.is_authenticated()
+            && session.replies.are_on()
+            && !session.in_multi()
+            && session.subscriptions().is_none()
             && shared.allows_fast_path();
-        match (may_group, session.permit.user().adds_anywhere) {
+        match (may_group, session.user().adds_anywhere) {
             (false, _) => Grouping::Off,
             (true, true) => Grouping::All,
             (true, false) => Grouping::Allowed,
@@ -185,8 +181,7 @@ impl Executor {
         let mut at = 0;
         let mut shared_lock = None;
         client.has_more = false;
-        client.session.round_samples = 0;
-        client.session.renew_permit(shared);
+        client.session.begin_round(shared);
         let mut grouping = Grouping::Off;
         loop {
             // The parts of a long reply are read between EXECs like all else.
@@ -204,11 +199,11 @@ impl Executor {
                 break;
             }
             let session = &client.session;
-            if session.closing || session.waiting.is_some() || at == input.len() {
+            if session.is_closing() || session.is_waiting() || at == input.len() {
                 break;
             }
             // After as much as one read may take, it is the turn of others.
-            if client.is_full() || client.session.round_samples > LOOP_SAMPLES_MAX {
+            if client.is_full() || client.session.round_samples() > LOOP_SAMPLES_MAX {
                 client.has_more = true;
                 break;
             }
@@ -218,7 +213,7 @@ impl Executor {
                 && client.missing_bytes == 0
                 && let Some(bytes) = group.take(
                     rest,
-                    (grouping == Grouping::Allowed).then(|| client.session.permit.user()),
+                    (grouping == Grouping::Allowed).then(|| client.session.user()),
                 )
             {
                 at += bytes;
@@ -228,7 +223,10 @@ impl Executor {
                 continue;
             }
             self.apply(&mut group, shared, client);
-            client.session.timer = std::mem::take(&mut group.timer);
+            client
+                .session
+                .timing
+                .begin(std::mem::take(&mut group.timer));
             match next(shared, client, rest, &mut shared_lock) {
                 Some(bytes) => at += bytes,
                 None => break,
@@ -259,7 +257,7 @@ fn next<'a>(
     input: &[u8],
     shared_lock: &mut Option<ExecShared<'a>>,
 ) -> Option<usize> {
-    let limits = if client.session.authenticated {
+    let limits = if client.session.is_authenticated() {
         LIMITS
     } else {
         LIMITS.before_authentication()
@@ -273,7 +271,7 @@ fn next<'a>(
                 shared.exec_lock.exclude()
             });
             command::execute(shared, &mut client.session, args, &mut client.output);
-            client.session.end_timing();
+            client.session.timing.end();
             if client.session.is_paused() {
                 return None;
             }
@@ -295,14 +293,14 @@ fn next<'a>(
 /// Whether a command runs while no other does: EXEC, and CLIENT PAUSE, so that
 /// it is answered once no write is under way that has not met it.
 fn runs_exclusive(session: &Session, args: &Args<'_>) -> bool {
-    (session.transaction.is_some() && args.is(0, "EXEC"))
+    (session.in_multi() && args.is(0, "EXEC"))
         || (args.len() > 1 && args.is(0, "CLIENT") && args.is(1, "PAUSE"))
 }
 
 #[cold]
 fn refuse(client: &mut Client, error: ProtocolError) {
+    client.session.close();
     let peer = &client.session.info.peer;
-    client.session.closing = true;
     if error == ProtocolError::Http {
         tracing::warn!(
             peer,
@@ -311,5 +309,5 @@ fn refuse(client: &mut Client, error: ProtocolError) {
         return;
     }
     tracing::debug!(peer, %error, "closed a connection after a protocol error");
-    Reply::new(&mut client.output, client.session.protocol).error(error.to_string());
+    Reply::new(&mut client.output, client.session.protocol()).error(error.to_string());
 }

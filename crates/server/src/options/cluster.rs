@@ -1,6 +1,7 @@
 //! Options of a database beyond this machine: its log in Kafka, its files in an object store.
 
 use super::kind::Kind;
+use super::range::CACHE_SIZE;
 use super::row::{Row, row};
 
 pub(super) const ROWS: &[Row] = &[
@@ -16,6 +17,19 @@ pub(super) const ROWS: &[Row] = &[
             "Keep checkpoints of the files in an object store, such as s3://BUCKET/PATH or \
              file:///PATH. Needs --log",
         ),
+    row("cache-size BYTES", "0")
+        .is(Kind::Bytes(CACHE_SIZE, |of| &mut of.cluster.cache_bytes_max))
+        .help(
+            "With --log: size of the blocks in the data directory that a checkpoint has as well, such \
+             as 100gb: above it, those that were read least recently are deleted there, and \
+             downloaded when they are read; 0 is unlimited",
+        )
+        .live(|shared, settings| {
+            if let Some(remote) = shared.remote.get() {
+                remote.cache.set_bytes_max(settings.cluster.cache_bytes_max);
+            }
+            Ok(())
+        }),
     row("kafka-tls on|off", "off")
         .is(Kind::OnOff(|of| &mut of.cluster.kafka.tls))
         .help("Encrypt connections to Kafka; the next three options imply it"),

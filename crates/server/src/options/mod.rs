@@ -44,5 +44,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
 
 /// Those of a log in Kafka.
 fn of_log() -> impl Iterator<Item = &'static Row> {
-    cluster::ROWS.iter().filter(|row| row.name() != "objects")
+    let of_files = ["objects", "cache-size"];
+    let rows = cluster::ROWS.iter();
+    rows.filter(move |row| !of_files.contains(&row.name()))
 }

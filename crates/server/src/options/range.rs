@@ -40,6 +40,8 @@ pub(crate) struct Range {
 pub(super) const MEMORY: Range = Range::from(16 << 20, Unit::Bytes).or_zero("no limit");
 /// Bytes of all files: thirty-two log segments of the smallest useful size.
 pub(super) const DISK_BUDGET: Range = MEMORY;
+/// Blocks of a cache: two of the largest size, so that a merge has room for what it reads.
+pub(super) const CACHE_SIZE: Range = Range::from(1 << 30, Unit::Bytes).or_zero("no limit");
 /// A shorter log would hold little but the segment being written.
 pub(super) const LOG_MAX: Range = Range::from(1 << 20, Unit::Bytes);
 /// Shorter than the clock is looked at would mean nothing.
@@ -194,6 +196,7 @@ mod tests {
         for range in [
             MEMORY,
             DISK_BUDGET,
+            CACHE_SIZE,
             LOG_MAX,
             RETENTION,
             FLUSH_AGE,

@@ -70,9 +70,16 @@ pub(crate) fn shared_for(
     db: Db,
     mailboxes: Mailboxes,
 ) -> Arc<Shared> {
+    let shared = loading(users, observe, mailboxes);
+    shared.opened(db);
+    Arc::new(shared)
+}
+
+/// The same before the database is open.
+pub(crate) fn loading(users: Users, observe: Observe, mailboxes: Mailboxes) -> Shared {
     let database = Database::closed(Defaults::default());
     let settings = resolve(Given::default(), |_| None);
-    let shared = Shared::new(
+    Shared::new(
         database.expect("an empty database takes only memory"),
         settings.expect("the defaults are valid"),
         (users, observe),
@@ -80,7 +87,5 @@ pub(crate) fn shared_for(
         Arc::new(Events::new(Channels::new(Arc::new(mailboxes)))),
         Jobs::new(channel().0),
         Lifetime::new(channel().0),
-    );
-    shared.opened(db);
-    Arc::new(shared)
+    )
 }

@@ -133,6 +133,7 @@ const EVERY_OPTION: &str = r#"
             promql-delayed-name-removal = "on"
             log = "kafka://b:1/n"
             objects = "file:///o"
+            cache-size = "2gb"
             kafka-tls = true
             kafka-ca-cert-file = "/kca"
             kafka-cert-file = "/kcert"
@@ -190,6 +191,7 @@ fn every_option_of_cluster() -> Cluster {
     Cluster {
         log: Some("kafka://b:1/n".into()),
         objects: Some("file:///o".into()),
+        cache_bytes_max: 2 << 30,
         kafka: kafka::options::Given {
             tls: true,
             cacert: Some("/kca".into()),

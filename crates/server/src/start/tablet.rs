@@ -127,6 +127,7 @@ pub(super) fn open(
     let defaults = settings.defaults.clone();
     let opened = Tablet::open(place, options, defaults, &mut |_| {}, stops(shared));
     let (tablet, db) = opened.map_err(|error| not_opened(&settings.dir, &error))?;
+    tablet.cache().set_bytes_max(cluster.cache_bytes_max);
     let keeper = Keeper {
         tablet,
         kafka,

@@ -2,11 +2,16 @@
 //!
 //! The sockets are open before the data is: a client that comes early gets
 //! `-LOADING` and tries again, and INFO shows the progress. Until the database is
-//! open, commands flagged `loading` see an empty one, which has no files; all
-//! others are refused in `command/admit.rs`. Tested by `tests/resp/loading.rs` and below.
+//! open, only commands flagged `loading`, `/metrics`, `/health` and the status of the server are
+//! served; all others are refused in `command/admit.rs` and `http/context.rs`.
+//!
+//! Invariant: nothing takes an empty database for the data. What is served early asks for
+//! [`Database::opened`], or for figures, which are those of an empty one ([`Database::shown`]); all
+//! others get the open database, and must not ask before. Tested by `tests/resp/loading.rs`, the
+//! registry of commands and below.
 
 use crate::base::clock::now_ms;
-use latewood_engine::{Db, Defaults, LoadProgress, Result};
+use latewood_engine::{Db, Defaults, LoadProgress, Result, Stages};
 use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +22,10 @@ pub(crate) const LOADING: &str = "LOADING Latewood is loading the dataset in mem
 /// The least time between two lines of the log about progress.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// The database, or an empty one in its place until it is open.
+/// The database, once it is open.
 pub(crate) struct Database {
     opened: OnceLock<Db>,
+    /// It has no files: its figures are shown until there are others.
     empty: Db,
     /// How far the opening is.
     pub(crate) loading: Loading,
@@ -73,6 +79,28 @@ impl Database {
         self.opened.get().is_none()
     }
 
+    /// The database, if it is open.
+    pub(crate) fn opened(&self) -> Option<&Db> {
+        self.opened.get()
+    }
+
+    /// The database whose figures are shown: an empty one until it is open.
+    #[inline]
+    pub(crate) fn shown(&self) -> &Db {
+        self.opened.get().unwrap_or(&self.empty)
+    }
+
+    /// The timers of the write path, which time nothing until it is open.
+    #[inline]
+    pub(crate) fn stages(&self) -> &Stages {
+        self.shown().stages()
+    }
+
+    /// The limit of a reply, as [`Db::reply_bytes_max`].
+    pub(crate) fn reply_bytes_max(&self) -> usize {
+        self.shown().reply_bytes_max()
+    }
+
     /// The open database, if it got that far.
     pub(crate) fn into_opened(self) -> Option<Db> {
         self.opened.into_inner()
@@ -82,9 +110,12 @@ impl Database {
 impl Deref for Database {
     type Target = Db;
 
+    /// # Panics
+    /// Before it is open.
     #[inline]
     fn deref(&self) -> &Db {
-        self.opened.get().unwrap_or(&self.empty)
+        let opened = self.opened.get();
+        opened.expect("what needs the data is refused until it is open")
     }
 }
 
@@ -148,7 +179,8 @@ mod tests {
     #[test]
     fn an_opening_tells_how_far_it_is() {
         let database = Database::closed(Defaults::default()).unwrap();
-        assert!(database.is_loading() && database.is_empty());
+        assert!(database.is_loading() && database.opened().is_none());
+        assert!(database.shown().is_empty());
         let before = database.loading.figures();
         assert_eq!((before.bytes_done, before.eta_s), (0, 1));
         database.loading.note(LoadProgress {
@@ -159,5 +191,12 @@ mod tests {
         let figures = database.loading.figures();
         assert_eq!((figures.bytes_done, figures.bytes_total), (30, 40));
         assert_eq!(figures.percent, 75.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "refused until it is open")]
+    fn nothing_takes_the_empty_database_for_the_data() {
+        let database = Database::closed(Defaults::default()).unwrap();
+        let _ = database.is_empty();
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct ListenerFigures {
 impl Shared {
     /// Requests refused for a limit of their own, by its name.
     pub(crate) fn refused_by_limit(&self) -> [(&'static str, Tallied); 7] {
-        let (engine, server) = (self.db.refused(), &self.observe.refused);
+        let (engine, server) = (self.db.shown().refused(), &self.observe.refused);
         [
             ("series", engine.series),
             ("keys", engine.keys),

@@ -4,7 +4,7 @@
 //! it. SAVE and BGSAVE ask it for one. Tested by `tests/kafka/` with brokers, and below.
 
 use latewood_cluster::remote::TabletLog;
-use latewood_cluster::tablet::{CheckpointFigures, Tablet};
+use latewood_cluster::tablet::{Cache, CacheFigures, CheckpointFigures, Tablet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -14,6 +14,8 @@ use tokio::sync::watch;
 pub(crate) struct Remote {
     log: Arc<TabletLog>,
     epoch: u64,
+    /// The blocks on this machine.
+    pub(crate) cache: Cache,
     /// Those who wait for a checkpoint watch it.
     state: watch::Sender<State>,
 }
@@ -54,6 +56,8 @@ pub(crate) struct RemoteFigures {
     /// Reads need a lease, and there is none.
     pub(crate) lacks_lease: bool,
     pub(crate) checkpoints: Checkpoints,
+    /// The blocks on this machine.
+    pub(crate) cache: CacheFigures,
 }
 
 impl Remote {
@@ -62,6 +66,7 @@ impl Remote {
         Self {
             log: Arc::clone(tablet.log()),
             epoch: tablet.epoch(),
+            cache: tablet.cache(),
             state: watch::Sender::new(State {
                 checkpoints: Checkpoints {
                     newest: tablet.newest(),
@@ -136,6 +141,7 @@ impl Remote {
             log_bytes: self.log.log_bytes(),
             lacks_lease: (self.log.lease()).is_some_and(|lease| !lease.covers(lease.now_ns())),
             checkpoints: self.state.borrow().checkpoints.clone(),
+            cache: self.cache.figures(),
         }
     }
 }

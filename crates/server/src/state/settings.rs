@@ -85,6 +85,8 @@ pub(crate) struct Cluster {
     pub(crate) log: Option<String>,
     /// The URL of its files.
     pub(crate) objects: Option<String>,
+    /// Bytes of its blocks on this machine (0 = unlimited).
+    pub(crate) cache_bytes_max: u64,
     /// How Kafka is reached.
     pub(crate) kafka: latewood_cluster::kafka::options::Given,
     /// A record on one broker will do.

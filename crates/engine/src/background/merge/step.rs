@@ -10,6 +10,7 @@ use crate::background::merge::rewrite::Rewrite;
 use crate::background::merge::state::{Counters, Memory, Merger, PartitionMemory};
 use crate::background::merge::usage::usage;
 use crate::base::error::{Error, Result};
+use crate::io::waiting::no_wait;
 use crate::observe::notices::About;
 use crate::storage::block::{Block, BlockMeta, PartitionBlocks};
 use latewood_model::Timestamp;
@@ -105,8 +106,8 @@ impl Merger {
         Ok(false)
     }
 
-    /// With `rests`, or while a block is not on this machine, only jobs that read and write no
-    /// block, unless all jobs are wanted.
+    /// With `rests`, only jobs that read and write no block. While a block is not on this machine,
+    /// only those and merges, which read no more than they write, unless all jobs are wanted.
     fn step_in(
         &self,
         found: &PartitionState,
@@ -116,7 +117,8 @@ impl Merger {
     ) -> Result<bool> {
         let chosen = match plan::below_floor(found.lists(), found.floor) {
             Some(job) => Some(Chosen::plain(job)),
-            None if rests || want != Want::All && found.is_away() => None,
+            None if rests => None,
+            None if want != Want::All && found.is_away() => self.merge_here(found, want),
             None => self.choose(found, known, want)?,
         };
         let Some(chosen) = chosen else {
@@ -126,6 +128,24 @@ impl Merger {
         let done = self.carry_out(found, chosen, known);
         self.busy.store(false, Ordering::Relaxed);
         done
+    }
+
+    /// The merge that is due, once its blocks are here: those that are not are asked for.
+    fn merge_here(&self, found: &PartitionState, want: Want) -> Option<Chosen> {
+        let PartitionBlocks { base, late } = &found.blocks;
+        let job = self.merge_due(found, want)?;
+        let blocks = match &job {
+            Job::MergeBase(places) => &base[places.clone()],
+            Job::MergeLate(places) => &late[places.clone()],
+            Job::Drop { .. } | Job::Fold(_) => &[],
+        };
+        let _no_wait = no_wait();
+        let here = blocks.iter().filter(|block| block.fetch().is_ok()).count();
+        (here == blocks.len()).then(|| Chosen::plain(job))
+    }
+
+    fn merge_due(&self, found: &PartitionState, want: Want) -> Option<Job> {
+        plan::merge(found.lists(), &self.bounds(want)).filter(|_| want != Want::Disk)
     }
 
     fn choose(
@@ -157,8 +177,7 @@ impl Merger {
                 }));
             }
         }
-        let merge = plan::merge(lists, &bounds).filter(|_| want != Want::Disk);
-        Ok(merge.map(Chosen::plain))
+        Ok(self.merge_due(found, want).map(Chosen::plain))
     }
 
     fn bounds(&self, want: Want) -> Bounds {
@@ -219,7 +238,7 @@ impl PartitionState {
     /// The same error, naming a file. A frame that does not decode is searched for:
     /// frames of several blocks are joined.
     fn named(&self, error: Error) -> Error {
-        if !error.is_damage() || error.names_file() {
+        if !error.is_damage() || error.path().is_some() {
             return error;
         }
         let found = self.blocks.all().find_map(|block| block.verify().err());

@@ -4,7 +4,7 @@
 //! Such rows stay as they are, and their buckets are recorded in [`Rule::failed`];
 //! all other rows are recomputed. A read of a failed row returns an error instead.
 //! A deletion or a sample in a failed bucket makes it dirty again, so it is retried
-//! then, and after a restart. Buckets older than the retention of the source are
+//! then, once a lost block that it needs is back, and after a restart. Buckets older than the retention of the source are
 //! dropped. Tested by `tests/db_rules/damage.rs`.
 
 use crate::base::error::{Error, ErrorKind, Result};
@@ -33,7 +33,7 @@ pub(crate) struct FailedBuckets {
 #[derive(Debug)]
 pub(crate) struct Damage {
     pub(crate) spans: Vec<Bucket>,
-    /// The error of the first of them; `Away` if any is.
+    /// The error of one of them; `Away` if any is, else one of a lost block.
     pub(crate) error: Error,
 }
 
@@ -47,6 +47,8 @@ impl Damage {
         let mut damage = match noted.take() {
             // Not damage: nothing is known before the block is here.
             Some(held) if error.is_away() => Self { error, ..held },
+            // May be mended.
+            Some(held) if error.is_lost() && !held.error.is_away() => Self { error, ..held },
             Some(held) => held,
             None => Self {
                 spans: Vec::new(),
@@ -205,6 +207,11 @@ impl Source {
             tidy(&mut rule.failed);
             self.tries_again = true;
         }
+    }
+
+    /// Has the failed buckets recomputed with the next work.
+    pub(crate) fn try_failed_again(&mut self) {
+        self.tries_again = self.has_failed();
     }
 
     /// Drops the failed buckets: the log states the remaining ones anew.

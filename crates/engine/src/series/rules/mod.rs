@@ -164,7 +164,8 @@ pub(crate) struct Source {
     in_flight: DirtyBuckets,
     /// The late dirty buckets should be recomputed too.
     pub(crate) late_due: bool,
-    /// Buckets that failed before the start must be retried.
+    /// Failed buckets must be retried: those from before the start, and those whose blocks are
+    /// back.
     tries_again: bool,
     /// The source is in its shard's list of sources with work.
     pub(crate) queued: bool,

@@ -38,7 +38,7 @@ impl Source {
             ..Self::default()
         };
         source.note_open();
-        source.tries_again = source.has_failed();
+        source.try_failed_again();
         // None of its late operations are in memory.
         source.settled();
         source

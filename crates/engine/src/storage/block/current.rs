@@ -7,9 +7,10 @@
 
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
-use crate::storage::block::{BlockSet, PartitionBlocks};
+use crate::storage::block::{Block, BlockSet, PartitionBlocks};
 use latewood_model::{SeriesId, Timestamp};
 use parking_lot::RwLock;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -102,6 +103,12 @@ impl BlockSet {
             all = all.and(block.fetch());
         }
         all
+    }
+
+    /// The block whose file is `path`.
+    pub(crate) fn at(&self, path: &Path) -> Option<&Arc<Block>> {
+        let mut blocks = self.partitions.values().flat_map(PartitionBlocks::all);
+        blocks.find(|block| block.path() == path)
     }
 
     /// The oldest and the newest timestamp of each block that may have samples of

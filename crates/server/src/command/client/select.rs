@@ -163,7 +163,7 @@ fn close(call: &mut Call<'_>, filters: &[Filter], skip_me: bool) -> usize {
         }
         closed += 1;
         if client.id == me {
-            call.session.closing = true;
+            call.session.close();
         } else {
             let mailboxes = call.shared.channels().mailboxes();
             mailboxes.send(client.event_loop, Message::Close(client.id));

@@ -60,14 +60,14 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_stalls", budget.stalls);
     field(text, "memory_stalled_ms", budget.stalled_ns / 1_000_000);
     field(text, "memory_refused", budget.refused.count);
-    let budget = shared.db.disk_budget_stats();
+    let budget = shared.db.shown().disk_budget_stats();
     field(text, "disk_budget_bytes", budget.budget_bytes);
     field(text, "disk_used_bytes", budget.used_bytes);
     field(text, "disk_stalls", budget.stalls);
     field(text, "disk_stalled_ms", budget.stalled_ns / 1_000_000);
     field(text, "disk_refused", budget.refused.count);
-    field(text, "kept_from", shared.db.floor());
-    field(text, "clock_jump_ms", shared.db.clock_jump_ms());
+    field(text, "kept_from", shared.db.shown().floor());
+    field(text, "clock_jump_ms", shared.db.shown().clock_jump_ms());
     field(text, "label_pairs", stats.label_pairs);
     field(text, "metadata_metrics", stats.metadata.metrics);
     field(text, "metadata_left_out", stats.metadata.left_out);
@@ -157,7 +157,7 @@ fn flushes(text: &mut String, stats: &Stats) {
 }
 
 fn merges(text: &mut String, shared: &Shared) {
-    let stats = shared.db.merge_stats();
+    let stats = shared.db.shown().merge_stats();
     for (name, value) in fields(&stats) {
         field(text, &format!("merge_{name}"), value);
     }
@@ -181,8 +181,12 @@ fn log(text: &mut String, shared: &Shared, stats: &Stats) {
     field(text, "wal_segments", wal.segments);
     field(text, "wal_rolls", wal.rolls);
     field(text, "wal_bytes_on_disk", wal.bytes_on_disk);
-    field(text, "wal_position", shared.db.position().0);
-    field(text, "wal_durable_position", shared.db.durable_position().0);
+    field(text, "wal_position", shared.db.shown().position().0);
+    field(
+        text,
+        "wal_durable_position",
+        shared.db.shown().durable_position().0,
+    );
     field(text, "wal_unsynced_ms", wal.unsynced_ms.unwrap_or(0));
     remote(text, shared.remote().as_ref());
 }
@@ -207,6 +211,10 @@ fn remote(text: &mut String, remote: Option<&RemoteFigures>) {
     };
     field(text, "checkpoint_last_save_time", at_s);
     field(text, "checkpoint_bytes", bytes);
+    field(text, "disk_cache_bytes", remote.cache.bytes);
+    field(text, "disk_cache_limit_bytes", remote.cache.bytes_max);
+    field(text, "disk_cache_evictions", remote.cache.evictions);
+    field(text, "disk_cache_evicted_bytes", remote.cache.evicted_bytes);
 }
 
 /// A field has one line.
@@ -215,7 +223,7 @@ fn one_line(text: &str) -> String {
 }
 
 fn recovery(text: &mut String, shared: &Shared) {
-    let recovery = shared.db.recovery();
+    let recovery = shared.db.shown().recovery();
     field(text, "recovery_samples", recovery.samples);
     field(text, "recovery_series", recovery.series);
     field(text, "recovery_groups", recovery.log.groups);
@@ -233,7 +241,11 @@ fn recovery(text: &mut String, shared: &Shared) {
         recovery.blocks_damaged.len(),
     );
     field(text, "quarantined_files", recovery.quarantined.len());
-    field(text, "quarantine_unaccepted", shared.db.doubts().len());
+    field(
+        text,
+        "quarantine_unaccepted",
+        shared.db.shown().doubts().len(),
+    );
     field(text, "recovery_clean", u8::from(recovery.log.clean));
     field(
         text,

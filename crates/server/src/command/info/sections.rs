@@ -105,7 +105,7 @@ pub(super) fn persistence(text: &mut String, source: &Source<'_>) {
     let flush = &source.stats().flush;
     let saved_s = last_save_s(shared, source.stats());
     let flushed = ["ok", "err"][usize::from(flush.last_error.is_some())];
-    let unsaved = shared.db.position().0 - shared.db.durable_position().0;
+    let unsaved = shared.db.shown().position().0 - shared.db.shown().durable_position().0;
     field(text, "loading", u8::from(shared.db.is_loading()));
     if shared.db.is_loading() {
         let figures = shared.db.loading.figures();
@@ -135,7 +135,7 @@ pub(super) fn replication(text: &mut String, source: &Source<'_>) {
     field(text, "connected_slaves", 0);
     field(text, "master_failover_state", "no-failover");
     field(text, "master_replid", &source.shared.observe.run_id);
-    let position = source.shared.db.position();
+    let position = source.shared.db.shown().position();
     field(text, "master_repl_offset", position.0);
     field(text, "repl_backlog_active", 0);
 }

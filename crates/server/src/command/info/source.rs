@@ -24,12 +24,12 @@ impl<'a> Source<'a> {
     }
 
     pub(super) fn stats(&self) -> &Stats {
-        self.stats.get_or_init(|| self.shared.db.stats())
+        self.stats.get_or_init(|| self.shared.db.shown().stats())
     }
 
     /// May look at every series; only sections about memory want it.
     pub(super) fn memory(&self) -> &DbMemory {
-        self.memory.get_or_init(|| self.shared.db.memory())
+        self.memory.get_or_init(|| self.shared.db.shown().memory())
     }
 }
 

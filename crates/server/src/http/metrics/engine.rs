@@ -63,7 +63,10 @@ pub(super) fn memory(text: &mut Text, shared: &Shared, stats: &Stats, memory: &D
 
 pub(super) fn log(text: &mut Text, shared: &Shared, stats: &Stats) {
     let wal = stats.log.clone().unwrap_or_default();
-    let (written, durable) = (shared.db.position().0, shared.db.durable_position().0);
+    let (written, durable) = (
+        shared.db.shown().position().0,
+        shared.db.shown().durable_position().0,
+    );
     // Under `none` nothing waits: the kernel writes when it likes.
     let unsynced_ms = match shared.settings.durability {
         Durability::None => 0,
@@ -109,6 +112,13 @@ fn remote(text: &mut Text, remote: &RemoteFigures) {
         gauge "checkpoint_bytes" "Bytes of the newest checkpoint." = bytes;
         gauge "checkpoint_last_seconds" "Duration of the last checkpoint that was saved."
             = checkpoints.last_ms as f64 / 1e3;
+        gauge "disk_cache_bytes"
+            "Bytes of blocks on this machine that the newest checkpoint has as well."
+            = remote.cache.bytes;
+        gauge "disk_cache_limit_bytes" "Their limit (0 = unlimited)." = remote.cache.bytes_max;
+        counter "disk_cache_evictions_total" "Blocks that left this machine for others."
+            = remote.cache.evictions;
+        counter "disk_cache_evicted_bytes_total" "Their bytes." = remote.cache.evicted_bytes;
         gauge "checkpoint_timestamp_seconds"
             "When the newest checkpoint was written, in seconds since 1970; 0 without one."
             = newest_ms as f64 / 1e3;
@@ -149,14 +159,14 @@ pub(super) fn merges(text: &mut Text, stats: &MergeStats) {
 }
 
 pub(super) fn disk(text: &mut Text, shared: &Shared) {
-    let budget = shared.db.disk_budget_stats();
+    let budget = shared.db.shown().disk_budget_stats();
     figures! { text;
         gauge "kept_from_seconds"
             "Unix time of the oldest samples kept by retention and disk budget (0 = all)."
-            = shared.db.floor() as f64 / 1e3;
+            = shared.db.shown().floor() as f64 / 1e3;
         gauge "clock_jump_seconds"
             "Seconds by which the wall clock is ahead of the time that retention trusts, negative if behind."
-            = shared.db.clock_jump_ms() as f64 / 1e3;
+            = shared.db.shown().clock_jump_ms() as f64 / 1e3;
         gauge "disk_budget_bytes" "Disk budget in bytes (0 = unlimited)." = budget.budget_bytes;
         gauge "disk_used_bytes" "Bytes of all files." = budget.used_bytes;
         counter "disk_stalls_total" "Writes that waited for disk." = budget.stalls;
@@ -167,7 +177,7 @@ pub(super) fn disk(text: &mut Text, shared: &Shared) {
 }
 
 pub(super) fn recovery(text: &mut Text, shared: &Shared) {
-    let recovery = shared.db.recovery();
+    let recovery = shared.db.shown().recovery();
     let lost_groups: u64 = recovery.log.holes.iter().map(|hole| hole.groups).sum();
     figures! { text;
         gauge "recovery_seconds" "Duration of loading the data at start."
@@ -180,7 +190,7 @@ pub(super) fn recovery(text: &mut Text, shared: &Shared) {
         gauge "quarantined_files" "Files in quarantine at start." = recovery.quarantined.len();
         gauge "quarantine_unaccepted"
             "Damaged files and parts of the log that nobody has accepted."
-            = shared.db.doubts().len();
+            = shared.db.shown().doubts().len();
     }
 }
 

@@ -56,7 +56,7 @@ impl MemoryByPart {
         match &*last {
             Some((when, memory)) if when.elapsed() < MEMORY_AGE_MAX => *memory,
             _ => {
-                let memory = shared.db.memory();
+                let memory = shared.db.shown().memory();
                 *last = Some((Instant::now(), memory));
                 memory
             }
@@ -72,12 +72,12 @@ fn report(shared: &Shared, memory: &DbMemory) -> String {
     senders::report(&mut text, shared);
     senders::reads(&mut text, shared);
     limits(&mut text, shared);
-    let stats = shared.db.stats();
+    let stats = shared.db.shown().stats();
     engine::ingest(&mut text, &stats);
     engine::memory(&mut text, shared, &stats, memory);
     engine::log(&mut text, shared, &stats);
     engine::flush(&mut text, &stats);
-    engine::merges(&mut text, &shared.db.merge_stats());
+    engine::merges(&mut text, &shared.db.shown().merge_stats());
     engine::disk(&mut text, shared);
     engine::recovery(&mut text, shared);
     engine::stages(&mut text, shared);

@@ -1,7 +1,9 @@
 //! Names: their form, their list in the manual, their use under `deploy/`.
 
 use super::*;
-use crate::options::testing::shared as test_shared;
+use crate::messaging::Mailboxes;
+use crate::observe::Observe;
+use crate::options::testing::{loading, shared as test_shared, users};
 use std::collections::BTreeSet;
 
 /// The repository, from this crate.
@@ -10,6 +12,14 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 fn served() -> String {
     let shared = test_shared();
     report(&shared, &shared.db.memory())
+}
+
+#[test]
+fn a_server_that_is_loading_has_them_too() {
+    let observe = Observe::new(std::iter::empty());
+    let shared = loading(users(), observe, Mailboxes::default());
+    let text = report(&shared, &shared.db.shown().memory());
+    assert!(text.contains("\nlatewood_ready 0\n"), "{text}");
 }
 
 fn families(text: &str) -> BTreeSet<(String, String)> {

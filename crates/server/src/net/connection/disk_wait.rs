@@ -19,7 +19,7 @@ pub(super) struct DiskWait {
 impl Connection {
     /// Whether its replies may not go before its writes are on disk.
     pub(in crate::net) fn holds_replies(&self) -> bool {
-        self.client.session.unsynced.is_some()
+        self.client.session.writes.unsynced().is_some()
     }
 
     /// The position of the log that it waits for on disk.
@@ -49,7 +49,7 @@ impl Connection {
         if has_failed && self.holds_replies() {
             self.abort();
         } else if self.awaited().is_some() {
-            self.client.session.unsynced = None;
+            self.client.session.writes.synced();
             if self.awaited().is_some() {
                 self.resume(shared, Why::News);
             }

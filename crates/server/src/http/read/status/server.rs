@@ -34,14 +34,14 @@ pub(crate) async fn server(State(context): State<Context>, request: Request) -> 
 
 fn report(context: &Context, with_settings: bool) -> Value {
     let shared = &context.shared;
-    let stats = shared.db.stats();
+    let stats = shared.db.shown().stats();
     let memory = context.work.memory_by_part.look(shared);
     json!({
         "server": identity(shared),
         "state": state(shared),
         "clock": {
-            "ahead_ms": shared.db.clock_jump_ms(),
-            "kept_from_ms": shared.db.floor(),
+            "ahead_ms": shared.db.shown().clock_jump_ms(),
+            "kept_from_ms": shared.db.shown().floor(),
         },
         "connections": traffic::connections(shared),
         "tls": tls(shared),
@@ -78,7 +78,7 @@ fn identity(shared: &Shared) -> Value {
         "process_id": std::process::id(),
         "time_ms": now_ms(),
         "uptime_ms": u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
-        "directory": shared.db.directory().display().to_string(),
+        "directory": shared.db.shown().directory().display().to_string(),
         "threads": shared.settings.threads,
         "cpu_user_seconds": cpu.user_s,
         "cpu_system_seconds": cpu.system_s,
@@ -102,8 +102,8 @@ fn state(shared: &Shared) -> Value {
         "ready": unready.is_none(),
         "unready_reason": unready,
         "loading": loading,
-        "writes_stopped": shared.db.stats().halted,
-        "out_of_memory": shared.db.is_out_of_memory(),
+        "writes_stopped": shared.db.shown().stats().halted,
+        "out_of_memory": shared.db.shown().is_out_of_memory(),
         "writes_paused": writes.is_some(),
         "reads_paused": reads.is_some(),
     })

@@ -30,7 +30,10 @@ pub(super) fn log(shared: &Shared, stats: &Stats) -> Value {
     let Some(log) = &stats.log else {
         return Value::Null;
     };
-    let (written, durable) = (shared.db.position().0, shared.db.durable_position().0);
+    let (written, durable) = (
+        shared.db.shown().position().0,
+        shared.db.shown().durable_position().0,
+    );
     let stages = shared.db.stages().figures();
     let sync = stages.iter().find(|one| one.stage == Stage::LogSync);
     let microseconds = |of: fn(&StageFigures) -> u64| sync.map_or(0, of) / 1000;
@@ -68,6 +71,10 @@ pub(super) fn remote(shared: &Shared) -> Value {
         "checkpoint_time_ms": newest.map(|newest| newest.made_at_ms),
         "checkpoint_files": newest.map(|newest| newest.files),
         "checkpoint_bytes": newest.map(|newest| newest.bytes),
+        "disk_cache_bytes": remote.cache.bytes,
+        "disk_cache_limit_bytes": remote.cache.bytes_max,
+        "disk_cache_evictions": remote.cache.evictions,
+        "disk_cache_evicted_bytes": remote.cache.evicted_bytes,
     })
 }
 
@@ -87,7 +94,7 @@ pub(super) fn flushes(stats: &Stats) -> Value {
 
 /// As LATEWOOD MERGE STATUS.
 pub(super) fn merges(shared: &Shared) -> Value {
-    let stats = shared.db.merge_stats();
+    let stats = shared.db.shown().merge_stats();
     let fields = merge_fields(&stats).into_iter();
     let mut shown: Map<String, Value> = fields
         .map(|(name, value)| (name.to_owned(), value.into()))
@@ -99,8 +106,8 @@ pub(super) fn merges(shared: &Shared) -> Value {
 }
 
 pub(super) fn disk(shared: &Shared) -> Value {
-    let budget = shared.db.disk_budget_stats();
-    let space = rustix::fs::statvfs(shared.db.directory()).ok();
+    let budget = shared.db.shown().disk_budget_stats();
+    let space = rustix::fs::statvfs(shared.db.shown().directory()).ok();
     json!({
         "budget_bytes": budget.budget_bytes,
         "used_bytes": budget.used_bytes,
@@ -113,7 +120,7 @@ pub(super) fn disk(shared: &Shared) -> Value {
 }
 
 pub(super) fn recovery(shared: &Shared) -> Value {
-    let recovery = shared.db.recovery();
+    let recovery = shared.db.shown().recovery();
     let lost_groups: u64 = recovery.log.holes.iter().map(|hole| hole.groups).sum();
     json!({
         "duration_ms": milliseconds(recovery.duration_ns),

@@ -106,7 +106,7 @@ pub(super) fn limits(context: &Context, stats: &Stats) -> Value {
     let shared = &context.shared;
     let budgets = [
         ("memory", stats.budget.refused),
-        ("disk", shared.db.disk_budget_stats().refused),
+        ("disk", shared.db.shown().disk_budget_stats().refused),
     ];
     let connections = shared.connections_by_listener().into_iter();
     let connections = connections.map(|of| ("connections", Some(of.name), of.rejected));

@@ -1,16 +1,17 @@
-//! One file that is not on this machine or not verified yet, and the handles of it.
+//! One block of the cache, and the handles of it: its bytes are on this machine, or are fetched.
 //!
-//! Invariants: once its bytes are here they stay, for every handle, whatever becomes of its name.
+//! Invariants: its bytes leave only while nobody reads or fetches them, and only if its object is
+//! known, so that they can be had again: for every handle, whatever becomes of its name.
 //! One that could not be had is not fetched again before the next round
 //! ([`super::TieredDisk::fetch_all`]); until then all who ask hear why.
 
 use super::fetcher::Fetcher;
 use crate::checkpoint::Row;
 use latewood_engine::io::File;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -18,13 +19,23 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub(super) struct Away {
+pub(super) struct Cached {
     /// Where it goes.
     pub(super) path: PathBuf,
-    pub(super) row: Row,
-    pub(super) here: OnceLock<Arc<dyn File>>,
+    pub(super) len_bytes: u64,
+    /// The object that has its bytes, once a checkpoint that counts names it.
+    row: OnceLock<Row>,
+    /// Readers keep it locked, so that it does not leave under them.
+    here: RwLock<Option<Arc<dyn File>>>,
+    /// Whether `here` is there: who only asks keeps no block from leaving. Changes with it, under
+    /// the lock of `state`.
+    is_here: AtomicBool,
     /// A file with its name and length is on this machine, and may be it.
     is_held: AtomicBool,
+    /// It left: it comes back when it is read, not by itself.
+    has_left: AtomicBool,
+    /// When it was used last, by [`Fetcher::now`].
+    used: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -61,16 +72,49 @@ impl From<Failed> for io::Error {
     }
 }
 
-impl Away {
-    pub(super) fn new(path: PathBuf, row: Row, is_held: bool) -> Self {
+impl Cached {
+    /// A block of a checkpoint, of which a file on this machine may have the bytes.
+    pub(super) fn away(path: PathBuf, row: Row, is_held: bool) -> Self {
+        let len_bytes = row.file.content.bytes;
+        Self {
+            row: row.into(),
+            is_held: is_held.into(),
+            ..Self::new(path, len_bytes, None)
+        }
+    }
+
+    /// A block that only this machine has.
+    pub(super) fn here(path: PathBuf, file: Arc<dyn File>) -> io::Result<Self> {
+        Ok(Self::new(path, file.len_bytes()?, Some(file)))
+    }
+
+    fn new(path: PathBuf, len_bytes: u64, here: Option<Arc<dyn File>>) -> Self {
         Self {
             path,
-            row,
-            here: OnceLock::new(),
-            is_held: is_held.into(),
+            len_bytes,
+            row: OnceLock::new(),
+            is_here: here.is_some().into(),
+            here: RwLock::new(here),
+            is_held: AtomicBool::default(),
+            has_left: AtomicBool::default(),
+            used: AtomicU64::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
+    }
+
+    /// The object that has its bytes; one that is not here has one.
+    pub(super) fn row(&self) -> Option<&Row> {
+        self.row.get()
+    }
+
+    /// A checkpoint that counts names it.
+    pub(super) fn counts(&self, row: &Row) {
+        self.row.get_or_init(|| row.clone());
+    }
+
+    pub(super) fn is_here(&self) -> bool {
+        self.is_here.load(Ordering::Acquire)
     }
 
     /// Whether a file is on this machine that has only to be verified.
@@ -83,15 +127,52 @@ impl Away {
         self.is_held.store(false, Ordering::Release);
     }
 
+    /// Whether it left and was not read since.
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Relaxed)
+    }
+
+    /// When it was used last.
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_use(&self, now: u64) {
+        self.used.store(now, Ordering::Relaxed);
+    }
+
+    /// Whether its bytes count as those of the cache: they are here or come, and may leave.
+    pub(super) fn takes_room(&self) -> bool {
+        self.row().is_some() && (self.is_held() || self.is_here() || self.state.lock().is_fetched)
+    }
+
+    /// Gives its bytes up, which `remove` does; false if it must not now.
+    pub(super) fn leave(&self, remove: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
+        let state = self.state.lock();
+        let Some(mut here) = self.here.try_write() else {
+            return Ok(false);
+        };
+        let has_bytes = here.is_some() || self.is_held();
+        if self.row().is_none() || !has_bytes || state.is_fetched {
+            return Ok(false);
+        }
+        remove()?;
+        *here = None;
+        self.is_here.store(false, Ordering::Release);
+        self.is_not_held();
+        self.has_left.store(true, Ordering::Relaxed);
+        Ok(true)
+    }
+
     /// Lets one caller at a time fetch it; false if it need not or must not.
     pub(super) fn begin(&self) -> bool {
         let mut state = self.state.lock();
-        let begins = self.here.get().is_none() && !state.is_fetched && state.failed.is_none();
+        let begins = !self.is_here() && !state.is_fetched && state.failed.is_none();
         state.is_fetched |= begins;
         begins
     }
 
-    /// What [`Away::begin`] began has ended. Why it did not come, if it did not: an object is
+    /// What [`Cached::begin`] began has ended. Why it did not come, if it did not: an object is
     /// lost once it has been missing or wrong for `lost_after`.
     pub(super) fn end(
         &self,
@@ -102,8 +183,10 @@ impl Away {
         state.is_fetched = false;
         let failed = match fetched {
             Ok(file) => {
-                // Nobody else fetches it.
-                let _ = self.here.set(file);
+                *self.here.write() = Some(file);
+                self.is_here.store(true, Ordering::Release);
+                self.has_left.store(false, Ordering::Relaxed);
+                state.lost = None;
                 None
             }
             Err(Failed::Lost(text)) => {
@@ -135,7 +218,7 @@ impl Away {
         let until = fetcher.wait_max().map(|wait| since + wait);
         let mut state = self.state.lock();
         loop {
-            if self.here.get().is_some() {
+            if self.is_here() {
                 return Ok(());
             }
             if let Some(failed) = &state.failed {
@@ -152,7 +235,7 @@ impl Away {
                 let text = format!("it did not come in time: {said}");
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
-            if self.here.get().is_none() && state.failed.is_none() {
+            if !self.is_here() && state.failed.is_none() {
                 self.changed.wait_for(&mut state, LOOK_EVERY);
             }
         }
@@ -160,26 +243,29 @@ impl Away {
 }
 
 #[derive(Debug)]
-pub(super) struct AwayFile {
-    away: Arc<Away>,
+pub(super) struct Handle {
+    cached: Arc<Cached>,
     fetcher: Arc<Fetcher>,
 }
 
-impl AwayFile {
-    pub(super) fn new(away: Arc<Away>, fetcher: &Arc<Fetcher>) -> Self {
+impl Handle {
+    pub(super) fn new(cached: Arc<Cached>, fetcher: &Arc<Fetcher>) -> Self {
         let fetcher = Arc::clone(fetcher);
-        Self { away, fetcher }
+        Self { cached, fetcher }
     }
 }
 
-impl File for AwayFile {
+impl File for Handle {
     fn len_bytes(&self) -> io::Result<u64> {
-        Ok(self.away.row.file.content.bytes)
+        Ok(self.cached.len_bytes)
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        match self.away.here.get() {
-            Some(file) => file.read_at(buffer, offset),
+        match &*self.cached.here.read() {
+            Some(file) => {
+                self.cached.note_use(self.fetcher.now());
+                file.read_at(buffer, offset)
+            }
             None => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
@@ -189,8 +275,11 @@ impl File for AwayFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // An object is durable, and a file is synced before it has this name.
-        Ok(())
+        match &*self.cached.here.read() {
+            Some(file) => file.sync(),
+            // An object is durable, and a file is synced before it has this name.
+            None => Ok(()),
+        }
     }
 
     fn truncate(&self, _: u64) -> io::Result<()> {
@@ -202,21 +291,23 @@ impl File for AwayFile {
     }
 
     fn is_here(&self) -> bool {
-        self.away.here.get().is_some()
+        self.cached.is_here()
     }
 
     fn fetch(&self, since: Option<Instant>) -> io::Result<()> {
+        // What was asked for leaves behind all that was not read since.
+        self.cached.note_use(self.fetcher.now());
         if self.is_here() {
             return Ok(());
         }
         if let Some(since) = since {
-            return self.away.wait(&self.fetcher, since);
+            return self.cached.wait(&self.fetcher, since);
         }
-        if let Some(failed) = &self.away.state.lock().failed {
+        if let Some(failed) = &self.cached.state.lock().failed {
             return Err(failed.clone().into());
         }
-        self.fetcher.ask(&self.away);
-        let text = format!("it is being fetched: {}", self.fetcher.call(&self.away));
+        self.fetcher.ask(&self.cached);
+        let text = format!("it is being fetched: {}", self.fetcher.call(&self.cached));
         Err(io::Error::new(io::ErrorKind::WouldBlock, text))
     }
 }
