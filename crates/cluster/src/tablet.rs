@@ -9,7 +9,9 @@
 //!
 //! Tested by `tests/tablet/`: kills, lost disks, faults of Kafka and the store.
 
-use crate::checkpoint::{Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress, Row};
+use crate::checkpoint::{
+    Checkpoint, CheckpointError, GRACE, ListingRef, Objects, Progress, Row, Uploads,
+};
 use crate::envelope::{self, Claimant};
 use crate::kafka::{Kafka, KafkaError, Partition};
 use crate::owner::{self, Claimed, Owner, Stop};
@@ -206,6 +208,7 @@ impl Tablet {
         let (offset, _) = self.log.checkpoint(complete)?;
         let figures = CheckpointFigures::from(&checkpoint);
         saved.before = saved.newest.replace(checkpoint);
+        self.objects.uploads().end_checkpoint();
         // It counts, whatever becomes of the rest.
         match self.tidy(&mut saved, offset) {
             // The first `LATEST` tells this log from one that is deleted and made again.
@@ -230,6 +233,16 @@ impl Tablet {
             self.objects.sweep(self.epoch, &kept, GRACE)?;
         }
         self.objects.discard(&self.gathered)
+    }
+
+    /// Whether the log is long enough for the next checkpoint.
+    pub fn is_log_long(&self) -> bool {
+        self.log.log_bytes() >= self.uploads().interval_bytes(self.log.bounds().log_bytes)
+    }
+
+    /// What its checkpoints upload.
+    pub fn uploads(&self) -> &Arc<Uploads> {
+        self.objects.uploads()
     }
 
     /// The newest checkpoint that counts. Waits for one that is being saved.

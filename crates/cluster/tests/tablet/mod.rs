@@ -7,4 +7,5 @@ mod begin;
 mod nodes;
 mod restore;
 mod store;
+mod uploads;
 mod world;

@@ -3,6 +3,7 @@
 //! The thread that saves checkpoints notes how they end; INFO, `/metrics` and the status API show
 //! it. SAVE and BGSAVE ask it for one. Tested by `tests/kafka/` with brokers, and below.
 
+use latewood_cluster::checkpoint::Uploads;
 use latewood_cluster::remote::TabletLog;
 use latewood_cluster::tablet::{CheckpointFigures, Tablet};
 use parking_lot::{Condvar, Mutex};
@@ -13,6 +14,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Remote {
     log: Arc<TabletLog>,
+    uploads: Arc<Uploads>,
     epoch: u64,
     state: Mutex<State>,
     /// For those who wait for a checkpoint.
@@ -52,6 +54,12 @@ pub(crate) struct RemoteFigures {
     pub(crate) queued_bytes: u64,
     /// Bytes of the log in Kafka that no checkpoint holds.
     pub(crate) log_bytes: u64,
+    /// Bytes of the log written to Kafka since the start.
+    pub(crate) written_bytes: u64,
+    /// Bytes uploaded for checkpoints since the start.
+    pub(crate) uploaded_bytes: u64,
+    /// Bytes of the log after which a checkpoint is due.
+    pub(crate) interval_bytes: u64,
     pub(crate) checkpoints: Checkpoints,
 }
 
@@ -60,6 +68,7 @@ impl Remote {
     pub(crate) fn new(tablet: &Tablet) -> Self {
         Self {
             log: Arc::clone(tablet.log()),
+            uploads: Arc::clone(tablet.uploads()),
             epoch: tablet.epoch(),
             state: Mutex::new(State {
                 checkpoints: Checkpoints {
@@ -129,6 +138,9 @@ impl Remote {
             epoch: self.epoch,
             queued_bytes: self.log.queued_bytes(),
             log_bytes: self.log.log_bytes(),
+            written_bytes: self.log.written_bytes(),
+            uploaded_bytes: self.uploads.total_bytes(),
+            interval_bytes: self.uploads.interval_bytes(self.log.bounds().log_bytes),
             checkpoints: self.state.lock().checkpoints.clone(),
         }
     }

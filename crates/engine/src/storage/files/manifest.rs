@@ -23,12 +23,17 @@ const VERSION: u16 = 2;
 const HEADER_BYTES: usize = 16;
 /// Counters, and sums over all files, are at most this, so that they can be added to.
 const COUNT_MAX: u64 = u64::MAX >> 1;
+/// Files of changes of a series file, at most: a start opens each, and a checkpoint names it.
+const CHANGES_MAX: usize = 16;
+/// Their rows are together at most this part of those of the file they change.
+const CHANGES_SHARE: u64 = 2;
 
 /// What the files of a list are.
 mod kind {
     pub(super) const SERIES: u8 = 1;
     pub(super) const BASE: u8 = 2;
     pub(super) const LATE: u8 = 3;
+    pub(super) const CHANGES: u8 = 4;
     /// A build that does not know a kind with this bit passes over the list, and loses its files
     /// with the next manifest.
     pub(super) const DISPENSABLE: u8 = 1 << 7;
@@ -61,6 +66,8 @@ pub(crate) struct Manifest {
 pub(crate) struct PartitionFiles {
     /// The file of all its series.
     pub(crate) series: Option<SeriesFileMeta>,
+    /// What changed since, in this order.
+    pub(crate) changes: Vec<ChangesMeta>,
     /// In this order the chunks of a series ascend over all blocks.
     pub(crate) base: Vec<BlockMeta>,
     /// In arrival order.
@@ -76,13 +83,21 @@ pub(crate) struct SeriesFileMeta {
     pub(crate) partition: u32,
     /// Length of the file.
     pub(crate) len_bytes: u64,
-    /// Number of series in it.
+    /// Number of series in it, removed ones included.
     pub(crate) rows: u64,
     /// The newest position of a row.
     pub(crate) position: u64,
     /// Checksum of the last bytes of the file, which cover every byte through their
     /// checksums.
     pub(crate) checksum: u32,
+}
+
+/// A file of changes of a series file as the manifest describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChangesMeta {
+    pub(crate) file: SeriesFileMeta,
+    /// Series of the partition once it is applied.
+    pub(crate) living: u64,
 }
 
 impl Default for Manifest {
@@ -116,7 +131,7 @@ impl Manifest {
     pub(crate) fn series_files(&self) -> impl Iterator<Item = &SeriesFileMeta> {
         self.partitions
             .values()
-            .filter_map(|files| files.series.as_ref())
+            .flat_map(PartitionFiles::series_files)
     }
 
     /// The minimum sequence number of the next group of the log: files hold
@@ -201,7 +216,10 @@ impl Manifest {
         let positions = files().map(|file| file.position);
         let len_bytes = files().map(|file| file.len_bytes);
         let len_bytes = &mut len_bytes.chain(blocks().map(|block| block.len_bytes));
-        let rows = sum(&mut files().map(|file| file.rows));
+        let partitions = self.partitions.values();
+        let changes = partitions.flat_map(|files| &files.changes);
+        let rows = files().map(|file| file.rows);
+        let rows = sum(&mut rows.chain(changes.map(|changes| changes.living)));
         let numbers = [
             ("epoch", self.epoch),
             ("newest flush", self.flush),
@@ -235,6 +253,15 @@ impl Manifest {
         if let Some(block) = blocks().find(|block| block.first > block.last) {
             return Some(format!("its block {} ends before it begins", block.number));
         }
+        let has_nothing_to_change =
+            |files: &&PartitionFiles| files.series.is_none() && !files.changes.is_empty();
+        if self
+            .partitions
+            .values()
+            .any(|files| has_nothing_to_change(&files))
+        {
+            return Some("it has changes of a series file that it does not name".to_owned());
+        }
         let mut seen = BTreeSet::new();
         let names = blocks().map(|block| block.number);
         let mut names = names.chain(files().map(|file| file.number));
@@ -246,14 +273,33 @@ impl Manifest {
 }
 
 impl PartitionFiles {
+    /// The files of its series, in the order in which they apply.
+    pub(crate) fn series_files(&self) -> impl Iterator<Item = &SeriesFileMeta> {
+        let changes = self.changes.iter().map(|changes| &changes.file);
+        self.series.iter().chain(changes)
+    }
+
+    /// Series in its files.
+    pub(crate) fn series_count(&self) -> u64 {
+        let whole = self.series.map_or(0, |file| file.rows);
+        self.changes.last().map_or(whole, |changes| changes.living)
+    }
+
+    /// Whether a file of `rows` changes should follow instead of a whole one: that must have at
+    /// least `len_bytes_min`. Together the changes stay few: a start reads all of them.
+    pub(crate) fn takes_changes(&self, rows: u64, len_bytes_min: u64) -> bool {
+        let held: u64 = self.changes.iter().map(|changes| changes.file.rows).sum();
+        self.changes.len() < CHANGES_MAX
+            && self.series.is_some_and(|whole| {
+                whole.len_bytes >= len_bytes_min && (held + rows) * CHANGES_SHARE <= whole.rows
+            })
+    }
+
     fn put(&self, out: &mut Put) {
         let mut lists = Vec::new();
         if let Some(file) = &self.series {
             let mut list = Put::default();
-            for number in [file.number, file.len_bytes, file.rows, file.position] {
-                list.number(number);
-            }
-            list.word(file.checksum);
+            put_series_file(&mut list, file);
             lists.push((kind::SERIES, list));
         }
         for (kind, blocks) in [(kind::BASE, &self.base), (kind::LATE, &self.late)] {
@@ -262,6 +308,14 @@ impl PartitionFiles {
             if !blocks.is_empty() {
                 lists.push((kind, list));
             }
+        }
+        if !self.changes.is_empty() {
+            let mut list = Put::default();
+            for changes in &self.changes {
+                put_series_file(&mut list, &changes.file);
+                list.number(changes.living);
+            }
+            lists.push((kind::CHANGES, list));
         }
         out.number(lists.len() as u64);
         for (kind, list) in lists {
@@ -275,6 +329,7 @@ impl PartitionFiles {
         let mut bytes = Take(list);
         match kind {
             kind::SERIES => self.series = Some(take_series_file(&mut bytes, partition)?),
+            kind::CHANGES => self.changes = take_changes(&mut bytes, partition)?,
             kind::BASE => self.base = take_blocks(&mut bytes, partition, Family::Base)?,
             _ => self.late = take_blocks(&mut bytes, partition, Family::Late)?,
         }
@@ -295,6 +350,7 @@ impl PartitionFiles {
         };
         Some(Self {
             series,
+            changes: Vec::new(),
             base: list(Family::Base)?,
             late: list(Family::Late)?,
         })
@@ -345,7 +401,7 @@ impl Copy<'_> {
     fn files(&mut self, partition: u32) -> Option<PartitionFiles> {
         let mut files = PartitionFiles::default();
         self.lists(|kind, list| match kind {
-            kind::SERIES..=kind::LATE => Some(files.take_list(kind, list, partition)),
+            kind::SERIES..=kind::CHANGES => Some(files.take_list(kind, list, partition)),
             _ => None,
         })?;
         Some(files)
@@ -370,6 +426,13 @@ impl Copy<'_> {
     }
 }
 
+fn put_series_file(out: &mut Put, file: &SeriesFileMeta) {
+    for number in [file.number, file.len_bytes, file.rows, file.position] {
+        out.number(number);
+    }
+    out.word(file.checksum);
+}
+
 fn take_series_file(bytes: &mut Take<'_>, partition: u32) -> Option<SeriesFileMeta> {
     Some(SeriesFileMeta {
         number: bytes.number()?,
@@ -379,6 +442,17 @@ fn take_series_file(bytes: &mut Take<'_>, partition: u32) -> Option<SeriesFileMe
         position: bytes.number()?,
         checksum: bytes.word()?,
     })
+}
+
+fn take_changes(bytes: &mut Take<'_>, partition: u32) -> Option<Vec<ChangesMeta>> {
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        all.push(ChangesMeta {
+            file: take_series_file(bytes, partition)?,
+            living: bytes.number()?,
+        });
+    }
+    Some(all)
 }
 
 fn take_blocks(bytes: &mut Take<'_>, partition: u32, family: Family) -> Option<Vec<BlockMeta>> {

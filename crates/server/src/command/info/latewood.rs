@@ -194,6 +194,7 @@ fn remote(text: &mut String, remote: Option<&RemoteFigures>) {
     field(text, "wal_remote_epoch", remote.epoch);
     field(text, "wal_remote_queued_bytes", remote.queued_bytes);
     field(text, "wal_remote_bytes", remote.log_bytes);
+    field(text, "wal_remote_written_bytes", remote.written_bytes);
     field(text, "checkpoints", checkpoints.saved);
     field(text, "checkpoints_failed", checkpoints.failed);
     let error = checkpoints.last_error.as_deref().unwrap_or("none");
@@ -203,6 +204,8 @@ fn remote(text: &mut String, remote: Option<&RemoteFigures>) {
         Some(newest) => (newest.made_at_ms / 1000, newest.bytes),
         None => (0, 0),
     };
+    field(text, "checkpoint_uploaded_bytes", remote.uploaded_bytes);
+    field(text, "checkpoint_interval_bytes", remote.interval_bytes);
     field(text, "checkpoint_last_save_time", at_s);
     field(text, "checkpoint_bytes", bytes);
 }
