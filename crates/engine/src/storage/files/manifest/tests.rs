@@ -1,5 +1,6 @@
 //! Round trips, damage and the golden file of the manifest.
 
+use super::partition::CHANGES_MAX;
 use super::*;
 use crate::io::sim::SimRandom;
 use crate::storage::files::chance::{give_changes, random_manifest};
