@@ -24,6 +24,7 @@ mod names;
 mod objects;
 mod save;
 mod sweep;
+mod uploads;
 mod verify;
 
 pub use choice::Choice;
@@ -34,3 +35,4 @@ pub use load::Progress;
 pub(crate) use load::UNFINISHED;
 pub use objects::{Checkpoint, Objects};
 pub use sweep::{GRACE, Swept};
+pub use uploads::Uploads;

@@ -168,6 +168,16 @@ impl TabletLog {
         self.state.lock().log_bytes
     }
 
+    /// Bytes of the groups that this process wrote to Kafka.
+    pub fn written_bytes(&self) -> u64 {
+        self.state.lock().written_bytes
+    }
+
+    /// What it may hold.
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
     /// Owns the tablet until the log is closed or can no longer be written.
     fn run(self: &Arc<Self>, owner: Owner) {
         let served = catch_unwind(AssertUnwindSafe(|| self.serve(owner)));
@@ -257,6 +267,7 @@ impl TabletLog {
         let mut state = self.state.lock();
         state.queued_bytes -= bytes;
         state.log_bytes += bytes;
+        state.written_bytes += bytes;
         state.since = state.batches.front().map(|batch| batch.since);
         state.records += 1;
         state.last_append_us = begun.elapsed().as_micros() as u64;

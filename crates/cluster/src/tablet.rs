@@ -12,7 +12,7 @@
 mod rescue;
 
 use crate::checkpoint::{
-    Checkpoint, CheckpointError, GRACE, Latest, ListingRef, Objects, Progress, Row,
+    Checkpoint, CheckpointError, GRACE, Latest, ListingRef, Objects, Progress, Row, Uploads,
 };
 use crate::envelope::{self, Claimant};
 use crate::kafka::{Kafka, Partition};
@@ -256,6 +256,7 @@ impl Tablet {
         let (offset, _) = self.log.checkpoint(complete)?;
         let figures = CheckpointFigures::from(&checkpoint);
         saved.before = saved.newest.replace(checkpoint);
+        self.objects.uploads().end_checkpoint();
         // It counts, whatever becomes of the rest.
         let tidied = self.tidy(&mut saved, offset);
         if let Some(newest) = &saved.newest {
@@ -284,6 +285,16 @@ impl Tablet {
             self.objects.sweep(self.epoch, &kept, GRACE)?;
         }
         self.objects.discard(&self.gathered)
+    }
+
+    /// Whether the log is long enough for the next checkpoint.
+    pub fn is_log_long(&self) -> bool {
+        self.log.log_bytes() >= self.uploads().interval_bytes(self.log.bounds().log_bytes)
+    }
+
+    /// What its checkpoints upload.
+    pub fn uploads(&self) -> &Arc<Uploads> {
+        self.objects.uploads()
     }
 
     /// The newest checkpoint that counts. Waits for one that is being saved.

@@ -2,6 +2,7 @@
 
 use super::error::{CheckpointError, Result};
 use super::listing::{Listing, ListingRef, Row};
+use super::uploads::Uploads;
 use latewood_engine::io::Env;
 use latewood_offsite::{Content, Place};
 use parking_lot::Mutex;
@@ -19,6 +20,7 @@ pub struct Objects {
     pub(super) cluster: String,
     pub(super) tablet: u32,
     pub(super) verified: Verified,
+    pub(super) uploads: Arc<Uploads>,
 }
 
 /// Files of blocks and series that this process found to have the bytes of their rows: they
@@ -67,7 +69,13 @@ impl Objects {
             cluster: cluster.to_owned(),
             tablet,
             verified: Verified::default(),
+            uploads: Arc::default(),
         })
+    }
+
+    /// What checkpoints upload through these objects and their clones.
+    pub fn uploads(&self) -> &Arc<Uploads> {
+        &self.uploads
     }
 
     /// The same with local files of another environment.

@@ -89,6 +89,7 @@ impl Objects {
         let object = names::listing(epoch, number, &content);
         if !self.has(&object, &content).await? {
             self.place.put(&object, bytes).await?;
+            self.uploads.add(content.bytes);
         }
         let at = ListingRef { object, content };
         Ok(Checkpoint { at, listing })
@@ -146,6 +147,7 @@ impl Objects {
             let path = file.to_owned();
             return Err(CheckpointError::Changed { path });
         }
+        self.uploads.add(content.bytes);
         Ok(())
     }
 

@@ -47,6 +47,8 @@ pub(super) struct Waiting {
     pub(super) checkpoint: Option<(Offset, Checkpoint)>,
     /// Bytes of the groups that no checkpoint holds.
     pub(super) log_bytes: u64,
+    /// Bytes of the groups that are known to be in Kafka since the start.
+    pub(super) written_bytes: u64,
     pub(super) ended: Option<OwnerError>,
     pub(super) is_closing: bool,
     pub(super) records: u64,
@@ -67,6 +69,7 @@ impl Waiting {
             checkpoints_asked: 0,
             checkpoint: None,
             log_bytes: 0,
+            written_bytes: 0,
             ended: None,
             is_closing: false,
             records: 0,

@@ -10,4 +10,5 @@ mod restore;
 mod soak;
 mod starts;
 mod store;
+mod uploads;
 mod world;

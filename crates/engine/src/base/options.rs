@@ -55,6 +55,9 @@ pub struct Options {
     /// Bytes of log at which everything in it is flushed. Limits how much a crash
     /// recovery replays.
     pub log_bytes_max: u64,
+    /// Bytes from which on a series file is followed by files of what changed in it; shorter ones
+    /// are written anew by each flush.
+    pub series_file_bytes_min: u64,
     /// How long samples of all series are kept, in milliseconds by the wall clock;
     /// 0 means forever. Older samples are refused.
     pub retention_ms: u64,
@@ -186,6 +189,8 @@ impl Default for Options {
             query_series_max: 0,
             flush_age_ms: 3_600_000,
             log_bytes_max: 1024 * 1024 * 1024,
+            // A page: a file takes no less.
+            series_file_bytes_min: 4096,
             on_expired: None,
             query_threads: 0,
             on_rule_write: None,

@@ -44,10 +44,19 @@ impl Core {
                 let now_ns = || self.env.clock.monotonic_ns();
                 state.heads.owe(partition, position.0, now_ns);
             }
+            note_changed(state);
         }
         state.group.clear();
         state.group.begin(self.shards.stride_log2());
         state.sealer.timer.end_for(Stage::CacheUpkeep, 0);
         position
+    }
+}
+
+/// Notes which series are no more what series files say. Of samples the heads tell.
+fn note_changed(state: &mut ShardState) {
+    for at in 0..state.group.changed().len() {
+        let id = state.group.changed()[at];
+        state.note_changed(id);
     }
 }

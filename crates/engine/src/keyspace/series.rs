@@ -22,6 +22,9 @@ impl Core {
         state.queue.forget(&series);
         state.heads.forget(&series, partition_of(id));
         state.unnamed.retain(|&unnamed| unnamed != id);
+        if series.marks.is_filed() {
+            state.removed.push(id);
+        }
         self.note_expiry(state, id, None);
         self.index_labels(id, None);
         Some(series)

@@ -52,6 +52,8 @@ pub struct GroupBuilder {
     barrier: bool,
     /// One bit for each partition of ids that a record names.
     touched: Spread<u64, TOUCHED_WORDS_NEAR>,
+    /// The series that records change which are no samples; not those that come or go.
+    changed: Vec<SeriesId>,
     /// The creation before, where there was one.
     created: Created,
 }
@@ -75,6 +77,7 @@ impl GroupBuilder {
             stride_log2: 0,
             barrier: false,
             touched: Spread::default(),
+            changed: Vec::new(),
             created: Created::none(),
         }
     }
@@ -98,6 +101,7 @@ impl GroupBuilder {
         self.different = 0;
         self.barrier = false;
         self.touched.reset_all();
+        self.changed.clear();
         self.created.clear();
     }
 
@@ -198,6 +202,12 @@ impl GroupBuilder {
             // Partitions have 32 bits.
             set.map(move |bit| word as u32 * 64 + bit)
         })
+    }
+
+    /// The series of the group's own shard that records change which are no samples. Those that
+    /// come or go, which may be of another shard, are not among them.
+    pub(crate) fn changed(&self) -> &[SeriesId] {
+        &self.changed
     }
 
     #[inline]

@@ -85,6 +85,8 @@ impl Replayer<'_> {
 
     fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {
         let core = self.recovery.core;
+        let is_sample = matches!(record, Record::Sample { .. });
+        let changed = id_of(&record).filter(|_| !is_sample);
         match record {
             Record::Sample {
                 id,
@@ -145,6 +147,9 @@ impl Replayer<'_> {
             // concerns all shards, and the caller sees to it.
             Record::Expire { .. } | Record::FlushAll => {}
             rule => self.recovery.replay_rule(state, rule),
+        }
+        if let Some(id) = changed {
+            state.note_changed(id);
         }
         Ok(())
     }

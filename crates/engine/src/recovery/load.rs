@@ -13,12 +13,14 @@ use crate::series::rules::{Links, Source};
 use crate::series::shard::ShardState;
 use crate::series::stored::Persisted;
 use crate::series::{Marks, Series};
-use crate::storage::files::SeriesFileMeta;
 use crate::storage::files::directory::Directory;
+use crate::storage::files::manifest::{PartitionFiles, SeriesFileMeta};
 use crate::storage::files::row::SeriesRow;
 use crate::storage::files::series_file::SeriesFileReader;
 use crate::storage::files::verdict::{Begins, LogFound};
+use latewood_model::SeriesId;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -46,17 +48,18 @@ impl Recovery<'_> {
             let places = manifest.next_id.saturating_sub(number).div_ceil(shards);
             shard.lock().next_place = places as usize;
         }
-        let files: Vec<&SeriesFileMeta> = manifest.series_files().collect();
-        let total = files.iter().map(|file| file.len_bytes).sum();
+        let files: Vec<&PartitionFiles> = manifest.partitions.values().collect();
+        let total = manifest.series_files().map(|file| file.len_bytes).sum();
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let failure = Mutex::new(None);
         let work = || {
             while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if let Err(error) = self.load_file(file) {
+                if let Err(error) = self.load_partition(file) {
                     failure.lock().get_or_insert(error);
                     return;
                 }
-                let done = done.fetch_add(file.len_bytes, Ordering::Relaxed) + file.len_bytes;
+                let bytes: u64 = file.series_files().map(|file| file.len_bytes).sum();
+                let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
                 self.tell_progress(done, total);
             }
         };
@@ -79,28 +82,63 @@ impl Recovery<'_> {
         }
     }
 
-    fn load_file(&self, file: &SeriesFileMeta) -> Result<()> {
-        let path = self.core.store.series_file_path(file.number);
-        let mut reader = SeriesFileReader::open(&self.core.env, &path, file)?;
-        let (mut rows, mut by_shard) = (Vec::new(), Vec::new());
-        by_shard.resize_with(self.core.shards.len(), Vec::new);
-        while reader.next(&mut rows)? {
-            for row in rows.drain(..) {
-                check(&row).map_err(|error| error.at(&path))?;
-                by_shard[self.core.shards.shard_of(row.id)].push(row);
-            }
-            for (shard, rows) in self.core.shards.iter().zip(&mut by_shard) {
-                let mut state = shard.lock();
-                for row in rows.drain(..) {
-                    self.restore(&mut state, row);
-                }
-            }
-            self.core.index.relieve();
+    /// Makes the series of a partition. What changed since the whole file is read before it: a
+    /// series is entered once, as it is.
+    fn load_partition(&self, files: &PartitionFiles) -> Result<()> {
+        let mut changed: BTreeMap<SeriesId, Option<SeriesRow>> = BTreeMap::new();
+        for changes in &files.changes {
+            let rows = |rows: &mut Vec<SeriesRow>, _| {
+                changed.extend(rows.drain(..).map(|row| (row.id, Some(row))));
+            };
+            let removed = self.read(&changes.file, rows)?;
+            changed.extend(removed.into_iter().map(|id| (id, None)));
         }
+        if let Some(whole) = &files.series {
+            self.read(whole, |rows, is_old| {
+                rows.retain(|row| !changed.contains_key(&row.id));
+                self.enter(rows, is_old);
+            })?;
+        }
+        let mut rows: Vec<SeriesRow> = changed.into_values().flatten().collect();
+        self.enter(&mut rows, false);
         Ok(())
     }
 
-    fn restore(&self, state: &mut ShardState, row: SeriesRow) {
+    /// Reads a series file, and gives its rows to `each`, some at a time, with whether they are of
+    /// an older version. Returns the ids of removed series.
+    fn read(
+        &self,
+        file: &SeriesFileMeta,
+        mut each: impl FnMut(&mut Vec<SeriesRow>, bool),
+    ) -> Result<Vec<SeriesId>> {
+        let path = self.core.store.series_file_path(file.number);
+        let mut reader = SeriesFileReader::open(&self.core.env, &path, file)?;
+        let mut rows = Vec::new();
+        while reader.next(&mut rows)? {
+            let checked = rows.iter().try_for_each(check);
+            checked.map_err(|error| error.at(&path))?;
+            each(&mut rows, reader.is_old());
+        }
+        Ok(reader.removed().to_vec())
+    }
+
+    /// Makes the series of these rows.
+    fn enter(&self, rows: &mut Vec<SeriesRow>, is_old: bool) {
+        let mut by_shard = Vec::new();
+        by_shard.resize_with(self.core.shards.len(), Vec::new);
+        for row in rows.drain(..) {
+            by_shard[self.core.shards.shard_of(row.id)].push(row);
+        }
+        for (shard, rows) in self.core.shards.iter().zip(by_shard) {
+            let mut state = shard.lock();
+            for row in rows {
+                self.restore(&mut state, row, is_old);
+            }
+        }
+        self.core.index.relieve();
+    }
+
+    fn restore(&self, state: &mut ShardState, row: SeriesRow, is_old: bool) {
         let (id, place) = (row.id, self.core.shards.place_of(row.id));
         state.next_place = state.next_place.max(place + 1);
         if let Some(position) = NonZeroU64::new(row.position) {
@@ -131,6 +169,11 @@ impl Recovery<'_> {
         }
         state.heads.know(partition_of(id));
         state.heads.note(&mut series, partition_of(id));
+        series.marks.note_filed();
+        if is_old {
+            // The next flush writes it in the newest version.
+            series.marks.note_changed();
+        }
         state.slab.insert(place, series);
         state.note_rules(place);
     }

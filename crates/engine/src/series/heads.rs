@@ -79,6 +79,9 @@ impl Heads {
     pub(crate) fn note(&mut self, series: &mut Series, partition: u32) {
         let held = u32::try_from(series.held_bytes()).unwrap_or(u32::MAX);
         let noted = std::mem::replace(&mut series.head_noted, held);
+        if held > noted {
+            series.marks.note_changed();
+        }
         if held != noted {
             self.count(partition, i64::from(held) - i64::from(noted));
         }

@@ -125,6 +125,9 @@ pub(crate) struct ShardState {
     pub(crate) destinations: usize,
     /// Series that are being built and have no key yet; see [`crate::db::write::copy`].
     pub(crate) unnamed: Vec<SeriesId>,
+    /// Series that are gone and have a row in a series file. The next flush of their partition
+    /// takes them.
+    pub(crate) removed: Vec<SeriesId>,
     /// The log positions of series loaded from series files; empty after the log is
     /// replayed. In pages, since places are not used again: most places may be
     /// empty.
@@ -244,12 +247,27 @@ impl ShardState {
         }
     }
 
+    /// Notes that a series that belongs to this shard is no more what its row in a series file
+    /// says.
+    pub(crate) fn note_changed(&mut self, id: SeriesId) {
+        if let Some(series) = self.series_mut(id) {
+            series.marks.note_changed();
+        }
+    }
+
+    /// Takes the removed series of a partition.
+    pub(crate) fn take_removed(&mut self, partition: u32) -> impl Iterator<Item = SeriesId> {
+        let of_partition = move |id: &mut SeriesId| partition_of(*id) == partition;
+        self.removed.extract_if(.., of_partition)
+    }
+
     pub(crate) fn clear_series(&mut self) {
         self.slab.clear();
         self.queue.clear();
         self.heads.clear();
         self.expiries.clear();
         self.unnamed.clear();
+        self.removed.clear();
         self.restored.clear();
         self.sources.clear();
         self.destinations = 0;

@@ -63,14 +63,19 @@ pub(crate) struct Series {
     pub(crate) ready: bool,
 }
 
-/// Who made a series, and whether its shard has counted it among those with samples in blocks: in
-/// one byte, as a series has none to spare.
+/// Who made a series, whether its shard has counted it among those with samples in blocks, and
+/// what series files have of it: in one byte, as a series has none to spare.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marks(u8);
 
 impl Marks {
-    /// The bit above the maker's number.
+    /// The bits above the maker's number.
     const STORED: u8 = 1 << 7;
+    /// A series file has a row of it.
+    const FILED: u8 = 1 << 6;
+    /// Something was written to the series since that row was made.
+    const CHANGED: u8 = 1 << 5;
+    const ALL: u8 = Self::STORED | Self::FILED | Self::CHANGED;
 
     pub(crate) fn new(made_by: MadeBy) -> Self {
         Self(made_by as u8)
@@ -78,7 +83,7 @@ impl Marks {
 
     pub(crate) fn made_by(self) -> MadeBy {
         // Only numbers of makers are in it.
-        MadeBy::from_number(self.0 & !Self::STORED).unwrap_or(MadeBy::Create)
+        MadeBy::from_number(self.0 & !Self::ALL).unwrap_or(MadeBy::Create)
     }
 
     /// Notes that it is counted among those with samples in blocks; whether it was before.
@@ -90,6 +95,27 @@ impl Marks {
 
     pub(crate) fn is_stored_noted(self) -> bool {
         self.0 & Self::STORED != 0
+    }
+
+    /// Notes that its row, if it has one, is outdated.
+    pub(crate) fn note_changed(&mut self) {
+        self.0 |= Self::CHANGED;
+    }
+
+    /// Notes that a series file has its row as it is now; whether one had a row of it before.
+    pub(crate) fn note_filed(&mut self) -> bool {
+        let before = self.is_filed();
+        self.0 = self.0 & !Self::CHANGED | Self::FILED;
+        before
+    }
+
+    pub(crate) fn is_filed(self) -> bool {
+        self.0 & Self::FILED != 0
+    }
+
+    /// Whether no series file has its row as it is now.
+    pub(crate) fn is_outdated(self) -> bool {
+        self.0 & (Self::FILED | Self::CHANGED) != Self::FILED
     }
 }
 

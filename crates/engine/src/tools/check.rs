@@ -161,11 +161,7 @@ impl Checker<'_> {
     }
 
     fn partition(&mut self, manifest: &Manifest, files: &PartitionFiles) -> Result<()> {
-        if let Some(meta) = &files.series {
-            let read = self.series_file(manifest, meta);
-            // Without it nobody can tell which samples belong to which series.
-            self.checked.is_refused |= self.found(read)?.is_none();
-        }
+        self.series_files(manifest, files)?;
         let mut ends = BTreeMap::new();
         for meta in &files.base {
             let read = self.block(meta, Some(&mut ends));
@@ -178,12 +174,31 @@ impl Checker<'_> {
         Ok(())
     }
 
+    fn series_files(&mut self, manifest: &Manifest, files: &PartitionFiles) -> Result<()> {
+        let (before, mut is_whole) = (self.stored.len(), true);
+        for meta in files.series_files() {
+            let read = self.series_file(manifest, meta);
+            is_whole &= self.found(read)?.is_some();
+        }
+        // Without one of them nobody can tell which samples belong to which series.
+        self.checked.is_refused |= !is_whole;
+        let found = self.stored.len().saturating_sub(before) as u64;
+        self.checked.series += found;
+        let named = files.series_count();
+        if is_whole && found != named {
+            let partition = files.series.map_or(0, |file| file.partition);
+            self.damage(format!(
+                "the series files of partition {partition} hold {found} series, not {named} as the manifest says"
+            ));
+        }
+        Ok(())
+    }
+
     fn series_file(&mut self, manifest: &Manifest, meta: &SeriesFileMeta) -> Result<()> {
         let path = names::series_dir(self.dir).join(names::series_file(meta.number));
         let mut reader = SeriesFileReader::open(self.env, &path, meta)?;
         let mut rows = Vec::new();
         while reader.next(&mut rows)? {
-            self.checked.series += rows.len() as u64;
             self.stored
                 .extend(rows.iter().map(|row| (row.id, row.position)));
             let beyond = rows.iter().find(|row| row.id.0 >= manifest.next_id);
@@ -195,6 +210,9 @@ impl Checker<'_> {
                 );
                 self.damage(text);
             }
+        }
+        for id in reader.removed() {
+            self.stored.remove(id);
         }
         Ok(())
     }

@@ -75,7 +75,7 @@ fn stretch_facts(env: &Env, path: &Path, number: u64, offset: u64) -> Result<Det
 
 fn manifest_facts(manifest: &Manifest) -> Detail {
     let partitions = manifest.partitions.iter().map(|(partition, files)| {
-        let series = files.series.iter().map(|file| {
+        let series = files.series_files().map(|file| {
             Detail::Fields(vec![
                 ("file", names::series_file(file.number).into()),
                 ("series", file.rows.into()),
@@ -155,6 +155,7 @@ fn series_facts(env: &Env, path: &Path) -> Result<Detail> {
     while reader.next(&mut rows)? {
         series.extend(rows.iter().map(series_row));
     }
+    let removed = reader.removed().iter().map(|id| id.0.into());
     Ok(Detail::Fields(vec![
         ("file", "series file".into()),
         ("number", meta.number.into()),
@@ -162,6 +163,7 @@ fn series_facts(env: &Env, path: &Path) -> Result<Detail> {
         ("bytes", meta.len_bytes.into()),
         ("position", meta.position.into()),
         ("count", meta.rows.into()),
+        ("removed", Detail::List(removed.collect())),
         ("series", Detail::List(series)),
     ]))
 }

@@ -35,9 +35,9 @@ fn count(env: &Env, dir: &Path) -> Result<Detail> {
         })
     };
     let [base, late] = [blocks(|files| &files.base), blocks(|files| &files.late)];
-    let (rows, series_bytes) = manifest.series_files().fold((0, 0), |(rows, bytes), file| {
-        (rows + file.rows, bytes + file.len_bytes)
-    });
+    let partitions = manifest.partitions.values();
+    let rows: u64 = partitions.map(PartitionFiles::series_count).sum();
+    let series_bytes: u64 = manifest.series_files().map(|file| file.len_bytes).sum();
     let stored = base[2] + late[2];
     let bytes_each = (base[1] + late[1]) as f64 / stored.max(1) as f64;
     let first = manifest.blocks().map(|block| block.first).min();

@@ -1,5 +1,6 @@
 //! From memory into blocks and back, on a simulated disk without threads.
 
+mod changes;
 mod faults;
 mod meanwhile;
 mod story;

@@ -2,7 +2,7 @@
 
 use crate::db_support::{DIR, options, read};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Append, Create, Db, Defaults, Result, Scratch};
+use latewood_engine::{Append, Create, Db, Defaults, Options, Result, Scratch};
 use latewood_model::DuplicatePolicy;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,8 +26,13 @@ pub(crate) fn open_adding(disk: &SimDisk) -> Result<Db> {
         duplicate_policy: DuplicatePolicy::Sum,
         ..Defaults::default()
     };
-    // One shard: a step is one group of the log, there whole or not at all.
-    Db::open(&disk.env(1), Path::new(DIR), options(1), defaults)
+    let options = Options {
+        // So few series make no file that is long enough.
+        series_file_bytes_min: 0,
+        // One shard: a step is one group of the log, there whole or not at all.
+        ..options(1)
+    };
+    Db::open(&disk.env(1), Path::new(DIR), options, defaults)
 }
 
 enum Step {
@@ -35,13 +40,15 @@ enum Step {
     Ahead(i64),
     /// Some again, all over the past.
     Late(i64),
+    /// Samples of one series, which alone changes.
+    One(&'static [u8], i64),
     Delete(i64, i64),
     Remove(&'static [u8]),
     Flush,
 }
 
 fn steps() -> Vec<Step> {
-    use Step::{Ahead, Delete, Flush, Late, Remove};
+    use Step::{Ahead, Delete, Flush, Late, One, Remove};
     vec![
         Ahead(0),
         Flush,
@@ -56,6 +63,10 @@ fn steps() -> Vec<Step> {
         Late(7),
         Delete(190, 400),
         Flush,
+        One(b"b", 260),
+        Flush,
+        Remove(b"d"),
+        Flush,
         Late(2),
         Ahead(300),
     ]
@@ -69,7 +80,7 @@ pub(crate) fn tell(db: &Db, told: &mut Told, goes_on: bool) -> Result<()> {
         let samples = apply(&step, &mut content);
         told.contents.push(content);
         match step {
-            Step::Ahead(_) | Step::Late(_) => {
+            Step::Ahead(_) | Step::Late(_) | Step::One(..) => {
                 let batch: Vec<_> = samples.iter().map(append_of).collect();
                 let mut scratch = Scratch::new();
                 db.append(&batch, &mut scratch)?;
@@ -111,6 +122,7 @@ fn apply(step: &Step, content: &mut Content) -> Vec<(&'static [u8], i64, f64)> {
             let times = (from..from + 100).flat_map(|t| KEYS.map(|key| (key, t, 1.0)));
             samples.extend(times);
         }
+        Step::One(key, from) => samples.extend((from..from + 60).map(|t| (key, t, 1.0))),
         Step::Late(every) => {
             let times = (0..90).filter(|t| t % every == 0);
             samples.extend(times.flat_map(|t| KEYS.map(|key| (key, t, 1.0))));

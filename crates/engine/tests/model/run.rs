@@ -46,6 +46,7 @@ impl Run {
                 background: false,
                 segment_bytes: 64 * 1024,
                 shards: chance.pick(&[1, 2, 4]),
+                series_file_bytes_min: 0,
                 durability: chance.pick(&[Durability::Sync, Durability::Interval]),
                 ..Options::default()
             },

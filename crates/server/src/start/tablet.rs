@@ -25,9 +25,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes of the log at which all of it is flushed and saved.
-const LOG_BYTES: u64 = 32 << 20;
-/// A shorter log is saved after this time.
+/// A log that is not long is saved after this time.
 const SAVE_EVERY: Duration = Duration::from_secs(600);
 /// How often the topic is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -240,7 +238,7 @@ impl Keeper {
                 self.tablet.fetch_all(&shared.db);
             }
             let is_new = shared.db.position() != position;
-            let is_long = self.tablet.log().log_bytes() >= LOG_BYTES;
+            let is_long = self.tablet.is_log_long();
             let is_wanted = shared
                 .remote
                 .get()

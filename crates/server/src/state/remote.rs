@@ -3,6 +3,7 @@
 //! The thread that saves checkpoints notes how they end; INFO, `/metrics` and the status API show
 //! it. SAVE and BGSAVE ask it for one. Tested by `tests/kafka/` with brokers, and below.
 
+use latewood_cluster::checkpoint::Uploads;
 use latewood_cluster::remote::TabletLog;
 use latewood_cluster::tablet::{Cache, CacheFigures, CheckpointFigures, Tablet};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(crate) struct Remote {
     log: Arc<TabletLog>,
+    uploads: Arc<Uploads>,
     epoch: u64,
     /// The blocks on this machine.
     pub(crate) cache: Cache,
@@ -55,6 +57,12 @@ pub(crate) struct RemoteFigures {
     pub(crate) log_bytes: u64,
     /// Reads need a lease, and there is none.
     pub(crate) lacks_lease: bool,
+    /// Bytes of the log written to Kafka since the start.
+    pub(crate) written_bytes: u64,
+    /// Bytes uploaded for checkpoints since the start.
+    pub(crate) uploaded_bytes: u64,
+    /// Bytes of the log after which a checkpoint is due.
+    pub(crate) interval_bytes: u64,
     pub(crate) checkpoints: Checkpoints,
     /// The blocks on this machine.
     pub(crate) cache: CacheFigures,
@@ -65,6 +73,7 @@ impl Remote {
     pub(crate) fn new(tablet: &Tablet) -> Self {
         Self {
             log: Arc::clone(tablet.log()),
+            uploads: Arc::clone(tablet.uploads()),
             epoch: tablet.epoch(),
             cache: tablet.cache(),
             state: watch::Sender::new(State {
@@ -140,6 +149,9 @@ impl Remote {
             queued_bytes: self.log.queued_bytes(),
             log_bytes: self.log.log_bytes(),
             lacks_lease: (self.log.lease()).is_some_and(|lease| !lease.covers(lease.now_ns())),
+            written_bytes: self.log.written_bytes(),
+            uploaded_bytes: self.uploads.total_bytes(),
+            interval_bytes: self.uploads.interval_bytes(self.log.bounds().log_bytes),
             checkpoints: self.state.borrow().checkpoints.clone(),
             cache: self.cache.figures(),
         }

@@ -1,7 +1,7 @@
 //! The files of one flush: a base block, a late block, a series file.
 //!
 //! A block is created on its first entry: a flush without late samples creates no
-//! late block. Files that are not published are removed. Tested by `tests/flush`.
+//! late block. So is a series file of changes; a whole one is always there. Files that are not published are removed. Tested by `tests/flush`.
 
 use crate::background::flush::partition::Cut;
 use crate::base::error::Result;
@@ -9,7 +9,7 @@ use crate::keyspace::core::Core;
 use crate::series::overlay::overlay_chunks;
 use crate::series::stored::Frozen;
 use crate::storage::block::{BlockMeta, BlockWriter, Family, Kind};
-use crate::storage::files::{SeriesFileMeta, SeriesFileWriter};
+use crate::storage::files::{ChangesMeta, PartitionFiles, SeriesFileMeta, SeriesFileWriter};
 use latewood_codec::Encoder;
 use latewood_model::SeriesId;
 use std::path::PathBuf;
@@ -20,9 +20,21 @@ pub(crate) struct Files<'a> {
     base: Option<BlockWriter>,
     late: Option<BlockWriter>,
     series: Option<SeriesFileWriter>,
+    rows: Rows,
+    /// Series of which no file had a row before.
+    new_rows: u64,
     encoder: Encoder,
     /// The names taken so far.
     paths: Vec<PathBuf>,
+}
+
+/// Which series of the partition the series file holds.
+#[derive(Debug)]
+pub(crate) enum Rows {
+    /// All.
+    All,
+    /// Those that changed since the files before. These are gone; they ascend.
+    Changed(Vec<SeriesId>),
 }
 
 /// Files that are whole and synced.
@@ -30,13 +42,50 @@ pub(crate) struct Files<'a> {
 pub(crate) struct Written {
     pub(crate) base: Option<BlockMeta>,
     pub(crate) late: Option<BlockMeta>,
-    pub(crate) series: SeriesFileMeta,
+    pub(crate) series: WrittenSeries,
+}
+
+/// The series file of a flush.
+#[derive(Debug)]
+pub(crate) enum WrittenSeries {
+    Whole(SeriesFileMeta),
+    /// There is none if no series changed.
+    Changes {
+        file: Option<SeriesFileMeta>,
+        /// Series of which no file had a row before, and which no file has any more.
+        new: u64,
+        removed: u64,
+    },
+}
+
+impl WrittenSeries {
+    /// Puts it among the files of its partition.
+    pub(crate) fn add_to(&self, files: &mut PartitionFiles) {
+        match *self {
+            Self::Whole(file) => {
+                files.series = Some(file);
+                files.changes.clear();
+            }
+            Self::Changes { file, new, removed } => {
+                let living = (files.series_count() + new).saturating_sub(removed);
+                let changes = file.map(|file| ChangesMeta { file, living });
+                files.changes.extend(changes);
+            }
+        }
+    }
+
+    fn len_bytes(&self) -> u64 {
+        match self {
+            Self::Whole(file) => file.len_bytes,
+            Self::Changes { file, .. } => file.map_or(0, |file| file.len_bytes),
+        }
+    }
 }
 
 impl Written {
     pub(crate) fn len_bytes(&self) -> u64 {
         let blocks = self.base.iter().chain(&self.late);
-        self.series.len_bytes + blocks.map(|block| block.len_bytes).sum::<u64>()
+        self.series.len_bytes() + blocks.map(|block| block.len_bytes).sum::<u64>()
     }
 
     /// Samples and late operations in the blocks.
@@ -47,13 +96,15 @@ impl Written {
 }
 
 impl<'a> Files<'a> {
-    pub(crate) fn new(core: &'a Core, partition: u32) -> Self {
+    pub(crate) fn new(core: &'a Core, partition: u32, rows: Rows) -> Self {
         Self {
             core,
             partition,
             base: None,
             late: None,
             series: None,
+            rows,
+            new_rows: 0,
             encoder: Encoder::new(),
             paths: Vec::new(),
         }
@@ -64,7 +115,13 @@ impl<'a> Files<'a> {
         if let Some(frozen) = &cut.frozen {
             self.add_head(cut.row.id, frozen)?;
         }
+        self.new_rows += u64::from(cut.is_new);
         self.series_file()?.row(&cut.row)
+    }
+
+    /// Whether rows of series that did not change are left out.
+    pub(crate) fn wants_changes(&self) -> bool {
+        matches!(self.rows, Rows::Changed(_))
     }
 
     fn add_head(&mut self, id: SeriesId, frozen: &Frozen) -> Result<()> {
@@ -83,16 +140,31 @@ impl<'a> Files<'a> {
     }
 
     /// Finishes and syncs all files; their names are the publication's to make
-    /// durable. There is a series file even without series: it says so.
+    /// durable. There is a whole series file even without series: it says so.
     pub(crate) fn finish(&mut self) -> Result<Written> {
-        let series = match self.series.take() {
-            Some(series) => series,
-            None => self.new_series_file()?,
-        };
         Ok(Written {
             base: self.base.take().map(BlockWriter::finish).transpose()?,
             late: self.late.take().map(BlockWriter::finish).transpose()?,
-            series: series.finish()?,
+            series: self.finish_series()?,
+        })
+    }
+
+    fn finish_series(&mut self) -> Result<WrittenSeries> {
+        let removed = match &self.rows {
+            Rows::All => None,
+            Rows::Changed(removed) => Some(removed.len() as u64),
+        };
+        if removed != Some(0) {
+            self.series_file()?;
+        }
+        let file = self.series.take().map(SeriesFileWriter::finish);
+        Ok(match (removed, file.transpose()?) {
+            (None, Some(file)) => WrittenSeries::Whole(file),
+            (removed, file) => WrittenSeries::Changes {
+                file,
+                new: self.new_rows,
+                removed: removed.unwrap_or(0),
+            },
         })
     }
 
@@ -117,7 +189,13 @@ impl<'a> Files<'a> {
         let number = self.core.store.new_file_number();
         let path = self.core.store.series_file_path(number);
         self.paths.push(path.clone());
-        SeriesFileWriter::create(&self.core.env, &path, number, self.partition)
+        let (env, partition) = (&self.core.env, self.partition);
+        match &self.rows {
+            Rows::All => SeriesFileWriter::create(env, &path, number, partition),
+            Rows::Changed(removed) => {
+                SeriesFileWriter::create_changes(env, &path, number, partition, removed)
+            }
+        }
     }
 
     fn block(&mut self, family: Family) -> Result<&mut BlockWriter> {

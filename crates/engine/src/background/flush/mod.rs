@@ -176,11 +176,12 @@ impl Flusher {
 
     fn flush_in_turn(&self, turn: &mut MutexGuard<'_, Turn>, partition: u32) -> Result<()> {
         let begun_ns = self.core.env.clock.monotonic_ns();
+        let is_first = turn.failed.is_none();
         let number = match turn.failed {
             Some((_, number)) => number,
             None => self.core.store.manifest().flush + 1,
         };
-        let flushed = self.flush_what_is_left(partition, number);
+        let flushed = self.flush_what_is_left(partition, number, is_first);
         let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
         self.counters.note(&flushed, took_ns);
         self.core.observe.observer.note(Work::Flush, took_ns);
@@ -215,10 +216,11 @@ impl Flusher {
 
     /// Flushes a partition, again where everything was removed meanwhile: series
     /// that came since may be frozen under this number.
-    fn flush_what_is_left(&self, partition: u32, number: u64) -> Result<Written> {
+    fn flush_what_is_left(&self, partition: u32, number: u64, is_first: bool) -> Result<Written> {
         loop {
             let epoch = self.core.store.epoch();
-            let flushed = self.flush_partition(partition, number);
+            // Another round finds no files to change: they were removed.
+            let flushed = self.flush_partition(partition, number, is_first);
             if flushed.is_ok() || self.core.store.epoch() == epoch {
                 return flushed;
             }

@@ -4,10 +4,17 @@
 //! under one hold of its lock, freezes them and builds their rows, releases the
 //! lock and writes them. So it needs memory for a few series only, and the rows of
 //! the series file are in order. Nothing is part of the database before the
-//! publication. Tested by `tests/flush`.
+//! publication.
+//!
+//! If few series changed since the last flush of the partition, the series file holds only
+//! these. A row that is left out is as good as on the day it was written: no record of the log
+//! is about its series since, and no block of this flush has samples of it. The flush after
+//! a failed one writes all rows: it does not know which of them the failed one took.
+//!
+//! Tested by `tests/flush`.
 
 use crate::background::flush::Flusher;
-use crate::background::flush::files::{Files, Written};
+use crate::background::flush::files::{Files, Rows, Written};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::PARTITION_BITS;
 use crate::series::heads::ByPartition;
@@ -29,6 +36,8 @@ const SETTLE_MIN: usize = 64;
 /// A series as the files will hold it.
 pub(crate) struct Cut {
     pub(crate) row: SeriesRow,
+    /// No series file has a row of it.
+    pub(crate) is_new: bool,
     pub(crate) frozen: Option<Arc<Frozen>>,
 }
 
@@ -44,12 +53,27 @@ impl Flusher {
         sums
     }
 
-    pub(crate) fn flush_partition(&self, partition: u32, number: u64) -> Result<Written> {
+    /// `is_first`: the flush before of any partition did not fail.
+    pub(crate) fn flush_partition(
+        &self,
+        partition: u32,
+        number: u64,
+        is_first: bool,
+    ) -> Result<Written> {
         let epoch = self.core.store.epoch();
+        let mut removed = Vec::new();
         for shard in &self.core.shards {
-            shard.lock().heads.begin_flush(partition);
+            let mut state = shard.lock();
+            state.heads.begin_flush(partition);
+            removed.extend(state.take_removed(partition));
         }
-        let mut files = Files::new(&self.core, partition);
+        removed.sort_unstable();
+        let rows = if is_first && self.has_few_changes(partition, removed.len()) {
+            Rows::Changed(removed)
+        } else {
+            Rows::All
+        };
+        let mut files = Files::new(&self.core, partition, rows);
         let written = self
             .write_partition(&mut files, partition, number)
             .and_then(|()| files.finish())
@@ -72,10 +96,42 @@ impl Flusher {
         written
     }
 
+    /// Whether changes of a partition, with those series removed, are to be written instead of
+    /// all of it.
+    fn has_few_changes(&self, partition: u32, removed: usize) -> bool {
+        // Without a log nobody notes what changes.
+        if !self.core.options.log {
+            return false;
+        }
+        let rows = removed + self.count_outdated(partition);
+        let len_bytes_min = self.core.options.series_file_bytes_min;
+        let published = self.core.store.published.lock();
+        let files = published.manifest.partitions.get(&partition);
+        files.is_some_and(|files| files.takes_changes(rows as u64, len_bytes_min))
+    }
+
+    /// Series of a partition whose rows must be written.
+    fn count_outdated(&self, partition: u32) -> usize {
+        let places = self.places_of(partition);
+        let mut count = 0;
+        for shard in &self.core.shards {
+            for start in places.clone().step_by(PLACES_PER_LOCK) {
+                let state = shard.lock();
+                let some = start..(start + PLACES_PER_LOCK).min(places.end);
+                let series = some.filter_map(|place| state.slab.get(place));
+                let outdated =
+                    series.filter(|series| series.marks.is_outdated() || series.has_head());
+                count += outdated.count();
+            }
+        }
+        count
+    }
+
     /// Freezes the series of a partition and writes them, in order.
     fn write_partition(&self, files: &mut Files<'_>, partition: u32, number: u64) -> Result<()> {
         let places = self.places_of(partition);
         let step = (STEP / self.core.shards.len()).max(1);
+        let wants_changes = files.wants_changes();
         let mut cuts = Vec::new();
         for start in places.clone().step_by(step) {
             let some = start..(start + step).min(places.end);
@@ -84,7 +140,8 @@ impl Flusher {
                 let mut state = self.core.shards[shard].lock();
                 for place in some.clone() {
                     let id = self.core.shards.id_of(shard, place);
-                    cuts.extend(self.cut(&mut state, id, number)?);
+                    let cut = self.cut(&mut state, id, number, wants_changes)?;
+                    cuts.extend(cut);
                 }
             }
             cuts.sort_unstable_by_key(|cut: &Cut| cut.row.id);
@@ -124,19 +181,35 @@ impl Flusher {
         }
     }
 
-    /// Freezes one series under its shard's lock; `None` where there is none.
-    fn cut(&self, state: &mut ShardState, id: SeriesId, number: u64) -> Result<Option<Cut>> {
+    /// Freezes one series under its shard's lock; `None` where there is none, or no change that
+    /// only counts.
+    fn cut(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        number: u64,
+        wants_changes: bool,
+    ) -> Result<Option<Cut>> {
         let place = self.core.shards.place_of(id);
         let Some(series) = state.slab.get_mut(place) else {
             return Ok(None);
         };
         let frozen = series.freeze(id, number, &mut state.sealer, &self.core.store.blocks)?;
+        if wants_changes && frozen.is_none() && !series.marks.is_outdated() {
+            return Ok(None);
+        }
         if frozen.is_some() {
             state.recount(place);
             state.note_rules(place);
         }
         let row = self.core.row_of(state, id, self.log_end());
-        Ok(row.map(|row| Cut { row, frozen }))
+        let series = state.slab.get_mut(place);
+        let was_filed = series.is_some_and(|series| series.marks.note_filed());
+        Ok(row.map(|row| Cut {
+            row,
+            is_new: !was_filed,
+            frozen,
+        }))
     }
 
     fn publish_flush(
@@ -157,10 +230,10 @@ impl Flusher {
             manifest.flush = number;
             manifest.log_start = manifest.log_start.max(self.log_needed(partition));
             let files = manifest.partition(partition);
-            files.series = Some(written.series);
+            written.series.add_to(files);
             files.base.extend(written.base.clone());
             files.late.extend(written.late.clone());
-            if written.series.rows == 0 && files.base.is_empty() && files.late.is_empty() {
+            if files.series_count() == 0 && files.base.is_empty() && files.late.is_empty() {
                 manifest.partitions.remove(&partition);
             }
             Ok(())

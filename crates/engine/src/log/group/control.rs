@@ -161,6 +161,9 @@ impl GroupBuilder {
         self.buffer[self.end] = CONTROL | (kind << CONTROL_SHIFT);
         self.end += 1;
         self.put_varint(id.0);
+        if !matches!(kind, kind::CREATE | kind::BUILD | kind::DELETE_SERIES) {
+            self.changed.push(id);
+        }
     }
 
     fn put_varint(&mut self, value: u64) {

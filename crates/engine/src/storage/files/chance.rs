@@ -7,7 +7,7 @@ use crate::format::rule::RuleSpec;
 use crate::io::Random;
 use crate::io::sim::SimRandom;
 use crate::storage::block::{BlockMeta, Family};
-use crate::storage::files::manifest::{Manifest, SeriesFileMeta};
+use crate::storage::files::manifest::{ChangesMeta, Manifest, SeriesFileMeta};
 use crate::storage::files::row::{DirtyRow, RuleRow, SeriesRow, SourceRow};
 use latewood_model::{
     Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, SeriesId, SeriesOptions,
@@ -163,6 +163,25 @@ pub(crate) fn random_manifest(random: &SimRandom) -> Manifest {
         (files.series, files.base, files.late) = (series, base, late);
     }
     manifest
+}
+
+/// Adds files of changes to the partitions that have a series file; the golden file has none.
+pub(crate) fn give_changes(random: &SimRandom, manifest: &mut Manifest) {
+    for files in manifest.partitions.values_mut() {
+        let Some(whole) = files.series else { continue };
+        for _ in 0..random.below(4) {
+            manifest.next_file += 1;
+            files.changes.push(ChangesMeta {
+                file: SeriesFileMeta {
+                    number: manifest.next_file - 1,
+                    len_bytes: random.below(1 << 20),
+                    rows: random.below(whole.rows + 1),
+                    ..whole
+                },
+                living: random.below(65_536),
+            });
+        }
+    }
 }
 
 fn random_block(random: &SimRandom, number: u64, partition: u32, family: Family) -> BlockMeta {

@@ -6,14 +6,17 @@
 //! garbage. The bytes are described in `docs/format/manifest.md`; tested below, by
 //! the golden file and by the fuzz target `manifest`.
 
+mod partition;
 #[cfg(test)]
 mod tests;
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::storage::block::{BlockMeta, Family};
+use crate::storage::block::BlockMeta;
 use crate::storage::files::bytes::{Put, Take};
 use crc_fast::crc32_iscsi;
 use latewood_model::{SeriesId, Timestamp};
+use partition::kind;
+pub(crate) use partition::{ChangesMeta, PartitionFiles, SeriesFileMeta};
 use std::collections::{BTreeMap, BTreeSet};
 
 const MAGIC: [u8; 8] = *b"LWOODMAN";
@@ -23,16 +26,6 @@ const VERSION: u16 = 2;
 const HEADER_BYTES: usize = 16;
 /// Counters, and sums over all files, are at most this, so that they can be added to.
 const COUNT_MAX: u64 = u64::MAX >> 1;
-
-/// What the files of a list are.
-mod kind {
-    pub(super) const SERIES: u8 = 1;
-    pub(super) const BASE: u8 = 2;
-    pub(super) const LATE: u8 = 3;
-    /// A build that does not know a kind with this bit passes over the list, and loses its files
-    /// with the next manifest.
-    pub(super) const DISPENSABLE: u8 = 1 << 7;
-}
 
 /// The files of the database, and its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,35 +47,6 @@ pub(crate) struct Manifest {
     pub(crate) key_seed: u64,
     /// The partitions that have files.
     pub(crate) partitions: BTreeMap<u32, PartitionFiles>,
-}
-
-/// The files of one partition.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PartitionFiles {
-    /// The file of all its series.
-    pub(crate) series: Option<SeriesFileMeta>,
-    /// In this order the chunks of a series ascend over all blocks.
-    pub(crate) base: Vec<BlockMeta>,
-    /// In arrival order.
-    pub(crate) late: Vec<BlockMeta>,
-}
-
-/// A series file as the manifest describes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SeriesFileMeta {
-    /// The number in its file name.
-    pub(crate) number: u64,
-    /// The partition of all its series.
-    pub(crate) partition: u32,
-    /// Length of the file.
-    pub(crate) len_bytes: u64,
-    /// Number of series in it.
-    pub(crate) rows: u64,
-    /// The newest position of a row.
-    pub(crate) position: u64,
-    /// Checksum of the last bytes of the file, which cover every byte through their
-    /// checksums.
-    pub(crate) checksum: u32,
 }
 
 impl Default for Manifest {
@@ -116,7 +80,7 @@ impl Manifest {
     pub(crate) fn series_files(&self) -> impl Iterator<Item = &SeriesFileMeta> {
         self.partitions
             .values()
-            .filter_map(|files| files.series.as_ref())
+            .flat_map(PartitionFiles::series_files)
     }
 
     /// The minimum sequence number of the next group of the log: files hold
@@ -201,7 +165,10 @@ impl Manifest {
         let positions = files().map(|file| file.position);
         let len_bytes = files().map(|file| file.len_bytes);
         let len_bytes = &mut len_bytes.chain(blocks().map(|block| block.len_bytes));
-        let rows = sum(&mut files().map(|file| file.rows));
+        let partitions = self.partitions.values();
+        let changes = partitions.flat_map(|files| &files.changes);
+        let rows = files().map(|file| file.rows);
+        let rows = sum(&mut rows.chain(changes.map(|changes| changes.living)));
         let numbers = [
             ("epoch", self.epoch),
             ("newest flush", self.flush),
@@ -235,6 +202,15 @@ impl Manifest {
         if let Some(block) = blocks().find(|block| block.first > block.last) {
             return Some(format!("its block {} ends before it begins", block.number));
         }
+        let has_nothing_to_change =
+            |files: &&PartitionFiles| files.series.is_none() && !files.changes.is_empty();
+        if self
+            .partitions
+            .values()
+            .any(|files| has_nothing_to_change(&files))
+        {
+            return Some("it has changes of a series file that it does not name".to_owned());
+        }
         let mut seen = BTreeSet::new();
         let names = blocks().map(|block| block.number);
         let mut names = names.chain(files().map(|file| file.number));
@@ -242,62 +218,6 @@ impl Manifest {
         Some(format!(
             "it names file {wrong} twice or beyond its next file"
         ))
-    }
-}
-
-impl PartitionFiles {
-    fn put(&self, out: &mut Put) {
-        let mut lists = Vec::new();
-        if let Some(file) = &self.series {
-            let mut list = Put::default();
-            for number in [file.number, file.len_bytes, file.rows, file.position] {
-                list.number(number);
-            }
-            list.word(file.checksum);
-            lists.push((kind::SERIES, list));
-        }
-        for (kind, blocks) in [(kind::BASE, &self.base), (kind::LATE, &self.late)] {
-            let mut list = Put::default();
-            blocks.iter().for_each(|block| put_block(&mut list, block));
-            if !blocks.is_empty() {
-                lists.push((kind, list));
-            }
-        }
-        out.number(lists.len() as u64);
-        for (kind, list) in lists {
-            out.byte(kind);
-            out.string(&list.0);
-        }
-    }
-
-    /// Reads a list of files, if its kind is known.
-    fn take_list(&mut self, kind: u8, list: &[u8], partition: u32) -> Option<()> {
-        let mut bytes = Take(list);
-        match kind {
-            kind::SERIES => self.series = Some(take_series_file(&mut bytes, partition)?),
-            kind::BASE => self.base = take_blocks(&mut bytes, partition, Family::Base)?,
-            _ => self.late = take_blocks(&mut bytes, partition, Family::Late)?,
-        }
-        bytes.is_empty().then_some(())
-    }
-
-    /// The same as in version 1.
-    fn take_version_1(bytes: &mut Take<'_>, partition: u32) -> Option<Self> {
-        let series = match bytes.byte()? {
-            0 => None,
-            1 => Some(take_series_file(bytes, partition)?),
-            _ => return None,
-        };
-        let mut list = |family| {
-            let count = bytes.count()?;
-            let mut take = |_| take_block(bytes, partition, family);
-            (0..count).map(&mut take).collect::<Option<Vec<_>>>()
-        };
-        Some(Self {
-            series,
-            base: list(Family::Base)?,
-            late: list(Family::Late)?,
-        })
     }
 }
 
@@ -345,7 +265,7 @@ impl Copy<'_> {
     fn files(&mut self, partition: u32) -> Option<PartitionFiles> {
         let mut files = PartitionFiles::default();
         self.lists(|kind, list| match kind {
-            kind::SERIES..=kind::LATE => Some(files.take_list(kind, list, partition)),
+            kind::SERIES..=kind::CHANGES => Some(files.take_list(kind, list, partition)),
             _ => None,
         })?;
         Some(files)
@@ -368,54 +288,6 @@ impl Copy<'_> {
         }
         Some(())
     }
-}
-
-fn take_series_file(bytes: &mut Take<'_>, partition: u32) -> Option<SeriesFileMeta> {
-    Some(SeriesFileMeta {
-        number: bytes.number()?,
-        partition,
-        len_bytes: bytes.number()?,
-        rows: bytes.number()?,
-        position: bytes.number()?,
-        checksum: bytes.word()?,
-    })
-}
-
-fn take_blocks(bytes: &mut Take<'_>, partition: u32, family: Family) -> Option<Vec<BlockMeta>> {
-    let mut blocks = Vec::new();
-    while !bytes.is_empty() {
-        blocks.push(take_block(bytes, partition, family)?);
-    }
-    Some(blocks)
-}
-
-fn put_block(out: &mut Put, block: &BlockMeta) {
-    out.number(block.number);
-    out.number(block.len_bytes);
-    out.signed(block.first);
-    out.step(block.first, block.last);
-    for number in [block.samples, block.entries, block.series] {
-        out.number(number);
-    }
-    out.word(block.checksum);
-}
-
-fn take_block(bytes: &mut Take<'_>, partition: u32, family: Family) -> Option<BlockMeta> {
-    let number = bytes.number()?;
-    let len_bytes = bytes.number()?;
-    let first = bytes.signed()?;
-    Some(BlockMeta {
-        number,
-        partition,
-        family,
-        len_bytes,
-        first,
-        last: bytes.step(first)?,
-        samples: bytes.number()?,
-        entries: bytes.number()?,
-        series: bytes.number()?,
-        checksum: bytes.word()?,
-    })
 }
 
 fn decode_copy(copy: &[u8]) -> Result<Manifest> {

@@ -2,8 +2,8 @@
 //!
 //! The *manifest* names every block and every series file of the database and is
 //! replaced as a whole: a crash leaves the old or the new one. A *series file*
-//! holds all series of one partition, without their samples. What neither holds is
-//! in the log, from the position of each series on.
+//! holds all series of one partition, without their samples; files of changes may follow it. What
+//! neither holds is in the log, from the position of each series on.
 //!
 //! Opening a database decides by one table ([`table`]) what the directory is.
 //! [`crate::recovery`] then loads the series files, replays the log over them and
@@ -30,7 +30,7 @@ pub(crate) mod verdict;
 
 pub(crate) use directory::Directory;
 pub use doubt::{Doubt, DoubtKind, LostBlock};
-pub(crate) use manifest::{Manifest, PartitionFiles, SeriesFileMeta};
+pub(crate) use manifest::{ChangesMeta, Manifest, PartitionFiles, SeriesFileMeta};
 pub(crate) use row::{DirtyRow, RuleRow, SeriesRow, SourceRow};
 pub(crate) use series_file::{SeriesFileReader, SeriesFileWriter};
 pub(crate) use verdict::LogFound;

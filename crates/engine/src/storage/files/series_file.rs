@@ -1,4 +1,5 @@
-//! Series files: all series of one partition, in order of their ids.
+//! Series files: all series of one partition, in order of their ids, or those that changed since
+//! the files before, with the ids of those that are gone.
 //!
 //! A file is written and read front to back, a *section* of some hundred KiB at a
 //! time, so that neither needs memory for more. Each section is compressed
@@ -27,8 +28,12 @@ use zstd::bulk::{Compressor, Decompressor};
 
 const MAGIC: [u8; 8] = *b"LWOODSER";
 const END_MAGIC: [u8; 8] = *b"LWSEREND";
-/// The format that is written; earlier ones are read.
+/// The format of whole files that is written; version 1 is read.
 const VERSION: u16 = 2;
+/// That of files of changes.
+const VERSION_CHANGES: u16 = 3;
+/// In the number of rows of a section: they are ids of removed series.
+const REMOVED: u32 = 1 << 31;
 /// Magic, version, two bytes of zeros, partition, number, checksum.
 const HEADER_BYTES: usize = 28;
 /// Stored size, uncompressed size, rows, checksum of these and the bytes.
@@ -64,9 +69,45 @@ impl SeriesFileWriter {
     /// # Errors
     /// `Io`. The caller removes the file of a writer that did not finish.
     pub(crate) fn create(env: &Env, path: &Path, number: u64, partition: u32) -> Result<Self> {
+        Self::create_of(VERSION, env, path, number, partition)
+    }
+
+    /// Creates file `number` at `path` for the series that changed since the files before. Those
+    /// that were removed ascend.
+    ///
+    /// # Errors
+    /// As [`SeriesFileWriter::create`].
+    pub(crate) fn create_changes(
+        env: &Env,
+        path: &Path,
+        number: u64,
+        partition: u32,
+        removed: &[SeriesId],
+    ) -> Result<Self> {
+        let mut writer = Self::create_of(VERSION_CHANGES, env, path, number, partition)?;
+        let mut before = 0;
+        for id in removed {
+            writer.section.number(id.0 - before);
+            before = id.0;
+        }
+        writer.section_rows = removed.len() as u32;
+        writer.meta.rows = removed.len() as u64;
+        if !removed.is_empty() {
+            writer.end_section(REMOVED)?;
+        }
+        Ok(writer)
+    }
+
+    fn create_of(
+        version: u16,
+        env: &Env,
+        path: &Path,
+        number: u64,
+        partition: u32,
+    ) -> Result<Self> {
         let failed = |error| Error::io("cannot create a series file", path, error);
         let file = env.disk.create(path, 0).map_err(failed)?;
-        let header = header_of(VERSION, number, partition);
+        let header = header_of(version, number, partition);
         file.write_at(&header, 0).map_err(failed)?;
         Ok(Self {
             file,
@@ -99,7 +140,7 @@ impl SeriesFileWriter {
         self.meta.position = self.meta.position.max(row.position);
         match self.section.0.len() {
             ..SECTION_BYTES => Ok(()),
-            SECTION_BYTES..=SECTION_BYTES_MAX => self.end_section(),
+            SECTION_BYTES..=SECTION_BYTES_MAX => self.end_section(0),
             _ => {
                 let text = "a series has too many dirty buckets for a series file";
                 Err(Error::new(ErrorKind::Limit, text).at(&self.path))
@@ -113,7 +154,7 @@ impl SeriesFileWriter {
     /// `Io`.
     pub(crate) fn finish(mut self) -> Result<SeriesFileMeta> {
         if self.section_rows > 0 {
-            self.end_section()?;
+            self.end_section(0)?;
         }
         let footer = footer_of(self.meta.rows, self.meta.position, self.chain);
         self.write(&footer)?;
@@ -122,7 +163,8 @@ impl SeriesFileWriter {
         Ok(self.meta)
     }
 
-    fn end_section(&mut self) -> Result<()> {
+    /// `flag` is added to the number of rows.
+    fn end_section(&mut self, flag: u32) -> Result<()> {
         let raw = &self.section.0;
         let stored = self
             .compressor
@@ -130,7 +172,8 @@ impl SeriesFileWriter {
             .map_err(|error| self.failed(error))?;
         let mut header = Put::default();
         // SECTION_BYTES_MAX fits 32 bits, and so does its compressed size.
-        for number in [stored.len() as u32, raw.len() as u32, self.section_rows] {
+        let rows = self.section_rows | flag;
+        for number in [stored.len() as u32, raw.len() as u32, rows] {
             header.word(number);
         }
         header.word(crc32_iscsi(&[&header.0, &stored[..]].concat()));
@@ -165,6 +208,7 @@ pub(crate) struct SeriesFileReader {
     offset: u64,
     rows: u64,
     last_id: Option<SeriesId>,
+    removed: Vec<SeriesId>,
     chain: u32,
     /// The value `chain` must have at the end.
     closed_chain: u32,
@@ -188,9 +232,9 @@ impl SeriesFileReader {
         let mut header = [0; HEADER_BYTES];
         file.read_at(&mut header, 0).map_err(failed)?;
         let version = u16::from_le_bytes([header[8], header[9]]);
-        if header[..8] == MAGIC && version > VERSION {
+        if header[..8] == MAGIC && version > VERSION_CHANGES {
             let text = format!(
-                "the series file has format version {version}, this build knows version {VERSION}"
+                "the series file has format version {version}, this build knows version {VERSION_CHANGES}"
             );
             return Err(Error::new(ErrorKind::Unsupported, text).at(path));
         }
@@ -213,11 +257,22 @@ impl SeriesFileReader {
             offset: HEADER_BYTES as u64,
             rows: 0,
             last_id: None,
+            removed: Vec::new(),
             chain: crc32_iscsi(&header),
             closed_chain,
             decompressor: Decompressor::new().map_err(failed)?,
             raw: Vec::new(),
         })
+    }
+
+    /// Whether the version before wrote it.
+    pub(crate) fn is_old(&self) -> bool {
+        self.version < VERSION
+    }
+
+    /// The ids of the series that are gone, once the file is read.
+    pub(crate) fn removed(&self) -> &[SeriesId] {
+        &self.removed
     }
 
     /// Replaces `rows` with the next few series; `false` at the end, when the whole
@@ -234,6 +289,7 @@ impl SeriesFileReader {
         if end - self.offset < SECTION_HEADER_BYTES as u64 {
             return Err(self.damaged("it ends inside a section"));
         }
+        let is_first = self.offset == HEADER_BYTES as u64;
         let mut header = [0; SECTION_HEADER_BYTES];
         self.read(&mut header)?;
         let [stored_len, raw_len, row_count, checksum] =
@@ -258,8 +314,36 @@ impl SeriesFileReader {
         if read.ok() != Some(raw_len as usize) {
             return Err(self.damaged("a section does not decompress"));
         }
-        self.take_rows(row_count, rows)?;
+        if row_count & REMOVED == 0 {
+            self.take_rows(row_count, rows)?;
+        } else if is_first && self.version == VERSION_CHANGES {
+            self.take_removed(row_count & !REMOVED)?;
+        } else {
+            return Err(self.damaged("removed series stand where there are none"));
+        }
         Ok(true)
+    }
+
+    fn take_removed(&mut self, count: u32) -> Result<()> {
+        let mut bytes = Take(&self.raw);
+        let (mut removed, mut last) = (Vec::new(), None);
+        for _ in 0..count {
+            let step = bytes.number().filter(|&step| last.is_none() || step > 0);
+            let id = step.and_then(|step| last.unwrap_or(0_u64).checked_add(step));
+            let id = id.and_then(SeriesId::new);
+            let of_partition = |id: &SeriesId| partition_of(*id) == self.meta.partition;
+            let Some(id) = id.filter(of_partition) else {
+                return Err(self.damaged("the id of a removed series is invalid"));
+            };
+            last = Some(id.0);
+            removed.push(id);
+        }
+        if !bytes.is_empty() || count == 0 {
+            return Err(self.damaged("the ids of a section do not match its header"));
+        }
+        self.removed = removed;
+        self.rows += u64::from(count);
+        Ok(())
     }
 
     fn take_rows(&mut self, count: u32, rows: &mut Vec<SeriesRow>) -> Result<()> {

@@ -200,6 +200,7 @@ fn remote(text: &mut String, remote: Option<&RemoteFigures>) {
     field(text, "wal_remote_bytes", remote.log_bytes);
     let reads_wait = u8::from(remote.lacks_lease);
     field(text, "wal_remote_reads_wait", reads_wait);
+    field(text, "wal_remote_written_bytes", remote.written_bytes);
     field(text, "checkpoints", checkpoints.saved);
     field(text, "checkpoints_failed", checkpoints.failed);
     let error = checkpoints.last_error.as_deref().unwrap_or("none");
@@ -209,6 +210,8 @@ fn remote(text: &mut String, remote: Option<&RemoteFigures>) {
         Some(newest) => (newest.made_at_ms / 1000, newest.bytes),
         None => (0, 0),
     };
+    field(text, "checkpoint_uploaded_bytes", remote.uploaded_bytes);
+    field(text, "checkpoint_interval_bytes", remote.interval_bytes);
     field(text, "checkpoint_last_save_time", at_s);
     field(text, "checkpoint_bytes", bytes);
     field(text, "disk_cache_bytes", remote.cache.bytes);

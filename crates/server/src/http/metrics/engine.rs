@@ -106,9 +106,16 @@ fn remote(text: &mut Text, remote: &RemoteFigures) {
             = remote.log_bytes;
         gauge "wal_remote_reads_wait" "1 while reads wait for a lease of the log in Kafka."
             = u8::from(remote.lacks_lease);
+        counter "wal_remote_written_bytes_total" "Bytes of the log written to Kafka."
+            = remote.written_bytes;
         counter "checkpoints_total" "Checkpoints saved in the object store." = checkpoints.saved;
         counter "checkpoints_failed_total" "Checkpoints that could not be saved."
             = checkpoints.failed;
+        counter "checkpoint_uploaded_bytes_total"
+            "Bytes uploaded for checkpoints, those that failed included."
+            = remote.uploaded_bytes;
+        gauge "checkpoint_interval_bytes" "Bytes of the log after which a checkpoint is saved."
+            = remote.interval_bytes;
         gauge "checkpoint_bytes" "Bytes of the newest checkpoint." = bytes;
         gauge "checkpoint_last_seconds" "Duration of the last checkpoint that was saved."
             = checkpoints.last_ms as f64 / 1e3;

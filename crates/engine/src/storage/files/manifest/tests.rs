@@ -1,17 +1,23 @@
 //! Round trips, damage and the golden file of the manifest.
 
+use super::partition::CHANGES_MAX;
 use super::*;
 use crate::io::sim::SimRandom;
-use crate::storage::files::chance::random_manifest;
+use crate::storage::files::chance::{give_changes, random_manifest};
 
 const GOLDEN_SEED: u64 = 7;
 const GOLDEN_1: &[u8] = include_bytes!("../../../../tests/golden/manifest-v1.bin");
 const GOLDEN_2: &[u8] = include_bytes!("../../../../tests/golden/manifest-v2.bin");
+const GOLDEN_CHANGES: &[u8] = include_bytes!("../../../../tests/golden/manifest-v2-changes.bin");
 
 #[test]
 fn random_manifests_come_back() {
     for seed in 0..500 {
-        let manifest = random_manifest(&SimRandom::new(seed));
+        let random = SimRandom::new(seed);
+        let mut manifest = random_manifest(&random);
+        if seed % 2 == 0 {
+            give_changes(&random, &mut manifest);
+        }
         let bytes = manifest.encode();
         assert_eq!(Manifest::decode(&bytes).unwrap(), manifest, "seed {seed}");
         assert_eq!(Manifest::verify(&bytes).unwrap(), manifest, "seed {seed}");
@@ -179,6 +185,67 @@ fn golden_manifests_are_read_and_the_newest_is_written() {
         GOLDEN_2 == manifest.encode(),
         "version 2 is written otherwise"
     );
+    give_changes(&SimRandom::new(GOLDEN_SEED), &mut manifest);
+    assert!(
+        manifest
+            .partitions
+            .values()
+            .any(|files| files.changes.len() > 1)
+    );
+    assert_eq!(Manifest::decode(GOLDEN_CHANGES).unwrap(), manifest);
+    assert!(
+        GOLDEN_CHANGES == manifest.encode(),
+        "files of changes are written otherwise"
+    );
+}
+
+#[test]
+fn changes_of_a_file_that_is_not_named_are_refused() {
+    let mut manifest = random_manifest(&SimRandom::new(GOLDEN_SEED));
+    give_changes(&SimRandom::new(GOLDEN_SEED), &mut manifest);
+    for files in manifest.partitions.values_mut() {
+        files.series = None;
+    }
+    let error = Manifest::decode(&manifest.encode()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(
+        error.to_string().contains("that it does not name"),
+        "{error}"
+    );
+}
+
+#[test]
+fn changes_follow_until_they_are_many() {
+    let whole = SeriesFileMeta {
+        number: 1,
+        partition: 0,
+        len_bytes: 5_000,
+        rows: 100,
+        position: 9,
+        checksum: 0,
+    };
+    let mut files = PartitionFiles::default();
+    assert!(!files.takes_changes(0, 0), "nothing to change");
+    files.series = Some(whole);
+    assert!(files.takes_changes(50, 5_000) && !files.takes_changes(51, 5_000));
+    assert!(
+        !files.takes_changes(1, 5_001),
+        "a short file is written anew"
+    );
+    let mut change = |rows, living| {
+        let file = SeriesFileMeta { rows, ..whole };
+        files.changes.push(ChangesMeta { file, living });
+        (files.takes_changes(1, 0), files.series_count())
+    };
+    assert_eq!(change(49, 101), (true, 101));
+    assert_eq!(change(1, 100), (false, 100), "half of the whole file");
+    files.changes.clear();
+    let few = ChangesMeta {
+        file: SeriesFileMeta { rows: 1, ..whole },
+        living: 100,
+    };
+    files.changes.resize(CHANGES_MAX, few);
+    assert!(!files.takes_changes(1, 0), "many files");
 }
 
 /// A manifest with one partition, which has a list of `kind`, and one such list of no partition.

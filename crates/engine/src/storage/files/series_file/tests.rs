@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 const PATH: &str = "/db/series/series-0000000000000007.cat";
 const GOLDEN_1: &[u8] = include_bytes!("../../../../tests/golden/series-v1.cat");
 const GOLDEN_2: &[u8] = include_bytes!("../../../../tests/golden/series-v2.cat");
+const GOLDEN_3: &[u8] = include_bytes!("../../../../tests/golden/series-v3.cat");
 /// The partition of the golden file of version 2, whose ids have more than 32 bits.
 const FAR: u32 = 3 << 20;
 
@@ -29,6 +30,30 @@ fn write(disk: &SimDisk, rows: &[SeriesRow]) -> Result<SeriesFileMeta> {
         writer.row(row)?;
     }
     writer.finish()
+}
+
+/// A file of changes: these rows, and these removed.
+fn write_changes(disk: &SimDisk, rows: &[SeriesRow], removed: &[SeriesId]) -> SeriesFileMeta {
+    let (env, path) = (disk.env(1), Path::new(PATH));
+    let mut writer = SeriesFileWriter::create_changes(&env, path, 7, 3, removed).unwrap();
+    rows.iter().for_each(|row| writer.row(row).unwrap());
+    writer.finish().unwrap()
+}
+
+/// The rows of a file of changes and the ids of removed series.
+fn read_changes(disk: &SimDisk, meta: &SeriesFileMeta) -> Result<(Vec<SeriesRow>, Vec<SeriesId>)> {
+    let mut reader = SeriesFileReader::open(&disk.env(1), Path::new(PATH), meta)?;
+    let (mut all, mut some) = (Vec::new(), Vec::new());
+    while reader.next(&mut some)? {
+        all.append(&mut some);
+    }
+    Ok((all, reader.removed().to_vec()))
+}
+
+/// Every third row becomes a removed series.
+fn with_removed(rows: Vec<SeriesRow>) -> (Vec<SeriesRow>, Vec<SeriesId>) {
+    let (removed, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.id.0 % 3 == 0);
+    (rows, removed.into_iter().map(|row| row.id).collect())
 }
 
 fn read(disk: &SimDisk, meta: &SeriesFileMeta) -> Result<Vec<SeriesRow>> {
@@ -63,6 +88,44 @@ fn random_series_come_back() {
         let again = read(&disk, &meta).unwrap();
         assert!(same(&again, &rows), "seed {seed}");
     }
+}
+
+#[test]
+fn changes_come_back_with_the_series_that_are_gone() {
+    for seed in 0..40 {
+        let random = SimRandom::new(seed);
+        let count = [0, 1, 2, 50, 3_000][random.below(5) as usize];
+        let (rows, removed) = with_removed(random_rows(&random, 3, count));
+        let disk = disk();
+        let meta = write_changes(&disk, &rows, &removed);
+        assert_eq!(meta.rows, (rows.len() + removed.len()) as u64);
+        let again = read_changes(&disk, &meta).unwrap();
+        assert!(same(&again.0, &rows) && again.1 == removed, "seed {seed}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_changes_is_found() {
+    let disk = disk();
+    let (rows, removed) = with_removed(random_rows(&SimRandom::new(11), 3, 9));
+    assert!(removed.len() > 1 && !rows.is_empty());
+    let meta = write_changes(&disk, &rows, &removed);
+    let whole = disk.bytes(Path::new(PATH)).unwrap();
+    for bit in 0..whole.len() * 8 {
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        disk.set_bytes(Path::new(PATH), bytes).unwrap();
+        read_changes(&disk, &meta).expect_err("a bit was flipped");
+    }
+}
+
+#[test]
+fn removed_series_of_another_partition_are_refused() {
+    let disk = disk();
+    let far = [SeriesId(4 << 16)];
+    let meta = write_changes(&disk, &[], &far);
+    let error = read_changes(&disk, &meta).unwrap_err();
+    assert!(error.to_string().contains("removed series"), "{error}");
 }
 
 #[test]
@@ -174,6 +237,14 @@ fn golden_files_are_read() {
         }
     }
     golden_is_read(GOLDEN_2, rows);
+    let (rows, removed) = with_removed(random_rows(&SimRandom::new(3), 3, 40));
+    let disk = disk();
+    let mut meta = write_changes(&disk, &rows, &removed);
+    meta.len_bytes = GOLDEN_3.len() as u64;
+    meta.checksum = word_at(GOLDEN_3, GOLDEN_3.len() - FOOTER_BYTES + 20);
+    disk.set_bytes(Path::new(PATH), GOLDEN_3.to_vec()).unwrap();
+    let again = read_changes(&disk, &meta).unwrap();
+    assert!(same(&again.0, &rows) && again.1 == removed);
 }
 
 fn golden_is_read(golden: &[u8], rows: Vec<SeriesRow>) {
