@@ -138,13 +138,17 @@ fn checkpoints_of_few_series_of_many_upload_at_most_twice_the_log() {
     assert!(measured.uploaded <= 2 * measured.logged, "{measured:?}");
 }
 
-/// At the size that is promised: minutes, and gigabytes of memory. Prints what it measures.
+/// At the size in `LATEWOOD_SERIES` and the interval of a server: with a million series minutes,
+/// and gigabytes of memory. Prints what it measures.
 #[test]
-#[ignore = "takes minutes and gigabytes"]
-fn checkpoints_of_a_million_series_upload_at_most_twice_the_log() {
+fn checkpoints_of_as_many_series_as_are_asked_for_upload_at_most_twice_the_log() {
+    let Ok(series) = std::env::var("LATEWOOD_SERIES") else {
+        return;
+    };
+    let series = series.parse().expect("LATEWOOD_SERIES is a number");
     for one_of in [100, 10, 1] {
         let measured = measure(&Load {
-            series: 1_000_000,
+            series,
             one_of,
             samples: 0,
             checkpoints: 20,
