@@ -169,7 +169,8 @@ mod tests {
             for served in std::iter::once(spec).chain(spec.subcommands()) {
                 let mut words = vec![spec.name];
                 words.extend((spec.name != served.name).then_some(served.name));
-                words.resize(words.len().max(served.arity.unsigned_abs() as usize), "1");
+                // Not 1: a pause of 1 ms would hold the others.
+                words.resize(words.len().max(served.arity.unsigned_abs() as usize), "0");
                 run(&[words.join(" ") + "\r\n"]);
             }
         }

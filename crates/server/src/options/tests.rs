@@ -142,6 +142,7 @@ const EVERY_OPTION: &str = r#"
             kafka-password-file = "/kpassword"
             kafka-sasl-mechanism = "PLAIN"
             kafka-any-replication = true
+            read-lease = true
         "#;
 
 fn every_option_of_tls() -> ServerOptions {
