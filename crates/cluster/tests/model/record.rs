@@ -7,6 +7,7 @@
 //! HELLO                      of a follower: no state in it, does not count, changes no state
 //! ```
 
+use super::explore::Mixed;
 use super::owners::state::At;
 use latewood_cluster::envelope::{self, Claimant, Envelope, State};
 use latewood_cluster::scan;
@@ -103,33 +104,16 @@ pub(crate) fn may_count(end: State, value: Value) -> bool {
     }
 }
 
-/// The bytes of values, encoded once, and the judge of them.
+/// The product's judge of the bytes of values. It keeps its verdicts: there are few.
 #[derive(Default)]
 pub(crate) struct Judge {
-    encoded: HashMap<Value, Vec<u8>>,
+    judged: HashMap<(State, u8, Value), (State, Verdict), Mixed>,
 }
 
 impl Judge {
     pub(crate) fn judge(&mut self, state: State, offset: u8, value: Value) -> (State, Verdict) {
-        if matches!(value, Value::Hello { .. }) {
-            return (state, Verdict::Hello);
-        }
-        let bytes = self.encoded.entry(value).or_insert_with(|| value.encode());
-        let mut record = Envelope::decode(bytes);
-        if let (Ok(Envelope::Epoch { after, .. }), Value::Epoch { n: Some(n), .. }) =
-            (&mut record, value)
-            && u64::from(n) != state.n
-        {
-            // No epoch is the offset of this record.
-            *after = Some(u64::from(offset));
-        }
-        let (behind, verdict) = scan::judge(state, u64::from(offset), record);
-        let verdict = match verdict {
-            scan::Verdict::Epoch(_) => Verdict::Epoch,
-            scan::Verdict::Counts { .. } => Verdict::Counts,
-            _ => Verdict::Nothing,
-        };
-        (behind, verdict)
+        let judged = self.judged.entry((state, offset, value));
+        *judged.or_insert_with(|| judge(state, offset, value))
     }
 
     pub(crate) fn scan(&mut self, log: impl Iterator<Item = Value>) -> Seen {
@@ -144,6 +128,28 @@ impl Judge {
         }
         seen
     }
+}
+
+fn judge(state: State, offset: u8, value: Value) -> (State, Verdict) {
+    if matches!(value, Value::Hello { .. }) {
+        return (state, Verdict::Hello);
+    }
+    let bytes = value.encode();
+    let mut record = Envelope::decode(&bytes);
+    if let (Ok(Envelope::Epoch { after, .. }), Value::Epoch { n: Some(n), .. }) =
+        (&mut record, value)
+        && u64::from(n) != state.n
+    {
+        // No epoch is the offset of this record.
+        *after = Some(u64::from(offset));
+    }
+    let (behind, verdict) = scan::judge(state, u64::from(offset), record);
+    let verdict = match verdict {
+        scan::Verdict::Epoch(_) => Verdict::Epoch,
+        scan::Verdict::Counts { .. } => Verdict::Counts,
+        _ => Verdict::Nothing,
+    };
+    (behind, verdict)
 }
 
 impl Value {

@@ -220,6 +220,19 @@ fn claims_hold() {
     holds(Fault::None, bounds, 400_000);
 }
 
+/// Their epochs may have no record but EPOCH and FAREWELL.
+#[test]
+fn claims_of_two_followers_hold() {
+    let (lease, wait, bound) = (1, 1, 0);
+    let bounds = Bounds {
+        nodes: 3,
+        claims: 2,
+        times: Times { lease, wait, bound },
+        ..TWO
+    };
+    holds(Fault::None, bounds, 1_000_000);
+}
+
 #[test]
 fn followers_hold() {
     let (items, hellos) = (2, 1);
