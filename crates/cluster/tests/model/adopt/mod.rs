@@ -6,6 +6,9 @@
 //! up to the CUT that the checkpoint includes. A checkpoint that is older than the files of a
 //! node says nothing new to it. A follower that claims goes on with what it has frozen.
 //!
+//! A node that was deposed, or started anew, still has the files that it wrote on its disk, and
+//! does not fetch what it has under the same path.
+//!
 //! A checkpoint is one object here: all items that were written before its CUT.
 //!
 //! In every state: each node that loaded something shows what counts before the place up to which
@@ -16,7 +19,7 @@ mod state;
 mod steps;
 
 use super::explore::{Model, Walks, search, walks_hold};
-use super::record::{Judge, Seen, Value};
+use super::record::{Judge, Name, Seen, Value};
 use state::{Bounds, Violation, World};
 use steps::{Step, steps};
 
@@ -32,8 +35,20 @@ enum Fault {
     ReusesName,
     /// A checkpoint that is tried again has the name of the first try.
     ReusesNumber,
+    /// The paths of files on the disk have no epoch.
+    ReusesPath,
     /// An owner that does not know that it was deposed deletes objects of later epochs.
     SweepsAll,
+}
+
+impl Fault {
+    /// The path of an object on the disk of a node.
+    fn path(self, name: Name) -> Name {
+        match self {
+            Self::ReusesPath => Name { epoch: 0, ..name },
+            _ => name,
+        }
+    }
 }
 
 /// The protocol, with a fault or without.
@@ -187,6 +202,13 @@ fn a_first_checkpoint_that_reuses_a_name_has_other_items() {
 #[test]
 fn a_checkpoint_that_is_tried_again_under_its_name_has_other_items() {
     finds(Fault::ReusesNumber, TWO, |found| {
+        matches!(found, Violation::Missing { .. })
+    });
+}
+
+#[test]
+fn a_path_without_epoch_has_the_items_of_another_owner() {
+    finds(Fault::ReusesPath, TWO, |found| {
         matches!(found, Violation::Missing { .. })
     });
 }

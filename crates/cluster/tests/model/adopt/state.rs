@@ -1,5 +1,6 @@
 //! A state of the model: the log, the store, what each node has in memory and in files.
 
+use super::Fault;
 use crate::model::record::{Items, Judge, Name, Named, Seen, Value, Verdict, may_count};
 
 /// How far a search goes.
@@ -44,6 +45,8 @@ pub(super) struct Node {
     /// What was frozen, by the numbers of the CUTs, oldest first.
     pub(super) frozen: Vec<(u8, Items)>,
     pub(super) live: Items,
+    /// Files that it wrote as an owner, by their paths. They stay on its disk.
+    pub(super) disk: Vec<(Name, Items)>,
     /// The nonce of its claim.
     pub(super) claim: Option<u8>,
     pub(super) owner: Option<Owner>,
@@ -81,7 +84,7 @@ impl World {
         };
         let mut nodes = vec![node; bounds.nodes];
         nodes[0].next = Some(1);
-        nodes[0].owner = Some(Owner::new(0));
+        nodes[0].owner = Some(Owner::new(0, 1));
         let (nonce, after, n) = (0, None, None);
         Self {
             log: vec![Value::Epoch { nonce, after, n }],
@@ -145,6 +148,31 @@ impl World {
 }
 
 impl Node {
+    /// It forgets all but its disk.
+    pub(super) fn anew(&self) -> Self {
+        Self {
+            disk: self.disk.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Of the checkpoint behind that of its files.
+    pub(super) fn next_number(&self) -> u8 {
+        self.named.map_or(1, |named| named.name.number + 1)
+    }
+
+    pub(super) fn write(&mut self, path: Name, items: Items) {
+        self.disk.retain(|file| file.0 != path);
+        self.disk.push((path, items));
+    }
+
+    /// The files of a checkpoint: what is on the disk under their paths is not fetched.
+    pub(super) fn files(&self, fault: Fault, world: &World, name: Name) -> Option<Items> {
+        let path = fault.path(name);
+        let file = self.disk.iter().find(|file| file.0 == path);
+        file.map(|file| file.1).or_else(|| world.object(name))
+    }
+
     /// Takes over the files of a checkpoint, and drops what was frozen and is in them.
     pub(super) fn adopt(&mut self, named: Named, files: Items) {
         self.named = Some(named);
@@ -158,10 +186,10 @@ impl Node {
 }
 
 impl Owner {
-    pub(super) fn new(epoch: u8) -> Self {
+    pub(super) fn new(epoch: u8, number: u8) -> Self {
         Self {
             epoch,
-            number: 1,
+            number,
             pending: None,
             uploaded: None,
         }

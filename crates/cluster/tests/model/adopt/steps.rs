@@ -65,9 +65,9 @@ pub(super) fn steps(model: &mut Adopt, world: &World, seen: &Seen) -> Found {
     }
     for (i, node) in world.nodes.iter().enumerate() {
         match node.next {
-            None => loads(world, seen, i, &mut found),
+            None => loads(model.fault, world, seen, i, &mut found),
             Some(offset) if offset < world.begin => {
-                found.push((Step::Behind { node: i }, with(world, i, Node::default())));
+                found.push((Step::Behind { node: i }, with(world, i, node.anew())));
             }
             Some(offset) if usize::from(offset) < world.log.len() => {
                 let then = read(model.fault, world, seen, i, offset);
@@ -83,7 +83,7 @@ pub(super) fn steps(model: &mut Adopt, world: &World, seen: &Seen) -> Found {
             _ => {}
         }
         if world.restarts < model.bounds.restarts && node.next.is_some() {
-            let mut then = with(world, i, Node::default());
+            let mut then = with(world, i, node.anew());
             then.restarts += 1;
             found.push((Step::Restart { node: i }, then));
         }
@@ -120,9 +120,9 @@ fn read(fault: Fault, world: &World, seen: &Seen, i: usize, offset: u8) -> World
         (Verdict::Epoch, Value::Epoch { nonce, .. }) => {
             if node.owner.is_some() {
                 // There is no way back to what counts: it starts anew.
-                *node = Node::default();
+                *node = node.anew();
             } else if node.claim.take() == Some(nonce) {
-                node.owner = Some(Owner::new(offset));
+                node.owner = Some(Owner::new(offset, node.next_number()));
             }
         }
         (Verdict::Counts, Value::Owned { at, body }) => {
@@ -132,7 +132,7 @@ fn read(fault: Fault, world: &World, seen: &Seen, i: usize, offset: u8) -> World
                 Body::Checkpoint(named) => {
                     let is_newer = node.named.is_none_or(|has| named.cut > has.cut);
                     // Without its object it is passed over, and what was frozen is kept.
-                    if let Some(files) = world.object(named.name)
+                    if let Some(files) = node.files(fault, world, named.name)
                         && (is_newer || fault == Fault::AdoptsOlder)
                     {
                         node.adopt(named, files);
@@ -163,26 +163,27 @@ fn publish(node: &mut Node, named: Named) {
 
 /// Any checkpoint that counts, is in the store and has the log behind its CUT: the node may be
 /// shown an old end of the log.
-fn loads(world: &World, seen: &Seen, i: usize, found: &mut Found) {
+fn loads(fault: Fault, world: &World, seen: &Seen, i: usize, found: &mut Found) {
+    let empty = &world.nodes[i];
     if world.begin == 0 {
         let next = Some(0);
         let node = Node {
             next,
-            ..Node::default()
+            ..empty.clone()
         };
         let named = None;
         found.push((Step::Load { node: i, named }, with(world, i, node)));
     }
     for (_, value) in world.counted(seen, world.begin, world.log.len() as u8) {
         if let Some(named) = value.named()
-            && let Some(files) = world.object(named.name)
+            && let Some(files) = empty.files(fault, world, named.name)
             && let Some(cut) = world.cut(seen, named.cut)
         {
             let node = Node {
                 next: Some(cut + 1),
                 named: Some(named),
                 files,
-                ..Node::default()
+                ..empty.clone()
             };
             let named = Some(named);
             found.push((Step::Load { node: i, named }, with(world, i, node)));
@@ -260,29 +261,20 @@ fn uploads(model: &Adopt, world: &World, i: usize, owner: &Owner, found: &mut Fo
     let mut items = node.files;
     for &(cut, frozen) in &node.frozen {
         items |= frozen;
-        let before = node.named.map(|named| named.name);
-        let name = match (model.fault, before) {
-            (Fault::ReusesName, before) => Name {
-                epoch: 0,
-                number: before.map_or(1, |before| before.number + 1),
-            },
-            (Fault::ReusesNumber, Some(before)) if before.epoch == owner.epoch => Name {
-                number: before.number + 1,
-                ..before
-            },
-            (Fault::ReusesNumber, _) => Name {
-                epoch: owner.epoch,
-                number: 1,
-            },
-            _ => Name {
-                epoch: owner.epoch,
-                number: owner.number,
-            },
+        let number = match model.fault {
+            Fault::ReusesNumber => node.next_number(),
+            _ => owner.number,
         };
+        let epoch = match model.fault {
+            Fault::ReusesName => 0,
+            _ => owner.epoch,
+        };
+        let name = Name { epoch, number };
         let named = Named { name, cut };
         let mut then = world.clone();
         then.uploads += 1;
         then.put(name, items);
+        then.nodes[i].write(model.fault.path(name), items);
         let owner = then.nodes[i].owner.as_mut().expect("just looked at");
         owner.number += 1;
         owner.uploaded = Some(named);
