@@ -16,7 +16,8 @@
 //! - what was acknowledged counts, once; what was in an answer does, or still may;
 //! - an answer of an owner has all that was acknowledged or in any answer before the question;
 //! - an answer of a follower has all that was in the log longer ago than the bound;
-//! - an automatic claim deposes nobody of whom a record counted after it was decided on;
+//! - an automatic claim deposes nobody of whom a record, or the EPOCH, counted after it was
+//!   decided on;
 //! - a node that reads its EPOCH, and did not start anew since it claimed, knows of it.
 //!
 //! Which records count is checked in [`super::owners`]; when to claim, in [`super::silence`].
@@ -57,6 +58,8 @@ enum Fault {
     IgnoresNonce,
     /// Automatic claims do not carry `n`.
     NoNumber,
+    /// Claims with `n` count whatever epoch they depose.
+    IgnoresAfter,
     /// A claim that lost is made again with what the log says now.
     RepeatsClaim,
     /// A follower forgets a claim whose outcome it does not know.
@@ -377,6 +380,18 @@ fn a_follower_that_takes_an_older_hello_for_its_newest_is_stale() {
 #[test]
 fn a_claim_without_n_is_late() {
     finds(Fault::NoNumber, CLAIM, is_late_claim);
+}
+
+/// A new owner may have appended nothing yet but its EPOCH, which has no number.
+#[test]
+fn a_claim_with_n_alone_is_late() {
+    let claims = 2;
+    let bounds = Bounds {
+        nodes: 3,
+        claims,
+        ..TWO
+    };
+    finds(Fault::IgnoresAfter, bounds, is_late_claim);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Clocks of nodes run alike and times are ages in ticks, each up to the age from which on it
 //! makes no difference: so states repeat, and time has no end.
 
+use crate::model::owners::state::At;
 use crate::model::record::{Items, Judge, Seen, Value, Verdict, may_count};
 
 /// How far a search goes.
@@ -99,8 +100,8 @@ pub(super) struct Claim {
 pub(super) struct Decided {
     /// Who claimed, unless it started anew since.
     pub(super) by: Option<u8>,
-    /// How many records counted when it was decided on; `None` for a claim without `n`.
-    pub(super) counted: Option<u8>,
+    /// The state of the log when it was decided on; `None` for a claim of an operator.
+    pub(super) at: Option<At>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -146,7 +147,8 @@ pub(super) enum Violation {
     Vanished(u8),
     /// Counted twice.
     Twice(u8),
-    /// An automatic claim deposed an owner of which a record counted after it was decided on.
+    /// An automatic claim deposed an owner of which a record, or the EPOCH, counted after it was
+    /// decided on.
     LateClaim(u8),
     /// The claimant does not know of its EPOCH.
     Nobody(u8),
@@ -173,7 +175,7 @@ impl World {
             nodes,
             decided: vec![Decided {
                 by: Some(0),
-                counted: None,
+                at: None,
             }],
             written: 0,
             hellos: 0,

@@ -118,13 +118,20 @@ fn appends(model: &mut Follow, world: &World, seen: &Seen, found: &mut Found) {
         then.log.push(Entry { value, age });
         let (behind, verdict) = model.judge.judge(seen.end(), offset as u8, value);
         if let (Verdict::Epoch, Value::Epoch { nonce, .. }) = (verdict, value)
-            && let Some(counted) = world.decided[usize::from(nonce)].counted
-            && behind.n > u64::from(counted)
+            && let Some(at) = world.decided[usize::from(nonce)].at
+            && at != seen.at(offset as u8)
         {
             then.broken = Some(Violation::LateClaim(nonce));
         }
-        then.flight
-            .retain(|&other| other != value && may_count(behind, other));
+        then.flight.retain(|&other| other != value);
+        for other in &mut then.flight {
+            if let Value::Epoch { after, .. } = other
+                && model.fault == Fault::IgnoresAfter
+            {
+                *after = behind.epoch.map(|epoch| epoch as u8);
+            }
+        }
+        then.flight.retain(|&other| may_count(behind, other));
         found.push((Step::Append { offset, value }, then));
     }
 }
@@ -371,7 +378,7 @@ fn claims(model: &Follow, (world, seen): (&World, &Seen), i: usize, found: &mut 
     let at = seen.at(world.nodes[i].next);
     let made = |automatic: bool| {
         let made = world.decided.iter().skip(1);
-        made.filter(|decided| decided.counted.is_some() == automatic)
+        made.filter(|decided| decided.at.is_some() == automatic)
             .count()
     };
     let Bounds { claims, forced, .. } = model.bounds;
@@ -387,10 +394,10 @@ fn claims(model: &Follow, (world, seen): (&World, &Seen), i: usize, found: &mut 
             n: with_n.then_some(at.n),
         };
         let mut then = world.clone();
-        let counted = seen.end().n as u8;
+        let end = seen.at(world.log.len() as u8);
         then.decided.push(Decided {
             by: Some(i as u8),
-            counted: automatic.then_some(counted),
+            at: automatic.then_some(end),
         });
         then.send(seen, claim);
         then.nodes[i].claim = Some(Claim {
