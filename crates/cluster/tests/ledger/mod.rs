@@ -16,7 +16,7 @@
 
 mod life;
 mod mortal;
-mod turns;
+pub(crate) mod turns;
 
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
 use latewood_cluster::kafka::{Kafka, NewTopic};
@@ -120,7 +120,7 @@ fn named_run(seed: u64) -> Ledger {
     })
 }
 
-fn number(name: &str) -> Option<u64> {
+pub(crate) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     let number = text.parse();
     Some(number.unwrap_or_else(|_| panic!("{name}={text} is no number")))

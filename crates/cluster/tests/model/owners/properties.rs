@@ -1,10 +1,10 @@
-//! Breadth-first search of all states within bounds, and the properties of each.
+//! The properties of each state.
 
 use super::reader::{Fault, Reader, Seen};
 use super::state::{Bounds, Item, Life, Told, Value, World};
 use super::steps::{Step, steps};
+use crate::model::explore::Model;
 use std::collections::HashSet;
-use std::fmt;
 
 /// What must not be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,78 +36,65 @@ impl Violation {
     }
 }
 
-/// Which violations end a search.
-pub(crate) type Watched = fn(Violation) -> bool;
+/// The protocol of owners, with a fault or without, and what a search came by.
+pub(crate) struct Owners {
+    reader: Reader,
+    bounds: Bounds,
+    pub(crate) count: Count,
+}
 
-/// What a search found.
-pub(crate) struct Outcome {
-    pub(crate) states: usize,
-    /// States in which two lives acknowledged something.
+/// How many states there are in which...
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Count {
+    /// two lives acknowledged something.
     pub(crate) two_acked: usize,
-    /// States in which an owner was deposed and denied something, and another acknowledged.
+    /// an owner was deposed and denied something, and another acknowledged.
     pub(crate) denied: usize,
-    /// States in which an acknowledged record has a copy that does not count.
+    /// an acknowledged record has a copy that does not count.
     pub(crate) doubled: usize,
-    /// States in which a life found that it was deposed.
+    /// a life found that it was deposed.
     pub(crate) deposed: usize,
-    /// The first violation, and a shortest way to it.
-    pub(crate) violation: Option<(Violation, Trace)>,
 }
 
-/// Steps from the start.
-pub(crate) struct Trace(Vec<Step>);
-
-impl fmt::Display for Trace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|step| writeln!(f, "  {step:?}"))
-    }
-}
-
-/// Explores all states until one violates a property.
-pub(crate) fn search(fault: Fault, bounds: Bounds, watched: Watched) -> Outcome {
-    let mut reader = Reader::new(fault);
-    let mut known = HashSet::from([World::START]);
-    // In the order of discovery: each with the one before it and the step between.
-    let mut queue: Vec<(World, Option<(usize, Step)>)> = vec![(World::START, None)];
-    let mut outcome = Outcome {
-        states: 0,
-        two_acked: 0,
-        denied: 0,
-        doubled: 0,
-        deposed: 0,
-        violation: None,
-    };
-    while let Some((world, _)) = queue.get(outcome.states).copied() {
-        let seen = reader.scan(&world);
-        let violations = violations(&mut reader, &world, &seen);
-        if let Some(violation) = violations.into_iter().find(|&found| watched(found)) {
-            let trace = trace(&queue, outcome.states);
-            outcome.violation = Some((violation, trace));
-            return outcome;
+impl Owners {
+    pub(crate) fn new(fault: Fault, bounds: Bounds) -> Self {
+        Self {
+            reader: Reader::new(fault),
+            bounds,
+            count: Count::default(),
         }
-        outcome.note(&world, &seen);
-        for (step, then) in steps(&mut reader, bounds, &world, &seen) {
-            if known.insert(then) {
-                queue.push((then, Some((outcome.states, step))));
-            }
-        }
-        outcome.states += 1;
     }
-    outcome
 }
 
-fn trace(queue: &[(World, Option<(usize, Step)>)], mut index: usize) -> Trace {
-    let mut steps = Vec::new();
-    while let Some((before, step)) = queue[index].1 {
-        steps.push(step);
-        index = before;
-    }
-    steps.reverse();
-    Trace(steps)
-}
+impl Model for Owners {
+    type World = World;
+    type Seen = Seen;
+    type Step = Step;
+    type Violation = Violation;
 
-impl Outcome {
+    fn start(&self) -> World {
+        World::START
+    }
+
+    fn look(&mut self, world: &World) -> Seen {
+        self.reader.scan(world)
+    }
+
+    fn steps(&mut self, world: &World, seen: &Seen) -> Vec<(Step, World)> {
+        steps(&mut self.reader, self.bounds, world, seen)
+    }
+
+    fn violations(&mut self, world: &World, seen: &Seen) -> Vec<Violation> {
+        let mut found = Vec::new();
+        told_and_counted(world, seen, &mut found);
+        order(seen, &mut found);
+        trimmed(&mut self.reader, world, seen, &mut found);
+        lives(world, seen, &mut found);
+        found
+    }
+
     fn note(&mut self, world: &World, seen: &Seen) {
+        let count = &mut self.count;
         let told = |life, what: fn(Told) -> bool| {
             let mut sent = world.sent();
             sent.any(|(item, sent)| item.life == life && what(sent.told))
@@ -118,25 +105,16 @@ impl Outcome {
             .filter(|&life| told(life, |told| matches!(told, Told::Acked(_))))
             .collect();
         let mut denied = lives.filter(|&life| told(life, |told| told == Told::Denied));
-        self.deposed += usize::from(world.lives.contains(&Life::Deposed));
-        self.two_acked += usize::from(acked.len() > 1);
-        self.denied += usize::from(denied.any(|life| acked.iter().any(|&other| other != life)));
+        count.deposed += usize::from(world.lives.contains(&Life::Deposed));
+        count.two_acked += usize::from(acked.len() > 1);
+        count.denied += usize::from(denied.any(|life| acked.iter().any(|&other| other != life)));
         let doubled = seen.counted.iter().any(|counted| {
             let mut log = world.log();
             let value = log.nth(usize::from(counted.offset));
             acked.contains(&counted.item.life) && log.any(|later| Some(later) == value)
         });
-        self.doubled += usize::from(doubled);
+        count.doubled += usize::from(doubled);
     }
-}
-
-fn violations(reader: &mut Reader, world: &World, seen: &Seen) -> Vec<Violation> {
-    let mut found = Vec::new();
-    told_and_counted(world, seen, &mut found);
-    order(seen, &mut found);
-    trimmed(reader, world, seen, &mut found);
-    lives(world, seen, &mut found);
-    found
 }
 
 /// What clients were told is what the log says.

@@ -42,7 +42,7 @@ impl Item {
 }
 
 /// The three numbers of [`State`] in bytes of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct At {
     pub(crate) epoch: u8,
     pub(crate) n: u8,

@@ -1,7 +1,8 @@
 //! Readers of the log: the product's own decoder and judge, or these behind a planted fault.
 
 use super::state::{Item, Value, World};
-use latewood_cluster::envelope::{Body, Envelope, State};
+use crate::model::explore::Mixed;
+use latewood_cluster::envelope::{self, Body, Envelope, State};
 use latewood_cluster::scan::{Verdict, first_state, judge};
 use std::collections::HashMap;
 
@@ -58,10 +59,16 @@ impl Fault {
     }
 }
 
-/// The bytes of values, encoded once, and the reader of them.
+/// The bytes of values, encoded and decoded once, and the reader of them.
 pub(crate) struct Reader {
     pub(crate) fault: Fault,
-    encoded: HashMap<Value, Vec<u8>>,
+    known: HashMap<Value, Known, Mixed>,
+}
+
+/// There are few values, so their bytes are never freed.
+struct Known {
+    bytes: &'static [u8],
+    decoded: Result<Envelope<'static>, envelope::Fault>,
 }
 
 /// What the whole log says.
@@ -91,19 +98,27 @@ pub(crate) struct Counted {
 
 impl Reader {
     pub(crate) fn new(fault: Fault) -> Self {
-        let encoded = HashMap::new();
-        Self { fault, encoded }
+        let known = HashMap::default();
+        Self { fault, known }
     }
 
-    fn bytes(&mut self, value: Value) -> &[u8] {
-        let encoded = self.encoded.entry(value);
-        encoded.or_insert_with(|| value.encode())
+    fn known(&mut self, value: Value) -> &Known {
+        self.known.entry(value).or_insert_with(|| {
+            let bytes = value.encode().leak();
+            let decoded = Envelope::decode(bytes);
+            Known { bytes, decoded }
+        })
     }
 
     /// As `scan::Scan::next`, which is these two calls, with the fault between them.
-    pub(crate) fn judge(&mut self, state: State, offset: u8, value: Value) -> (State, Verdict<'_>) {
+    pub(crate) fn judge(
+        &mut self,
+        state: State,
+        offset: u8,
+        value: Value,
+    ) -> (State, Verdict<'static>) {
         let fault = self.fault;
-        let record = Envelope::decode(self.bytes(value));
+        let record = self.known(value).decoded.clone();
         let record = record.map(|envelope| fault.rewrite(state, envelope));
         judge(state, u64::from(offset), record)
     }
@@ -118,7 +133,7 @@ impl Reader {
         let first = records
             .peek()
             .map_or(Some(State::START), |&(offset, first)| {
-                first_state(u64::from(offset), self.bytes(first))
+                first_state(u64::from(offset), self.known(first).bytes)
             });
         let mut state = first.expect("a log is not trimmed to an EPOCH");
         let mut seen = Seen {
