@@ -22,7 +22,11 @@ use hashbrown::HashTable;
 
 /// What a table holds.
 pub(crate) trait Tagged {
-    /// The tag of the entry's key.
+    /// The bits of its tag that an entry keeps. With few of them, entries of a part that has far
+    /// more are compared with each other's keys.
+    const KEPT: u32 = u32::MAX;
+
+    /// The kept bits of the tag of the entry's key.
     fn tag(&self) -> u32;
 }
 
@@ -49,13 +53,14 @@ impl<T: Tagged> Table<T> {
     /// The entry of `tag` that is the one.
     #[inline]
     pub(crate) fn find(&self, tag: u32, is_it: impl Fn(&T) -> bool) -> Option<&T> {
-        self.parts[self.part(tag)].find(spread(tag), |entry| entry.tag() == tag && is_it(entry))
+        let kept = tag & T::KEPT;
+        self.parts[self.part(tag)].find(spread(kept), |entry| entry.tag() == kept && is_it(entry))
     }
 
     /// The same, to change it.
     pub(crate) fn find_mut(&mut self, tag: u32, is_it: impl Fn(&T) -> bool) -> Option<&mut T> {
-        let part = self.part(tag);
-        self.parts[part].find_mut(spread(tag), |entry| entry.tag() == tag && is_it(entry))
+        let (part, kept) = (self.part(tag), tag & T::KEPT);
+        self.parts[part].find_mut(spread(kept), |entry| entry.tag() == kept && is_it(entry))
     }
 
     /// Some entry of `tag`, nearly always the only one.
@@ -64,19 +69,20 @@ impl<T: Tagged> Table<T> {
         self.find(tag, |_| true)
     }
 
-    /// Adds an entry that is not there.
-    pub(crate) fn insert(&mut self, entry: T) {
+    /// Adds an entry of `tag` that is not there.
+    pub(crate) fn insert(&mut self, tag: u32, entry: T) {
+        debug_assert_eq!(entry.tag(), tag & T::KEPT);
         let hash = spread(entry.tag());
-        let part = self.part(entry.tag());
+        let part = self.part(tag);
         self.parts[part].insert_unique(hash, entry, |entry| spread(entry.tag()));
     }
 
     /// Takes the entry of `tag` that is the one out. Gives memory back once
     /// little of it is used.
     pub(crate) fn remove(&mut self, tag: u32, is_it: impl Fn(&T) -> bool) -> Option<T> {
-        let index = self.part(tag);
+        let (index, kept) = (self.part(tag), tag & T::KEPT);
         let part = &mut self.parts[index];
-        let found = part.find_entry(spread(tag), |entry| entry.tag() == tag && is_it(entry));
+        let found = part.find_entry(spread(kept), |entry| entry.tag() == kept && is_it(entry));
         let (entry, _) = found.ok()?.remove();
         if part.len() < part.capacity() / 8 {
             part.shrink_to(0, |entry| spread(entry.tag()));
@@ -138,7 +144,7 @@ mod tests {
     fn entries_of_one_tag_are_told_apart_and_memory_comes_back() {
         let mut table = Table::new(64);
         for number in 0..50_000 {
-            table.insert(Entry(number));
+            table.insert(number / 2, Entry(number));
         }
         let full = table.memory_bytes();
         assert_eq!(table.len(), 50_000);
@@ -164,7 +170,7 @@ mod tests {
     fn parts_are_about_alike() {
         let mut table = Table::new(64);
         // Tags of one shard of the database are alike in their lowest bits.
-        (0..64_000).for_each(|number| table.insert(Entry(number << 4)));
+        (0..64_000).for_each(|number| table.insert(number << 3, Entry(number << 4)));
         let sizes = table.parts.iter().map(HashTable::len);
         let (least, most) = (sizes.clone().min(), sizes.max());
         assert!(

@@ -74,7 +74,7 @@ impl Symbols {
         self.joined.extend_from_slice(&head.to_le_bytes());
         self.joined.extend_from_slice(string);
         self.strings.set(number as usize, &self.joined);
-        self.table.insert(Entry { tag, number });
+        self.table.insert(tag, Entry { tag, number });
         number
     }
 

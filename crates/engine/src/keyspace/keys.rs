@@ -27,19 +27,36 @@ const PARTS: usize = 64;
 const TOGETHER: usize = 32;
 /// Keys worth locking several shards at a time for.
 const MANY: usize = SHARDS / 2;
+/// Bits of a word beside those of an id.
+const TAG_BITS: u32 = u64::BITS - SeriesId::BITS;
 type Guard<'a> = RwLockReadGuard<'a, Table<Entry>>;
 
+/// In 24 bytes: a lookup waits for its memory.
 struct Entry {
     key: Arc<[u8]>,
-    id: SeriesId,
-    /// Of the key.
-    tag: u32,
+    /// Above the kept bits of the tag.
+    id: u64,
+}
+
+impl Entry {
+    fn new(key: Arc<[u8]>, id: SeriesId, tag: u32) -> Self {
+        debug_assert!(id.0 >> SeriesId::BITS == 0);
+        let id = id.0 << TAG_BITS | u64::from(tag & Self::KEPT);
+        Self { key, id }
+    }
+
+    #[inline]
+    fn id(&self) -> SeriesId {
+        SeriesId(self.id >> TAG_BITS)
+    }
 }
 
 impl Tagged for Entry {
+    const KEPT: u32 = (1 << TAG_BITS) - 1;
+
     #[inline]
     fn tag(&self) -> u32 {
-        self.tag
+        self.id as u32 & Self::KEPT
     }
 }
 
@@ -107,7 +124,7 @@ impl Keys {
             let all = candidates.iter().zip(hashes).zip(&mut keys);
             ids.extend(all.map(|((candidate, &hash), key)| match candidate {
                 None => None,
-                Some(entry) if *entry.key == *key => Some(entry.id),
+                Some(entry) if *entry.key == *key => Some(entry.id()),
                 Some(_) => table(hash).and_then(|table| find(table, hash, key)),
             }));
         }
@@ -128,11 +145,11 @@ impl Keys {
         let tag = tag_of(hash);
         match shard.find_mut(tag, |entry| entry.key == key) {
             Some(entry) => {
-                entry.key = key;
-                Some(std::mem::replace(&mut entry.id, id))
+                let held = std::mem::replace(entry, Entry::new(key, id, tag));
+                Some(held.id())
             }
             None => {
-                shard.insert(Entry { key, id, tag });
+                shard.insert(tag, Entry::new(key, id, tag));
                 None
             }
         }
@@ -142,7 +159,8 @@ impl Keys {
     pub(crate) fn add(&self, hash: u64, key: Arc<[u8]>, id: SeriesId) {
         debug_assert_eq!(self.find(hash, &key), None);
         let tag = tag_of(hash);
-        self.shard(hash).write().insert(Entry { key, id, tag });
+        let entry = Entry::new(key, id, tag);
+        self.shard(hash).write().insert(tag, entry);
     }
 
     /// Reserves memory for `keys`, so that adding them moves none.
@@ -154,7 +172,7 @@ impl Keys {
 
     /// Takes `key` away if `id` is under it.
     pub(crate) fn remove(&self, hash: u64, key: &[u8], id: SeriesId) {
-        let is_it = |entry: &Entry| entry.id == id && *entry.key == *key;
+        let is_it = |entry: &Entry| entry.id() == id && *entry.key == *key;
         self.shard(hash).write().remove(tag_of(hash), is_it);
     }
 
@@ -182,5 +200,5 @@ fn number_of(hash: u64) -> usize {
 #[inline]
 fn find(table: &Table<Entry>, hash: u64, key: &[u8]) -> Option<SeriesId> {
     let found = table.find(tag_of(hash), |entry| *entry.key == *key);
-    found.map(|entry| entry.id)
+    found.map(Entry::id)
 }
