@@ -40,16 +40,16 @@ pub(super) struct Fetcher {
     wait_max: OnceLock<Duration>,
     /// By their names; a checkpoint that is being gathered may have second ones.
     pub(super) files: Mutex<BTreeMap<PathBuf, Arc<Cached>>>,
-    queue: Mutex<Queue>,
+    pub(super) queue: Mutex<Queue>,
     pub(super) room: Room,
     /// Counts uses of blocks.
     uses: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+pub(super) struct Queue {
     asked: VecDeque<Arc<Cached>>,
-    later: VecDeque<Arc<Cached>>,
+    pub(super) later: VecDeque<Arc<Cached>>,
     running: usize,
     running_later: usize,
     /// The limit was changed: the next thread makes room first.
@@ -309,7 +309,7 @@ impl Fetcher {
         {
             return Ok(verified);
         }
-        self.make_room();
+        self.make_room_at_once();
         let mut unfinished = away.path.clone().into_os_string();
         unfinished.push(UNFINISHED);
         let unfinished = PathBuf::from(unfinished);

@@ -65,19 +65,37 @@ impl Fetcher {
     /// As [`Cached::begin`], of a block that nobody asked for: only if nothing has to leave for it,
     /// and it did not have to leave before.
     pub(super) fn begin_later(&self, cached: &Cached) -> bool {
-        let _turn = self.room.turn.lock();
+        let turn = self.room.turn.lock();
         let fits = self.limit().is_none_or(|limit| {
             // One that is only to be verified is counted.
             cached.is_held()
                 || !cached.has_left() && self.room_taken().saturating_add(cached.len_bytes) <= limit
         });
-        fits && cached.begin()
+        let begins = fits && cached.begin();
+        drop(turn);
+        if !fits && !cached.has_left() {
+            // Nor do those behind it fit that are away.
+            self.queue.lock().later.retain(|later| later.is_held());
+        }
+        begins
     }
 
     /// Has blocks leave while there are more than the limit allows.
     pub(super) fn make_room(&self) {
-        let Some(limit) = self.limit() else { return };
         let _turn = self.room.turn.lock();
+        self.evict_excess();
+    }
+
+    /// The same for a block that is about to come, unless somebody makes room: a read does not wait
+    /// for all that leave.
+    pub(super) fn make_room_at_once(&self) {
+        if let Some(_turn) = self.room.turn.try_lock() {
+            self.evict_excess();
+        }
+    }
+
+    fn evict_excess(&self) {
+        let Some(limit) = self.limit() else { return };
         let mut blocks = self.blocks();
         blocks.retain(|cached| cached.takes_room());
         let taken: u64 = blocks.iter().map(|cached| cached.len_bytes).sum();

@@ -161,7 +161,8 @@ impl GroupBuilder {
         context.id = id.0;
         context.timestamp = timestamp;
         self.form = form;
-        if step != 0 || self.first_id.is_none() {
+        // The context begins with id 0, of which no record may be there.
+        if step != 0 || id.0 == 0 {
             self.note_id(id);
         }
     }
@@ -259,6 +260,14 @@ pub(crate) fn split_remote(bytes: &[u8], next: u64) -> Result<(GroupHeader, &[u8
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sample_of_the_first_id_is_noted_behind_a_record_of_another() {
+        let mut group = GroupBuilder::new();
+        group.expired(SeriesId(70_000), Some(1));
+        group.sample(SeriesId(0), 1, 1.0, DuplicatePolicy::Last);
+        assert!(group.touched().eq([0, 1]));
+    }
 
     fn sealed(synced: u64) -> GroupHeader {
         let mut group = GroupBuilder::new();

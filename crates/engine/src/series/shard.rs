@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::hint::{black_box, spin_loop};
 use std::num::NonZeroU64;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::thread::panicking;
 
 /// Up to this many series of each shard are in the processor's cache anyway.
@@ -259,6 +259,13 @@ impl ShardState {
     pub(crate) fn take_removed(&mut self, partition: u32) -> impl Iterator<Item = SeriesId> {
         let of_partition = move |id: &mut SeriesId| partition_of(*id) == partition;
         self.removed.extract_if(.., of_partition)
+    }
+
+    /// Forgets the removed series of these places.
+    pub(crate) fn forget_removed(&mut self, places: &Range<usize>) {
+        let stride_log2 = self.stride_log2;
+        let place_of = |id: &SeriesId| id.0 as usize >> stride_log2;
+        self.removed.retain(|id| !places.contains(&place_of(id)));
     }
 
     pub(crate) fn clear_series(&mut self) {

@@ -193,7 +193,9 @@ fn leave_early(why: Stop) -> Result<(), Failure> {
             tracing::info!(by, "stopped while loading");
             Ok(())
         }
-        Stop::NotOpened(reason) | Stop::Crashed(reason) => Err(reason.into()),
+        Stop::NotOpened(reason) | Stop::Crashed(reason) | Stop::LogLost(reason) => {
+            Err(reason.into())
+        }
         Stop::Deposed(reason) => Err(deposed(reason)),
     }
 }
@@ -441,6 +443,7 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
             flushes = by == "SHUTDOWN";
             None
         }
+        Stop::LogLost(what) => Some(what.into()),
         // What became of a log in Kafka is in the reason.
         Stop::Crashed(what) | Stop::NotOpened(what) if shared.remote.get().is_some() => {
             Some(what.into())

@@ -144,6 +144,8 @@ fn stops(shared: Weak<Shared>) -> OnEnd {
             let reason = error.to_string();
             shared.lifetime.stop(if error.is_succession() {
                 Stop::Deposed(reason)
+            } else if error.loses_records() {
+                Stop::LogLost(reason)
             } else {
                 Stop::Crashed(reason)
             });
@@ -359,7 +361,11 @@ impl Keeper {
             let checked = self.check_topic(&mut missing);
             if let Err(Changed { reason, is_gone }) = checked {
                 self.is_topic_gone.store(is_gone, Ordering::Release);
-                return shared.lifetime.stop(Stop::Crashed(reason));
+                return shared.lifetime.stop(if is_gone {
+                    Stop::LogLost(reason)
+                } else {
+                    Stop::Crashed(reason)
+                });
             }
             self.check_begin(shared);
         }

@@ -14,6 +14,8 @@ pub(crate) enum Stop {
     Asked(&'static str),
     /// A thread panicked; its state cannot be trusted.
     Crashed(String),
+    /// The log lacks acknowledged records, as this says; this process has them still.
+    LogLost(String),
     /// The database could not be opened, for this reason.
     NotOpened(String),
     /// Another node owns the log now, as this says.
@@ -51,7 +53,7 @@ pub(crate) struct Lifetime {
     pub(crate) started: Instant,
     /// Set once: loops finish their round and return.
     pub(crate) stopping: AtomicBool,
-    /// Set before, unless it was asked to: what is in memory cannot be trusted.
+    /// Set before if what is in memory cannot be trusted.
     pub(crate) failed: AtomicBool,
     stop: Sender<Stop>,
 }
@@ -69,7 +71,7 @@ impl Lifetime {
 
     /// Asks the main thread to stop the server.
     pub(crate) fn stop(&self, why: Stop) {
-        if !matches!(why, Stop::Asked(_)) {
+        if !matches!(why, Stop::Asked(_) | Stop::LogLost(_)) {
             self.failed.store(true, Ordering::Release);
         }
         // The receiver is gone only when the server is stopping already.

@@ -138,6 +138,10 @@ impl Flusher {
             for shard in 0..self.core.shards.len() {
                 self.settle_before(shard, some.clone());
                 let mut state = self.core.shards[shard].lock();
+                if !wants_changes {
+                    // Of those that are gone by now no file has a row any more.
+                    state.forget_removed(&some);
+                }
                 for place in some.clone() {
                     let id = self.core.shards.id_of(shard, place);
                     let cut = self.cut(&mut state, id, number, wants_changes)?;
