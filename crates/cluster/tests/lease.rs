@@ -1,59 +1,20 @@
 //! Leases of owners, record by record: each append waits until the test lets it go.
 
+use crate::hooked::{Hooked, cluster};
 use latewood_cluster::envelope::Claimant;
-use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
-use latewood_cluster::kafka::{Kafka, NewTopic, Offset, Partition, Records, Result, Topic};
+use latewood_cluster::kafka::memory::MemoryKafka;
+use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::owner::{Claimed, Owner};
 use latewood_cluster::remote::{Bounds, LEASE, Lease, TabletLog};
 use latewood_cluster::retry::Retry;
 use latewood_engine::io::Clock;
 use latewood_engine::io::sim::SimClock;
 use latewood_engine::{Position, RemoteLog};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 const LEASE_MS: u32 = LEASE.as_millis() as u32;
-
-/// A cluster whose appends wait, once it is shut.
-struct Gate {
-    kafka: Arc<MemoryKafka>,
-    is_shut: AtomicBool,
-    begun: Sender<()>,
-    go: Mutex<Receiver<()>>,
-}
-
-impl Kafka for Gate {
-    fn create(&self, topic: &NewTopic) -> Result<()> {
-        self.kafka.create(topic)
-    }
-
-    fn describe(&self, name: &str) -> Result<Topic> {
-        self.kafka.describe(name)
-    }
-
-    fn bounds(&self, partition: &Partition) -> Result<(Offset, Offset)> {
-        self.kafka.bounds(partition)
-    }
-
-    fn append(&self, partition: &Partition, value: &[u8]) -> Result<Offset> {
-        if self.is_shut.load(Ordering::SeqCst) {
-            // At the end of a test nobody looks, and all go.
-            let _ = self.begun.send(());
-            let _ = self.go.lock().unwrap().recv();
-        }
-        self.kafka.append(partition, value)
-    }
-
-    fn read(&self, at: &Partition, from: Offset, bytes: usize, wait: Duration) -> Result<Records> {
-        self.kafka.read(at, from, bytes, wait)
-    }
-
-    fn trim(&self, partition: &Partition, before: Offset) -> Result<()> {
-        self.kafka.trim(partition, before)
-    }
-}
 
 struct World {
     kafka: Arc<MemoryKafka>,
@@ -71,18 +32,7 @@ struct Node {
 
 impl World {
     fn new() -> Self {
-        let kafka = Arc::new(MemoryKafka::new(1, Faults::default()));
-        let partition = Partition {
-            topic: "t".to_owned(),
-            number: 0,
-        };
-        let topic = NewTopic {
-            name: partition.topic.clone(),
-            partitions: 1,
-            replicas: 3,
-            settings: Vec::new(),
-        };
-        kafka.create(&topic).unwrap();
+        let (kafka, partition) = cluster(1, "t");
         let clock = Arc::default();
         Self {
             kafka,
@@ -104,14 +54,19 @@ impl World {
     fn start(&self, node: u32) -> Node {
         let (begun, is_begun) = channel();
         let (go, may_go) = channel();
-        let gate = Arc::new(Gate {
-            kafka: Arc::clone(&self.kafka),
-            is_shut: AtomicBool::new(false),
-            begun,
-            go: Mutex::new(may_go),
+        // Appends wait, once it is shut.
+        let shut = Arc::new(AtomicBool::new(false));
+        let is_shut = Arc::clone(&shut);
+        let gate = Hooked::appends(&self.kafka, move |append| {
+            if is_shut.load(Ordering::SeqCst) {
+                // At the end of a test nobody looks, and all go.
+                let _ = begun.send(());
+                let _ = may_go.recv();
+            }
+            append()
         });
-        let claimed = self.claim(node, Arc::clone(&gate) as _);
-        gate.is_shut.store(true, Ordering::SeqCst);
+        let claimed = self.claim(node, gate);
+        shut.store(true, Ordering::SeqCst);
         let lease = Lease::new(&claimed, Arc::clone(&self.clock) as _);
         let (bounds, on_end) = (Bounds::default(), Box::new(|_: &_| {}));
         let log = TabletLog::start(claimed, bounds, Some(lease), Arc::default(), on_end).unwrap();

@@ -4,6 +4,7 @@
 
 mod checkpoint;
 mod envelope;
+mod hooked;
 mod lease;
 mod ledger;
 mod memory;

@@ -3,9 +3,10 @@
 mod lost;
 mod starts;
 
+use crate::hooked::cluster;
 use latewood_cluster::envelope::{Body, Checkpoint, Claimant, Envelope, PAYLOAD_BYTES_MAX, State};
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
-use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
+use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::owner::{Claimed, Error, IDLE_RECORDS, Owner, Stop};
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::scan::Verdict;
@@ -36,19 +37,7 @@ fn retry() -> Retry {
 
 impl World {
     fn new() -> Self {
-        let kafka = MemoryKafka::new(1, Faults::default());
-        let partition = Partition {
-            topic: "t".to_owned(),
-            number: 0,
-        };
-        let topic = NewTopic {
-            name: partition.topic.clone(),
-            partitions: 1,
-            replicas: 3,
-            settings: Vec::new(),
-        };
-        kafka.create(&topic).expect("no such topic yet");
-        let kafka = Arc::new(kafka);
+        let (kafka, partition) = cluster(1, "t");
         Self { kafka, partition }
     }
 

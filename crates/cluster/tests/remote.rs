@@ -3,9 +3,10 @@
 
 mod clock;
 
+use crate::hooked::cluster;
 use latewood_cluster::envelope::{Body, Claimant, Envelope};
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
-use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
+use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::owner::{Error, Owner};
 use latewood_cluster::remote::{Bounds, Complete, TabletLog};
 use latewood_cluster::retry::{Cancel, Retry};
@@ -31,16 +32,9 @@ struct Node {
 }
 
 fn kafka(seed: u64, faults: Faults) -> Arc<MemoryKafka> {
-    let kafka = MemoryKafka::new(seed, Faults::default());
-    let topic = NewTopic {
-        name: "tablets".to_owned(),
-        partitions: 1,
-        replicas: 3,
-        settings: Vec::new(),
-    };
-    kafka.create(&topic).unwrap();
+    let (kafka, _) = cluster(seed, &partition().topic);
     kafka.set_faults(faults);
-    Arc::new(kafka)
+    kafka
 }
 
 fn partition() -> Partition {

@@ -18,8 +18,8 @@ mod life;
 mod mortal;
 pub(crate) mod turns;
 
-use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
-use latewood_cluster::kafka::{Kafka, NewTopic};
+use crate::hooked::cluster;
+use latewood_cluster::kafka::memory::Faults;
 use life::{Ledger, Node, claim, partition, recover};
 use mortal::Stage;
 use std::collections::BTreeSet;
@@ -34,14 +34,7 @@ const CALLS: u64 = 300;
 
 fn stage(seed: u64) -> Arc<Stage> {
     let mut chance = Chance(seed);
-    let kafka = MemoryKafka::new(seed, Faults::default());
-    let topic = NewTopic {
-        name: partition().topic,
-        partitions: 1,
-        replicas: 3,
-        settings: Vec::new(),
-    };
-    kafka.create(&topic).expect("no such topic yet");
+    let (kafka, _) = cluster(seed, &partition().topic);
     let mut often = |most: u64| match chance.below(3) {
         0 => 0,
         _ => chance.below(most) as u32,
@@ -55,7 +48,7 @@ fn stage(seed: u64) -> Arc<Stage> {
         behind: often(200),
     });
     Arc::new(Stage {
-        kafka: Arc::new(kafka),
+        kafka,
         turns: Turns::new(seed ^ 1, NODES),
         calls_left: AtomicU64::new(CALLS),
         weather: Mutex::new(Chance(seed ^ 2)),

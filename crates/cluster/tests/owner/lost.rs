@@ -1,80 +1,12 @@
 //! Logs whose newest records all replicas lost, as no cluster does that keeps its promises.
 
 use super::{World, add, history, retry};
-use latewood_cluster::kafka::memory::MemoryKafka;
-use latewood_cluster::kafka::{Kafka, KafkaError, NewTopic, Offset, Partition, Records, Topic};
+use crate::hooked::Hooked;
+use latewood_cluster::kafka::KafkaError;
 use latewood_cluster::owner::{Error, Owner, Stop};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
-type Answer = Result<Offset, KafkaError>;
-type BehindAppend = dyn FnMut(Answer) -> Answer + Send;
-type BehindRead = dyn FnMut(&Records) + Send;
-
-/// A cluster of which something is done behind calls, before they are answered.
-pub(super) struct Behind {
-    kafka: Arc<MemoryKafka>,
-    append: Mutex<Box<BehindAppend>>,
-    /// Behind reads that found something.
-    read: Mutex<Box<BehindRead>>,
-}
-
-impl Behind {
-    fn append(world: &World, then: impl FnMut(Answer) -> Answer + Send + 'static) -> Arc<Self> {
-        Arc::new(Self {
-            kafka: world.kafka.clone(),
-            append: Mutex::new(Box::new(then)),
-            read: Mutex::new(Box::new(|_| {})),
-        })
-    }
-
-    pub(super) fn read(world: &World, then: impl FnMut(&Records) + Send + 'static) -> Arc<Self> {
-        Arc::new(Self {
-            kafka: world.kafka.clone(),
-            append: Mutex::new(Box::new(|answer| answer)),
-            read: Mutex::new(Box::new(then)),
-        })
-    }
-}
-
-impl Kafka for Behind {
-    fn create(&self, topic: &NewTopic) -> Result<(), KafkaError> {
-        self.kafka.create(topic)
-    }
-
-    fn describe(&self, name: &str) -> Result<Topic, KafkaError> {
-        self.kafka.describe(name)
-    }
-
-    fn bounds(&self, partition: &Partition) -> Result<(Offset, Offset), KafkaError> {
-        self.kafka.bounds(partition)
-    }
-
-    fn append(&self, partition: &Partition, value: &[u8]) -> Result<Offset, KafkaError> {
-        let appended = self.kafka.append(partition, value);
-        (self.append.lock().unwrap())(appended)
-    }
-
-    fn read(
-        &self,
-        partition: &Partition,
-        from: Offset,
-        bytes_max: usize,
-        wait: Duration,
-    ) -> Result<Records, KafkaError> {
-        let read = self.kafka.read(partition, from, bytes_max, wait)?;
-        if !read.records.is_empty() {
-            (self.read.lock().unwrap())(&read);
-        }
-        Ok(read)
-    }
-
-    fn trim(&self, partition: &Partition, before: Offset) -> Result<(), KafkaError> {
-        self.kafka.trim(partition, before)
-    }
-}
-
-fn claim_through(kafka: Arc<Behind>, world: &World, node: u32) -> Owner {
+fn claim_through(kafka: Arc<Hooked>, world: &World, node: u32) -> Owner {
     let claimed = world.claim_through(kafka, node, retry());
     claimed.expect("nothing is in the way").owner
 }
@@ -100,8 +32,9 @@ fn records_that_all_brokers_lost_end_an_owner() {
 fn a_lost_tail_is_noticed_where_an_append_has_no_answer() {
     let world = World::new();
     let mut appends = 0;
-    let kafka = Behind::append(&world, move |answer| {
+    let kafka = Hooked::appends(&world.kafka, move |append| {
         appends += 1;
+        let answer = append();
         match appends {
             5 => Err(KafkaError::Unknown("made up".to_owned())),
             _ => answer,
@@ -152,8 +85,9 @@ fn a_lost_tail_and_a_trim_at_once_are_the_work_of_a_successor() {
     let world = World::new();
     let (kafka, partition) = (world.kafka.clone(), world.partition.clone());
     let mut appends = 0;
-    let cluster = Behind::append(&world, move |answer| {
+    let cluster = Hooked::appends(&world.kafka, move |append| {
         appends += 1;
+        let answer = append();
         if appends == 31 {
             // Meanwhile the log is trimmed past this record.
             let other = World {
@@ -183,7 +117,7 @@ fn a_claim_over_a_lost_tail_counts_for_everybody() {
     // Of what the claim has read a part is lost before it is appended.
     let (kafka, partition) = (world.kafka.clone(), world.partition.clone());
     let mut reads = 0;
-    let cluster = Behind::read(&world, move |_| {
+    let cluster = Hooked::reads(&world.kafka, move |_| {
         reads += 1;
         if reads == 1 {
             kafka.lose_tail(&partition, 4);

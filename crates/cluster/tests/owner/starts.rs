@@ -1,7 +1,7 @@
 //! What a start reads of a log, and what it appends.
 
-use super::lost::Behind;
 use super::{World, add, claimant, history, retry};
+use crate::hooked::Hooked;
 use latewood_cluster::envelope::PAYLOAD_BYTES_MAX;
 use latewood_cluster::kafka::{Kafka, Offset};
 use latewood_cluster::owner::{Look, Stop};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 fn look(world: &World) -> (Look, Arc<Mutex<Vec<Offset>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&seen);
-    let kafka = Behind::read(world, move |read| {
+    let kafka = Hooked::reads(&world.kafka, move |read| {
         let offsets = read.records.iter().map(|(offset, _)| *offset);
         note.lock().unwrap().extend(offsets);
     });

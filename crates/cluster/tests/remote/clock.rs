@@ -1,64 +1,27 @@
 //! How long the oldest group has waited for Kafka, which takes one record at a time.
 
 use super::{kafka, partition};
+use crate::hooked::Hooked;
 use latewood_cluster::envelope::Claimant;
-use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
-use latewood_cluster::kafka::{Kafka, KafkaError, NewTopic, Offset, Partition, Records, Topic};
+use latewood_cluster::kafka::KafkaError;
+use latewood_cluster::kafka::memory::Faults;
 use latewood_cluster::owner::Owner;
 use latewood_cluster::remote::{Bounds, TabletLog};
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_engine::{Position, RemoteLog};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// A cluster that takes a record for each permit.
-struct Permitted {
-    kafka: Arc<MemoryKafka>,
-    permits: Mutex<Receiver<()>>,
-}
-
-impl Kafka for Permitted {
-    fn create(&self, topic: &NewTopic) -> Result<(), KafkaError> {
-        self.kafka.create(topic)
-    }
-
-    fn describe(&self, name: &str) -> Result<Topic, KafkaError> {
-        self.kafka.describe(name)
-    }
-
-    fn bounds(&self, partition: &Partition) -> Result<(Offset, Offset), KafkaError> {
-        self.kafka.bounds(partition)
-    }
-
-    fn append(&self, partition: &Partition, value: &[u8]) -> Result<Offset, KafkaError> {
-        let permitted = self.permits.lock().unwrap().recv();
-        permitted.map_err(|_| KafkaError::Unavailable("no more permits".to_owned()))?;
-        self.kafka.append(partition, value)
-    }
-
-    fn read(
-        &self,
-        partition: &Partition,
-        from: Offset,
-        bytes_max: usize,
-        wait: Duration,
-    ) -> Result<Records, KafkaError> {
-        self.kafka.read(partition, from, bytes_max, wait)
-    }
-
-    fn trim(&self, partition: &Partition, before: Offset) -> Result<(), KafkaError> {
-        self.kafka.trim(partition, before)
-    }
-}
 
 #[test]
 fn the_time_that_the_oldest_group_waits_goes_on_over_records() {
-    let (permit, permits) = channel();
-    let kafka = Permitted {
-        kafka: kafka(1, Faults::default()),
-        permits: Mutex::new(permits),
-    };
+    // A record is taken for each permit.
+    let (permit, permits): (_, Receiver<()>) = channel();
+    let kafka = Hooked::appends(&kafka(1, Faults::default()), move |append| {
+        let permitted = permits.recv();
+        permitted.map_err(|_| KafkaError::Unavailable("no more permits".to_owned()))?;
+        append()
+    });
     permit.send(()).unwrap();
     let claimant = Claimant {
         nonce: [1; 16],
@@ -67,7 +30,7 @@ fn the_time_that_the_oldest_group_waits_goes_on_over_records() {
     };
     let cancel = Arc::new(Cancel::default());
     let retry = Retry::new(Arc::clone(&cancel));
-    let claimed = Owner::claim(Arc::new(kafka), partition(), None, &claimant, retry).unwrap();
+    let claimed = Owner::claim(kafka, partition(), None, &claimant, retry).unwrap();
     let bounds = Bounds::default();
     let log =
         TabletLog::start(claimed, bounds, None, Arc::clone(&cancel), Box::new(|_| {})).unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How much is written, and by how many series of all between two checkpoints.
 struct Load {
     series: u64,
-    /// A series of so many is written to, others each time.
+    /// Between two checkpoints one series of this many is written to, each time another.
     one_of: u64,
     /// Samples of each of them between two checkpoints; 0: until the log is long.
     samples: u64,

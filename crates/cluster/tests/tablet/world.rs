@@ -1,9 +1,10 @@
 //! Kafka and an object store in memory, and the nodes that open a tablet over them.
 
+use crate::hooked::cluster;
 use latewood_cluster::checkpoint::Objects;
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
-use latewood_cluster::kafka::{Kafka, NewTopic, Partition};
+use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::remote::Bounds;
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::tablet::{Error, Place, Tablet};
@@ -30,16 +31,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(seed: u64, faults: Faults) -> Self {
-        let kafka = MemoryKafka::new(seed, Faults::default());
-        let topic = NewTopic {
-            name: "logs".to_owned(),
-            partitions: 1,
-            replicas: 3,
-            settings: Vec::new(),
-        };
-        kafka.create(&topic).unwrap();
+        let (kafka, _) = cluster(seed, "logs");
         kafka.set_faults(faults);
-        let kafka = Arc::new(kafka);
         let store = FaultyStore::good();
         Self {
             kafka,
