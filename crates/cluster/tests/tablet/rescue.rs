@@ -5,6 +5,7 @@ use crate::tablet::world::{DIR, World, increment, newest};
 use latewood_cluster::kafka::memory::Faults;
 use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::tablet::Error;
+use latewood_engine::io::Disk;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::{Db, ErrorKind};
 use std::io;
@@ -167,4 +168,28 @@ fn a_database_whose_manifest_is_in_doubt_is_not_rescued() {
     world.kafka.recreate("logs");
     let refused = tablet.rescue(&db).unwrap_err().to_string();
     assert!(refused.contains("manifest"), "{refused}");
+}
+
+#[test]
+fn a_rescue_whose_manifest_is_in_doubt_removes_no_file_that_it_may_name() {
+    let (world, disk) = (World::new(1, Faults::default()), SimDisk::new());
+    let (tablet, db) = world.open(1, &disk).unwrap();
+    let mut sum = 0;
+    write(&db, &mut sum, 20);
+    world.kafka.recreate("logs");
+    disk.plan(Fault {
+        op: Some(Op::Rename),
+        after: 0,
+        trouble: Trouble::Fail(io::ErrorKind::Other),
+    });
+    tablet.rescue(&db).unwrap_err();
+    assert!(has_block(&disk));
+    let refused = tablet.rescue(&db).unwrap_err().to_string();
+    assert!(refused.contains("which manifest is in force"), "{refused}");
+    assert!(has_block(&disk));
+}
+
+fn has_block(disk: &SimDisk) -> bool {
+    let names = disk.list(&Path::new(DIR).join("blocks")).unwrap();
+    !names.is_empty()
 }

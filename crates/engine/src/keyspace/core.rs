@@ -192,10 +192,16 @@ impl Core {
 
     /// Refuses to put files in force once writes have stopped, unless only the log is lost.
     pub(crate) fn check_publishable(&self) -> Result<()> {
-        if self.is_log_given_up() {
-            return Ok(());
+        if !self.is_log_given_up() {
+            return self.check_writable();
         }
-        self.check_writable()
+        match self.store.manifest_failed.get() {
+            None => Ok(()),
+            Some(why) => {
+                let text = format!("it is not known which manifest is in force: {why}");
+                Err(Error::new(ErrorKind::Halted, text))
+            }
+        }
     }
 
     /// Refuses writes once they have stopped; see [`crate::observe::halt`].

@@ -94,6 +94,8 @@ impl Core {
     /// Stops all writes, because it is not known which manifest is current.
     fn halt(&self, error: Error) -> Error {
         let what = "the manifest failed";
+        // The first failure counts.
+        let _ = self.store.manifest_failed.set(error.to_string());
         match self.log() {
             Some(log) => log.halt_since(what, error),
             None => {

@@ -18,8 +18,8 @@ use latewood_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The files of an open database.
 pub(crate) struct Store {
@@ -37,6 +37,8 @@ pub(crate) struct Store {
     pub(crate) lost: Mutex<Vec<LostBlock>>,
     /// Damage that the operator has not accepted.
     pub(crate) doubts: Mutex<Arc<[Doubt]>>,
+    /// Why it is not known which manifest is in force, if so.
+    pub(super) manifest_failed: OnceLock<String>,
 }
 
 /// What is in force.
@@ -87,6 +89,7 @@ impl Store {
             cache,
             lost: Mutex::default(),
             doubts: Mutex::new(Arc::default()),
+            manifest_failed: OnceLock::new(),
         }
     }
 
