@@ -9,7 +9,7 @@ import struct
 import time
 from pathlib import Path
 
-PRODUCE, DELETE_TOPICS, DELETE_RECORDS = (0, 3), (20, 1), (21, 0)
+PRODUCE, DELETE_TOPICS, DELETE_RECORDS, ALTER_CONFIGS = (0, 3), (20, 1), (21, 0), (44, 0)
 # Brokers that do not lead say so; one that was chosen anew leads soon.
 PATIENCE_S = 60
 TIMEOUT_MS = 10_000
@@ -50,6 +50,14 @@ def of_partition(topic, body):
 def delete_topic(ports, topic):
     body = struct.pack(">i", 1) + text(topic) + struct.pack(">i", TIMEOUT_MS)
     ask_all(ports, DELETE_TOPICS, body, 4 + 4 + 2 + len(topic))
+
+
+def set_retention(ports, topic, retention_ms):
+    """Of the records of a topic."""
+    setting = text("retention.ms") + b"\0" + text(str(retention_ms))
+    resource = b"\2" + text(topic) + struct.pack(">i", 1) + setting
+    # It is not only to be validated.
+    ask_all(ports, ALTER_CONFIGS, struct.pack(">i", 1) + resource + b"\0", 4 + 4)
 
 
 def delete_records(ports, topic):

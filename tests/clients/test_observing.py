@@ -1,4 +1,13 @@
-"""INFO, SLOWLOG, LATENCY and MEMORY as redis-py's parsers read them."""
+"""INFO, SLOWLOG, LATENCY and MEMORY as redis-py's parsers read them; a server whose own log is lost."""
+
+import signal
+import subprocess
+
+import redis
+
+from conftest import BINARY, NO_RETRY
+from peer import free_port
+from world import wait_for
 
 
 def test_info_is_parsed_into_fields(client):
@@ -29,3 +38,22 @@ def test_memory_and_delays_are_parsed(client):
     assert float(stats["dataset.percentage"]) > 0
     assert client.latency_latest() == [] and client.latency_history("command") == []
     assert client.latency_reset() == 0
+
+
+def test_a_server_whose_log_cannot_be_written_goes_on(tmp_path):
+    port = free_port()
+    command = [BINARY, "serve", "--dir", tmp_path, "--listen", f"127.0.0.1:{port}"]
+    with open("/dev/full", "wb") as full, redis.Redis(port=port, retry=NO_RETRY) as client:
+        server = subprocess.Popen(command, stderr=full, env={"LATEWOOD_HTTP": "off", "LATEWOOD_LOG_LEVEL": "debug"})
+
+        def answers():
+            try:
+                return client.ping()
+            except redis.ConnectionError:
+                return False
+
+        wait_for("the server", answers)
+        client.execute_command("TS.ADD", "a", 1, 1)
+        assert client.execute_command("TS.GET", "a")
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0

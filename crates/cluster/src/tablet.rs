@@ -24,6 +24,7 @@ pub use crate::tiered::{Cache, CacheFigures};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, Options};
 use parking_lot::Mutex;
+pub use rescue::require_none as require_no_rescue;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -185,7 +186,7 @@ impl Tablet {
         on_end: OnEnd,
     ) -> Result<(Self, Db), Error> {
         place.objects.require_unused(&place.dir)?;
-        rescue::require_none(&place.env, &place.dir)?;
+        require_no_rescue(&place.env, &place.dir)?;
         let (claimed, newest, away) = claim(&place, tell)?;
         let epoch = claimed.owner.epoch();
         let (objects, retry) = (place.objects, place.retry);
@@ -356,6 +357,9 @@ fn claim(
     let Place { objects, dir, .. } = place;
     let look = look(place)?;
     let named = look.checkpoint().map(|(_, named)| named.clone());
+    if named.is_none() {
+        objects.require_no_blocks(dir)?;
+    }
     let mut load = |named: &envelope::Checkpoint| {
         let at = ListingRef::from(named);
         at_last(&place.retry, || {

@@ -44,7 +44,7 @@ mod tools;
 use clap::Parser;
 use start::{Cli, Command};
 use state::{Failure, LogFormat, Settings};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -89,7 +89,8 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { reason, is_deposed }) => {
-            eprintln!("latewood: {reason}");
+            // Nobody may read it.
+            let _ = writeln!(std::io::stderr(), "latewood: {reason}");
             if is_deposed {
                 ExitCode::from(DEPOSED)
             } else {
@@ -104,6 +105,8 @@ fn start_log(settings: &Settings) {
         .with_env_filter(EnvFilter::new(settings.log_level.name()))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
+        // Where a line cannot be written, as on a full disk, the server goes on.
+        .log_internal_errors(false)
         .with_target(false);
     match settings.log_format {
         LogFormat::Text => log.init(),

@@ -28,6 +28,15 @@ pub enum CheckpointError {
         /// The directory.
         dir: PathBuf,
     },
+    /// The log names no checkpoint, and the directory has blocks of one.
+    #[error(
+        "{} has blocks of a database, and this log never named a checkpoint: the directory is the cache of another log, or the topic was deleted and created again. Nothing was changed. Use another directory, or remove this one if nothing in it is needed",
+        dir.display()
+    )]
+    OtherCache {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// The directory is in use.
     #[error("{} is in use by another process", dir.display())]
     InUse {

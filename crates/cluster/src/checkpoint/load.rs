@@ -222,6 +222,21 @@ impl Objects {
         self.lock(dir).map(drop)
     }
 
+    /// Refuses a directory with blocks, for a log that never named a checkpoint: they may be all that
+    /// is left of a database.
+    ///
+    /// # Errors
+    /// `OtherCache`; `Store`.
+    pub fn require_no_blocks(&self, dir: &Path) -> Result<()> {
+        let files = files_of(&self.env, dir)?;
+        let is_block = |file: &String| Path::new(file).starts_with(names::BLOCKS);
+        if files.iter().any(is_block) {
+            let dir = dir.to_owned();
+            return Err(CheckpointError::OtherCache { dir });
+        }
+        Ok(())
+    }
+
     /// Loads all files but those that may come later, whose rows it returns.
     async fn load_some(
         &self,
@@ -292,7 +307,12 @@ impl Objects {
 
     pub(super) async fn bytes_of_listing(&self, object: &str) -> Result<Vec<u8>> {
         let found = self.place.get(object, LISTING_BYTES_MAX).await?;
-        let missing = || Error::damaged(format!("{} is missing", self.place.call(object)));
+        let missing = || {
+            let called = self.place.call(object);
+            Error::damaged(format!(
+                "{called} is missing: it was deleted, or this is not the object store of the log"
+            ))
+        };
         Ok(found.ok_or_else(missing)?)
     }
 

@@ -41,7 +41,10 @@ fn folder(dir: &Path, number: u32) -> PathBuf {
 }
 
 /// Refuses the directory of a tablet that holds such a database.
-pub(super) fn require_none(env: &Env, dir: &Path) -> Result<(), Error> {
+///
+/// # Errors
+/// `Rescued`.
+pub fn require_none(env: &Env, dir: &Path) -> Result<(), Error> {
     let mut folders = (1..=NUMBER_MAX).map(|number| folder(dir, number));
     let is_whole = |folder: &PathBuf| env.disk.open(&folder.join(FORMAT)).is_ok();
     match folders.find(is_whole) {

@@ -1,14 +1,16 @@
 //! Starts over a log and a store that do not belong together, and after ones that were cut off.
 
-use crate::tablet::world::{World, increment, newest};
+use crate::tablet::world::{DIR, World, increment, newest};
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::memory::Faults;
 use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::owner::Owner;
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::tablet::Error;
+use latewood_engine::io::Disk;
 use latewood_engine::io::sim::SimDisk;
 use latewood_offsite::faulty::{Fault, Verb};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -146,4 +148,22 @@ fn a_checkpoint_after_records_were_deleted_by_hand_needs_none_of_them() {
         let (_tablet, db) = world.open(2, &SimDisk::new()).unwrap();
         assert_eq!(newest(&db, b"sum"), 10 + writes);
     }
+}
+
+#[test]
+fn a_new_log_does_not_empty_the_cache_of_another() {
+    let (world, disk) = lost(2);
+    for object in world.held("") {
+        world.lose(&[object]);
+    }
+    let disk = disk.kill();
+    let blocks = || disk.list(&Path::new(DIR).join("blocks")).unwrap();
+    let before = blocks();
+    assert!(!before.is_empty());
+    let refused = world.open(2, &disk).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("is the cache of another log"), "{refused}");
+    assert_eq!(blocks(), before);
+    assert_eq!(world.kafka.bounds(&partition()).unwrap(), (0, 0));
+    let (tablet, _db) = world.open(2, &SimDisk::new()).unwrap();
+    tablet.abandon();
 }

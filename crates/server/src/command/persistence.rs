@@ -94,7 +94,14 @@ fn last_save(call: &mut Call<'_>) -> Outcome {
 /// start.
 pub(super) fn last_save_s(shared: &Shared, stats: &Stats) -> i64 {
     let started_s = shared.jobs.last_save_s.load(Ordering::Relaxed);
-    started_s.max(stats.flush.saved_at_ms / 1000)
+    let saved_at_ms = match shared.remote() {
+        Some(remote) => remote
+            .checkpoints
+            .newest
+            .map_or(0, |newest| newest.made_at_ms),
+        None => stats.flush.saved_at_ms,
+    };
+    started_s.max(saved_at_ms / 1000)
 }
 
 /// Milliseconds; 0 is for ever.

@@ -48,6 +48,8 @@ const READ_WAIT: Duration = Duration::from_secs(30);
 const MISSING_MAX: u32 = 6;
 /// How soon what failed is tried again.
 const RETRY_EVERY: Duration = Duration::from_secs(5);
+/// The same of a checkpoint for which nobody waits.
+const SAVE_AGAIN: Duration = Duration::from_secs(30);
 
 /// What keeps a database beyond this machine.
 pub(super) struct Keeper {
@@ -58,6 +60,8 @@ pub(super) struct Keeper {
     replication: Replication,
     /// The topic of now has no record of the log.
     is_topic_gone: AtomicBool,
+    /// It may lose some: it was changed.
+    is_topic_unsafe: AtomicBool,
 }
 
 /// A topic that is not what it was.
@@ -88,12 +92,15 @@ pub(super) fn open(
     if !settings.wal {
         return Err("log: cannot be used with --wal off".to_owned().into());
     }
+    let env = Env::real();
+    // Its log is gone: nobody is to make a new one over it.
+    let rescued = tablet::require_no_rescue(&env, &settings.dir);
+    rescued.map_err(|error| not_opened(&settings.dir, &error))?;
     let replication = cluster.replication();
     let (address, client) = connect(log, cluster.kafka.clone())?;
     let kafka: Arc<dyn Kafka> = Arc::new(client);
     let name = topic::log_name(&address.name);
     let topic = find_topic(&*kafka, &name, replication)?;
-    let env = Env::real();
     let store = latewood_offsite::Place::parse(objects);
     let store = store.map_err(|error| format!("objects: {error}"))?;
     let objects = Objects::new(env.clone(), &store, &address.name, 0);
@@ -101,7 +108,7 @@ pub(super) fn open(
     // A store that cannot be written is noticed before anything depends on it.
     let what = "cannot write to the object store";
     patiently(what, || objects.probe(), CheckpointError::is_temporary)?;
-    tracing::info!(topic = name, "claiming the log");
+    tracing::info!(topic = name, "opening the log");
     let place = Place {
         kafka: Arc::clone(&kafka),
         partition: Partition {
@@ -133,6 +140,7 @@ pub(super) fn open(
         topic,
         replication,
         is_topic_gone: AtomicBool::new(false),
+        is_topic_unsafe: AtomicBool::new(false),
     };
     Ok((db, keeper))
 }
@@ -245,8 +253,10 @@ impl Keeper {
                 .remote
                 .get()
                 .is_some_and(|remote| remote.wanted().is_some());
-            let is_due = is_wanted || is_new && (is_long || saved.elapsed() >= SAVE_EVERY);
-            let waits = failed.is_some_and(|at: Instant| at.elapsed() < RETRY_EVERY);
+            let is_old = is_new && (is_long || saved.elapsed() >= SAVE_EVERY);
+            let is_due = is_wanted || is_old || failed.is_some();
+            let rest = if is_wanted { RETRY_EVERY } else { SAVE_AGAIN };
+            let waits = failed.is_some_and(|at: Instant| at.elapsed() < rest);
             if is_due && !waits {
                 let begun = shared.db.position();
                 match self.save(shared) {
@@ -261,8 +271,11 @@ impl Keeper {
         if is_trusted && self.is_lost() {
             return self.rescue(shared);
         }
-        if is_trusted && failed.is_none() && self.tablet.log().drain(STOP_WAIT) {
-            let _ = self.save(shared);
+        let is_unsafe = self.is_topic_unsafe.load(Ordering::Acquire);
+        let saves = is_trusted && (failed.is_none() || is_unsafe);
+        let is_saved = saves && self.tablet.log().drain(STOP_WAIT) && self.save(shared).is_ok();
+        if is_trusted && is_unsafe && !is_saved {
+            self.rescue(shared);
         }
     }
 
@@ -308,10 +321,12 @@ impl Keeper {
         self.tablet.stop_fetching();
         if !self.tablet.log().drain(STOP_WAIT) {
             let bytes = self.tablet.log().queued_bytes();
-            tracing::error!(
-                bytes,
-                "part of the log is not known to be in Kafka, and is given up"
-            );
+            if bytes > 0 {
+                tracing::error!(
+                    bytes,
+                    "part of the log is not known to be in Kafka, and is given up"
+                );
+            }
             self.tablet.abandon();
         }
         while !ended.load(Ordering::Acquire) {
@@ -330,7 +345,7 @@ impl Keeper {
         let saved = match shared.db.flush() {
             Ok(()) => self.tablet.checkpoint(&shared.db).map_err(|error| {
                 let is_temporary = error.is_temporary();
-                tracing::error!(%error, is_temporary, "cannot save a checkpoint; it is tried again");
+                tracing::error!(%error, is_temporary, "cannot save a checkpoint; it is tried again within 30 s");
                 error.to_string()
             }),
             Err(error) => {
@@ -361,11 +376,8 @@ impl Keeper {
             let checked = self.check_topic(&mut missing);
             if let Err(Changed { reason, is_gone }) = checked {
                 self.is_topic_gone.store(is_gone, Ordering::Release);
-                return shared.lifetime.stop(if is_gone {
-                    Stop::LogLost(reason)
-                } else {
-                    Stop::Crashed(reason)
-                });
+                self.is_topic_unsafe.store(true, Ordering::Release);
+                return shared.lifetime.stop(Stop::LogLost(reason));
             }
             self.check_begin(shared);
         }

@@ -14,7 +14,8 @@ pub(crate) enum Stop {
     Asked(&'static str),
     /// A thread panicked; its state cannot be trusted.
     Crashed(String),
-    /// The log lacks acknowledged records, as this says; this process has them still.
+    /// The log lacks acknowledged records, or may lose them, as this says; this process has them
+    /// still.
     LogLost(String),
     /// The database could not be opened, for this reason.
     NotOpened(String),

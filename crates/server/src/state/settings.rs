@@ -96,6 +96,17 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    /// An option that is given and would have no effect without a log in Kafka.
+    pub(crate) fn needs_log(&self) -> Option<&'static str> {
+        let given = [
+            ("read-lease", self.read_lease),
+            ("cache-size", self.cache_bytes_max > 0),
+            ("kafka-any-replication", self.any_replication),
+        ];
+        let found = given.into_iter().find(|(_, is_given)| *is_given);
+        found.map(|(name, _)| name)
+    }
+
     /// How many brokers must have a record.
     pub(crate) fn replication(&self) -> Replication {
         if self.any_replication {

@@ -104,7 +104,12 @@ pub(super) fn persistence(text: &mut String, source: &Source<'_>) {
     };
     let flush = &source.stats().flush;
     let saved_s = last_save_s(shared, source.stats());
-    let flushed = ["ok", "err"][usize::from(flush.last_error.is_some())];
+    // A flush alone saves nothing of a log in Kafka.
+    let has_failed = match shared.remote() {
+        Some(remote) => remote.checkpoints.last_error.is_some(),
+        None => flush.last_error.is_some(),
+    };
+    let flushed = ["ok", "err"][usize::from(has_failed)];
     let unsaved = shared.db.shown().position().0 - shared.db.shown().durable_position().0;
     field(text, "loading", u8::from(shared.db.is_loading()));
     if shared.db.is_loading() {
