@@ -65,6 +65,7 @@ fn add(group: &mut GroupBuilder, record: &Record<'_>) {
         } => group.rule_left(*id, *destination, *first, *last),
         Record::Build { id, options } => group.build(*id, options),
         Record::FlushAll => group.flush_all(),
+        Record::Cut(cut) => group.cut(*cut),
     }
 }
 

@@ -2,7 +2,7 @@
 //! a panic.
 
 use latewood_engine::ErrorKind;
-use latewood_engine::log::{GroupBuilder, GroupForm, Record, RecordIter};
+use latewood_engine::log::{Cut, GroupBuilder, GroupForm, Record, RecordIter};
 use latewood_model::limits::CHUNK_SIZE_BYTES_MAX;
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, SeriesId, SeriesOptions};
 use proptest::prelude::*;
@@ -21,6 +21,7 @@ enum Entry {
     Build(u64, SeriesOptions),
     RuleLeft(u64, u64, i64, i64),
     FlushAll,
+    Cut(Cut),
 }
 
 impl Entry {
@@ -41,6 +42,7 @@ impl Entry {
                 group.rule_left(SeriesId(*id), SeriesId(*to), *first, *last);
             }
             Self::FlushAll => group.flush_all(),
+            Self::Cut(cut) => group.cut(*cut),
         }
     }
 
@@ -91,6 +93,7 @@ impl Entry {
                 last,
             },
             Self::FlushAll => Record::FlushAll,
+            Self::Cut(cut) => Record::Cut(cut),
         }
     }
 
@@ -171,7 +174,19 @@ fn entries() -> impl Strategy<Value = Entry> {
         1 => (ids(), ids(), any::<i64>(), any::<i64>())
             .prop_map(|(i, d, f, l)| Entry::RuleLeft(i, d, f, l)),
         1 => Just(Entry::FlushAll),
+        1 => (1..=u64::MAX, ids(), 0..=16_u8, 1..9_u64).prop_map(cut),
     ]
+}
+
+/// A cut that ends with its partition, at the latest.
+fn cut((flush, first, stride_log2, count): (u64, u64, u8, u64)) -> Entry {
+    let left = 0xffff - (first & 0xffff);
+    Entry::Cut(Cut {
+        flush,
+        first: SeriesId(first),
+        stride_log2,
+        count: count.min((left >> stride_log2) + 1),
+    })
 }
 
 fn group_of(entries: &[Entry]) -> GroupBuilder {

@@ -18,7 +18,7 @@ const CHECKPOINT: &str = "/checkpoint";
 
 /// A log in memory, which becomes durable when the test says so.
 #[derive(Debug, Default)]
-struct MemoryLog(Mutex<State>);
+pub(crate) struct MemoryLog(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -33,7 +33,7 @@ struct State {
 
 impl MemoryLog {
     /// With the first groups of another one, as if the rest had never come.
-    fn up_to(other: &Self, last: Position) -> Arc<Self> {
+    pub(crate) fn up_to(other: &Self, last: Position) -> Arc<Self> {
         let state = other.0.lock().unwrap();
         let groups = (state.first.max(1)..).zip(&state.groups);
         let kept = groups.filter(|(number, _)| *number <= last.0);
@@ -44,7 +44,20 @@ impl MemoryLog {
         })))
     }
 
-    fn trim(&self, start: Position) {
+    /// The groups from `first` on, up to `last`, one behind the other.
+    pub(crate) fn groups(&self, first: u64, last: u64) -> Vec<u8> {
+        let state = self.0.lock().unwrap();
+        let groups = (state.first.max(1)..).zip(&state.groups);
+        let wanted = groups.filter(|(number, _)| (first..=last).contains(number));
+        wanted.flat_map(|(_, group)| group.clone()).collect()
+    }
+
+    /// The newest group.
+    pub(crate) fn last(&self) -> u64 {
+        self.0.lock().unwrap().next() - 1
+    }
+
+    pub(crate) fn trim(&self, start: Position) {
         let mut state = self.0.lock().unwrap();
         let gone = (start.0 - state.first.max(1)) as usize;
         state.groups.drain(..gone);
@@ -210,12 +223,13 @@ fn what_does_not_fit_the_files_is_refused() {
     for at in 0..100 {
         append(&db, &[sample(b"a", at, 1.0)]).unwrap();
     }
+    // Each shard has its cut in a group.
     db.flush().unwrap();
     drop(db);
     let shorter = MemoryLog::up_to(&log, Position(50));
     let trimmed = MemoryLog::up_to(&log, Position(u64::MAX));
     append(&open(&disk, &trimmed).unwrap(), &[sample(b"a", 100, 1.0)]).unwrap();
-    trimmed.trim(Position(102));
+    trimmed.trim(Position(104));
     let damaged = MemoryLog::up_to(&log, Position(u64::MAX));
     damaged.change(|state| *state.groups[70].last_mut().unwrap() ^= 1);
     let holed = MemoryLog::up_to(&log, Position(u64::MAX));
@@ -224,7 +238,7 @@ fn what_does_not_fit_the_files_is_refused() {
         (Arc::new(MemoryLog::default()), "the log is missing"),
         (
             shorter,
-            "ends before group 51, but the files hold groups up to 100",
+            "ends before group 51, but the files hold groups up to 102",
         ),
         (trimmed, "the log begins after the end of the blocks"),
         (damaged, "group 71 of the remote log is damaged"),

@@ -33,6 +33,7 @@ mod disk_sim;
 mod disk_support;
 mod dump;
 mod flush;
+mod follow;
 mod labels_model;
 mod log_ahead;
 mod log_crash;

@@ -88,7 +88,8 @@ fn files_of_different_times_are_told_and_taken() {
         whole,
         newest: last,
     } = remains.reach;
-    assert!(whole < last && last == db.position(), "{whole:?} {last:?}");
+    // Behind it are the cuts of the flushes.
+    assert!(whole < last && last < db.position(), "{whole:?} {last:?}");
     let local = open_local(&copy, COPY).unwrap();
     assert!(local.recovery().log.holes.is_empty());
     let mut keys = (0..SERIES + 2).map(key_of);

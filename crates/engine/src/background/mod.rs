@@ -74,10 +74,10 @@ impl Parts {
 }
 
 impl Workers {
-    /// Starts the threads; those that started before an error are stopped when the
-    /// database is dropped.
-    pub(crate) fn start(&mut self, parts: &Parts) -> Result<()> {
-        let (core, rules) = (|| parts.core.clone(), || parts.rules.clone());
+    /// Starts the threads that change nothing for readers; those that started before an error are
+    /// stopped when the database is dropped.
+    pub(crate) fn start_reading(&mut self, parts: &Parts) -> Result<()> {
+        let core = || parts.core.clone();
         let halt = &parts.core.observe.halt;
         let settler = parts.settler.clone();
         self.spawn(
@@ -86,7 +86,13 @@ impl Workers {
             (core(), settler),
             |(core, settler)| run_settle(core, settler),
         )?;
-        self.spawn(halt, "latewood-index", core(), |core| run_index(core))?;
+        self.spawn(halt, "latewood-index", core(), |core| run_index(core))
+    }
+
+    /// Starts the others, of a database that takes writes.
+    pub(crate) fn start_writing(&mut self, parts: &Parts) -> Result<()> {
+        let (core, rules) = (|| parts.core.clone(), || parts.rules.clone());
+        let halt = &parts.core.observe.halt;
         self.spawn(
             halt,
             "latewood-expire",

@@ -23,8 +23,12 @@ pub enum ErrorKind {
     /// A file is not on this machine, and could not be fetched, or this thread must not wait for
     /// it: the same call may succeed later.
     Away,
-    /// An earlier failed write or sync stopped all writes; reads continue.
+    /// An earlier failed write or sync stopped all writes; reads continue. Or the database follows
+    /// the log of another, and takes none.
     Halted,
+    /// The database follows the log of another and does not have the answer yet; the owner of the
+    /// log has it.
+    AtOwner,
     /// The memory budget is used up: writes are refused until memory is free.
     OutOfMemory,
     /// The disk budget is used up: writes are refused until old samples are removed.

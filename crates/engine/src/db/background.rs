@@ -61,6 +61,7 @@ impl Db {
         if self.core.observe.signals.is_merging_paused() {
             return Err(Error::new(ErrorKind::Invalid, "merging is paused"));
         }
+        self.check_owner()?;
         self.parts.merger.merge_all()
     }
 
@@ -70,6 +71,7 @@ impl Db {
     /// # Errors
     /// Those of [`Db::merge`], except for the pause.
     pub fn merge_step(&self) -> Result<bool> {
+        self.check_owner()?;
         let merger = &self.parts.merger;
         Ok(merger.expire_by_clock()?
             || merger.keep_disk_budget()?
@@ -118,6 +120,9 @@ impl Db {
     pub fn set_retention_ms(&self, retention_ms: u64) -> Result<()> {
         let cell = &self.core.store.retention_ms;
         cell.store(retention_ms, Ordering::Relaxed);
+        if self.core.is_follower() {
+            return Ok(());
+        }
         self.parts.merger.expire_by_clock().map(|_| ())
     }
 
@@ -127,7 +132,20 @@ impl Db {
     /// # Errors
     /// `Io` if the manifest cannot be written.
     pub fn accept_clock(&self) -> Result<()> {
+        if self.core.is_follower() {
+            self.core.time.accept();
+            return Ok(());
+        }
         self.parts.merger.accept_clock()
+    }
+
+    /// Refuses what only the owner of the log does.
+    fn check_owner(&self) -> Result<()> {
+        if self.core.is_follower() {
+            self.core.check_writable()
+        } else {
+            Ok(())
+        }
     }
 
     /// The time by which series expire, in milliseconds since the epoch: the wall clock,

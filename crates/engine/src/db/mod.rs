@@ -9,6 +9,7 @@
 
 mod background;
 mod durable;
+mod follow;
 mod limits;
 pub(crate) mod memory;
 mod observe;
@@ -27,17 +28,19 @@ use crate::io::directory::{DirectoryGuard, open_directory};
 use crate::keyspace::core::Core;
 use crate::log::{Position, RemoteLog};
 use crate::observe::notices::About;
+use crate::recovery::follow::Follower;
 use crate::recovery::{RecoverySummary, recover};
 use crate::rules::Rules;
 use crate::tools::backup::Scope;
 use crate::tools::{self, Backup};
 use memory::KeptMemory;
+use parking_lot::Mutex;
 use read::spread::Readers;
 use resources::{External, Resources};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An open database. Each database has its own directory.
 pub struct Db {
@@ -50,7 +53,9 @@ pub struct Db {
     reads_found: AtomicU64,
     /// Reads of one series whose key does not exist.
     reads_missed: AtomicU64,
-    workers: Workers,
+    workers: Mutex<Workers>,
+    /// As what it was opened, if not as the owner of its log.
+    follower: Option<Follower>,
     recovery: RecoverySummary,
     kept_memory: KeptMemory,
     directory: DirectoryGuard,
@@ -115,9 +120,11 @@ impl Db {
         if core.keys.len() > 0 {
             core.note_replayed();
         }
-        let mut db = Self::assemble(parts, recovery, guard, &resources);
+        let db = Self::assemble(parts, recovery, guard, &resources);
         if db.core.options.background {
-            db.workers.start(&db.parts)?;
+            let mut workers = db.workers.lock();
+            workers.start_reading(&db.parts)?;
+            workers.start_writing(&db.parts)?;
         }
         if !db.recovery.log.holes.is_empty() {
             // A flush lets the log drop the damaged part: later starts skip it.
@@ -160,7 +167,8 @@ impl Db {
             reads_found: AtomicU64::new(0),
             reads_missed: AtomicU64::new(0),
             parts,
-            workers: Workers::default(),
+            workers: Mutex::default(),
+            follower: None,
             recovery,
             kept_memory: KeptMemory::default(),
             directory,
@@ -232,11 +240,11 @@ impl Db {
     /// `Corrupt` if stored samples cannot be decoded; errors of the log. All other
     /// series are settled.
     pub fn settle(&self) -> Result<()> {
-        let settled = self
-            .parts
-            .settler
-            .settle_all()
-            .and(self.rules.recompute_all());
+        let settled = self.parts.settler.settle_all();
+        if self.core.is_follower() {
+            return settled;
+        }
+        let settled = settled.and(self.rules.recompute_all());
         // Recomputed buckets may be late samples of their destinations.
         settled.and(self.parts.settler.settle_all())
     }
@@ -253,6 +261,10 @@ impl Db {
         self.core.look_at_memory();
         self.core.index.apply();
         let core = &self.core;
+        if core.is_follower() {
+            core.follow_clock();
+            return self.settle();
+        }
         core.make_room_for_metadata();
         let saved = core.metadata.save(&core.env, core.store.dir());
         let settled = self.settle().and(self.rules.sweep_expired());
@@ -285,11 +297,17 @@ impl Db {
     }
 
     /// As [`Db::backup`], of a database whose log is remote: the files alone. With the groups of
-    /// the log from [`Backup::log_start`] on, they are the database.
+    /// the log from [`Backup::log_start`] on, they are the database. The first one of an owner
+    /// waits for a flush of all that the one before had begun to flush.
     ///
     /// # Errors
     /// Those of [`Db::backup`]; `Invalid` if the log is local.
     pub fn checkpoint(&self, to: &Path) -> Result<Backup> {
+        if self.core.store.carries_cuts.load(Ordering::Acquire) {
+            // Those that follow drop at this checkpoint what they froze at earlier cuts.
+            self.flush()?;
+            self.core.store.carries_cuts.store(false, Ordering::Release);
+        }
         self.copy_to(to, Scope::Files)
     }
 
@@ -331,8 +349,11 @@ impl Db {
     /// # Errors
     /// Errors of the log or of the flush; the database is closed in any case.
     pub fn close(mut self) -> Result<()> {
-        self.workers.stop(&self.core.observe.signals);
+        self.workers.get_mut().stop(&self.core.observe.signals);
         let core = &self.core;
+        if core.is_follower() {
+            return Ok(());
+        }
         let saved = core.metadata.save(&core.env, core.store.dir());
         let closed = match core.log() {
             Some(log) => log.close(),
@@ -345,6 +366,6 @@ impl Db {
 
 impl Drop for Db {
     fn drop(&mut self) {
-        self.workers.stop(&self.core.observe.signals);
+        self.workers.get_mut().stop(&self.core.observe.signals);
     }
 }

@@ -4,7 +4,7 @@
 //! Invariant: a file gets its name only once its bytes are durable, because a durable name must not
 //! outlive them. Tested through those who use it, with the power cut at each step.
 
-use super::{Disk, File};
+use super::{Disk, Env, File};
 use crate::base::error::{Error, Result};
 use std::io;
 use std::path::Path;
@@ -78,4 +78,45 @@ pub(crate) fn copy(from: &dyn File, offset: u64, len: u64, to: &dyn File) -> io:
         done += bytes.len() as u64;
     }
     to.sync()
+}
+
+/// Copies the first `len_bytes` of a file, all of it without; the bytes. The
+/// copy is durable, its name not yet.
+///
+/// # Errors
+/// What the operating system refuses.
+pub(crate) fn copy_file(
+    env: &Env,
+    from: &Path,
+    to: &Path,
+    len_bytes: Option<u64>,
+) -> io::Result<u64> {
+    let source = env.disk.open(from)?;
+    let len = match len_bytes {
+        Some(len) => len,
+        None => source.len_bytes()?,
+    };
+    copy(&*source, 0, len, &*env.disk.create(to, 0)?).map(|()| len)
+}
+
+/// Gives a file that never changes a second name, or copies it where that is
+/// not possible; the bytes written.
+///
+/// # Errors
+/// What the operating system refuses.
+pub(crate) fn link_or_copy(env: &Env, from: &Path, to: &Path) -> io::Result<u64> {
+    match env.disk.link(from, to) {
+        Ok(()) => Ok(0),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::CrossesDevices
+                    | io::ErrorKind::Unsupported
+                    | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            copy_file(env, from, to, None)
+        }
+        Err(error) => Err(error),
+    }
 }

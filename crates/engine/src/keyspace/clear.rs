@@ -10,6 +10,7 @@ use crate::keyspace::core::Core;
 use crate::keyspace::store::{Published, Store};
 use crate::log::Position;
 use crate::series::shard::ShardGuard;
+use crate::series::shards::AllShards;
 use crate::storage::files::directory::paths;
 use latewood_model::Timestamp;
 use std::path::Path;
@@ -35,6 +36,16 @@ impl Store {
 }
 
 impl Core {
+    /// Takes all series and blocks away from readers.
+    pub(crate) fn clear_series(&self, states: &mut AllShards<'_>) {
+        self.keys.clear();
+        states.iter_mut().for_each(|state| state.clear_series());
+        self.store.set_no_blocks();
+        self.index.clear();
+        self.shards.expiring.store(0, Ordering::Relaxed);
+        self.store.rows_unknown.lock().clear();
+    }
+
     /// Removes everything: series, samples, blocks. The files go with the
     /// manifest that no longer names them.
     ///
@@ -45,11 +56,7 @@ impl Core {
         let mut saving = self.metadata.hold_saves();
         let mut published = self.store.published.lock();
         let mut states: Vec<ShardGuard<'_>> = self.shards.lock_all();
-        self.keys.clear();
-        states.iter_mut().for_each(|state| state.clear_series());
-        self.store.set_no_blocks();
-        self.index.clear();
-        self.shards.expiring.store(0, Ordering::Relaxed);
+        self.clear_series(&mut states);
         if self.log().is_some() {
             states[0].group.flush_all();
         }

@@ -56,11 +56,35 @@ pub(crate) struct Core {
 pub(crate) struct LogCell {
     cell: OnceLock<Log>,
     /// Where it is kept instead of in the directory.
-    pub(crate) remote: Option<Arc<dyn RemoteLog>>,
+    remote: OnceLock<Arc<dyn RemoteLog>>,
     /// Until then: the last group that the replay has applied.
     pub(crate) replayed: AtomicU64,
     /// It is lost, and files are made of all that is in memory: they wait for nothing in it.
     is_given_up: AtomicBool,
+}
+
+impl LogCell {
+    fn new(remote: Option<Arc<dyn RemoteLog>>) -> Self {
+        let log = Self::default();
+        if let Some(remote) = remote {
+            log.set_remote(remote);
+        }
+        log
+    }
+
+    /// Where it is kept, if that is not the directory.
+    pub(crate) fn remote(&self) -> Option<&Arc<dyn RemoteLog>> {
+        self.remote.get()
+    }
+
+    pub(crate) fn is_remote(&self) -> bool {
+        self.remote.get().is_some()
+    }
+
+    /// It is kept there. Said once.
+    pub(crate) fn set_remote(&self, remote: Arc<dyn RemoteLog>) {
+        let _ = self.remote.set(remote);
+    }
 }
 
 /// With one shard a core, two writers meet at the same lock every other time.
@@ -104,10 +128,7 @@ impl Core {
                 observe.stages.clone(),
             ),
             store: Store::new(&env, dir, cache, &options),
-            log: LogCell {
-                remote,
-                ..LogCell::default()
-            },
+            log: LogCell::new(remote),
             observe,
             budget,
             member,
@@ -169,7 +190,7 @@ impl Core {
     /// # Errors
     /// `Invalid` if the log is local, or did not end; why writes stopped, where it is not the log.
     pub(crate) fn give_up_log(&self) -> Result<()> {
-        let (Some(log), Some(remote)) = (self.log(), &self.log.remote) else {
+        let (Some(log), Some(remote)) = (self.log(), self.log.remote()) else {
             let message = "a database with a local log is in its directory";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
@@ -204,7 +225,17 @@ impl Core {
         }
     }
 
-    /// Refuses writes once they have stopped; see [`crate::observe::halt`].
+    /// Whether others may follow its log.
+    pub(crate) fn may_be_followed(&self) -> bool {
+        self.log.is_remote() && self.log().is_some() && !self.is_log_given_up()
+    }
+
+    /// Whether it follows the log of another.
+    pub(crate) fn is_follower(&self) -> bool {
+        self.observe.halt.is_following()
+    }
+
+    /// Refuses writes once they have stopped, or while another owns the log; see [`crate::observe::halt`].
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.observe.halt.check()
     }

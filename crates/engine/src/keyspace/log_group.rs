@@ -9,7 +9,7 @@
 
 use crate::base::error::Result;
 use crate::keyspace::core::Core;
-use crate::log::{Log, Position};
+use crate::log::{Cut, Log, Position};
 use crate::observe::stages::Stage;
 use crate::series::shard::ShardState;
 
@@ -25,6 +25,17 @@ impl Core {
     /// The longest group the log takes.
     pub(crate) fn group_bytes_max(&self) -> usize {
         self.log().map_or(usize::MAX, Log::group_bytes_max)
+    }
+
+    /// Says in the log that the flushes since `flush` were told of by no cut, if there were any.
+    pub(crate) fn tell_untold(&self, flush: u64) -> Result<()> {
+        let newest = self.store.manifest().flush;
+        if newest == flush {
+            return Ok(());
+        }
+        let mut state = self.shards[0].lock();
+        state.group.cut(Cut::untold(newest));
+        self.log_group(&mut state).map(drop)
     }
 
     /// Hands the shard's group to the log and begins the next.

@@ -50,6 +50,15 @@ impl Core {
         edit: &mut dyn FnMut(&mut Manifest) -> Result<()>,
     ) -> Result<()> {
         self.check_publishable()?;
+        self.put_in_force(published, edit)
+    }
+
+    /// The same also of a database that follows the log of another.
+    pub(crate) fn put_in_force(
+        &self,
+        published: &mut Published,
+        edit: &mut dyn FnMut(&mut Manifest) -> Result<()>,
+    ) -> Result<()> {
         let store = &self.store;
         let mut next = published.manifest.clone();
         next.log_start = next.log_start.max(published.log_start);

@@ -18,8 +18,13 @@ use latewood_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// Two to this power is how many numbers of files there are for each group of a remote log.
+const NUMBERS_PER_GROUP_LOG2: u32 = 16;
+/// A manifest has none beyond twice this.
+const NUMBERS_MAX: u64 = 1 << 62;
 
 /// The files of an open database.
 pub(crate) struct Store {
@@ -37,6 +42,17 @@ pub(crate) struct Store {
     pub(crate) lost: Mutex<Vec<LostBlock>>,
     /// Damage that the operator has not accepted.
     pub(crate) doubts: Mutex<Arc<[Doubt]>>,
+    /// No flush of an owner of the log before this one has a greater number.
+    flush_before: AtomicU64,
+    /// Partitions whose series may have newer rows than the series files, though they are marked
+    /// as if these had them, up to the flush that may bring these: until then a flush here writes
+    /// all rows. No other lock is requested while it is held.
+    pub(crate) rows_unknown: Mutex<BTreeMap<u32, u64>>,
+    /// Files of this flush and later ones hold what no cut told of.
+    pub(crate) untold_from: AtomicU64,
+    /// Owners of the log before this one froze series for flushes that are in no files. No
+    /// checkpoint may be without these.
+    pub(crate) carries_cuts: AtomicBool,
     /// Why it is not known which manifest is in force, if so.
     pub(super) manifest_failed: OnceLock<String>,
 }
@@ -90,6 +106,10 @@ impl Store {
             lost: Mutex::default(),
             doubts: Mutex::new(Arc::default()),
             manifest_failed: OnceLock::new(),
+            flush_before: AtomicU64::new(0),
+            rows_unknown: Mutex::default(),
+            untold_from: AtomicU64::new(u64::MAX),
+            carries_cuts: AtomicBool::new(false),
         }
     }
 
@@ -108,6 +128,23 @@ impl Store {
     /// A number for a new block or series file. None is given twice.
     pub(crate) fn new_file_number(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Numbers of files and of flushes are from now on none that an owner of the remote log gave
+    /// who wrote no group behind `applied`: a file of the same number would be taken for that one,
+    /// and what was frozen for a flush of the same number would be dropped with this one. An owner
+    /// writes far fewer files than 2^16 for each group of its log.
+    pub(crate) fn begin_numbers(&self, applied: Position) {
+        let first = applied.0.saturating_mul(1 << NUMBERS_PER_GROUP_LOG2);
+        let first = first.min(NUMBERS_MAX);
+        self.next_file.fetch_max(first, Ordering::Relaxed);
+        self.flush_before.fetch_max(first, Ordering::Relaxed);
+    }
+
+    /// The number of the next flush. No shard may be locked.
+    pub(crate) fn next_flush(&self) -> u64 {
+        let before = self.flush_before.load(Ordering::Relaxed);
+        self.published.lock().manifest.flush.max(before) + 1
     }
 
     /// A copy of the manifest in force. No shard may be locked.

@@ -153,7 +153,7 @@ pub fn count_samples(mut bytes: &[u8], first: Position) -> Result<u64> {
 }
 
 /// That a group does not follow the one before it.
-pub(super) fn missing_remote(next: u64, found: u64) -> Error {
+pub(crate) fn missing_remote(next: u64, found: u64) -> Error {
     let message = format!("group {next} of the remote log is missing before {found}");
     Error::new(ErrorKind::Corrupt, message)
 }

@@ -87,6 +87,11 @@ impl Log {
         Ok((Self::of(Form::Remote(log)), report))
     }
 
+    /// Goes on with a remote log whose groups up to `applied` were applied.
+    pub(crate) fn continue_remote(link: Arc<dyn RemoteLog>, applied: Position) -> Self {
+        Self::of(Form::Remote(Remote::behind(link, applied)))
+    }
+
     /// Tells `observer` how long syncs take; its failure stops all writes with `halt`.
     pub(crate) fn observed_by(mut self, observer: Observer, halt: Halt) -> Self {
         let latch = Latch::new(observer, halt);

@@ -18,7 +18,7 @@ use crate::format::value::{FORM_RAW, put_value};
 use crate::format::varint::{put, zigzag};
 use crate::log::created::Created;
 use crate::log::record::{
-    Context, FORM_SHIFT, POLICY_TAG, SAME_TIMESTAMP, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP,
+    Context, Cut, FORM_SHIFT, POLICY_TAG, SAME_TIMESTAMP, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP,
 };
 use crc_fast::crc32_iscsi;
 use header::distance;
@@ -56,6 +56,8 @@ pub struct GroupBuilder {
     changed: Vec<SeriesId>,
     /// The creation before, where there was one.
     created: Created,
+    /// The newest cut, and where its record begins and ends.
+    cut: Option<(usize, usize, Cut)>,
 }
 
 impl Default for GroupBuilder {
@@ -79,6 +81,7 @@ impl GroupBuilder {
             touched: Spread::default(),
             changed: Vec::new(),
             created: Created::none(),
+            cut: None,
         }
     }
 
@@ -103,6 +106,7 @@ impl GroupBuilder {
         self.touched.reset_all();
         self.changed.clear();
         self.created.clear();
+        self.cut = None;
     }
 
     /// Whether the group holds no record.
@@ -211,10 +215,16 @@ impl GroupBuilder {
         &self.changed
     }
 
+    /// Notes an id for what all ids of the group have in common.
     #[inline]
-    fn note_id(&mut self, id: SeriesId) {
+    fn note_alike(&mut self, id: SeriesId) {
         let first = *self.first_id.get_or_insert(id.0);
         self.different |= first ^ id.0;
+    }
+
+    #[inline]
+    fn note_id(&mut self, id: SeriesId) {
+        self.note_alike(id);
         let partition = partition_of(id);
         *self.touched.ensure(partition as usize / 64) |= 1 << (partition % 64);
     }

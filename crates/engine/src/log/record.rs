@@ -14,6 +14,7 @@ mod read;
 
 pub use read::RecordIter;
 
+use crate::base::partition::partition_of;
 use crate::format::rule::RuleSpec;
 use crate::format::varint::{take, unzigzag};
 use latewood_model::{DuplicatePolicy, MadeBy, SeriesId, SeriesOptions, Timestamp};
@@ -35,6 +36,9 @@ pub(crate) const SERIES_STEP: u8 = 1 << 2;
 pub(crate) const SERIES_NEW_STEP: u8 = 2 << 2;
 /// Where a sample's value form stands in its tag.
 pub(crate) const FORM_SHIFT: u32 = 4;
+
+/// The largest stride of the ids of a group: residues are 16 bits wide.
+pub(crate) const STRIDE_LOG2_MAX: u8 = 16;
 
 /// What the records of a group refer back to.
 #[derive(Clone, Debug)]
@@ -116,6 +120,7 @@ pub(crate) mod kind {
     /// A creation as its difference from the one before.
     pub(crate) const CREATE_ALIKE: u8 = 13;
     pub(crate) const RULE_LEFT: u8 = 14;
+    pub(crate) const CUT: u8 = 15;
 }
 
 /// The last timestamp of a deletion that is none but [`Record::Expired`]: versions that do
@@ -242,4 +247,61 @@ pub enum Record<'a> {
     },
     /// Every series is gone.
     FlushAll,
+    /// Series were frozen for a flush, as they were here. Only in the log of a database whose log
+    /// is remote, for those that follow it.
+    Cut(Cut),
+}
+
+/// The series that one flush of their owner froze between two groups of its shard: those of
+/// `count` ids from the first on, which are 2^`stride_log2` apart. Ids without a series may be
+/// among them.
+///
+/// Without ids it says that files of flushes up to this one hold what no cut told of: whoever
+/// follows the log cannot take these over, and opens them anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The number of the flush, from 1. One that failed is tried again under the same number.
+    pub flush: u64,
+    /// The first id.
+    pub first: SeriesId,
+    /// Two to this power is the distance of two ids; at most 16.
+    pub stride_log2: u8,
+    /// Ids.
+    pub count: u64,
+}
+
+impl Cut {
+    /// One without ids.
+    pub(crate) fn untold(flush: u64) -> Self {
+        Self {
+            flush,
+            first: SeriesId(0),
+            stride_log2: 0,
+            count: 0,
+        }
+    }
+
+    /// The id behind the last one, as if there were one more.
+    pub(crate) fn end(&self) -> u64 {
+        let ids = u128::from(self.count) << self.stride_log2;
+        u64::try_from(u128::from(self.first.0) + ids).unwrap_or(u64::MAX)
+    }
+
+    /// The ids.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = SeriesId> + use<> {
+        let ids = self.first.0..self.end();
+        ids.step_by(1 << self.stride_log2).map(SeriesId)
+    }
+
+    /// Whether the ids are a range that a flush can have.
+    pub(crate) fn is_sane(&self) -> bool {
+        if self.count == 0 {
+            return *self == Self::untold(self.flush) && self.flush > 0;
+        }
+        if self.flush == 0 || self.stride_log2 > STRIDE_LOG2_MAX {
+            return false;
+        }
+        let last = self.end() - (1 << self.stride_log2);
+        last <= SeriesId::MAX.0 && partition_of(self.first) == partition_of(SeriesId(last))
+    }
 }

@@ -135,17 +135,20 @@ impl Remote {
             reading.end(end, durable)
         })?;
         report.elapsed_ns = env.clock.monotonic_ns() - begun_ns;
-        let next_sequence = report.next.0;
-        let log = Self {
+        Ok((Self::behind(link, Position(report.next.0 - 1)), report))
+    }
+
+    /// A log whose groups up to `applied` somebody has applied.
+    pub(crate) fn behind(link: Arc<dyn RemoteLog>, applied: Position) -> Self {
+        Self {
             link,
             tail: Mutex::new(Tail {
-                next_sequence,
+                next_sequence: applied.0 + 1,
                 ..Tail::default()
             }),
-            written: AtomicU64::new(next_sequence - 1),
+            written: AtomicU64::new(applied.0),
             latch: Latch::default(),
-        };
-        Ok((log, report))
+        }
     }
 
     pub(crate) fn group_bytes_max(&self) -> usize {

@@ -11,7 +11,7 @@ use crate::log::Position;
 use crate::log::record::{Record, RecordIter};
 use crate::recovery::{Recovery, Replayer};
 use crate::series::shard::{ShardGuard, ShardState};
-use crate::series::{Fate, Marks, Series};
+use crate::series::{Fate, Marks, Sealer, Series};
 use latewood_model::{DuplicatePolicy, MadeBy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::sync::atomic::Ordering;
 
@@ -43,7 +43,10 @@ impl Replayer<'_> {
             samples += u64::from(matches!(record, Record::Sample { .. }));
             let Some(id) = id_of(&record) else {
                 held = None;
-                self.flush_all(at);
+                match record {
+                    Record::Cut(cut) => self.cut(at, cut)?,
+                    _ => self.flush_all(at),
+                }
                 continue;
             };
             let shard = self.recovery.core.shards.shard_of(id);
@@ -83,7 +86,7 @@ impl Replayer<'_> {
         state.touch(here.map(|id| self.recovery.core.shards.place_of(id)));
     }
 
-    fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {
+    pub(super) fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {
         let core = self.recovery.core;
         let is_sample = matches!(record, Record::Sample { .. });
         let changed = id_of(&record).filter(|_| !is_sample);
@@ -133,19 +136,15 @@ impl Replayer<'_> {
                 core.take_out(state, id);
             }
             Record::Build { id, options } => self.build(state, id, &options),
-            Record::Rename { id, key } => {
-                state.unnamed.retain(|&unnamed| unnamed != id);
-                if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
-                    self.note_named(id);
-                    series.key = key.into();
-                }
-            }
+            Record::Rename { id, key } => self.rename(state, id, key),
             Record::Expire { id, at_ms } if state.slab.get(core.shards.place_of(id)).is_some() => {
                 core.note_expiry(state, id, at_ms);
             }
-            // Times of series that are gone count for nothing; the other one
-            // concerns all shards, and the caller sees to it.
-            Record::Expire { .. } | Record::FlushAll => {}
+            // Times of series that are gone count for nothing; the others
+            // concern more than one series, and the caller sees to them.
+            Record::Expire { .. } | Record::FlushAll | Record::Cut(_) => {}
+            // Both ends of a rule were changed at once.
+            Record::CreateRule { .. } | Record::DeleteRule { .. } if self.is_live => {}
             rule => self.recovery.replay_rule(state, rule),
         }
         if let Some(id) = changed {
@@ -181,10 +180,24 @@ impl Replayer<'_> {
         state.heads.grew(series_bytes(key, options));
         let mut series = Series::new(key.into(), options);
         series.marks = Marks::new(made_by);
-        series.begin_replay();
+        self.begin(&mut series, &mut state.sealer);
+        if self.is_live {
+            let (keys, key) = (&self.recovery.core.keys, series.key.clone());
+            keys.insert(keys.hash(&key), key, id);
+        }
         state.slab.insert(place, series);
         self.recovery.core.index_labels(id, Some(&options.labels));
         self.recovery.core.index.relieve();
+    }
+
+    fn rename(&self, state: &mut ShardState, id: SeriesId, key: &[u8]) {
+        state.unnamed.retain(|&unnamed| unnamed != id);
+        if self.is_live {
+            self.rename_live(state, id, key);
+        } else if let Some(series) = state.series_mut(id) {
+            series.key = key.into();
+            self.note_named(id);
+        }
     }
 
     fn build(&self, state: &mut ShardState, id: SeriesId, options: &SeriesOptions) {
@@ -192,6 +205,15 @@ impl Replayer<'_> {
         state.next_place = state.next_place.max(place + 1);
         self.recovery.core.insert_unnamed(state, id, options);
         if let Some(series) = state.slab.get_mut(place) {
+            self.begin(series, &mut state.sealer);
+        }
+    }
+
+    /// The log is applied to a new series from here on.
+    fn begin(&self, series: &mut Series, sealer: &mut Sealer) {
+        if self.is_live {
+            series.begin_following(sealer);
+        } else {
             series.begin_replay();
         }
     }
@@ -314,7 +336,7 @@ fn check_time(id: SeriesId, timestamp: Timestamp) -> Result<()> {
     Err(Error::new(ErrorKind::Corrupt, text))
 }
 
-fn id_of(record: &Record<'_>) -> Option<SeriesId> {
+pub(super) fn id_of(record: &Record<'_>) -> Option<SeriesId> {
     match *record {
         Record::Sample { id, .. }
         | Record::Create { id, .. }
@@ -330,6 +352,6 @@ fn id_of(record: &Record<'_>) -> Option<SeriesId> {
         | Record::Rename { id, .. }
         | Record::Build { id, .. }
         | Record::Expire { id, .. } => Some(id),
-        Record::FlushAll => None,
+        Record::FlushAll | Record::Cut(_) => None,
     }
 }

@@ -39,6 +39,9 @@ impl Replayer<'_> {
     pub(crate) fn flush_heads(&self, applied: Position) -> Result<()> {
         let core = self.recovery.core;
         core.log.replayed.store(applied.0, Ordering::Relaxed);
+        if core.log.is_remote() {
+            core.store.begin_numbers(applied);
+        }
         loop {
             match self.recovery.flusher.flush_if_due() {
                 Ok(true) => {}

@@ -14,6 +14,9 @@
 //! Tested by the restarts and crashes of the model test and by
 //! `tests/db_store`.
 
+pub(crate) mod adopt;
+pub(crate) mod follow;
+mod live;
 pub(crate) mod load;
 pub(crate) mod memory;
 pub(crate) mod quarantine;
@@ -21,6 +24,7 @@ pub(crate) mod rebuild;
 pub(crate) mod rules;
 
 mod apply;
+pub(crate) mod promote;
 
 use crate::background::{Flusher, Parts};
 use crate::base::error::{Error, ErrorKind, Result};
@@ -101,7 +105,7 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     // The manifest that is found must not give way to an older one later.
     let synced = env.disk.sync_dir(guard.path());
     synced.context("cannot sync the data directory", guard.path())?;
-    match &core.log.remote {
+    match core.log.remote() {
         None => require_local(&env, guard.path())?,
         Some(_) => {
             refuse_local_log(&env, guard)?;
@@ -122,17 +126,8 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
             quarantine: (!core.options.strict).then(|| quarantine.clone()),
             known_durable: Position(directory.contents.log_next_min() - 1),
         };
-        let replayer = Replayer {
-            recovery,
-            directory: &directory,
-            samples: AtomicU64::new(0),
-            behind_hole: AtomicBool::new(false),
-            orphaned: AtomicU64::new(0),
-            named: Mutex::default(),
-            damage: Mutex::default(),
-            retry_ns: AtomicU64::new(0),
-        };
-        let (log, report) = match &core.log.remote {
+        let replayer = Replayer::new(recovery, Goes::Start(&directory));
+        let (log, report) = match core.log.remote() {
             None => Log::open(&env, &guard.log_dir(), &log_options, &replayer)?,
             Some(link) => {
                 Log::open_remote(&env, link.clone(), log_options.known_durable, &replayer)?
@@ -144,11 +139,17 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
         summary.blocks_damaged = replayer.damage.into_inner();
         recovery.flusher.note_replayed(report.bytes);
         summary.log = report;
+        if core.log.is_remote() {
+            core.store.begin_numbers(log.written());
+        }
         core.begin_log(log.observed_by(core.observe.observer.clone(), core.observe.halt.clone()));
     } else {
         recovery.load(&directory, log_beside(&env, &guard.log_dir())?)?;
     }
-    summary.series_displaced = recovery.rebuild(&named);
+    if core.log.is_remote() {
+        core.tell_untold(directory.contents.flush)?;
+    }
+    summary.series_displaced = recovery.rebuild(&named)?;
     summary.blocks_lost = core.store.lost.lock().clone();
     recovery.note_doubts(&summary.blocks_lost, &summary.log.holes)?;
     recovery.tidy(directory.manifest)?;
@@ -200,9 +201,20 @@ impl<'a> Recovery<'a> {
     }
 }
 
+/// What the log is applied for.
+#[derive(Clone, Copy)]
+enum Goes<'a> {
+    /// A start of the owner of the log, with these files.
+    Start(&'a Directory),
+    /// A database that follows the log from this group on.
+    Follow(u64),
+}
+
 struct Replayer<'a> {
     recovery: Recovery<'a>,
-    directory: &'a Directory,
+    goes: Goes<'a>,
+    /// Readers look meanwhile.
+    is_live: bool,
     samples: AtomicU64,
     /// Something before what is applied now is lost.
     behind_hole: AtomicBool,
@@ -215,6 +227,34 @@ struct Replayer<'a> {
     retry_ns: AtomicU64,
 }
 
+impl<'a> Replayer<'a> {
+    fn new(recovery: Recovery<'a>, goes: Goes<'a>) -> Self {
+        Self {
+            recovery,
+            goes,
+            is_live: false,
+            samples: AtomicU64::new(0),
+            behind_hole: AtomicBool::new(false),
+            orphaned: AtomicU64::new(0),
+            named: Mutex::default(),
+            damage: Mutex::default(),
+            retry_ns: AtomicU64::new(0),
+        }
+    }
+
+    fn follows(&self) -> bool {
+        matches!(self.goes, Goes::Follow(_))
+    }
+
+    /// The first group that the files do not hold all of.
+    fn log_start(&self) -> u64 {
+        match self.goes {
+            Goes::Start(directory) => directory.contents.log_start,
+            Goes::Follow(first) => first,
+        }
+    }
+}
+
 impl Replay for Replayer<'_> {
     fn workers(&self) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -222,11 +262,14 @@ impl Replay for Replayer<'_> {
     }
 
     fn begins(&self, start: LogStart) -> Result<()> {
-        self.recovery.load(self.directory, start.into())
+        match self.goes {
+            Goes::Start(directory) => self.recovery.load(directory, start.into()),
+            Goes::Follow(_) => Ok(()),
+        }
     }
 
     fn apply(&self, _worker: usize, at: Position, records: RecordIter<'_>) -> Result<()> {
-        if at.0 < self.directory.contents.log_start {
+        if at.0 < self.log_start() {
             // The files hold all of it; the log had no time to forget it.
             return Ok(());
         }
@@ -239,7 +282,8 @@ impl Replay for Replayer<'_> {
     }
 
     fn wants_memory(&self) -> bool {
-        self.is_short()
+        // Who follows writes no files.
+        !self.follows() && self.is_short()
     }
 
     fn free_memory(&self, applied: Position) -> Result<()> {

@@ -13,22 +13,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Recovery<'_> {
-    /// Drops the series that a crash kept from getting a key.
-    pub(crate) fn drop_unnamed(&self) {
+    /// Drops the series that a crash kept from getting a key. Who follows a remote log hears of it.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub(crate) fn drop_unnamed(&self) -> Result<()> {
+        let is_followed = self.core.may_be_followed();
         for shard in &self.core.shards {
             let mut state = shard.lock();
             for id in std::mem::take(&mut state.unnamed) {
                 self.core.take_out(&mut state, id);
+                if is_followed {
+                    state.group.delete_series(id);
+                }
+            }
+            if is_followed {
+                self.core.log_group(&mut state)?;
             }
         }
+        Ok(())
     }
 
     /// Ends a recovery: drops what got no key, makes the key map and the back
     /// links of rules. The keys of series that had to go because another one
     /// has their key: none, unless files or log lost something.
     /// `named` are the series that got their keys behind what is lost, in order.
-    pub(crate) fn rebuild(&self, named: &[SeriesId]) -> Vec<Arc<[u8]>> {
-        self.drop_unnamed();
+    pub(crate) fn rebuild(&self, named: &[SeriesId]) -> Result<Vec<Arc<[u8]>>> {
+        self.drop_unnamed()?;
+        Ok(self.rebuild_all(named))
+    }
+
+    /// The same where the log goes on: what has no key yet may get one.
+    pub(crate) fn rebuild_all(&self, named: &[SeriesId]) -> Vec<Arc<[u8]>> {
         let displaced = self.map_keys(named);
         self.tie_rules();
         for shard in &self.core.shards {
@@ -113,12 +129,18 @@ impl Recovery<'_> {
             slab,
             sealer,
             heads,
+            unnamed,
             ..
         } = &mut *state;
         let mut doubled = Vec::new();
         for (place, series) in slab.iter_mut() {
             let id = self.core.shards.id_of(shard, place);
-            if series.end_replay(sealer) {
+            if self.core.is_follower() {
+                series.begin_following(sealer);
+                if unnamed.contains(&id) {
+                    continue;
+                }
+            } else if series.end_replay(sealer) {
                 heads.note(series, partition_of(id));
             }
             let key = &series.key;

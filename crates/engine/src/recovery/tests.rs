@@ -125,7 +125,7 @@ fn of_several_series_with_one_key_the_one_that_got_it_last_stays() {
         }
         let others = (0..SHARDS as u64).filter(|&id| id != last);
         let named: Vec<_> = others.chain([last]).map(SeriesId).collect();
-        let displaced = Recovery::of(db.parts()).rebuild(&named);
+        let displaced = Recovery::of(db.parts()).rebuild(&named).unwrap();
         assert_eq!(displaced.len(), SHARDS - 1);
         assert_eq!(
             core.keys.find(core.keys.hash(key), key),

@@ -11,7 +11,7 @@
 //! is held while such a block is waited for.
 
 use super::compute::{Output, Part, rows_of};
-use crate::base::error::Result;
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
 use crate::io::waiting::{fetching, no_wait};
 use crate::observe::observer::Work as WorkKind;
@@ -43,6 +43,10 @@ impl Rules {
     /// # Errors
     /// Those of the log, and `Away`; the buckets stay dirty.
     pub(crate) fn recompute(&self, source: SeriesId, take: Take) -> Result<()> {
+        if self.core.is_follower() {
+            // What the owner of the log recomputes comes with it.
+            return Ok(());
+        }
         let mut written = Vec::new();
         let done = fetching(|| self.work_off(source, take, &mut written));
         if let Some(tell) = &self.core.options.on_rule_write {
@@ -106,11 +110,26 @@ impl Rules {
     /// destinations are read as they are.
     ///
     /// # Errors
-    /// `Away`.
+    /// `Away`; `AtOwner` if the owner of the log recomputes buckets.
     pub(crate) fn recompute_for_reader(&self, source: SeriesId) -> Result<()> {
+        if self.core.is_follower() {
+            return self.check_clean(source);
+        }
         match self.core.check_writable() {
             Ok(()) => self.recompute_for_removal(source),
             Err(_) => Ok(()),
+        }
+    }
+
+    /// Refuses where rows of a destination may be old: they come with the log.
+    fn check_clean(&self, source: SeriesId) -> Result<()> {
+        let state = self.core.shards.lock_of(source);
+        match state.series(source).and_then(Series::links) {
+            Some(Links::Source(links)) if links.is_dirty() => Err(Error::new(
+                ErrorKind::AtOwner,
+                "buckets of a compaction rule are being recomputed: ask the node that owns the log",
+            )),
+            _ => Ok(()),
         }
     }
 

@@ -61,7 +61,7 @@ impl Series {
             return;
         }
         let horizon = horizon.now();
-        if self.replay != Replay::Over {
+        if !self.counts() {
             return;
         }
         let newest = self.newest.max(timestamp.into());
@@ -103,7 +103,9 @@ impl Series {
     /// `Corrupt`.
     pub(crate) fn expire_logged(&mut self, floor: Timestamp, sealer: &mut Sealer) -> Result<()> {
         self.settle_now(sealer)?;
-        self.replay = Replay::Said;
+        if self.replay == Replay::Unsaid {
+            self.replay = Replay::Said;
+        }
         self.delete_before(floor, sealer)
     }
 
@@ -113,8 +115,19 @@ impl Series {
         match self.replay {
             Replay::Over => Some(self.floor(newest)),
             Replay::Unsaid => Some(self.floor_below(newest)),
-            Replay::Said => None,
+            Replay::Said | Replay::Follows => None,
         }
+    }
+
+    /// Whether it is known which samples count.
+    fn counts(&self) -> bool {
+        matches!(self.replay, Replay::Over | Replay::Follows)
+    }
+
+    /// The log is applied as far as the files need it: readers look from now on, and it goes on.
+    pub(crate) fn begin_following(&mut self, sealer: &mut Sealer) {
+        self.replay = Replay::Follows;
+        self.find_counted(sealer);
     }
 
     /// The log is applied: samples expire again. Whether some did at once.
@@ -128,7 +141,7 @@ impl Series {
     /// horizon. Returns whether it is.
     fn assume_far(&mut self, horizon: &mut Horizon) -> bool {
         let newest = self.newest_or_min();
-        let counts = self.retention_ms != 0 && self.replay == Replay::Over;
+        let counts = self.retention_ms != 0 && self.counts();
         let is_far = counts && newest > horizon.now();
         self.set_far(is_far.then_some(Far {
             counted: Moment::NONE,

@@ -14,19 +14,64 @@ use latewood_model::SeriesId;
 use latewood_model::limits::FRAME_SAMPLES_MIN;
 use std::sync::Arc;
 
+/// The number of a flush that nobody has begun.
+const NO_FLUSH: u64 = u64::MAX;
+
+/// Who freezes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Freezes {
+    /// The owner of the log. The flush writes all that is in no block.
+    Owner,
+    /// Who follows the log: the owner wrote this flush, and perhaps not yet an earlier one.
+    Follower,
+}
+
 impl Frozen {
-    /// Takes in what an earlier, unpublished flush froze. Its samples are older
-    /// than those of this one. Deletions of this one remove its operations, and
+    /// This and what an earlier, unpublished flush froze, for one flush. The samples of that one
+    /// are older than those of this one. Deletions of this one remove its operations, and
     /// cover its samples as they cover those of blocks.
-    fn follow(&mut self, earlier: &Self) {
-        let chunks = std::mem::take(&mut self.chunks);
-        self.chunks = earlier.chunks.iter().cloned().chain(chunks).collect();
+    fn behind(&self, earlier: &Self, flush: u64) -> Self {
+        let chunks = earlier.chunks.iter().chain(&self.chunks);
         let kept = |op: &&LateOp| !self.deleted.covers(op.timestamp);
-        let mut ops: Vec<LateOp> = earlier.ops.iter().filter(kept).copied().collect();
-        ops.append(&mut self.ops);
+        let earlier_ops = earlier.ops.iter().filter(kept);
+        let mut ops: Vec<LateOp> = earlier_ops.chain(&self.ops).copied().collect();
         sort_ops(&mut ops);
-        self.ops = ops;
-        self.deleted.add_all(&earlier.deleted);
+        let mut deleted = self.deleted.clone();
+        deleted.add_all(&earlier.deleted);
+        Self {
+            flush,
+            later: None,
+            shape: self.shape,
+            chunks: chunks.cloned().collect(),
+            deleted,
+            ops,
+        }
+    }
+
+    /// This behind all that earlier flushes froze, each of which may be published before the next.
+    fn apart_from(self: Arc<Self>, earlier: &Self) -> Arc<Self> {
+        let later = match &earlier.later {
+            Some(later) => Some(self.clone().apart_from(later)),
+            // A flush that failed is tried again: it is published once.
+            None if earlier.flush == self.flush => None,
+            None => Some(self.clone()),
+        };
+        Arc::new(Self {
+            later,
+            ..self.behind(earlier, earlier.flush)
+        })
+    }
+
+    /// The same for another flush.
+    fn of_flush(&self, flush: u64) -> Self {
+        Self {
+            flush,
+            later: None,
+            shape: self.shape,
+            chunks: self.chunks.clone(),
+            deleted: self.deleted.clone(),
+            ops: self.ops.clone(),
+        }
     }
 }
 
@@ -75,7 +120,7 @@ impl Series {
     }
 
     /// Moves the head into a [`Frozen`] for flush number `flush`, together with
-    /// what an earlier, unpublished flush left; `None` if both are empty. What a
+    /// what earlier, unpublished flushes left; `None` if both are empty. What a
     /// reader sees stays the same. The caller then enters the series again in its
     /// shard's queue and its rules' work.
     ///
@@ -87,10 +132,16 @@ impl Series {
         flush: u64,
         sealer: &mut Sealer,
         blocks: &Arc<CurrentBlocks>,
+        who: Freezes,
     ) -> Result<Option<Arc<Frozen>>> {
         let unpublished = self.unpublished(blocks);
         if !self.has_head() {
-            return Ok(unpublished);
+            return Ok(match unpublished {
+                Some(held) if who == Freezes::Owner && held.flush != flush => {
+                    Some(self.set_frozen(held.of_flush(flush)))
+                }
+                held => held,
+            });
         }
         // If a chunk in memory is damaged, the value is read from the block later.
         let newest_value = self.last_sample().ok().flatten().map(|last| last.value);
@@ -118,17 +169,19 @@ impl Series {
             ops.extend(late);
             ops
         });
-        let mut frozen = Frozen {
+        let frozen = Arc::new(Frozen {
             flush,
+            later: None,
             shape,
             chunks,
             deleted: std::mem::take(&mut stored.deleted),
             ops: ops.unwrap_or_default(),
+        });
+        let frozen = match (unpublished, who) {
+            (None, _) => frozen,
+            (Some(held), Freezes::Owner) => Arc::new(frozen.behind(&held, flush)),
+            (Some(held), Freezes::Follower) => frozen.apart_from(&held),
         };
-        if let Some(unpublished) = unpublished {
-            frozen.follow(&unpublished);
-        }
-        let frozen = Arc::new(frozen);
         stored.last = last.map_or(stored.last, |last| stored.last.max(last));
         stored.newest_value = newest_value;
         stored.frozen = Some(frozen.clone());
@@ -142,19 +195,32 @@ impl Series {
     /// What was frozen for a flush that is not among the blocks.
     fn unpublished(&self, blocks: &CurrentBlocks) -> Option<Arc<Frozen>> {
         let frozen = self.stored.as_ref()?.frozen.as_ref()?;
-        (frozen.flush > blocks.get().flush).then(|| frozen.clone())
+        frozen.after(blocks.get().flush).cloned()
     }
 
-    /// Drops the frozen head of a published flush.
-    pub(crate) fn thaw(&mut self, flush: u64) {
-        if let Some(stored) = &mut self.stored
-            && stored
-                .frozen
-                .as_ref()
-                .is_some_and(|frozen| frozen.flush <= flush)
-        {
-            stored.frozen = None;
+    fn set_frozen(&mut self, frozen: Frozen) -> Arc<Frozen> {
+        let frozen = Arc::new(frozen);
+        if let Some(stored) = &mut self.stored {
+            stored.frozen = Some(frozen.clone());
         }
+        frozen
+    }
+
+    /// Drops what is frozen for published flushes up to `flush`.
+    pub(crate) fn thaw(&mut self, flush: u64) {
+        if let Some(stored) = &mut self.stored {
+            stored.frozen = stored.frozen_after(flush).cloned();
+        }
+    }
+
+    /// Keeps what is frozen and in no block whatever flushes are published, until a flush of this
+    /// series writes it. Whether there is anything.
+    pub(crate) fn carry_frozen(&mut self, blocks: &Arc<CurrentBlocks>) -> bool {
+        let Some(held) = self.unpublished(blocks) else {
+            return false;
+        };
+        self.set_frozen(held.of_flush(NO_FLUSH));
+        true
     }
 
     /// What a restart needs of the series, right after a freeze.

@@ -131,6 +131,15 @@ impl Heads {
         }
     }
 
+    /// The files hold all groups before `position`.
+    pub(crate) fn need_from(&mut self, position: u64) {
+        for (_, head) in self.partitions.iter_mut() {
+            if let Some(owed) = &mut head.owed {
+                owed.position = owed.position.max(position);
+            }
+        }
+    }
+
     /// A flush of `partition` begins: it owes anew from here.
     pub(crate) fn begin_flush(&mut self, partition: u32) {
         let head = self.head(partition);

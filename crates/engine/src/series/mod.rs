@@ -56,6 +56,7 @@ pub(crate) mod units;
 pub(crate) use delete::Deleted;
 pub use extent::Extent;
 pub(crate) use fate::Fate;
+pub(crate) use freeze::Freezes;
 pub use memory::Memory;
 pub(crate) use rewrite::merge_ops;
 pub(crate) use seal::Sealer;

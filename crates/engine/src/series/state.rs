@@ -119,7 +119,7 @@ impl Marks {
     }
 }
 
-/// Whether the log is still applied to a series; see [`super::counted`].
+/// Whether the log of another run is applied to a series; see [`super::counted`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replay {
     /// It is not.
@@ -129,6 +129,9 @@ pub(super) enum Replay {
     Unsaid,
     /// Deletions say what they expire.
     Said,
+    /// It goes on while readers look: they see what the owner of the log shows. Nothing expires
+    /// but what the log says.
+    Follows,
 }
 
 /// The state of a series that few series have.
@@ -309,7 +312,7 @@ impl Series {
         self.policy.unwrap_or(default)
     }
 
-    /// The oldest timestamp inside the retention if the newest sample is at
+    /// The oldest timestamp that a late sample may have if the newest sample is at
     /// `newest`; the smallest one during the replay.
     pub(super) fn floor(&self, newest: Timestamp) -> Timestamp {
         if self.replay == Replay::Over {
@@ -329,6 +332,9 @@ impl Series {
 
     /// The oldest timestamp that is kept for readers and rules.
     pub(crate) fn held_floor(&self) -> Timestamp {
+        if self.replay != Replay::Over {
+            return Timestamp::MIN;
+        }
         let floor = self.retention_floor();
         match self.links() {
             Some(Links::Source(source)) => source.hold(floor),
@@ -344,8 +350,12 @@ impl Series {
 
     /// The oldest timestamp a reader sees.
     pub(crate) fn retention_floor(&self) -> Timestamp {
-        self.newest()
-            .map_or(Timestamp::MIN, |newest| self.floor(newest))
+        match (self.newest(), self.replay) {
+            (Some(newest), Replay::Over | Replay::Follows) => {
+                self.floor_below(self.counted(newest))
+            }
+            _ => Timestamp::MIN,
+        }
     }
 }
 

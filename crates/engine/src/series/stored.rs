@@ -17,6 +17,10 @@
 //!    the operations in its span at once.
 //! 3. A frozen head counts while the current blocks lack its flush.
 //!
+//! A database that follows the log of another freezes where that did, and gets the blocks later,
+//! with a checkpoint that may hold one flush and not the next. So it keeps what it froze for each
+//! flush apart: the newest [`Frozen`] has all of them, and leads to the same without the oldest.
+//!
 //! Tested by `series/tests.rs` against a naive map and by the model test.
 
 use super::late::{Late, LateOp, SharedLate};
@@ -32,8 +36,10 @@ use std::sync::Arc;
 /// A head that is being flushed. It never changes.
 #[derive(Debug)]
 pub(crate) struct Frozen {
-    /// The flush that writes it.
+    /// The flush that writes it, or the first of it.
     pub(crate) flush: u64,
+    /// The same without what that flush writes, if there are several.
+    pub(super) later: Option<Arc<Frozen>>,
     /// How its operations must be divided and encoded.
     pub(crate) shape: Shape,
     /// Samples newer than all flushed before, ascending.
@@ -64,10 +70,30 @@ impl Frozen {
         }
     }
 
+    /// What is in no flush up to `flush`.
+    pub(super) fn after(self: &Arc<Self>, flush: u64) -> Option<&Arc<Self>> {
+        let mut frozen = self;
+        while frozen.flush <= flush {
+            frozen = frozen.later.as_ref()?;
+        }
+        Some(frozen)
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().map(|chunk| chunk.memory_bytes()).sum();
+        let later = self.later.as_ref();
+        chunks + self.own_bytes() + later.map_or(0, |later| later.bytes_beside())
+    }
+
+    /// Without the chunks, which an earlier one has.
+    fn bytes_beside(&self) -> usize {
+        let later = self.later.as_ref();
+        self.own_bytes() + later.map_or(0, |later| later.bytes_beside())
+    }
+
+    fn own_bytes(&self) -> usize {
         let ops = self.ops.capacity() * size_of::<LateOp>();
-        size_of::<Self>() + chunks + ops + self.deleted.memory_bytes()
+        size_of::<Self>() + ops + self.deleted.memory_bytes()
     }
 }
 
@@ -267,8 +293,7 @@ impl Stored {
         if from > to {
             return None;
         }
-        let frozen = self.frozen.as_ref();
-        let frozen = frozen.filter(|frozen| frozen.flush > blocks.flush).cloned();
+        let frozen = self.frozen_after(blocks.flush).cloned();
         Some(StoredSpan {
             id: self.id,
             from,
@@ -281,6 +306,11 @@ impl Stored {
             },
             blocks,
         })
+    }
+
+    /// What is frozen and in no flush up to `flush`.
+    pub(super) fn frozen_after(&self, flush: u64) -> Option<&Arc<Frozen>> {
+        self.frozen.as_ref()?.after(flush)
     }
 
     pub(crate) fn last(&self) -> Timestamp {
@@ -341,8 +371,7 @@ impl Stored {
         if timestamp < blocks.floor || self.deleted.covers(timestamp) {
             return Ok(false);
         }
-        let frozen = self.frozen.as_ref();
-        if let Some(frozen) = frozen.filter(|frozen| frozen.flush > blocks.flush)
+        if let Some(frozen) = self.frozen_after(blocks.flush)
             && let Some(says) = frozen.says(timestamp)?
         {
             return Ok(says);

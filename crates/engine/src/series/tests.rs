@@ -265,9 +265,13 @@ impl Run {
         match self.rng.below(4) {
             0 if flushes.frozen.is_none() => {
                 flushes.begun += 1;
-                let frozen =
-                    self.series
-                        .freeze(ID, flushes.begun, &mut self.sealer, &flushes.blocks);
+                let frozen = self.series.freeze(
+                    ID,
+                    flushes.begun,
+                    &mut self.sealer,
+                    &flushes.blocks,
+                    Freezes::Owner,
+                );
                 flushes.frozen = frozen.unwrap();
             }
             1 => flushes.publish(self.series.shape()),
@@ -282,7 +286,9 @@ impl Run {
         flushes.publish(self.series.shape());
         flushes.begun += 1;
         let (begun, blocks) = (flushes.begun, flushes.blocks.clone());
-        let frozen = self.series.freeze(ID, begun, &mut self.sealer, &blocks);
+        let frozen = self
+            .series
+            .freeze(ID, begun, &mut self.sealer, &blocks, Freezes::Owner);
         flushes.frozen = frozen.unwrap();
         flushes.publish(self.series.shape());
         let persisted = self.series.persisted();

@@ -246,6 +246,18 @@ impl MetadataStore {
         Ok(())
     }
 
+    /// Holds what the file of `from` has, if there is one, and nothing else; it is to be written.
+    ///
+    /// # Errors
+    /// Those of [`MetadataStore::load`].
+    pub(crate) fn take_over(&self, env: &Env, from: &Path) -> Result<()> {
+        let before = self.held.lock().metrics.clone();
+        self.load(env, from)?;
+        let mut held = self.held.lock();
+        held.is_changed |= held.metrics != before;
+        Ok(())
+    }
+
     /// Writes the file if something has changed.
     ///
     /// # Errors

@@ -52,7 +52,7 @@ pub(crate) fn backup(core: &Core, dir: &Path, to: &Path, scope: Scope) -> Result
     let Some(log) = core.log() else {
         return refused("a database without a log cannot be backed up");
     };
-    if scope == Scope::Files && core.log.remote.is_none() {
+    if scope == Scope::Files && !core.log.is_remote() {
         return refused("a database with a local log has no checkpoints");
     }
     empty_folder(env, to, &FOLDERS)?;

@@ -1,43 +1,10 @@
 //! Copying files of a database into another folder, durably.
 
 use crate::base::error::{Error, Result};
-use crate::io::{Env, small};
-use std::io::{self, ErrorKind as IoKind};
+use crate::io::Env;
+pub(super) use crate::io::small::{copy_file as copy, link_or_copy};
+use std::io;
 use std::path::Path;
-
-/// Copies the first `len_bytes` of a file, all of it without; the bytes. The
-/// copy is durable, its name not yet.
-///
-/// # Errors
-/// What the operating system refuses.
-pub(super) fn copy(env: &Env, from: &Path, to: &Path, len_bytes: Option<u64>) -> io::Result<u64> {
-    let source = env.disk.open(from)?;
-    let len = match len_bytes {
-        Some(len) => len,
-        None => source.len_bytes()?,
-    };
-    small::copy(&*source, 0, len, &*env.disk.create(to, 0)?).map(|()| len)
-}
-
-/// Gives a file that never changes a second name, or copies it where that is
-/// not possible; the bytes written.
-///
-/// # Errors
-/// What the operating system refuses.
-pub(super) fn link_or_copy(env: &Env, from: &Path, to: &Path) -> io::Result<u64> {
-    match env.disk.link(from, to) {
-        Ok(()) => Ok(0),
-        Err(error)
-            if matches!(
-                error.kind(),
-                IoKind::CrossesDevices | IoKind::Unsupported | IoKind::PermissionDenied
-            ) =>
-        {
-            copy(env, from, to, None)
-        }
-        Err(error) => Err(error),
-    }
-}
 
 /// Writes a small file, durably but for its name.
 ///

@@ -179,7 +179,7 @@ impl Flusher {
         let is_first = turn.failed.is_none();
         let number = match turn.failed {
             Some((_, number)) => number,
-            None => self.core.store.manifest().flush + 1,
+            None => self.core.store.next_flush(),
         };
         let flushed = self.flush_what_is_left(partition, number, is_first);
         let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);

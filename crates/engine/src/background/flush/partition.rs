@@ -11,12 +11,18 @@
 //! is about its series since, and no block of this flush has samples of it. The flush after
 //! a failed one writes all rows: it does not know which of them the failed one took.
 //!
-//! Tested by `tests/flush`.
+//! A database whose log is remote says in the log, by a CUT, where it froze which series, for those
+//! that follow it. The CUT waits in the group of the shard until somebody writes to the shard, or
+//! the walk is over: so a shard that nobody writes to has one CUT for all of its series.
+//!
+//! Tested by `tests/flush` and `tests/follow`.
 
 use crate::background::flush::Flusher;
 use crate::background::flush::files::{Files, Rows, Written};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::PARTITION_BITS;
+use crate::log;
+use crate::series::Freezes;
 use crate::series::heads::ByPartition;
 use crate::series::shard::ShardState;
 use crate::series::stored::Frozen;
@@ -68,7 +74,8 @@ impl Flusher {
             removed.extend(state.take_removed(partition));
         }
         removed.sort_unstable();
-        let rows = if is_first && self.has_few_changes(partition, removed.len()) {
+        let knows_rows = is_first && !self.core.store.rows_unknown.lock().contains_key(&partition);
+        let rows = if knows_rows && self.has_few_changes(partition, removed.len()) {
             Rows::Changed(removed)
         } else {
             Rows::All
@@ -91,6 +98,7 @@ impl Flusher {
             }
             return written;
         }
+        self.core.store.rows_unknown.lock().remove(&partition);
         self.thaw(partition, number);
         self.core.trim_log()?;
         written
@@ -133,6 +141,7 @@ impl Flusher {
         let step = (STEP / self.core.shards.len()).max(1);
         let wants_changes = files.wants_changes();
         let mut cuts = Vec::new();
+        let is_followed = self.core.may_be_followed();
         for start in places.clone().step_by(step) {
             let some = start..(start + step).min(places.end);
             for shard in 0..self.core.shards.len() {
@@ -147,13 +156,31 @@ impl Flusher {
                     let cut = self.cut(&mut state, id, number, wants_changes)?;
                     cuts.extend(cut);
                 }
+                if is_followed {
+                    state.group.join_cut(self.announced(shard, &some, number));
+                }
             }
             cuts.sort_unstable_by_key(|cut: &Cut| cut.row.id);
             for cut in cuts.drain(..) {
                 files.add(&cut)?;
             }
         }
+        if is_followed {
+            for shard in &self.core.shards {
+                self.core.log_group(&mut shard.lock())?;
+            }
+        }
         Ok(())
+    }
+
+    /// The record that says that the series of these places are frozen.
+    fn announced(&self, shard: usize, places: &Range<usize>, number: u64) -> log::Cut {
+        log::Cut {
+            flush: number,
+            first: self.core.shards.id_of(shard, places.start),
+            stride_log2: self.core.shards.stride_log2(),
+            count: places.len() as u64,
+        }
     }
 
     /// The places of a partition's series in any shard, as far as there are any.
@@ -198,7 +225,13 @@ impl Flusher {
         let Some(series) = state.slab.get_mut(place) else {
             return Ok(None);
         };
-        let frozen = series.freeze(id, number, &mut state.sealer, &self.core.store.blocks)?;
+        let frozen = series.freeze(
+            id,
+            number,
+            &mut state.sealer,
+            &self.core.store.blocks,
+            Freezes::Owner,
+        )?;
         if wants_changes && frozen.is_none() && !series.marks.is_outdated() {
             return Ok(None);
         }

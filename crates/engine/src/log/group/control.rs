@@ -11,7 +11,7 @@ use crate::format::rule::RuleSpec;
 use crate::format::varint::{VARINT_BYTES_MAX, put, zigzag};
 use crate::log::created::Created;
 use crate::log::group::GroupBuilder;
-use crate::log::record::{CONTROL, CONTROL_SHIFT, EXPIRED, kind};
+use crate::log::record::{CONTROL, CONTROL_SHIFT, Cut, EXPIRED, kind};
 use latewood_model::{MadeBy, SeriesId, SeriesOptions, Timestamp};
 
 impl GroupBuilder {
@@ -147,6 +147,35 @@ impl GroupBuilder {
         self.note_id(id);
     }
 
+    /// Adds that series were frozen for a flush. The log is not needed for it, so no partition owes
+    /// it.
+    pub fn cut(&mut self, cut: Cut) {
+        let at = self.end;
+        self.tag(kind::CUT, cut.first);
+        self.put_varint(cut.flush);
+        self.put_varint(u64::from(cut.stride_log2));
+        self.put_varint(cut.count);
+        self.note_alike(cut.first);
+        self.cut = Some((at, self.end, cut));
+    }
+
+    /// The same. If the newest record says so of those just before them, it grows instead: nobody
+    /// wrote to the shard between the two.
+    pub(crate) fn join_cut(&mut self, mut cut: Cut) {
+        if let Some((at, end, before)) = self.cut
+            && end == self.end
+            && before.flush == cut.flush
+            && before.count > 0
+            && before.stride_log2 == cut.stride_log2
+            && before.end() == cut.first.0
+        {
+            self.end = at;
+            cut.first = before.first;
+            cut.count += before.count;
+        }
+        self.cut(cut);
+    }
+
     /// Adds the deletion of everything; the group becomes a barrier.
     pub fn flush_all(&mut self) {
         self.reserve(1);
@@ -157,13 +186,17 @@ impl GroupBuilder {
 
     /// The tag of a record and the series it is about.
     pub(crate) fn control(&mut self, kind: u8, id: SeriesId) {
+        self.tag(kind, id);
+        if !matches!(kind, kind::CREATE | kind::BUILD | kind::DELETE_SERIES) {
+            self.changed.push(id);
+        }
+    }
+
+    fn tag(&mut self, kind: u8, id: SeriesId) {
         self.reserve(1);
         self.buffer[self.end] = CONTROL | (kind << CONTROL_SHIFT);
         self.end += 1;
         self.put_varint(id.0);
-        if !matches!(kind, kind::CREATE | kind::BUILD | kind::DELETE_SERIES) {
-            self.changed.push(id);
-        }
     }
 
     fn put_varint(&mut self, value: u64) {

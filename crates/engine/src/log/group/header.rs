@@ -28,8 +28,7 @@ pub(crate) const FLAG_CLOSED: u8 = 2;
 pub(crate) const FLAG_WIDE: u8 = 4;
 /// The distance of a group too far from the newest durable one to name it.
 pub(crate) const NO_CLAIM: u32 = u32::MAX;
-/// The largest stride: residues are 16 bits wide.
-pub(crate) const STRIDE_LOG2_MAX: u8 = 16;
+pub(crate) use crate::log::record::STRIDE_LOG2_MAX;
 
 /// What stands before a group's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::format::value::take_value;
 use crate::format::varint::{take, take_bytes, unzigzag};
 use crate::log::created::Created;
 use crate::log::record::{
-    CONTROL, CONTROL_SHIFT, Context, EXPIRED, FORM_SHIFT, GroupForm, POLICY_TAG, Record,
+    CONTROL, CONTROL_SHIFT, Context, Cut, EXPIRED, FORM_SHIFT, GroupForm, POLICY_TAG, Record,
     SAME_TIMESTAMP, SERIES_BITS, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP, kind,
 };
 use latewood_model::limits::KEY_BYTES_MAX;
@@ -113,10 +113,15 @@ impl<'a> RecordIter<'a> {
 
     fn control(&mut self, kind: u8) -> Option<Record<'a>> {
         match kind {
-            kind::FLUSH_ALL => return Some(Record::FlushAll),
-            kind::CREATE_ALIKE => return self.create_alike(),
-            _ => {}
+            kind::FLUSH_ALL => Some(Record::FlushAll),
+            kind::CREATE_ALIKE => self.create_alike(),
+            kind::CUT => self.cut(),
+            kind => self.of_series(kind),
         }
+    }
+
+    /// A record that begins with the series it is about.
+    fn of_series(&mut self, kind: u8) -> Option<Record<'a>> {
         let id = self.take_id()?;
         Some(match kind {
             kind::CREATE => {
@@ -180,6 +185,18 @@ impl<'a> RecordIter<'a> {
             },
             _ => return None,
         })
+    }
+}
+
+impl RecordIter<'_> {
+    fn cut<'a>(&mut self) -> Option<Record<'a>> {
+        let cut = Cut {
+            first: self.take_id()?,
+            flush: take(&mut self.bytes)?,
+            stride_log2: u8::try_from(take(&mut self.bytes)?).ok()?,
+            count: take(&mut self.bytes)?,
+        };
+        cut.is_sane().then_some(Record::Cut(cut))
     }
 }
 

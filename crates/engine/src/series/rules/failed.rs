@@ -25,7 +25,8 @@ pub(crate) struct FailedBuckets {
     /// The key of the source; `None` if there are no rows, because nearly every
     /// read of a series checks it.
     source: Option<Arc<[u8]>>,
-    /// Why no row is known to be up to date, if a block is not on this machine.
+    /// Why no row is known to be up to date, if a block is not on this machine, or the owner of
+    /// the log recomputes buckets.
     pub(crate) away: Option<Error>,
 }
 
@@ -79,10 +80,10 @@ impl FailedBuckets {
     /// Returns an error if rows of `from..=to` are out of date.
     ///
     /// # Errors
-    /// `Corrupt`, `Away`.
+    /// `Corrupt`, `Away`, `AtOwner`.
     pub(crate) fn check(&self, from: Timestamp, to: Timestamp) -> Result<()> {
         if let Some(away) = &self.away {
-            return Err(Error::new(ErrorKind::Away, away.to_string()));
+            return Err(Error::new(away.kind(), away.to_string()));
         }
         let met = |span: &&(Timestamp, Timestamp)| span.0 <= to && from <= span.1;
         let Some((first, last)) = self.rows.iter().find(met) else {

@@ -332,6 +332,14 @@ impl Source {
             || self.rules.iter().any(own)
     }
 
+    /// Whether a row of a destination may be out of date, but for failed buckets.
+    pub(crate) fn is_dirty(&self) -> bool {
+        let shared = [&self.prompt, &self.late, &self.in_flight];
+        let own = self.rules.iter();
+        let own = own.flat_map(|rule| [&rule.own, &rule.own_in_flight]);
+        !shared.into_iter().chain(own).all(DirtyBuckets::is_empty)
+    }
+
     /// Whether any bucket is dirty.
     pub(crate) fn has_work(&self) -> bool {
         !self.late.is_empty() || self.has_prompt_work()

@@ -1,0 +1,256 @@
+//! Applying the log of another while readers look.
+//!
+//! From the moment at which the files and the log agree, key map, links of rules, expiry times and
+//! index change with each record, as they do where it was written. A group is applied under the
+//! locks that its owner held: that of one shard, or all. So a reader sees a group whole or not at
+//! all, but where a block that a record needs is not on this machine: then the locks are given
+//! back meanwhile.
+//!
+//! Lock order: that of the manifest, then shards. Tested by `tests/follow`.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::partition::partition_of;
+use crate::io::waiting::{fetching, no_wait};
+use crate::keyspace::store::Published;
+use crate::log::group::{FLAG_BARRIER, GroupHeader};
+use crate::log::record::{Record, RecordIter};
+use crate::log::{Cut, Position};
+use crate::recovery::Replayer;
+use crate::recovery::apply::id_of;
+use crate::series::shard::{ShardGuard, ShardState};
+use crate::series::shards::AllShards;
+use crate::series::{Freezes, Series};
+use latewood_model::SeriesId;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Keys whose series are gone once the group is applied, unless another one has them by then.
+type GoneKeys = Vec<(Arc<[u8]>, SeriesId)>;
+
+/// All that a group may change which concerns more than one shard.
+struct Everything<'a> {
+    published: parking_lot::MutexGuard<'a, Published>,
+    states: AllShards<'a>,
+}
+
+impl Replayer<'_> {
+    /// Applies a group while readers look. The first `done` of its records are applied already;
+    /// those that are are counted there, also if one fails.
+    ///
+    /// # Errors
+    /// `Corrupt`: nothing is applied; those of reading blocks.
+    pub(super) fn apply_live(
+        &self,
+        header: &GroupHeader,
+        payload: &[u8],
+        done: &mut usize,
+    ) -> Result<()> {
+        let records = RecordIter::new(payload, header.form()).collect::<Result<Vec<_>>>()?;
+        let shards = &self.recovery.core.shards;
+        let at = Position(header.sequence);
+        let is_of_one =
+            header.flags & FLAG_BARRIER == 0 && header.stride_log2 >= shards.stride_log2();
+        let shard = usize::from(header.residue) & (shards.len() - 1);
+        fetching(|| {
+            let _locked = no_wait();
+            if is_of_one {
+                let state = shards[shard].lock();
+                self.apply_in_shard(at, shard, state, &records, done)
+            } else {
+                let published = self.recovery.core.store.published.lock();
+                let states = shards.lock_all();
+                let all = Everything { published, states };
+                self.apply_alone(at, all, &records, done)
+            }
+        })
+    }
+
+    /// Applies the records of a group that is about series of one shard.
+    fn apply_in_shard(
+        &self,
+        at: Position,
+        shard: usize,
+        mut state: ShardGuard<'_>,
+        records: &[Record<'_>],
+        done: &mut usize,
+    ) -> Result<()> {
+        let core = self.recovery.core;
+        let places = records.iter().filter_map(id_of);
+        state.touch(places.map(|id| core.shards.place_of(id)));
+        let mut applied = Ok(());
+        for record in &records[*done..] {
+            applied = match record {
+                Record::Cut(cut) => self.cut_in(at, shard, &mut state, *cut),
+                record => self.apply_to(at, shard, &mut state, record),
+            };
+            if applied.is_err() {
+                break;
+            }
+            *done += 1;
+        }
+        core.tell_budget(&mut state);
+        applied
+    }
+
+    /// Applies a record to the series it is about, which lies in this shard.
+    fn apply_to(
+        &self,
+        at: Position,
+        shard: usize,
+        state: &mut ShardState,
+        record: &Record<'_>,
+    ) -> Result<()> {
+        let core = self.recovery.core;
+        let Some(id) = id_of(record).filter(|&id| core.shards.shard_of(id) == shard) else {
+            let message = format!("group {} of the log is about series of other shards", at.0);
+            return Err(Error::new(ErrorKind::Corrupt, message));
+        };
+        let now_ns = || core.env.clock.monotonic_ns();
+        state.heads.owe(partition_of(id), at.0, now_ns);
+        self.apply_one(state, record.clone())
+    }
+
+    /// Applies the records of a group that nothing may be beside.
+    fn apply_alone(
+        &self,
+        at: Position,
+        mut all: Everything<'_>,
+        records: &[Record<'_>],
+        done: &mut usize,
+    ) -> Result<()> {
+        let mut gone = GoneKeys::new();
+        let mut applied = Ok(());
+        for record in &records[*done..] {
+            applied = self.apply_beside(at, &mut all, record, &mut gone);
+            if applied.is_err() {
+                break;
+            }
+            *done += 1;
+        }
+        let keys = &self.recovery.core.keys;
+        for (key, id) in gone {
+            keys.remove(keys.hash(&key), &key, id);
+        }
+        for state in &mut all.states {
+            self.recovery.core.tell_budget(state);
+        }
+        applied
+    }
+
+    fn apply_beside(
+        &self,
+        at: Position,
+        all: &mut Everything<'_>,
+        record: &Record<'_>,
+        gone: &mut GoneKeys,
+    ) -> Result<()> {
+        let (core, rules) = (self.recovery.core, self.recovery.rules);
+        match *record {
+            Record::FlushAll => {
+                core.clear_series(&mut all.states);
+                core.metadata.clear();
+                all.published.forget(core.store.dir(), at);
+                return Ok(());
+            }
+            Record::Cut(cut) => {
+                let mut states = all.states.iter_mut().enumerate();
+                return states.try_for_each(|(shard, state)| self.cut_in(at, shard, state, cut));
+            }
+            Record::CreateRule {
+                id,
+                destination,
+                spec,
+            } => rules.link(&mut all.states, id, destination, spec),
+            Record::DeleteRule { id, destination } => {
+                rules.unlink_pair(&mut all.states, id, destination);
+            }
+            Record::DeleteSeries { id } => {
+                let state = &all.states[core.shards.shard_of(id)];
+                let series = state.series(id);
+                gone.extend(series.map(|series| (series.key.clone(), id)));
+                // Its owner does so later, and says nothing of it.
+                if let Some(source) = series.and_then(Series::source) {
+                    let state = &mut all.states[core.shards.shard_of(source)];
+                    let source = state.series_mut(source);
+                    source.into_iter().for_each(|source| source.remove_rule(id));
+                }
+            }
+            _ => {}
+        }
+        let Some(id) = id_of(record) else {
+            return Ok(());
+        };
+        let shard = core.shards.shard_of(id);
+        self.apply_to(at, shard, &mut all.states[shard], record)
+    }
+
+    /// Gives a series another key, for readers too.
+    pub(super) fn rename_live(&self, state: &mut ShardState, id: SeriesId, key: &[u8]) {
+        let keys = &self.recovery.core.keys;
+        let Some(series) = state.series_mut(id) else {
+            return;
+        };
+        let key = Arc::<[u8]>::from(key);
+        let before = std::mem::replace(&mut series.key, key.clone());
+        // A series that had none is not under it.
+        keys.remove(keys.hash(&before), &before, id);
+        keys.insert(keys.hash(&key), key, id);
+        // After the change: a reader of the new count finds the new keys.
+        keys.renames.fetch_add(1, Ordering::Release);
+    }
+
+    /// Freezes the series of a cut, where they are, under the locks of their shards.
+    pub(super) fn cut(&self, at: Position, cut: Cut) -> Result<()> {
+        let core = self.recovery.core;
+        if !self.follows() {
+            // The owner before is gone, and what it froze is in the heads again: the next flush
+            // has a number of its own.
+            let is_open = cut.flush > core.store.blocks.get().flush;
+            core.store.carries_cuts.fetch_or(is_open, Ordering::Relaxed);
+            return Ok(());
+        }
+        let first = core.shards.shard_of(cut.first);
+        let step = 1usize << cut.stride_log2.min(core.shards.stride_log2());
+        for shard in (first % step..core.shards.len()).step_by(step) {
+            self.cut_in(at, shard, &mut core.shards[shard].lock(), cut)?;
+        }
+        Ok(())
+    }
+
+    /// The same for the series of one shard.
+    fn cut_in(&self, at: Position, shard: usize, state: &mut ShardState, cut: Cut) -> Result<()> {
+        let core = self.recovery.core;
+        let blocks = &core.store.blocks;
+        if cut.flush <= blocks.get().flush {
+            // The files are newer than the place where the log is read.
+            return Ok(());
+        }
+        if cut.count == 0 {
+            let untold = &core.store.untold_from;
+            untold.fetch_min(cut.flush, Ordering::Relaxed);
+            return Ok(());
+        }
+        let mut unknown = core.store.rows_unknown.lock();
+        let newest = unknown.entry(partition_of(cut.first)).or_default();
+        *newest = cut.flush.max(*newest);
+        drop(unknown);
+        for id in cut.ids().filter(|&id| core.shards.shard_of(id) == shard) {
+            let place = core.shards.place_of(id);
+            if state.restored_position(place) >= at.0 {
+                continue;
+            }
+            let Some(series) = state.slab.get_mut(place) else {
+                continue;
+            };
+            let had_head = series.has_head();
+            series.freeze(id, cut.flush, &mut state.sealer, blocks, Freezes::Follower)?;
+            // That of the owner, which the files get.
+            series.marks.note_filed();
+            if had_head {
+                state.recount(place);
+                state.note_rules(place);
+            }
+        }
+        Ok(())
+    }
+}
