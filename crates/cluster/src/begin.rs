@@ -139,6 +139,7 @@ fn append(new: &New<'_>, checkpoint: &Checkpoint, next: Position) -> Result<(), 
     let (kafka, partition) = (new.kafka, &new.partition);
     let epoch = Envelope::Epoch {
         after: None,
+        n: None,
         claimant: new.claimant.clone(),
     };
     let state = State {

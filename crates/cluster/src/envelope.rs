@@ -3,8 +3,9 @@
 //! ```text
 //! magic, version, kind | epoch, n, first sequence, groups | payload | crc32c of all before
 //! ```
-//! Every envelope but EPOCH carries the state of the scan that it belongs to ([`State`]); it
-//! counts where that is the state ([`crate::scan`]). EPOCH carries the epoch that it deposes.
+//! What an owner appends carries the state of the scan that it belongs to ([`State`]); it counts
+//! where that is the state ([`crate::scan`]). EPOCH carries the epoch that it deposes, and the n
+//! that its claimant saw; HELLO carries no state.
 //!
 //! Invariants: an envelope has one encoding in each version, and only these are decoded: what
 //! [`Envelope::encode`] answers is decoded to the same, and of the newest version the other way
@@ -13,8 +14,11 @@
 //!
 //! Tested by `tests/envelope.rs` and the fuzz target `envelope`.
 
+mod hello;
+
 use crate::kafka::Offset;
 use crc_fast::crc32_iscsi;
+pub use hello::Hello;
 
 /// Bytes of the longest value: a record of it with what Kafka adds is at most 1 MiB, the
 /// default of `max.message.bytes`.
@@ -25,16 +29,16 @@ pub const PAYLOAD_BYTES_MAX: usize = VALUE_BYTES_MAX - HEADER_BYTES - CHECKSUM_B
 pub const NAME_BYTES_MAX: usize = 1024;
 
 const MAGIC: &[u8; 4] = b"LWEN";
-/// The format that is written; version 1, whose groups are narrow and which has no kinds from
-/// [`KIND_SKIPPED`] on, is read.
-const VERSION: u8 = 2;
+/// The format that is written. Version 2, whose claims have no n and which has no HELLO, is read;
+/// so is version 1, whose groups are narrow and which has no kinds from [`KIND_SKIPPED`] on.
+const VERSION: u8 = 3;
 /// Kinds from here on say nothing that a reader needs to know: those that are unknown count, and
 /// are passed over.
 pub const KIND_SKIPPED: u8 = 128;
 const HEADER_BYTES: usize = 36;
 const CHECKSUM_BYTES: usize = 4;
-/// In the place of an epoch: none.
-const NO_EPOCH: u64 = u64::MAX;
+/// In the place of an epoch, or of the n of a claim: none.
+const NONE: u64 = u64::MAX;
 const NUMBER_MAX: u64 = u64::MAX >> 1;
 
 mod kind {
@@ -43,6 +47,7 @@ mod kind {
     pub(super) const CHECKPOINT: u8 = 3;
     pub(super) const TICK: u8 = 4;
     pub(super) const FAREWELL: u8 = 5;
+    pub(super) const HELLO: u8 = 6;
 }
 
 /// The state of the scan of a log, between two records.
@@ -91,7 +96,7 @@ pub struct Checkpoint {
     pub state: State,
 }
 
-/// What an envelope other than EPOCH says.
+/// What an envelope says that an owner appends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Body<'a> {
     /// Groups of the log, with consecutive sequences from that of the state.
@@ -119,14 +124,20 @@ pub enum Body<'a> {
 /// The value of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Envelope<'a> {
-    /// A claim: its offset becomes the epoch if `after` is the epoch before it.
+    /// A claim: its offset becomes the epoch if `after` is the epoch before it, and `n`, where it
+    /// has one, that of the state.
     Epoch {
         /// The epoch that is deposed, `None` in a log without one.
         after: Option<Offset>,
+        /// The number of the next envelope, as its claimant saw it: the claim is void if another
+        /// record counts before it. `None`: it counts whatever the owner appended since.
+        n: Option<u64>,
         /// Who claims.
         claimant: Claimant,
     },
-    /// All that an owner appends.
+    /// What a node says of itself, owner or not: it has no state and changes none.
+    Hello(Hello),
+    /// All else that an owner appends.
     Record {
         /// The state before the record. Its epoch is that of the owner.
         at: State,
@@ -149,27 +160,24 @@ pub enum Fault {
 impl<'a> Envelope<'a> {
     /// The value as stored, or `None` if a name, the payload or a number exceeds its bounds.
     pub fn encode(&self) -> Option<Vec<u8>> {
-        let (kind, at, groups, payload) = match self {
-            Self::Epoch { after, claimant } => {
-                let at = State {
-                    epoch: *after,
-                    n: 0,
-                    sequence: 0,
-                };
-                (kind::EPOCH, at, 0, claimant.encode())
+        let (kind, numbers, groups, payload) = match self {
+            Self::Epoch { after, n, claimant } => {
+                let numbers = [after.unwrap_or(NONE), n.unwrap_or(NONE), 0];
+                (kind::EPOCH, numbers, 0, claimant.encode())
             }
-            Self::Record { at, body } => match body {
-                Body::Data { groups, payload } => (kind::DATA, *at, *groups, payload.to_vec()),
-                Body::Checkpoint(named) => (kind::CHECKPOINT, *at, 0, named.encode()),
-                Body::Tick => (kind::TICK, *at, 0, Vec::new()),
-                Body::Farewell => (kind::FAREWELL, *at, 0, Vec::new()),
-                Body::Skipped { kind, payload } => (*kind, *at, 0, payload.to_vec()),
-            },
+            Self::Hello(hello) => {
+                let numbers = [hello.owns.unwrap_or(NONE), 0, hello.applied];
+                (kind::HELLO, numbers, 0, hello.encode()?)
+            }
+            Self::Record { at, body } => {
+                let (kind, groups, payload) = body.encode();
+                (kind, numbers(*at), groups, payload)
+            }
         };
         let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len() + CHECKSUM_BYTES);
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&[VERSION, kind, 0, 0]);
-        put_state(&mut bytes, at);
+        put_numbers(&mut bytes, numbers);
         bytes.extend_from_slice(&groups.to_le_bytes());
         bytes.extend_from_slice(&payload);
         let checksum = crc32_iscsi(&bytes);
@@ -191,6 +199,11 @@ impl<'a> Envelope<'a> {
     }
 }
 
+/// Whether the value, if it is an envelope that can be read, is one of DATA.
+pub(crate) fn may_be_data(value: &[u8]) -> bool {
+    matches!(value, [_, _, _, _, ..=VERSION, kind::DATA, ..])
+}
+
 /// Header and payload, if all bytes are as they were written. The same in all versions.
 fn intact(bytes: &[u8]) -> Option<(&[u8; HEADER_BYTES], &[u8])> {
     let (checked, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>()?;
@@ -202,17 +215,17 @@ fn intact(bytes: &[u8]) -> Option<(&[u8; HEADER_BYTES], &[u8])> {
 
 fn fields<'a>(head: &[u8; HEADER_BYTES], payload: &'a [u8]) -> Option<Envelope<'a>> {
     let (fixed, rest) = head.split_first_chunk::<8>()?;
-    let (at, rest) = take_state(rest)?;
+    let (raw, rest) = rest.split_first_chunk::<24>()?;
     let groups = u32::from_le_bytes(*rest.first_chunk()?);
     let &[_, _, _, _, version @ 1..=VERSION, kind, 0, 0] = fixed else {
         return None;
     };
-    if kind == kind::EPOCH {
-        let plain = (at.n, at.sequence, groups) == (0, 0, 0);
-        let claimant = Claimant::decode(payload)?;
-        let after = at.epoch;
-        return plain.then_some(Envelope::Epoch { after, claimant });
+    match kind {
+        kind::EPOCH if groups == 0 => return claim(version, raw, payload),
+        kind::HELLO if version > 2 && groups == 0 => return said(raw, payload),
+        _ => {}
     }
+    let (at, _) = take_state(raw)?;
     at.epoch?;
     let body = match kind {
         kind::DATA => {
@@ -228,6 +241,40 @@ fn fields<'a>(head: &[u8; HEADER_BYTES], payload: &'a [u8]) -> Option<Envelope<'
         _ => return None,
     };
     Some(Envelope::Record { at, body })
+}
+
+fn claim(version: u8, raw: &[u8], payload: &[u8]) -> Option<Envelope<'static>> {
+    let (after, rest) = take_option(raw)?;
+    let (n, rest) = take_option(rest)?;
+    let (sequence, _) = take_number(rest)?;
+    let n = match n {
+        Some(0) if version < 3 => None,
+        _ if version < 3 => return None,
+        n => n,
+    };
+    let claimant = Claimant::decode(payload)?;
+    (sequence == 0).then_some(Envelope::Epoch { after, n, claimant })
+}
+
+fn said(raw: &[u8], payload: &[u8]) -> Option<Envelope<'static>> {
+    let (owns, rest) = take_option(raw)?;
+    let (n, rest) = take_number(rest)?;
+    let (applied, _) = take_number(rest)?;
+    let hello = Hello::decode(owns, applied, payload)?;
+    (n == 0).then_some(Envelope::Hello(hello))
+}
+
+impl Body<'_> {
+    /// Kind, number of groups and payload.
+    fn encode(&self) -> (u8, u32, Vec<u8>) {
+        match self {
+            Self::Data { groups, payload } => (kind::DATA, *groups, payload.to_vec()),
+            Self::Checkpoint(named) => (kind::CHECKPOINT, 0, named.encode()),
+            Self::Tick => (kind::TICK, 0, Vec::new()),
+            Self::Farewell => (kind::FAREWELL, 0, Vec::new()),
+            Self::Skipped { kind, payload } => (*kind, 0, payload.to_vec()),
+        }
+    }
 }
 
 impl Claimant {
@@ -250,7 +297,7 @@ impl Claimant {
 impl Checkpoint {
     fn encode(&self) -> Vec<u8> {
         let mut bytes = self.begin.to_le_bytes().to_vec();
-        put_state(&mut bytes, self.state);
+        put_numbers(&mut bytes, numbers(self.state));
         bytes.extend_from_slice(&self.bytes.to_le_bytes());
         bytes.extend_from_slice(&self.sha256);
         bytes.extend_from_slice(self.manifest.as_bytes());
@@ -273,23 +320,28 @@ impl Checkpoint {
     }
 }
 
-fn put_state(bytes: &mut Vec<u8>, state: State) {
-    let epoch = state.epoch.unwrap_or(NO_EPOCH);
-    for number in [epoch, state.n, state.sequence] {
+fn numbers(state: State) -> [u64; 3] {
+    [state.epoch.unwrap_or(NONE), state.n, state.sequence]
+}
+
+fn put_numbers(bytes: &mut Vec<u8>, numbers: [u64; 3]) {
+    for number in numbers {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
 }
 
 fn take_state(bytes: &[u8]) -> Option<(State, &[u8])> {
-    let (epoch, rest) = bytes.split_first_chunk()?;
-    let epoch = match u64::from_le_bytes(*epoch) {
-        NO_EPOCH => None,
-        epoch => Some(epoch),
-    };
+    let (epoch, rest) = take_option(bytes)?;
     let (n, rest) = take_number(rest)?;
     let (sequence, rest) = take_number(rest)?;
-    let valid = epoch.is_none_or(|epoch| epoch <= NUMBER_MAX);
-    valid.then_some((State { epoch, n, sequence }, rest))
+    Some((State { epoch, n, sequence }, rest))
+}
+
+fn take_option(bytes: &[u8]) -> Option<(Option<u64>, &[u8])> {
+    match bytes.split_first_chunk()? {
+        (number, rest) if u64::from_le_bytes(*number) == NONE => Some((None, rest)),
+        _ => take_number(bytes).map(|(number, rest)| (Some(number), rest)),
+    }
 }
 
 fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {

@@ -6,12 +6,16 @@
 pub mod begin;
 pub mod checkpoint;
 pub mod envelope;
+pub mod follower;
 pub mod kafka;
+pub mod node;
 pub mod owner;
+pub mod presence;
 pub mod remote;
 pub mod restore;
 pub mod retry;
 pub mod scan;
+pub mod standby;
 pub mod survey;
 pub mod tablet;
 mod tiered;

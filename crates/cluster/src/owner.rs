@@ -24,6 +24,8 @@
 //! Tested by `tests/owner.rs` and, with many owners and all faults of the in-memory Kafka, by
 //! `tests/ledger/`. `tests/model/` checks these rules in all states within bounds.
 
+mod attend;
+mod before;
 mod claim;
 mod error;
 mod history;
@@ -31,22 +33,27 @@ mod kept;
 mod link;
 mod marks;
 mod reader;
+mod trimmer;
 
 use crate::envelope::{Body, Checkpoint, Claimant, Envelope, State};
 use crate::kafka::{Kafka, KafkaError, Offset, Partition};
 use crate::retry::Retry;
 use crate::scan::{Counters, Verdict};
+pub use attend::Attendance;
+pub use before::Received;
 pub use claim::{Claimed, Deposed, Look};
+pub(crate) use claim::{Found, Seen, claim_value};
 pub use error::{Error, Result, Stop};
 use history::Until;
 pub use history::{Data, History};
-use kept::Kept;
-use link::{Link, Reign};
+pub(crate) use kept::Kept;
+pub(crate) use link::{Link, READ_BYTES_MAX, READ_WAIT, Reign};
 use marks::Marks;
 use parking_lot::Mutex;
-use reader::Reader;
+pub(crate) use reader::Reader;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+pub use trimmer::Trimmer;
 
 /// Records without data after which an idle owner lets the log begin later.
 pub const IDLE_RECORDS: u64 = 10_000;
@@ -63,6 +70,8 @@ pub struct Owner {
     newest: Option<(Checkpoint, u64)>,
     /// What the claim read, until it is asked for.
     kept: Mutex<Option<Kept>>,
+    /// What it says of itself and hears of others.
+    attends: Option<Attendance>,
     ended: Option<Error>,
 }
 
@@ -73,28 +82,6 @@ pub struct Tick {
     pub offset: Offset,
     /// It names the newest checkpoint again, so that the log begins later.
     pub is_renewed: bool,
-}
-
-/// Gives up the records that an owner needs no more.
-pub struct Trimmer {
-    link: Arc<Link>,
-    before: Offset,
-}
-
-impl Trimmer {
-    /// Asks Kafka once: what it cannot do now is left to the next checkpoint.
-    ///
-    /// # Errors
-    /// `NotTrimmed`; `Stopped` if the topic is another.
-    pub fn run(&self) -> Result<()> {
-        let link = &self.link;
-        match link.kafka.describe(&link.partition.topic) {
-            Ok(topic) => link.compare(&topic)?,
-            Err(error) => return Err(Error::NotTrimmed(error)),
-        }
-        let trimmed = link.kafka.trim(&link.partition, self.before);
-        trimmed.map_err(Error::NotTrimmed)
-    }
 }
 
 /// The log of a tablet, for readers that do not own it.
@@ -255,9 +242,17 @@ impl Owner {
                 } = named;
                 self.checkpoint(&manifest, sha256, bytes, sequence)?.0
             }
-            _ => self.prove(Body::Tick)?,
+            _ => self.beat()?,
         };
         Ok(Tick { offset, is_renewed })
+    }
+
+    /// Proves that this is the owner still, and nothing else: for an owner that may not write yet.
+    ///
+    /// # Errors
+    /// As [`Owner::append`].
+    pub fn beat(&mut self) -> Result<Offset> {
+        self.prove(Body::Tick)
     }
 
     /// Whether a checkpoint beside which the groups from `sequence` on are needed, of which there is
@@ -283,10 +278,8 @@ impl Owner {
 
     /// Gives up the records before the first that is needed beside the newest checkpoint.
     pub fn trimmer(&self) -> Trimmer {
-        Trimmer {
-            link: Arc::clone(&self.link),
-            before: self.begin.0,
-        }
+        let attends = self.attends.as_ref();
+        Trimmer::new(&self.link, self.begin, attends.map(Attendance::watch))
     }
 
     fn prove(&mut self, body: Body<'_>) -> Result<Offset> {
@@ -308,7 +301,7 @@ impl Owner {
             .pauses("cannot tell whether a record is in the log");
         let offset = loop {
             let why = match link.kafka.append(&link.partition, &value) {
-                Ok(offset) if offset == self.reader.next => {
+                Ok(offset) if self.is_next(offset)? => {
                     self.reader.scan.next(offset, &value);
                     self.reader.next = offset + 1;
                     break offset;
@@ -331,6 +324,22 @@ impl Owner {
         Ok(offset)
     }
 
+    /// Whether an own record, which is at `offset`, is the next behind those that are known, or
+    /// only HELLOs are between.
+    fn is_next(&mut self, offset: Offset) -> Result<bool> {
+        if offset < self.reader.next {
+            return Ok(false);
+        }
+        let link = Arc::clone(&self.link);
+        let attends = &mut self.attends;
+        let passed = self.reader.pass_hellos(&link, offset, |hello| {
+            if let Some(attends) = attends {
+                attends.hear(hello);
+            }
+        });
+        passed.map_err(|error| link.explain(error, self.reign))
+    }
+
     /// Ends the owner whose record `value` is at `offset`, where another record was: all replicas
     /// have it there, so they lost the other.
     fn require_tail(&self, offset: Offset, value: &[u8]) -> Result<()> {
@@ -349,6 +358,7 @@ impl Owner {
     fn audit(&mut self, value: &[u8]) -> Result<Option<Offset>> {
         let link = Arc::clone(&self.link);
         link.check_topic()?;
+        let attends = &mut self.attends;
         let audited = self
             .reader
             .read_on(&link, |offset, found, verdict| match verdict {
@@ -357,6 +367,12 @@ impl Owner {
                 Verdict::Epoch(by) => {
                     let epoch = offset;
                     ControlFlow::Break(Err(Error::Deposed { by, epoch }))
+                }
+                Verdict::Hello(hello) => {
+                    if let Some(attends) = attends {
+                        attends.hear(hello);
+                    }
+                    ControlFlow::Continue(())
                 }
                 _ => ControlFlow::Continue(()),
             });

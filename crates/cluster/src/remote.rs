@@ -8,24 +8,28 @@
 //! Invariants: groups are appended in the order of their numbers; `durable` is behind groups of
 //! records that are known to count, and of nothing else. What waits and what no checkpoint
 //! holds is bounded by [`Bounds`]: beyond them the database refuses writes before it applies
-//! them. With a [`Lease`], a record is appended at least every half second.
+//! them. With a [`Lease`] or followers, a record is appended at least every half second. While an
+//! owner before may answer reads under its lease, neither groups nor checkpoints are appended.
 //!
 //! Tested by `tests/remote.rs` with databases over a Kafka with faults.
 
+mod engine;
+mod figures;
 mod lease;
 mod lost;
+mod moment;
 mod pin;
 mod trim;
 mod waiting;
 
-use crate::envelope::{Checkpoint, PAYLOAD_BYTES_MAX};
+use crate::envelope::Checkpoint;
 use crate::kafka::Offset;
 use crate::owner::{Claimed, Error as OwnerError, History, Owner, Source, Stop};
 use crate::retry::Cancel;
-use latewood_engine::{Error, ErrorKind, LogStats, Position, RemoteLog, RemotePin, Result};
+use latewood_engine::{Error, ErrorKind, Position, RemoteLog, Result};
 pub use lease::{LEASE, Lease};
+use moment::Moment;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use pin::Pin;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -37,11 +41,9 @@ pub use waiting::Bounds;
 use waiting::{Batch, Waiting};
 
 /// The owner proves that it still is one when nothing was written for this time, and with a lease
-/// for reads.
+/// for reads or followers.
 const TICK_EVERY: Duration = Duration::from_secs(10);
-const TICK_EVERY_LEASED: Duration = Duration::from_millis(500);
-/// How long a stop waits for what is not durable yet.
-const CLOSE_WAIT: Duration = Duration::from_secs(30);
+const TICK_EVERY_WATCHED: Duration = Duration::from_millis(500);
 
 /// A complete manifest in the object store, and which groups are needed beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +93,7 @@ impl TabletLog {
         cancel: Arc<Cancel>,
         on_end: OnEnd,
     ) -> Result<Arc<Self>> {
-        let owner = claimed.owner;
+        let (owner, applied_bytes) = (claimed.owner, claimed.applied_bytes);
         let end = owner.state().sequence;
         let first = owner.begin().1.sequence;
         let log = Arc::new(Self {
@@ -100,7 +102,10 @@ impl TabletLog {
             source: owner.source(),
             bounds,
             durable: AtomicU64::new(end - 1),
-            state: Mutex::new(Waiting::new(owner.begin())),
+            state: Mutex::new(Waiting {
+                log_bytes: applied_bytes,
+                ..Waiting::new(owner.begin())
+            }),
             changed: Condvar::new(),
             done: Condvar::new(),
             lease: lease.map(Arc::new),
@@ -142,43 +147,6 @@ impl TabletLog {
         }
     }
 
-    /// Waits up to `limit` for the queue to empty. Returns whether it did.
-    pub fn drain(&self, limit: Duration) -> bool {
-        let deadline = Instant::now() + limit;
-        let mut state = self.state.lock();
-        while state.queued_bytes > 0 && state.ended.is_none() {
-            if self.done.wait_until(&mut state, deadline).timed_out() {
-                return false;
-            }
-        }
-        state.queued_bytes == 0 && !state.has_failed()
-    }
-
-    /// How many checkpoints were asked for.
-    pub fn checkpoints_asked(&self) -> u64 {
-        self.state.lock().checkpoints_asked
-    }
-
-    /// Bytes of the groups that wait for Kafka.
-    pub fn queued_bytes(&self) -> u64 {
-        self.state.lock().queued_bytes
-    }
-
-    /// Bytes of the groups that no checkpoint holds.
-    pub fn log_bytes(&self) -> u64 {
-        self.state.lock().log_bytes
-    }
-
-    /// Bytes of the groups that this process wrote to Kafka.
-    pub fn written_bytes(&self) -> u64 {
-        self.state.lock().written_bytes
-    }
-
-    /// What it may hold.
-    pub fn bounds(&self) -> Bounds {
-        self.bounds
-    }
-
     /// Owns the tablet until the log is closed or can no longer be written.
     fn run(self: &Arc<Self>, owner: Owner) {
         let served = catch_unwind(AssertUnwindSafe(|| self.serve(owner)));
@@ -195,52 +163,79 @@ impl TabletLog {
     }
 
     fn serve(self: &Arc<Self>, mut owner: Owner) -> std::result::Result<(), OwnerError> {
-        // Reads wait for the first record under a lease.
-        let mut due = Instant::now();
-        if self.lease.is_none() {
-            due += TICK_EVERY;
+        let is_watched = self.lease.is_some() || owner.is_attended();
+        let every = if is_watched {
+            TICK_EVERY_WATCHED
+        } else {
+            TICK_EVERY
+        };
+        // Reads wait for the first record under a lease, followers for the first that they hear.
+        let mut due = self.now();
+        if !is_watched {
+            due = due.after(every);
         }
         loop {
+            if owner.is_hello_due() {
+                owner.say_hello();
+            }
+            let held = self.held_for();
             let mut state = self.state.lock();
             if let Some(failed) = state.must_end.take() {
                 return Err(failed);
             }
             // First, as batches may never end. It names no group that waits: its files hold
             // proven ones only.
-            if let Some(complete) = state.complete.take() {
-                let held = state.log_bytes;
+            if let Some(complete) = state.complete.take_if(|_| held.is_zero()) {
+                let bytes = state.log_bytes;
                 drop(state);
-                due = self.prove(|| self.append_checkpoint(&mut owner, &complete, held))?;
+                let sent = self.prove(|| self.append_checkpoint(&mut owner, &complete, bytes));
+                due = sent?.after(every);
                 self.trim(&owner);
-            } else if let Some(batch) = state.batches.pop_front() {
+            } else if let Some(batch) = state.batches.pop_front_if(|_| held.is_zero()) {
                 drop(state);
-                due = self.prove(|| self.append_batch(&mut owner, &batch))?;
-            } else if state.is_closing {
+                due = self
+                    .prove(|| self.append_batch(&mut owner, &batch))?
+                    .after(every);
+            } else if state.is_closing && state.batches.is_empty() {
                 drop(state);
                 self.end_lease();
                 return owner.farewell().map(drop);
-            } else if Instant::now() < due {
-                self.changed.wait_until(&mut state, due);
+            } else if let Some(left) = self.now().until(due) {
+                state.turns = state.turns_asked;
+                self.done.notify_all();
+                let left = if held.is_zero() { left } else { left.min(held) };
+                self.changed.wait_for(&mut state, left);
             } else {
                 drop(state);
-                due = self.prove(|| self.append_tick(&mut owner))?;
+                due = self.prove(|| self.append_tick(&mut owner))?.after(every);
             }
         }
     }
 
-    /// Has a record appended and renews the lease with it. Returns when the next record is due.
+    fn now(&self) -> Moment {
+        Moment {
+            at: Instant::now(),
+            leased_ns: self.lease.as_ref().map(|lease| lease.now_ns()),
+        }
+    }
+
+    /// How long nothing may be written yet: an owner before may still answer reads, without it.
+    fn held_for(&self) -> Duration {
+        let lease = self.lease.as_ref();
+        lease.map_or(Duration::ZERO, |lease| lease.begins_in())
+    }
+
+    /// Has a record appended and renews the lease with it. Returns when it was sent.
     fn prove(
         &self,
         append: impl FnOnce() -> std::result::Result<(), OwnerError>,
-    ) -> std::result::Result<Instant, OwnerError> {
-        let sent = Instant::now();
-        let Some(lease) = &self.lease else {
-            return append().map(|()| sent + TICK_EVERY);
-        };
-        let sent_ns = lease.now_ns();
+    ) -> std::result::Result<Moment, OwnerError> {
+        let sent = self.now();
         append()?;
-        lease.renew(sent_ns);
-        Ok(sent + TICK_EVERY_LEASED)
+        if let (Some(lease), Some(sent_ns)) = (&self.lease, sent.leased_ns) {
+            lease.renew(sent_ns);
+        }
+        Ok(sent)
     }
 
     fn end_lease(&self) {
@@ -250,6 +245,9 @@ impl TabletLog {
     }
 
     fn append_tick(self: &Arc<Self>, owner: &mut Owner) -> std::result::Result<(), OwnerError> {
+        if !self.held_for().is_zero() {
+            return owner.beat().map(drop);
+        }
         if owner.tick()?.is_renewed {
             self.state.lock().begin = owner.begin();
             self.trim(owner);
@@ -314,16 +312,6 @@ impl TabletLog {
         Ok(())
     }
 
-    /// Until when reads may be answered, if they need a lease.
-    pub fn lease(&self) -> Option<&Arc<Lease>> {
-        self.lease.as_ref()
-    }
-
-    /// The first record that is needed beside the newest checkpoint.
-    pub fn begin(&self) -> Offset {
-        self.state.lock().begin.0
-    }
-
     fn check_in(&self, state: &MutexGuard<'_, Waiting>) -> Result<()> {
         match &state.ended {
             None => Ok(()),
@@ -335,139 +323,6 @@ impl TabletLog {
 #[cold]
 fn failed(ended: &OwnerError) -> Error {
     Error::new(ErrorKind::Halted, ended.to_string())
-}
-
-impl RemoteLog for TabletLog {
-    fn group_bytes_max(&self) -> usize {
-        PAYLOAD_BYTES_MAX
-    }
-
-    fn first(&self) -> Result<Option<Position>> {
-        Ok(self.held.0)
-    }
-
-    fn replay(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Position> {
-        let history = self.history.lock().take();
-        for data in history.into_iter().flatten() {
-            let data = data.map_err(|ended| {
-                let error = failed(&ended);
-                self.state.lock().must_end.get_or_insert(ended);
-                self.changed.notify_one();
-                error
-            })?;
-            each(&data.payload)?;
-            self.state.lock().log_bytes += data.payload.len() as u64;
-        }
-        Ok(self.held.1)
-    }
-
-    fn append(&self, position: Position, group: &[u8]) -> Result<()> {
-        let mut state = self.state.lock();
-        self.check_in(&state)?;
-        let fits = |batch: &Batch| batch.bytes.len() + group.len() <= PAYLOAD_BYTES_MAX;
-        if !state.batches.back().is_some_and(fits) {
-            state.batches.push_back(Batch {
-                first: position.0,
-                since: Instant::now(),
-                groups: 0,
-                bytes: Vec::new(),
-            });
-        }
-        if let Some(batch) = state.batches.back_mut() {
-            batch.bytes.extend_from_slice(group);
-            batch.groups += 1;
-        }
-        state.queued_bytes += group.len() as u64;
-        if state.since.is_none() {
-            state.since = state.batches.front().map(|batch| batch.since);
-        }
-        drop(state);
-        self.changed.notify_one();
-        Ok(())
-    }
-
-    fn durable(&self) -> Position {
-        Position(self.durable.load(Ordering::Acquire))
-    }
-
-    fn sync_to(&self, position: Position) -> Result<()> {
-        let mut state = self.state.lock();
-        while self.durable() < position {
-            self.check_in(&state)?;
-            self.done.wait(&mut state);
-        }
-        Ok(())
-    }
-
-    fn why_full(&self) -> Option<String> {
-        let (queued, held) = {
-            let state = self.state.lock();
-            (state.queued_bytes, state.log_bytes)
-        };
-        let Bounds {
-            queue_bytes,
-            log_bytes,
-        } = self.bounds;
-        if queued > queue_bytes {
-            let text = format!("{queued} bytes wait for Kafka, at most {queue_bytes} may");
-            return Some(text);
-        }
-        (held > log_bytes).then(|| {
-            format!(
-                "the log in Kafka holds {held} bytes that no checkpoint in the object store \
-                 holds, at most {log_bytes} may"
-            )
-        })
-    }
-
-    fn check(&self) -> Result<()> {
-        self.check_in(&self.state.lock())
-    }
-
-    fn close(&self) -> Result<()> {
-        let deadline = Instant::now() + CLOSE_WAIT;
-        let mut state = self.state.lock();
-        state.is_closing = true;
-        self.changed.notify_one();
-        while state.queued_bytes > 0 && state.ended.is_none() {
-            if self.done.wait_until(&mut state, deadline).timed_out() {
-                let (bytes, wait_s) = (state.queued_bytes, CLOSE_WAIT.as_secs());
-                let message = format!(
-                    "{bytes} bytes of the log are not known to be in Kafka after {wait_s} s"
-                );
-                self.cancel.cancel();
-                return Err(Error::new(ErrorKind::Halted, message));
-            }
-        }
-        if state.queued_bytes > 0 || state.has_failed() {
-            self.check_in(&state)?;
-        }
-        drop(state);
-        if let Some(thread) = self.thread.lock().take() {
-            // The farewell only makes a take-over quicker: brokers that are away are not waited for.
-            while !thread.is_finished() && Instant::now() < deadline {
-                thread::sleep(Duration::from_millis(1));
-            }
-            self.cancel.cancel();
-            // A panic in it was told where it happened.
-            let _ = thread.join();
-        }
-        Ok(())
-    }
-
-    fn pin(&self) -> Box<dyn RemotePin + '_> {
-        Box::new(Pin::new(self))
-    }
-
-    fn stats(&self) -> LogStats {
-        let state = self.state.lock();
-        LogStats {
-            syncs: state.records,
-            last_sync_us: state.last_append_us,
-            unsynced_ms: state.since.map(|since| since.elapsed().as_millis() as u64),
-            ..LogStats::default()
-        }
-    }
 }
 
 impl fmt::Debug for TabletLog {

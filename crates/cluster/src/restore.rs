@@ -211,7 +211,9 @@ fn fetch(
     dir: &Path,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Restored, Error> {
-    let end = found.state.ok_or(Error::Empty)?.sequence;
+    // Nodes may have said HELLO in a log that none owned yet.
+    let state = found.state.filter(|state| *state != State::START);
+    let end = state.ok_or(Error::Empty)?.sequence;
     let begin = match &found.checkpoint {
         Some((_, named)) => (named.begin, named.state),
         None => (found.bounds.0, State::START),

@@ -95,6 +95,11 @@ impl Retry {
         }
     }
 
+    /// Waits once, up to `time`.
+    pub(crate) fn rest(&self, time: Duration) -> Result<(), Cancelled> {
+        self.cancel.wait(time.min(self.longest))
+    }
+
     /// The waits of one call, which cannot do `what` meanwhile.
     pub(crate) fn pauses<'a>(&'a self, what: &'a str) -> Pauses<'a> {
         Pauses {

@@ -1,8 +1,8 @@
 //! Which records of a tablet's log count: the one rule that its owner, a follower, recovery and
 //! checks share. `docs/format/envelope.md`.
 //!
-//! Pure. Both comparisons that it makes (an EPOCH deposes the epoch of the state, any other
-//! envelope carries the whole state) are compare-and-set by the order of the log: a record that
+//! Pure. The comparisons that it makes (an EPOCH deposes the epoch of the state, and says which n it
+//! saw or counts whatever n is; what an owner appends carries the whole state) are compare-and-set by the order of the log: a record that
 //! was sent twice, arrives late or lost against another counts at most once, and everybody who
 //! reads up to it decides the same.
 //!
@@ -14,7 +14,7 @@
 //! Tested by `tests/scan.rs` against a naive reference, by `tests/model/`, which checks all states
 //! of the protocol within bounds, and by the fuzz target `envelope`.
 
-use crate::envelope::{Body, Claimant, Envelope, Fault, State};
+use crate::envelope::{Body, Claimant, Envelope, Fault, Hello, State};
 use crate::kafka::Offset;
 
 /// What a record is to the log.
@@ -35,6 +35,8 @@ pub enum Verdict<'a> {
     Foreign,
     /// A duplicate of an EPOCH, or a claim that lost.
     LostClaim(Claimant),
+    /// What a node says of itself. It does not count, and changes no state.
+    Hello(Hello),
     /// Not an envelope. Nobody who keeps to the format wrote it.
     Malformed,
     /// Of this later version: what follows cannot be judged.
@@ -54,6 +56,8 @@ pub struct Counters {
     pub foreign: u64,
     /// [`Verdict::LostClaim`]
     pub lost_claims: u64,
+    /// [`Verdict::Hello`]
+    pub hellos: u64,
     /// [`Verdict::Malformed`]
     pub malformed: u64,
     /// [`Verdict::Newer`]
@@ -70,7 +74,10 @@ pub fn judge<'a>(
     match record {
         Err(Fault::Malformed) => (state, Verdict::Malformed),
         Err(Fault::Newer(version)) => (state, Verdict::Newer(version)),
-        Ok(Envelope::Epoch { after, claimant }) if after == state.epoch => {
+        Ok(Envelope::Hello(hello)) => (state, Verdict::Hello(hello)),
+        Ok(Envelope::Epoch { after, n, claimant })
+            if after == state.epoch && n.is_none_or(|n| n == state.n) =>
+        {
             let epoch = Some(offset);
             (State { epoch, ..state }, Verdict::Epoch(claimant))
         }
@@ -95,7 +102,8 @@ pub fn behind(at: State, body: &Body<'_>) -> State {
 }
 
 /// The state before the first record that a log holds, if that can be told: a log from offset 0
-/// on begins at [`State::START`], any other with a record that counts and is no EPOCH.
+/// on begins at [`State::START`], any other with a record that counts and is no EPOCH. HELLO has no
+/// state: a log that begins with one had records deleted by hand.
 pub fn first_state(offset: Offset, value: &[u8]) -> Option<State> {
     match Envelope::decode(value) {
         _ if offset == 0 => Some(State::START),
@@ -141,6 +149,7 @@ impl Scan {
             Verdict::Repeated => &mut counters.repeated,
             Verdict::Foreign => &mut counters.foreign,
             Verdict::LostClaim(_) => &mut counters.lost_claims,
+            Verdict::Hello(_) => &mut counters.hellos,
             Verdict::Malformed => &mut counters.malformed,
             Verdict::Newer(_) => &mut counters.newer,
         } += 1;

@@ -9,36 +9,30 @@
 //!
 //! Tested by `tests/tablet/`: kills, lost disks, faults of Kafka and the store.
 
+mod files;
+mod look;
 mod rescue;
 
-use crate::checkpoint::{
-    Checkpoint, CheckpointError, GRACE, Latest, ListingRef, Objects, Progress, Row, Uploads,
-};
+use crate::checkpoint::{Checkpoint, CheckpointError, ListingRef, Objects, Progress, Row, Uploads};
 use crate::envelope::{self, Claimant};
 use crate::kafka::{Kafka, Partition};
-use crate::owner::{self, Claimed, Look, Stop};
-use crate::remote::{Bounds, Complete, Lease, OnEnd, TabletLog};
+use crate::owner::{self, Claimed, Look};
+use crate::remote::{Bounds, Lease, OnEnd, TabletLog};
 use crate::retry::{Cancel, Retry};
-use crate::tiered::TieredDisk;
 pub use crate::tiered::{Cache, CacheFigures};
+pub(crate) use files::{Files, Newer};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, Options};
-use parking_lot::Mutex;
+use look::{at_last, look, require_own_log};
 pub use rescue::require_none as require_no_rescue;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a checkpoint is gathered, in the directory: links need the same file system.
-const GATHERED: &str = "checkpoint";
-/// How often a log is read that seems to lack what the store has, before a start is refused.
-const LOOKS_MAX: u32 = 20;
 /// What can be done where a log is lost.
 const WAY_ON: &str = "`latewood cluster restore --without-log` makes a local database of a \
                       checkpoint, and `latewood cluster init --from` begins a log with a new name \
                       on top of it";
-/// How often old objects are looked for.
-const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 /// Where a tablet is kept and who opens it.
 pub struct Place {
@@ -68,23 +62,10 @@ pub struct Place {
 
 /// A tablet that this process owns.
 pub struct Tablet {
-    objects: Objects,
-    env: Env,
-    gathered: PathBuf,
+    files: Arc<Files>,
     epoch: u64,
     log: Arc<TabletLog>,
     cancel: Arc<Cancel>,
-    disk: TieredDisk,
-    saved: Mutex<Saved>,
-}
-
-/// What is in the store.
-#[derive(Default)]
-struct Saved {
-    newest: Option<Checkpoint>,
-    before: Option<Checkpoint>,
-    /// By the monotonic clock.
-    swept_ns: u64,
 }
 
 /// What a checkpoint holds.
@@ -185,55 +166,54 @@ impl Tablet {
         tell: &mut dyn FnMut(Progress),
         on_end: OnEnd,
     ) -> Result<(Self, Db), Error> {
-        place.objects.require_unused(&place.dir)?;
-        require_no_rescue(&place.env, &place.dir)?;
+        require_free(&place)?;
         let (claimed, newest, away) = claim(&place, tell)?;
+        let files = Arc::new(Files::new(&place, newest, away));
+        let tablet = Self::start(claimed, &place, files, on_end)?;
+        let (env, log) = (&tablet.files.env, tablet.log.clone());
+        let opened = Db::open_remote(env, &place.dir, options, defaults, log);
+        let db = opened.map_err(|error| {
+            tablet.log.give_up();
+            tablet.stop_fetching();
+            // Who claimed the log meanwhile may have trimmed what was still to be read.
+            let successor = tablet.log.ended().filter(owner::Error::is_succession);
+            successor.map_or(Error::Engine(error), Error::Owner)
+        })?;
+        tablet.files.disk.limit_waits(place.read_wait);
+        tablet.save_first(&db, &place.retry)?;
+        Ok((tablet, db))
+    }
+
+    /// The tablet that was claimed, whose files are `files`: its log runs.
+    pub(crate) fn start(
+        claimed: Claimed,
+        place: &Place,
+        files: Arc<Files>,
+        on_end: OnEnd,
+    ) -> Result<Self, Error> {
         let epoch = claimed.owner.epoch();
-        let (objects, retry) = (place.objects, place.retry);
-        let cancel = Arc::clone(&retry.cancel);
+        let cancel = Arc::clone(&place.retry.cancel);
         let lease = place.read_lease;
         let lease = lease.then(|| Lease::new(&claimed, Arc::clone(&place.env.clock)));
         let log = TabletLog::start(claimed, place.bounds, lease, Arc::clone(&cancel), on_end)?;
-        // Blocks are fetched for a rescue too, when the log has been given up.
-        let fetching = Retry {
-            cancel: Arc::default(),
-            ..retry.clone()
-        };
-        let gathered = place.dir.join(GATHERED);
-        let (env, dir) = (&place.env, &*place.dir);
-        let disk = TieredDisk::new(env, &objects, fetching, dir, &gathered, away);
-        let env = Env {
-            disk: Arc::new(disk.clone()),
-            ..place.env
-        };
-        let opened = Db::open_remote(&env, &place.dir, options, defaults, log.clone());
-        let db = opened.map_err(|error| {
-            log.give_up();
-            disk.stop();
-            // Who claimed the log meanwhile may have trimmed what was still to be read.
-            let successor = log.ended().filter(owner::Error::is_succession);
-            successor.map_or(Error::Engine(error), Error::Owner)
-        })?;
-        disk.limit_waits(place.read_wait);
-        let tablet = Self {
-            objects: objects.with_env(env.clone()),
-            gathered,
+        Ok(Self {
+            files,
             epoch,
             log,
             cancel,
-            disk,
-            saved: Mutex::new(Saved {
-                newest,
-                before: None,
-                swept_ns: env.clock.monotonic_ns(),
-            }),
-            env,
-        };
-        if tablet.newest().is_none() {
-            // Only objects tell this log from one that was deleted and made again.
-            at_last(&retry, || tablet.checkpoint(&db)).inspect_err(|_| tablet.abandon())?;
+        })
+    }
+
+    /// Saves the first checkpoint of a log that has none: only objects tell this log from one
+    /// that was deleted and made again.
+    ///
+    /// # Errors
+    /// Those of [`Tablet::checkpoint`]; the tablet is given up then.
+    pub(crate) fn save_first(&self, db: &Db, retry: &Retry) -> Result<(), Error> {
+        if self.newest().is_none() {
+            at_last(retry, || self.checkpoint(db)).inspect_err(|_| self.abandon())?;
         }
-        Ok((tablet, db))
+        Ok(())
     }
 
     /// Saves the files of `db`, which is that of this tablet, as its newest checkpoint. Writes go
@@ -242,50 +222,7 @@ impl Tablet {
     /// # Errors
     /// `Checkpoint`, temporary or not; `Owner` if the tablet is owned no more; `Engine`.
     pub fn checkpoint(&self, db: &Db) -> Result<CheckpointFigures, Error> {
-        let mut saved = self.saved.lock();
-        self.objects.discard(&self.gathered)?;
-        let files = db.checkpoint(&self.gathered)?;
-        let previous = saved.newest.as_ref();
-        let checkpoint = self.objects.save(self.epoch, &self.gathered, previous)?;
-        let at = &checkpoint.at;
-        let complete = Complete {
-            manifest: at.object.clone(),
-            sha256: at.sha256(),
-            bytes: at.content.bytes,
-            sequence: files.log_start.0,
-        };
-        let (offset, _) = self.log.checkpoint(complete)?;
-        let figures = CheckpointFigures::from(&checkpoint);
-        saved.before = saved.newest.replace(checkpoint);
-        self.objects.uploads().end_checkpoint();
-        // It counts, whatever becomes of the rest.
-        let tidied = self.tidy(&mut saved, offset);
-        if let Some(newest) = &saved.newest {
-            self.disk.counts(newest);
-        }
-        match tidied {
-            // The first `LATEST` tells this log from one that is deleted and made again.
-            Err(error) if saved.before.is_none() => return Err(error.into()),
-            Err(error) => {
-                tracing::warn!(%error, "the checkpoint is saved; what failed behind it is left to the next one");
-            }
-            Ok(()) => {}
-        }
-        Ok(figures)
-    }
-
-    /// What follows a checkpoint that the record at `offset` names.
-    fn tidy(&self, saved: &mut Saved, offset: u64) -> Result<(), CheckpointError> {
-        if let Some(newest) = &saved.newest {
-            self.objects.put_latest(&newest.at, offset)?;
-        }
-        let now_ns = self.env.clock.monotonic_ns();
-        if now_ns.saturating_sub(saved.swept_ns) >= SWEEP_EVERY.as_nanos() as u64 {
-            saved.swept_ns = now_ns;
-            let kept: Vec<&Checkpoint> = saved.newest.iter().chain(&saved.before).collect();
-            self.objects.sweep(self.epoch, &kept, GRACE)?;
-        }
-        self.objects.discard(&self.gathered)
+        self.files.save(db, self.epoch, &self.log)
     }
 
     /// Whether the log is long enough for the next checkpoint.
@@ -295,12 +232,12 @@ impl Tablet {
 
     /// What its checkpoints upload.
     pub fn uploads(&self) -> &Arc<Uploads> {
-        self.objects.uploads()
+        self.files.uploads()
     }
 
     /// The newest checkpoint that counts. Waits for one that is being saved.
     pub fn newest(&self) -> Option<CheckpointFigures> {
-        self.saved.lock().newest.as_ref().map(Into::into)
+        self.files.newest()
     }
 
     /// The epoch in which this process owns it.
@@ -311,17 +248,17 @@ impl Tablet {
     /// Has all blocks of `db`, which is that of this tablet, fetched in the background, those with
     /// the newest samples first. Blocks that cannot be fetched are skipped until the next call.
     pub fn fetch_all(&self, db: &Db) {
-        self.disk.fetch_all(&db.blocks());
+        self.files.disk.fetch_all(&db.blocks());
     }
 
     /// Bytes of blocks that are not on this machine.
     pub fn away_bytes(&self) -> u64 {
-        self.disk.away_bytes()
+        self.files.disk.away_bytes()
     }
 
     /// The blocks on this machine and their limit, which is none at first.
     pub fn cache(&self) -> Cache {
-        self.disk.cache()
+        self.files.disk.cache()
     }
 
     /// The log.
@@ -337,7 +274,7 @@ impl Tablet {
 
     /// Stops fetching blocks; readers that wait for one get an error.
     pub fn stop_fetching(&self) {
-        self.disk.stop();
+        self.files.disk.stop();
     }
 }
 
@@ -354,102 +291,66 @@ fn claim(
     place: &Place,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<(Claimed, Option<Checkpoint>, Vec<Row>), Error> {
-    let Place { objects, dir, .. } = place;
     let look = look(place)?;
     let named = look.checkpoint().map(|(_, named)| named.clone());
-    if named.is_none() {
-        objects.require_no_blocks(dir)?;
-    }
-    let mut load = |named: &envelope::Checkpoint| {
-        let at = ListingRef::from(named);
-        at_last(&place.retry, || {
-            Ok(objects.load_without_blocks(&at, dir, tell)?)
-        })
-    };
-    let files = named.as_ref().map(&mut load).transpose()?;
+    let loaded = load(place, named.as_ref(), tell)?;
     let claimed = look.claim(&place.claimant)?;
-    require_own_log(objects, &place.retry, &claimed)?;
-    let (newest, away) = match (&claimed.checkpoint, files) {
-        (None, _) => {
-            objects.clear(dir)?;
-            return Ok((claimed, None, Vec::new()));
-        }
-        (now, Some(files)) if *now == named => files,
+    require_own_log(&place.objects, &place.retry, &claimed)?;
+    let (newest, away) = if claimed.checkpoint == named {
+        loaded
+    } else {
         // The owner before saved another one meanwhile.
-        (Some(now), _) => load(now)?,
+        load(place, claimed.checkpoint.as_ref(), tell)?
     };
-    Ok((claimed, Some(newest), away))
+    Ok((claimed, newest, away))
 }
 
-/// Reads the log, as far as brokers show it, and waits for brokers and store: nothing is claimed
-/// before all of it can be read and belongs together.
-fn look(place: &Place) -> Result<Look, Error> {
-    let Place { objects, retry, .. } = place;
-    let latest = at_last(retry, || Ok(objects.latest()?))?;
-    let mut pauses = retry.pauses("cannot read the log");
-    let mut looks = 0;
+/// Makes the directory the checkpoint that a record names, without the blocks that are not in it,
+/// whose rows are returned; without one, it becomes empty.
+fn load(
+    place: &Place,
+    named: Option<&envelope::Checkpoint>,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<(Option<Checkpoint>, Vec<Row>), Error> {
+    let Place { objects, dir, .. } = place;
+    let Some(named) = named else {
+        objects.require_no_blocks(dir)?;
+        objects.clear(dir)?;
+        return Ok((None, Vec::new()));
+    };
+    let at = ListingRef::from(named);
+    let (newest, away) = at_last(&place.retry, || {
+        Ok(objects.load_without_blocks(&at, dir, tell)?)
+    })?;
+    Ok((Some(newest), away))
+}
+
+/// Looks at the log, and makes the directory the newest checkpoint that counts, as [`claim`] does.
+pub(crate) fn begin(
+    place: &Place,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<(Look, Arc<Files>), Error> {
+    require_free(place)?;
+    let mut before = None;
     loop {
-        let kafka = Arc::clone(&place.kafka);
-        let seen = Look::new(
-            kafka,
-            place.partition.clone(),
-            place.topic_id,
-            retry.clone(),
-        );
-        let why = match seen {
-            Ok(seen) => match why_foreign(objects, retry, latest.as_ref(), &seen)? {
-                None => return Ok(seen),
-                Some(why) => why,
-            },
-            Err(error @ owner::Error::Stopped(Stop::Beginning { .. } | Stop::Missing { .. })) => {
-                error.into()
+        let look = look(place)?;
+        let newest = look.checkpoint().map(|(offset, _)| *offset);
+        match load(place, look.checkpoint().map(|(_, named)| named), tell) {
+            // The owner saved another one meanwhile, and deleted what this one needs.
+            Err(Error::Checkpoint(error)) if error.is_damage() && before != newest => {
+                tracing::warn!(%error, "the start begins again");
+                before = newest;
             }
-            Err(error) => return Err(error.into()),
-        };
-        // A broker that has fallen behind shows a part of the log only.
-        looks += 1;
-        if looks == LOOKS_MAX {
-            return Err(why);
+            loaded => {
+                let (newest, away) = loaded?;
+                return Ok((look, Arc::new(Files::new(place, newest, away))));
+            }
         }
-        pauses.pause(&why).map_err(owner::Error::from)?;
     }
 }
 
-/// Why the log is not that of the store, if so: what `LATEST` names, or where there is none any
-/// checkpoint, is of another log.
-fn why_foreign(
-    objects: &Objects,
-    retry: &Retry,
-    latest: Option<&Latest>,
-    seen: &Look,
-) -> Result<Option<Error>, Error> {
-    let newest = seen.checkpoint().map(|(offset, _)| *offset);
-    if let Some(latest) = latest {
-        let offset = latest.offset;
-        return Ok((newest < Some(offset)).then_some(Error::OtherLog { offset }));
-    }
-    if newest.is_some() {
-        return Ok(None);
-    }
-    let listing = at_last(retry, || Ok(objects.foreign_listing(seen.epochs())?))?;
-    Ok(listing.map(|object| Error::NewLog { object }))
-}
-
-/// Refuses a log that lacks the record of a checkpoint in the store: `LATEST` is written after
-/// its record counts, so no log that belongs to the store is shorter.
-fn require_own_log(objects: &Objects, retry: &Retry, claimed: &Claimed) -> Result<(), Error> {
-    let Some(latest) = at_last(retry, || Ok(objects.latest()?))? else {
-        return Ok(());
-    };
-    let offset = latest.offset;
-    if claimed.checkpoint.is_some() && claimed.owner.epoch() > offset {
-        return Ok(());
-    }
-    Err(Error::OtherLog { offset })
-}
-
-/// Calls the store until it answers.
-fn at_last<T>(retry: &Retry, call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-    let answer = retry.repeat("cannot use the object store", call, Error::is_temporary);
-    answer.map_err(owner::Error::from)?
+/// Refuses a directory that another process uses, or that has what must not be lost.
+fn require_free(place: &Place) -> Result<(), Error> {
+    place.objects.require_unused(&place.dir)?;
+    require_no_rescue(&place.env, &place.dir)
 }

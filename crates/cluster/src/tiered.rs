@@ -88,6 +88,36 @@ impl TieredDisk {
         Cache(Arc::clone(&self.fetcher))
     }
 
+    /// Blocks of a newer checkpoint, of which those that are unknown here are away. Returns these.
+    ///
+    /// # Errors
+    /// One that has other bytes than the block of its name; then none is known.
+    pub(crate) fn expect(&self, rows: Vec<Row>) -> Result<Vec<PathBuf>, PathBuf> {
+        let mut files = self.fetcher.files.lock();
+        let mut new = Vec::new();
+        for row in rows {
+            let path = self.dir.join(&row.file.path);
+            match files.get(&path) {
+                Some(held) if held.row().is_some_and(|held| held.file == row.file) => {}
+                Some(_) => return Err(path),
+                None => {
+                    let is_held = self.below.open(&path).is_ok();
+                    let away = Cached::away(path.clone(), row, is_held);
+                    new.push((path, Arc::new(away)));
+                }
+            }
+        }
+        let paths = new.iter().map(|(path, _)| path.clone()).collect();
+        files.extend(new);
+        Ok(paths)
+    }
+
+    /// Takes back what [`TieredDisk::expect`] made known.
+    pub(crate) fn forget(&self, paths: &[PathBuf]) {
+        let mut files = self.fetcher.files.lock();
+        paths.iter().for_each(|path| drop(files.remove(path)));
+    }
+
     /// A checkpoint counts: the blocks that it names may leave.
     pub(crate) fn counts(&self, checkpoint: &Checkpoint) {
         let files = self.fetcher.files.lock();

@@ -1,9 +1,10 @@
-//! The bytes of envelopes: versions 1 and 2 are read for ever, and nothing else is taken for them.
+//! The bytes of envelopes: versions 1 to 3 are read for ever, and nothing else is taken for them.
 
 use latewood_cluster::envelope::{
-    Body, Checkpoint, Claimant, Envelope, Fault, KIND_SKIPPED, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX,
-    State, VALUE_BYTES_MAX,
+    Body, Checkpoint, Claimant, Envelope, Fault, Hello, KIND_SKIPPED, NAME_BYTES_MAX,
+    PAYLOAD_BYTES_MAX, State, VALUE_BYTES_MAX,
 };
+use latewood_cluster::node::{Addresses, NodeId};
 use proptest::prelude::*;
 
 const AT: State = State {
@@ -20,6 +21,7 @@ fn claim(address: String) -> Envelope<'static> {
     };
     Envelope::Epoch {
         after: None,
+        n: None,
         claimant,
     }
 }
@@ -102,10 +104,14 @@ fn the_bytes_of_versions_are_these() {
     for (envelope, golden) in cases {
         let bytes = unhex(&golden);
         assert_eq!(Envelope::decode(&bytes), Ok(envelope.clone()));
-        // The next version has the same fields.
+        // The next version has the same fields, and so has the one after it; but for claims.
         let bytes = of_version(2, bytes);
-        assert_eq!(envelope.encode(), Some(bytes.clone()), "{envelope:?}");
-        assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+        assert_eq!(Envelope::decode(&bytes), Ok(envelope.clone()));
+        if !matches!(envelope, Envelope::Epoch { .. }) {
+            let bytes = of_version(3, bytes);
+            assert_eq!(envelope.encode(), Some(bytes.clone()), "{envelope:?}");
+            assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+        }
     }
     let skipped = record(
         AT,
@@ -114,10 +120,87 @@ fn the_bytes_of_versions_are_these() {
             payload: b"later",
         },
     );
-    let golden = head("c8").replace("4e01", "4e02") + "00000000" + "6c61746572";
+    let golden = head("c8").replace("4e01", "4e03") + "00000000" + "6c61746572";
     let bytes = skipped.encode().unwrap();
     assert_eq!(hex(&bytes[..bytes.len() - 4]), golden);
     assert_eq!(Envelope::decode(&bytes), Ok(skipped));
+}
+
+/// What version 3 has that those before have not.
+#[test]
+fn the_bytes_of_claims_with_n_and_of_hellos_are_these() {
+    let claim = |n: &str| {
+        "4c57454e03020000ffffffffffffffff".to_owned()
+            + n
+            + "000000000000000000000000"
+            + "30313233343536373839616263646566"
+            + "03000000"
+            + "6e333a36333739"
+    };
+    let hello = "4c57454e030600000700000000000000".to_owned()
+        + "00000000000000007011010000000000"
+        + "00000000"
+        + "30313233343536373839616263646566"
+        + &"ab".repeat(20)
+        + "0102000000000000"
+        + "0300000000000000"
+        + "01"
+        + "0700"
+        + "6e333a36333739"
+        + "0000"
+        + "0400"
+        + "683a3830"
+        + "0300"
+        + "302e31";
+    let cases = [
+        (claim_with(None), claim(&"ff".repeat(8))),
+        (claim_with(Some(300)), claim("2c01000000000000")),
+        (claim_with(Some(0)), claim("0000000000000000")),
+        (Envelope::Hello(said()), hello),
+    ];
+    for (envelope, golden) in cases {
+        let bytes = envelope.encode().unwrap();
+        assert_eq!(hex(&bytes[..bytes.len() - 4]), golden, "{envelope:?}");
+        assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+    }
+    // Older versions have neither.
+    let bytes = |envelope: Envelope<'_>| envelope.encode().unwrap();
+    for version in [1, 2] {
+        let claim = of_version(version, bytes(claim_with(Some(300))));
+        assert_eq!(Envelope::decode(&claim), Err(Fault::Malformed));
+        let hello = of_version(version, bytes(Envelope::Hello(said())));
+        assert_eq!(Envelope::decode(&hello), Err(Fault::Malformed));
+        // There 0 is no n.
+        let claim = of_version(version, bytes(claim_with(Some(0))));
+        assert_eq!(Envelope::decode(&claim), Ok(claim_with(None)));
+    }
+}
+
+fn claim_with(n: Option<u64>) -> Envelope<'static> {
+    let Envelope::Epoch {
+        after, claimant, ..
+    } = claim("n3:6379".to_owned())
+    else {
+        unreachable!("it is a claim");
+    };
+    Envelope::Epoch { after, n, claimant }
+}
+
+fn said() -> Hello {
+    Hello {
+        nonce: *b"0123456789abcdef",
+        id: NodeId([0xab; 20]),
+        addresses: Addresses {
+            redis: "n3:6379".to_owned(),
+            reads: String::new(),
+            http: "h:80".to_owned(),
+        },
+        version: "0.1".to_owned(),
+        applied: 70_000,
+        is_caught_up: true,
+        digests: [0x201, 3],
+        owns: Some(7),
+    }
 }
 
 fn unhex(text: &str) -> Vec<u8> {
@@ -155,7 +238,7 @@ fn unknown_kinds_are_passed_over_from_128_on() {
         groups[32] = 1;
         assert_eq!(Envelope::decode(&summed(groups)), Err(Fault::Malformed));
     }
-    for kind in [0, 6, KIND_SKIPPED - 1] {
+    for kind in [0, 7, KIND_SKIPPED - 1] {
         assert_eq!(Envelope::decode(&of_kind(kind)), Err(Fault::Malformed));
     }
 }
@@ -169,6 +252,17 @@ fn bounds_are_kept() {
     assert!(claim("a".repeat(NAME_BYTES_MAX)).encode().is_some());
     assert!(claim(String::new()).encode().is_some());
     assert!(checkpoint(&"a".repeat(NAME_BYTES_MAX)).encode().is_some());
+
+    let hello = |len: usize, applied: u64| {
+        let mut hello = said();
+        hello.addresses.reads = "a".repeat(len);
+        hello.applied = applied;
+        Envelope::Hello(hello).encode()
+    };
+    assert!(hello(NAME_BYTES_MAX, 0).is_some());
+    for (len, applied) in [(NAME_BYTES_MAX + 1, 0), (1 << 16, 0), (0, 1 << 63)] {
+        assert_eq!(hello(len, applied), None);
+    }
 
     let numbers = [
         State { epoch: None, ..AT },
@@ -202,17 +296,19 @@ fn bounds_are_kept() {
 #[test]
 fn a_later_version_is_told_from_damage() {
     let mut bytes = data(1, b"groups").encode().unwrap();
-    bytes[4] = 3;
+    bytes[4] = 4;
     assert_eq!(Envelope::decode(&bytes), Err(Fault::Malformed));
     let mut later = summed(bytes);
-    assert_eq!(Envelope::decode(&later), Err(Fault::Newer(3)));
+    assert_eq!(Envelope::decode(&later), Err(Fault::Newer(4)));
     later[4] = 0;
     assert_eq!(Envelope::decode(&summed(later)), Err(Fault::Malformed));
 }
 
 #[test]
 fn no_altered_or_shortened_envelope_is_taken() {
-    for envelope in [data(3, b"groups"), checkpoint("p/m"), claim("n3".into())] {
+    let hello = Envelope::Hello(said());
+    let claim = claim("n3".to_owned());
+    for envelope in [data(3, b"groups"), checkpoint("p/m"), claim, hello] {
         let bytes = envelope.encode().unwrap();
         for len in 0..bytes.len() {
             assert_eq!(Envelope::decode(&bytes[..len]), Err(Fault::Malformed));
@@ -228,10 +324,10 @@ fn no_altered_or_shortened_envelope_is_taken() {
 proptest! {
     #[test]
     fn what_is_decoded_is_encoded_to_the_same(
-        kind in prop_oneof![0_u8..7, 128_u8..130],
+        kind in prop_oneof![0_u8..8, 128_u8..130],
         fill in proptest::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 30..150),
     ) {
-        let mut bytes = b"LWEN\x02".to_vec();
+        let mut bytes = b"LWEN\x03".to_vec();
         bytes.push(kind);
         bytes.extend_from_slice(&[0, 0]);
         bytes.extend_from_slice(&fill);

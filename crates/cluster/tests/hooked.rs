@@ -2,6 +2,7 @@
 
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
 use latewood_cluster::kafka::{Kafka, KafkaError, NewTopic, Offset, Partition, Records, Topic};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub(crate) struct Hooked {
     append: Mutex<Box<AppendHook>>,
     /// Called after reads that found something.
     read: Mutex<Box<ReadHook>>,
+    /// How often the topic was described.
+    pub(crate) described: AtomicUsize,
 }
 
 impl Hooked {
@@ -44,6 +47,7 @@ impl Hooked {
             kafka: Arc::clone(kafka),
             append: Mutex::new(Box::new(hook)),
             read: Mutex::new(Box::new(|_| {})),
+            described: AtomicUsize::new(0),
         })
     }
 
@@ -56,6 +60,7 @@ impl Hooked {
             kafka: Arc::clone(kafka),
             append: Mutex::new(Box::new(|append| append())),
             read: Mutex::new(Box::new(hook)),
+            described: AtomicUsize::new(0),
         })
     }
 }
@@ -66,6 +71,7 @@ impl Kafka for Hooked {
     }
 
     fn describe(&self, name: &str) -> Result<Topic, KafkaError> {
+        self.described.fetch_add(1, Ordering::SeqCst);
         self.kafka.describe(name)
     }
 

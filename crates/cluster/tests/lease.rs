@@ -1,11 +1,11 @@
 //! Leases of owners, record by record: each append waits until the test lets it go.
 
 use crate::hooked::{Hooked, cluster};
-use latewood_cluster::envelope::Claimant;
+use latewood_cluster::envelope::{Body, Claimant, Envelope};
 use latewood_cluster::kafka::memory::MemoryKafka;
 use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::owner::{Claimed, Owner};
-use latewood_cluster::remote::{Bounds, LEASE, Lease, TabletLog};
+use latewood_cluster::remote::{Bounds, Complete, LEASE, Lease, TabletLog};
 use latewood_cluster::retry::Retry;
 use latewood_engine::io::Clock;
 use latewood_engine::io::sim::SimClock;
@@ -196,11 +196,79 @@ fn a_new_owner_answers_when_the_lease_of_the_one_before_is_over() {
     assert!(!old.answers() && !new.answers(), "clocks differ a little");
     world.clock.advance_ms(100);
     assert!(new.answers());
-    // After a farewell nobody has to be waited for.
+    // After a farewell nobody has to be waited for: what was written shows that of those before.
+    new.log.append(Position(1), b"group").unwrap();
     new.close();
     assert!(!new.answers());
     let last = world.start(3);
     last.is_sent();
     last.proves();
     assert!(last.answers());
+}
+
+#[test]
+fn a_farewell_ends_the_answers_of_its_own_owner_alone() {
+    let world = World::new();
+    let old = world.start(1);
+    old.is_sent();
+    old.proves();
+    let mut new = world.start(2);
+    new.is_sent();
+    new.proves();
+    new.close();
+    let last = world.start(3);
+    last.is_sent();
+    last.proves();
+    assert!(old.answers() && !last.answers());
+    world.clock.advance_ms(LEASE_MS + 100);
+    last.proves();
+    last.proves();
+    assert!(!old.answers() && last.answers());
+}
+
+#[test]
+fn a_new_owner_writes_when_the_one_before_answers_no_more() {
+    let world = World::new();
+    let old = world.start(1);
+    old.is_sent();
+    old.proves();
+    let new = world.start(2);
+    new.log.append(Position(1), b"group").unwrap();
+    let complete = Complete {
+        manifest: "m".to_owned(),
+        sha256: [0; 32],
+        bytes: 1,
+        sequence: 1,
+    };
+    std::thread::scope(|scope| {
+        let saved = scope.spawn(|| new.log.checkpoint(complete));
+        for _ in 0..3 {
+            new.is_sent();
+            new.go.send(()).unwrap();
+        }
+        new.is_sent();
+        assert!(old.answers());
+        // It says that it lives, and no more.
+        let records = world.kafka.records(&world.partition);
+        let counted = records.iter().skip_while(|(offset, _)| *offset < 3);
+        let is_tick = |value: &[u8]| {
+            let record = Envelope::decode(value).unwrap();
+            matches!(
+                record,
+                Envelope::Record {
+                    body: Body::Tick,
+                    ..
+                }
+            )
+        };
+        assert!(counted.clone().count() == 3 && counted.clone().all(|(_, value)| is_tick(value)));
+        world.clock.advance_ms(LEASE_MS + 100);
+        new.go.send(()).unwrap();
+        new.proves();
+        new.proves();
+        new.go.send(()).unwrap();
+        saved.join().unwrap().unwrap();
+        new.log.sync_to(Position(1)).unwrap();
+    });
+    assert!(!old.answers());
 }

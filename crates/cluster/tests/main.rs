@@ -4,6 +4,7 @@
 
 mod checkpoint;
 mod envelope;
+mod follower;
 mod hooked;
 mod lease;
 mod ledger;
@@ -12,5 +13,6 @@ mod model;
 mod owner;
 mod remote;
 mod scan;
+mod standby;
 mod tablet;
 mod topic;

@@ -1,5 +1,6 @@
 //! Owners of one tablet, one situation at a time.
 
+mod hellos;
 mod lost;
 mod starts;
 

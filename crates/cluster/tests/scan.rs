@@ -3,17 +3,21 @@
 //!
 //! The reference knows no state: a record counts if its epoch is the offset of the newest EPOCH
 //! that counts, its number is how many records count before it, and its sequence is one more
-//! than their groups.
+//! than their groups; a claim with a number counts if that is how many records count before it.
 
-use latewood_cluster::envelope::{Body, Claimant, Envelope, State};
+use latewood_cluster::envelope::{Body, Claimant, Envelope, Hello, State};
+use latewood_cluster::node::{Addresses, NodeId};
 use latewood_cluster::scan::{Scan, Verdict, behind, first_state};
 use proptest::prelude::*;
 
 /// How the next record of a random log comes about.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A claim, of the true epoch or of one that is off by this number.
-    Claim(u64),
+    /// A claim, of the true epoch or of one that is off by this number; the n in it, if there is one,
+    /// likewise.
+    Claim(u64, Option<u64>),
+    /// What a node says of itself.
+    Hello,
     /// What the owner would append now, with this many groups (0: a TICK), and its state altered
     /// in epoch, n and sequence.
     Record(u32, [u64; 3]),
@@ -29,7 +33,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let mostly_none = prop_oneof![8 => Just(0_u64), 1 => 1_u64..4];
     let off = [mostly_none.clone(), mostly_none.clone(), mostly_none];
     let step = prop_oneof![
-        1 => (0_u64..3).prop_map(Step::Claim),
+        2 => (0_u64..3, proptest::option::of(0_u64..2)).prop_map(|(after, n)| Step::Claim(after, n)),
+        1 => Just(Step::Hello),
         1 => Just(Step::Skipped),
         5 => (0_u32..3, off).prop_map(|(groups, off)| Step::Record(groups, off)),
         3 => (1_usize..8).prop_map(Step::Again),
@@ -50,7 +55,8 @@ fn log(steps: Vec<Step>) -> Vec<Vec<u8>> {
                 Some(index) => log[index].clone(),
                 None => Vec::new(),
             },
-            Step::Claim(off) => {
+            Step::Hello => Envelope::Hello(hello(number)).encode().expect("small"),
+            Step::Claim(off, n) => {
                 let claimant = Claimant {
                     nonce: [number; 16],
                     node: 1,
@@ -60,7 +66,9 @@ fn log(steps: Vec<Step>) -> Vec<Vec<u8>> {
                     Some(epoch) => epoch.checked_sub(off),
                     None => (off > 0).then_some(off),
                 };
-                Envelope::Epoch { after, claimant }.encode().expect("small")
+                let n = n.map(|off| state.n.saturating_sub(off));
+                let epoch = Envelope::Epoch { after, n, claimant };
+                epoch.encode().expect("small")
             }
             Step::Skipped => {
                 let epoch = Some(state.epoch.unwrap_or(0));
@@ -87,6 +95,19 @@ fn log(steps: Vec<Step>) -> Vec<Vec<u8>> {
     log
 }
 
+fn hello(number: u8) -> Hello {
+    Hello {
+        nonce: [number; 16],
+        id: NodeId([1; 20]),
+        addresses: Addresses::default(),
+        version: String::new(),
+        applied: 0,
+        is_caught_up: false,
+        digests: [0; 2],
+        owns: None,
+    }
+}
+
 /// A record that counts, and the state behind it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Counted {
@@ -104,7 +125,9 @@ fn reference(log: &[Vec<u8>]) -> Vec<Counted> {
         let n = groups.len() as u64;
         let sequence = 1 + groups.iter().map(|&groups| u64::from(groups)).sum::<u64>();
         let found = match Envelope::decode(value) {
-            Ok(Envelope::Epoch { after, .. }) if after == epoch => {
+            Ok(Envelope::Epoch { after, n: saw, .. })
+                if after == epoch && saw.is_none_or(|saw| saw == n) =>
+            {
                 let epoch = Some(offset);
                 (None, State { epoch, n, sequence })
             }
@@ -166,7 +189,7 @@ proptest! {
         prop_assert_eq!(counters.epochs, epochs);
         prop_assert_eq!(counters.counted + epochs, counted.len() as u64);
         let others = counters.repeated + counters.foreign + counters.lost_claims;
-        let all = others + counters.malformed + counters.newer + counted.len() as u64;
+        let all = others + counters.hellos + counters.malformed + counters.newer + counted.len() as u64;
         prop_assert_eq!(all, log.len() as u64);
     }
 
@@ -215,4 +238,12 @@ fn a_later_version_is_told() {
     assert_eq!(scan.next(0, &later), Verdict::Newer(9));
     assert_eq!(scan.state(), State::START);
     assert_eq!(first_state(1, &later), None);
+}
+
+#[test]
+fn no_log_begins_with_a_hello() {
+    let hello = Envelope::Hello(hello(1)).encode().expect("small");
+    assert_eq!(first_state(1, &hello), None);
+    // A new log may: somebody followed it before it was claimed.
+    assert_eq!(first_state(0, &hello), Some(State::START));
 }

@@ -55,6 +55,16 @@ pub enum CheckpointError {
         /// The file.
         path: PathBuf,
     },
+    /// A newer checkpoint has other bytes for a file that is in use here.
+    #[error(
+        "{} has other bytes in {listing}: the directory has to be loaded anew", path.display()
+    )]
+    OtherBytes {
+        /// The file.
+        path: PathBuf,
+        /// The listing of the checkpoint.
+        listing: String,
+    },
     /// There is no such checkpoint.
     #[error("{why}; lists of files of checkpoints in the store, oldest first: {listings}")]
     NoCheckpoint {

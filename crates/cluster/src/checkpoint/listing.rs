@@ -63,6 +63,14 @@ pub struct Row {
     pub object: String,
 }
 
+impl Row {
+    /// Whether it is a block, which is fetched when it is needed.
+    pub(crate) fn is_block(&self) -> bool {
+        let folder = self.file.path.split_once('/');
+        folder.is_some_and(|(folder, _)| folder == latewood_engine::names::BLOCKS)
+    }
+}
+
 /// All files of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
@@ -120,6 +128,11 @@ impl Listing {
         let by_path = |row: &Row| row.file.path.as_str().cmp(path);
         let at = self.files.binary_search_by(by_path).ok()?;
         self.files.get(at)
+    }
+
+    /// The blocks.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = &Row> {
+        self.files.iter().filter(|row| row.is_block())
     }
 
     /// Bytes of all files.

@@ -98,8 +98,7 @@ impl Objects {
         dir: &Path,
         tell: &mut dyn FnMut(Progress),
     ) -> Result<(Checkpoint, Vec<Row>)> {
-        let is_block = |row: &Row| row.file.path.starts_with(names::BLOCKS);
-        run(self.load_some(at, dir, tell, is_block))
+        run(self.load_some(at, dir, tell, Row::is_block))
     }
 
     /// Whether the file `path` has the bytes of a row; `None` once `is_given_up` says so. Reads
@@ -179,6 +178,42 @@ impl Objects {
         })
     }
 
+    /// Downloads to `to`, which is empty or missing, what a checkpoint has beside blocks and the
+    /// series files of `held`, whose files are here: each to its path in a database.
+    ///
+    /// # Errors
+    /// As [`Objects::download`].
+    pub(crate) fn load_beside(
+        &self,
+        at: &ListingRef,
+        held: Option<&Listing>,
+        to: &Path,
+    ) -> Result<Checkpoint> {
+        let disk = &self.env.disk;
+        for folder in FOLDERS {
+            let folder = to.join(folder);
+            at_file("create", &folder, |folder| disk.create_dir_all(folder))?;
+        }
+        run(async {
+            let checkpoint = self.listing(at).await?;
+            let mut tell = |_| {};
+            let told = Told(RefCell::new((Progress::default(), &mut tell)));
+            let is_held = |row: &Row| {
+                let held = held.and_then(|held| held.row(&row.file.path));
+                row.file.path.contains('/') && held.is_some_and(|held| held.file == row.file)
+            };
+            let rows = checkpoint.listing.files.iter();
+            let new = rows.filter(|row| !row.is_block() && !is_held(row));
+            stream::iter(new)
+                .map(|row| async { self.fetch_to(&to.join(&row.file.path), row, &told).await })
+                .buffer_unordered(FILES_AT_ONCE)
+                .try_collect::<()>()
+                .await?;
+            self.sync_dirs(to, &[FOLDERS[1], ""])?;
+            Ok(checkpoint)
+        })
+    }
+
     async fn fetch_new(&self, dir: &Path, row: &Row, told: &Told<'_>) -> Result<()> {
         let path = place_of(dir, &row.file.path)
             .expect("a listing with other names than those of database files is not decoded");
@@ -220,21 +255,6 @@ impl Objects {
         refuse_log(&files_of(&self.env, dir)?, dir)?;
         at_file("create", dir, |dir| self.env.disk.create_dir_all(dir))?;
         self.lock(dir).map(drop)
-    }
-
-    /// Refuses a directory with blocks, for a log that never named a checkpoint: they may be all that
-    /// is left of a database.
-    ///
-    /// # Errors
-    /// `OtherCache`; `Store`.
-    pub fn require_no_blocks(&self, dir: &Path) -> Result<()> {
-        let files = files_of(&self.env, dir)?;
-        let is_block = |file: &String| Path::new(file).starts_with(names::BLOCKS);
-        if files.iter().any(is_block) {
-            let dir = dir.to_owned();
-            return Err(CheckpointError::OtherCache { dir });
-        }
-        Ok(())
     }
 
     /// Loads all files but those that may come later, whose rows it returns.

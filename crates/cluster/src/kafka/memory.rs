@@ -101,9 +101,17 @@ impl MemoryKafka {
     /// # Panics
     /// If there is no such partition.
     pub fn records(&self, partition: &Partition) -> Vec<(Offset, Vec<u8>)> {
+        self.records_from(partition, 0)
+    }
+
+    /// Those of them from the offset `from` on.
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn records_from(&self, partition: &Partition, from: Offset) -> Vec<(Offset, Vec<u8>)> {
         let mut inner = self.inner();
         let log = inner.log(partition).expect("a partition of this cluster");
-        let records = log.records.iter();
+        let records = log.records.range(from..);
         records
             .map(|(offset, value)| (*offset, value.clone()))
             .collect()

@@ -1,8 +1,8 @@
 //! Becoming the owner of a tablet: reading its log, appending an EPOCH, reading on to it.
 
 use super::Owner;
+use super::before::{Before, Received};
 use super::error::{Error, Result, Stop};
-use super::history::Data;
 use super::kept::Kept;
 use super::link::{Link, Reign};
 use super::marks::Marks;
@@ -24,6 +24,9 @@ pub struct Deposed {
     pub by: Option<Claimant>,
     /// It said farewell and answers no reads any more.
     pub farewell: bool,
+    /// It, or one before it, may still answer reads under its lease: `None` if none may. When the
+    /// newest record of such an owner was received.
+    pub answering: Option<Received>,
 }
 
 /// A tablet that was claimed.
@@ -37,34 +40,38 @@ pub struct Claimed {
     pub checkpoint: Option<Checkpoint>,
     /// The verdicts on the records up to the EPOCH.
     pub counters: Counters,
+    /// Bytes of groups behind the checkpoint that are not in the history, as they are applied.
+    pub applied_bytes: u64,
 }
 
 /// What was found on the way to the own EPOCH.
-#[derive(Debug, Default)]
-struct Found {
+#[derive(Debug)]
+pub(crate) struct Found {
     claimant: Option<Claimant>,
-    farewell: bool,
+    pub(crate) farewell: bool,
     /// The newest that counts, and where its record is.
-    checkpoint: Option<(Offset, Checkpoint)>,
+    pub(crate) checkpoint: Option<(Offset, Checkpoint)>,
     /// Those since.
     epochs: Vec<Offset>,
     marks: Marks,
-    kept: Kept,
+    pub(crate) before: Before,
 }
 
 /// A log that was read up to the end that brokers show, to be claimed. Nothing was appended to it.
 #[derive(Debug)]
 pub struct Look {
-    link: Arc<Link>,
-    seen: Seen,
+    pub(crate) link: Arc<Link>,
+    pub(crate) seen: Seen,
 }
 
 #[derive(Debug)]
-struct Seen {
-    reader: Reader,
+pub(crate) struct Seen {
+    pub(crate) reader: Reader,
     /// The first record that is held, and the state before it.
-    begin: (Offset, State),
-    found: Found,
+    pub(crate) begin: (Offset, State),
+    pub(crate) found: Found,
+    /// For who recovers.
+    pub(crate) kept: Kept,
 }
 
 impl Look {
@@ -83,9 +90,15 @@ impl Look {
         let link = Arc::new(Link::new(kafka, partition, topic_id, retry)?);
         let seen = repeat(&link, || {
             let mut seen = Seen::new(Reader::at_begin(&link, None)?);
-            let Seen { reader, found, .. } = &mut seen;
+            let Seen {
+                reader,
+                found,
+                kept,
+                ..
+            } = &mut seen;
             let read = reader.read_on(&link, |offset, _, verdict| {
-                found.note(offset, verdict);
+                kept.note(offset, &verdict);
+                found.note(offset, verdict, Received::ByNow);
                 ControlFlow::<()>::Continue(())
             });
             read?;
@@ -145,7 +158,7 @@ fn repeat<T>(link: &Link, mut read: impl FnMut() -> Result<T>) -> Result<T> {
 }
 
 fn claim_from_begin(link: &Arc<Link>, claimant: &Claimant) -> Result<Claimed> {
-    let probe = value(None, claimant)?;
+    let probe = claim_value(None, None, claimant)?;
     let reader = Reader::at_begin(link, Some(&probe))?;
     attempt(link, claimant, Seen::new(reader))
 }
@@ -155,6 +168,7 @@ fn attempt(link: &Arc<Link>, claimant: &Claimant, seen: Seen) -> Result<Claimed>
         mut reader,
         begin,
         mut found,
+        mut kept,
     } = seen;
     let mut pauses = link
         .retry
@@ -168,7 +182,8 @@ fn attempt(link: &Arc<Link>, claimant: &Claimant, seen: Seen) -> Result<Claimed>
                 if matches!(verdict, Verdict::Epoch(_)) {
                     deposed = Some(offset);
                 }
-                found.note(offset, verdict);
+                kept.note(offset, &verdict);
+                found.note(offset, verdict, Received::ByNow);
                 ControlFlow::Continue(())
             }
         })?;
@@ -182,13 +197,14 @@ fn attempt(link: &Arc<Link>, claimant: &Claimant, seen: Seen) -> Result<Claimed>
                 reader,
                 begin,
                 found,
+                kept,
             };
             return seen.claimed(link, reign);
         }
         if std::mem::replace(&mut asked, true) {
             pauses.pause(&"another claim came before it, or it did not arrive")?;
         }
-        let value = value(reader.scan.state().epoch, claimant)?;
+        let value = claim_value(reader.scan.state().epoch, None, claimant)?;
         match link.kafka.append(&link.partition, &value) {
             // All replicas have it at an offset that another record had: what was read is gone.
             Ok(offset) if offset < reader.next => {
@@ -201,33 +217,46 @@ fn attempt(link: &Arc<Link>, claimant: &Claimant, seen: Seen) -> Result<Claimed>
     }
 }
 
-fn value(after: Option<Offset>, claimant: &Claimant) -> Result<Vec<u8>> {
+/// The value of a claim. One without n counts whatever the owner appends meanwhile: that of a start
+/// or an operator.
+pub(crate) fn claim_value(
+    after: Option<Offset>,
+    n: Option<u64>,
+    claimant: &Claimant,
+) -> Result<Vec<u8>> {
     let claimant = claimant.clone();
-    let epoch = Envelope::Epoch { after, claimant };
+    let epoch = Envelope::Epoch { after, n, claimant };
     epoch.encode().ok_or(Stop::TooLong.into())
 }
 
 impl Found {
-    fn note(&mut self, offset: Offset, verdict: Verdict<'_>) {
+    pub(crate) fn new(is_whole: bool) -> Self {
+        Self {
+            claimant: None,
+            farewell: false,
+            checkpoint: None,
+            epochs: Vec::new(),
+            marks: Marks::default(),
+            before: Before::new(is_whole),
+        }
+    }
+
+    pub(crate) fn note(&mut self, offset: Offset, verdict: Verdict<'_>, received: Received) {
         match verdict {
             Verdict::Epoch(claimant) => {
+                self.before.epoch(received);
                 self.claimant = Some(claimant);
                 self.farewell = false;
                 self.epochs.push(offset);
             }
             Verdict::Counts { at, body } => {
+                self.before.counts(&body, received);
                 self.marks.add(offset, at);
                 self.farewell = body == Body::Farewell;
-                match body {
-                    Body::Data { groups, payload } => {
-                        self.kept.add(at, Data::new(offset, at, groups, payload));
-                    }
-                    Body::Checkpoint(checkpoint) => {
-                        self.kept.drop_before((checkpoint.begin, checkpoint.state));
-                        self.epochs.clear();
-                        self.checkpoint = Some((offset, checkpoint));
-                    }
-                    _ => {}
+                if let Body::Checkpoint(checkpoint) = body {
+                    self.marks.drop_before(checkpoint.begin);
+                    self.epochs.clear();
+                    self.checkpoint = Some((offset, checkpoint));
                 }
             }
             _ => {}
@@ -237,15 +266,17 @@ impl Found {
 
 impl Seen {
     fn new(reader: Reader) -> Self {
+        let begin = (reader.next, reader.scan.state());
         Self {
-            begin: (reader.next, reader.scan.state()),
+            begin,
             reader,
-            found: Found::default(),
+            found: Found::new(begin.1 == State::START),
+            kept: Kept::default(),
         }
     }
 
     /// The first record that is needed beside the newest checkpoint, and the state before it.
-    fn log_begin(&self) -> Result<(Offset, State)> {
+    pub(crate) fn log_begin(&self) -> Result<(Offset, State)> {
         let begin = self.begin;
         match &self.found.checkpoint {
             Some((_, checkpoint)) if checkpoint.begin < begin.0 => {
@@ -259,10 +290,13 @@ impl Seen {
         }
     }
 
-    fn claimed(self, link: &Arc<Link>, reign: Reign) -> Result<Claimed> {
+    pub(crate) fn claimed(self, link: &Arc<Link>, reign: Reign) -> Result<Claimed> {
         let begin = self.log_begin()?;
         let Self {
-            reader, mut found, ..
+            reader,
+            mut found,
+            kept,
+            ..
         } = self;
         found.marks.drop_before(begin.0);
         let checkpoint = found.checkpoint.map(|(_, checkpoint)| checkpoint);
@@ -278,15 +312,18 @@ impl Seen {
                     let sequence = named.state.sequence;
                     (named, sequence)
                 }),
-                kept: Mutex::new(Some(found.kept)),
+                kept: Mutex::new(Some(kept)),
+                attends: None,
                 ended: None,
             },
             deposed: reign.after.map(|epoch| Deposed {
                 epoch,
                 by: found.claimant,
                 farewell: found.farewell,
+                answering: found.before.answering(),
             }),
             checkpoint,
+            applied_bytes: 0,
         })
     }
 }

@@ -5,8 +5,9 @@
 //! read once more. Tested below and by `tests/owner/starts.rs`.
 
 use super::history::Data;
-use crate::envelope::State;
+use crate::envelope::{Body, State};
 use crate::kafka::Offset;
+use crate::scan::Verdict;
 use std::collections::VecDeque;
 
 /// Bytes that are kept: two logs of the length at which a server saves a checkpoint.
@@ -14,10 +15,10 @@ const BYTES_MAX: usize = 64 << 20;
 
 /// Groups that count, from the beginning of the log or the newest checkpoint on.
 #[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) data: VecDeque<Data>,
+pub(crate) struct Kept {
+    pub(crate) data: VecDeque<Data>,
     /// The first record that is not kept, and the state before it.
-    pub(super) rest: Option<(Offset, State)>,
+    pub(crate) rest: Option<(Offset, State)>,
     bytes: usize,
     bytes_max: usize,
 }
@@ -34,6 +35,20 @@ impl Default for Kept {
 }
 
 impl Kept {
+    /// Keeps of the record at `offset` what is needed.
+    pub(super) fn note(&mut self, offset: Offset, verdict: &Verdict<'_>) {
+        let Verdict::Counts { at, body } = verdict else {
+            return;
+        };
+        match body {
+            Body::Data { groups, payload } => {
+                self.add(*at, Data::new(offset, *at, *groups, payload));
+            }
+            Body::Checkpoint(checkpoint) => self.drop_before((checkpoint.begin, checkpoint.state)),
+            _ => {}
+        }
+    }
+
     /// Adds the groups of the next record, before which the state is `at`.
     pub(super) fn add(&mut self, at: State, data: Data) {
         let bytes = self.bytes + bytes_of(&data);

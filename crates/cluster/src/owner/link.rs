@@ -15,9 +15,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of one read.
-const READ_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(crate) const READ_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The same where only short records are looked for.
+const FEW_BYTES_MAX: usize = 16 * 1024;
 /// How long a read waits for a first record.
-const READ_WAIT: Duration = Duration::from_millis(100);
+pub(crate) const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// How often it is looked whose log it is.
 const LOOKS_MAX: usize = 20;
@@ -27,13 +29,13 @@ const BOUNDS: &str = "cannot see where the log begins";
 
 /// The time in which a node owns a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reign {
+pub(crate) struct Reign {
     /// The offset of its EPOCH.
-    pub(super) epoch: Offset,
+    pub(crate) epoch: Offset,
     /// The nonce in it.
-    pub(super) nonce: [u8; 16],
+    pub(crate) nonce: [u8; 16],
     /// The epoch before.
-    pub(super) after: Option<Offset>,
+    pub(crate) after: Option<Offset>,
 }
 
 impl Reign {
@@ -50,10 +52,10 @@ impl Reign {
 }
 
 /// A partition of a Kafka cluster.
-pub(super) struct Link {
-    pub(super) kafka: Arc<dyn Kafka>,
-    pub(super) partition: Partition,
-    pub(super) retry: Retry,
+pub(crate) struct Link {
+    pub(crate) kafka: Arc<dyn Kafka>,
+    pub(crate) partition: Partition,
+    pub(crate) retry: Retry,
     topic_id: [u8; 16],
 }
 
@@ -105,6 +107,14 @@ impl Link {
         }
     }
 
+    /// The same, asked once: where no broker answers now, nothing is wrong yet.
+    pub(crate) fn look_at_topic(&self) -> Result<()> {
+        match self.kafka.describe(&self.partition.topic) {
+            Ok(topic) => self.compare(&topic),
+            Err(_) => Ok(()),
+        }
+    }
+
     pub(super) fn compare(&self, topic: &Topic) -> Result<()> {
         if topic.id != self.topic_id {
             return Err(Stop::Recreated.into());
@@ -126,6 +136,11 @@ impl Link {
     /// Reads once from `from` on: nothing where that is behind the end that the broker shows.
     pub(super) fn read(&self, from: Offset) -> Result<Records> {
         self.read_some(from, READ_BYTES_MAX)
+    }
+
+    /// The same of a few short records.
+    pub(super) fn read_few(&self, from: Offset) -> Result<Records> {
+        self.read_some(from, FEW_BYTES_MAX)
     }
 
     /// The first record from `from` on that is shown.

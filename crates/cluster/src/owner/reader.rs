@@ -2,21 +2,21 @@
 
 use super::error::{Result, Stop};
 use super::link::Link;
-use crate::envelope::State;
+use crate::envelope::{Envelope, Hello, State};
 use crate::kafka::Offset;
 use crate::scan::{Scan, Verdict, first_state};
 use std::ops::ControlFlow;
 
 /// A place in a log, and the state there.
 #[derive(Clone, Debug)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     /// The offset of the next record to be judged, or one that was not used before it.
-    pub(super) next: Offset,
-    pub(super) scan: Scan,
+    pub(crate) next: Offset,
+    pub(crate) scan: Scan,
 }
 
 impl Reader {
-    pub(super) fn new(next: Offset, state: State) -> Self {
+    pub(crate) fn new(next: Offset, state: State) -> Self {
         let scan = Scan::new(state);
         Self { next, scan }
     }
@@ -71,5 +71,32 @@ impl Reader {
                 return Ok(None);
             }
         }
+    }
+
+    /// Judges the records before `offset`, as long as they are HELLOs, and gives them to `each`.
+    /// Returns whether all were. What is at `offset` is not read.
+    pub(super) fn pass_hellos(
+        &mut self,
+        link: &Link,
+        offset: Offset,
+        mut each: impl FnMut(Hello),
+    ) -> Result<bool> {
+        while self.next < offset {
+            let from = self.next;
+            let read = link.read_few(from)?;
+            for (at, value) in read.records.iter().take_while(|(at, _)| *at < offset) {
+                let Ok(Envelope::Hello(hello)) = Envelope::decode(value) else {
+                    return Ok(false);
+                };
+                self.scan.next(*at, value);
+                self.next = at + 1;
+                each(hello);
+            }
+            self.next = self.next.max(read.next.min(offset));
+            if self.next == from {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

@@ -1,8 +1,12 @@
 //! The lease of an owner: until when it may answer reads.
 //!
 //! A record that counts proves that nobody else owned the log when it was sent. From then on the
-//! owner answers reads for [`LEASE`]. Its successor answers none before that is over. So a node
-//! that was deposed answers nothing that is older than the lease, and never beside its successor.
+//! owner answers reads for [`LEASE`]. Its successor answers none before that is over, and writes
+//! nothing that those answers would lack. So a node that was deposed answers nothing that is older
+//! than the lease, and never beside its successor.
+//!
+//! When those before sent their newest records is not known, only when they were received. A FAREWELL
+//! ends the answers of its own epoch, and no others ([`Received`]).
 //!
 //! Invariants: the lease counts from before the first sending of the newest record that is proven,
 //! on a clock that goes on while the machine is suspended. Whoever answers looks at the clock after
@@ -10,7 +14,7 @@
 //!
 //! Tested by `tests/lease.rs`.
 
-use crate::owner::Claimed;
+use crate::owner::{Claimed, Received};
 use latewood_engine::io::Clock;
 use std::fmt;
 use std::sync::Arc;
@@ -37,14 +41,17 @@ pub struct Lease {
 
 impl Lease {
     /// That of an owner that claimed the log just now. It begins with the first record that is
-    /// proven, and where the owner before said no farewell, when that one answers no more.
+    /// proven, but not before those answer no more that owned the log before and said no farewell.
     pub fn new(claimed: &Claimed, clock: Arc<dyn Clock>) -> Self {
+        let now_ns = clock.boottime_ns();
         let before = claimed.deposed.as_ref();
-        let wait = if before.is_none_or(|before| before.farewell) {
-            Duration::ZERO
-        } else {
-            LEASE_OF_OTHERS
+        let received_ns = match before.and_then(|before| before.answering) {
+            None => return Self::after(Duration::ZERO, HOLD, clock),
+            Some(Received::ByNow) => now_ns,
+            Some(Received::At(at_ns)) => at_ns,
         };
+        let over_ns = received_ns + LEASE_OF_OTHERS.as_nanos() as u64;
+        let wait = Duration::from_nanos(over_ns.saturating_sub(now_ns));
         Self::after(wait, HOLD, clock)
     }
 
@@ -57,6 +64,11 @@ impl Lease {
             clock,
             until_ns: watch::Sender::new(Some(0)),
         }
+    }
+
+    /// How long owners before may still answer.
+    pub fn begins_in(&self) -> Duration {
+        Duration::from_nanos(self.from_ns.saturating_sub(self.now_ns()))
     }
 
     /// The moment to ask about, if a snapshot was taken just now.
@@ -74,8 +86,7 @@ impl Lease {
     /// it may.
     pub async fn comes_to_cover(&self, at_ns: u64) -> bool {
         let covered = async {
-            let left_ns = self.from_ns.saturating_sub(self.now_ns());
-            sleep(Duration::from_nanos(left_ns)).await;
+            sleep(self.begins_in()).await;
             let mut until = self.until_ns.subscribe();
             let until = until.wait_for(|until| until.is_none_or(|until| at_ns < until));
             until.await.is_ok_and(|until| until.is_some())

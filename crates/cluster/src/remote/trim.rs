@@ -19,7 +19,7 @@ impl TabletLog {
         let (log, trim) = (Arc::clone(self), owner.trimmer());
         let thread = thread::Builder::new().name("trim".to_owned());
         let started = thread.spawn(move || {
-            let trimmed = trim.run();
+            let trimmed = trim.wait_for_followers().and_then(|()| trim.run());
             let mut state = log.state.lock();
             state.is_trimming = false;
             match trimmed {

@@ -49,6 +49,9 @@ pub(super) struct Waiting {
     pub(super) log_bytes: u64,
     /// Bytes of the groups that are known to be in Kafka since the start.
     pub(super) written_bytes: u64,
+    /// How often the thread was asked to do all that is due, and which of them it did.
+    pub(super) turns_asked: u64,
+    pub(super) turns: u64,
     pub(super) ended: Option<OwnerError>,
     pub(super) is_closing: bool,
     pub(super) records: u64,
@@ -70,6 +73,8 @@ impl Waiting {
             checkpoint: None,
             log_bytes: 0,
             written_bytes: 0,
+            turns_asked: 0,
+            turns: 0,
             ended: None,
             is_closing: false,
             records: 0,

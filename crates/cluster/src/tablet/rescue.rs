@@ -26,8 +26,9 @@ impl Tablet {
     pub fn rescue(&self, db: &Db) -> Result<PathBuf, Error> {
         self.log.give_up();
         let mut numbers = 1..=NUMBER_MAX;
-        let is_empty =
-            |number: &u32| prepare_target(&self.env, &folder(db.directory(), *number)).is_ok();
+        let is_empty = |number: &u32| {
+            prepare_target(&self.files.env, &folder(db.directory(), *number)).is_ok()
+        };
         // The error of the last one says what is wrong.
         let number = numbers.find(is_empty).unwrap_or(NUMBER_MAX);
         let dir = folder(db.directory(), number);

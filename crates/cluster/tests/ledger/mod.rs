@@ -14,8 +14,8 @@
 //! A run follows from one number. `LATEWOOD_SEED=n cargo test -p latewood-cluster ledger` repeats run n;
 //! `LATEWOOD_SOAK_SECONDS=s` lets `soak_ledger` go on for s seconds from there.
 
-mod life;
-mod mortal;
+pub(crate) mod life;
+pub(crate) mod mortal;
 pub(crate) mod turns;
 
 use crate::hooked::cluster;
@@ -52,6 +52,7 @@ fn stage(seed: u64) -> Arc<Stage> {
         turns: Turns::new(seed ^ 1, NODES),
         calls_left: AtomicU64::new(CALLS),
         weather: Mutex::new(Chance(seed ^ 2)),
+        each: None,
     })
 }
 
@@ -90,7 +91,7 @@ fn run(seed: u64) -> Ledger {
     ledger
 }
 
-fn compare(table: &[u64], ledger: &Ledger) {
+pub(crate) fn compare(table: &[u64], ledger: &Ledger) {
     for (value, sequence) in &ledger.acknowledged {
         let counts = table.get(*sequence as usize - 1);
         assert_eq!(counts, Some(value), "acknowledged and lost");

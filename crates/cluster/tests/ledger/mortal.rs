@@ -17,7 +17,11 @@ pub(crate) struct Stage {
     pub(crate) calls_left: AtomicU64,
     /// When all brokers go away and come back.
     pub(crate) weather: Mutex<Chance>,
+    /// Where time matters, what happens after each call.
+    pub(crate) each: Option<Each>,
 }
+
+pub(crate) type Each = Box<dyn Fn(&MemoryKafka) + Send + Sync>;
 
 pub(crate) struct Mortal {
     pub(crate) stage: Arc<Stage>,
@@ -39,6 +43,9 @@ impl Mortal {
         stage.turns.pass(self.me);
         stage.change_weather();
         let answer = call(&stage.kafka);
+        if let Some(each) = &stage.each {
+            each(&stage.kafka);
+        }
         let down = |count: &AtomicU64| {
             let left = count.load(Ordering::Relaxed).saturating_sub(1);
             count.store(left, Ordering::Relaxed);
@@ -54,6 +61,9 @@ impl Mortal {
 
 impl Stage {
     fn change_weather(&self) {
+        if self.each.is_some() {
+            return;
+        }
         let mut weather = self.weather.lock().expect("nothing here panics");
         match weather.below(200) {
             0 => self.kafka.set_away(true),

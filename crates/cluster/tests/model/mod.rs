@@ -8,7 +8,8 @@
 //! - [`adopt`]: CUT, checkpoints, adopting them, their names in the store.
 //!
 //! Each has faults that are planted one at a time, and each of them must be found ([`explore`]).
-//! `follow`, `silence` and `adopt` are ahead of the code: nothing of `src` follows yet.
+//! `silence` and what `follow` says of followers is what `follower` does; `tests/follower/` checks that
+//! code against a clock. `adopt` is ahead of the code.
 
 mod adopt;
 mod explore;

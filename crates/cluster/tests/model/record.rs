@@ -1,15 +1,10 @@
-//! Records of the log as the models of followers know them, and which of them count.
-//!
-//! The rule is the product's, with two additions that its format does not have yet:
-//!
-//! ```text
-//! EPOCH carries n, or none   it counts only if n is that of the state; none: whatever n is
-//! HELLO                      of a follower: no state in it, does not count, changes no state
-//! ```
+//! Records of the log as the models of followers know them. Which of them count is decided by the
+//! product's judge of their bytes.
 
 use super::explore::Mixed;
 use super::owners::state::At;
 use latewood_cluster::envelope::{self, Claimant, Envelope, State};
+use latewood_cluster::node::{Addresses, NodeId};
 use latewood_cluster::scan;
 use std::collections::HashMap;
 
@@ -131,22 +126,13 @@ impl Judge {
 }
 
 fn judge(state: State, offset: u8, value: Value) -> (State, Verdict) {
-    if matches!(value, Value::Hello { .. }) {
-        return (state, Verdict::Hello);
-    }
     let bytes = value.encode();
-    let mut record = Envelope::decode(&bytes);
-    if let (Ok(Envelope::Epoch { after, .. }), Value::Epoch { n: Some(n), .. }) =
-        (&mut record, value)
-        && u64::from(n) != state.n
-    {
-        // No epoch is the offset of this record.
-        *after = Some(u64::from(offset));
-    }
+    let record = Envelope::decode(&bytes);
     let (behind, verdict) = scan::judge(state, u64::from(offset), record);
     let verdict = match verdict {
         scan::Verdict::Epoch(_) => Verdict::Epoch,
         scan::Verdict::Counts { .. } => Verdict::Counts,
+        scan::Verdict::Hello(_) => Verdict::Hello,
         _ => Verdict::Nothing,
     };
     (behind, verdict)
@@ -183,17 +169,17 @@ impl Value {
     fn encode(self) -> Vec<u8> {
         let group = |byte: u8| vec![byte];
         let (at, payload) = match self {
-            Self::Epoch { nonce, after, .. } => {
+            Self::Epoch { nonce, after, n } => {
                 let claimant = Claimant {
                     nonce: [nonce; 16],
                     node: 0,
                     address: String::new(),
                 };
-                let after = after.map(u64::from);
-                let epoch = Envelope::Epoch { after, claimant };
+                let (after, n) = (after.map(u64::from), n.map(u64::from));
+                let epoch = Envelope::Epoch { after, n, claimant };
                 return epoch.encode().expect("small");
             }
-            Self::Hello { .. } => panic!("the format has no HELLO yet"),
+            Self::Hello { node, k } => return hello(node, k),
             Self::Owned { at, body } => match body {
                 Body::Data(item) => (at, group(item)),
                 Body::Cut => (at, group(u8::MAX)),
@@ -205,6 +191,20 @@ impl Value {
         let (groups, payload) = (1, &payload[..]);
         record(at, envelope::Body::Data { groups, payload })
     }
+}
+
+fn hello(node: u8, k: u8) -> Vec<u8> {
+    let hello = envelope::Hello {
+        nonce: [k; 16],
+        id: NodeId([node; 20]),
+        addresses: Addresses::default(),
+        version: String::new(),
+        applied: 0,
+        is_caught_up: true,
+        digests: [0; 2],
+        owns: None,
+    };
+    Envelope::Hello(hello).encode().expect("small")
 }
 
 fn record(at: At, body: envelope::Body<'_>) -> Vec<u8> {

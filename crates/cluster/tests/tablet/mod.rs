@@ -2,7 +2,7 @@
 //! acknowledged is there, and every increment counts once.
 
 mod alone;
-mod away;
+pub(crate) mod away;
 mod begin;
 mod nodes;
 mod rescue;
@@ -11,4 +11,4 @@ mod soak;
 mod starts;
 mod store;
 mod uploads;
-mod world;
+pub(crate) mod world;

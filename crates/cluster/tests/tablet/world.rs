@@ -96,13 +96,23 @@ impl World {
         disk: &SimDisk,
         read_wait: Duration,
     ) -> Result<(Tablet, Db), Error> {
+        let place = Place {
+            read_wait,
+            ..self.place_of(node, disk, Arc::clone(&self.kafka) as Arc<dyn Kafka>)
+        };
+        let (defaults, on_end) = (Defaults::default(), Box::new(|_: &_| {}));
+        Tablet::open(place, options(), defaults, &mut |_| {}, on_end)
+    }
+
+    /// Where a node keeps the tablet; reads wait for blocks for a minute.
+    pub(crate) fn place_of(&self, node: u32, disk: &SimDisk, kafka: Arc<dyn Kafka>) -> Place {
         let prefix = self.prefix();
         let env = Env {
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             ..disk.env(u64::from(node))
         };
-        let place = Place {
-            kafka: Arc::clone(&self.kafka) as Arc<dyn Kafka>,
+        Place {
+            kafka,
             partition: Partition {
                 topic: "logs".to_owned(),
                 number: 0,
@@ -122,17 +132,18 @@ impl World {
                 longest: Duration::from_millis(1),
                 cancel: Arc::new(Cancel::default()),
             },
-            read_wait,
+            read_wait: Duration::from_secs(60),
             read_lease: false,
-        };
-        let options = Options {
-            background: false,
-            durability: Durability::None,
-            shards: 2,
-            ..Options::default()
-        };
-        let (defaults, on_end) = (Defaults::default(), Box::new(|_: &_| {}));
-        Tablet::open(place, options, defaults, &mut |_| {}, on_end)
+        }
+    }
+}
+
+pub(crate) fn options() -> Options {
+    Options {
+        background: false,
+        durability: Durability::None,
+        shards: 2,
+        ..Options::default()
     }
 }
 

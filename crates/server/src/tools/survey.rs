@@ -124,7 +124,7 @@ fn log_line(log: &Partition, found: &Survey) -> String {
     let counters = &found.counters;
     format!(
         "log {topic}, partition {number}: offsets {begin} to {end}, without the end; {} records count, with {} groups of {} bytes; \
-         {} epochs, {} lost claims, {} repeated, {} foreign, {} malformed",
+         {} epochs, {} lost claims, {} repeated, {} foreign, {} malformed, {} hellos",
         counters.counted,
         found.groups,
         found.group_bytes,
@@ -132,7 +132,8 @@ fn log_line(log: &Partition, found: &Survey) -> String {
         counters.lost_claims,
         counters.repeated,
         counters.foreign,
-        counters.malformed
+        counters.malformed,
+        counters.hellos
     )
 }
 
@@ -190,6 +191,7 @@ fn describe_record(verdict: &Verdict<'_>) -> String {
         }
         Verdict::Epoch(by) => format!("epoch of node {} at {}", by.node, by.address),
         Verdict::LostClaim(by) => format!("lost claim of node {} at {}", by.node, by.address),
+        Verdict::Hello(hello) => format!("hello of {}, applied {}", hello.id, hello.applied),
         Verdict::Repeated => "repeated".to_owned(),
         Verdict::Foreign => "foreign".to_owned(),
         Verdict::Malformed => "malformed".to_owned(),

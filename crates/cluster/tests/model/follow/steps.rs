@@ -215,6 +215,10 @@ fn lost(model: &Follow, (then, seen): (&mut World, &Seen), i: usize, claim: Clai
 fn read_counted(model: &Follow, (then, seen): (&mut World, &Seen), i: usize, value: Value) {
     let times = model.bounds.times;
     let node = &mut then.nodes[i];
+    if value.item() != 0 && model.fault != Fault::WritesAtOnce {
+        // Its owner waited for the leases before its own. So does who names a checkpoint.
+        node.before = times.wait;
+    }
     if value.is_farewell() {
         // It ends the answers of this owner. Those before it may go on under their leases.
         if model.fault == Fault::FarewellEndsAll {

@@ -46,13 +46,13 @@ impl Fault {
                 let at = State { epoch, ..at };
                 Envelope::Record { at, body }
             }
-            (Self::IgnoresAfter, Envelope::Epoch { claimant, .. }) => {
+            (Self::IgnoresAfter, Envelope::Epoch { n, claimant, .. }) => {
                 let after = state.epoch;
-                Envelope::Epoch { after, claimant }
+                Envelope::Epoch { after, n, claimant }
             }
-            (Self::AfterAtMost, Envelope::Epoch { after, claimant }) => {
+            (Self::AfterAtMost, Envelope::Epoch { after, n, claimant }) => {
                 let after = after.max(state.epoch.filter(|_| after <= state.epoch));
-                Envelope::Epoch { after, claimant }
+                Envelope::Epoch { after, n, claimant }
             }
             (_, envelope) => envelope,
         }

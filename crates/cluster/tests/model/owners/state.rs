@@ -86,7 +86,12 @@ impl Value {
                     address: String::new(),
                 };
                 let after = after.map(u64::from);
-                Envelope::Epoch { after, claimant }.encode()
+                Envelope::Epoch {
+                    after,
+                    n: None,
+                    claimant,
+                }
+                .encode()
             }
             Self::Data { item, at } => {
                 let body = Body::Data {

@@ -1,0 +1,307 @@
+//! What a node is to its tablet, and what it knows of the other nodes: for whoever asks, at any
+//! time.
+//!
+//! The thread that follows or owns the log changes it; those that answer clients look at it before
+//! each command. A look costs a load from memory.
+//!
+//! Invariants: at most one member is the owner. A read is fresh only if the node had applied, at
+//! some moment within the bound, all that the log held then ([`Node::set_fresh`]); never by the
+//! arrival of records, never by comparing clocks of machines.
+//!
+//! Tested by its own tests.
+
+use latewood_engine::io::Clock;
+use parking_lot::RwLock;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The name of a process that opened a tablet: random, another after each start.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub [u8; 20]);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Where a node is reached: `host:port` each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Addresses {
+    /// By clients of Redis.
+    pub redis: String,
+    /// By those of them that only read, and send no READONLY; empty if there is no such port.
+    pub reads: String,
+    /// By HTTP; empty if there is no such port.
+    pub http: String,
+}
+
+/// A node of a tablet, as it says itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub id: NodeId,
+    /// Where it is reached.
+    pub addresses: Addresses,
+    /// Of its program.
+    pub version: String,
+    /// The newest group of the log that it had applied.
+    pub applied: u64,
+    /// It had applied all that the log held when it began to speak.
+    pub is_caught_up: bool,
+    /// Of its users, and of the settings that should be alike on all nodes.
+    pub digests: [u64; 2],
+    /// When it was heard, by the monotonic clock of this machine.
+    pub heard_ns: u64,
+}
+
+/// What a node is to its tablet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Role {
+    /// It has not applied what its files need yet, and answers nothing.
+    Loading,
+    /// It applies the log, and answers reads.
+    Follower,
+    /// It appends to the log.
+    Owner,
+}
+
+/// A node and the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The role of this node.
+    pub role: Role,
+    /// Since when, milliseconds since 1970.
+    pub since_ms: i64,
+    /// The epoch of the log, if it has one.
+    pub epoch: Option<u64>,
+    /// Who owns it, as far as that is known: it said no farewell, and was heard lately.
+    pub owner: Option<NodeId>,
+    /// All that were heard lately, this one first.
+    pub members: Vec<Member>,
+}
+
+impl Standing {
+    /// The owner, where it is reached.
+    pub fn owner(&self) -> Option<&Member> {
+        let owner = self.owner?;
+        self.members.iter().find(|member| member.id == owner)
+    }
+
+    /// How many others have other users than this node, and how many other settings.
+    pub fn differing(&self) -> [usize; 2] {
+        let Some((me, others)) = self.members.split_first() else {
+            return [0; 2];
+        };
+        let differ = |at: usize| move |other: &&Member| other.digests[at] != me.digests[at];
+        [0, 1].map(|at| others.iter().filter(differ(at)).count())
+    }
+}
+
+/// Why a command is not for this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// The owner answers it.
+    Owner(Addresses),
+    /// Nobody does for now; the same command may be answered later.
+    Nobody(&'static str),
+}
+
+/// A node of a tablet.
+pub struct Node {
+    id: NodeId,
+    clock: Arc<dyn Clock>,
+    /// How old an answer of a follower may be.
+    staleness_max: Duration,
+    role: AtomicU8,
+    /// A follower had applied all that was in the log at this moment, by the clock that goes on
+    /// while the machine is suspended; 0 before the first.
+    fresh_ns: AtomicU64,
+    standing: RwLock<Arc<Standing>>,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({:?})", self.role())
+    }
+}
+
+impl Node {
+    /// One that is loading, and knows of nobody but itself.
+    pub fn new(me: Member, staleness_max: Duration, clock: Arc<dyn Clock>) -> Self {
+        let id = me.id;
+        let standing = Standing {
+            role: Role::Loading,
+            since_ms: clock.now_ms(),
+            epoch: None,
+            owner: None,
+            members: vec![me],
+        };
+        Self {
+            id,
+            clock,
+            staleness_max,
+            role: AtomicU8::new(Role::Loading as u8),
+            fresh_ns: AtomicU64::new(0),
+            standing: RwLock::new(Arc::new(standing)),
+        }
+    }
+
+    /// Its name.
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// Its role.
+    pub fn role(&self) -> Role {
+        match self.role.load(Ordering::Acquire) {
+            0 => Role::Loading,
+            1 => Role::Follower,
+            _ => Role::Owner,
+        }
+    }
+
+    /// It and the others.
+    pub fn standing(&self) -> Arc<Standing> {
+        Arc::clone(&self.standing.read())
+    }
+
+    /// Changes what is known. A new role holds for all commands that begin later.
+    pub fn change(&self, change: impl FnOnce(&mut Standing)) {
+        let mut held = self.standing.write();
+        let mut next = Standing::clone(&held);
+        change(&mut next);
+        if next.role != held.role {
+            next.since_ms = self.clock.now_ms();
+        }
+        self.role.store(next.role as u8, Ordering::Release);
+        *held = Arc::new(next);
+    }
+
+    /// All that the log held at `at_ns`, by [`Clock::boottime_ns`], is applied.
+    pub fn set_fresh(&self, at_ns: u64) {
+        self.fresh_ns.fetch_max(at_ns, Ordering::AcqRel);
+    }
+
+    /// How long ago a follower had applied all that the log held; `None` if it never had.
+    pub fn behind(&self) -> Option<Duration> {
+        let fresh_ns = self.fresh_ns.load(Ordering::Acquire);
+        let now_ns = self.clock.boottime_ns();
+        (fresh_ns > 0).then(|| Duration::from_nanos(now_ns.saturating_sub(fresh_ns)))
+    }
+
+    /// How many others had applied the group at `position` when they were heard last.
+    pub fn followers_at(&self, position: u64) -> usize {
+        let standing = self.standing();
+        let others = standing.members.iter().skip(1);
+        others.filter(|other| other.applied >= position).count()
+    }
+
+    /// How long ago a member was heard.
+    pub fn heard_ago(&self, member: &Member) -> Duration {
+        Duration::from_nanos(self.clock.monotonic_ns().saturating_sub(member.heard_ns))
+    }
+
+    /// How old an answer of a follower may be.
+    pub fn staleness_max(&self) -> Duration {
+        self.staleness_max
+    }
+
+    /// Whether writes are for this node.
+    ///
+    /// # Errors
+    /// Where they are to go.
+    pub fn takes_writes(&self) -> Result<(), Elsewhere> {
+        match self.role() {
+            Role::Owner => Ok(()),
+            Role::Loading | Role::Follower => Err(self.elsewhere()),
+        }
+    }
+
+    /// Whether reads of a client that accepts answers of followers are for this node. Asked once
+    /// more after the snapshot was taken, as what was fresh may not be any more.
+    ///
+    /// # Errors
+    /// Where they are to go.
+    pub fn takes_reads(&self) -> Result<(), Elsewhere> {
+        match self.role() {
+            Role::Owner => Ok(()),
+            Role::Follower if self.is_fresh() => Ok(()),
+            Role::Loading | Role::Follower => Err(self.elsewhere()),
+        }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.behind()
+            .is_some_and(|behind| behind <= self.staleness_max)
+    }
+
+    /// Where clients are to go instead.
+    pub fn elsewhere(&self) -> Elsewhere {
+        let standing = self.standing();
+        match (standing.owner(), standing.role) {
+            (Some(owner), _) => Elsewhere::Owner(owner.addresses.clone()),
+            (None, Role::Loading) => Elsewhere::Nobody("this node is loading the database"),
+            (None, _) => Elsewhere::Nobody("no node owns the log at the moment"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latewood_engine::io::sim::SimClock;
+
+    fn member(id: u8) -> Member {
+        Member {
+            id: NodeId([id; 20]),
+            addresses: Addresses {
+                redis: format!("node{id}:6379"),
+                ..Addresses::default()
+            },
+            version: "1".to_owned(),
+            applied: 0,
+            is_caught_up: true,
+            digests: [0; 2],
+            heard_ns: 0,
+        }
+    }
+
+    #[test]
+    fn answers_are_as_old_as_the_bound_and_not_older() {
+        let clock = Arc::new(SimClock::default());
+        let node = Node::new(member(1), Duration::from_secs(5), clock.clone());
+        let nobody = Elsewhere::Nobody("this node is loading the database");
+        assert_eq!(node.takes_reads(), Err(nobody));
+        node.change(|standing| standing.role = Role::Follower);
+        let nobody = Err(Elsewhere::Nobody("no node owns the log at the moment"));
+        assert_eq!(node.takes_reads(), nobody.clone());
+        clock.advance_ms(1_000);
+        node.set_fresh(clock.boottime_ns());
+        assert_eq!(node.takes_reads(), Ok(()));
+        assert_eq!(node.takes_writes(), nobody.clone());
+        clock.advance_ms(5_000);
+        assert_eq!(node.takes_reads(), Ok(()));
+        clock.advance_ms(1);
+        assert_eq!(node.takes_reads(), nobody);
+        node.change(|standing| {
+            standing.members.push(member(2));
+            standing.owner = Some(NodeId([2; 20]));
+        });
+        assert_eq!(
+            node.takes_reads(),
+            Err(Elsewhere::Owner(member(2).addresses))
+        );
+        node.change(|standing| standing.role = Role::Owner);
+        assert_eq!((node.takes_reads(), node.takes_writes()), (Ok(()), Ok(())));
+    }
+}

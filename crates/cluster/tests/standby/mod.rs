@@ -1,0 +1,9 @@
+//! Nodes that follow a log and take it over, in simulated time.
+
+mod ledger;
+mod life;
+mod net;
+mod plain;
+mod simulation;
+mod takeover;
+mod threads;
