@@ -43,9 +43,11 @@ mod tools;
 
 use clap::Parser;
 use start::{Cli, Command};
-use state::{Failure, LogFormat, Settings};
+use state::{Failure, LogFormat, Settings, Way};
 use std::io::{IsTerminal, Write};
+use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
+use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
 /// What fuzz targets reach.
@@ -60,6 +62,8 @@ pub mod fuzz {
 
 /// Exit status of a server whose log another node owns.
 const DEPOSED: u8 = 4;
+/// How long a process rests before it begins anew.
+const ANEW_REST: Duration = Duration::from_millis(200);
 
 /// Runs the program with the command line of the process.
 pub fn main() -> ExitCode {
@@ -88,16 +92,31 @@ pub fn main() -> ExitCode {
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure { reason, is_deposed }) => {
+        Err(Failure { reason, way }) => {
             // Nobody may read it.
             let _ = writeln!(std::io::stderr(), "latewood: {reason}");
-            if is_deposed {
-                ExitCode::from(DEPOSED)
-            } else {
-                ExitCode::FAILURE
+            match way {
+                Way::Ends => ExitCode::FAILURE,
+                Way::Deposed => ExitCode::from(DEPOSED),
+                Way::Anew => begin_anew(),
             }
         }
     }
+}
+
+/// Runs the program once more in the same process, with the same command line.
+fn begin_anew() -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "latewood: starting anew as a follower");
+    // What failed at once may do so again.
+    std::thread::sleep(ANEW_REST);
+    let error = match std::env::current_exe() {
+        Ok(program) => std::process::Command::new(program)
+            .args(std::env::args_os().skip(1))
+            .exec(),
+        Err(error) => error,
+    };
+    let _ = writeln!(std::io::stderr(), "latewood: cannot start anew: {error}");
+    ExitCode::FAILURE
 }
 
 fn start_log(settings: &Settings) {

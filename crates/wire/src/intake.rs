@@ -78,6 +78,8 @@ named! {
         Limit => "limit",
         /// The stored data of its series is damaged.
         Damaged => "damaged",
+        /// The node does not own the log, and takes no lines.
+        Follower => "follower",
     }
 }
 

@@ -11,4 +11,5 @@ pub(crate) mod glob;
 pub(crate) mod outside;
 pub(crate) mod redis_commands;
 pub(crate) mod size;
+pub(crate) mod slot;
 pub(crate) mod time_limits;

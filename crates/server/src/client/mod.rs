@@ -15,10 +15,10 @@ mod waiting;
 mod watches;
 mod writes;
 
-pub(crate) use leased::UNPROVEN;
+pub(crate) use leased::{BEHIND, Reading};
 pub(crate) use parked::{Arrived, Beside};
 pub(crate) use session::Session;
 pub(crate) use stream::{Part, Stream, Streamed};
 pub(crate) use subscriptions::Refused;
-pub(crate) use transaction::Bounds;
+pub(crate) use transaction::{Aim, Bounds, Need};
 pub(crate) use waiting::{BlockedCommand, What};

@@ -3,10 +3,10 @@
 //!
 //! The reply is put down here and the event loop is told with a message that the wait
 //! may be over. A connection that ends meanwhile, or whose user is removed, drops the
-//! reply and cancels the work. A read that is done may wait for a lease (`leased.rs`), and SAVE
+//! reply and cancels the work. A read that is done may need a proof (`leased.rs`), and SAVE
 //! waits for its checkpoint: neither takes a reader thread meanwhile.
 
-use super::leased::{UNPROVEN, Unproven, later};
+use super::leased::{Proof, Reading, later};
 use super::session::Session;
 use super::stream::{LongReply, Part};
 use super::waiting::What;
@@ -40,7 +40,7 @@ pub(crate) struct Beside {
     pub(crate) is_brief: bool,
     /// It changes data: it goes on though its client sends no more.
     pub(crate) is_write: bool,
-    /// It reads data: the reply may need a lease.
+    /// It reads data: the reply may need a proof.
     pub(crate) is_read: bool,
 }
 
@@ -78,8 +78,8 @@ pub(crate) struct Arrived {
     pub(crate) rest: LongReply,
     /// The rest cannot be made: the connection must end.
     pub(crate) is_broken: bool,
-    /// There was no lease for it: an error takes its place.
-    pub(crate) is_unproven: bool,
+    /// It may not be answered: the line of the error that takes its place.
+    pub(crate) refused: Option<String>,
 }
 
 impl Parked {
@@ -92,29 +92,29 @@ impl Parked {
         }
     }
 
-    /// Puts the reply down for `client` under a lease, or that there was none. Then a reply of
-    /// which the client has a part is broken, and so is one to a transaction that changed data,
+    /// Puts the reply down for `client` once `proof` is there, or that there is none. Then a reply
+    /// of which the client has a part is broken, and so is one to a transaction that changed data,
     /// which the client would send again.
-    fn arrive_leased(
+    fn arrive_proven(
         self: Arc<Self>,
         shared: &Shared,
-        unproven: Unproven,
+        (proof, reading): (Proof, Reading),
         client: Arc<ClientInfo>,
         arrived: Arrived,
     ) {
         let events = Arc::clone(&shared.events);
-        unproven.settle(shared, arrived.bytes.len(), move |is_proven| {
+        let reply = (arrived.bytes.len(), reading.slot);
+        proof.settle(shared, reply, move |proven| {
             if self.cancelled.load(Ordering::Relaxed) {
                 return;
             }
-            let arrived = if is_proven {
-                arrived
-            } else {
-                Arrived {
+            let arrived = match proven {
+                Ok(()) => arrived,
+                Err(line) => Arrived {
                     is_broken: self.beside.is_begun || self.beside.is_write,
-                    is_unproven: true,
+                    refused: Some(line),
                     ..Arrived::default()
-                }
+                },
             };
             self.arrive(&events.channels, &client, arrived);
         });
@@ -176,7 +176,7 @@ impl Session {
     ) -> (Ticket, Work) {
         let parked = Arc::new(Parked::new(beside, held_bytes));
         let (info, protocol) = (Arc::clone(&self.info), self.protocol());
-        let user = self.user().identity;
+        let (user, reading) = (self.user().identity, self.reading);
         let cancelled = Arc::clone(&parked.cancelled);
         self.wait(shared, None, What::Reply(Arc::clone(&parked)));
         let run = move |shared: &Shared| {
@@ -187,9 +187,11 @@ impl Session {
             if parked.cancelled.load(Ordering::Relaxed) {
                 return;
             }
-            match Unproven::now(shared).filter(|_| beside.is_read) {
-                Some(unproven) => parked.arrive_leased(shared, unproven, info, arrived),
-                None => parked.arrive(shared.channels(), &info, arrived),
+            if beside.is_read {
+                let proof = Proof::now(shared, reading);
+                parked.arrive_proven(shared, (proof, reading), info, arrived);
+            } else {
+                parked.arrive(shared.channels(), &info, arrived);
             }
         };
         let ticket = Ticket {
@@ -214,9 +216,9 @@ impl Session {
         });
     }
 
-    /// Parks what a read wrote to `out` from `start` on, with the rest of its reply, if there is no
-    /// lease for it yet.
-    pub(crate) fn answer_leased(
+    /// Parks what a read wrote to `out` from `start` on, with the rest of its reply, unless it may
+    /// go out as it is.
+    pub(crate) fn answer_proven(
         &mut self,
         shared: &Shared,
         out: &mut Vec<u8>,
@@ -225,9 +227,13 @@ impl Session {
     ) {
         let is_elsewhere =
             self.waiting.is_some() || out.len() == start && !self.long_reply.has_more();
-        let Some(unproven) = Unproven::now(shared).filter(|_| !is_elsewhere) else {
+        if is_elsewhere {
             return;
-        };
+        }
+        let proof = Proof::now(shared, self.reading);
+        if proof.is_given() {
+            return;
+        }
         let arrived = Arrived {
             bytes: out.split_off(start),
             rest: std::mem::take(&mut self.long_reply),
@@ -235,7 +241,8 @@ impl Session {
         };
         let parked = Arc::new(Parked::new(beside, 0));
         self.wait(shared, None, What::Reply(Arc::clone(&parked)));
-        parked.arrive_leased(shared, unproven, Arc::clone(&self.info), arrived);
+        let client = Arc::clone(&self.info);
+        parked.arrive_proven(shared, (proof, self.reading), client, arrived);
     }
 
     /// Writes what has arrived; whether it was there.
@@ -248,8 +255,7 @@ impl Session {
         let Some(mut arrived) = parked.arrived.lock().take() else {
             return false;
         };
-        if arrived.is_unproven && !arrived.is_broken {
-            let text = format!("TRYAGAIN {UNPROVEN}");
+        if let Some(text) = arrived.refused.filter(|_| !arrived.is_broken) {
             shared.observe.errors.note(&text, 1);
             Reply::new(&mut arrived.bytes, self.protocol()).error(text);
         }

@@ -4,11 +4,12 @@
 //! other connections may ask for live in [`ClientInfo`]. What belongs together is a struct with
 //! invariants of its own, in the modules beside this one.
 
+use super::leased::Reading;
 use super::replies::Replies;
 use super::stream::{LongReply, Part, Streamed};
 use super::subscriptions::Subscriptions;
 use super::timing::Timing;
-use super::transaction::{Bounds, Multi, Transaction};
+use super::transaction::{Aim, Bounds, Multi, Transaction};
 use super::waiting::Waiting;
 use super::watches::Watches;
 use super::writes::Writes;
@@ -39,6 +40,8 @@ pub(crate) struct Session {
     round_samples: u64,
     held: Held,
     multi: Multi,
+    /// As what the last command began that may read.
+    pub(super) reading: Reading,
     /// What WATCH named.
     pub(super) watches: Option<Box<Watches>>,
     /// What it subscribes to.
@@ -98,6 +101,7 @@ impl Session {
             round_samples: 0,
             held: Held::default(),
             multi: Multi::default(),
+            reading: Reading::default(),
             watches: None,
             subscriptions: None,
             waiting: None,
@@ -207,6 +211,27 @@ impl Session {
         self.info.set_name(String::new());
         self.info.figures.set(Flag::NoEvict, false);
         self.info.figures.set(Flag::NoTouch, false);
+        self.accept_followers(self.info.is_reader);
+    }
+
+    /// A command begins that may read, about a key of `slot`. Only where there are other nodes.
+    pub(crate) fn begin_read(&mut self, shared: &Shared, slot: u16) {
+        self.reading = Reading::new(shared, self.accepts_followers(), slot);
+    }
+
+    /// Of the first key of the command.
+    pub(crate) fn slot(&self) -> u16 {
+        self.reading.slot
+    }
+
+    /// Accepts answers of followers from the next command on, or those of the owner alone.
+    pub(crate) fn accept_followers(&self, does_accept: bool) {
+        self.info.figures.set(Flag::ReadOnly, does_accept);
+    }
+
+    /// Whether it accepts answers of followers.
+    pub(crate) fn accepts_followers(&self) -> bool {
+        self.info.figures.has(Flag::ReadOnly)
     }
 
     /// Takes it out of all that others hold of it: channels, watched keys,
@@ -283,11 +308,12 @@ impl Session {
         shared: &Shared,
         words: &[&[u8]],
         is_write: bool,
+        aim: Aim,
     ) -> Result<(), Over> {
         // Twice: the queue grows by doubling.
         let held_bytes = 2 * words.iter().map(|word| word.len() + 16).sum::<usize>();
         self.hold(shared, held_bytes)?;
-        self.multi.add(&self.info, words, held_bytes, is_write);
+        self.multi.add(&self.info, words, held_bytes, is_write, aim);
         Ok(())
     }
 
@@ -300,6 +326,11 @@ impl Session {
     /// Makes EXEC refuse the transaction, if there is one.
     pub(crate) fn fail_transaction(&mut self) {
         self.multi.fail();
+    }
+
+    /// What the queued commands need of this node.
+    pub(crate) fn transaction_aim(&self) -> Aim {
+        self.multi.aim()
     }
 
     pub(crate) fn transaction_writes(&self) -> bool {

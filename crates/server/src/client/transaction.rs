@@ -16,6 +16,26 @@ pub(super) struct Multi {
     pub(super) exec: Option<Bounds>,
 }
 
+/// What a command needs of its node, the least first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Need {
+    #[default]
+    Nothing,
+    /// Answers that are fresh enough for its connection.
+    Reads,
+    /// That it takes writes.
+    Writes,
+    /// That it owns the log.
+    Owner,
+}
+
+/// What a command needs, or some, and the slot of its first key, if it has one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Aim {
+    pub(crate) need: Need,
+    pub(crate) slot: Option<u16>,
+}
+
 /// What was queued since MULTI.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
@@ -28,6 +48,8 @@ pub(crate) struct Transaction {
     /// A command was refused: EXEC will run none.
     has_failed: bool,
     has_write: bool,
+    /// Where there are other nodes.
+    aim: Aim,
 }
 
 impl Transaction {
@@ -75,12 +97,16 @@ impl Multi {
         words: &[&[u8]],
         held_bytes: usize,
         is_write: bool,
+        aim: Aim,
     ) {
         if let Some(transaction) = &mut self.queued {
             transaction.held_bytes += held_bytes;
             encode_command(&mut transaction.bytes, words);
             transaction.commands += 1;
             transaction.has_write |= is_write;
+            let own = &mut transaction.aim;
+            own.need = own.need.max(aim.need);
+            own.slot = own.slot.or(aim.slot);
         }
         self.show(info);
     }
@@ -105,6 +131,13 @@ impl Multi {
     pub(super) fn writes(&self) -> bool {
         let transaction = self.queued.as_ref();
         transaction.is_some_and(|transaction| transaction.has_write)
+    }
+
+    /// What the queued commands need; nothing where EXEC will run none.
+    pub(super) fn aim(&self) -> Aim {
+        let transaction = self.queued.as_ref();
+        let transaction = transaction.filter(|transaction| !transaction.has_failed);
+        transaction.map_or_else(Aim::default, |transaction| transaction.aim)
     }
 
     /// Shows CLIENT LIST what is queued.

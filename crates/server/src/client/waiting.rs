@@ -9,8 +9,9 @@ use super::parked::{Beside, Parked};
 use super::session::Session;
 use crate::clients::Flag;
 use crate::messaging::Why;
-use crate::state::Shared;
+use crate::state::{Redirect, Shared};
 use latewood_engine::Position;
+use latewood_wire::resp::Reply;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -153,13 +154,39 @@ impl Session {
         if is_over {
             self.end_waiting(shared, &waiting);
             if matches!(&waiting.what, What::Command(command) if command.is_read()) {
-                self.answer_leased(shared, out, start, Beside::READ);
+                self.answer_proven(shared, out, start, Beside::READ);
             }
             self.mute_wait(waiting.is_muted);
         } else {
             self.waiting = Some(waiting);
         }
         is_over
+    }
+
+    /// Ends a wait for samples with the line that leads to where they come; whether there was one.
+    pub(crate) fn end_wait_for_samples(
+        &mut self,
+        shared: &Shared,
+        out: &mut Vec<u8>,
+        to: &Redirect,
+    ) -> bool {
+        let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);
+        let awaits = matches!(waiting, Some(What::Command(command)) if command.is_read());
+        // CLIENT UNBLOCK may have been first; its message is on the way.
+        if !awaits || !self.info.figures.claim_unblock() {
+            return false;
+        }
+        let is_muted = self
+            .waiting
+            .as_ref()
+            .is_some_and(|waiting| waiting.is_muted);
+        self.stop_waiting(shared);
+        if !is_muted {
+            let line = to.line(self.slot());
+            shared.observe.errors.note(&line, 1);
+            Reply::new(out, self.protocol()).error(line);
+        }
+        true
     }
 
     /// Ends a wait without a reply, because the connection ends.

@@ -22,6 +22,8 @@ pub(crate) enum Flag {
     Closing,
     /// Came over a unix socket.
     Unix,
+    /// Accepts answers of followers: READONLY, or a connection to `--read-listen`.
+    ReadOnly,
     /// CLIENT NO-EVICT ON.
     NoEvict,
     /// CLIENT NO-TOUCH ON.
@@ -37,6 +39,7 @@ const LETTERS: &[(Flag, char)] = &[
     (Flag::Dirty, 'd'),
     (Flag::Closing, 'c'),
     (Flag::Unix, 'U'),
+    (Flag::ReadOnly, 'r'),
     (Flag::NoEvict, 'e'),
     (Flag::NoTouch, 'T'),
 ];

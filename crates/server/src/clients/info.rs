@@ -24,6 +24,8 @@ pub(crate) struct ClientInfo {
     pub(crate) local: String,
     /// The file descriptor; -1 if there is none.
     pub(crate) descriptor: i32,
+    /// It came to a port of `--read-listen`.
+    pub(crate) is_reader: bool,
     /// What changes with every command.
     pub(crate) figures: Figures,
     connected: Instant,
@@ -53,6 +55,7 @@ impl ClientInfo {
             peer,
             local,
             descriptor: -1,
+            is_reader: false,
             figures: Figures::default(),
             connected: Instant::now(),
             active_ms: AtomicU64::new(0),
@@ -74,6 +77,13 @@ impl ClientInfo {
         self.event_loop = event_loop;
         self.descriptor = descriptor;
         self.figures.set(Flag::Unix, is_unix);
+        self
+    }
+
+    /// Notes whether it came to a port where READONLY is implied.
+    pub(crate) fn at_reader_port(mut self, is_reader: bool) -> Self {
+        self.is_reader = is_reader;
+        self.figures.set(Flag::ReadOnly, is_reader);
         self
     }
 

@@ -5,7 +5,7 @@ use super::call::Call;
 use super::fault::{Fault, engine_text};
 use super::keys::Keys;
 use super::spec::Spec;
-use super::{monitor, permission, transaction};
+use super::{monitor, permission, roles, transaction};
 use crate::client::What;
 use crate::state::database::LOADING;
 use latewood_wire::resp::Protocol;
@@ -59,6 +59,7 @@ fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
     if call.session.is_monitor() && spec.keys != Keys::NONE {
         return Err("ERR Replica can't interact with the keyspace".to_owned());
     }
+    roles::require(call, spec)?;
     if call.shared.db.is_loading() && !spec.flags.contains(&"loading") {
         return Err(LOADING.to_owned());
     }

@@ -10,6 +10,7 @@ use super::fault::{Fault, SYNTAX};
 use super::module::reply_modules;
 use super::spec::Spec;
 use crate::acl::{DEFAULT, log::Event};
+use crate::state::Shared;
 use latewood_wire::resp::{Protocol, number::parse_i64};
 
 pub(crate) const SPECS: &[Spec] = &[
@@ -120,8 +121,15 @@ fn hello(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
+/// What clients call a server with or without others.
+pub(super) fn mode(shared: &Shared) -> &'static str {
+    shared.node.get().map_or("standalone", |_| "cluster")
+}
+
 fn greet(call: &mut Call<'_>) {
     let id = i64::try_from(call.session.info.id).unwrap_or(i64::MAX);
+    let mode = mode(call.shared);
+    let role = ["replica", "master"][usize::from(call.shared.is_owner())];
     let mut reply = call.reply();
     let version = if reply.protocol() == Protocol::Resp3 {
         3
@@ -133,8 +141,8 @@ fn greet(call: &mut Call<'_>) {
     reply.key("version").bulk(REDIS_VERSION);
     reply.key("proto").integer(version);
     reply.key("id").integer(id);
-    reply.key("mode").bulk("standalone");
-    reply.key("role").bulk("master");
+    reply.key("mode").bulk(mode);
+    reply.key("role").bulk(role);
     reply.bulk("modules");
     reply_modules(&mut reply);
 }

@@ -12,9 +12,9 @@ use super::call::{Call, Outcome, Rest};
 use super::fault::{Fault, REPEATED_BYTES_MAX};
 use super::spec::{Action, Apply, Spec, find_in};
 use super::words::shown_words;
-use super::{permission, transaction, work};
+use super::{permission, roles, transaction, work};
 use crate::base::redis_commands;
-use crate::client::{Arrived, Beside, Streamed};
+use crate::client::{Arrived, Beside, Need, Streamed};
 use crate::observe::Ran;
 use crate::state::Shared;
 use latewood_wire::resp::{Parsed, Parser, encode_command};
@@ -96,7 +96,7 @@ fn run(call: &mut Call<'_>, spec: &'static Spec, name: &str, apply: Apply) -> Re
     if !admitted? {
         return Ok(());
     }
-    let (start, beside) = (call.out.len(), leased_as(call, spec));
+    let (start, beside) = (call.out.len(), proven_as(call, spec));
     let outcome = perform(call, spec, name, Duration::ZERO, |call| {
         transaction::in_time(call, spec)?;
         apply_or_leave(call, spec, apply)?;
@@ -112,19 +112,22 @@ fn run(call: &mut Call<'_>, spec: &'static Spec, name: &str, apply: Apply) -> Re
     let is_refused = |beside: &Beside| beside.is_write && has_failed;
     if let Some(beside) = beside.filter(|beside| !is_refused(beside)) {
         let (session, out) = (&mut *call.session, &mut *call.out);
-        session.answer_leased(call.shared, out, start, beside);
+        session.answer_proven(call.shared, out, start, beside);
     }
     Ok(())
 }
 
-/// How the reply of a command waits for a lease, if it needs one. That of EXEC does as a whole;
-/// where it is lost, nobody knows what a transaction that writes did.
-fn leased_as(call: &Call<'_>, spec: &Spec) -> Option<Beside> {
+/// How the reply of a command waits for a proof, if it needs one. That of EXEC does as a whole;
+/// where it is refused, nobody knows what a transaction that writes did.
+fn proven_as(call: &Call<'_>, spec: &Spec) -> Option<Beside> {
     // Most servers have none.
-    call.shared.lease.get()?;
+    let needs_proof = call.shared.lease.get().is_some() || call.shared.node.get().is_some();
     let is_exec = spec.name == "exec";
-    let is_read = is_exec || spec.flags.contains(&"readonly");
-    (is_read && !call.session.in_exec()).then(|| Beside {
+    let is_idle = call.shared.node.get().is_some()
+        && is_exec
+        && call.session.transaction_aim().need == Need::Nothing;
+    let is_read = is_exec && !is_idle || spec.flags.contains(&"readonly");
+    (needs_proof && is_read && !call.session.in_exec()).then(|| Beside {
         is_write: is_exec && call.session.transaction_writes(),
         ..Beside::READ
     })
@@ -159,6 +162,11 @@ fn perform(
     let outcome = work(call);
     let is_of_one_key = spec.keys.first_last_step() == (1, 1, 1);
     let outcome = outcome.map_err(|fault| {
+        if let Fault::Engine(error) = &fault
+            && let Some(line) = roles::redirected(call, error)
+        {
+            return line;
+        }
         let fault = match fault {
             Fault::Engine(error) if error.is_away() && is_of_one_key => {
                 Fault::about(error, call.args.word(1))

@@ -132,7 +132,7 @@ pub(crate) fn engine_text(error: &Error) -> Cow<'static, str> {
             "MISCONF Latewood stopped accepting writes: {error}. Reads go on; repair the disk and restart the server"
         )
         .into(),
-        ErrorKind::Away => format!("TRYAGAIN {error}").into(),
+        ErrorKind::Away | ErrorKind::AtOwner => format!("TRYAGAIN {error}").into(),
         ErrorKind::Limit | ErrorKind::Invalid | ErrorKind::NoSuchRule => {
             format!("ERR TSDB: {error}").into()
         }

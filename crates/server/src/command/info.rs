@@ -9,6 +9,7 @@
 
 mod commands;
 mod latewood;
+mod nodes;
 mod sections;
 mod source;
 mod stages;
@@ -54,7 +55,7 @@ const SECTIONS: &[Section] = &[
     section("memory", "Memory", sections::memory),
     section("persistence", "Persistence", sections::persistence),
     section("stats", "Stats", statistics::statistics),
-    section("replication", "Replication", sections::replication),
+    section("replication", "Replication", nodes::replication),
     section("cpu", "CPU", sections::cpu),
     section("modules", "Modules", sections::modules),
     Section {
@@ -66,7 +67,7 @@ const SECTIONS: &[Section] = &[
         is_default: false,
         ..section("latencystats", "Latencystats", commands::latencies)
     },
-    section("cluster", "Cluster", sections::cluster),
+    section("cluster", "Cluster", nodes::cluster),
     section("keyspace", "Keyspace", sections::keyspace),
     section("latewood", "Latewood", latewood::latewood),
     Section {

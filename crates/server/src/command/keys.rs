@@ -158,6 +158,15 @@ impl Keys {
         runs.any(|run| matches!(run.places, Places::Counted { .. }))
     }
 
+    /// The first word that is a key; `args` begin with the name of the command or its container.
+    pub(crate) fn first(&self, args: Args<'_>) -> Option<usize> {
+        let first = match self.0.first()?.places {
+            Places::Words { first, .. } => first,
+            Places::Counted { at } => at + 1,
+        };
+        (first < args.len()).then_some(first)
+    }
+
     /// The words that are keys, with what a command with `flags` does with
     /// them; the command's name is word `name_at` of `args`. `None` where the
     /// number of keys does not fit the words.

@@ -59,6 +59,8 @@ mod read;
 mod registry;
 mod rename;
 mod reply_limit;
+mod role;
+mod roles;
 mod rows;
 mod rules;
 mod scan;

@@ -5,8 +5,9 @@
 //! SAVE and BGSAVE write what is in memory into blocks, and these into the object store
 //! where the log is in Kafka. SAVE runs on a reader thread, or waits for the checkpoint without one:
 //! other connections go on.
-//! SHUTDOWN writes blocks too unless asked not to. There are no replicas: WAIT and WAITAOF answer with the
-//! truth instead of waiting for replicas that will not come. WAITAOF waits for the
+//! SHUTDOWN writes blocks too unless asked not to. WAIT waits for what followers say that they have
+//! applied, without a thread; without other nodes it answers 0 at once instead of waiting for replicas
+//! that will not come. WAITAOF waits for the
 //! disk as TS.READ does for samples: other connections go on. In EXEC it answers at
 //! once, as in Redis. Tested by `tests/resp/admin.rs` and `net/tests/disk_waits.rs`.
 
@@ -17,11 +18,17 @@ use super::{read, work};
 use crate::client::{BlockedCommand, Session, What};
 use crate::messaging::Why;
 use crate::state::{Shared, Stop};
+use latewood_cluster::node::Role;
 use latewood_engine::{Position, Stats};
 use latewood_wire::resp::Reply;
 use latewood_wire::resp::number::parse_i64;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::{sleep, timeout as time_out};
 
+/// How often WAIT looks what followers have.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A stop that leaves what is in memory to the log.
 pub(crate) const SHUTDOWN_NOSAVE: &str = "SHUTDOWN NOSAVE";
 
@@ -39,7 +46,7 @@ pub(crate) const SPECS: &[Spec] = &[
     SAVE.flags(&["blocking"])
         .named("wait", wait)
         .words(3, "numreplicas timeout")
-        .about("Returns 0: there are no replicas."),
+        .about("Waits until followers have the writes of this connection; returns how many."),
     SAVE.flags(&["blocking"])
         .named("waitaof", wait_for_log)
         .words(4, "numlocal numreplicas timeout")
@@ -112,9 +119,38 @@ fn timeout(word: &[u8]) -> Result<u64, Fault> {
 }
 
 fn wait(call: &mut Call<'_>) -> Outcome {
-    parse_i64(call.args.word(1)).ok_or(NOT_AN_INTEGER)?;
-    timeout(call.args.word(2))?;
-    call.integer(0)
+    let wanted = parse_i64(call.args.word(1)).ok_or(NOT_AN_INTEGER)?;
+    let timeout_ms = timeout(call.args.word(2))?;
+    let Some(node) = call.shared.node.get() else {
+        return call.integer(0);
+    };
+    let (node, position) = (Arc::clone(node), call.session.writes.newest());
+    let count = node.followers_at(position.0);
+    let is_met = usize::try_from(wanted).map_or(true, |wanted| count >= wanted);
+    if is_met || call.session.in_exec() {
+        return call.count(count);
+    }
+    let (asked, wanted) = (Arc::clone(&node), wanted as usize);
+    let met = async move {
+        while asked.role() == Role::Owner && asked.followers_at(position.0) < wanted {
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    let over = async move {
+        let limit = Duration::from_millis(timeout_ms);
+        if timeout_ms == 0 {
+            met.await;
+        } else {
+            // What there is by then is the answer.
+            let _ = time_out(limit, met).await;
+        }
+    };
+    call.finish_after(over, move |call| {
+        if let Err(to) = call.shared.takes_writes() {
+            return Fault::refuse(format!("UNBLOCKED this node has lost the log; {to}"));
+        }
+        call.count(node.followers_at(position.0))
+    })
 }
 
 fn wait_for_log(call: &mut Call<'_>) -> Outcome {

@@ -101,6 +101,10 @@ fn block(call: &mut Call<'_>, mut reader: SampleReader, block_ms: u64) -> Outcom
         );
     }
     let shared = call.shared;
+    // A follower is not told of each sample that comes.
+    if let Err(to) = shared.takes_writes() {
+        return Fault::refuse(to.line(call.session.slot()));
+    }
     // From here on nothing is missed that the look below does not see.
     shared.events.listen(&reader.key, &reader.listener);
     reader.was_there = shared.db.contains(&reader.key);

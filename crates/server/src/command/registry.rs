@@ -48,6 +48,7 @@ pub(crate) static COMMANDS: Table = Table::new(&[
     super::auth::SPECS,
     super::acl::SPECS,
     super::cluster::SPECS,
+    super::role::SPECS,
     super::module::SPECS,
     super::client::SPECS,
     super::transaction::SPECS,

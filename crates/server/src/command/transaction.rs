@@ -11,9 +11,9 @@ use super::args::Args;
 use super::call::{Call, Outcome};
 use super::dispatch::execute;
 use super::fault::Fault;
-use super::monitor;
 use super::reply_limit::ReplyLimit;
 use super::spec::{Keys, Spec};
+use super::{monitor, roles};
 use crate::client::Bounds;
 use latewood_model::limits::COMMAND_BYTES_MAX;
 use latewood_wire::resp::{Limits, Parsed, Parser};
@@ -61,7 +61,10 @@ pub(crate) fn queue(call: &mut Call<'_>, spec: &Spec) -> Result<bool, Fault> {
     let queued = if spec.flags.contains(&"no_multi") {
         Fault::refuse("ERR Command not allowed inside a transaction")
     } else {
-        let queued = call.session.queue(call.shared, &words, spec.is_write());
+        let node = call.shared.node.get();
+        let aim = node.map(|_| roles::aim_of(call, spec)).unwrap_or_default();
+        let writes = spec.is_write();
+        let queued = call.session.queue(call.shared, &words, writes, aim);
         queued.map_err(Fault::from)
     };
     queued.inspect_err(|_| call.session.fail_transaction())?;

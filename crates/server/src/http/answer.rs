@@ -53,6 +53,7 @@ impl Answer {
             | ErrorKind::LogFull
             | ErrorKind::Halted
             | ErrorKind::Away
+            | ErrorKind::AtOwner
             | ErrorKind::Io => StatusCode::SERVICE_UNAVAILABLE,
             ErrorKind::Invalid | ErrorKind::Limit => StatusCode::BAD_REQUEST,
             ErrorKind::NoSuchKey => StatusCode::NOT_FOUND,

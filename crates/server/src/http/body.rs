@@ -158,6 +158,11 @@ pub(crate) async fn receive_in(
 }
 
 impl Received {
+    /// The bytes as they were sent, and what goes back once nothing is done with them any more.
+    pub(super) fn into_bytes(self) -> (Vec<u8>, impl Send + use<>) {
+        (self.bytes, (self._memory, self._place))
+    }
+
     /// Brings what the body holds to `take` in pieces, each with whether it is
     /// the last. `take` answers how many bytes it has read; the others come
     /// again, with more behind them. The number of bytes uncompressed.

@@ -5,6 +5,7 @@ use super::auth;
 use super::permits::Permits;
 use super::work::Work;
 use crate::acl::User;
+use crate::client::BEHIND;
 use crate::intake::Failure;
 use crate::observe::Protocol;
 use crate::state::Shared;
@@ -73,11 +74,28 @@ impl Context {
         auth::user(&self.shared.runtime.users, headers, parameters, certified)
     }
 
-    /// Whether the database can be asked.
+    /// Whether this node can be asked.
+    ///
+    /// # Errors
+    /// 503 where another is to be, while the database is being loaded, or CLIENT PAUSE holds such
+    /// requests up.
+    pub(crate) fn ready(&self, writes: bool) -> Result<(), Answer> {
+        let shared = &self.shared;
+        if writes {
+            let taken = shared.takes_writes();
+            taken.map_err(|to| Answer::busy(format!("this node takes no writes; {to}")))?;
+        } else {
+            let taken = shared.takes_reads(true);
+            taken.map_err(|to| Answer::busy(format!("{BEHIND}; {to}")))?;
+        }
+        self.loaded(writes)
+    }
+
+    /// Whether the database is there to be asked, at whatever node.
     ///
     /// # Errors
     /// 503 while it is being loaded, or CLIENT PAUSE holds such requests up.
-    pub(crate) fn ready(&self, writes: bool) -> Result<(), Answer> {
+    pub(crate) fn loaded(&self, writes: bool) -> Result<(), Answer> {
         if self.shared.db.is_loading() {
             return Err(Answer::busy("the database is loading"));
         }

@@ -8,6 +8,7 @@
 //! serve    a connection within its limits of time, header and number
 //!   refusal  the reason for a head that is not one
 //!   browser  no request of a page of somebody else
+//!   forward  writes go on to the owner of the log, if that is another node
 //!   routes   the path, and who may take it (auth)
 //!   permits  a place and memory, separate for writers and readers
 //!   uploads  bodies on their way: the slow ones give way
@@ -29,6 +30,7 @@ mod console;
 mod context;
 mod encodings;
 mod form;
+mod forward;
 #[cfg(any(fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod health;
@@ -41,6 +43,8 @@ mod permits;
 mod prometheus;
 mod read;
 mod refusal;
+#[cfg(test)]
+mod roles;
 mod serve;
 mod short;
 mod stall;
@@ -139,22 +143,16 @@ pub(super) fn routes(context: Context) -> Router {
     Router::new()
         .route("/", get(console::home))
         .route("/console/{asset}", get(console::asset))
-        .route("/write", post(influx::write_v1))
-        .route("/api/v2/write", post(influx::write_v2))
         .route("/query", either(influx::query))
-        .route("/api/put", post(opentsdb::put))
-        .route("/api/v1/write", post(prometheus::write))
-        .route("/api/v1/import/prometheus", post(prometheus::import))
         .route("/api/v1/read", post(read::read))
         .route("/api/v1/series", either(read::series))
         .route("/api/v1/labels", either(read::labels))
         .route("/api/v1/label/{name}/values", get(read::label_values))
         .route("/api/v1/label//values", get(read::nameless_values))
         .route("/api/v1/export", either(read::export))
+        .merge(write_routes(&context))
         .merge(promql_routes())
         .merge(status_routes())
-        .route("/v1/metrics", post(otlp::metrics))
-        .route("/api/v1/otlp/v1/metrics", post(otlp::metrics))
         .route("/ping", get(health::ping))
         .route("/health", get(health::health))
         .route("/metrics", get(metrics::metrics))
@@ -169,6 +167,19 @@ pub(super) fn routes(context: Context) -> Router {
 /// A handler of GET and POST.
 fn either<T: 'static>(handler: impl Handler<T, Context>) -> MethodRouter<Context> {
     get(handler.clone()).post(handler)
+}
+
+/// The paths that write.
+fn write_routes(context: &Context) -> Router<Context> {
+    Router::new()
+        .route("/write", post(influx::write_v1))
+        .route("/api/v2/write", post(influx::write_v2))
+        .route("/api/put", post(opentsdb::put))
+        .route("/api/v1/write", post(prometheus::write))
+        .route("/api/v1/import/prometheus", post(prometheus::import))
+        .route("/v1/metrics", post(otlp::metrics))
+        .route("/api/v1/otlp/v1/metrics", post(otlp::metrics))
+        .route_layer(from_fn_with_state(context.clone(), forward::guard))
 }
 
 /// The paths of PromQL.

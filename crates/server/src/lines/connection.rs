@@ -4,7 +4,7 @@
 //! the disk, so it is applied on a thread that may block; until it is, nothing more is read, which
 //! makes the sender wait.
 
-use super::speaker::{Next, Speaker, blocking, intake_for, user_for};
+use super::speaker::{Next, Speaker, blocking, intake_for, takes_none, user_for};
 use crate::intake::EngineIntake;
 use crate::state::{LineProtocol, Shared};
 use std::future::poll_fn;
@@ -275,6 +275,10 @@ pub(super) async fn serve(
             batch.out = NOT_HTTP.to_vec();
             return batch.answer(stream).await;
         }
+        if let Err(to) = shared.takes_writes() {
+            batch.out = format!("-ERR {}\r\n", takes_none(&to)).into_bytes();
+            return batch.answer(stream).await;
+        }
         let (begun, before) = (Instant::now(), connected.last_read.begin());
         shared.pause.ended(&shared.lifetime.stopping).await;
         let waited = begun.elapsed();
@@ -356,6 +360,24 @@ mod tests {
         let places = Semaphore::new(1);
         let served = serve(&mut stream, batch.unwrap(), connected, &places);
         served.await.unwrap();
+    }
+
+    #[test]
+    fn a_connection_of_a_node_that_lost_the_log_is_told_and_closed() {
+        let shared = testing::shared();
+        let _ = testing::follow(&shared);
+        let mut answer = Vec::new();
+        let mut stream = tokio::io::join("put a 1 1 host=a\n".as_bytes(), &mut answer);
+        let speaker = Box::new(ByLine::new(Telnet::default()));
+        let (protocol, near) = (LineProtocol::OpenTsdb, IpAddr::from([127, 0, 0, 1]));
+        let batch = Batch::new(Arc::clone(&shared), protocol, speaker, near, None);
+        let (connected, places) = (Connected::new(protocol), Semaphore::new(1));
+        let runtime = latewood_tls::runtime().unwrap();
+        let served = serve(&mut stream, batch.unwrap(), &connected, &places);
+        runtime.block_on(served).unwrap();
+        let told = "-ERR this node takes no lines; db-2:6379 owns the log\r\n";
+        assert_eq!(String::from_utf8(answer).unwrap(), told);
+        assert!(shared.db.is_empty());
     }
 
     #[test]

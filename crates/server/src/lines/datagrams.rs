@@ -4,7 +4,7 @@
 //! one does. Nothing is answered. What the kernel has no room for is lost before
 //! it comes here; while a batch waits for memory or for the disk, that may be.
 
-use super::speaker::{blocking, intake_for, is_barred, user_for};
+use super::speaker::{blocking, intake_for, is_barred, takes_none, user_for};
 use crate::acl::User;
 use crate::intake::EngineIntake;
 use crate::state::{LinePort, LineProtocol, Shared};
@@ -115,6 +115,12 @@ impl Receiver {
                 },
             };
             taken += bytes.max(1);
+            if let Err(to) = self.shared.takes_writes() {
+                self.intake.sent_by(peer.ip(), b"");
+                let text = format_args!("a datagram of {peer}: {}", takes_none(&to));
+                self.intake.refuse(1, Reason::Follower, text);
+                continue;
+            }
             let user = match &self.user {
                 _ if is_barred(&self.shared, peer) => {
                     Err("protected mode serves this machine only")

@@ -2,7 +2,7 @@
 
 use super::connection::{Batch, Connected, serve as serve_connection};
 use super::datagrams;
-use super::speaker::{ended, is_barred, speaker, user_for};
+use super::speaker::{ended, is_barred, speaker, takes_none, user_for};
 use crate::base::clock::now_ms;
 use crate::state::{LinePort, LineProtocol, Settings, Shared};
 use latewood_tls::{InForce, accept as accept_tls};
@@ -266,7 +266,7 @@ impl Server {
         let is_full = connected >= CONNECTIONS_MAX || shared.runtime.is_full(connected, &stream);
         let text = match refusal(shared, is_full, has_login, peer) {
             // Without a certificate nothing is encrypted, and nothing is served.
-            None if port.is_tls && tls.is_none() => "there is no certificate",
+            None if port.is_tls && tls.is_none() => "there is no certificate".to_owned(),
             None => return Some((stream, tls)),
             Some(text) => text,
         };
@@ -374,18 +374,16 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Why a peer is not served.
-fn refusal(
-    shared: &Shared,
-    is_full: bool,
-    has_login: bool,
-    peer: SocketAddr,
-) -> Option<&'static str> {
+fn refusal(shared: &Shared, is_full: bool, has_login: bool, peer: SocketAddr) -> Option<String> {
     if is_full {
-        Some("too many connections to this address")
+        Some("too many connections to this address".to_owned())
+    } else if let Err(to) = shared.takes_writes() {
+        Some(takes_none(&to))
     } else if !has_login && is_barred(shared, peer) {
         Some(
             "protected mode: this protocol has no password, so only senders on the server's own \
-             machine are served. If the network is trusted, start it with --protected-mode off",
+             machine are served. If the network is trusted, start it with --protected-mode off"
+                .to_owned(),
         )
     } else {
         None

@@ -7,7 +7,7 @@ use super::influx::Influx;
 use super::opentsdb::Telnet;
 use crate::acl::User;
 use crate::intake::{EngineIntake, InPause, Report, Way};
-use crate::state::{LinePort, LineProtocol, Shared};
+use crate::state::{LinePort, LineProtocol, Redirect, Shared};
 use latewood_wire::intake::{Intake, Reason};
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
@@ -104,6 +104,11 @@ pub(super) fn refuse_rest(rest: &[u8], number: u32, intake: &mut EngineIntake) {
 /// How many refusals of a batch were counted and not kept in words.
 pub(super) fn unspoken(report: &Report) -> u64 {
     report.refused().saturating_sub(report.lines.len() as u64)
+}
+
+/// What a sender is told at a node that does not own the log.
+pub(super) fn takes_none(to: &Redirect) -> String {
+    format!("this node takes no lines; {to}")
 }
 
 /// Whether protected mode keeps a peer out.

@@ -138,6 +138,7 @@ impl Acceptor {
             let info = ClientInfo::new(id, accepted.peer, accepted.local);
             let socket = &accepted.socket;
             info.served_by(self.next, socket.as_raw_fd(), socket.is_unix())
+                .at_reader_port(accepted.is_reader)
         });
         self.mailboxes[self.next].put(Message::Connection(accepted.socket, info));
         self.next = (self.next + 1) % self.mailboxes.len();

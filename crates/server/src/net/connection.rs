@@ -187,8 +187,11 @@ impl Connection {
 
     /// Closes it if its user is gone: one that only listens or waits sends no
     /// command that would show it. What it leaves unread keeps neither its wait nor,
-    /// for long, the connection.
-    pub(super) fn check_user(&mut self, shared: &Shared) {
+    /// for long, the connection. If this node has lost the log, nobody waits for samples here.
+    pub(super) fn check_standing(&mut self, shared: &Shared) {
+        if let Err(to) = shared.takes_writes() {
+            self.client.end_wait_for_samples(shared, &to);
+        }
         self.client.session.renew_permit(shared);
         if self.client.session.is_closing() {
             self.client.session.stop_waiting(shared);

@@ -228,7 +228,7 @@ impl EventLoop {
             };
             connection.check_unread(shared, &limit);
             connection.check_stalled(shared);
-            connection.check_user(shared);
+            connection.check_standing(shared);
             if connection.is_finished() {
                 self.close(shared, slot);
                 continue;

@@ -11,6 +11,7 @@
 use super::fast::{self, Fast, Words};
 use crate::acl::User;
 use crate::base::clock::now_ms;
+use crate::base::slot::slot_of;
 use crate::base::time_limits::TimeLimits;
 use crate::client::Session;
 use crate::command::{engine_text, refusal_text, sample};
@@ -201,7 +202,11 @@ impl<'a> Group<'a> {
                     }
                 }
                 Err(error) => {
-                    let text = engine_text(&error);
+                    let text = match shared.takes_writes() {
+                        // It has just lost the log.
+                        Err(to) => to.line(slot_of(batch[0].key)).into(),
+                        Ok(()) => engine_text(&error),
+                    };
                     batch.iter().for_each(|_| replies.refuse(&text));
                     shared.observe.errors.note(&text, batch.len() as u64);
                 }

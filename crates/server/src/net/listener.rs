@@ -20,10 +20,19 @@ const KEEPALIVE: Duration = Duration::from_secs(300);
 /// One bound socket.
 #[derive(Debug)]
 pub(crate) enum Listener {
-    /// A TCP address, and whether TLS is spoken there.
-    Tcp(TcpListener, String, bool),
+    /// A TCP address, and what is spoken there.
+    Tcp(TcpListener, String, Speech),
     /// A unix socket; its file is removed when this is dropped.
     Unix(UnixListener, PathBuf),
+}
+
+/// What is spoken at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speech {
+    Plain,
+    /// As if each connection had begun with READONLY.
+    Reads,
+    Tls,
 }
 
 /// A connection that was just accepted.
@@ -36,6 +45,8 @@ pub(crate) struct Accepted {
     pub(crate) local: String,
     /// Whether the peer is to speak TLS.
     pub(crate) is_tls: bool,
+    /// Whether READONLY is implied.
+    pub(crate) is_reader: bool,
     /// Whether the peer is on this machine.
     pub(crate) is_local: bool,
 }
@@ -46,16 +57,20 @@ pub(crate) struct Accepted {
 /// A sentence that names the address.
 pub(crate) fn bind(settings: &Settings) -> Result<Vec<Listener>, String> {
     let mut listeners = Vec::new();
-    let plain = settings.listen.iter().map(|text| (text, false));
-    let encrypted = settings.tls_listen.iter().map(|text| (text, true));
-    for (text, is_tls) in plain.chain(encrypted) {
+    let plain = settings.listen.iter().map(|text| (text, Speech::Plain));
+    let reads = settings
+        .read_listen
+        .iter()
+        .map(|text| (text, Speech::Reads));
+    let encrypted = settings.tls_listen.iter().map(|text| (text, Speech::Tls));
+    for (text, speech) in plain.chain(reads).chain(encrypted) {
         let addresses = text
             .to_socket_addrs()
             .map_err(|error| format!("cannot listen on {text}: {error}"))?;
         for address in addresses {
             let listener = bind_tcp(address)
                 .map_err(|error| format!("cannot listen on {address}: {}", in_words(&error)))?;
-            listeners.push(Listener::Tcp(listener, address.to_string(), is_tls));
+            listeners.push(Listener::Tcp(listener, address.to_string(), speech));
         }
     }
     if let Some(path) = &settings.unixsocket {
@@ -121,13 +136,13 @@ impl Listener {
     /// The address as text, with the real port if 0 was requested.
     pub(crate) fn address(&self) -> String {
         match self {
-            Self::Tcp(listener, asked, is_tls) => {
+            Self::Tcp(listener, asked, speech) => {
                 let address = listener.local_addr();
                 let address = address.map_or_else(|_| asked.clone(), |address| address.to_string());
-                if *is_tls {
-                    format!("tls={address}")
-                } else {
-                    address
+                match speech {
+                    Speech::Plain => address,
+                    Speech::Reads => format!("reads={address}"),
+                    Speech::Tls => format!("tls={address}"),
                 }
             }
             Self::Unix(_, path) => path.display().to_string(),
@@ -140,7 +155,7 @@ impl Listener {
     /// Those of the system.
     pub(crate) fn accept(&self) -> io::Result<Accepted> {
         match self {
-            Self::Tcp(listener, _, is_tls) => {
+            Self::Tcp(listener, _, speech) => {
                 let (stream, peer) = listener.accept()?;
                 // Replies are sent whole: waiting to fill a packet only delays them.
                 stream.set_nodelay(true)?;
@@ -151,7 +166,8 @@ impl Listener {
                     socket: Socket::Tcp(stream),
                     peer: peer.to_string(),
                     local,
-                    is_tls: *is_tls,
+                    is_tls: *speech == Speech::Tls,
+                    is_reader: *speech == Speech::Reads,
                     is_local: is_loopback(peer.ip()),
                 })
             }
@@ -163,6 +179,7 @@ impl Listener {
                     peer: shown.clone(),
                     local: shown,
                     is_tls: false,
+                    is_reader: false,
                     is_local: true,
                 })
             }

@@ -9,7 +9,7 @@ use super::group::Group;
 use crate::client::{Beside, Session};
 use crate::command::{self, Args, LOOP_SAMPLES_MAX};
 use crate::messaging::{Publication, Why};
-use crate::state::{ExecShared, Shared};
+use crate::state::{ExecShared, Redirect, Shared};
 use latewood_engine::Scratch;
 use latewood_model::limits::{
     ARGUMENT_BYTES_MAX, COMMAND_ARGUMENTS_MAX, COMMAND_BYTES_MAX, INLINE_BYTES_MAX,
@@ -94,7 +94,7 @@ impl Client {
                 self.session.continue_stream(shared, &mut self.output);
                 let out = &mut self.output;
                 self.session
-                    .answer_leased(shared, out, start, Beside::BEGUN);
+                    .answer_proven(shared, out, start, Beside::BEGUN);
             }
             self.end_reply();
         }
@@ -106,6 +106,16 @@ impl Client {
         if self.session.resume(shared, &mut self.output, why) {
             self.has_more = true;
             self.end_reply();
+        }
+    }
+
+    /// Ends its wait for samples, if it waits for some: it is told where they come.
+    pub(super) fn end_wait_for_samples(&mut self, shared: &Shared, to: &Redirect) {
+        if self
+            .session
+            .end_wait_for_samples(shared, &mut self.output, to)
+        {
+            self.has_more = true;
         }
     }
 

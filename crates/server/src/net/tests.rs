@@ -3,6 +3,7 @@
 
 mod disk_waits;
 mod leases;
+mod roles;
 
 use super::connection::{Connection, READ_BYTES, Workspace};
 use super::event_loop::EventLoop;
@@ -31,13 +32,18 @@ struct Harness {
 
 /// A client and the server's end of its connection.
 fn connected(shared: &Shared) -> (TcpStream, Socket, Arc<ClientInfo>) {
+    connected_to(shared, false)
+}
+
+/// The same, to a port where READONLY is implied or not.
+fn connected_to(shared: &Shared, is_reader: bool) -> (TcpStream, Socket, Arc<ClientInfo>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (accepted, peer) = listener.accept().unwrap();
     accepted.set_nonblocking(true).unwrap();
-    let info = shared
-        .clients
-        .register(|id| ClientInfo::new(id, peer.to_string(), String::new()));
+    let info = shared.clients.register(|id| {
+        ClientInfo::new(id, peer.to_string(), String::new()).at_reader_port(is_reader)
+    });
     let socket = Socket::Tcp(mio::net::TcpStream::from_std(accepted));
     (client, socket, info)
 }
@@ -66,6 +72,13 @@ impl Harness {
 
     fn client(&self) -> TcpStream {
         let (client, socket, info) = connected(&self.shared);
+        self.mailbox.put(Message::Connection(socket, info));
+        client
+    }
+
+    /// At a port where READONLY is implied.
+    fn reading_client(&self) -> TcpStream {
+        let (client, socket, info) = connected_to(&self.shared, true);
         self.mailbox.put(Message::Connection(socket, info));
         client
     }

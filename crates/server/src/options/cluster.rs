@@ -3,6 +3,7 @@
 use super::kind::Kind;
 use super::range::CACHE_SIZE;
 use super::row::{Row, row};
+use latewood_engine::{Error, ErrorKind};
 
 pub(super) const ROWS: &[Row] = &[
     row("log URL", "")
@@ -25,8 +26,13 @@ pub(super) const ROWS: &[Row] = &[
              downloaded when they are read; 0 is unlimited",
         )
         .live(|shared, settings| {
-            if let Some(remote) = shared.remote.get() {
-                remote.cache.set_bytes_max(settings.cluster.cache_bytes_max);
+            match shared.remote.get() {
+                Some(remote) => remote.cache.set_bytes_max(settings.cluster.cache_bytes_max),
+                None if shared.node.get().is_some() => {
+                    let text = "only the owner of the log can change it while it runs";
+                    return Err(Error::new(ErrorKind::Invalid, text));
+                }
+                None => {}
             }
             Ok(())
         }),

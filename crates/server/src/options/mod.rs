@@ -9,6 +9,7 @@
 mod cluster;
 mod given;
 mod kind;
+mod nodes;
 #[cfg(test)]
 mod page;
 mod promql;
@@ -34,6 +35,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
     let parts = [
         storage::ROWS,
         cluster::ROWS,
+        nodes::ROWS,
         server::ROWS,
         senders::ROWS,
         promql::ROWS,

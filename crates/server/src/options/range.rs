@@ -42,6 +42,8 @@ pub(super) const MEMORY: Range = Range::from(16 << 20, Unit::Bytes).or_zero("no 
 pub(super) const DISK_BUDGET: Range = MEMORY;
 /// Blocks of a cache: two of the largest size, so that a merge has room for what it reads.
 pub(super) const CACHE_SIZE: Range = Range::from(1 << 30, Unit::Bytes).or_zero("no limit");
+/// A follower says three times within it that it is there.
+pub(super) const STALENESS: Range = Range::from(1_000, Unit::Milliseconds).to(60_000);
 /// A shorter log would hold little but the segment being written.
 pub(super) const LOG_MAX: Range = Range::from(1 << 20, Unit::Bytes);
 /// Shorter than the clock is looked at would mean nothing.

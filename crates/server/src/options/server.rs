@@ -11,6 +11,12 @@ pub(super) const ROWS: &[Row] = &[
     row("listen ADDR:PORT", "127.0.0.1:6379")
         .is(Kind::Addresses(|of| &mut of.listen))
         .help("Address and port to serve; may be given several times"),
+    row("read-listen ADDR:PORT", "")
+        .is(Kind::Addresses(|of| &mut of.read_listen))
+        .help(
+            "Address and port for clients that only read: READONLY is implied there, so that a \
+             follower answers; may be given several times",
+        ),
     row("unixsocket PATH", "")
         .is(Kind::Path(|of| &mut of.unixsocket))
         .help("Path of a unix socket to serve as well"),

@@ -6,11 +6,14 @@ use crate::messaging::{Channels, Events, Mailboxes};
 use crate::observe::{CommandId, Observe};
 use crate::options::{Given, resolve};
 use crate::state::{Database, Jobs, Lifetime, Shared};
-use latewood_engine::io::sim::SimDisk;
+use latewood_cluster::node::{Addresses, Member, Node, NodeId, Role};
+use latewood_engine::io::Clock;
+use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::{Db, Defaults, Durability, Options};
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 /// The two commands that the floors below the registry know by name.
 const NAMES: [&str; 2] = ["ts.add", "ts.madd"];
@@ -23,6 +26,9 @@ static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
     };
     Catalogue::new(NAMES.into_iter().enumerate().map(entry).collect())
 });
+
+/// How old an answer of the follower that [`follow`] makes may be.
+pub(crate) const STALENESS_MS: u32 = 5_000;
 
 /// Users over these commands: the default one alone.
 pub(crate) fn users() -> Users {
@@ -51,6 +57,36 @@ pub(crate) fn shared_over(db: Db, mailboxes: Mailboxes) -> Arc<Shared> {
     shared_for(users(), Observe::new(rows), db, mailboxes)
 }
 
+/// Makes the server a fresh follower of `db-2`, and says by which clock.
+pub(crate) fn follow(shared: &Shared) -> (Arc<Node>, Arc<SimClock>) {
+    let member = |id: u8| Member {
+        id: NodeId([id; 20]),
+        addresses: Addresses {
+            redis: format!("db-{id}:6379"),
+            ..Addresses::default()
+        },
+        version: "0.1".to_owned(),
+        applied: 7,
+        is_caught_up: true,
+        digests: [0; 2],
+        heard_ns: 0,
+    };
+    let clock = Arc::<SimClock>::default();
+    let staleness_max = Duration::from_millis(u64::from(STALENESS_MS));
+    let node = Arc::new(Node::new(member(1), staleness_max, Arc::clone(&clock) as _));
+    node.change(|standing| {
+        standing.role = Role::Follower;
+        standing.owner = Some(NodeId([2; 20]));
+        standing.members.push(member(2));
+        standing.epoch = Some(5);
+    });
+    clock.advance_ms(1);
+    node.set_fresh(clock.boottime_ns());
+    let set = shared.node.set(Arc::clone(&node));
+    assert!(set.is_ok(), "it has a role already");
+    (node, clock)
+}
+
 /// The database on `disk`. With background threads it syncs only what is wanted.
 pub(crate) fn open_on(disk: &SimDisk, background: bool) -> Db {
     let options = Options {
@@ -71,7 +107,7 @@ pub(crate) fn shared_for(
     mailboxes: Mailboxes,
 ) -> Arc<Shared> {
     let shared = loading(users, observe, mailboxes);
-    shared.opened(db);
+    shared.opened(Arc::new(db));
     Arc::new(shared)
 }
 

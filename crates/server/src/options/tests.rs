@@ -4,7 +4,7 @@ use super::{Given, all, resolve};
 use crate::base::time_limits::TimeLimits;
 use crate::messaging::Notify;
 use crate::state::{
-    Cluster, Http, LinePort, LineProtocol, LogFormat, LogLevel, Promql, Senders, Settings,
+    Cluster, Http, LinePort, LineProtocol, LogFormat, LogLevel, Nodes, Promql, Senders, Settings,
 };
 use clap::{Args, Command, FromArgMatches};
 use latewood_cluster::kafka;
@@ -74,6 +74,7 @@ fn names_are_unique_and_defaults_are_values() {
 const EVERY_OPTION: &str = r#"
             dir = "/d"
             listen = ["127.0.0.1:1", "[::1]:2"]
+            read-listen = ["127.0.0.1:4"]
             tls-listen = ["127.0.0.1:3"]
             https = "127.0.0.1:8443"
             tls-cert-file = "/cert"
@@ -143,6 +144,10 @@ const EVERY_OPTION: &str = r#"
             kafka-sasl-mechanism = "PLAIN"
             kafka-any-replication = true
             read-lease = true
+            cluster = true
+            max-staleness = "3s"
+            advertise = "db-1:6379"
+            advertise-http = "https://db-1:443"
         "#;
 
 fn every_option_of_tls() -> ServerOptions {
@@ -205,6 +210,12 @@ fn every_option_of_cluster() -> Cluster {
         },
         any_replication: true,
         read_lease: true,
+        nodes: Nodes {
+            is_on: true,
+            staleness_max_ms: 3_000,
+            redis: Some("db-1:6379".into()),
+            http: Some("https://db-1:443".into()),
+        },
     }
 }
 
@@ -235,6 +246,7 @@ fn every_option_can_stand_in_the_file() {
     let expected = Settings {
         dir: "/d".into(),
         listen: vec!["127.0.0.1:1".into(), "[::1]:2".into()],
+        read_listen: vec!["127.0.0.1:4".to_owned()],
         tls_listen: vec!["127.0.0.1:3".into()],
         tls: every_option_of_tls(),
         unixsocket: Some("/s".into()),

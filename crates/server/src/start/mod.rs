@@ -4,9 +4,12 @@
 mod cli;
 mod damage;
 mod jobs;
+mod node;
 mod notices;
+mod open;
 mod server;
 mod tablet;
+mod waiting;
 
 pub(crate) use cli::{Cli, Command};
 pub(crate) use server::run;

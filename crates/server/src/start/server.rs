@@ -1,26 +1,26 @@
 //! Starts and stops the server: addresses, data, threads, signals.
 
+use super::node;
 use super::notices::Notices;
-use super::tablet::{self, Keeper};
+use super::open::{Opened, open};
 use super::{damage, jobs};
 use crate::acl::{User, Users, file};
 use crate::base::descriptors;
-use crate::messaging::{Channels, Class, Events, Mailbox, Mailboxes};
+use crate::messaging::{Channels, Events, Mailbox, Mailboxes};
 use crate::net::{Acceptor, EventLoop, Listener, bind};
 use crate::observe::Observe;
-use crate::state::{Database, Failure, Job, Jobs, Lifetime, Settings, Shared, Stop};
+use crate::state::{Database, Failure, Job, Jobs, Lifetime, Settings, Shared, Stop, Way};
 use crate::{command, http, lines};
-use latewood_engine::io::Env;
-use latewood_engine::{Db, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary, shown_key};
+use latewood_engine::{NoticeHook, RecoverySummary};
 use latewood_tls::ServerTls;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -128,6 +128,10 @@ fn share(
         Jobs::new(jobs),
         Lifetime::new(stop),
     );
+    if shared.settings.cluster.nodes.is_on {
+        let node = node::introduce(&shared.settings)?;
+        shared.node.get_or_init(|| node);
+    }
     if let Some(users) = users {
         let password = &shared.settings.requirepass;
         shared.runtime.users.replace(users, password);
@@ -164,23 +168,37 @@ fn load(
 ) -> Result<JoinHandle<()>, String> {
     let weak = Arc::downgrade(shared);
     spawn("jobs".to_owned(), shared, move |shared| {
-        match open(&shared.settings, &shared.events, weak, notices) {
-            Ok((db, keeper)) => {
-                if let Some(keeper) = &keeper {
-                    shared.remote.get_or_init(|| keeper.remote());
-                    keeper.lease().map(|lease| shared.lease.set(lease));
-                }
-                shared.opened(db);
-                announce(shared, &addresses);
-                thread::scope(|scope| {
-                    if let Some(keeper) = &keeper {
-                        scope.spawn(|| keeper.run(shared));
-                    }
-                    jobs::run(shared, &queue);
-                });
+        let opened = match open(
+            &shared.settings,
+            &shared.events,
+            shared.node.get().cloned(),
+            weak,
+            notices,
+        ) {
+            Ok(opened) => opened,
+            Err(stop) => {
+                shared.lifetime.stop(stop);
+                return Ok(());
             }
-            Err(stop) => shared.lifetime.stop(stop),
-        }
+        };
+        thread::scope(|scope| {
+            match opened {
+                Opened::Alone(db) => {
+                    shared.opened(Arc::new(*db));
+                    announce(shared, &addresses);
+                }
+                Opened::Kept(db, keeper) => {
+                    keeper.tell(shared);
+                    shared.opened(Arc::new(*db));
+                    announce(shared, &addresses);
+                    scope.spawn(move || keeper.run(shared));
+                }
+                Opened::Joined(joined) => {
+                    scope.spawn(move || joined.run(shared, &addresses));
+                }
+            }
+            jobs::run(shared, &queue);
+        });
         Ok(())
     })
 }
@@ -196,7 +214,8 @@ fn leave_early(why: Stop) -> Result<(), Failure> {
         Stop::NotOpened(reason) | Stop::Crashed(reason) | Stop::LogLost(reason) => {
             Err(reason.into())
         }
-        Stop::Deposed(reason) => Err(deposed(reason)),
+        Stop::Deposed(reason) => Err(failure(reason, Way::Deposed)),
+        Stop::Anew(reason) => Err(failure(reason, Way::Anew)),
     }
 }
 
@@ -214,59 +233,6 @@ fn first_users(settings: &Settings) -> Result<Option<Vec<User>>, String> {
         }
         Some(path) => file::load(path, &command::CATALOGUE).map(Some),
     }
-}
-
-fn open(
-    settings: &Settings,
-    events: &Arc<Events>,
-    shared: Weak<Shared>,
-    notices: NoticeHook,
-) -> Result<(Db, Option<Keeper>), Stop> {
-    let stopped = Weak::clone(&shared);
-    let [hearing, creating, events] = [(); 3].map(|()| Arc::clone(events));
-    let options = Options {
-        log: settings.wal,
-        strict: settings.strict,
-        durability: settings.durability,
-        sync_interval_ms: settings.sync_interval_ms,
-        query_threads: settings.query_threads as usize,
-        memory_bytes: settings.memory_bytes,
-        series_max: settings.series_max,
-        query_series_max: settings.query_series_max,
-        retention_ms: settings.retention_ms,
-        disk_budget_bytes: settings.disk_budget_bytes,
-        on_notice: Some(notices),
-        flush_age_ms: settings.flush_age_s.saturating_mul(1000),
-        log_bytes_max: settings.log_bytes_max,
-        on_progress: Some(ProgressHook::new(move |progress| {
-            if let Some(shared) = shared.upgrade() {
-                shared.db.loading.note(progress);
-            }
-        })),
-        on_expired: Some(KeyHook::new(move |key| {
-            hearing.changed(Class::Expired, "expired", key);
-        })),
-        on_rule_write: Some(KeyHook::new(move |key| {
-            events.changed(Class::Module, "ts.add:dest", key);
-        })),
-        on_created: Some(KeyHook::new(move |key| creating.came_along(key))),
-        on_not_compacted: Some(KeyHook::new(|key| {
-            let key = shown_key(key);
-            tracing::warn!(%key, "compaction rule not created: its key exists or is over a limit");
-        })),
-        ..Options::default()
-    };
-    if settings.cluster.log.is_some() || settings.cluster.objects.is_some() {
-        let (db, keeper) = tablet::open(settings, options, stopped)?;
-        return Ok((db, Some(keeper)));
-    }
-    if let Some(name) = settings.cluster.needs_log() {
-        return Err(format!("{name}: needs log, the log in Kafka").into());
-    }
-    let defaults = settings.defaults.clone();
-    let opened = Db::open(&Env::real(), &settings.dir, options, defaults)
-        .map_err(|error| format!("cannot open {}: {error}", settings.dir.display()))?;
-    Ok((opened, None))
 }
 
 /// The certificates of the ports with TLS.
@@ -371,13 +337,13 @@ impl Sockets {
 }
 
 /// Where the server is served.
-struct Addresses {
+pub(super) struct Addresses {
     redis: Vec<String>,
     http: Option<SocketAddr>,
     https: Option<SocketAddr>,
 }
 
-fn announce(shared: &Shared, addresses: &Addresses) {
+pub(super) fn announce(shared: &Shared, addresses: &Addresses) {
     let shown = |address: Option<SocketAddr>| match address {
         Some(address) => address.to_string(),
         None => "off".to_owned(),
@@ -428,11 +394,8 @@ fn wait(receiver: &Receiver<Stop>) -> Stop {
         .unwrap_or_else(|_| Stop::Crashed("all threads have ended".to_owned()))
 }
 
-fn deposed(reason: String) -> Failure {
-    Failure {
-        is_deposed: true,
-        ..reason.into()
-    }
+fn failure(reason: String, way: Way) -> Failure {
+    Failure { reason, way }
 }
 
 /// How long a stop waits for work that still uses the database.
@@ -454,7 +417,8 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
         Stop::Crashed(what) | Stop::NotOpened(what) => {
             Some(format!("{what}; acknowledged writes are in the log").into())
         }
-        Stop::Deposed(what) => Some(deposed(what)),
+        Stop::Deposed(what) => Some(failure(what, Way::Deposed)),
+        Stop::Anew(what) => Some(failure(what, Way::Anew)),
     };
     for handle in handles {
         if handle.join().is_err() {
@@ -471,6 +435,7 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
     }
     let shared = Arc::into_inner(shared).ok_or("the database is still in use")?;
     if let Some(db) = shared.db.into_opened() {
+        let db = Arc::into_inner(db).ok_or("the database is still in use")?;
         if flushes && let Err(error) = db.flush() {
             tracing::warn!(%error, "cannot write blocks; the next start replays the log");
         }

@@ -6,12 +6,14 @@
 //!
 //! Tested by `tests/kafka/` with brokers.
 
+use super::waiting::Waiting;
 use crate::state::{Remote, Settings, Shared, Stop};
 use latewood_cluster::checkpoint::{CheckpointError, Objects};
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::client::connect;
 use latewood_cluster::kafka::{Kafka, KafkaError, Partition, Topic};
-use latewood_cluster::remote::{Bounds, Lease, OnEnd};
+use latewood_cluster::node::Node;
+use latewood_cluster::remote::{Bounds, OnEnd};
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::tablet::{self, Place, Tablet};
 use latewood_cluster::topic::{self, Replication, require_safe};
@@ -29,9 +31,6 @@ use std::time::{Duration, Instant};
 const SAVE_EVERY: Duration = Duration::from_secs(600);
 /// How often the topic is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// How long a write may wait for Kafka before it is told, and how often it is.
-const LATE: Duration = Duration::from_secs(3);
-const TELL_EVERY: Duration = Duration::from_secs(30);
 /// How soon blocks that could not be fetched are tried again, if nobody reads them.
 const FETCH_EVERY: Duration = Duration::from_secs(60);
 /// How soon a stop is noticed.
@@ -53,15 +52,21 @@ const SAVE_AGAIN: Duration = Duration::from_secs(30);
 
 /// What keeps a database beyond this machine.
 pub(super) struct Keeper {
-    tablet: Tablet,
-    kafka: Arc<dyn Kafka>,
-    name: String,
-    topic: Topic,
-    replication: Replication,
+    tablet: Arc<Tablet>,
+    home: Home,
+    node: Option<Arc<Node>>,
     /// The topic of now has no record of the log.
     is_topic_gone: AtomicBool,
     /// It may lose some: it was changed.
     is_topic_unsafe: AtomicBool,
+}
+
+/// Where the log of a database is.
+pub(super) struct Home {
+    kafka: Arc<dyn Kafka>,
+    name: String,
+    topic: Topic,
+    replication: Replication,
 }
 
 /// A topic that is not what it was.
@@ -81,6 +86,22 @@ pub(super) fn open(
     options: Options,
     shared: Weak<Shared>,
 ) -> Result<(Db, Keeper), Stop> {
+    let (home, place) = find(settings)?;
+    tracing::info!(topic = home.name, "opening the log");
+    let defaults = settings.defaults.clone();
+    let opened = Tablet::open(place, options, defaults, &mut |_| {}, stops(shared));
+    let (tablet, db) = opened.map_err(|error| not_opened(&settings.dir, &error))?;
+    tablet
+        .cache()
+        .set_bytes_max(settings.cluster.cache_bytes_max);
+    Ok((db, Keeper::new(Arc::new(tablet), home, None)))
+}
+
+/// Finds the log and the object store that `settings` name.
+///
+/// # Errors
+/// Why they cannot hold a database.
+pub(super) fn find(settings: &Settings) -> Result<(Home, Place), Stop> {
     let cluster = &settings.cluster;
     let (Some(log), Some(objects)) = (&cluster.log, &cluster.objects) else {
         let reason = match cluster.log {
@@ -108,7 +129,6 @@ pub(super) fn open(
     // A store that cannot be written is noticed before anything depends on it.
     let what = "cannot write to the object store";
     patiently(what, || objects.probe(), CheckpointError::is_temporary)?;
-    tracing::info!(topic = name, "opening the log");
     let place = Place {
         kafka: Arc::clone(&kafka),
         partition: Partition {
@@ -129,20 +149,13 @@ pub(super) fn open(
         read_wait: READ_WAIT,
         read_lease: cluster.read_lease,
     };
-    let defaults = settings.defaults.clone();
-    let opened = Tablet::open(place, options, defaults, &mut |_| {}, stops(shared));
-    let (tablet, db) = opened.map_err(|error| not_opened(&settings.dir, &error))?;
-    tablet.cache().set_bytes_max(cluster.cache_bytes_max);
-    let keeper = Keeper {
-        tablet,
+    let home = Home {
         kafka,
         name,
         topic,
         replication,
-        is_topic_gone: AtomicBool::new(false),
-        is_topic_unsafe: AtomicBool::new(false),
     };
-    Ok((db, keeper))
+    Ok((home, place))
 }
 
 /// What stops the server when the log is owned no more.
@@ -192,7 +205,7 @@ fn find_topic(kafka: &dyn Kafka, name: &str, replication: Replication) -> Result
     }
 }
 
-fn not_opened(dir: &Path, error: &tablet::Error) -> Stop {
+pub(super) fn not_opened(dir: &Path, error: &tablet::Error) -> Stop {
     let reason = format!("cannot open {}: {error}", dir.display());
     if error.is_succession() {
         Stop::Deposed(reason)
@@ -207,14 +220,23 @@ fn nonce(env: &Env) -> [u8; 16] {
 }
 
 impl Keeper {
-    /// What it tells others.
-    pub(super) fn remote(&self) -> Remote {
-        Remote::new(&self.tablet)
+    /// `node`: what it is in a cluster, if it is in one.
+    pub(super) fn new(tablet: Arc<Tablet>, home: Home, node: Option<Arc<Node>>) -> Self {
+        Self {
+            tablet,
+            home,
+            node,
+            is_topic_gone: AtomicBool::new(false),
+            is_topic_unsafe: AtomicBool::new(false),
+        }
     }
 
-    /// What reads are answered under, if they need a lease.
-    pub(super) fn lease(&self) -> Option<Arc<Lease>> {
-        self.tablet.log().lease().cloned()
+    /// Shows others the log and the checkpoints, and has reads wait for a lease if they need one.
+    pub(super) fn tell(&self, shared: &Shared) {
+        shared.remote.get_or_init(|| Remote::new(&self.tablet));
+        if let Some(lease) = self.tablet.log().lease() {
+            shared.lease.get_or_init(|| Arc::clone(lease));
+        }
     }
 
     /// Keeps the database until the server stops; then saves it. A panic stops the server.
@@ -271,12 +293,28 @@ impl Keeper {
         if is_trusted && self.is_lost() {
             return self.rescue(shared);
         }
+        if self.has_heir() && !self.is_topic_unsafe.load(Ordering::Acquire) {
+            // It takes over as soon as the log is given up.
+            return;
+        }
         let is_unsafe = self.is_topic_unsafe.load(Ordering::Acquire);
         let saves = is_trusted && (failed.is_none() || is_unsafe);
         let is_saved = saves && self.tablet.log().drain(STOP_WAIT) && self.save(shared).is_ok();
         if is_trusted && is_unsafe && !is_saved {
             self.rescue(shared);
         }
+    }
+
+    /// Whether another node has what this one has.
+    fn has_heir(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| {
+            let standing = node.standing();
+            standing
+                .members
+                .iter()
+                .skip(1)
+                .any(|other| other.is_caught_up)
+        })
     }
 
     /// Whether the log lacks acknowledged records: what is in memory is all that is left of them.
@@ -388,10 +426,10 @@ impl Keeper {
     fn check_begin(&self, shared: &Shared) {
         let needed = self.tablet.log().begin();
         let partition = Partition {
-            topic: self.name.clone(),
+            topic: self.home.name.clone(),
             number: 0,
         };
-        match self.kafka.bounds(&partition) {
+        match self.home.kafka.bounds(&partition) {
             Ok((begin, _)) if begin > needed && self.tablet.log().begin() == needed => {
                 tracing::error!(
                     needed,
@@ -409,8 +447,13 @@ impl Keeper {
 
     /// Whether the topic still is what it was. `missing`: how often it was not there.
     fn check_topic(&self, missing: &mut u32) -> Result<(), Changed> {
-        let name = &self.name;
-        let now = match self.kafka.describe(name) {
+        let Home {
+            kafka,
+            name,
+            topic,
+            replication,
+        } = &self.home;
+        let now = match kafka.describe(name) {
             Ok(now) => now,
             Err(error) => {
                 tracing::warn!(%error, "cannot look at topic {name}");
@@ -427,39 +470,17 @@ impl Keeper {
             }
         };
         *missing = 0;
-        let changes = topic::changed(&self.topic, &now, self.replication);
+        let changes = topic::changed(topic, &now, *replication);
         if changes.is_empty() {
             return Ok(());
         }
         Err(Changed {
             reason: format!("topic {name} was changed: {}", changes.join("; ")),
-            is_gone: now.id != self.topic.id,
+            is_gone: now.id != topic.id,
         })
     }
 }
 
-/// Tells when writes wait for Kafka, and when they do no more.
-#[derive(Default)]
-struct Waiting {
-    told: Option<Instant>,
-}
-
-impl Waiting {
-    fn tell(&mut self, shared: &Shared) {
-        let log = shared.db.stats().log.unwrap_or_default();
-        let waited_ms = log.unsynced_ms.unwrap_or(0);
-        let is_late = waited_ms >= LATE.as_millis() as u64;
-        let is_due = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
-        if is_late && is_due {
-            let bytes = shared.remote().unwrap_or_default().queued_bytes;
-            tracing::warn!(waited_ms, bytes, "writes wait for Kafka");
-            self.told = Some(Instant::now());
-        } else if !is_late && self.told.take().is_some() {
-            tracing::info!("writes no longer wait for Kafka");
-        }
-    }
-}
-
-fn is_stopping(shared: &Shared) -> bool {
+pub(super) fn is_stopping(shared: &Shared) -> bool {
     shared.lifetime.stopping.load(Ordering::Acquire)
 }

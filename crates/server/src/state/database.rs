@@ -13,8 +13,8 @@
 use crate::base::clock::now_ms;
 use latewood_engine::{Db, Defaults, LoadProgress, Result, Stages};
 use std::ops::Deref;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The error of commands that need the data while it is loading.
@@ -24,7 +24,7 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 
 /// The database, once it is open.
 pub(crate) struct Database {
-    opened: OnceLock<Db>,
+    opened: OnceLock<Arc<Db>>,
     /// It has no files: its figures are shown until there are others.
     empty: Db,
     /// How far the opening is.
@@ -69,7 +69,7 @@ impl Database {
     }
 
     /// Puts the open database in its place; false where one is there already.
-    pub(crate) fn fill(&self, db: Db) -> bool {
+    pub(crate) fn fill(&self, db: Arc<Db>) -> bool {
         self.opened.set(db).is_ok()
     }
 
@@ -81,13 +81,13 @@ impl Database {
 
     /// The database, if it is open.
     pub(crate) fn opened(&self) -> Option<&Db> {
-        self.opened.get()
+        self.opened.get().map(|db| &**db)
     }
 
     /// The database whose figures are shown: an empty one until it is open.
     #[inline]
     pub(crate) fn shown(&self) -> &Db {
-        self.opened.get().unwrap_or(&self.empty)
+        self.opened().unwrap_or(&self.empty)
     }
 
     /// The timers of the write path, which time nothing until it is open.
@@ -102,7 +102,7 @@ impl Database {
     }
 
     /// The open database, if it got that far.
-    pub(crate) fn into_opened(self) -> Option<Db> {
+    pub(crate) fn into_opened(self) -> Option<Arc<Db>> {
         self.opened.into_inner()
     }
 }

@@ -68,10 +68,15 @@ impl Shared {
         ]
     }
 
-    /// Why writes are not taken, if they are not.
+    /// Why requests are not taken, if they are not: a follower that is fresh takes reads, and
+    /// passes writes on.
     pub(crate) fn unready(&self) -> Option<String> {
         if self.db.is_loading() {
             return Some("the database is loading".to_owned());
+        }
+        match self.takes_writes() {
+            Ok(()) => {}
+            Err(to) => return self.takes_reads(true).err().map(|_| to.to_string()),
         }
         match self.db.stats().halted {
             Some(reason) => Some(format!("writes have stopped: {reason}")),

@@ -21,6 +21,8 @@ pub(crate) enum Stop {
     NotOpened(String),
     /// Another node owns the log now, as this says.
     Deposed(String),
+    /// What is in memory is not what the log says, as this says: the same process begins anew.
+    Anew(String),
 }
 
 impl From<String> for Stop {
@@ -29,20 +31,31 @@ impl From<String> for Stop {
     }
 }
 
+/// What follows a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The process ends; it may be started again.
+    Ends,
+    /// The process ends. Another node owns the log: whoever starts this one again deposes it.
+    Deposed,
+    /// The process begins anew.
+    Anew,
+}
+
 /// Why the process failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// A sentence.
     pub(crate) reason: String,
-    /// Another node owns the log: whoever starts this one again deposes it.
-    pub(crate) is_deposed: bool,
+    /// What follows.
+    pub(crate) way: Way,
 }
 
 impl<T: Into<String>> From<T> for Failure {
     fn from(reason: T) -> Self {
         Self {
             reason: reason.into(),
-            is_deposed: false,
+            way: Way::Ends,
         }
     }
 }

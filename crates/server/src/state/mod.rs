@@ -3,6 +3,7 @@
 //! [`Shared`] is a list of parts, each the owner of its state; nothing of it is
 //! locked on the path of a sample. Tested through the floors above.
 
+mod advertised;
 pub(crate) mod database;
 mod exec_lock;
 mod figures;
@@ -13,6 +14,7 @@ mod pause;
 mod protocols;
 pub(crate) mod readers;
 mod remote;
+mod role;
 mod runtime;
 mod settings;
 mod shared;
@@ -21,12 +23,13 @@ pub(crate) use database::Database;
 pub(crate) use exec_lock::{ExecBeside, ExecShared};
 pub(crate) use figures::ListenerFigures;
 pub(crate) use jobs::{Job, Jobs, LastBackup};
-pub(crate) use lifetime::{Failure, Lifetime, Stop};
+pub(crate) use lifetime::{Failure, Lifetime, Stop, Way};
 pub(crate) use line_port::{LinePort, LineProtocol};
 pub(crate) use remote::{Remote, RemoteFigures};
+pub(crate) use role::{Redirect, host_and_port};
 pub(crate) use runtime::Runtime;
 pub(crate) use settings::Promql;
-#[cfg(test)]
-pub(crate) use settings::Senders;
 pub(crate) use settings::{Cluster, Http, LogFormat, LogLevel, Settings, cores};
+#[cfg(test)]
+pub(crate) use settings::{Nodes, Senders};
 pub(crate) use shared::Shared;

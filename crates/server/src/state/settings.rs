@@ -17,6 +17,8 @@ pub(crate) struct Settings {
     pub(crate) dir: PathBuf,
     /// Addresses with ports to listen on.
     pub(crate) listen: Vec<String>,
+    /// The same, for clients that only read.
+    pub(crate) read_listen: Vec<String>,
     /// The same, with TLS.
     pub(crate) tls_listen: Vec<String>,
     /// Certificates of the ports with TLS.
@@ -93,6 +95,21 @@ pub(crate) struct Cluster {
     pub(crate) any_replication: bool,
     /// Reads are answered under a lease.
     pub(crate) read_lease: bool,
+    /// Several nodes.
+    pub(crate) nodes: Nodes,
+}
+
+/// Settings of several nodes that share a log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Nodes {
+    /// There are several.
+    pub(crate) is_on: bool,
+    /// How old an answer of a follower may be, milliseconds.
+    pub(crate) staleness_max_ms: u64,
+    /// Where clients reach this one, if `listen` does not say it.
+    pub(crate) redis: Option<String>,
+    /// Where others send writes by HTTP, if `http` does not say it.
+    pub(crate) http: Option<String>,
 }
 
 impl Cluster {
@@ -101,6 +118,7 @@ impl Cluster {
         let given = [
             ("read-lease", self.read_lease),
             ("cache-size", self.cache_bytes_max > 0),
+            ("cluster", self.nodes.is_on),
             ("kafka-any-replication", self.any_replication),
         ];
         let found = given.into_iter().find(|(_, is_given)| *is_given);

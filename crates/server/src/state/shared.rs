@@ -18,6 +18,7 @@ use crate::acl::{User, Users};
 use crate::clients::ClientList;
 use crate::messaging::{Channels, Class, Events};
 use crate::observe::{Counters, Event, Observe};
+use latewood_cluster::node::Node;
 use latewood_cluster::remote::Lease;
 use latewood_engine::Db;
 use latewood_tls::ServerTls;
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) remote: OnceLock<Remote>,
     /// What reads are answered under, if they need a lease; set before it is open.
     pub(crate) lease: OnceLock<Arc<Lease>>,
+    /// What it is to the others, if there are others; set before it is open.
+    pub(crate) node: OnceLock<Arc<Node>>,
     /// What the server was started with.
     pub(crate) settings: Settings,
     /// What CONFIG SET may change.
@@ -81,6 +84,7 @@ impl Shared {
             db,
             remote: OnceLock::new(),
             lease: OnceLock::new(),
+            node: OnceLock::new(),
             runtime: Runtime::new(&settings, users),
             exec_lock: ExecLock::new(settings.threads),
             settings,
@@ -99,7 +103,7 @@ impl Shared {
     }
 
     /// Serves `db` from now on; once.
-    pub(crate) fn opened(&self, db: Db) {
+    pub(crate) fn opened(&self, db: Arc<Db>) {
         let latency = Arc::clone(&self.observe.latency);
         db.observe(move |work, duration_ns| latency.note(Event::Engine(work), duration_ns));
         let events = Arc::clone(&self.events);
@@ -152,11 +156,12 @@ impl Shared {
         &self.events.channels
     }
 
-    /// Whether samples may go past the dispatcher: the data is there, nobody
+    /// Whether samples may go past the dispatcher: the data is there and this node's, nobody
     /// monitors, there is no pause, nobody asks which keys are new, and memory is left.
     #[inline]
     pub(crate) fn allows_fast_path(&self) -> bool {
         !self.db.is_loading()
+            && self.is_owner()
             && !self.pause.is_on()
             && !self.channels().has_monitors()
             && !self.events.wants(Class::New)

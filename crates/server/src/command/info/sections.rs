@@ -3,7 +3,7 @@
 use super::source::{Source, bytes_field, field};
 use crate::base::clock::now_ms;
 use crate::clients::{ClientInfo, Flag};
-use crate::command::auth::{MODULE_VERSION, REDIS_VERSION};
+use crate::command::auth::{MODULE_VERSION, REDIS_VERSION, mode};
 use crate::command::config::first_port;
 use crate::command::memory::clients_bytes;
 use crate::command::persistence::last_save_s;
@@ -17,7 +17,7 @@ pub(super) fn server(text: &mut String, source: &Source<'_>) {
     let executable = std::env::current_exe().unwrap_or_default();
     field(text, "redis_version", REDIS_VERSION);
     field(text, "latewood_version", env!("CARGO_PKG_VERSION"));
-    field(text, "redis_mode", "standalone");
+    field(text, "redis_mode", mode(shared));
     field(text, "os", process::system_name());
     field(text, "arch_bits", usize::BITS);
     field(text, "multiplexing_api", "epoll");
@@ -135,16 +135,6 @@ pub(super) fn persistence(text: &mut String, source: &Source<'_>) {
     field(text, "aof_current_size", wal.bytes_on_disk);
 }
 
-pub(super) fn replication(text: &mut String, source: &Source<'_>) {
-    field(text, "role", "master");
-    field(text, "connected_slaves", 0);
-    field(text, "master_failover_state", "no-failover");
-    field(text, "master_replid", &source.shared.observe.run_id);
-    let position = source.shared.db.shown().position();
-    field(text, "master_repl_offset", position.0);
-    field(text, "repl_backlog_active", 0);
-}
-
 pub(super) fn cpu(text: &mut String, _: &Source<'_>) {
     let Cpu { user_s, system_s } = process::cpu();
     field(text, "used_cpu_sys", format_args!("{system_s:.6}"));
@@ -156,10 +146,6 @@ pub(super) fn modules(text: &mut String, _: &Source<'_>) {
     let line =
         format!("name=timeseries,ver={version},api=1,filters=0,usedby=[],using=[],options=[]");
     field(text, "module", line);
-}
-
-pub(super) fn cluster(text: &mut String, _: &Source<'_>) {
-    field(text, "cluster_enabled", 0);
 }
 
 pub(super) fn keyspace(text: &mut String, source: &Source<'_>) {

@@ -6,6 +6,7 @@
 //! format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
 mod engine;
+mod nodes;
 pub(super) mod senders;
 #[cfg(test)]
 mod tests;
@@ -76,6 +77,7 @@ fn report(shared: &Shared, memory: &DbMemory) -> String {
     engine::ingest(&mut text, &stats);
     engine::memory(&mut text, shared, &stats, memory);
     engine::log(&mut text, shared, &stats);
+    nodes::report(&mut text, shared);
     engine::flush(&mut text, &stats);
     engine::merges(&mut text, &shared.db.shown().merge_stats());
     engine::disk(&mut text, shared);

@@ -4,7 +4,7 @@ use super::packing::Accepts;
 use super::parameters::{Parameters, Span};
 use crate::acl::log::HTTP;
 use crate::acl::{Denied, User};
-use crate::client::UNPROVEN;
+use crate::client::Reading;
 use crate::http::answer::Answer;
 use crate::http::body::{BODY_BYTES_MAX, Received, receive_in};
 use crate::http::context::Context;
@@ -40,6 +40,8 @@ pub(super) struct Asked {
     memory: Mutex<Option<OwnedSemaphorePermit>>,
     /// Nobody waits for the answer any more.
     unwanted: Arc<AtomicBool>,
+    /// As what it began.
+    reading: Reading,
 }
 
 /// Whoever waits for an answer; dropping it ends the work of who looks.
@@ -77,6 +79,7 @@ impl Asked {
         body: Body,
     ) -> Result<Self, Answer> {
         add(&context.shared.protocols.reads.of(endpoint).requests, 1);
+        let reading = Reading::new(&context.shared, true, 0);
         let user = Self::admit(context, endpoint, headers)?;
         let side = side(context, endpoint);
         let received = receive_in(side, &user, headers, body, body_bytes_max(endpoint)).await?;
@@ -89,6 +92,7 @@ impl Asked {
             user: Self::admit(context, endpoint, headers)?,
             memory: Mutex::default(),
             unwanted: Arc::default(),
+            reading,
         })
     }
 
@@ -100,9 +104,11 @@ impl Asked {
     ) -> Result<Arc<User>, Answer> {
         let user = context.user(headers, (None, None))?;
         demand(context, &user, endpoint.command())?;
-        // Who is on call looks at a server that is not ready, too.
-        if endpoint != Endpoint::Server {
-            context.ready(false)?;
+        match endpoint {
+            // Who is on call looks at a server that is not ready, too.
+            Endpoint::Server => {}
+            _ if is_of_data(endpoint) => context.ready(false)?,
+            _ => context.loaded(false)?,
         }
         Ok(user)
     }
@@ -159,21 +165,17 @@ impl Asked {
         }
     }
 
-    /// Waits until what was read up to now may be answered: under a lease, if reads need one.
+    /// Waits until what was read up to now may be answered: under a lease, if reads need one; of a
+    /// follower that is fresh still.
     ///
     /// # Errors
-    /// 503 where there was none in time.
-    pub(super) async fn leased(&self) -> Result<(), Answer> {
-        let lease = self.shared().lease.get();
-        // Who is on call looks at a server that lost Kafka, too.
-        let Some(lease) = lease.filter(|_| self.endpoint != Endpoint::Server) else {
-            return Ok(());
-        };
-        let at_ns = lease.now_ns();
-        if lease.covers(at_ns) || lease.comes_to_cover(at_ns).await {
+    /// 503 where it may not.
+    pub(super) async fn proven(&self) -> Result<(), Answer> {
+        if !is_of_data(self.endpoint) {
             return Ok(());
         }
-        Err(Answer::busy(UNPROVEN))
+        let proven = self.reading.proven(self.shared()).await;
+        proven.map_err(|why| Answer::busy(why.to_string()))
     }
 
     /// The name of the user who asks.
@@ -351,6 +353,18 @@ pub(super) fn side(context: &Context, endpoint: Endpoint) -> &Permits {
         Endpoint::Queries | Endpoint::Cancel | Endpoint::Server => &context.work.control,
         _ => &context.work.readers,
     }
+}
+
+/// Whether answers are about the database; the others are about the process.
+fn is_of_data(endpoint: Endpoint) -> bool {
+    !matches!(
+        endpoint,
+        Endpoint::Server
+            | Endpoint::Status
+            | Endpoint::Flags
+            | Endpoint::Queries
+            | Endpoint::Cancel
+    )
 }
 
 /// Bytes of a body that is sent to `endpoint`; of a form also uncompressed.

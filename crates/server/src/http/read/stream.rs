@@ -199,6 +199,6 @@ async fn next<P: Pieces>(mut work: Maker<P>) -> Result<(Maker<P>, Piece), Answer
     });
     let made = made.await??;
     // What is in it was read by now.
-    asked.leased().await?;
+    asked.proven().await?;
     Ok(made)
 }

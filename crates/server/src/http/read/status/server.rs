@@ -97,8 +97,9 @@ fn state(shared: &Shared) -> Value {
         })
     });
     let unready = shared.unready();
+    let role = ["replica", "master"][usize::from(shared.is_owner())];
     json!({
-        "role": "master",
+        "role": role,
         "ready": unready.is_none(),
         "unready_reason": unready,
         "loading": loading,

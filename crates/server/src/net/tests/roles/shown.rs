@@ -1,0 +1,158 @@
+//! What a node tells of itself and the others, as Redis does.
+
+use super::super::ask;
+use super::super::disk_waits::{expect, expect_silence, send};
+use super::Noded;
+use latewood_cluster::node::Role;
+use std::net::TcpStream;
+
+const ONE: &str = "0101010101010101010101010101010101010101";
+const TWO: &str = "0202020202020202020202020202020202020202";
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// The reply of CLUSTER SLOTS where `owner` has all of them, and `other` none.
+fn slots(owner: (&str, &str), other: (&str, &str)) -> String {
+    let place = |(host, id)| format!("*4\r\n{}:6379\r\n{}*0\r\n", bulk(host), bulk(id));
+    let (owner, other) = (place(owner), place(other));
+    format!("*1\r\n*4\r\n:0\r\n:16383\r\n{owner}{other}")
+}
+
+/// The reply has each of these lines.
+fn has_lines(client: &mut TcpStream, command: &str, lines: &[&str]) {
+    let reply = ask(client, command);
+    for line in lines {
+        let found = reply.contains(&format!("\r\n{line}\r\n"));
+        assert!(found, "{line} in {reply}");
+    }
+}
+
+#[test]
+fn an_owner_is_a_master_with_replicas() {
+    let noded = Noded::start();
+    let mut client = noded.harness.client();
+    let replica = format!("{TWO} db-2:6379@0 slave {ONE} 0 0 5 connected");
+    let nodes = format!("{ONE} db-1:6379@0 myself,master - 0 0 5 connected 0-16383\n{replica}\n");
+    for (command, reply) in [
+        ("CLUSTER NODES", bulk(&nodes)),
+        ("CLUSTER MYID", bulk(ONE)),
+        ("CLUSTER SLOTS", slots(("db-1", ONE), ("db-2", TWO))),
+        (
+            &format!("CLUSTER REPLICAS {ONE}"),
+            format!("*1\r\n{}", bulk(&replica)),
+        ),
+        (
+            &format!("CLUSTER SLAVES {ONE}"),
+            format!("*1\r\n{}", bulk(&replica)),
+        ),
+        (
+            &format!("CLUSTER REPLICAS {TWO}"),
+            "-ERR The specified node is not a master\r\n".to_owned(),
+        ),
+        (
+            &format!("CLUSTER COUNT-FAILURE-REPORTS {TWO}"),
+            ":0\r\n".to_owned(),
+        ),
+        (
+            "CLUSTER REPLICAS xyz",
+            "-ERR Unknown node xyz\r\n".to_owned(),
+        ),
+    ] {
+        assert_eq!(ask(&mut client, command), reply, "{command}");
+    }
+    let shards = ask(&mut client, "CLUSTER SHARDS");
+    let has_both = shards.contains("$6\r\nmaster\r\n") && shards.contains("$7\r\nreplica\r\n");
+    assert!(has_both, "{shards}");
+    assert_eq!(ask(&mut client, "CLUSTER MYSHARDID").len(), bulk(ONE).len());
+    has_lines(
+        &mut client,
+        "CLUSTER INFO",
+        &["cluster_state:ok", "cluster_known_nodes:2"],
+    );
+    assert!(ask(&mut client, "ROLE").starts_with("*3\r\n$6\r\nmaster\r\n"));
+    let slave = "slave0:ip=db-2,port=6379,state=online,offset=7,lag=0";
+    let lines = ["role:master", "connected_slaves:1", slave];
+    has_lines(&mut client, "INFO replication", &lines);
+    has_lines(&mut client, "INFO server", &["redis_mode:cluster"]);
+    noded.harness.stop();
+}
+
+#[test]
+fn a_follower_is_a_replica_of_the_owner() {
+    let noded = Noded::start();
+    let mut client = noded.harness.client();
+    noded.follow();
+    let slots = slots(("db-2", TWO), ("db-1", ONE));
+    assert_eq!(ask(&mut client, "CLUSTER SLOTS"), slots);
+    let role = "*5\r\n$5\r\nslave\r\n$4\r\ndb-2\r\n:6379\r\n$9\r\nconnected\r\n";
+    assert!(ask(&mut client, "ROLE").starts_with(role));
+    let lines = [
+        "role:slave",
+        "master_host:db-2",
+        "master_link_status:up",
+        "cluster_enabled:1",
+        "cluster_role:follower",
+        "cluster_behind_ms:0",
+        "cluster_takes_reads:1",
+        "cluster_users_differ:0",
+    ];
+    has_lines(&mut client, "INFO replication cluster", &lines);
+    noded.get_stale();
+    let lines = [
+        "master_link_status:down",
+        "cluster_behind_ms:5001",
+        "cluster_takes_reads:0",
+    ];
+    has_lines(&mut client, "INFO replication cluster", &lines);
+    let others_users = |standing: &mut latewood_cluster::node::Standing| {
+        standing.members[1].digests = [1, 0];
+    };
+    noded.node.change(others_users);
+    let lines = ["cluster_users_differ:1", "cluster_settings_differ:0"];
+    has_lines(&mut client, "INFO cluster", &lines);
+    noded.harness.stop();
+}
+
+#[test]
+fn without_an_owner_nobody_has_slots() {
+    let noded = Noded::start();
+    let mut client = noded.harness.client();
+    noded.become_role(Role::Follower, None);
+    assert_eq!(ask(&mut client, "CLUSTER SLOTS"), "*0\r\n");
+    let lines = ["cluster_state:fail", "cluster_slots_assigned:0"];
+    has_lines(&mut client, "CLUSTER INFO", &lines);
+    assert!(ask(&mut client, "CLUSTER NODES").contains("myself,slave - 0 0 5 connected"));
+    noded.harness.stop();
+}
+
+#[test]
+fn wait_counts_the_followers_that_have_the_writes() {
+    let noded = Noded::start();
+    let (mut client, mut other) = (noded.harness.client(), noded.harness.client());
+    let reader = noded.reading_thread();
+    assert_eq!(ask(&mut client, "WAIT 1 0"), ":1\r\n", "it wrote nothing");
+    let has = |applied: u64| {
+        noded
+            .node
+            .change(|standing| standing.members[1].applied = applied);
+    };
+    assert_eq!(ask(&mut client, "TS.ADD k 3 3"), ":3\r\n");
+    let position = noded.harness.shared.db.position().0;
+    has(position - 1);
+    assert_eq!(ask(&mut client, "WAIT 0 0"), ":0\r\n");
+    assert_eq!(ask(&mut client, "WAIT 1 1"), ":0\r\n");
+    send(&mut client, &["WAIT 1 0"]);
+    expect_silence(&mut client, &mut other);
+    has(position);
+    expect(&mut client, ":1\r\n");
+    send(&mut client, &["WAIT 2 0"]);
+    expect_silence(&mut client, &mut other);
+    noded.follow();
+    expect(
+        &mut client,
+        "-UNBLOCKED this node has lost the log; db-2:6379 owns the log\r\n",
+    );
+    noded.stop(reader);
+}
