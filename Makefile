@@ -1,6 +1,7 @@
 # The only commands to remember.
 #   make demo            build, load real measurements, kill, recover, check
 #   make demo KEEP=1     the same, and leave the server running
+#   make cluster-demo    three brokers and three nodes under load: kill the owner, take over, check
 #   make test            everything that must pass, in about 25 minutes on 2 cores; installs
 #                        what it needs on Debian and Ubuntu, and lists what it left out elsewhere
 #   make test STRICT=1   the same, and fails if anything would be left out
@@ -46,7 +47,7 @@ with = $(if $(filter $(1),$(LEFT_OUT)),,$(2))
 # They need brokers: nothing but their names selects them.
 BROKER_TESTS := --test broker --test kafka
 
-.PHONY: demo test check every programs rust soak bench build quick clients console differential faults \
+.PHONY: demo cluster-demo test check every programs rust soak bench build quick clients console differential faults \
 	kafka fuzz instructions deb static
 
 # needs-TOOL fails with how to get the tool.
@@ -84,6 +85,9 @@ test:
 	$(MAKE) every LEFT_OUT="$$(xargs <target/left-out)"
 	@tests/setup.sh report
 
+cluster-demo: quick needs-kafka
+	tests/cluster/demo.py $(DEMO)/latewood $(if $(KEEP),--keep)
+
 comma := ,
 space := $() $()
 lane = $(subst $(space),$(comma),$(strip $(1)))
@@ -114,7 +118,7 @@ clients: programs $(VENV)/ready $(call with,node,tests/clients/node/node_modules
 
 # Servers with a log in Kafka and objects in S3, ROUNDS faults of them all.
 faults: programs $(VENV)/ready needs-kafka
-	LATEWOOD_ROUNDS=$(ROUNDS) $(VENV)/bin/python -m pytest -q -s tests/clients/test_faults.py
+	LATEWOOD_ROUNDS=$(ROUNDS) $(VENV)/bin/python -m pytest -q -s tests/clients/test_faults.py tests/clients/test_cluster_faults.py
 
 # The console in a browser, and its assets built anew.
 console: programs tests/console/node_modules console/node_modules

@@ -131,6 +131,33 @@ def test_the_manifests_fit_the_schemas_of_kubernetes(manifests, version):
         kubernetes_validate.validate(wrong, version, strict=True)
 
 
+def test_three_nodes_differ_from_one_in_what_they_need(manifests):
+    found = list(yaml.safe_load_all((DEPLOY / "kubernetes/cluster.yaml").read_text()))
+    for version in KUBERNETES:
+        for one in found:
+            kubernetes_validate.validate(one, version, strict=True)
+    (node,) = [one["spec"] for one in found if one["kind"] == "StatefulSet"]
+    (variables,) = [one["data"] for one in found if one["kind"] == "ConfigMap"]
+    check_variables(variables)
+    services = {one["metadata"]["name"]: one["spec"] for one in found if one["kind"] == "Service"}
+    assert node["replicas"] == 3 and node["serviceName"] in services
+    (container,) = node["template"]["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    listens = {**image()[1], **variables}
+    names = {"redis": "LATEWOOD_LISTEN", "reads": "LATEWOOD_READ_LISTEN", "http": "LATEWOOD_HTTP"}
+    assert ports == {name: int(listens[variable].split(":")[1]) for name, variable in names.items()}
+    for service in services.values():
+        assert service["selector"] == node["selector"]["matchLabels"] == node["template"]["metadata"]["labels"]
+        assert {port["targetPort"] for port in service["ports"]} <= set(ports)
+    # Others reach a pod by its name below the service of the set.
+    advertised = {one["name"]: one.get("value") for one in container["env"]}
+    assert advertised["LATEWOOD_ADVERTISE"] == f"$(POD).{node['serviceName']}:{ports['redis']}"
+    alone = copy.deepcopy(manifests["StatefulSet", "latewood"]["spec"])
+    for same in ("livenessProbe", "readinessProbe", "resources", "securityContext", "volumeMounts"):
+        assert container[same] == alone["template"]["spec"]["containers"][0][same]
+    assert node["volumeClaimTemplates"] == alone["volumeClaimTemplates"]
+
+
 def test_the_stateful_set_runs_one_unprivileged_node(manifests):
     node = manifests["StatefulSet", "latewood"]["spec"]
     pod = node["template"]["spec"]

@@ -29,8 +29,8 @@ def wait_for(what, is_there):
 class Node:
     """A server with this world's log, on a port of its own."""
 
-    def __init__(self, world, name, *options):
-        self.directory, self.port = world.directory / name, free_port()
+    def __init__(self, world, name, *options, port=None):
+        self.directory, self.port = world.directory / name, port or free_port()
         self.said = world.directory / f"{name}-{self.port}.log"
         words = ["serve", "--dir", self.directory, "--listen", f"127.0.0.1:{self.port}", *options]
         environment = {"LATEWOOD_HTTP": "off"} | S3.environment(world.settings)
