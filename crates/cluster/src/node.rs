@@ -248,8 +248,10 @@ impl Node {
     /// Where clients are to go instead.
     pub fn elsewhere(&self) -> Elsewhere {
         let standing = self.standing();
+        let me = standing.members.first().map(|me| me.id);
         match (standing.owner(), standing.role) {
-            (Some(owner), _) => Elsewhere::Owner(owner.addresses.clone()),
+            (Some(owner), _) if Some(owner.id) != me => Elsewhere::Owner(owner.addresses.clone()),
+            (Some(_), _) => Elsewhere::Nobody("this node is taking the log over"),
             (None, Role::Loading) => Elsewhere::Nobody("this node is loading the database"),
             (None, _) => Elsewhere::Nobody("no node owns the log at the moment"),
         }
@@ -301,6 +303,9 @@ mod tests {
             node.takes_reads(),
             Err(Elsewhere::Owner(member(2).addresses))
         );
+        node.change(|standing| standing.owner = Some(NodeId([1; 20])));
+        let taking = Elsewhere::Nobody("this node is taking the log over");
+        assert_eq!(node.takes_writes(), Err(taking));
         node.change(|standing| standing.role = Role::Owner);
         assert_eq!((node.takes_reads(), node.takes_writes()), (Ok(()), Ok(())));
     }

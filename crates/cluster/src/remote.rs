@@ -233,6 +233,7 @@ impl TabletLog {
         let sent = self.now();
         append()?;
         if let (Some(lease), Some(sent_ns)) = (&self.lease, sent.leased_ns) {
+            lease.prove(self.durable.load(Ordering::Acquire));
             lease.renew(sent_ns);
         }
         Ok(sent)

@@ -117,7 +117,7 @@ impl Drop for Node {
 /// Whether a lease comes that covers the moment.
 fn comes(lease: &Lease, at_ns: u64) -> bool {
     let runtime = latewood_tls::runtime().unwrap();
-    runtime.block_on(lease.comes_to_cover(at_ns))
+    runtime.block_on(lease.comes_to_cover(at_ns, 0))
 }
 
 #[test]
@@ -271,4 +271,19 @@ fn a_new_owner_writes_when_the_one_before_answers_no_more() {
         new.log.sync_to(Position(1)).unwrap();
     });
     assert!(!old.answers());
+}
+
+#[test]
+fn what_is_written_is_shown_once_it_is_in_the_log() {
+    let world = World::new();
+    let node = world.start(1);
+    node.is_sent();
+    node.log.append(Position(1), b"group").unwrap();
+    node.proves();
+    let at_ns = world.now_ns();
+    let shows = |position| node.lease.covers_proven(at_ns, position);
+    assert!(shows(0) && !shows(1), "a kill would lose it");
+    node.proves();
+    assert!(node.log.durable() >= Position(1));
+    assert!(shows(1) && !shows(2));
 }

@@ -18,6 +18,7 @@ use crate::owner::{Claimed, Received};
 use latewood_engine::io::Clock;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -37,6 +38,8 @@ pub struct Lease {
     hold: Duration,
     /// Snapshots that were taken before may be answered; `None` once the log is owned no more.
     until_ns: watch::Sender<Option<u64>>,
+    /// The newest group that is proven to be in the log.
+    proven: AtomicU64,
 }
 
 impl Lease {
@@ -63,6 +66,7 @@ impl Lease {
             from_ns: clock.boottime_ns() + wait.as_nanos() as u64,
             clock,
             until_ns: watch::Sender::new(Some(0)),
+            proven: AtomicU64::new(0),
         }
     }
 
@@ -82,16 +86,35 @@ impl Lease {
         self.until_ns.borrow().is_some_and(|until| at_ns < until) && at_ns >= self.from_ns
     }
 
+    /// The same of a snapshot that may hold groups up to `position`: all of them are in the log.
+    /// Where a node takes over, nothing that was answered vanishes.
+    pub fn covers_proven(&self, at_ns: u64, position: u64) -> bool {
+        self.covers(at_ns) && self.has_proven(position)
+    }
+
+    fn has_proven(&self, position: u64) -> bool {
+        self.proven.load(Ordering::Acquire) >= position
+    }
+
     /// Waits until such a snapshot may be answered, for as long as a read is held. Returns whether
     /// it may.
-    pub async fn comes_to_cover(&self, at_ns: u64) -> bool {
+    pub async fn comes_to_cover(&self, at_ns: u64, position: u64) -> bool {
         let covered = async {
             sleep(self.begins_in()).await;
             let mut until = self.until_ns.subscribe();
-            let until = until.wait_for(|until| until.is_none_or(|until| at_ns < until));
-            until.await.is_ok_and(|until| until.is_some())
+            let is_answered = |until: &Option<u64>| {
+                until.is_none_or(|until| at_ns < until && self.has_proven(position))
+            };
+            let until = until.wait_for(is_answered).await;
+            until.is_ok_and(|until| until.is_some())
         };
         timeout(self.hold, covered).await.unwrap_or(false)
+    }
+
+    /// The groups up to `position` are in the log. Whoever waits hears it with the next
+    /// [`Lease::renew`].
+    pub fn prove(&self, position: u64) {
+        self.proven.fetch_max(position, Ordering::AcqRel);
     }
 
     /// A record counts that was not sent before `sent_ns`.

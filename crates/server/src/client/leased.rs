@@ -3,7 +3,8 @@
 //!
 //! A lease says that a record of the log proves that this server still owned it when the snapshot
 //! was taken. Most replies have one at once. The others wait, without a thread, until the next
-//! record is proven; after a while an error takes their place. A follower that was fresh when the
+//! record is proven; after a while an error takes their place. Where other nodes may take over, all
+//! that was read must be in the log as well. A follower that was fresh when the
 //! command began may be stale when its snapshot is taken, and an owner may be none any more: then
 //! an error that leads to the owner takes the place of the reply.
 //!
@@ -84,10 +85,18 @@ impl fmt::Display for Unanswered {
     }
 }
 
-/// A moment that no lease covers yet.
+/// A moment that no lease covers yet, or groups that are not proven to be in the log.
 pub(super) struct Unproven {
     lease: Arc<Lease>,
     at_ns: u64,
+    /// The newest group that may have been read.
+    position: u64,
+}
+
+impl Unproven {
+    async fn is_proven(self) -> bool {
+        self.lease.comes_to_cover(self.at_ns, self.position).await
+    }
 }
 
 impl Reading {
@@ -108,8 +117,8 @@ impl Reading {
         match Proof::now(shared, self) {
             Proof::Given => Ok(()),
             Proof::Refused(why) => Err(why),
-            Proof::Awaited(Unproven { lease, at_ns }) => {
-                let is_proven = lease.comes_to_cover(at_ns).await;
+            Proof::Awaited(unproven) => {
+                let is_proven = unproven.is_proven().await;
                 is_proven.then_some(()).ok_or(Unanswered::Unproven)
             }
         }
@@ -131,13 +140,17 @@ impl Proof {
         let Some(lease) = shared.lease.get() else {
             return Self::Given;
         };
-        let at_ns = lease.now_ns();
-        if lease.covers(at_ns) {
+        // What another node may not have when it takes over is not shown.
+        let is_shared = shared.node.get().is_some();
+        let position = is_shared.then(|| shared.db.position().0);
+        let (at_ns, position) = (lease.now_ns(), position.unwrap_or(0));
+        if lease.covers_proven(at_ns, position) {
             return Self::Given;
         }
         Self::Awaited(Unproven {
             lease: Arc::clone(lease),
             at_ns,
+            position,
         })
     }
 
@@ -154,21 +167,21 @@ impl Proof {
         (bytes, slot): (usize, u16),
         tell: impl FnOnce(Result<(), String>) + Send + 'static,
     ) {
-        let Unproven { lease, at_ns } = match self {
+        let unproven = match self {
             Self::Given => return tell(Ok(())),
             Self::Refused(why) => return tell(Err(why.line(slot))),
             Self::Awaited(unproven) => unproven,
         };
-        let unproven = move || Err(Unanswered::Unproven.line(slot));
+        let refused = move || Err(Unanswered::Unproven.line(slot));
         let held = Arc::clone(&shared.clients.unproven);
         let (mut own, share_bytes) = (0, shared.db.reply_bytes_max());
         if held.grant(&mut own, bytes, share_bytes).is_err() {
-            return tell(unproven());
+            return tell(refused());
         }
         later(async move {
-            let is_proven = lease.comes_to_cover(at_ns).await;
+            let is_proven = unproven.is_proven().await;
             held.give_back(&mut own, usize::MAX);
-            tell(if is_proven { Ok(()) } else { unproven() });
+            tell(if is_proven { Ok(()) } else { refused() });
         });
     }
 }

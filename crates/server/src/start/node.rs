@@ -59,6 +59,11 @@ pub(super) fn open(
     let (tell, changes) = channel();
     let on_change = Box::new(move |change| match (change, shared.upgrade()) {
         (Change::Ended(ended), Some(shared)) => end(&shared, ended),
+        (Change::Owns(tablet), Some(shared)) => {
+            // Before the first command of an owner.
+            tablet::tell(&tablet, &shared);
+            drop(tell.send(Change::Owns(tablet)));
+        }
         // The receiver is gone only when the server is stopping already.
         (change, _) => drop(tell.send(change)),
     });
@@ -143,7 +148,6 @@ impl Joined {
                     serve(shared, &standby, addresses);
                     if let Some(home) = home.take() {
                         let keeper = Keeper::new(owned, home, Some(Arc::clone(&node)));
-                        keeper.tell(shared);
                         tracing::info!("this node owns the log from now on");
                         keeper.run(shared);
                     }

@@ -231,12 +231,9 @@ impl Keeper {
         }
     }
 
-    /// Shows others the log and the checkpoints, and has reads wait for a lease if they need one.
+    /// As [`tell`] of its tablet.
     pub(super) fn tell(&self, shared: &Shared) {
-        shared.remote.get_or_init(|| Remote::new(&self.tablet));
-        if let Some(lease) = self.tablet.log().lease() {
-            shared.lease.get_or_init(|| Arc::clone(lease));
-        }
+        tell(&self.tablet, shared);
     }
 
     /// Keeps the database until the server stops; then saves it. A panic stops the server.
@@ -265,6 +262,10 @@ impl Keeper {
         while !is_stopping(shared) {
             thread::sleep(TURN);
             waiting.tell(shared);
+            if let Some(why) = self.halted_beside_heirs(shared) {
+                shared.lifetime.stop(Stop::Anew(why));
+                return;
+            }
             if fetched.elapsed() >= FETCH_EVERY && self.tablet.away_bytes() > 0 {
                 fetched = Instant::now();
                 self.tablet.fetch_all(&shared.db);
@@ -303,6 +304,13 @@ impl Keeper {
         if is_trusted && is_unsafe && !is_saved {
             self.rescue(shared);
         }
+    }
+
+    /// Why writes have stopped, if another node can take them: it takes over once this process has
+    /// ended.
+    fn halted_beside_heirs(&self, shared: &Shared) -> Option<String> {
+        let halted = shared.db.stats().halted.filter(|_| self.has_heir());
+        halted.map(|why| format!("writes are stopped, and another node takes over: {why}"))
     }
 
     /// Whether another node has what this one has.
@@ -478,6 +486,14 @@ impl Keeper {
             reason: format!("topic {name} was changed: {}", changes.join("; ")),
             is_gone: now.id != topic.id,
         })
+    }
+}
+
+/// Shows others the log and the checkpoints, and has reads wait for a lease if they need one.
+pub(super) fn tell(tablet: &Tablet, shared: &Shared) {
+    shared.remote.get_or_init(|| Remote::new(tablet));
+    if let Some(lease) = tablet.log().lease() {
+        shared.lease.get_or_init(|| Arc::clone(lease));
     }
 }
 
