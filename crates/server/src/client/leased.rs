@@ -94,7 +94,7 @@ pub(super) struct Unproven {
 }
 
 impl Unproven {
-    async fn is_proven(self) -> bool {
+    async fn comes(self) -> bool {
         self.lease.comes_to_cover(self.at_ns, self.position).await
     }
 }
@@ -118,7 +118,7 @@ impl Reading {
             Proof::Given => Ok(()),
             Proof::Refused(why) => Err(why),
             Proof::Awaited(unproven) => {
-                let is_proven = unproven.is_proven().await;
+                let is_proven = unproven.comes().await;
                 is_proven.then_some(()).ok_or(Unanswered::Unproven)
             }
         }
@@ -179,7 +179,7 @@ impl Proof {
             return tell(refused());
         }
         later(async move {
-            let is_proven = unproven.is_proven().await;
+            let is_proven = unproven.comes().await;
             held.give_back(&mut own, usize::MAX);
             tell(if is_proven { Ok(()) } else { refused() });
         });

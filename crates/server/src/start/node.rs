@@ -61,7 +61,7 @@ pub(super) fn open(
         (Change::Ended(ended), Some(shared)) => end(&shared, ended),
         (Change::Owns(tablet), Some(shared)) => {
             // Before the first command of an owner.
-            tablet::tell(&tablet, &shared);
+            shared.keeps(&tablet);
             drop(tell.send(Change::Owns(tablet)));
         }
         // The receiver is gone only when the server is stopping already.

@@ -231,9 +231,9 @@ impl Keeper {
         }
     }
 
-    /// As [`tell`] of its tablet.
+    /// As [`Shared::keeps`] of its tablet.
     pub(super) fn tell(&self, shared: &Shared) {
-        tell(&self.tablet, shared);
+        shared.keeps(&self.tablet);
     }
 
     /// Keeps the database until the server stops; then saves it. A panic stops the server.
@@ -486,14 +486,6 @@ impl Keeper {
             reason: format!("topic {name} was changed: {}", changes.join("; ")),
             is_gone: now.id != topic.id,
         })
-    }
-}
-
-/// Shows others the log and the checkpoints, and has reads wait for a lease if they need one.
-pub(super) fn tell(tablet: &Tablet, shared: &Shared) {
-    shared.remote.get_or_init(|| Remote::new(tablet));
-    if let Some(lease) = tablet.log().lease() {
-        shared.lease.get_or_init(|| Arc::clone(lease));
     }
 }
 

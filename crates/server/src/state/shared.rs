@@ -20,6 +20,7 @@ use crate::messaging::{Channels, Class, Events};
 use crate::observe::{Counters, Event, Observe};
 use latewood_cluster::node::Node;
 use latewood_cluster::remote::Lease;
+use latewood_cluster::tablet::Tablet;
 use latewood_engine::Db;
 use latewood_tls::ServerTls;
 use std::fmt::Display;
@@ -111,6 +112,15 @@ impl Shared {
         db.stages().set_sampling(STAGE_SAMPLING);
         if !self.db.fill(db) {
             tracing::error!("the database was opened twice; the second is not used");
+        }
+    }
+
+    /// Shows the log and the checkpoints of the database, and has reads wait for a lease if they need
+    /// one; once.
+    pub(crate) fn keeps(&self, tablet: &Tablet) {
+        self.remote.get_or_init(|| Remote::new(tablet));
+        if let Some(lease) = tablet.log().lease() {
+            self.lease.get_or_init(|| Arc::clone(lease));
         }
     }
 
