@@ -51,6 +51,14 @@ impl World {
         Owner::claim(kafka, self.partition.clone(), None, &claimant, retry).unwrap()
     }
 
+    /// A node that owns the log, and whose first record is proven.
+    fn lead(&self, node: u32) -> Node {
+        let node = self.start(node);
+        node.is_sent();
+        node.proves();
+        node
+    }
+
     fn start(&self, node: u32) -> Node {
         let (begun, is_begun) = channel();
         let (go, may_go) = channel();
@@ -166,9 +174,7 @@ fn a_lease_counts_from_the_sending_of_any_record() {
 #[test]
 fn a_deposed_node_answers_nothing_any_more() {
     let world = World::new();
-    let node = world.start(1);
-    node.is_sent();
-    node.proves();
+    let node = world.lead(1);
     let kafka = Arc::clone(&world.kafka) as Arc<dyn Kafka>;
     world.claim(2, kafka);
     assert!(node.answers(), "for the rest of its lease");
@@ -183,12 +189,8 @@ fn a_deposed_node_answers_nothing_any_more() {
 #[test]
 fn a_new_owner_answers_when_the_lease_of_the_one_before_is_over() {
     let world = World::new();
-    let old = world.start(1);
-    old.is_sent();
-    old.proves();
-    let mut new = world.start(2);
-    new.is_sent();
-    new.proves();
+    let old = world.lead(1);
+    let mut new = world.lead(2);
     assert!(old.answers() && !new.answers());
     world.clock.advance_ms(LEASE_MS);
     new.proves();
@@ -200,25 +202,17 @@ fn a_new_owner_answers_when_the_lease_of_the_one_before_is_over() {
     new.log.append(Position(1), b"group").unwrap();
     new.close();
     assert!(!new.answers());
-    let last = world.start(3);
-    last.is_sent();
-    last.proves();
+    let last = world.lead(3);
     assert!(last.answers());
 }
 
 #[test]
 fn a_farewell_ends_the_answers_of_its_own_owner_alone() {
     let world = World::new();
-    let old = world.start(1);
-    old.is_sent();
-    old.proves();
-    let mut new = world.start(2);
-    new.is_sent();
-    new.proves();
+    let old = world.lead(1);
+    let mut new = world.lead(2);
     new.close();
-    let last = world.start(3);
-    last.is_sent();
-    last.proves();
+    let last = world.lead(3);
     assert!(old.answers() && !last.answers());
     world.clock.advance_ms(LEASE_MS + 100);
     last.proves();
@@ -229,9 +223,7 @@ fn a_farewell_ends_the_answers_of_its_own_owner_alone() {
 #[test]
 fn a_new_owner_writes_when_the_one_before_answers_no_more() {
     let world = World::new();
-    let old = world.start(1);
-    old.is_sent();
-    old.proves();
+    let old = world.lead(1);
     let new = world.start(2);
     new.log.append(Position(1), b"group").unwrap();
     let complete = Complete {

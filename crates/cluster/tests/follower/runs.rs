@@ -20,7 +20,7 @@ use crate::hooked::cluster;
 use crate::ledger::life::{Ledger, claim, partition, recover};
 use crate::ledger::mortal::{Mortal, Stage};
 use crate::ledger::turns::{Chance, Turns};
-use crate::ledger::{compare, number};
+use crate::ledger::{compare, number, soak};
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::follower::{Event, Follower, Groups};
 use latewood_cluster::kafka::Kafka;
@@ -33,7 +33,7 @@ use latewood_engine::io::Clock;
 use latewood_engine::io::sim::SimClock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const RUNS: u64 = 100;
 const NODES: usize = 3;
@@ -444,12 +444,5 @@ fn three_nodes_tell_the_truth() {
 
 #[test]
 fn soak_three_nodes() {
-    let limit = Duration::from_secs(number("LATEWOOD_SOAK_SECONDS").unwrap_or(0));
-    let first = number("LATEWOOD_SEED").unwrap_or(1_000_000);
-    let (begun, mut runs) = (Instant::now(), 0);
-    while runs < 3 || begun.elapsed() < limit {
-        named_run(first.wrapping_add(runs));
-        runs += 1;
-    }
-    println!("{runs} runs from seed {first}");
+    soak(1_000_000, 3, named_run);
 }

@@ -120,6 +120,19 @@ pub(crate) fn number(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
+/// Runs with one seed after the other, from `LATEWOOD_SEED` or else `first` on: `least` of them, and
+/// others for `LATEWOOD_SOAK_SECONDS`.
+pub(crate) fn soak<T>(first: u64, least: u64, run: impl Fn(u64) -> T) {
+    let limit = Duration::from_secs(number("LATEWOOD_SOAK_SECONDS").unwrap_or(0));
+    let first = number("LATEWOOD_SEED").unwrap_or(first);
+    let (begun, mut runs) = (Instant::now(), 0);
+    while runs < least || begun.elapsed() < limit {
+        drop(run(first.wrapping_add(runs)));
+        runs += 1;
+    }
+    println!("{runs} runs from seed {first}");
+}
+
 #[test]
 fn clients_are_told_the_truth() {
     if let Some(seed) = number("LATEWOOD_SEED") {
@@ -151,12 +164,5 @@ fn clients_are_told_the_truth() {
 
 #[test]
 fn soak_ledger() {
-    let limit = Duration::from_secs(number("LATEWOOD_SOAK_SECONDS").unwrap_or(0));
-    let first = number("LATEWOOD_SEED").unwrap_or(1_000_000);
-    let (begun, mut runs) = (Instant::now(), 0);
-    while runs < 5 || begun.elapsed() < limit {
-        named_run(first.wrapping_add(runs));
-        runs += 1;
-    }
-    println!("{runs} runs from seed {first}");
+    soak(1_000_000, 5, named_run);
 }

@@ -5,13 +5,13 @@
 //! A run follows from one number. `LATEWOOD_SOAK_SECONDS=s` lets `soak_tablets` go on for s seconds,
 //! from the run that LATEWOOD_SEED says.
 
+use crate::ledger::soak;
 use crate::tablet::world::{World, increment, newest};
 use latewood_cluster::kafka::memory::Faults;
 use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::tablet::Tablet;
 use latewood_engine::io::sim::{SimDisk, SimRandom};
 use latewood_engine::{Create, Db};
-use std::time::{Duration, Instant};
 
 const RUNS: u64 = 8;
 const ROUNDS: usize = 10;
@@ -268,12 +268,6 @@ fn run(seed: u64) -> u64 {
     life.saved
 }
 
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    let number = text.parse();
-    Some(number.unwrap_or_else(|_| panic!("{name}={text} is no number")))
-}
-
 #[test]
 fn whatever_is_lost_under_a_tablet_loses_nothing_acknowledged() {
     let saved: u64 = (1..=RUNS).map(run).sum();
@@ -282,12 +276,5 @@ fn whatever_is_lost_under_a_tablet_loses_nothing_acknowledged() {
 
 #[test]
 fn soak_tablets() {
-    let limit = Duration::from_secs(number("LATEWOOD_SOAK_SECONDS").unwrap_or(0));
-    let first = number("LATEWOOD_SEED").unwrap_or(1_000);
-    let (begun, mut runs) = (Instant::now(), 0);
-    while runs < 2 || begun.elapsed() < limit {
-        run(first.wrapping_add(runs));
-        runs += 1;
-    }
-    println!("{runs} runs from seed {first}");
+    soak(1_000, 2, run);
 }

@@ -1,5 +1,6 @@
 //! All that a database answers, to compare it with what another one does.
 
+use crate::model::reads::everything;
 use latewood_engine::{Aggregation, BucketStamp, Db, ErrorKind, RangeQuery, RuleInfo, Sink};
 use latewood_model::{Aggregator, Matcher, SeriesOptions, Test};
 use std::collections::BTreeMap;
@@ -56,19 +57,6 @@ impl Sink for Rows {
     }
 }
 
-fn all() -> RangeQuery {
-    RangeQuery {
-        latest: false,
-        from: i64::MIN,
-        to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
-        reverse: false,
-    }
-}
-
 /// Made of statistics of frames where there are some.
 fn counted(width: i64) -> RangeQuery {
     let aggregation = Aggregation {
@@ -81,7 +69,7 @@ fn counted(width: i64) -> RangeQuery {
     RangeQuery {
         aggregation: Some(aggregation),
         reverse: true,
-        ..all()
+        ..everything()
     }
 }
 
@@ -98,7 +86,7 @@ fn series(db: &Db, key: &[u8]) -> Result<Series, ErrorKind> {
     assert!(db.contains(key));
     let source = db.source_of(key).map_err(told)?;
     Ok(Series {
-        samples: rows(db, key, &all())?,
+        samples: rows(db, key, &everything())?,
         // The greatest of 0 and -0 is either.
         counts: rows(db, key, &counted(700))?
             .into_iter()

@@ -13,7 +13,7 @@ mod refusals;
 mod support;
 mod world;
 
-use std::time::{Duration, Instant};
+use crate::model::{number, soak};
 use world::World;
 
 /// Runs of the ordinary test.
@@ -29,10 +29,6 @@ fn run(seed: u64) {
     }
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap())
-}
-
 #[test]
 fn followers_answer_what_the_owner_answered() {
     match number("LATEWOOD_SEED") {
@@ -43,13 +39,5 @@ fn followers_answer_what_the_owner_answered() {
 
 #[test]
 fn soak_followers() {
-    let limit = Duration::from_secs(number("LATEWOOD_SOAK_SECONDS").unwrap_or(0));
-    let first = number("LATEWOOD_SEED").unwrap_or(1_000_000);
-    let begun = Instant::now();
-    let mut runs = 0;
-    while runs < 3 || begun.elapsed() < limit {
-        run(first.wrapping_add(runs));
-        runs += 1;
-    }
-    println!("{runs} runs from seed {first}");
+    soak(3, run);
 }

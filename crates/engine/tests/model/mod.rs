@@ -21,7 +21,7 @@ pub(crate) mod chance;
 pub(crate) mod keyspace;
 pub(crate) mod ops;
 pub(crate) mod oracle;
-mod reads;
+pub(crate) mod reads;
 mod run;
 
 use run::Run;
@@ -41,7 +41,7 @@ fn run(seed: u64) {
     }
 }
 
-fn number(name: &str) -> Option<u64> {
+pub(crate) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(
         text.parse()
@@ -57,15 +57,21 @@ fn random_operations_match_a_naive_map() {
     }
 }
 
-#[test]
-fn soak_model() {
+/// Runs with one seed after the other, from `LATEWOOD_SEED` on if it is given: `least` of them, and
+/// others for `LATEWOOD_SOAK_SECONDS`.
+pub(crate) fn soak(least: u64, run: fn(u64)) {
     let limit = Duration::from_secs(number("LATEWOOD_SOAK_SECONDS").unwrap_or(0));
     let first = number("LATEWOOD_SEED").unwrap_or(1_000_000);
     let begun = Instant::now();
     let mut runs = 0;
-    while runs < 5 || begun.elapsed() < limit {
+    while runs < least || begun.elapsed() < limit {
         run(first.wrapping_add(runs));
         runs += 1;
     }
     println!("{runs} runs from seed {first}");
+}
+
+#[test]
+fn soak_model() {
+    soak(5, run);
 }
