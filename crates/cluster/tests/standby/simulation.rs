@@ -57,6 +57,8 @@ struct Did {
     farewells: u64,
     forced: u64,
     takeovers: u64,
+    /// Owners of which another one was told before.
+    outrun: u64,
     anew: u64,
     checkpoints: u64,
 }
@@ -74,6 +76,7 @@ impl Did {
             (&mut self.farewells, one.farewells),
             (&mut self.forced, one.forced),
             (&mut self.takeovers, one.takeovers),
+            (&mut self.outrun, one.outrun),
             (&mut self.anew, one.anew),
             (&mut self.checkpoints, one.checkpoints),
         ] {
@@ -89,6 +92,8 @@ struct Run {
     did: Did,
     /// Who owns the log, and since when it was well.
     owner: Option<(usize, u64)>,
+    /// Its epoch.
+    epoch: Option<u64>,
     /// When an operator last asked a process to take over, which it does when it can.
     forced_ns: Option<u64>,
     /// When what is wrong ends, by node; Kafka's stall.
@@ -105,6 +110,7 @@ impl Run {
             ledger: Ledger::default(),
             did: Did::default(),
             owner: None,
+            epoch: None,
             forced_ns: None,
             until: [0; NODES],
             stalled_until: 0,
@@ -155,6 +161,14 @@ impl Run {
 
     fn takes_over(&mut self, i: usize) {
         let now_ns = self.nodes.now_ns();
+        let epoch = self.nodes.life(i).standby.node().standing().epoch;
+        if epoch < self.epoch {
+            // It was suspended before it read its claim back, and another node owned the log
+            // meanwhile. Its first record will show that.
+            self.did.outrun += 1;
+            return;
+        }
+        self.epoch = epoch;
         if let Some((before, _)) = self.owner
             && before != i
             && self.owns(before)
