@@ -110,8 +110,9 @@ PEER_TESTS := live:: rules_go_on_where_the_source_left_them a_rule_to_a_series_l
 rust: programs
 	$(CARGO) test --locked --workspace $(if $(filter redistimeseries,$(LEFT_OUT)),-- $(PEER_TESTS:%=--skip %))
 
-# redis-py, node-redis and go-redis, against Latewood and RedisTimeSeries; Prometheus, collectd,
-# netdata and others as senders; what lies in deploy/; the set-up; the pages of docs/benchmarks.
+# redis-py, node-redis and go-redis, against Latewood and RedisTimeSeries; cluster clients, of ioredis
+# and jedis too, through a take-over; Prometheus, collectd, netdata and others as senders; what lies in
+# deploy/; the set-up; the pages of docs/benchmarks.
 clients: programs $(VENV)/ready $(call with,node,tests/clients/node/node_modules)
 	$(VENV)/bin/python -m pytest -q -rs -n 2 --dist loadfile tests/clients tests/test_setup.py
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider crates/bench/report

