@@ -24,7 +24,7 @@ import pytest
 
 from conftest import needs
 from nodes import Cluster, agree
-from world import wait_for
+from world import PATIENCE_S, wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 # The tool of tests/setup.sh that each needs.
@@ -58,6 +58,11 @@ class Program(threading.Thread):
             if self.done.is_set() and not self.process.stdin.closed:
                 self.process.stdin.close()
 
+    def join(self, timeout=PATIENCE_S):
+        super().join(timeout)
+        assert not self.is_alive(), f"{self.name} does not end"
+        assert self.process.wait(timeout) == 0, self.name
+
     def goes_on(self):
         rows, total, reads = self.rows, self.sum, self.reads
 
@@ -72,7 +77,6 @@ class Program(threading.Thread):
         assert ask("TS.RANGE", self.keys[1], "-", "+") == [[at, 3.0 * at] for at in range(1, self.rows + 1)]
         held = ask("TS.GET", self.keys[0])[1]
         assert self.sum <= held <= self.sent, (self.name, self.sum, held, self.sent)
-        print(f"{self.name}: {self.rows} rows, {self.sum} <= {held} <= {self.sent}, {self.reads} reads")
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +113,7 @@ def test_it_writes_and_reads_at_followers(cluster, name):
 
 
 def test_they_go_on_when_the_owner_is_killed(cluster):
-    before = cluster.owner()
+    before = cluster.settle()
     before.kill()
     for program in cluster.writers:
         program.goes_on()
@@ -118,7 +122,7 @@ def test_they_go_on_when_the_owner_is_killed(cluster):
 
 
 def test_they_go_on_when_the_owner_is_stopped(cluster):
-    before = cluster.owner()
+    before = cluster.settle()
     before.end(0, signal.SIGTERM)
     cluster.again(before)
     for program in cluster.writers:
@@ -126,4 +130,7 @@ def test_they_go_on_when_the_owner_is_stopped(cluster):
 
 
 def test_all_that_was_acknowledged_is_there(cluster):
+    programs = list(cluster.writers)
     agree(cluster)
+    for one in programs:
+        print(f"{one.name}: {one.rows} rows, {one.sum} of {one.sent} increments, {one.reads} reads")
