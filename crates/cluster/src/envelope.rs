@@ -166,7 +166,7 @@ impl<'a> Envelope<'a> {
                 (kind::EPOCH, numbers, 0, claimant.encode())
             }
             Self::Hello(hello) => {
-                let numbers = [hello.owns.unwrap_or(NONE), 0, hello.applied];
+                let numbers = [hello.owns.unwrap_or(NONE), 0, hello.by.applied];
                 (kind::HELLO, numbers, 0, hello.encode()?)
             }
             Self::Record { at, body } => {

@@ -116,6 +116,7 @@ struct Inner {
     /// The newest group that is applied.
     applied: u64,
     stands: bool,
+    lacks_files: bool,
     /// The log is followed no more.
     ended: bool,
 }
@@ -125,6 +126,7 @@ impl Shared {
         Ready {
             is_loaded: self.node.role() != Role::Loading,
             stands: inner.stands,
+            lacks_files: inner.lacks_files,
         }
     }
 
@@ -167,7 +169,10 @@ impl Follower {
         let mut salt = [0; 12];
         salt.copy_from_slice(&claimant.nonce[..12]);
         claim_value(None, None, &claimant)?;
-        let presence = Presence::new(node.id(), salt);
+        let mut presence = Presence::new(node.id(), salt);
+        if let Some(by) = &found.claimant {
+            presence.claimed(by.clone());
+        }
         let at = (reader.scan.state(), found.farewell);
         let core = Core::new(presence, node.staleness_max(), at, now_ns);
         let noted = reader.next;
@@ -179,6 +184,7 @@ impl Follower {
             core,
             applied: begin.1.sequence - 1,
             stands: true,
+            lacks_files: false,
             ended: false,
         };
         let shared = Arc::new(Shared {
@@ -231,6 +237,15 @@ impl Follower {
     pub fn stand(&self, stands: bool) {
         self.shared.core.lock().stands = stands;
         self.shared.wake.notify_all();
+    }
+
+    /// Whether the files of the newest checkpoint do not come: others are to own the log rather than
+    /// this node. They are told.
+    pub fn lack_files(&self, lacks_files: bool) {
+        let mut inner = self.shared.core.lock();
+        if std::mem::replace(&mut inner.lacks_files, lacks_files) != lacks_files {
+            self.shared.wake.notify_all();
+        }
     }
 
     /// Has the node claim the log, whatever its owner appends meanwhile: for an operator. The claim

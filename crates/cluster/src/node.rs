@@ -13,6 +13,7 @@
 use latewood_engine::io::Clock;
 use parking_lot::RwLock;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -40,12 +41,41 @@ pub struct Addresses {
     pub redis: String,
     /// By those of them that only read, and send no READONLY; empty if there is no such port.
     pub reads: String,
-    /// By HTTP; empty if there is no such port.
+    /// By HTTP, with `https://` before it or nothing; empty if there is no such port.
     pub http: String,
 }
 
+impl Addresses {
+    /// Whether clients can be sent to them: whoever writes to the log says what they are.
+    pub fn are_valid(&self) -> bool {
+        let Self { redis, reads, http } = self;
+        let is_valid = |address: &str| address.is_empty() || is_host_and_port(address);
+        let with_scheme = ["https://", "http://"]
+            .iter()
+            .find_map(|scheme| http.strip_prefix(scheme));
+        let is_http = with_scheme.map_or_else(|| is_valid(http), is_host_and_port);
+        is_valid(redis) && is_valid(reads) && is_http
+    }
+}
+
+/// Whether it is a name, or an IP address, and a port. Names have the characters of host names.
+fn is_host_and_port(address: &str) -> bool {
+    let Some((host, port)) = address.rsplit_once(':') else {
+        return false;
+    };
+    let inside = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let is_host = inside.unwrap_or(host).parse::<IpAddr>().is_ok()
+        || !host.is_empty()
+            && host
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
+    is_host && !port.starts_with('+') && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
 /// A node of a tablet, as it says itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
     /// Its name.
     pub id: NodeId,
@@ -86,7 +116,7 @@ pub struct Standing {
     pub epoch: Option<u64>,
     /// Who owns it, as far as that is known: it said no farewell, and was heard lately.
     pub owner: Option<NodeId>,
-    /// All that were heard lately, this one first.
+    /// All that were heard lately, this one first: it is always there.
     pub members: Vec<Member>,
 }
 
@@ -173,6 +203,11 @@ impl Node {
     /// It and the others.
     pub fn standing(&self) -> Arc<Standing> {
         Arc::clone(&self.standing.read())
+    }
+
+    /// It, as it says itself.
+    pub(crate) fn me(&self) -> Member {
+        self.standing().members[0].clone()
     }
 
     /// Changes what is known. A new role holds for all commands that begin later.
@@ -275,6 +310,30 @@ mod tests {
             is_caught_up: true,
             digests: [0; 2],
             heard_ns: 0,
+        }
+    }
+
+    #[test]
+    fn addresses_are_hosts_and_ports() {
+        let with = |redis: &str, http: &str| Addresses {
+            redis: redis.to_owned(),
+            http: http.to_owned(),
+            ..Addresses::default()
+        };
+        for (redis, http) in [
+            ("db-1.local:6379", "https://db_1:443"),
+            ("[::1]:6379", "http://10.0.0.1:80"),
+            ("", "h:1"),
+        ] {
+            assert!(with(redis, http).are_valid(), "{redis} {http}");
+        }
+        for wrong in [
+            "db", "db:", ":1", "db:0", "db:65536", "db:+1", "a b:1", "a@b:1", "a/b:1", "[::1:1",
+            "db\r\n:1", "https://",
+        ] {
+            for addresses in [with(wrong, ""), with("", wrong)] {
+                assert!(!addresses.are_valid(), "{addresses:?}");
+            }
         }
     }
 

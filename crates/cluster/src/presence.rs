@@ -4,11 +4,13 @@
 //! write: that does the order of the log alone.
 //!
 //! Invariants: what is kept is bounded, whoever appends to the log. A node is a member for
-//! [`MEMBER_FOR`] after its newest HELLO was read, never by a time in it.
+//! [`MEMBER_FOR`] after its newest HELLO was read, never by a time in it; of the processes that say
+//! that they are reached at one address, the one that was heard last alone. A HELLO makes nobody the
+//! owner: who that is says the claim that counts.
 //!
 //! Tested below.
 
-use crate::envelope::Hello;
+use crate::envelope::{Claimant, Hello};
 use crate::kafka::Offset;
 use crate::node::{Member, Node, NodeId};
 use latewood_engine::io::Clock;
@@ -49,20 +51,31 @@ pub struct Myself {
 pub struct Presence {
     me: NodeId,
     /// The beginning of its nonces, and how many were made.
-    salt: [u8; 12],
+    salt: [u8; SALT_BYTES],
     made: u32,
     others: BTreeMap<NodeId, Heard>,
+    /// Who claimed the log last, if that was read: it may be trimmed.
+    claimant: Option<Claimant>,
 }
+
+/// Bytes of the nonces of a process that are the same in all of them.
+const SALT_BYTES: usize = 12;
 
 impl Presence {
     /// Nobody but the node `me`, whose nonces begin with `salt`: random, and another one each time.
-    pub fn new(me: NodeId, salt: [u8; 12]) -> Self {
+    pub fn new(me: NodeId, salt: [u8; SALT_BYTES]) -> Self {
         Self {
             me,
             salt,
             made: 0,
             others: BTreeMap::new(),
+            claimant: None,
         }
+    }
+
+    /// A claim counts, which the newest epoch begins with.
+    pub fn claimed(&mut self, by: Claimant) {
+        self.claimant = Some(by);
     }
 
     /// The own name.
@@ -79,40 +92,42 @@ impl Presence {
     pub fn nonce(&mut self) -> [u8; 16] {
         self.made += 1;
         let mut nonce = [0; 16];
-        nonce[..12].copy_from_slice(&self.salt);
-        nonce[12..].copy_from_slice(&self.made.to_le_bytes());
+        nonce[..SALT_BYTES].copy_from_slice(&self.salt);
+        nonce[SALT_BYTES..].copy_from_slice(&self.made.to_le_bytes());
         nonce
     }
 
     /// What the node says, whose member of `node` has the rest.
     pub fn hello(&self, nonce: [u8; 16], node: &Node, myself: Myself) -> Hello {
-        let standing = node.standing();
-        let (addresses, version, digests) = match standing.members.first() {
-            Some(me) => (me.addresses.clone(), me.version.clone(), me.digests),
-            None => Default::default(),
-        };
-        Hello {
-            nonce,
-            id: self.me,
-            addresses,
-            version,
+        let by = Member {
             applied: myself.applied,
             is_caught_up: myself.is_caught_up,
-            digests,
-            owns: myself.owns,
-        }
+            heard_ns: 0,
+            ..node.me()
+        };
+        let owns = myself.owns;
+        Hello { nonce, by, owns }
     }
 
-    /// A HELLO was read.
+    /// A HELLO was read. One whose addresses cannot be any is passed over.
     pub fn hear(&mut self, hello: Hello, now_ns: u64) {
         self.forget(now_ns);
-        let id = hello.id;
+        let Member { id, addresses, .. } = &hello.by;
+        let id = *id;
+        if id == self.me || !addresses.are_valid() {
+            return;
+        }
         let is_known = self.others.contains_key(&id);
-        if id == self.me || (!is_known && self.others.len() == OTHERS_MAX) {
+        if !is_known && !addresses.redis.is_empty() {
+            // That process is no more: its address has another one.
+            self.others
+                .retain(|_, heard| heard.hello.by.addresses.redis != addresses.redis);
+        }
+        if !is_known && self.others.len() == OTHERS_MAX {
             return;
         }
         let before = self.others.get(&id).and_then(|heard| heard.caught_up_ns);
-        let caught_up_ns = if hello.is_caught_up {
+        let caught_up_ns = if hello.by.is_caught_up {
             Some(now_ns)
         } else {
             before
@@ -131,21 +146,32 @@ impl Presence {
             .retain(|_, heard| is_within(MEMBER_FOR, heard.at_ns, now_ns));
     }
 
-    /// The member that says it owns the log in `epoch`.
+    /// The member that says it owns the log in `epoch`, the newest one, and claimed it; where the
+    /// claim was not read, the only one that says so.
     pub fn owner(&self, epoch: Option<Offset>) -> Option<NodeId> {
-        let epoch = epoch?;
-        let mut others = self.others.iter();
-        let found = others.find(|(_, heard)| heard.hello.owns == Some(epoch));
-        found.map(|(id, _)| *id)
+        let others = self.others.iter();
+        let mut owners = others.filter(|(_, heard)| self.owns(heard, epoch));
+        let owner = owners.next().map(|(id, _)| *id);
+        owner.filter(|_| owners.next().is_none())
     }
 
-    /// How many followers that may be the next owner come before this node. The owner of `epoch`
-    /// is none of them, alive or not.
-    pub fn rank(&self, epoch: Option<Offset>, now_ns: u64) -> u64 {
-        let before = self.others.range(..self.me).filter(|(_, heard)| {
-            let is_owner = epoch.is_some() && heard.hello.owns == epoch;
+    fn owns(&self, heard: &Heard, epoch: Option<Offset>) -> bool {
+        let Hello { nonce, by, owns } = &heard.hello;
+        let has_claimed = self.claimant.as_ref().is_none_or(|claimant| {
+            claimant.nonce[..SALT_BYTES] == nonce[..SALT_BYTES]
+                && claimant.address == by.addresses.redis
+        });
+        epoch.is_some() && *owns == epoch && has_claimed
+    }
+
+    /// How many followers that may be the next owner come before this node: those with lesser
+    /// names, or all of them before one that `is_last`. The owner of `epoch` is none of them, alive
+    /// or not.
+    pub fn rank(&self, epoch: Option<Offset>, is_last: bool, now_ns: u64) -> u64 {
+        let before = self.others.iter().filter(|(id, heard)| {
             let is_near = |at_ns| is_within(CAUGHT_UP_FOR, at_ns, now_ns);
-            !is_owner && heard.caught_up_ns.is_some_and(is_near)
+            let may_own = heard.caught_up_ns.is_some_and(is_near) && !self.owns(heard, epoch);
+            may_own && (is_last || **id < self.me)
         });
         before.count() as u64
     }
@@ -154,17 +180,9 @@ impl Presence {
     pub fn tell(&self, node: &Node, clock: &dyn Clock, said: Said) {
         let (now_ns, boot_ns) = (clock.monotonic_ns(), clock.boottime_ns());
         let heard_ns = |at_ns: u64| now_ns.saturating_sub(boot_ns.saturating_sub(at_ns));
-        let others = self.others.iter().map(|(id, heard)| {
-            let hello = heard.hello.clone();
-            Member {
-                id: *id,
-                addresses: hello.addresses,
-                version: hello.version,
-                applied: hello.applied,
-                is_caught_up: hello.is_caught_up,
-                digests: hello.digests,
-                heard_ns: heard_ns(heard.at_ns),
-            }
+        let others = self.others.values().map(|heard| Member {
+            heard_ns: heard_ns(heard.at_ns),
+            ..heard.hello.by.clone()
         });
         let others: Vec<Member> = others.collect();
         node.change(|standing| {
@@ -204,16 +222,81 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn hello(id: u8, is_caught_up: bool, owns: Option<Offset>) -> Hello {
-        Hello {
-            nonce: [0; 16],
+        let by = Member {
             id: NodeId([id; 20]),
-            addresses: Addresses::default(),
+            addresses: Addresses {
+                redis: format!("n{id}:6379"),
+                ..Addresses::default()
+            },
             version: String::new(),
             applied: 0,
             is_caught_up,
             digests: [0; 2],
-            owns,
+            heard_ns: 0,
+        };
+        let nonce = [id; 16];
+        Hello { nonce, by, owns }
+    }
+
+    fn claim_of(id: u8) -> Claimant {
+        Claimant {
+            nonce: [id; 16],
+            node: 0,
+            address: format!("n{id}:6379"),
         }
+    }
+
+    #[test]
+    fn the_owner_is_who_claimed_the_log_whatever_others_say() {
+        let mut presence = Presence::new(NodeId([5; 20]), [5; 12]);
+        let epoch = Some(3);
+        presence.hear(hello(1, true, epoch), S);
+        // The claim is trimmed: the only one who says so is believed.
+        assert_eq!(presence.owner(epoch), Some(NodeId([1; 20])));
+        presence.hear(hello(2, true, epoch), S);
+        assert_eq!(presence.owner(epoch), None);
+        presence.claimed(claim_of(2));
+        assert_eq!(presence.owner(epoch), Some(NodeId([2; 20])));
+        // A process that says that it is reached where the owner is, and has another nonce.
+        let mut liar = hello(3, true, epoch);
+        liar.by.addresses.redis = "n2:6379".to_owned();
+        presence.hear(liar, S);
+        assert_eq!(presence.owner(epoch), None);
+        // One with its nonce that is reached elsewhere.
+        let mut liar = hello(4, true, epoch);
+        liar.nonce = [2; 16];
+        presence.hear(liar, S);
+        assert_eq!(presence.owner(epoch), None);
+        presence.hear(hello(2, true, epoch), 2 * S);
+        assert_eq!(presence.owner(epoch), Some(NodeId([2; 20])));
+        assert_eq!(presence.owner(Some(4)), None);
+    }
+
+    #[test]
+    fn a_process_takes_the_place_of_the_one_before_at_its_address() {
+        let mut presence = Presence::new(NodeId([5; 20]), [5; 12]);
+        presence.hear(hello(1, true, None), S);
+        presence.hear(hello(2, true, None), S);
+        let mut again = hello(3, false, None);
+        again.by.addresses.redis = "n1:6379".to_owned();
+        presence.hear(again, 2 * S);
+        let ids: Vec<u8> = presence.others.keys().map(|id| id.0[0]).collect();
+        assert_eq!(ids, [2, 3]);
+        assert_eq!(
+            presence.rank(None, false, 2 * S),
+            1,
+            "it is caught up no more"
+        );
+    }
+
+    #[test]
+    fn a_hello_with_addresses_that_are_none_is_passed_over() {
+        let mut presence = Presence::new(NodeId([5; 20]), [5; 12]);
+        let mut wrong = hello(1, true, Some(3));
+        wrong.by.addresses.http = "evil.example:80/?".to_owned();
+        presence.hear(wrong, S);
+        assert_eq!(presence.owner(Some(3)), None);
+        assert!(presence.others.is_empty());
     }
 
     #[test]
@@ -227,12 +310,13 @@ mod tests {
         presence.hear(hello(9, true, None), S);
         assert_eq!(presence.owner(epoch), Some(NodeId([1; 20])));
         // The second, and the fourth, which was the owner before.
-        assert_eq!(presence.rank(epoch, S), 2);
+        assert_eq!(presence.rank(epoch, false, S), 2);
+        assert_eq!(presence.rank(epoch, true, S), 3, "the ninth too");
         // The owner before is a follower by now, and the fourth is caught up no more.
         presence.hear(hello(4, false, None), 8 * S);
         presence.hear(hello(3, true, None), 8 * S);
-        assert_eq!(presence.rank(epoch, 11 * S), 3);
-        assert_eq!(presence.rank(epoch, 12 * S), 1);
+        assert_eq!(presence.rank(epoch, false, 11 * S), 3);
+        assert_eq!(presence.rank(epoch, false, 12 * S), 1);
         assert_eq!(presence.owner(None), None);
     }
 

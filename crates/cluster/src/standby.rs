@@ -13,20 +13,20 @@
 //! Invariants: the database holds a beginning of what counts in the log, in its order. It answers
 //! nothing before all that its files need is applied. It owns the log only once all before its EPOCH
 //! is applied. What its newest checkpoint has is in the store, so that the first one behind a
-//! take-over uploads what is new, and no more.
+//! take-over uploads what is new, and no more. A node that cannot load that checkpoint lets others own
+//! the log; if there is none, it saves a checkpoint of its own at once, or loads anew.
 //!
 //! Tested by `tests/standby/`: three nodes under faults, in simulated time.
 
 mod ended;
 mod loader;
 
-use crate::checkpoint::{CheckpointError, ListingRef, Progress};
+use crate::checkpoint::{ListingRef, Progress};
 use crate::envelope::Claimant;
 use crate::follower::{Event, Follower, Speaker};
 use crate::node::{Node, Role};
 use crate::owner::{self, Claimed};
-#[allow(unused)]
-use crate::tablet::{Cache, Error, Files, Place, Tablet, begin};
+use crate::tablet::{Begun, Cache, Error, Files, Newer, Place, Tablet, begin};
 pub use ended::Ended;
 use ended::leave;
 use latewood_engine::{Db, Defaults, ErrorKind, Options};
@@ -39,8 +39,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How long a new owner waits for the files of a checkpoint that is being loaded: without them,
-/// its own first one uploads them again.
+/// How long a new owner waits for the files of a checkpoint that is being loaded. Its claim counts
+/// already: others must hear of it before they claim the log themselves.
 const LOAD_WAIT: Duration = Duration::from_secs(1);
 
 /// How soon groups are applied again that could not be.
@@ -87,7 +87,7 @@ struct Shared {
     following: Mutex<Option<Following>>,
     /// Taken by its thread.
     speaker: Mutex<Option<Speaker>>,
-    loader: Loader,
+    loader: Arc<Loader>,
     /// What was asked of the follower, and is told to it at the next turn.
     asked: Mutex<Asked>,
     tablet: OnceLock<Arc<Tablet>>,
@@ -124,16 +124,21 @@ impl Standby {
         tell: &mut dyn FnMut(Progress),
         on_change: OnChange,
     ) -> Result<Self, Error> {
-        let (look, files) = begin(&place, tell)?;
-        let db = Db::open_follower(&files.env, &place.dir, options, defaults)?;
+        let Begun { look, files, db } = begin(&place, tell, |files| {
+            let (options, defaults) = (options.clone(), defaults.clone());
+            Ok(Db::open_follower(
+                &files.env, &place.dir, options, defaults,
+            )?)
+        })?;
         files.disk.limit_waits(place.read_wait);
         let (claimant, clock) = (place.claimant.clone(), Arc::clone(&place.env.clock));
+        let loader = Loader::new(place.retry.clone(), Arc::clone(&clock));
         let (follower, speaker) = Follower::start(look, claimant, Arc::clone(&node), clock)?;
         let shared = Shared {
             db: Arc::new(db),
             files,
             node,
-            loader: Loader::new(place.retry.clone()),
+            loader: Arc::new(loader),
             place,
             following: Mutex::new(Some(Following {
                 follower,
@@ -156,22 +161,33 @@ impl Standby {
     /// # Errors
     /// `Engine` if they cannot be started.
     pub fn start(&self) -> Result<(), Error> {
-        type Job = fn(&Arc<Shared>);
-        let jobs: [(&str, Job); 3] = [
-            ("follow", Shared::follow),
-            ("speak", Shared::speak),
-            ("load", |shared| shared.loader.run(&shared.files)),
-        ];
-        for (name, job) in jobs {
-            let shared = Arc::clone(&self.shared);
-            let thread = thread::Builder::new().name(name.to_owned());
-            let spawned = thread
-                .spawn(move || shared.guarded(name, job))
-                .map_err(|error| {
-                    latewood_engine::Error::io("cannot start a thread", Path::new(name), error)
-                });
-            self.threads.lock().push(spawned?);
+        let shared = Arc::clone(&self.shared);
+        self.spawn("follow", move || shared.follow())?;
+        // The others may hang in a call to Kafka or the store, and keep the database from nobody.
+        let speaker = self.shared.speaker.lock().take();
+        if let Some(speaker) = speaker {
+            self.spawn("speak", move || speaker.run())?;
         }
+        let (loader, files) = (self.shared.loader.clone(), self.shared.files.clone());
+        self.spawn("load", move || loader.run(&files))
+    }
+
+    /// Starts a thread whose panic ends the node.
+    fn spawn(&self, name: &'static str, job: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+        let shared = Arc::downgrade(&self.shared);
+        let guarded = move || {
+            if catch_unwind(AssertUnwindSafe(job)).is_err()
+                && let Some(shared) = shared.upgrade()
+            {
+                let text = format!("the thread {name:?} panicked");
+                shared.end(Ended::Failed(text));
+            }
+        };
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(guarded);
+        let thread = thread.map_err(|error| {
+            latewood_engine::Error::io("cannot start a thread", Path::new(name), error)
+        })?;
+        self.threads.lock().push(thread);
         Ok(())
     }
 
@@ -251,23 +267,8 @@ impl Drop for Standby {
 }
 
 impl Shared {
-    /// A panic of a thread ends the node.
-    fn guarded(self: &Arc<Self>, name: &str, job: fn(&Arc<Self>)) {
-        if catch_unwind(AssertUnwindSafe(|| job(self))).is_err() {
-            let text = format!("the thread {name:?} panicked");
-            self.end(Ended::Failed(text));
-        }
-    }
-
     fn follow(self: &Arc<Self>) {
         while self.turn() != Turn::Over {}
-    }
-
-    fn speak(self: &Arc<Self>) {
-        let speaker = self.speaker.lock().take();
-        if let Some(speaker) = speaker {
-            speaker.run();
-        }
     }
 
     fn turn(self: &Arc<Self>) -> Turn {
@@ -282,7 +283,9 @@ impl Shared {
         if asked.forces {
             following.follower.force();
         }
-        let turned = self.adopt_loaded().and_then(|()| self.go_on(following));
+        let adopted = self.adopt_loaded();
+        following.follower.lack_files(self.loader.is_late());
+        let turned = adopted.and_then(|()| self.go_on(following));
         let turned = turned.unwrap_or_else(|ended| {
             self.end(ended);
             Turn::Over
@@ -337,7 +340,7 @@ impl Shared {
                 rested.map_err(|_| Ended::Stopped)?;
                 Ok(false)
             }
-            Err(error) => Err(Ended::of_database(&error)),
+            Err(error) => Err(Ended::of_applying(&error)),
         }
     }
 
@@ -360,22 +363,27 @@ impl Shared {
         let Some(newer) = self.loader.take() else {
             return Ok(());
         };
-        match self.files.adopt(&self.db, newer) {
-            Ok(true) => self.fetch_all(),
-            Ok(false) => {}
-            Err(error @ Error::Checkpoint(CheckpointError::OtherBytes { .. })) => {
-                return Err(Ended::LoadAnew(error.to_string()));
-            }
-            Err(error) => return Err(Ended::Failed(error.to_string())),
+        let adopted = self.files.adopt(&self.db, &newer);
+        if adopted.map_err(|error| Ended::of_adopting(&error))? {
+            self.fetch_all();
         }
-        self.loader.go_on();
+        let Newer { checkpoint } = newer;
+        self.loader.go_on(&checkpoint.at);
         Ok(())
     }
 
     /// The claim counts, and all before it is applied.
     fn own(self: &Arc<Self>, claimed: Claimed) -> Result<(), Ended> {
-        self.loader.finish(&self.files, LOAD_WAIT);
+        self.loader.finish(LOAD_WAIT);
         self.adopt_loaded()?;
+        let missing = self.loader.missing();
+        if let Some(ListingRef { object, .. }) = &missing {
+            tracing::warn!(
+                object,
+                "this node takes the log over without the newest checkpoint, which does not come: \
+                 it saves another one as soon as the object store can be used"
+            );
+        }
         let epoch = claimed.owner.epoch();
         let weak = Arc::downgrade(self);
         let on_end = Box::new(move |error: &owner::Error| {
@@ -386,7 +394,7 @@ impl Shared {
             }
         });
         let files = Arc::clone(&self.files);
-        let started = Tablet::start(claimed, &self.place, files, on_end);
+        let started = Tablet::start(claimed, &self.place, files, missing, on_end);
         let tablet = started.map_err(|error| Ended::Failed(error.to_string()))?;
         let promoted = self.db.promote(Arc::clone(tablet.log()) as _);
         let saved = promoted.map_err(Error::Engine);

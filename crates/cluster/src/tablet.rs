@@ -24,6 +24,7 @@ pub(crate) use files::{Files, Newer};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, Options};
 use look::{at_last, look, require_own_log};
+use parking_lot::Mutex;
 pub use rescue::require_none as require_no_rescue;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,6 +64,9 @@ pub struct Place {
 /// A tablet that this process owns.
 pub struct Tablet {
     files: Arc<Files>,
+    /// The newest checkpoint of the owner before, if the database is not made of it, until there is
+    /// one of this owner.
+    missing: Mutex<Option<ListingRef>>,
     epoch: u64,
     log: Arc<TabletLog>,
     cancel: Arc<Cancel>,
@@ -131,6 +135,18 @@ pub enum Error {
         /// The local database.
         dir: PathBuf,
     },
+    /// This owner took the log over without the newest checkpoint, and cannot save its own: objects
+    /// that its files need are gone. What is in the store and the log is all that is acknowledged.
+    #[error(
+        "no checkpoint can be saved beside {object}, which the owner before saved and this node \
+         could not take over ({why}): it has to be loaded anew"
+    )]
+    Overtaken {
+        /// The list of files of the newest checkpoint, which can be loaded.
+        object: String,
+        /// Why none can be saved.
+        why: String,
+    },
     /// The database.
     #[error(transparent)]
     Engine(#[from] latewood_engine::Error),
@@ -140,6 +156,18 @@ impl Error {
     /// Whether another node owns the log by now: the same call would take it from that one.
     pub fn is_succession(&self) -> bool {
         matches!(self, Self::Owner(error) if error.is_succession())
+    }
+
+    /// Whether objects that are missing, or blocks that cannot be read for that reason, may be why.
+    fn may_lack_objects(&self) -> bool {
+        match self {
+            Self::Checkpoint(CheckpointError::Lost { .. } | CheckpointError::Emptied { .. }) => {
+                true
+            }
+            Self::Checkpoint(error) => error.is_damage(),
+            Self::Engine(error) => !error.is_away(),
+            _ => false,
+        }
     }
 
     /// Whether the same call may succeed later.
@@ -169,7 +197,7 @@ impl Tablet {
         require_free(&place)?;
         let (claimed, newest, away) = claim(&place, tell)?;
         let files = Arc::new(Files::new(&place, newest, away));
-        let tablet = Self::start(claimed, &place, files, on_end)?;
+        let tablet = Self::start(claimed, &place, files, None, on_end)?;
         let (env, log) = (&tablet.files.env, tablet.log.clone());
         let opened = Db::open_remote(env, &place.dir, options, defaults, log);
         let db = opened.map_err(|error| {
@@ -184,11 +212,13 @@ impl Tablet {
         Ok((tablet, db))
     }
 
-    /// The tablet that was claimed, whose files are `files`: its log runs.
+    /// The tablet that was claimed, whose files are `files`, which are not those of the newest
+    /// checkpoint `missing`: its log runs.
     pub(crate) fn start(
         claimed: Claimed,
         place: &Place,
         files: Arc<Files>,
+        missing: Option<ListingRef>,
         on_end: OnEnd,
     ) -> Result<Self, Error> {
         let epoch = claimed.owner.epoch();
@@ -198,6 +228,7 @@ impl Tablet {
         let log = TabletLog::start(claimed, place.bounds, lease, Arc::clone(&cancel), on_end)?;
         Ok(Self {
             files,
+            missing: Mutex::new(missing),
             epoch,
             log,
             cancel,
@@ -220,9 +251,30 @@ impl Tablet {
     /// on meanwhile; where this fails, the checkpoint before stays the newest.
     ///
     /// # Errors
-    /// `Checkpoint`, temporary or not; `Owner` if the tablet is owned no more; `Engine`.
+    /// `Checkpoint`, temporary or not; `Owner` if the tablet is owned no more; `Engine`;
+    /// `Overtaken`.
     pub fn checkpoint(&self, db: &Db) -> Result<CheckpointFigures, Error> {
-        self.files.save(db, self.epoch, &self.log)
+        let saved = self.files.save(db, self.epoch, &self.log);
+        let missing = self.missing.lock().clone();
+        match (saved, missing) {
+            (Ok(figures), _) => {
+                *self.missing.lock() = None;
+                Ok(figures)
+            }
+            (Err(error), Some(newest))
+                if error.may_lack_objects() && self.files.objects.find(&newest).is_ok() =>
+            {
+                let (object, why) = (newest.object, error.to_string());
+                Err(Error::Overtaken { object, why })
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Whether the owner before saved a checkpoint that the database is not made of, and this one
+    /// saved none since: objects that this one needs may be deleted. A checkpoint should be saved soon.
+    pub fn lacks_checkpoint(&self) -> bool {
+        self.missing.lock().is_some()
     }
 
     /// Whether the log is long enough for the next checkpoint.
@@ -325,26 +377,39 @@ fn load(
     Ok((Some(newest), away))
 }
 
-/// Looks at the log, and makes the directory the newest checkpoint that counts, as [`claim`] does.
+/// What a node begins with.
+pub(crate) struct Begun {
+    pub(crate) look: Look,
+    pub(crate) files: Arc<Files>,
+    pub(crate) db: Db,
+}
+
+/// Looks at the log, makes the directory the newest checkpoint that counts, as [`claim`] does, and
+/// has `open` open it. Does it again with a newer one: the owner saves one meanwhile, and deletes what
+/// the one before needs.
 pub(crate) fn begin(
     place: &Place,
     tell: &mut dyn FnMut(Progress),
-) -> Result<(Look, Arc<Files>), Error> {
+    mut open: impl FnMut(&Files) -> Result<Db, Error>,
+) -> Result<Begun, Error> {
     require_free(place)?;
     let mut before = None;
     loop {
         let look = look(place)?;
         let newest = look.checkpoint().map(|(offset, _)| *offset);
-        match load(place, look.checkpoint().map(|(_, named)| named), tell) {
-            // The owner saved another one meanwhile, and deleted what this one needs.
-            Err(Error::Checkpoint(error)) if error.is_damage() && before != newest => {
+        let named = look.checkpoint().map(|(_, named)| named);
+        let begun = load(place, named, tell).and_then(|(newest, away)| {
+            let files = Arc::new(Files::new(place, newest, away));
+            let db = open(&files).inspect_err(|_| files.disk.stop())?;
+            Ok((files, db))
+        });
+        match begun {
+            Ok((files, db)) => return Ok(Begun { look, files, db }),
+            Err(error) if error.may_lack_objects() && before != newest => {
                 tracing::warn!(%error, "the start begins again");
                 before = newest;
             }
-            loaded => {
-                let (newest, away) = loaded?;
-                return Ok((look, Arc::new(Files::new(place, newest, away))));
-            }
+            Err(error) => return Err(error),
         }
     }
 }

@@ -4,7 +4,7 @@ use latewood_cluster::envelope::{
     Body, Checkpoint, Claimant, Envelope, Fault, Hello, KIND_SKIPPED, NAME_BYTES_MAX,
     PAYLOAD_BYTES_MAX, State, VALUE_BYTES_MAX,
 };
-use latewood_cluster::node::{Addresses, NodeId};
+use latewood_cluster::node::{Addresses, Member, NodeId};
 use proptest::prelude::*;
 
 const AT: State = State {
@@ -189,16 +189,19 @@ fn claim_with(n: Option<u64>) -> Envelope<'static> {
 fn said() -> Hello {
     Hello {
         nonce: *b"0123456789abcdef",
-        id: NodeId([0xab; 20]),
-        addresses: Addresses {
-            redis: "n3:6379".to_owned(),
-            reads: String::new(),
-            http: "h:80".to_owned(),
+        by: Member {
+            id: NodeId([0xab; 20]),
+            addresses: Addresses {
+                redis: "n3:6379".to_owned(),
+                reads: String::new(),
+                http: "h:80".to_owned(),
+            },
+            version: "0.1".to_owned(),
+            applied: 70_000,
+            is_caught_up: true,
+            digests: [0x201, 3],
+            heard_ns: 0,
         },
-        version: "0.1".to_owned(),
-        applied: 70_000,
-        is_caught_up: true,
-        digests: [0x201, 3],
         owns: Some(7),
     }
 }
@@ -255,8 +258,8 @@ fn bounds_are_kept() {
 
     let hello = |len: usize, applied: u64| {
         let mut hello = said();
-        hello.addresses.reads = "a".repeat(len);
-        hello.applied = applied;
+        hello.by.addresses.reads = "a".repeat(len);
+        hello.by.applied = applied;
         Envelope::Hello(hello).encode()
     };
     assert!(hello(NAME_BYTES_MAX, 0).is_some());

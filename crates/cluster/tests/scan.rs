@@ -6,7 +6,7 @@
 //! than their groups; a claim with a number counts if that is how many records count before it.
 
 use latewood_cluster::envelope::{Body, Claimant, Envelope, Hello, State};
-use latewood_cluster::node::{Addresses, NodeId};
+use latewood_cluster::node::{Addresses, Member, NodeId};
 use latewood_cluster::scan::{Scan, Verdict, behind, first_state};
 use proptest::prelude::*;
 
@@ -98,12 +98,15 @@ fn log(steps: Vec<Step>) -> Vec<Vec<u8>> {
 fn hello(number: u8) -> Hello {
     Hello {
         nonce: [number; 16],
-        id: NodeId([1; 20]),
-        addresses: Addresses::default(),
-        version: String::new(),
-        applied: 0,
-        is_caught_up: false,
-        digests: [0; 2],
+        by: Member {
+            id: NodeId([1; 20]),
+            addresses: Addresses::default(),
+            version: String::new(),
+            applied: 0,
+            is_caught_up: false,
+            digests: [0; 2],
+            heard_ns: 0,
+        },
         owns: None,
     }
 }

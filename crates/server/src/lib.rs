@@ -46,6 +46,7 @@ use start::{Cli, Command};
 use state::{Failure, LogFormat, Settings, Way};
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
@@ -62,11 +63,16 @@ pub mod fuzz {
 
 /// Exit status of a server whose log another node owns.
 const DEPOSED: u8 = 4;
-/// How long a process rests before it begins anew.
+/// How long a process rests before it begins anew; twice as long each time that it ended before it
+/// had all of the log, up to the longest.
 const ANEW_REST: Duration = Duration::from_millis(200);
+const ANEW_REST_MAX: Duration = Duration::from_secs(60);
+/// Tells a process that began anew how long it rests first, in milliseconds. For this program alone.
+const ANEW_VARIABLE: &str = "_LATEWOOD_ANEW_REST_MS";
 
 /// Runs the program with the command line of the process.
 pub fn main() -> ExitCode {
+    let rested = rest_anew();
     let options = match Cli::parse().command {
         Command::Serve(options) => options,
         Command::Import(import) => return latewood_migrate::import(import),
@@ -98,25 +104,54 @@ pub fn main() -> ExitCode {
             match way {
                 Way::Ends => ExitCode::FAILURE,
                 Way::Deposed => ExitCode::from(DEPOSED),
-                Way::Anew => begin_anew(),
+                Way::Anew { was_fresh } => begin_anew(next_rest(rested, was_fresh)),
             }
         }
     }
 }
 
+/// Rests if this process begins anew: what ended it at once may do so again. A signal ends it
+/// meanwhile. Returns how long.
+fn rest_anew() -> Option<Duration> {
+    let rest_ms = std::env::var(ANEW_VARIABLE).ok()?.parse().ok()?;
+    let rest = Duration::from_millis(rest_ms).min(ANEW_REST_MAX);
+    std::thread::sleep(rest);
+    Some(rest)
+}
+
+/// How long the next process rests.
+fn next_rest(rested: Option<Duration>, was_fresh: bool) -> Duration {
+    match rested {
+        Some(rested) if !was_fresh => (rested * 2).min(ANEW_REST_MAX),
+        _ => ANEW_REST,
+    }
+}
+
 /// Runs the program once more in the same process, with the same command line.
-fn begin_anew() -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "latewood: starting anew as a follower");
-    // What failed at once may do so again.
-    std::thread::sleep(ANEW_REST);
-    let error = match std::env::current_exe() {
+fn begin_anew(rest: Duration) -> ExitCode {
+    let rest_ms = rest.as_millis();
+    let _ = writeln!(
+        std::io::stderr(),
+        "latewood: starting anew as a follower in {rest_ms} ms"
+    );
+    let error = match program() {
         Ok(program) => std::process::Command::new(program)
+            .arg0(std::env::args_os().next().unwrap_or_default())
             .args(std::env::args_os().skip(1))
+            .env(ANEW_VARIABLE, rest_ms.to_string())
             .exec(),
         Err(error) => error,
     };
     let _ = writeln!(std::io::stderr(), "latewood: cannot start anew: {error}");
     ExitCode::FAILURE
+}
+
+/// The file of this program, also if another one has its name by now.
+fn program() -> std::io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok(PathBuf::from("/proc/self/exe"));
+    }
+    std::env::current_exe()
 }
 
 fn start_log(settings: &Settings) {
@@ -130,5 +165,24 @@ fn start_log(settings: &Settings) {
     match settings.log_format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_never_has_all_of_the_log_rests_longer_each_time() {
+        let mut rested = None;
+        let mut rests_ms = Vec::new();
+        for _ in 0..12 {
+            let rest = next_rest(rested, false);
+            rests_ms.push(rest.as_millis());
+            rested = Some(rest);
+        }
+        assert_eq!(rests_ms[..4], [200, 400, 800, 1_600]);
+        assert_eq!(rests_ms[9..], [60_000; 3]);
+        assert_eq!(next_rest(rested, true), ANEW_REST);
     }
 }

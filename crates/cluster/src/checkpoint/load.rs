@@ -179,7 +179,8 @@ impl Objects {
     }
 
     /// Downloads to `to`, which is empty or missing, what a checkpoint has beside blocks and the
-    /// series files of `held`, whose files are here: each to its path in a database.
+    /// series files of `held`, whose files are here: each to its path in a database. `None` once
+    /// `is_given_up` says so.
     ///
     /// # Errors
     /// As [`Objects::download`].
@@ -188,13 +189,14 @@ impl Objects {
         at: &ListingRef,
         held: Option<&Listing>,
         to: &Path,
-    ) -> Result<Checkpoint> {
+        is_given_up: impl Fn() -> bool,
+    ) -> Result<Option<Checkpoint>> {
         let disk = &self.env.disk;
         for folder in FOLDERS {
             let folder = to.join(folder);
             at_file("create", &folder, |folder| disk.create_dir_all(folder))?;
         }
-        run(async {
+        let load = async {
             let checkpoint = self.listing(at).await?;
             let mut tell = |_| {};
             let told = Told(RefCell::new((Progress::default(), &mut tell)));
@@ -211,7 +213,8 @@ impl Objects {
                 .await?;
             self.sync_dirs(to, &[FOLDERS[1], ""])?;
             Ok(checkpoint)
-        })
+        };
+        run(async { unless(is_given_up, load).await.transpose() })
     }
 
     async fn fetch_new(&self, dir: &Path, row: &Row, told: &Told<'_>) -> Result<()> {

@@ -8,25 +8,16 @@
 
 use super::NAME_BYTES_MAX;
 use crate::kafka::Offset;
-use crate::node::{Addresses, NodeId};
+use crate::node::{Addresses, Member, NodeId};
 
 /// A HELLO.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hello {
-    /// No other HELLO of the node has it.
+    /// No other HELLO of the node has it. It begins as those of its claims do.
     pub nonce: [u8; 16],
-    /// Who says it.
-    pub id: NodeId,
-    /// Where it is reached, at most [`NAME_BYTES_MAX`] bytes each.
-    pub addresses: Addresses,
-    /// Of its program, at most [`NAME_BYTES_MAX`] bytes.
-    pub version: String,
-    /// The newest group that it had applied.
-    pub applied: u64,
-    /// It had applied, lately, all that the log held.
-    pub is_caught_up: bool,
-    /// Of its users, and of the settings that should be alike on all nodes.
-    pub digests: [u64; 2],
+    /// Who says it; its texts have at most [`NAME_BYTES_MAX`] bytes each. Of when it is heard it
+    /// says 0.
+    pub by: Member,
     /// The epoch in which it owns the log, if it does.
     pub owns: Option<Offset>,
 }
@@ -34,13 +25,14 @@ pub struct Hello {
 impl Hello {
     /// The payload, or `None` if a text is too long.
     pub(super) fn encode(&self) -> Option<Vec<u8>> {
-        let mut bytes = [&self.nonce[..], &self.id.0].concat();
-        for digest in self.digests {
+        let by = &self.by;
+        let mut bytes = [&self.nonce[..], &by.id.0].concat();
+        for digest in by.digests {
             bytes.extend_from_slice(&digest.to_le_bytes());
         }
-        bytes.push(self.is_caught_up.into());
-        let Addresses { redis, reads, http } = &self.addresses;
-        for text in [redis, reads, http, &self.version] {
+        bytes.push(by.is_caught_up.into());
+        let Addresses { redis, reads, http } = &by.addresses;
+        for text in [redis, reads, http, &by.version] {
             let len = u16::try_from(text.len()).ok()?;
             bytes.extend_from_slice(&len.to_le_bytes());
             bytes.extend_from_slice(text.as_bytes());
@@ -60,17 +52,17 @@ impl Hello {
         let (reads, rest) = take_text(rest)?;
         let (http, rest) = take_text(rest)?;
         let (version, rest) = take_text(rest)?;
-        let hello = Self {
-            nonce: *nonce,
+        let by = Member {
             id: NodeId(*id),
             addresses: Addresses { redis, reads, http },
             version,
             applied,
             is_caught_up: is_caught_up == 1,
             digests: [users, settings].map(|digest| u64::from_le_bytes(*digest)),
-            owns,
+            heard_ns: 0,
         };
-        rest.is_empty().then_some(hello)
+        let nonce = *nonce;
+        rest.is_empty().then_some(Self { nonce, by, owns })
     }
 }
 

@@ -8,7 +8,8 @@
 //!            than a tick: Kafka stalled, or this node slept
 //! claim      after 6 ticks of silence, a follower with r caught up before it 2 r later; never while an
 //!            own HELLO is late. After FAREWELL, and in a new log, without the 6 ticks. Where Kafka
-//!            is slower than a tick, after 15 s in which 6 HELLOs came back, one after the other
+//!            is slower than a tick, after 15 s in which 6 HELLOs came back, one after the other. One
+//!            that lacks files claims 4 ticks behind all that are caught up
 //! ```
 //! Pure: it is told what was read and what time it is, and answers what to do. Times are moments of
 //! the clock that goes on while the machine is suspended, in nanoseconds.
@@ -34,6 +35,8 @@ pub const TICK: Duration = Duration::from_millis(500);
 pub const SILENCE: Duration = Duration::from_secs(3);
 /// How much later each further follower claims.
 pub const STEP: Duration = Duration::from_secs(1);
+/// How much later than all others one claims that lacks files.
+pub const LACKING: Duration = Duration::from_secs(2);
 /// Without a record of the owner for this time, while own HELLOs come back slowly, a follower claims.
 pub const LONG_SILENCE: Duration = Duration::from_secs(15);
 /// How many of them, each sent after the one before was read.
@@ -52,6 +55,9 @@ pub struct Ready {
     pub is_loaded: bool,
     /// It may become the owner.
     pub stands: bool,
+    /// The files of the newest checkpoint that counts do not come: others take the log over before
+    /// this node does.
+    pub lacks_files: bool,
 }
 
 /// What to append.
@@ -166,7 +172,7 @@ impl Core {
     ) -> Change {
         self.state = state;
         match verdict {
-            Verdict::Hello(hello) if hello.id == self.presence.me() => {
+            Verdict::Hello(hello) if hello.by.id == self.presence.me() => {
                 self.read_own(hello.nonce, now_ns)
             }
             Verdict::Hello(hello) => {
@@ -177,6 +183,7 @@ impl Core {
                 debug_assert_eq!(state.epoch, Some(offset));
                 self.hear(now_ns);
                 self.farewell = false;
+                self.presence.claimed(by.clone());
                 match self.made.take() {
                     Some(made) if made.claim.nonce == by.nonce => Change::Owner,
                     _ => Change::Owners,
@@ -300,7 +307,7 @@ impl Core {
     }
 
     fn claims(&mut self, now_ns: u64, ready: Ready) -> Option<Claim> {
-        let is_time = ready.is_loaded && ready.stands && self.is_time(now_ns);
+        let is_time = ready.is_loaded && ready.stands && self.is_time(now_ns, ready.lacks_files);
         if let Some(made) = &mut self.made {
             let again = made.failed && (is_time || made.claim.n.is_none());
             made.failed &= !again;
@@ -320,11 +327,12 @@ impl Core {
         Some(claim)
     }
 
-    fn is_time(&self, now_ns: u64) -> bool {
+    fn is_time(&self, now_ns: u64, is_last: bool) -> bool {
         if !self.is_caught_up(now_ns) {
             return false;
         }
-        let turn_ns = self.presence.rank(self.state.epoch, now_ns) * ns(STEP);
+        let rank = self.presence.rank(self.state.epoch, is_last, now_ns);
+        let turn_ns = rank * ns(STEP) + if is_last { ns(LACKING) } else { 0 };
         let silence_ns = self.silence_ns(now_ns);
         if self.is_free() {
             return silence_ns >= turn_ns;
@@ -346,7 +354,10 @@ impl Core {
     pub fn myself(&self, applied: u64, ready: Ready, now_ns: u64) -> Myself {
         Myself {
             applied,
-            is_caught_up: ready.is_loaded && ready.stands && self.is_caught_up(now_ns),
+            is_caught_up: ready.is_loaded
+                && ready.stands
+                && !ready.lacks_files
+                && self.is_caught_up(now_ns),
             owns: None,
         }
     }

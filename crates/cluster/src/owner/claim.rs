@@ -47,7 +47,8 @@ pub struct Claimed {
 /// What was found on the way to the own EPOCH.
 #[derive(Debug)]
 pub(crate) struct Found {
-    claimant: Option<Claimant>,
+    /// Of the newest EPOCH, if it was read.
+    pub(crate) claimant: Option<Claimant>,
     pub(crate) farewell: bool,
     /// The newest that counts, and where its record is.
     pub(crate) checkpoint: Option<(Offset, Checkpoint)>,

@@ -3,6 +3,7 @@
 use crate::envelope::Claimant;
 use crate::node::{Role, Standing};
 use crate::owner::{Error, Stop};
+use crate::tablet;
 use latewood_engine::ErrorKind;
 
 /// Why a node neither follows nor owns the log.
@@ -43,14 +44,24 @@ impl Ended {
         }
     }
 
-    /// What an error of a database that follows means.
-    pub(super) fn of_database(error: &latewood_engine::Error) -> Self {
+    /// What an error of applying the log means. What is in memory may be half of a group, and a
+    /// block may be gone: the newest checkpoint has other files, and needs less memory beside them.
+    pub(super) fn of_applying(error: &latewood_engine::Error) -> Self {
         let text = format!("cannot apply the log: {error}");
-        if error.kind() == ErrorKind::OutOfMemory {
-            // The files of the newest checkpoint need less than what is kept beside older ones.
-            return Self::LoadAnew(text);
+        match error.kind() {
+            // Written by a later version.
+            ErrorKind::Unsupported => Self::Failed(text),
+            ErrorKind::OutOfMemory => Self::LoadAnew(format!(
+                "{text}. The newest checkpoint is loaded; if this node runs short again, the log \
+                 behind it needs more memory than it has: raise --memory"
+            )),
+            _ => Self::LoadAnew(text),
         }
-        Self::Failed(text)
+    }
+
+    /// What an error of taking a checkpoint over means: it can be opened, or a newer one.
+    pub(super) fn of_adopting(error: &tablet::Error) -> Self {
+        Self::LoadAnew(format!("cannot take a checkpoint over: {error}"))
     }
 }
 
@@ -63,5 +74,32 @@ pub(super) fn leave(standing: &mut Standing, by: Option<&Claimant>) {
         let mut others = standing.members.iter().skip(1);
         let owner = others.find(|other| by.is_some_and(|by| by.address == other.addresses.redis));
         standing.owner = owner.map(|owner| owner.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latewood_engine::Error as Damage;
+
+    #[test]
+    fn what_a_newer_checkpoint_mends_is_loaded_anew() {
+        let is_anew = |ended: Ended| matches!(ended, Ended::LoadAnew(_));
+        let of = |kind| Damage::new(kind, "why");
+        for kind in [
+            ErrorKind::Corrupt,
+            ErrorKind::Truncated,
+            ErrorKind::Away,
+            ErrorKind::Io,
+            ErrorKind::OutOfMemory,
+        ] {
+            assert!(is_anew(Ended::of_applying(&of(kind))), "{kind:?}");
+        }
+        // A record of a later version.
+        assert!(!is_anew(Ended::of_applying(&of(ErrorKind::Unsupported))));
+        for kind in [ErrorKind::Unsupported, ErrorKind::Invalid, ErrorKind::Io] {
+            let error = tablet::Error::Engine(of(kind));
+            assert!(is_anew(Ended::of_adopting(&error)), "{kind:?}");
+        }
     }
 }

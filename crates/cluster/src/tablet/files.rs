@@ -51,7 +51,7 @@ struct Saved {
 
 /// The files of a checkpoint beside those of the directory, except blocks.
 pub(crate) struct Newer {
-    checkpoint: Checkpoint,
+    pub(crate) checkpoint: Checkpoint,
 }
 
 impl Files {
@@ -138,16 +138,20 @@ impl Files {
     }
 
     /// Downloads what a newer checkpoint has beside the newest, for [`Files::adopt`]. Its blocks
-    /// stay in the store.
+    /// stay in the store. `None` once `is_given_up` says so, whatever the store does.
     ///
     /// # Errors
     /// `Store`: temporary, or for good where an object is gone or damaged.
-    pub(crate) fn load_newer(&self, at: &ListingRef) -> Result<Newer, CheckpointError> {
+    pub(crate) fn load_newer(
+        &self,
+        at: &ListingRef,
+        is_given_up: impl Fn() -> bool,
+    ) -> Result<Option<Newer>, CheckpointError> {
         let held = self.saved.lock().newest.clone();
         self.objects.discard(&self.newer)?;
         let held = held.as_ref().map(|held| &held.listing);
-        let checkpoint = self.objects.load_beside(at, held, &self.newer)?;
-        Ok(Newer { checkpoint })
+        let loaded = self.objects.load_beside(at, held, &self.newer, is_given_up);
+        Ok(loaded?.map(|checkpoint| Newer { checkpoint }))
     }
 
     /// Has `db`, which follows, take over what was loaded. Returns whether it is newer than what
@@ -155,7 +159,7 @@ impl Files {
     ///
     /// # Errors
     /// `Checkpoint` if it gives a name of a block other bytes; `Engine`.
-    pub(crate) fn adopt(&self, db: &Db, newer: Newer) -> Result<bool, Error> {
+    pub(crate) fn adopt(&self, db: &Db, newer: &Newer) -> Result<bool, Error> {
         let mut saved = self.saved.lock();
         let blocks = newer.checkpoint.listing.blocks().cloned().collect();
         let expected = self.disk.expect(blocks).map_err(|path| {
@@ -165,7 +169,7 @@ impl Files {
         let adopted = db.adopt(&self.newer);
         if matches!(adopted, Ok(true)) {
             self.disk.counts(&newer.checkpoint);
-            saved.before = saved.newest.replace(newer.checkpoint);
+            saved.before = saved.newest.replace(newer.checkpoint.clone());
         } else {
             self.disk.forget(&expected);
         }

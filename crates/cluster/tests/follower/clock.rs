@@ -4,7 +4,7 @@
 use crate::ledger::turns::Chance;
 use latewood_cluster::envelope::{Body, Claimant, Envelope, Hello, State};
 use latewood_cluster::follower::core::{Act, Change, Claim, Core, Ready};
-use latewood_cluster::node::{Addresses, NodeId};
+use latewood_cluster::node::{Addresses, Member, NodeId};
 use latewood_cluster::presence::Presence;
 use latewood_cluster::scan::{Scan, Verdict};
 use std::time::Duration;
@@ -62,6 +62,7 @@ pub(super) struct World {
 pub(super) const READY: Ready = Ready {
     is_loaded: true,
     stands: true,
+    lacks_files: false,
 };
 
 impl World {
@@ -223,7 +224,7 @@ impl World {
         if is_due {
             let at = node.scan.state();
             let owns = at.epoch;
-            let hello = self.hello(i, [0xff; 16], true, owns);
+            let hello = self.hello(i, [self.nodes[i].id; 16], true, owns);
             self.send(i, None, hello);
             self.append(i, at, Body::Tick);
             self.nodes[i].ticked = Some((self.now_ms, false));
@@ -245,17 +246,11 @@ impl World {
     }
 
     fn hello(&self, i: usize, nonce: [u8; 16], is_caught_up: bool, owns: Option<u64>) -> Vec<u8> {
-        let hello = Hello {
-            nonce,
-            id: NodeId([self.nodes[i].id; 20]),
-            addresses: Addresses::default(),
-            version: String::new(),
-            applied: 0,
+        let by = Member {
             is_caught_up,
-            digests: [0; 2],
-            owns,
+            ..member(self.nodes[i].id)
         };
-        Envelope::Hello(hello).encode().unwrap()
+        Envelope::Hello(Hello { nonce, by, owns }).encode().unwrap()
     }
 
     fn due_ms(&mut self) -> u64 {
@@ -271,6 +266,19 @@ impl World {
             act,
             value,
         });
+    }
+}
+
+/// A node that no client can reach.
+pub(super) fn member(id: u8) -> Member {
+    Member {
+        id: NodeId([id; 20]),
+        addresses: Addresses::default(),
+        version: String::new(),
+        applied: 0,
+        is_caught_up: false,
+        digests: [0; 2],
+        heard_ns: 0,
     }
 }
 

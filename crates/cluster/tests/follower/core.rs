@@ -1,6 +1,6 @@
 //! When followers claim, with a simulated clock.
 
-use super::clock::{READY, Role, STEP_MS, World, claim_bytes};
+use super::clock::{READY, Role, STEP_MS, World, claim_bytes, member};
 use crate::ledger::turns::Chance;
 use latewood_cluster::envelope::{Body, Envelope, Hello, State};
 use latewood_cluster::follower::core::{Act, Change, Core, SILENCE, STEP};
@@ -153,6 +153,30 @@ fn who_may_not_own_the_log_is_no_rank() {
 }
 
 #[test]
+fn a_follower_that_lacks_files_claims_behind_all_others() {
+    for has_others in [true, false] {
+        let mut world = World::new(3);
+        world.nodes[1].ready.lacks_files = true;
+        if !has_others {
+            kill(&mut world, 2);
+        }
+        // Others hear of it, and the dead one is forgotten.
+        world.run(15_000);
+        kill(&mut world, 0);
+        let (by, after_ms) = world.until_claimed(10_000);
+        let (wanted, latest_ms) = if has_others {
+            (2, SILENCE_MS)
+        } else {
+            (1, SILENCE_MS + 2_000)
+        };
+        assert_eq!(by, wanted);
+        assert!(after_ms <= latest_ms + 300, "{after_ms}");
+        world.run(30_000);
+        assert_eq!(world.owners.len(), 1);
+    }
+}
+
+#[test]
 fn a_follower_that_is_not_loaded_claims_nothing() {
     let mut world = World::new(2);
     world.nodes[1].ready.is_loaded = false;
@@ -229,7 +253,7 @@ fn claims(core: &mut Core, scan: &Scan) -> Act {
         panic!("it says nothing");
     };
     let mut hello = presence_hello(nonce);
-    hello.is_caught_up = true;
+    hello.by.is_caught_up = true;
     let verdict = Verdict::Hello(hello);
     assert_eq!(core.read((8, &verdict), scan.state(), 2), Change::Fresh(1));
     let act = core.tick(3, READY);
@@ -240,12 +264,7 @@ fn claims(core: &mut Core, scan: &Scan) -> Act {
 fn presence_hello(nonce: [u8; 16]) -> Hello {
     Hello {
         nonce,
-        id: NodeId([1; 20]),
-        addresses: Default::default(),
-        version: String::new(),
-        applied: 0,
-        is_caught_up: false,
-        digests: [0; 2],
+        by: member(1),
         owns: None,
     }
 }

@@ -13,8 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn hello(id: u8) -> Vec<u8> {
-    let hello = Hello {
-        nonce: [id; 16],
+    let by = Member {
         id: NodeId([id; 20]),
         addresses: Addresses {
             redis: format!("n{id}:6379"),
@@ -24,6 +23,11 @@ fn hello(id: u8) -> Vec<u8> {
         applied: 5,
         is_caught_up: true,
         digests: [1, 2],
+        heard_ns: 0,
+    };
+    let hello = Hello {
+        nonce: [id; 16],
+        by,
         owns: None,
     };
     Envelope::Hello(hello).encode().unwrap()
@@ -129,7 +133,10 @@ fn an_owner_says_hello_and_hears_others() {
     let Ok(Envelope::Hello(said)) = Envelope::decode(&records[2].1) else {
         panic!("it said nothing");
     };
-    assert_eq!((said.id, said.owns, said.applied), (node.id(), Some(0), 1));
+    assert_eq!(
+        (said.by.id, said.owns, said.by.applied),
+        (node.id(), Some(0), 1)
+    );
 
     world.kafka.insert(&world.partition, &hello(2));
     add(&mut owner, b"c").unwrap();

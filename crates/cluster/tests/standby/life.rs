@@ -14,8 +14,8 @@ use latewood_cluster::tablet::{Place, Tablet};
 use latewood_engine::io::Clock;
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::{Db, Defaults, RemoteLog};
-use latewood_offsite::faulty::{Fault, FaultyStore};
-use std::sync::atomic::{AtomicU64, Ordering};
+use latewood_offsite::faulty::{Fault, FaultyStore, Request};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,9 +28,30 @@ pub(crate) struct Nodes {
     pub(crate) stall: Arc<Stall>,
     /// Requests that the store refuses, of 1,000.
     pub(crate) store_refuses: Arc<AtomicU64>,
+    /// Whether the store refuses all that this node asks.
+    pub(crate) store_is_cut: Vec<Arc<AtomicBool>>,
     pub(crate) disks: Vec<SimDisk>,
     pub(crate) lives: Vec<Option<Life>>,
     processes: u32,
+    seed: u64,
+}
+
+/// What a store does that refuses some requests of 1,000, or all of them.
+fn plan(
+    seed: u64,
+    refuses: &Arc<AtomicU64>,
+    is_cut: &Arc<AtomicBool>,
+) -> impl FnMut(Request<'_>) -> Fault + Send + 'static {
+    let (refuses, is_cut) = (Arc::clone(refuses), Arc::clone(is_cut));
+    move |request| {
+        let draw = (request.number ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let is_refused = draw % 1_000 < refuses.load(Ordering::Relaxed);
+        if is_refused || is_cut.load(Ordering::Relaxed) {
+            Fault::Unavailable
+        } else {
+            Fault::None
+        }
+    }
 }
 
 /// A process.
@@ -79,15 +100,7 @@ impl Nodes {
     pub(crate) fn new(seed: u64, count: usize) -> Self {
         let (kafka, _) = cluster(seed, "logs");
         let store_refuses = Arc::new(AtomicU64::new(0));
-        let refuses = Arc::clone(&store_refuses);
-        let store = FaultyStore::new(move |request| {
-            let draw = (request.number ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-            if draw % 1_000 < refuses.load(Ordering::Relaxed) {
-                Fault::Unavailable
-            } else {
-                Fault::None
-            }
-        });
+        let store = FaultyStore::new(plan(seed, &store_refuses, &Arc::default()));
         Self {
             world: World {
                 kafka,
@@ -96,9 +109,11 @@ impl Nodes {
             },
             stall: Arc::default(),
             store_refuses,
+            store_is_cut: (0..count).map(|_| Arc::default()).collect(),
             disks: (0..count).map(|_| SimDisk::new()).collect(),
             lives: (0..count).map(|_| None).collect(),
             processes: 0,
+            seed,
         }
     }
 
@@ -123,9 +138,15 @@ impl Nodes {
         self.processes += 1;
         let net = Net::new(&self.world.kafka, &self.stall);
         let kafka = Arc::clone(&net) as Arc<dyn Kafka>;
+        let plan = plan(self.seed, &self.store_refuses, &self.store_is_cut[i]);
+        let world = World {
+            kafka: Arc::clone(&self.world.kafka),
+            store: self.world.store.with(plan),
+            clock: Arc::clone(&self.world.clock),
+        };
         let place = Place {
             read_wait: Duration::from_millis(5),
-            ..self.world.place_of(self.processes, &self.disks[i], kafka)
+            ..world.place_of(self.processes, &self.disks[i], kafka)
         };
         let objects = place.objects.clone();
         let changes = Arc::new(Mutex::new(Vec::new()));

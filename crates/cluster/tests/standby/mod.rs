@@ -1,5 +1,6 @@
 //! Nodes that follow a log and take it over, in simulated time.
 
+mod files;
 mod ledger;
 mod life;
 mod net;

@@ -24,7 +24,7 @@ fn pair() -> Nodes {
 
 /// Time passes until it is so; returns how many milliseconds.
 #[track_caller]
-fn until(nodes: &mut Nodes, is_so: impl Fn(&Nodes) -> bool) -> u32 {
+pub(super) fn until(nodes: &mut Nodes, is_so: impl Fn(&Nodes) -> bool) -> u32 {
     for step in 0..1_000 {
         for (i, became) in nodes.turn() {
             if let Became::Ended(ended) = became {
@@ -40,7 +40,7 @@ fn until(nodes: &mut Nodes, is_so: impl Fn(&Nodes) -> bool) -> u32 {
 }
 
 /// Whether a follower has applied all that the owner wrote, and answers.
-fn is_even(nodes: &Nodes, i: usize) -> bool {
+pub(super) fn is_even(nodes: &Nodes, i: usize) -> bool {
     let (Some(owner), Some(life)) = (nodes.owner(), &nodes.lives[i]) else {
         return false;
     };
@@ -48,7 +48,7 @@ fn is_even(nodes: &Nodes, i: usize) -> bool {
     is_applied && life.standby.node().takes_reads().is_ok()
 }
 
-fn save(nodes: &Nodes, i: usize) {
+pub(super) fn save(nodes: &Nodes, i: usize) {
     let life = nodes.life(i);
     let tablet = life.owned().unwrap();
     assert!(tablet.log().drain(Duration::from_secs(10)));

@@ -10,6 +10,8 @@ use latewood_engine::RemoteLog;
 use latewood_engine::io::Env;
 use latewood_engine::io::clock::RealClock;
 use latewood_engine::io::sim::SimDisk;
+use latewood_offsite::faulty::Fault;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
@@ -61,4 +63,56 @@ fn a_new_log_is_owned_and_followed_and_taken_over_by_itself() {
     drop(first);
     tablet.abandon();
     second.abandon();
+}
+
+#[test]
+fn a_store_that_hangs_keeps_neither_the_log_nor_the_database() {
+    let world = World::new(1, Faults::default());
+    let (first, told) = start(&world, 1);
+    assert!(matches!(told.recv().unwrap(), Change::Follows));
+    let Change::Owns(tablet) = told.recv().unwrap() else {
+        panic!("it does not own the new log");
+    };
+    let (hangs, hung) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::<AtomicUsize>::default(),
+    );
+    let (is_on, count) = (Arc::clone(&hangs), Arc::clone(&hung));
+    let store = world.store.with(move |_| {
+        if is_on.load(Ordering::SeqCst) {
+            count.fetch_add(1, Ordering::SeqCst);
+            return Fault::Late(u32::MAX);
+        }
+        Fault::None
+    });
+    let hanging = World {
+        kafka: Arc::clone(&world.kafka),
+        clock: Arc::clone(&world.clock),
+        store,
+    };
+    let (second, told_second) = start(&hanging, 2);
+    assert!(matches!(told_second.recv().unwrap(), Change::Follows));
+    hangs.store(true, Ordering::SeqCst);
+    increment(first.db(), b"sum", 0);
+    first.db().flush().unwrap();
+    tablet.checkpoint(first.db()).unwrap();
+    while hung.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    RemoteLog::close(&**tablet.log()).unwrap();
+    drop(first);
+    let Change::Owns(tablet) = told_second.recv().unwrap() else {
+        panic!("it does not own the log that was given up");
+    };
+    assert!(tablet.lacks_checkpoint());
+    assert_eq!(newest(second.db(), b"sum"), 1);
+    // As a server that stops: it closes the database, which gives the log up.
+    let db = Arc::clone(second.db());
+    drop(second);
+    while Arc::strong_count(&db) > 1 {
+        std::thread::yield_now();
+    }
+    Arc::into_inner(db).unwrap().close().unwrap();
+    let ended = tablet.log().ended();
+    assert!(ended.is_some(), "it said farewell");
 }

@@ -215,7 +215,7 @@ fn leave_early(why: Stop) -> Result<(), Failure> {
             Err(reason.into())
         }
         Stop::Deposed(reason) => Err(failure(reason, Way::Deposed)),
-        Stop::Anew(reason) => Err(failure(reason, Way::Anew)),
+        Stop::Anew(reason) => Err(failure(reason, Way::Anew { was_fresh: false })),
     }
 }
 
@@ -418,7 +418,11 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
             Some(format!("{what}; acknowledged writes are in the log").into())
         }
         Stop::Deposed(what) => Some(failure(what, Way::Deposed)),
-        Stop::Anew(what) => Some(failure(what, Way::Anew)),
+        Stop::Anew(what) => {
+            let node = shared.node.get();
+            let was_fresh = node.is_some_and(|node| node.behind().is_some());
+            Some(failure(what, Way::Anew { was_fresh }))
+        }
     };
     for handle in handles {
         if handle.join().is_err() {

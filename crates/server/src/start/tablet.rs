@@ -277,7 +277,7 @@ impl Keeper {
                 .get()
                 .is_some_and(|remote| remote.wanted().is_some());
             let is_old = is_new && (is_long || saved.elapsed() >= SAVE_EVERY);
-            let is_due = is_wanted || is_old || failed.is_some();
+            let is_due = is_wanted || is_old || self.tablet.lacks_checkpoint() || failed.is_some();
             let rest = if is_wanted { RETRY_EVERY } else { SAVE_AGAIN };
             let waits = failed.is_some_and(|at: Instant| at.elapsed() < rest);
             if is_due && !waits {
@@ -392,6 +392,9 @@ impl Keeper {
             Ok(()) => self.tablet.checkpoint(&shared.db).map_err(|error| {
                 let is_temporary = error.is_temporary();
                 tracing::error!(%error, is_temporary, "cannot save a checkpoint; it is tried again within 30 s");
+                if matches!(error, tablet::Error::Overtaken { .. }) {
+                    shared.lifetime.stop(Stop::Anew(error.to_string()));
+                }
                 error.to_string()
             }),
             Err(error) => {

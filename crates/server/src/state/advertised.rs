@@ -39,7 +39,15 @@ impl Settings {
             }
             (None, ..) => String::new(),
         };
-        Ok(Addresses { redis, reads, http })
+        let addresses = Addresses { redis, reads, http };
+        if !addresses.are_valid() {
+            return Err(format!(
+                "advertise: other nodes take HOST:PORT, and for HTTP https://HOST:PORT, not {:?}, \
+                 {:?} and {:?}",
+                addresses.redis, addresses.reads, addresses.http
+            ));
+        }
+        Ok(addresses)
     }
 }
 
@@ -76,6 +84,17 @@ mod tests {
         assert!(refused.contains("[::]:1"));
         let refused = told(|of| of.listen = vec!["10.0.0.1:0".to_owned()]);
         assert!(refused.is_err(), "its port is not known");
+    }
+
+    #[test]
+    fn an_address_that_others_pass_over_is_refused() {
+        for wrong in ["db-1", "https://db-1:443/", "db 1:80"] {
+            let refused = told(|of| {
+                of.listen = vec!["10.0.0.1:6379".to_owned()];
+                of.cluster.nodes.http = Some(wrong.to_owned());
+            });
+            assert!(refused.unwrap_err().contains(wrong));
+        }
     }
 
     #[test]

@@ -39,7 +39,10 @@ pub(crate) enum Way {
     /// The process ends. Another node owns the log: whoever starts this one again deposes it.
     Deposed,
     /// The process begins anew.
-    Anew,
+    Anew {
+        /// It had all of the log once: what ended it is not what ends it each time.
+        was_fresh: bool,
+    },
 }
 
 /// Why the process failed.

@@ -191,7 +191,7 @@ fn describe_record(verdict: &Verdict<'_>) -> String {
         }
         Verdict::Epoch(by) => format!("epoch of node {} at {}", by.node, by.address),
         Verdict::LostClaim(by) => format!("lost claim of node {} at {}", by.node, by.address),
-        Verdict::Hello(hello) => format!("hello of {}, applied {}", hello.id, hello.applied),
+        Verdict::Hello(hello) => format!("hello of {}, applied {}", hello.by.id, hello.by.applied),
         Verdict::Repeated => "repeated".to_owned(),
         Verdict::Foreign => "foreign".to_owned(),
         Verdict::Malformed => "malformed".to_owned(),
