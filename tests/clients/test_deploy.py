@@ -38,6 +38,11 @@ def test_prometheus_own_tool_takes_the_rules_and_the_metrics(tmp_path):
     server.kill()
 
 
+@pytest.mark.needs("prometheus")
+def test_alerts_of_a_cluster_fire_when_they_should_and_only_then():
+    assert "SUCCESS" in run("promtool", "test", "rules", ROOT / "tests/clients/alerts.yml")
+
+
 def test_every_alert_is_explained():
     alerts = re.findall(r"- alert: (\w+)", (DEPLOY / "prometheus/alerts.yml").read_text())
     rows = re.findall(r"^\| (Latewood\w+) \|", (ROOT / "docs/metrics.md").read_text(), re.MULTILINE)

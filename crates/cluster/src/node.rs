@@ -91,6 +91,10 @@ pub struct Member {
     pub digests: [u64; 2],
     /// When it was heard, by the monotonic clock of this machine.
     pub heard_ns: u64,
+    /// When it was heard first in the role that it has, by the same clock.
+    pub since_ns: u64,
+    /// When it said last that it is caught up, by the same clock; `None` if it never did.
+    pub caught_up_ns: Option<u64>,
 }
 
 /// What a node is to its tablet.
@@ -105,6 +109,33 @@ pub enum Role {
     Owner,
 }
 
+impl Role {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loading => "loading",
+            Self::Follower => "follower",
+            Self::Owner => "owner",
+        }
+    }
+}
+
+/// A member as this node sees it at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen<'a> {
+    /// What it said of itself.
+    pub member: &'a Member,
+    /// Its role. Others that do not own the log are followers: they do not say whether they load.
+    pub role: Role,
+    /// Since when it has the role, as far as this node heard; milliseconds since 1970.
+    pub since_ms: i64,
+    /// How long ago it had all of the log; `None` if it never had. Others say in each HELLO whether
+    /// they are caught up, so this is late by the time between two of them.
+    pub behind: Option<Duration>,
+    /// How long ago it was heard.
+    pub heard: Duration,
+}
+
 /// A node and the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
@@ -116,11 +147,19 @@ pub struct Standing {
     pub epoch: Option<u64>,
     /// Who owns it, as far as that is known: it said no farewell, and was heard lately.
     pub owner: Option<NodeId>,
+    /// The newest group that this node knows to be in the log; 0 before the first.
+    pub newest: u64,
     /// All that were heard lately, this one first: it is always there.
     pub members: Vec<Member>,
 }
 
 impl Standing {
+    /// Groups of the log that this node knows of and has not applied.
+    pub fn unapplied(&self) -> u64 {
+        let applied = self.members.first().map_or(0, |me| me.applied);
+        self.newest.saturating_sub(applied)
+    }
+
     /// The owner, where it is reached.
     pub fn owner(&self) -> Option<&Member> {
         let owner = self.owner?;
@@ -174,6 +213,7 @@ impl Node {
             since_ms: clock.now_ms(),
             epoch: None,
             owner: None,
+            newest: 0,
             members: vec![me],
         };
         Self {
@@ -243,7 +283,42 @@ impl Node {
 
     /// How long ago a member was heard.
     pub fn heard_ago(&self, member: &Member) -> Duration {
-        Duration::from_nanos(self.clock.monotonic_ns().saturating_sub(member.heard_ns))
+        self.ago(member.heard_ns)
+    }
+
+    /// The members of `standing`, which is that of this node, as they are now.
+    pub fn see<'a>(&self, standing: &'a Standing) -> Vec<Seen<'a>> {
+        let now_ms = self.clock.now_ms();
+        let see = |member: &'a Member| {
+            let is_me = member.id == self.id;
+            let role = match standing.owner {
+                _ if is_me => standing.role,
+                Some(owner) if owner == member.id => Role::Owner,
+                _ => Role::Follower,
+            };
+            let since = self.ago(member.since_ns).as_millis();
+            Seen {
+                member,
+                role,
+                since_ms: if is_me {
+                    standing.since_ms
+                } else {
+                    now_ms.saturating_sub(i64::try_from(since).unwrap_or(i64::MAX))
+                },
+                behind: match role {
+                    Role::Owner => Some(Duration::ZERO),
+                    _ if is_me => self.behind(),
+                    _ => member.caught_up_ns.map(|at_ns| self.ago(at_ns)),
+                },
+                heard: self.heard_ago(member),
+            }
+        };
+        standing.members.iter().map(see).collect()
+    }
+
+    /// How long ago a moment of the monotonic clock was.
+    fn ago(&self, at_ns: u64) -> Duration {
+        Duration::from_nanos(self.clock.monotonic_ns().saturating_sub(at_ns))
     }
 
     /// How old an answer of a follower may be.
@@ -310,6 +385,8 @@ mod tests {
             is_caught_up: true,
             digests: [0; 2],
             heard_ns: 0,
+            since_ns: 0,
+            caught_up_ns: None,
         }
     }
 
@@ -367,5 +444,47 @@ mod tests {
         assert_eq!(node.takes_writes(), Err(taking));
         node.change(|standing| standing.role = Role::Owner);
         assert_eq!((node.takes_reads(), node.takes_writes()), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn members_are_seen_as_they_said_and_when() {
+        let clock = Arc::new(SimClock::default());
+        let node = Node::new(member(1), Duration::from_secs(5), clock.clone());
+        clock.advance_ms(10_000);
+        let now_ns = clock.monotonic_ns();
+        node.set_fresh(clock.boottime_ns());
+        node.change(|standing| {
+            standing.role = Role::Follower;
+            standing.owner = Some(NodeId([2; 20]));
+            standing.newest = 9;
+            standing.members[0].applied = 7;
+            let heard = |id, caught_up_ns| Member {
+                heard_ns: now_ns,
+                since_ns: now_ns,
+                caught_up_ns,
+                ..member(id)
+            };
+            let others = [heard(2, None), heard(3, Some(now_ns)), heard(4, None)];
+            standing.members.extend(others);
+        });
+        let since_ms = clock.now_ms();
+        clock.advance_ms(2_000);
+        let standing = node.standing();
+        assert_eq!(standing.unapplied(), 2);
+        let (now, ago) = (Some(Duration::ZERO), Some(Duration::from_secs(2)));
+        let expected = [
+            (Role::Follower, ago),
+            (Role::Owner, now),
+            (Role::Follower, ago),
+            (Role::Follower, None),
+        ];
+        let seen = node.see(&standing);
+        for (seen, (role, behind)) in seen.iter().zip(expected) {
+            assert_eq!((seen.role, seen.behind), (role, behind), "{seen:?}");
+            assert_eq!(seen.since_ms, since_ms, "{seen:?}");
+        }
+        assert_eq!(seen[1].heard, Duration::from_secs(2));
+        node.change(|standing| standing.role = Role::Owner);
+        assert_eq!(node.see(&node.standing())[0].behind, now);
     }
 }

@@ -31,6 +31,8 @@ const OTHERS_MAX: usize = 64;
 struct Heard {
     hello: Hello,
     at_ns: u64,
+    /// When it was heard first to own the log, or not to, as it says now.
+    since_ns: u64,
     /// When it said last that it is caught up.
     caught_up_ns: Option<u64>,
 }
@@ -103,6 +105,8 @@ impl Presence {
             applied: myself.applied,
             is_caught_up: myself.is_caught_up,
             heard_ns: 0,
+            since_ns: 0,
+            caught_up_ns: None,
             ..node.me()
         };
         let owns = myself.owns;
@@ -126,16 +130,18 @@ impl Presence {
         if !is_known && self.others.len() == OTHERS_MAX {
             return;
         }
-        let before = self.others.get(&id).and_then(|heard| heard.caught_up_ns);
+        let before = self.others.get(&id);
         let caught_up_ns = if hello.by.is_caught_up {
             Some(now_ns)
         } else {
-            before
+            before.and_then(|heard| heard.caught_up_ns)
         };
+        let alike = before.filter(|heard| heard.hello.owns == hello.owns);
         let heard = Heard {
-            hello,
             at_ns: now_ns,
+            since_ns: alike.map_or(now_ns, |heard| heard.since_ns),
             caught_up_ns,
+            hello,
         };
         self.others.insert(id, heard);
     }
@@ -182,12 +188,15 @@ impl Presence {
         let heard_ns = |at_ns: u64| now_ns.saturating_sub(boot_ns.saturating_sub(at_ns));
         let others = self.others.values().map(|heard| Member {
             heard_ns: heard_ns(heard.at_ns),
+            since_ns: heard_ns(heard.since_ns),
+            caught_up_ns: heard.caught_up_ns.map(heard_ns),
             ..heard.hello.by.clone()
         });
         let others: Vec<Member> = others.collect();
         node.change(|standing| {
             standing.epoch = said.epoch;
             standing.owner = said.owner;
+            standing.newest = said.newest;
             standing.members.truncate(1);
             if let Some(me) = standing.members.first_mut() {
                 me.applied = said.myself.applied;
@@ -206,6 +215,8 @@ pub struct Said {
     pub epoch: Option<Offset>,
     /// Its owner, if it is known and there.
     pub owner: Option<NodeId>,
+    /// The newest group of the log that was read.
+    pub newest: u64,
     /// This node.
     pub myself: Myself,
 }
@@ -233,6 +244,8 @@ mod tests {
             is_caught_up,
             digests: [0; 2],
             heard_ns: 0,
+            since_ns: 0,
+            caught_up_ns: None,
         };
         let nonce = [id; 16];
         Hello { nonce, by, owns }
@@ -318,6 +331,22 @@ mod tests {
         assert_eq!(presence.rank(epoch, false, 11 * S), 3);
         assert_eq!(presence.rank(epoch, false, 12 * S), 1);
         assert_eq!(presence.owner(None), None);
+    }
+
+    #[test]
+    fn who_becomes_the_owner_is_that_since_then() {
+        let mut presence = Presence::new(NodeId([5; 20]), [0; 12]);
+        let since_ns = |presence: &Presence| presence.others[&NodeId([1; 20])].since_ns;
+        for (at_ns, owns, since) in [
+            (S, None, S),
+            (2 * S, None, S),
+            (3 * S, Some(7), 3 * S),
+            (4 * S, Some(7), 3 * S),
+            (5 * S, None, 5 * S),
+        ] {
+            presence.hear(hello(1, true, owns), at_ns);
+            assert_eq!(since_ns(&presence), since, "at {at_ns}");
+        }
     }
 
     #[test]

@@ -201,6 +201,8 @@ fn said() -> Hello {
             is_caught_up: true,
             digests: [0x201, 3],
             heard_ns: 0,
+            since_ns: 0,
+            caught_up_ns: None,
         },
         owns: Some(7),
     }

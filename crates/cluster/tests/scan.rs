@@ -106,6 +106,8 @@ fn hello(number: u8) -> Hello {
             is_caught_up: false,
             digests: [0; 2],
             heard_ns: 0,
+            since_ns: 0,
+            caught_up_ns: None,
         },
         owns: None,
     }

@@ -60,6 +60,8 @@ impl Hello {
             is_caught_up: is_caught_up == 1,
             digests: [users, settings].map(|digest| u64::from_le_bytes(*digest)),
             heard_ns: 0,
+            since_ns: 0,
+            caught_up_ns: None,
         };
         let nonce = *nonce;
         rest.is_empty().then_some(Self { nonce, by, owns })

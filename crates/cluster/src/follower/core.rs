@@ -367,6 +367,7 @@ impl Core {
         Said {
             epoch: self.state.epoch,
             owner: self.owner(now_ns),
+            newest: self.state.sequence - 1,
             myself,
         }
     }

@@ -57,6 +57,7 @@ impl Attendance {
         let said = Said {
             epoch: myself.owns,
             owner: Some(self.presence.me()),
+            newest: myself.applied,
             myself,
         };
         self.presence.tell(&self.node, &*self.clock, said);

@@ -50,6 +50,8 @@ struct State {
     error: Option<String>,
     /// When its object was first found missing or wrong.
     lost: Option<Instant>,
+    /// It was so for long enough, and the block is nowhere.
+    is_lost: bool,
 }
 
 /// Why a file did not come.
@@ -146,6 +148,11 @@ impl Cached {
         self.row().is_some() && (self.is_held() || self.is_here() || self.state.lock().is_fetched)
     }
 
+    /// Whether neither this machine nor the object store has its bytes, as far as is known.
+    pub(super) fn is_lost(&self) -> bool {
+        self.state.lock().is_lost
+    }
+
     /// Gives its bytes up, which `remove` does; false if it must not now.
     pub(super) fn leave(&self, remove: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
         let state = self.state.lock();
@@ -186,7 +193,7 @@ impl Cached {
                 *self.here.write() = Some(file);
                 self.is_here.store(true, Ordering::Release);
                 self.has_left.store(false, Ordering::Relaxed);
-                state.lost = None;
+                (state.lost, state.is_lost) = (None, false);
                 None
             }
             Err(Failed::Lost(text)) => {
@@ -194,6 +201,7 @@ impl Cached {
                 Some(if found.elapsed() < lost_after {
                     Failed::Later(text)
                 } else {
+                    state.is_lost = true;
                     Failed::Lost(text)
                 })
             }

@@ -37,12 +37,17 @@ pub struct CacheFigures {
     pub evictions: u64,
     /// Their bytes.
     pub evicted_bytes: u64,
+    /// Blocks that neither this machine nor the object store has: their objects were missing or wrong
+    /// whenever they were asked for, for a while.
+    pub lost: u64,
 }
 
 impl Fetcher {
     pub(super) fn cache_figures(&self) -> CacheFigures {
         let room = &self.room;
+        let lost = self.blocks().into_iter().filter(|block| block.is_lost());
         CacheFigures {
+            lost: lost.count() as u64,
             bytes: self.room_taken(),
             bytes_max: room.bytes_max.load(Ordering::Relaxed),
             evictions: room.evictions.load(Ordering::Relaxed),

@@ -279,6 +279,8 @@ pub(super) fn member(id: u8) -> Member {
         is_caught_up: false,
         digests: [0; 2],
         heard_ns: 0,
+        since_ns: 0,
+        caught_up_ns: None,
     }
 }
 

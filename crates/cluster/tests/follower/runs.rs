@@ -131,6 +131,8 @@ fn node(run: &Run, chance: &mut Chance) -> Arc<Node> {
         is_caught_up: false,
         digests: [0; 2],
         heard_ns: 0,
+        since_ns: 0,
+        caught_up_ns: None,
     };
     Arc::new(Node::new(me, STALENESS_MAX, Arc::clone(&run.clock) as _))
 }

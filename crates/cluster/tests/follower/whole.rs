@@ -58,6 +58,8 @@ fn node(id: u8, clock: &Arc<SimClock>) -> Arc<Node> {
         is_caught_up: false,
         digests: [0; 2],
         heard_ns: 0,
+        since_ns: 0,
+        caught_up_ns: None,
     };
     Arc::new(Node::new(
         me,

@@ -204,6 +204,8 @@ fn hello(node: u8, k: u8) -> Vec<u8> {
             is_caught_up: true,
             digests: [0; 2],
             heard_ns: 0,
+            since_ns: 0,
+            caught_up_ns: None,
         },
         owns: None,
     };

@@ -24,6 +24,8 @@ fn hello(id: u8) -> Vec<u8> {
         is_caught_up: true,
         digests: [1, 2],
         heard_ns: 0,
+        since_ns: 0,
+        caught_up_ns: None,
     };
     let hello = Hello {
         nonce: [id; 16],
@@ -42,6 +44,8 @@ fn node(id: u8, clock: &Arc<SimClock>) -> Arc<Node> {
         is_caught_up: false,
         digests: [0; 2],
         heard_ns: 0,
+        since_ns: 0,
+        caught_up_ns: None,
     };
     Arc::new(Node::new(
         me,

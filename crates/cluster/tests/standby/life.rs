@@ -85,6 +85,8 @@ pub(crate) fn open(place: Place, process: u32, on_change: OnChange) -> Standby {
         is_caught_up: false,
         digests: [0; 2],
         heard_ns: 0,
+        since_ns: 0,
+        caught_up_ns: None,
     };
     let clock = Arc::clone(&place.env.clock);
     let node = Arc::new(Node::new(me, STALENESS_MAX, clock));

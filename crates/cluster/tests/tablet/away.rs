@@ -265,6 +265,7 @@ fn wrong_bytes_are_never_read() {
         assert!(if turn == 0 { tried > 1 } else { tried == 0 }, "{tried}");
     }
     assert_eq!(blocks_on(&disk), 1, "an unfinished file");
+    assert_eq!(tablet.cache().figures().lost, 1);
     // The object is repaired, but the answer is cut off in the middle: tried again.
     wrong.store(3, Ordering::Relaxed);
     tablet.fetch_all(&db);
@@ -274,6 +275,7 @@ fn wrong_bytes_are_never_read() {
         back.store(0, Ordering::Relaxed);
     });
     assert_eq!(rows(&db, b"a", &query(10, 20)).unwrap().len(), 11);
+    assert_eq!(tablet.cache().figures().lost, 0);
     tablet.abandon();
 }
 

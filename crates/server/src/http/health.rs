@@ -65,9 +65,13 @@ pub(super) fn home() -> String {
     )
 }
 
-/// `/-/healthy`: the process answers.
-pub(super) async fn healthy() -> &'static str {
-    "Latewood is healthy.\n"
+/// `/-/healthy`: the process answers. A node of a cluster names its role.
+pub(super) async fn healthy(State(context): State<Context>) -> Response {
+    let text = "Latewood is healthy.\n";
+    match context.shared.node.get() {
+        Some(node) => ([("latewood-role", node.role().name())], text).into_response(),
+        None => text.into_response(),
+    }
 }
 
 /// `/-/ready`: 503 while the database is loading or writes are refused.

@@ -13,8 +13,9 @@ use axum::http::Request;
 use http_body_util::BodyExt;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
-use latewood_cluster::node::{Node, NodeId, Role};
+use latewood_cluster::node::{Member, Node, NodeId, Role};
 use latewood_engine::io::sim::{SimClock, SimDisk};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -275,10 +276,84 @@ fn a_fresh_follower_answers_reads_and_every_node_tells_of_itself() {
         "members 2",
         "epoch 5",
         "takes_reads 0",
+        "max_staleness_seconds 5",
+        "unapplied_groups 0",
     ] {
         let line = format!("\nlatewood_cluster_{line}\n");
         assert!(metrics.contains(&line), "{line}");
     }
+}
+
+/// What `/api/v1/status/server` says of the cluster.
+fn cluster(noded: &Noded) -> Value {
+    let (status, text) = noded.get("/api/v1/status/server");
+    assert_eq!(status, 200, "{text}");
+    let mut answer: Value = serde_json::from_str(&text).unwrap();
+    answer["data"]["cluster"].take()
+}
+
+#[test]
+fn the_status_says_who_owns_who_follows_and_how_far_behind_each_is() {
+    let noded = Noded::start();
+    noded.node.change(|standing| {
+        standing.newest = 9;
+        standing.members[1].digests = [1, 0];
+        let third = Member {
+            id: NodeId([3; 20]),
+            caught_up_ns: None,
+            ..standing.members[1].clone()
+        };
+        standing.members.push(third);
+    });
+    noded.get_stale();
+    let seen = cluster(&noded);
+    let behind_ms = STALENESS_MS + 1;
+    for (name, value) in [
+        ("role", json!("follower")),
+        ("epoch", json!(5)),
+        ("owner", json!("db-2:6379")),
+        ("behind_ms", json!(behind_ms)),
+        ("newest_group", json!(9)),
+        ("unapplied_groups", json!(2)),
+        ("max_staleness_ms", json!(STALENESS_MS)),
+        ("takes_reads", json!(false)),
+        ("takes_writes", json!(false)),
+        ("users_differ", json!(2)),
+        ("settings_differ", json!(0)),
+    ] {
+        assert_eq!(seen[name], value, "{name}");
+    }
+    let members = seen["members"].as_array().unwrap();
+    let shown = |member: &Value| {
+        ["role", "behind_ms", "is_this", "users_differ"].map(|name| member[name].clone())
+    };
+    let members_shown: Vec<_> = members.iter().map(shown).collect();
+    let expected = [
+        json!(["follower", behind_ms, true, false]),
+        json!(["owner", 0, false, true]),
+        json!(["follower", null, false, true]),
+    ];
+    assert_eq!(json!(members_shown), json!(expected));
+    assert_eq!(members[1]["address"], "db-2:6379");
+    // The manual has each of them.
+    let manual = include_str!("../../../../docs/api-status.md");
+    let of = |seen: &Value, above: &str| {
+        let names = seen.as_object().unwrap().keys();
+        let names: Vec<String> = names.map(|name| format!("`{above}.{name}`")).collect();
+        names
+    };
+    let all = [of(&seen, "cluster"), of(&members[0], "cluster.members[]")].concat();
+    for name in all.iter().filter(|name| *name != "`cluster.members`") {
+        assert!(manual.contains(name), "{name}");
+    }
+    noded.become_role(Role::Owner, Some(1));
+    let seen = cluster(&noded);
+    assert_eq!(
+        (&seen["role"], &seen["behind_ms"]),
+        (&json!("owner"), &json!(0))
+    );
+    noded.become_role(Role::Follower, None);
+    assert_eq!(cluster(&noded)["owner"], Value::Null);
 }
 
 #[test]

@@ -70,6 +70,8 @@ pub(crate) fn follow(shared: &Shared) -> (Arc<Node>, Arc<SimClock>) {
         is_caught_up: true,
         digests: [0; 2],
         heard_ns: 0,
+        since_ns: 0,
+        caught_up_ns: None,
     };
     let clock = Arc::<SimClock>::default();
     let staleness_max = Duration::from_millis(u64::from(STALENESS_MS));

@@ -3,6 +3,7 @@
 
 mod cli;
 mod damage;
+mod downloading;
 mod jobs;
 mod node;
 mod notices;

@@ -9,6 +9,7 @@
 //! ```
 //! Tested by `tests/clients/test_cluster.py` with brokers.
 
+use super::downloading::downloading;
 use super::server;
 use super::tablet::{self, Home, Keeper};
 use crate::state::{Settings, Shared, Stop};
@@ -56,6 +57,8 @@ pub(super) fn open(
     let me = &node.standing().members[0];
     place.claimant.address.clone_from(&me.addresses.redis);
     place.read_lease = true;
+    let mut downloaded = downloading(Weak::clone(&shared));
+    let caching = Weak::clone(&shared);
     let (tell, changes) = channel();
     let on_change = Box::new(move |change| match (change, shared.upgrade()) {
         (Change::Ended(ended), Some(shared)) => end(&shared, ended),
@@ -68,10 +71,13 @@ pub(super) fn open(
         (change, _) => drop(tell.send(change)),
     });
     let defaults = settings.defaults.clone();
-    let standby = Standby::open(place, options, defaults, node, &mut |_| {}, on_change)
+    let standby = Standby::open(place, options, defaults, node, &mut downloaded, on_change)
         .map_err(|error| tablet::not_opened(&settings.dir, &error))?;
     let cache = standby.cache();
     cache.set_bytes_max(settings.cluster.cache_bytes_max);
+    if let Some(shared) = caching.upgrade() {
+        shared.cache.get_or_init(|| cache);
+    }
     Ok(Joined {
         standby,
         home,
@@ -92,6 +98,8 @@ fn myself(settings: &Settings, env: &Env) -> Result<Member, String> {
         is_caught_up: false,
         digests: digests(settings),
         heard_ns: 0,
+        since_ns: 0,
+        caught_up_ns: None,
     })
 }
 

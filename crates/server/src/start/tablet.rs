@@ -6,6 +6,7 @@
 //!
 //! Tested by `tests/kafka/` with brokers.
 
+use super::downloading::downloading;
 use super::waiting::Waiting;
 use crate::state::{Remote, Settings, Shared, Stop};
 use latewood_cluster::checkpoint::{CheckpointError, Objects};
@@ -89,7 +90,8 @@ pub(super) fn open(
     let (home, place) = find(settings)?;
     tracing::info!(topic = home.name, "opening the log");
     let defaults = settings.defaults.clone();
-    let opened = Tablet::open(place, options, defaults, &mut |_| {}, stops(shared));
+    let mut downloaded = downloading(Weak::clone(&shared));
+    let opened = Tablet::open(place, options, defaults, &mut downloaded, stops(shared));
     let (tablet, db) = opened.map_err(|error| not_opened(&settings.dir, &error))?;
     tablet
         .cache()

@@ -20,7 +20,7 @@ use crate::messaging::{Channels, Class, Events};
 use crate::observe::{Counters, Event, Observe};
 use latewood_cluster::node::Node;
 use latewood_cluster::remote::Lease;
-use latewood_cluster::tablet::Tablet;
+use latewood_cluster::tablet::{Cache, Tablet};
 use latewood_engine::Db;
 use latewood_tls::ServerTls;
 use std::fmt::Display;
@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) db: Database,
     /// Where its log is in Kafka; set before it is open.
     pub(crate) remote: OnceLock<Remote>,
+    /// The blocks on this machine, where the log is in Kafka; set before it is open.
+    pub(crate) cache: OnceLock<Cache>,
     /// What reads are answered under, if they need a lease; set before it is open.
     pub(crate) lease: OnceLock<Arc<Lease>>,
     /// What it is to the others, if there are others; set before it is open.
@@ -84,6 +86,7 @@ impl Shared {
         Self {
             db,
             remote: OnceLock::new(),
+            cache: OnceLock::new(),
             lease: OnceLock::new(),
             node: OnceLock::new(),
             runtime: Runtime::new(&settings, users),
@@ -118,6 +121,7 @@ impl Shared {
     /// Shows the log and the checkpoints of the database, and has reads wait for a lease if they need
     /// one; once.
     pub(crate) fn keeps(&self, tablet: &Tablet) {
+        self.cache.get_or_init(|| tablet.cache());
         self.remote.get_or_init(|| Remote::new(tablet));
         if let Some(lease) = tablet.log().lease() {
             self.lease.get_or_init(|| Arc::clone(lease));
@@ -127,6 +131,11 @@ impl Shared {
     /// How the log in Kafka and the checkpoints are; `None` where the log is local.
     pub(crate) fn remote(&self) -> Option<RemoteFigures> {
         self.remote.get().map(Remote::figures)
+    }
+
+    /// Blocks that neither this machine nor the object store has, of those that were asked for.
+    pub(crate) fn lost_blocks(&self) -> u64 {
+        self.cache.get().map_or(0, |cache| cache.figures().lost)
     }
 
     /// Counts a failed handshake with a peer on the runtime, and tells why.

@@ -152,6 +152,7 @@ fn the_server_at_one_look() {
     assert_documented("server", &data);
     assert_eq!(data["state"]["ready"], true);
     assert_eq!(data["state"]["writes_stopped"], Value::Null);
+    assert_eq!(data["cluster"], Value::Null);
     let samples = &data["samples"];
     assert_eq!(samples["series"], 2);
     assert_eq!(samples["late"], 1);

@@ -75,26 +75,22 @@ pub(super) fn cluster(text: &mut String, source: &Source<'_>) {
         return field(text, "cluster_enabled", 0);
     };
     let standing = node.standing();
-    let role = match standing.role {
-        Role::Loading => "loading",
-        Role::Follower => "follower",
-        Role::Owner => "owner",
-    };
     let owner = standing.owner();
     let address = owner.map_or("", |owner| &owner.addresses.redis);
     let differing = standing.differing();
     field(text, "cluster_enabled", 1);
-    field(text, "cluster_role", role);
+    field(text, "cluster_role", standing.role.name());
     field(text, "cluster_role_since_ms", standing.since_ms);
     field(text, "cluster_epoch", or_none(standing.epoch));
     field(text, "cluster_owner_known", u8::from(owner.is_some()));
     field(text, "cluster_owner_address", address);
     field(text, "cluster_members", standing.members.len());
-    let behind_ms = match standing.role {
-        Role::Owner => Some(0),
-        _ => node.behind().map(|behind| behind.as_millis() as u64),
-    };
+    let seen = node.see(&standing);
+    let behind = seen.first().and_then(|me| me.behind);
+    let behind_ms = behind.map(|behind| behind.as_millis() as u64);
     field(text, "cluster_behind_ms", or_none(behind_ms));
+    field(text, "cluster_newest_group", standing.newest);
+    field(text, "cluster_unapplied_groups", standing.unapplied());
     let staleness_ms = node.staleness_max().as_millis();
     field(text, "cluster_max_staleness_ms", staleness_ms);
     field(

@@ -91,6 +91,10 @@ pub(super) fn log(text: &mut Text, shared: &Shared, stats: &Stats) {
         gauge "wal_remote" "1 where the log is in Kafka." = u64::from(figures.is_some());
     }
     remote(text, &figures.unwrap_or_default());
+    figures! { text;
+        gauge "blocks_lost" "Blocks that neither this machine nor the object store has."
+            = shared.lost_blocks();
+    }
 }
 
 fn remote(text: &mut Text, remote: &RemoteFigures) {

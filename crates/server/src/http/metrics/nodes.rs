@@ -13,6 +13,8 @@ struct Figures {
     members: usize,
     epoch: u64,
     behind_s: f64,
+    staleness_max_s: f64,
+    unapplied: u64,
     takes_reads: bool,
     differing: [usize; 2],
 }
@@ -28,17 +30,15 @@ impl Figures {
                 members: 1,
                 epoch: 0,
                 behind_s: 0.0,
+                staleness_max_s: 0.0,
+                unapplied: 0,
                 takes_reads: true,
                 differing: [0; 2],
             };
         };
         let standing = node.standing();
-        let behind_s = match standing.role {
-            Role::Owner => 0.0,
-            _ => node
-                .behind()
-                .map_or(f64::NAN, |behind| behind.as_secs_f64()),
-        };
+        let seen = node.see(&standing);
+        let behind = seen.first().and_then(|me| me.behind);
         Self {
             is_enabled: true,
             is_owner: standing.role == Role::Owner,
@@ -46,7 +46,9 @@ impl Figures {
             is_owner_known: standing.owner().is_some(),
             members: standing.members.len(),
             epoch: standing.epoch.unwrap_or(0),
-            behind_s,
+            behind_s: behind.map_or(f64::NAN, |behind| behind.as_secs_f64()),
+            staleness_max_s: node.staleness_max().as_secs_f64(),
+            unapplied: standing.unapplied(),
             takes_reads: node.takes_reads().is_ok(),
             differing: standing.differing(),
         }
@@ -68,6 +70,10 @@ pub(super) fn report(text: &mut Text, shared: &Shared) {
         gauge "cluster_epoch" "The epoch of the log." = of.epoch;
         gauge "cluster_behind_seconds"
             "How long ago this node had all of the log; NaN where it never had." = of.behind_s;
+        gauge "cluster_max_staleness_seconds"
+            "How old an answer of a follower may be; 0 without other nodes." = of.staleness_max_s;
+        gauge "cluster_unapplied_groups"
+            "Groups of the log that this node knows of and has not applied." = of.unapplied;
         gauge "cluster_takes_reads" "1 while reads are answered." = u8::from(of.takes_reads);
         gauge "cluster_users_differ" "Nodes with other users than this one." = of.differing[0];
         gauge "cluster_settings_differ" "Nodes with other settings than this one."

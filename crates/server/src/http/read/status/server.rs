@@ -6,6 +6,7 @@
 //!
 //! Tested by `tests/http/status.rs`.
 
+mod nodes;
 mod storage;
 mod traffic;
 
@@ -58,6 +59,7 @@ fn report(context: &Context, with_settings: bool) -> Value {
             "memory_used_bytes": context.work.query_memory.held_bytes(),
         },
         "memory": storage::memory(shared, &stats, &memory),
+        "cluster": nodes::cluster(shared),
         "log": storage::log(shared, &stats),
         "remote": storage::remote(shared),
         "flushes": storage::flushes(&stats),

@@ -119,6 +119,7 @@ pub(super) fn disk(shared: &Shared) -> Value {
         "stalls": budget.stalls,
         "stalled_ms": milliseconds(budget.stalled_ns),
         "refused": budget.refused.count,
+        "lost_blocks": shared.lost_blocks(),
     })
 }
 
