@@ -30,6 +30,8 @@ export const user = signal<string | null>(null);
 export const loginNeeded = signal<string | null>(null);
 /** Whether the last request reached the server. */
 export const reachable = signal(true);
+/** Whether the server is a node of a cluster. */
+export const isClustered = signal(false);
 
 let credentials: Credentials | null = null;
 /** The session in which the user goes on without a login; the error says what is missing. */
@@ -108,6 +110,12 @@ export async function send(path: string, parameters: Parameters = {}, options: O
     reachable.value = false;
     return { status: 0, kind: 'network', text: `the server does not answer (${error instanceof Error ? error.message : 'no connection'})` };
   }
+}
+
+/** Looks whether the server is there, and what it is. It needs no login. */
+export async function look(): Promise<void> {
+  const answer = await send('-/healthy');
+  if (answer instanceof Response) isClustered.value = answer.headers.has('Latewood-Role');
 }
 
 async function refused(answer: Response): Promise<Failure> {

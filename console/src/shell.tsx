@@ -2,7 +2,7 @@
 // (the login, the server being away, keys).
 
 import { useEffect } from 'preact/hooks';
-import { loginNeeded, logout, reachable, send, user } from './api';
+import { isClustered, loginNeeded, logout, look, reachable, user } from './api';
 import { zone } from './clock';
 import { Boundary } from './components/boundary';
 import { Empty } from './components/notice';
@@ -38,6 +38,9 @@ function current(): Omit<Page, 'key'> {
   return page.value === '' ? PAGES[0]! : { name: page.value, title: 'No such page', view: NoPage };
 }
 
+/** The pages that the navigation has. */
+const offered = () => PAGES.filter((one) => !one.isOfNodes || isClustered.value);
+
 /** The longest time between `g` and a letter, and the shortest between a letter and `g`: who types
  * `histogram` beside a field goes nowhere. */
 const PAIR_MS = 1000;
@@ -52,7 +55,7 @@ function useKeys() {
       const isTyping = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
       if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
       const now_ms = performance.now();
-      const to = now_ms - begun_ms < PAIR_MS ? PAGES.find((one) => one.key === event.key) : undefined;
+      const to = now_ms - begun_ms < PAIR_MS ? offered().find((one) => one.key === event.key) : undefined;
       const isBegin = event.key === 'g' && now_ms - other_ms >= PAIR_MS;
       begun_ms = isBegin ? now_ms : -Infinity;
       if (!isBegin && !to && event.key.length === 1) other_ms = now_ms;
@@ -66,19 +69,19 @@ function useKeys() {
 /** How often a server that is away is looked for, also on pages that ask for nothing. */
 const AWAY_MS = 2000;
 
-/** Takes the banner away once the server answers anything. */
-function useReturn() {
+/** Asks what the server is; while it is away, until it answers anything: then the banner goes. */
+function useLook() {
   const isAway = !reachable.value;
   useEffect(() => {
-    if (!isAway) return;
-    const timer = setInterval(() => void send('-/healthy'), AWAY_MS);
+    if (!isAway) return void look();
+    const timer = setInterval(look, AWAY_MS);
     return () => clearInterval(timer);
   }, [isAway]);
 }
 
 export function Shell() {
   useKeys();
-  useReturn();
+  useLook();
   const shown = current();
   useEffect(() => { document.title = `${shown.title} - Latewood`; }, [shown]);
   const View = shown.view;
@@ -90,7 +93,7 @@ export function Shell() {
           Latewood
         </a>
         <ul>
-          {PAGES.map((one) => (
+          {offered().map((one) => (
             <li key={one.name}>
               <a href={href(one.name)} aria-current={one === shown ? 'page' : undefined} title={`Keys: g ${one.key}`}>{one.title}</a>
             </li>

@@ -3,6 +3,7 @@
 
 import type { ComponentType } from 'preact';
 import { CardinalityPage } from './cardinality';
+import { ClusterPage } from './cluster';
 import { ExplainPage } from './explain';
 import { LatePage } from './late';
 import { QueriesPage } from './queries';
@@ -17,6 +18,8 @@ export interface Page {
   title: string;
   key: string;
   view: ComponentType;
+  /** It is in the navigation of nodes of a cluster only. */
+  isOfNodes?: boolean;
 }
 
 export const PAGES: Page[] = [
@@ -28,4 +31,5 @@ export const PAGES: Page[] = [
   { name: 'queries', title: 'Queries', key: 'u', view: QueriesPage },
   { name: 'rules', title: 'Rules', key: 'r', view: RulesPage },
   { name: 'server', title: 'Server', key: 'v', view: ServerPage },
+  { name: 'cluster', title: 'Cluster', key: 'n', view: ClusterPage, isOfNodes: true },
 ];

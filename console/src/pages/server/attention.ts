@@ -2,14 +2,8 @@
 
 import { durationText, secondText } from '../../clock';
 import { bytes, count, took } from '../../format';
+import type { Matter } from '../../components/state';
 import { isSameRun, type Status } from './status';
-
-export interface Matter {
-  isError: boolean;
-  text: string;
-  /** The page that tells more. */
-  page?: string;
-}
 
 /** A limit that refused something this long ago is not news. */
 const RECENT_MS = 600_000;
@@ -49,6 +43,7 @@ function ofStorage({ flushes, merges, disk, memory, samples, backup, log, remote
   const { free_bytes: free, total_bytes: total } = disk;
   add(free !== null && total !== null && free < total * (1 - NEARLY_FULL), free !== null && total !== null && free < total * 0.02,
     `Disk: ${bytes(free ?? 0)} of ${bytes(total ?? 0)} are free`);
+  add(disk.lost_blocks > 0, true, `${count(disk.lost_blocks)} blocks are neither here nor in the object store: reads of their samples fail. Restore their objects`);
   const unsynced_ms = log === null || log.durability === 'none' ? null : log.oldest_unsynced_ms;
   add(log !== null && unsynced_ms !== null && unsynced_ms > log.sync_interval_ms + SYNC_MS, true, `The log is not ${remote === null ? 'on disk' : 'in Kafka'}: the oldest write waits for ${took(unsynced_ms ?? 0)}`);
   return found;

@@ -6,9 +6,10 @@ import { isUnanswered, useAnswer } from '../../ask';
 import { Broken, refreshOf } from '../../components/broken';
 import { RefreshChoice } from '../../components/choice';
 import { Busy, ErrorBox } from '../../components/notice';
+import { StateCard, type Kind } from '../../components/state';
 import { parseDuration, secondText } from '../../clock';
 import { bytes, count } from '../../format';
-import { href, params } from '../../route';
+import { params } from '../../route';
 import { matters } from './attention';
 import { Cards } from './cards';
 import { Charts } from './charts';
@@ -17,9 +18,6 @@ import './server.css';
 
 const LEAST_MS = 1000;
 const CHECKS = [refreshOf('it refreshes every 2s')];
-
-type Kind = 'good' | 'loading' | 'bad';
-const LAMPS: Record<Kind, string> = { good: '✓', loading: '…', bad: '!' };
 
 function word({ state }: Status, isAway: boolean): [text: string, kind: Kind] {
   if (isAway) return ['No answer', 'bad'];
@@ -38,15 +36,10 @@ function State({ seen, isAway }: { seen: Status[]; isAway: boolean }) {
   const [text, kind] = word(status, isAway);
   const found = matters(seen);
   return (
-    <section class={`card state ${kind}`} aria-label="State">
-      <p class="word" role="status"><span class="lamp" aria-hidden="true">{LAMPS[kind]}</span>{text}</p>
-      <div>
-        {isAway && <p class="hint">It answered last at {secondText(status.server.time_ms)}.{found.length > 0 && ' Then this needed attention:'}</p>}
-        {!isAway && status.state.loading && <Loading loading={status.state.loading} />}
-        {found.length === 0 && kind === 'good' && <p class="hint">Nothing needs attention.</p>}
-        <ul class="matters">{found.map((one) => <li key={one.text} class={one.isError ? 'bad' : 'warn'}>{one.text}{one.page && <> <a href={href(one.page)}>Show {one.page}</a></>}</li>)}</ul>
-      </div>
-    </section>
+    <StateCard word={text} kind={kind} matters={found}>
+      {isAway && <p class="hint">It answered last at {secondText(status.server.time_ms)}.{found.length > 0 && ' Then this needed attention:'}</p>}
+      {!isAway && status.state.loading && <Loading loading={status.state.loading} />}
+    </StateCard>
   );
 }
 

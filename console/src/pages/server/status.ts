@@ -50,7 +50,7 @@ const SHAPE = {
     failure: new Maybe(TEXT), failures: NUMBER, busy: NUMBER, paused: NUMBER, base_blocks: NUMBER, base_bytes: NUMBER, late_blocks: NUMBER, late_bytes: NUMBER,
     base_merges: NUMBER, late_merges: NUMBER, bytes_written: NUMBER, write_amplification: NUMBER,
   },
-  disk: { budget_bytes: NUMBER, used_bytes: NUMBER, free_bytes: new Maybe(NUMBER), total_bytes: new Maybe(NUMBER), stalls: NUMBER, stalled_ms: NUMBER, refused: NUMBER },
+  disk: { budget_bytes: NUMBER, used_bytes: NUMBER, free_bytes: new Maybe(NUMBER), total_bytes: new Maybe(NUMBER), stalls: NUMBER, stalled_ms: NUMBER, refused: NUMBER, lost_blocks: NUMBER },
   recovery: { duration_ms: NUMBER, clean: FLAG, samples: NUMBER, series: NUMBER, log_holes: NUMBER, lost_groups: NUMBER, lost_blocks: NUMBER, damaged_blocks: NUMBER, quarantined_files: NUMBER },
   backup: { in_progress: FLAG, last_status: new Maybe(TEXT), last_duration_ms: new Maybe(NUMBER) },
   settings: new Maybe([{ name: TEXT, value: TEXT, default: TEXT }]),

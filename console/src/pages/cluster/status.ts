@@ -1,0 +1,36 @@
+// What a node says of its cluster.
+
+import { Maybe, shaped, type Shaped } from '../../shape';
+
+/** A number that the server does not give is no number: texts show it as a dash. */
+const NUMBER: number = NaN;
+const TEXT: string = '';
+const FLAG: boolean = false;
+
+/** The parts of `/api/v1/status/server` that are shown; docs/api-status.md describes them. */
+const SHAPE = {
+  server: { time_ms: NUMBER },
+  cluster: new Maybe({
+    role: TEXT, since_ms: NUMBER, epoch: new Maybe(NUMBER), owner: new Maybe(TEXT), behind_ms: new Maybe(NUMBER),
+    newest_group: NUMBER, unapplied_groups: NUMBER, max_staleness_ms: NUMBER, takes_reads: FLAG, takes_writes: FLAG,
+    members: [{
+      id: TEXT, is_this: FLAG, address: TEXT, read_address: TEXT, http_address: TEXT, version: TEXT, role: TEXT, since_ms: NUMBER,
+      behind_ms: new Maybe(NUMBER), applied_group: NUMBER, heard_ms: NUMBER, users_differ: FLAG, settings_differ: FLAG,
+    }],
+  }),
+};
+
+export type Status = Shaped<typeof SHAPE>;
+export type Cluster = NonNullable<Status['cluster']>;
+export type Member = Cluster['members'][number];
+
+export const statusOf = (answer: unknown): Status => shaped(answer, SHAPE);
+
+/** A node as people know it. */
+export const nameOf = ({ address, id }: Member) => address || id.slice(0, 8);
+
+/** Whether a node may not answer reads, as far as this one knows: what it knows of others is late by up to a third of the bound. */
+export function isStale(member: Member, { max_staleness_ms: bound_ms }: Cluster): boolean {
+  if (member.role === 'owner') return false;
+  return member.behind_ms === null || member.behind_ms > (member.is_this ? bound_ms : (bound_ms * 4) / 3);
+}
