@@ -106,6 +106,14 @@ test('rules that have failed', async () => {
   assert.deepEqual(await lookAt('failed', page, () => page.locator('.failed li').waitFor()), []);
 });
 
+test('nodes of a cluster that need attention', async () => {
+  const node = { is_this: false, address: 'db-2:6379', http_address: 'db-2:8086', version: '0.1.0', role: 'follower', since_ms: 0, behind_ms: 9000, applied_group: 7, heard_ms: 700, users_differ: true };
+  const page = await browser.openChanged(`${server.address}#/cluster?${new URLSearchParams({ refresh: 'off' })}`, '**/status/server', (data) => {
+    data.cluster = { role: 'follower', since_ms: 0, epoch: 5, owner: null, behind_ms: 9000, newest_group: 9, unapplied_groups: 2, max_staleness_ms: 5000, members: [{ ...node, id: 'a', is_this: true }, { ...node, id: 'b' }] };
+  });
+  assert.deepEqual(await lookAt('cluster', page, () => page.locator('.table a').waitFor()), []);
+});
+
 test('a page that waits for its answer', async () => {
   const context = await browser.chromium.newContext();
   await context.route('**/api/v1/**', () => {});

@@ -12,7 +12,7 @@ const server = serving();
 
 const member = (number, changes) => ({
   id: String(number).repeat(40), is_this: number === 1, address: `db-${number}:6379`, read_address: '', http_address: `db-${number}:8086`, version: '0.1.0',
-  role: 'follower', since_ms: START + number * 1000, behind_ms: 400, applied_group: 1200, heard_ms: number === 1 ? 0 : 700, users_differ: false, settings_differ: false,
+  role: 'follower', since_ms: START + number * 1000, behind_ms: 400, caught_up: true, applied_group: 1200, heard_ms: number === 1 ? 0 : 700, users_differ: false, settings_differ: false,
   ...changes,
 });
 
@@ -97,8 +97,8 @@ test('a node that is stale, alone or loading says so', async () => {
 test('followers that are behind, and what is not alike, need attention', async () => {
   const page = await open(() => cluster({
     members: [
-      member(1), member(2, { role: 'owner', users_differ: true }), member(3, { behind_ms: 9000, users_differ: true, settings_differ: true }),
-      member(4, { behind_ms: null, version: '0.2.0' }), member(5, { behind_ms: 6000 }),
+      member(1), member(2, { role: 'owner', users_differ: true }), member(3, { behind_ms: 9000, caught_up: false, users_differ: true, settings_differ: true }),
+      member(4, { behind_ms: null, caught_up: false, version: '0.2.0' }), member(5, { behind_ms: 6000 }),
     ],
   }));
   await matter(page, 'db-3:6379 had all of the log 9.00 s ago: it answers no reads').waitFor();
@@ -106,7 +106,7 @@ test('followers that are behind, and what is not alike, need attention', async (
   await matter(page, 'db-2:6379, db-3:6379 were started with other users than this node').waitFor();
   await matter(page, 'db-3:6379 was started with other settings than this node').waitFor();
   await matter(page, 'different versions: 0.1.0 (4), 0.2.0 (1)').waitFor();
-  assert.equal(await matter(page, 'db-5').count(), 0, 'what is known of others is late');
+  assert.equal(await matter(page, 'db-5').count(), 0, 'it said last that it is caught up');
   assert.deepEqual((await rows(page)).map((row) => row.at(-1)), ['', 'users', 'users, settings', '', '']);
 });
 

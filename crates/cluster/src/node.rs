@@ -129,8 +129,8 @@ pub struct Seen<'a> {
     pub role: Role,
     /// Since when it has the role, as far as this node heard; milliseconds since 1970.
     pub since_ms: i64,
-    /// How long ago it had all of the log; `None` if it never had. Others say in each HELLO whether
-    /// they are caught up, so this is late by the time between two of them.
+    /// How long ago it had all of the log; `None` if it never had. Of others: how long ago they said
+    /// last that they are caught up, which they say while they may answer reads.
     pub behind: Option<Duration>,
     /// How long ago it was heard.
     pub heard: Duration,

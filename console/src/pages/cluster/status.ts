@@ -15,7 +15,7 @@ const SHAPE = {
     newest_group: NUMBER, unapplied_groups: NUMBER, max_staleness_ms: NUMBER, takes_reads: FLAG, takes_writes: FLAG,
     members: [{
       id: TEXT, is_this: FLAG, address: TEXT, read_address: TEXT, http_address: TEXT, version: TEXT, role: TEXT, since_ms: NUMBER,
-      behind_ms: new Maybe(NUMBER), applied_group: NUMBER, heard_ms: NUMBER, users_differ: FLAG, settings_differ: FLAG,
+      behind_ms: new Maybe(NUMBER), caught_up: FLAG, applied_group: NUMBER, heard_ms: NUMBER, users_differ: FLAG, settings_differ: FLAG,
     }],
   }),
 };
@@ -29,8 +29,7 @@ export const statusOf = (answer: unknown): Status => shaped(answer, SHAPE);
 /** A node as people know it. */
 export const nameOf = ({ address, id }: Member) => address || id.slice(0, 8);
 
-/** Whether a node may not answer reads, as far as this one knows: what it knows of others is late by up to a third of the bound. */
-export function isStale(member: Member, { max_staleness_ms: bound_ms }: Cluster): boolean {
-  if (member.role === 'owner') return false;
-  return member.behind_ms === null || member.behind_ms > (member.is_this ? bound_ms : (bound_ms * 4) / 3);
+/** Whether a node answers no reads, as far as this one knows. */
+export function isStale({ role, is_this, caught_up }: Member, { takes_reads }: Cluster): boolean {
+  return role !== 'owner' && !(is_this ? takes_reads : caught_up);
 }

@@ -95,6 +95,8 @@ fn a_follower_is_a_replica_of_the_owner() {
         "cluster_enabled:1",
         "cluster_role:follower",
         "cluster_behind_ms:0",
+        "cluster_newest_group:0",
+        "cluster_unapplied_groups:0",
         "cluster_takes_reads:1",
         "cluster_users_differ:0",
     ];

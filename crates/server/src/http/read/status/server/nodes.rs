@@ -46,6 +46,7 @@ fn member(seen: &Seen<'_>, me: Option<&Member>) -> Value {
         "role": seen.role.name(),
         "since_ms": seen.since_ms,
         "behind_ms": milliseconds(seen.behind),
+        "caught_up": member.is_caught_up,
         "applied_group": member.applied,
         "heard_ms": milliseconds(Some(seen.heard)),
         "users_differ": differs(0),
