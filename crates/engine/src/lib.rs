@@ -53,7 +53,7 @@ pub use base::cancelled::{Cancel, Cancelled, is_cancelled};
 pub use base::detail::Detail;
 pub use base::error::{Error, ErrorKind, Result};
 pub use base::options::{
-    Defaults, Durability, KeyHook, LoadProgress, NoticeHook, Options, ProgressHook,
+    Defaults, Durability, FollowHook, KeyHook, LoadProgress, NoticeHook, Options, ProgressHook,
 };
 pub use base::tally::{Tallied, Tally};
 pub use base::text::shown_key;

@@ -264,7 +264,7 @@ impl Run {
                 self.ledger.ran(command, answer, position.0);
             }
             Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::Halted => {}
+            Err(error) if is_of_lost_log(&error) => {}
             Err(error) => panic!("{command:?} at node {i}: {error}"),
         }
         self.did.commands += 1;
@@ -374,7 +374,7 @@ impl Run {
             _ => Ok(()),
         };
         if let Err(error) = done {
-            let may_fail = error.is_away() || error.kind() == ErrorKind::Halted;
+            let may_fail = error.is_away() || is_of_lost_log(&error);
             assert!(may_fail, "{error}");
         }
     }
@@ -458,4 +458,9 @@ fn three_nodes_lose_nothing_whatever_happens_to_them() {
         }
         assert!(all.takeovers > 2 * rounds, "{all:?}");
     }
+}
+
+/// Whether a node refuses or gives up what it does since it does not own the log.
+fn is_of_lost_log(error: &latewood_engine::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Halted | ErrorKind::Unknown)
 }

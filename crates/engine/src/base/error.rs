@@ -24,8 +24,11 @@ pub enum ErrorKind {
     /// it: the same call may succeed later.
     Away,
     /// An earlier failed write or sync stopped all writes; reads continue. Or the database follows
-    /// the log of another, and takes none.
+    /// the log of another, and takes none. Of a call that writes: nothing of it is in the log.
     Halted,
+    /// The log was lost while the call wrote, or before what was written was durable: nobody knows
+    /// whether it is kept, or a part of it. The same call may write it a second time.
+    Unknown,
     /// The database follows the log of another and does not have the answer yet; the owner of the
     /// log has it.
     AtOwner,
@@ -123,6 +126,15 @@ impl Error {
     /// The file concerned, if it names one.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
+    }
+
+    /// The same of a call that had written something before: it may be kept, or may not be.
+    #[cold]
+    pub(crate) fn amid_write(mut self) -> Self {
+        if self.0.kind == ErrorKind::Halted {
+            self.0.kind = ErrorKind::Unknown;
+        }
+        self
     }
 
     /// Whether the cause is a missing file.

@@ -85,6 +85,8 @@ pub struct Options {
     /// Called with the key of each destination of a compaction policy that was not
     /// created because the key exists or a limit is reached; without locks held.
     pub on_not_compacted: Option<KeyHook>,
+    /// Told of the series that change while the database follows the log of another.
+    pub on_follow: Option<FollowHook>,
     /// Called with messages for the operator, for example that the disk budget
     /// removed samples or that a flush failed. Calls may be made under a lock that
     /// every writer needs, such as that of a shard or of the end of the log: the
@@ -171,7 +173,39 @@ impl KeyHook {
     }
 }
 
-opaque!(NoticeHook ProgressHook KeyHook);
+/// A hook that is told which series change where a database follows the log of another.
+#[derive(Clone)]
+pub struct FollowHook {
+    is_wanted: Arc<dyn Fn() -> bool + Send + Sync>,
+    hear: Arc<HearFollowed>,
+}
+
+type HearFollowed = dyn Fn(Option<&[u8]>) + Send + Sync;
+
+impl FollowHook {
+    /// A hook that calls `hear` with the key of each series that changed, or `None` if all were
+    /// removed, after readers can see it and without locks held; only while `is_wanted`, which is
+    /// asked under a lock of the series. Neither may call the database.
+    pub fn new(
+        is_wanted: impl Fn() -> bool + Send + Sync + 'static,
+        hear: impl Fn(Option<&[u8]>) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            is_wanted: Arc::new(is_wanted),
+            hear: Arc::new(hear),
+        }
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        (self.is_wanted)()
+    }
+
+    pub(crate) fn tell(&self, key: Option<&[u8]>) {
+        (self.hear)(key);
+    }
+}
+
+opaque!(NoticeHook ProgressHook KeyHook FollowHook);
 
 impl Default for Options {
     fn default() -> Self {
@@ -196,6 +230,7 @@ impl Default for Options {
             on_rule_write: None,
             on_created: None,
             on_not_compacted: None,
+            on_follow: None,
             on_notice: None,
             retention_ms: 0,
             disk_budget_bytes: 0,

@@ -17,7 +17,7 @@ impl Db {
     /// one sync.
     ///
     /// # Errors
-    /// `Halted` or `Io`: the records may not be on disk, and no later sync will
+    /// `Unknown` or `Io`: the records may not be on disk, and no later sync will
     /// write them.
     pub fn sync_to(&self, position: Position) -> Result<()> {
         let mut timer = self.core.observe.stages.watch();

@@ -5,7 +5,7 @@
 //! would take away a floor that came later. Tested by `tests/db_store` and
 //! `tests/merge`.
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::keyspace::core::Core;
 use crate::keyspace::store::{Published, Store};
 use crate::log::Position;
@@ -50,7 +50,8 @@ impl Core {
     /// manifest that no longer names them.
     ///
     /// # Errors
-    /// Those of the log and of [`Core::publish`]; `Io` if the metadata cannot be written.
+    /// Those of the log and of [`Core::publish`]; `Io` if the metadata cannot be written. Once the
+    /// log says it, `Unknown` instead of `Halted`.
     pub(crate) fn clear(&self) -> Result<Position> {
         // The file is written below, and not before the log says it.
         let mut saving = self.metadata.hold_saves();
@@ -69,10 +70,9 @@ impl Core {
         published.forget(self.store.dir(), position);
         // Where one of these fails, a restart finds the old manifest and that group.
         saving.save(&self.env, self.store.dir())?;
-        self.publish_locked(&mut published, &mut |_| Ok(()))?;
-        if let Some(log) = self.log() {
-            log.trim(position)?;
-        }
+        let forgotten = self.publish_locked(&mut published, &mut |_| Ok(()));
+        let forgotten = forgotten.and_then(|_| self.log().map_or(Ok(()), |log| log.trim(position)));
+        forgotten.map_err(Error::amid_write)?;
         Ok(position)
     }
 }

@@ -169,9 +169,12 @@ impl Core {
     }
 
     /// Waits until everything up to `position` of the log is on disk.
+    ///
+    /// # Errors
+    /// `Unknown`, `Io`: nobody knows whether it is.
     pub(crate) fn sync_to(&self, position: Position) -> Result<()> {
         match self.log() {
-            Some(log) => log.sync_to(position),
+            Some(log) => log.sync_to(position).map_err(Error::amid_write),
             None => Ok(()),
         }
     }

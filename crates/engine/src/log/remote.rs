@@ -51,7 +51,8 @@ pub trait RemoteLog: Send + Sync + Debug {
     /// later, if nothing fails.
     ///
     /// # Errors
-    /// `Halted`, with the reason, once the log can no longer be written.
+    /// `Halted`, with the reason, once the log can no longer be written: nothing of the group will
+    /// ever be in it.
     fn append(&self, position: Position, group: &[u8]) -> Result<()>;
 
     /// The newest group that is durable, with all before it.

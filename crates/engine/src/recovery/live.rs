@@ -6,11 +6,15 @@
 //! all, but where a block that a record needs is not on this machine: then the locks are given
 //! back meanwhile.
 //!
+//! Who waits for a change of a series is told of it ([`Changes`]), as of a write where it was made.
+//!
 //! Lock order: that of the manifest, then shards. Tested by `tests/follow`.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::options::FollowHook;
 use crate::base::partition::partition_of;
 use crate::io::waiting::{fetching, no_wait};
+use crate::keyspace::core::Core;
 use crate::keyspace::store::Published;
 use crate::log::group::{FLAG_BARRIER, GroupHeader};
 use crate::log::record::{Record, RecordIter};
@@ -26,6 +30,47 @@ use std::sync::atomic::Ordering;
 
 /// Keys whose series are gone once the group is applied, unless another one has them by then.
 type GoneKeys = Vec<(Arc<[u8]>, SeriesId)>;
+
+/// Which series a group changed, for those who wait for that. Gathered only while somebody does:
+/// asked under the locks, so that who looked at a series before the group has asked before.
+#[derive(Default)]
+struct Changes<'a> {
+    hook: Option<&'a FollowHook>,
+    keys: Vec<Arc<[u8]>>,
+    are_all_gone: bool,
+}
+
+impl<'a> Changes<'a> {
+    /// None yet. The caller holds the locks under which the group is applied.
+    fn new(core: &'a Core) -> Self {
+        let hook = core.options.on_follow.as_ref();
+        Self {
+            hook: hook.filter(|hook| hook.is_wanted()),
+            ..Self::default()
+        }
+    }
+
+    /// Notes the key that a series of a record has now: before and after it is applied.
+    fn note(&mut self, state: &ShardState, id: Option<SeriesId>) {
+        let id = id.filter(|_| self.hook.is_some());
+        let Some(series) = id.and_then(|id| state.series(id)) else {
+            return;
+        };
+        let is_last = |last: &Arc<[u8]>| Arc::ptr_eq(last, &series.key);
+        if !self.keys.last().is_some_and(is_last) {
+            self.keys.push(series.key.clone());
+        }
+    }
+
+    /// Tells of them. The caller holds no lock.
+    fn tell(self) {
+        let Some(hook) = self.hook else { return };
+        self.keys.iter().for_each(|key| hook.tell(Some(key)));
+        if self.are_all_gone {
+            hook.tell(None);
+        }
+    }
+}
 
 /// All that a group may change which concerns more than one shard.
 struct Everything<'a> {
@@ -77,8 +122,11 @@ impl Replayer<'_> {
         let core = self.recovery.core;
         let places = records.iter().filter_map(id_of);
         state.touch(places.map(|id| core.shards.place_of(id)));
+        let mut changes = Changes::new(core);
         let mut applied = Ok(());
         for record in &records[*done..] {
+            let id = id_of(record).filter(|&id| core.shards.shard_of(id) == shard);
+            changes.note(&state, id);
             applied = match record {
                 Record::Cut(cut) => self.cut_in(at, shard, &mut state, *cut),
                 record => self.apply_to(at, shard, &mut state, record),
@@ -86,9 +134,12 @@ impl Replayer<'_> {
             if applied.is_err() {
                 break;
             }
+            changes.note(&state, id);
             *done += 1;
         }
         core.tell_budget(&mut state);
+        drop(state);
+        changes.tell();
         applied
     }
 
@@ -118,22 +169,31 @@ impl Replayer<'_> {
         records: &[Record<'_>],
         done: &mut usize,
     ) -> Result<()> {
-        let mut gone = GoneKeys::new();
+        let core = self.recovery.core;
+        let (mut gone, mut changes) = (GoneKeys::new(), Changes::new(core));
         let mut applied = Ok(());
         for record in &records[*done..] {
+            let of = id_of(record).map(|id| (core.shards.shard_of(id), id));
+            let mut note = |all: &Everything<'_>| {
+                of.inspect(|&(shard, id)| changes.note(&all.states[shard], Some(id)));
+            };
+            note(&all);
             applied = self.apply_beside(at, &mut all, record, &mut gone);
             if applied.is_err() {
                 break;
             }
+            note(&all);
+            changes.are_all_gone |= matches!(record, Record::FlushAll);
             *done += 1;
         }
-        let keys = &self.recovery.core.keys;
         for (key, id) in gone {
-            keys.remove(keys.hash(&key), &key, id);
+            core.keys.remove(core.keys.hash(&key), &key, id);
         }
         for state in &mut all.states {
-            self.recovery.core.tell_budget(state);
+            core.tell_budget(state);
         }
+        drop(all);
+        changes.tell();
         applied
     }
 

@@ -6,7 +6,7 @@ use crate::follow::support::{FOLLOWER, OWNER, feed, follower, own, pairs, publis
 use crate::log_remote::MemoryLog;
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::log::{GroupForm, LogStart, Record, RecordIter, Replay};
-use latewood_engine::{ErrorKind, Options, Position, Result, RuleSpec, log, names};
+use latewood_engine::{ErrorKind, FollowHook, Options, Position, Result, RuleSpec, log, names};
 use latewood_model::{Aggregator, SeriesOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -172,6 +172,55 @@ fn rows_that_the_owner_recomputes_are_not_answered() {
     drop(owner);
     db.promote(log).unwrap();
     assert_eq!(pairs(&db, b"rows"), [(0, 7.0), (10, 1.0)]);
+}
+
+#[test]
+fn who_waits_for_changes_is_told_of_keys_once_they_are_seen() {
+    let env = SimDisk::new().env(1);
+    let log = Arc::new(MemoryLog::default());
+    let owner = own(&env, OWNER, &log);
+    let (wanted, told) = (
+        Arc::<AtomicBool>::default(),
+        Arc::<Mutex<Vec<_>>>::default(),
+    );
+    let (is_wanted, hears) = (Arc::clone(&wanted), Arc::clone(&told));
+    let hook = FollowHook::new(
+        move || is_wanted.load(Ordering::Acquire),
+        move |key| {
+            let key = key.map(|key| String::from_utf8_lossy(key).into_owned());
+            hears.lock().unwrap().push(key);
+        },
+    );
+    let options = Options {
+        on_follow: Some(hook),
+        ..options(2)
+    };
+    let db = follower(&env, FOLLOWER, options);
+    let told_of = |change: &dyn Fn()| {
+        change();
+        assert!(told.lock().unwrap().is_empty());
+        feed(&db, &log);
+        let mut keys = std::mem::take(&mut *told.lock().unwrap());
+        keys.dedup();
+        keys
+    };
+    assert_eq!(told_of(&|| put(&owner, b"a", 1, 1.0)), [], "nobody waits");
+    wanted.store(true, Ordering::Release);
+    let of = |key: &str| Some(key.to_owned());
+    assert_eq!(told_of(&|| put(&owner, b"a", 2, 1.0)), [of("a")]);
+    assert_eq!(told_of(&|| put(&owner, b"new", 2, 1.0)), [of("new")]);
+    let rename = || assert!(owner.rename(b"a", b"b", false).unwrap().0);
+    assert_eq!(told_of(&rename), [of("a"), of("b")]);
+    let remove = || assert_eq!(owner.remove(&[b"b"]).unwrap().0, 1);
+    assert_eq!(told_of(&remove), [of("b")]);
+    let flush = || assert!(owner.flush_all().is_ok());
+    assert_eq!(told_of(&flush), [None]);
+    wanted.store(false, Ordering::Release);
+    assert_eq!(
+        told_of(&|| put(&owner, b"a", 1, 1.0)),
+        [],
+        "nobody does any more"
+    );
 }
 
 /// Notes the cuts in a log.

@@ -84,8 +84,10 @@ impl Op {
             Self::SetDefaults(defaults) => db.set_defaults(defaults.clone()).map(|()| Answer::Done),
         };
         match answer {
-            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Halted) => Err(error),
-            Err(error) => Ok(Answer::Refused(error.kind())),
+            Err(error) => match error.kind() {
+                ErrorKind::Io | ErrorKind::Halted | ErrorKind::Unknown => Err(error),
+                kind => Ok(Answer::Refused(kind)),
+            },
             answer => answer,
         }
     }

@@ -15,6 +15,11 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
         Ok(IpAddr::V6(address)) => return Err(no_port(text, &format!("[{address}]"))),
         Err(_) => {}
     }
+    if let Some((scheme, rest)) = text.split_once("://") {
+        return Err(format!(
+            "{text:?}: {scheme}:// is not supported here: expected {rest}"
+        ));
+    }
     let Some((host, port)) = text.rsplit_once(':') else {
         return Err(match text.parse::<u16>() {
             Ok(port) => format!("{text:?}: the address is missing: expected ADDR:{port}"),
@@ -86,6 +91,7 @@ mod tests {
                 "\"http\" is not a port: expected a number from 0 to 65535",
             ),
             ("localhost:65536", "\"65536\" is not a port"),
+            ("tls://db:1", "tls:// is not supported here: expected db:1"),
             ("on", "\"on\" is not an address: expected ADDR:PORT"),
         ] {
             let error = check(text).unwrap_err();

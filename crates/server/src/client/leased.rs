@@ -187,7 +187,7 @@ impl Proof {
 }
 
 /// Does `work`, which waits and does little else, on the runtime.
-pub(super) fn later(work: impl Future<Output = ()> + Send + 'static) {
+pub(crate) fn later(work: impl Future<Output = ()> + Send + 'static) {
     match latewood_tls::runtime() {
         Ok(runtime) => drop(runtime.spawn(work)),
         Err(error) => tracing::error!(%error, "cannot start the threads that wait for replies"),

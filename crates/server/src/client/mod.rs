@@ -15,7 +15,7 @@ mod waiting;
 mod watches;
 mod writes;
 
-pub(crate) use leased::{BEHIND, Reading};
+pub(crate) use leased::{BEHIND, Reading, later};
 pub(crate) use parked::{Arrived, Beside};
 pub(crate) use session::Session;
 pub(crate) use stream::{Part, Stream, Streamed};

@@ -1,5 +1,5 @@
-//! A connection that waits: for samples (TS.READ BLOCK), for the disk (WAITAOF), for
-//! the end of a pause, or for a reply that is made elsewhere. Its next commands wait
+//! A connection that waits: for samples (TS.READ BLOCK), for followers (WAIT), for the disk
+//! (WAITAOF), for the end of a pause, or for a reply that is made elsewhere. Its next commands wait
 //! behind it, unread.
 //!
 //! A change, the deadline and CLIENT UNBLOCK may end the wait of a command: the first
@@ -144,7 +144,13 @@ impl Session {
         let start = out.len();
         let is_over = match &mut waiting.what {
             What::PauseEnd => true,
-            What::Command(command) => command.resume(shared, self, out, why),
+            What::Command(command) => {
+                // What it reads is of now, and not of when the wait began.
+                if command.is_read() && shared.node.get().is_some() {
+                    self.begin_read(shared, self.slot());
+                }
+                command.resume(shared, self, out, why)
+            }
             What::Reply(parked) => self.take_parked(shared, parked, out),
         };
         if waiting.is_muted && is_over {

@@ -56,7 +56,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("connection", &[]).container(
         ADMIN
             .named("unblock", hold::unblock)
             .words(-3, "id [TIMEOUT|ERROR]")
-            .about("Unblocks a connection that waits for samples."),
+            .about("Unblocks a connection that waits in TS.READ, WAIT or WAITAOF."),
         SUB.named("tracking", tracking::tracking)
             .words(-3, "ON|OFF")
             .about("Client-side caching is not supported; only OFF is accepted."),

@@ -158,14 +158,16 @@ fn perform(
     before: Duration,
     work: impl FnOnce(&mut Call<'_>) -> Outcome,
 ) -> Result<(), String> {
-    let begun = Instant::now();
+    let (begun, written) = (Instant::now(), call.session.writes.newest());
     let outcome = work(call);
     let is_of_one_key = spec.keys.first_last_step() == (1, 1, 1);
     let outcome = outcome.map_err(|fault| {
-        if let Fault::Engine(error) = &fault
-            && let Some(line) = roles::redirected(call, error)
-        {
-            return line;
+        if let Fault::Engine(error) = &fault {
+            let session = &call.session;
+            let is_begun = session.in_exec() || session.writes.newest() > written;
+            if let Some(line) = roles::lost(call.shared, error, session.slot(), is_begun) {
+                return line;
+            }
         }
         let fault = match fault {
             Fault::Engine(error) if error.is_away() && is_of_one_key => {

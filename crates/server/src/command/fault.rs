@@ -40,6 +40,11 @@ const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemo
 /// may get one for every other sample.
 const DUPLICATE: &str = "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode, or either current or new value is NaN and DUPLICATE_POLICY is MAX/MIN/SUM";
 
+/// What is said of a command of which nobody knows what it did: it may be sent again only by who
+/// has looked.
+pub(crate) const UNKNOWN: &str =
+    "ERR unknown whether this command was carried out, or a part of it";
+
 impl Fault {
     /// The limit that was hit, if it was one of those the server keeps.
     pub(crate) fn limit(&self) -> Option<Limit> {
@@ -132,6 +137,7 @@ pub(crate) fn engine_text(error: &Error) -> Cow<'static, str> {
             "MISCONF Latewood stopped accepting writes: {error}. Reads go on; repair the disk and restart the server"
         )
         .into(),
+        ErrorKind::Unknown => format!("{UNKNOWN}: {error}").into(),
         ErrorKind::Away | ErrorKind::AtOwner => format!("TRYAGAIN {error}").into(),
         ErrorKind::Limit | ErrorKind::Invalid | ErrorKind::NoSuchRule => {
             format!("ERR TSDB: {error}").into()

@@ -8,6 +8,7 @@ use super::add;
 use super::call::{Call, Outcome};
 use super::fault::{Fault, engine_text, refusal_text};
 use super::keys::{Access, Keys, Run};
+use super::roles;
 use super::spec::Spec;
 use crate::base::clock::now_ms;
 use crate::messaging::Class;
@@ -56,7 +57,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
             }
         }
         scratch.timer().end_for(Stage::Parse, parsed.len());
-        answer(call, &parsed, &appends, &mut scratch);
+        answer(call, &parsed, &appends, start > 0, &mut scratch);
         if call.shared.events.is_listening() {
             for i in start..start + parsed.len() {
                 let key = args.word(1 + 3 * i);
@@ -69,12 +70,13 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Applies one batch and writes an answer for each of its samples, those that
-/// could not be parsed included.
+/// Applies one batch, the first of the command or a later one, and writes an answer for each of its
+/// samples, those that could not be parsed included.
 fn answer(
     call: &mut Call<'_>,
     parsed: &[Result<(), Cow<'static, str>>],
     appends: &[Append<'_>],
+    is_later: bool,
     scratch: &mut Scratch,
 ) {
     let arrival = call.shared.observe.note_ages(appends);
@@ -85,7 +87,12 @@ fn answer(
             observe.note_batch(&arrival, appends, scratch, call.session.sender());
             None
         }
-        Err(error) => Some(engine_text(&error)),
+        Err(error) => {
+            let (shared, slot) = (call.shared, call.session.slot());
+            let is_begun = is_later || call.session.in_exec();
+            let lost = roles::lost(shared, &error, slot, is_begun);
+            Some(lost.map_or_else(|| engine_text(&error), Cow::Owned))
+        }
     };
     let mut outcomes = appends.iter().zip(scratch.outcomes());
     let errors = &call.shared.observe.errors;

@@ -81,4 +81,5 @@ pub(crate) use catalogue::CATALOGUE;
 pub(crate) use fault::{engine_text, refusal_text};
 pub(crate) use merge::fields as merge_fields;
 pub(crate) use registry::{all_commands, execute};
+pub(crate) use roles::lost;
 pub(crate) use work::LOOP_SAMPLES_MAX;

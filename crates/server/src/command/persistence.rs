@@ -7,25 +7,25 @@
 //! other connections go on.
 //! SHUTDOWN writes blocks too unless asked not to. WAIT waits for what followers say that they have
 //! applied, without a thread; without other nodes it answers 0 at once instead of waiting for replicas
-//! that will not come. WAITAOF waits for the
-//! disk as TS.READ does for samples: other connections go on. In EXEC it answers at
+//! that will not come. WAIT and WAITAOF wait as
+//! TS.READ does for samples: other connections go on. In EXEC it answers at
 //! once, as in Redis. Tested by `tests/resp/admin.rs` and `net/tests/disk_waits.rs`.
 
 use super::call::{Call, Outcome};
 use super::fault::{Fault, NOT_AN_INTEGER, SYNTAX};
 use super::spec::Spec;
 use super::{read, work};
-use crate::client::{BlockedCommand, Session, What};
-use crate::messaging::Why;
+use crate::client::{BlockedCommand, Session, What, later};
+use crate::messaging::{Message, Why};
 use crate::state::{Shared, Stop};
-use latewood_cluster::node::Role;
+use latewood_cluster::node::{Node, Role};
 use latewood_engine::{Position, Stats};
 use latewood_wire::resp::Reply;
 use latewood_wire::resp::number::parse_i64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::time::{sleep, timeout as time_out};
+use tokio::time::sleep;
 
 /// How often WAIT looks what followers have.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -124,33 +124,100 @@ fn wait(call: &mut Call<'_>) -> Outcome {
     let Some(node) = call.shared.node.get() else {
         return call.integer(0);
     };
-    let (node, position) = (Arc::clone(node), call.session.writes.newest());
-    let count = node.followers_at(position.0);
-    let is_met = usize::try_from(wanted).map_or(true, |wanted| count >= wanted);
-    if is_met || call.session.in_exec() {
-        return call.count(count);
+    let wait = FollowersWait {
+        node: Arc::clone(node),
+        position: call.session.writes.newest(),
+        wanted: usize::try_from(wanted).unwrap_or(0),
+        alive: Arc::default(),
+    };
+    if wait.is_met() || call.session.in_exec() {
+        return call.count(wait.count());
     }
-    let (asked, wanted) = (Arc::clone(&node), wanted as usize);
-    let met = async move {
-        while asked.role() == Role::Owner && asked.followers_at(position.0) < wanted {
-            sleep(LOOK_EVERY).await;
+    wait.look(call);
+    let what = What::Command(Box::new(wait));
+    call.session
+        .wait(call.shared, read::deadline(timeout_ms), what);
+    Ok(())
+}
+
+/// A WAIT under way. A task looks what followers have, and wakes the connection.
+#[derive(Debug)]
+struct FollowersWait {
+    node: Arc<Node>,
+    /// The newest write of its connection.
+    position: Position,
+    wanted: usize,
+    /// The task ends with it.
+    alive: Arc<()>,
+}
+
+impl FollowersWait {
+    fn count(&self) -> usize {
+        self.node.followers_at(self.position.0)
+    }
+
+    fn is_met(&self) -> bool {
+        self.count() >= self.wanted
+    }
+
+    /// Wakes the connection of `call` again and again once the wait is met or in vain, until it is
+    /// over.
+    fn look(&self, call: &Call<'_>) {
+        let (events, client) = (Arc::clone(&call.shared.events), call.session.info.clone());
+        let (node, alive) = (Arc::clone(&self.node), Arc::downgrade(&self.alive));
+        let (position, wanted) = (self.position.0, self.wanted);
+        later(async move {
+            while alive.strong_count() > 0 {
+                if node.role() != Role::Owner || node.followers_at(position) >= wanted {
+                    let message = Message::Resume(client.id, Why::News);
+                    let mailboxes = events.channels.mailboxes();
+                    mailboxes.send(client.event_loop, message);
+                }
+                sleep(LOOK_EVERY).await;
+            }
+        });
+    }
+}
+
+impl BlockedCommand for FollowersWait {
+    fn resume(
+        &mut self,
+        shared: &Shared,
+        session: &mut Session,
+        out: &mut Vec<u8>,
+        why: Why,
+    ) -> bool {
+        let mut reply = Reply::new(out, session.protocol());
+        if why == Why::Refused {
+            reply.error(read::UNBLOCKED);
+            return true;
         }
-    };
-    let over = async move {
-        let limit = Duration::from_millis(timeout_ms);
-        if timeout_ms == 0 {
-            met.await;
-        } else {
-            // What there is by then is the answer.
-            let _ = time_out(limit, met).await;
+        let taken = shared.takes_writes();
+        if why == Why::News && taken.is_ok() && !self.is_met() {
+            return false;
         }
-    };
-    call.finish_after(over, move |call| {
-        if let Err(to) = call.shared.takes_writes() {
-            return Fault::refuse(format!("UNBLOCKED this node has lost the log; {to}"));
+        if why != Why::Unblocked && !session.info.figures.claim_unblock() {
+            // CLIENT UNBLOCK was first; its message is on the way.
+            return false;
         }
-        call.count(node.followers_at(position.0))
-    })
+        match taken {
+            // What there is by now is the answer.
+            Ok(()) => reply.count(self.count()),
+            Err(to) => {
+                let text = format!("UNBLOCKED this node has lost the log; {to}");
+                shared.observe.errors.note(&text, 1);
+                reply.error(text);
+            }
+        }
+        true
+    }
+
+    fn forget(&self, _: &Shared) {}
+
+    /// It is a few words, whatever it waits for.
+    fn held_bytes(&self) -> usize {
+        0
+    }
 }
 
 fn wait_for_log(call: &mut Call<'_>) -> Outcome {
@@ -220,7 +287,13 @@ impl BlockedCommand for LogWait {
         match is_durable {
             Ok(is_durable) => tell_of_log(reply, is_durable),
             Err(error) => {
-                let text = Fault::from(error).text("waitaof").into_owned();
+                let text = match shared.takes_writes() {
+                    Ok(()) => Fault::from(error).text("waitaof").into_owned(),
+                    Err(to) => format!(
+                        "UNBLOCKED this node has lost the log: unknown whether the writes of this \
+                         connection are in it; {to}"
+                    ),
+                };
                 shared.observe.errors.note(&text, 1);
                 reply.error(text);
             }

@@ -6,9 +6,13 @@
 //! milliseconds; when the time is up, or the key goes away, it answers what
 //! there is. The cursor is fixed when the command comes in. A key that is not
 //! there has no samples.
+//!
+//! A follower wakes who waits as it applies the log (`Events::of_follower`). Who waits at a node that
+//! may not answer any more is sent on within a second (`net/connection.rs`).
 
 use super::call::{Call, Outcome};
 use super::fault::{Fault, SYNTAX};
+use super::roles;
 use super::rows::{self, Shape};
 use super::spec::{Keys, Spec};
 use super::work;
@@ -101,10 +105,6 @@ fn block(call: &mut Call<'_>, mut reader: SampleReader, block_ms: u64) -> Outcom
         );
     }
     let shared = call.shared;
-    // A follower is not told of each sample that comes.
-    if let Err(to) = shared.takes_writes() {
-        return Fault::refuse(to.line(call.session.slot()));
-    }
     // From here on nothing is missed that the look below does not see.
     shared.events.listen(&reader.key, &reader.listener);
     reader.was_there = shared.db.contains(&reader.key);
@@ -261,7 +261,8 @@ impl SampleReader {
                 return Reply::new(out, protocol).array(0);
             }
             Err(error) => {
-                let text = Fault::from(error).text("ts.read").into_owned();
+                let lost = roles::lost(shared, &error, session.slot(), false);
+                let text = lost.unwrap_or_else(|| Fault::from(error).text("ts.read").into_owned());
                 return Reply::new(out, protocol).error(text);
             }
             Ok(view) => view,

@@ -10,12 +10,18 @@
 //! In MULTI a command is checked as it is queued, and EXEC checks all of them once more: the role
 //! may have changed. On a plain server all of this is one load.
 //!
-//! Tested by `net/tests/roles.rs`; `docs/cluster.md` has the table of all commands.
+//! Who is sent on sends the command again. So a command that fails as this node loses the log is
+//! sent on only where nothing of it was written; else it is told that nobody knows ([`lost`]).
+//!
+//! Tested by `net/tests/roles.rs` and `net/tests/roles/lost.rs`; `docs/cluster.md` has the table of
+//! all commands.
 
 use super::call::Call;
+use super::fault::UNKNOWN;
 use super::spec::Spec;
 use crate::base::slot::slot_of;
 use crate::client::{Aim, Need};
+use crate::state::Shared;
 use latewood_engine::{Error, ErrorKind};
 
 /// Commands and subcommands that only the owner of the log runs. `ACL SAVE` is another, and needs
@@ -101,13 +107,21 @@ fn of_owner(spec: &Spec, why: &str) -> String {
     }
 }
 
-/// Where a command is to go that the engine refused because this node does not own the log, as it
-/// did when the command was admitted, or because a follower cannot tell; none if that is not why.
+/// What a client is told whose command the engine did not do, or not wholly, because this node does
+/// not own the log, as it did when the command was admitted, or because a follower cannot tell; none
+/// if that is not why. `is_begun`: the command, or the transaction that it is part of, may have
+/// written something.
 #[cold]
-pub(super) fn redirected(call: &Call<'_>, error: &Error) -> Option<String> {
-    let is_of_role = matches!(error.kind(), ErrorKind::Halted | ErrorKind::AtOwner);
-    let redirect = call.shared.takes_writes().err().filter(|_| is_of_role)?;
-    Some(redirect.line(call.session.slot()))
+pub(crate) fn lost(shared: &Shared, error: &Error, slot: u16, is_begun: bool) -> Option<String> {
+    let to = shared.takes_writes().err()?;
+    match error.kind() {
+        ErrorKind::AtOwner => Some(to.line(slot)),
+        ErrorKind::Halted if !is_begun => Some(to.line(slot)),
+        ErrorKind::Halted | ErrorKind::Unknown => {
+            Some(format!("{UNKNOWN}: this node has lost the log; {to}"))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ impl Answer {
             | ErrorKind::DiskBudget
             | ErrorKind::LogFull
             | ErrorKind::Halted
+            | ErrorKind::Unknown
             | ErrorKind::Away
             | ErrorKind::AtOwner
             | ErrorKind::Io => StatusCode::SERVICE_UNAVAILABLE,
@@ -68,6 +69,10 @@ impl Answer {
         let mut answer = match failure {
             Failure::Engine(error) => Self::engine(error),
             Failure::NoRoom(_) | Failure::Paused => Self::busy(failure.to_string()),
+            Failure::Unknown(_) => {
+                let text = format!("{failure} ({} samples)", report.unknown);
+                return Some(Self::busy(text));
+            }
         };
         let (kept, lost) = (report.samples, report.failed);
         answer.text += &format!(" ({kept} samples kept, {lost} not)");

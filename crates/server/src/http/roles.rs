@@ -7,16 +7,18 @@ use crate::acl::Users;
 use crate::command::{CATALOGUE, all_commands};
 use crate::messaging::Mailboxes;
 use crate::observe::Observe;
-use crate::options::testing::{self, STALENESS_MS};
+use crate::options::testing::{self, STALENESS_MS, TestLog};
 use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use latewood_cluster::node::{Member, Node, NodeId, Role};
+use latewood_engine::Db;
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::thread;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -37,9 +39,14 @@ type Answered = (u16, String);
 impl Noded {
     /// A follower of `db-2` that has all of the log.
     fn start() -> Self {
+        Self::over(testing::open_on(&SimDisk::new(), false))
+    }
+
+    /// The same over a database.
+    fn over(db: Db) -> Self {
         let (users, observe) = (Users::new(&CATALOGUE), Observe::new(all_commands()));
-        let db = testing::open_on(&SimDisk::new(), false);
-        let shared = testing::shared_for(users, observe, db, Mailboxes::default());
+        let mut shared = testing::shared_for(users, observe, db, Mailboxes::default());
+        testing::promise_sync(&mut shared);
         let (node, clock) = testing::follow(&shared);
         let runtime = Builder::new_current_thread().enable_all().build();
         let context = Context {
@@ -202,6 +209,34 @@ fn nothing_is_sent_twice_and_the_sender_hears_what_is_known() {
     let passed_on = Request::post("/write").header("Latewood-Forwarded", "5");
     let passed_on = noded.ask(passed_on.body(Body::from("m v=1 5")).unwrap());
     assert_eq!(passed_on.0, 204, "{}", passed_on.1);
+}
+
+#[test]
+fn a_write_at_an_owner_that_loses_the_log_says_what_is_known() {
+    let log = Arc::new(TestLog::default());
+    let noded = Noded::over(testing::open_on_log(Arc::clone(&log)));
+    noded.become_role(Role::Owner, Some(1));
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while log.newest() == 0 {
+                thread::yield_now();
+            }
+            noded.become_role(Role::Loading, Some(2));
+            log.lose();
+        });
+        let answered = noded.write("/write?precision=ms");
+        assert!(answered.1.contains("(1 samples)"), "{}", answered.1);
+        refused(
+            answered,
+            "unknown: nobody knows whether samples are kept: node 7 owns the log",
+        );
+    });
+    let log = Arc::new(TestLog::default());
+    let noded = Noded::over(testing::open_on_log(Arc::clone(&log)));
+    noded.become_role(Role::Owner, Some(1));
+    log.lose_after(0, || ());
+    let answered = noded.write("/write?precision=ms");
+    refused(answered, "node 7 owns the log (0 samples kept, 1 not)");
 }
 
 #[test]

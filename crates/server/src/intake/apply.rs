@@ -30,7 +30,7 @@ impl EngineIntake {
         if waits && self.report.position != Position::default() {
             let synced = self.shared.db.sync_to(self.report.position);
             if let Err(error) = synced {
-                self.report.fail(Failure::Engine(error));
+                self.report.doubt(error, self.report.samples);
             }
         }
     }

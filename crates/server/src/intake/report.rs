@@ -1,7 +1,7 @@
 //! What became of the lines of a request.
 
 use crate::observe::{Ages, IntakeCounters, Protocol};
-use latewood_engine::{Error, Position};
+use latewood_engine::{Error, ErrorKind, Position};
 use latewood_wire::intake::Reason;
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
@@ -41,6 +41,8 @@ pub(crate) struct Report {
     pub(crate) failure: Option<Failure>,
     /// Samples that were not applied for that.
     pub(crate) failed: u64,
+    /// Samples of which nobody knows whether they are kept, among these and those that were taken.
+    pub(crate) unknown: u64,
     /// Who sent the first of what was refused or not applied.
     pub(super) sender: Option<Sender>,
     /// ACL LOG was told of a series that the user may not write.
@@ -52,6 +54,8 @@ pub(crate) struct Report {
 pub(crate) enum Failure {
     /// The database does not take them.
     Engine(Error),
+    /// The log was lost while they were written.
+    Unknown(Error),
     /// The memory budget has no room for the new series that this names.
     NoRoom(String),
     /// CLIENT PAUSE holds writes up, and the sender can come again.
@@ -62,6 +66,9 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Engine(error) => error.fmt(f),
+            Self::Unknown(error) => {
+                write!(f, "unknown: nobody knows whether samples are kept: {error}")
+            }
             Self::NoRoom(text) => f.write_str(text),
             Self::Paused => f.write_str("writes are paused by CLIENT PAUSE"),
         }
@@ -203,8 +210,21 @@ impl Report {
         }
     }
 
-    pub(super) fn fail(&mut self, failure: Failure) {
-        self.failure.get_or_insert(failure);
+    /// Notes that nobody knows whether `samples` are kept.
+    pub(super) fn doubt(&mut self, error: Error, samples: u64) {
+        self.unknown += samples;
+        // Who sends all of it again must know this, whatever became of others.
+        self.failure = Some(Failure::Unknown(error));
+    }
+
+    /// What kept samples from being applied, and how many.
+    pub(crate) fn told_failure(&self) -> Option<String> {
+        let failure = self.failure.as_ref()?;
+        let failed = match failure {
+            Failure::Unknown(_) => format!("{} samples may be stored, or may not", self.unknown),
+            _ => format!("{} samples are not stored", self.failed),
+        };
+        Some(format!("{failure}; {failed}"))
     }
 
     /// Counts a sample of a new series that there is no memory for; `text` names it.
@@ -214,9 +234,17 @@ impl Report {
             .get_or_insert_with(|| Failure::NoRoom(text.to_string()));
     }
 
+    /// Counts samples that were not applied, or of which the database does not know.
     pub(super) fn fail_samples(&mut self, failure: Failure, samples: usize) {
         self.failed += samples as u64;
-        self.fail(failure);
+        match failure {
+            Failure::Engine(error) if error.kind() == ErrorKind::Unknown => {
+                self.doubt(error, samples as u64);
+            }
+            failure => {
+                self.failure.get_or_insert(failure);
+            }
+        }
     }
 }
 

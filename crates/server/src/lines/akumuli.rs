@@ -61,12 +61,8 @@ impl LineSpeaker for Akumuli {
             0 => {}
             more => drop(write!(out, "-PARSER {more} more were refused\r\n")),
         }
-        if let Some(error) = &report.failure {
-            let _ = write!(
-                out,
-                "-DB {error}; {} samples are not stored\r\n",
-                report.failed
-            );
+        if let Some(failure) = report.told_failure() {
+            let _ = write!(out, "-DB {failure}\r\n");
         }
     }
 }

@@ -348,7 +348,8 @@ mod tests {
     use super::*;
     use crate::lines::by_line::ByLine;
     use crate::lines::opentsdb::Telnet;
-    use crate::options::testing;
+    use crate::messaging::Mailboxes;
+    use crate::options::testing::{self, TestLog};
 
     /// Serves a connection that brings `sent` and takes every answer.
     async fn served(shared: &Arc<Shared>, sent: &str, connected: &Connected) {
@@ -378,6 +379,48 @@ mod tests {
         let told = "-ERR this node takes no lines; db-2:6379 owns the log\r\n";
         assert_eq!(String::from_utf8(answer).unwrap(), told);
         assert!(shared.db.is_empty());
+    }
+
+    /// What a connection is told that brings a point to an owner which loses the log as `lose` says.
+    fn told(log: &Arc<TestLog>, lose: impl FnOnce() + Send) -> String {
+        let mut shared =
+            testing::shared_over(testing::open_on_log(Arc::clone(log)), Mailboxes::default());
+        testing::promise_sync(&mut shared);
+        let mut answer = Vec::new();
+        let mut stream = tokio::io::join("put a 1 1 host=a\n".as_bytes(), &mut answer);
+        let speaker = Box::new(ByLine::new(Telnet::default()));
+        let (protocol, near) = (LineProtocol::OpenTsdb, IpAddr::from([127, 0, 0, 1]));
+        let batch = Batch::new(Arc::clone(&shared), protocol, speaker, near, None);
+        let (connected, places) = (Connected::new(protocol), Semaphore::new(1));
+        let runtime = latewood_tls::runtime().unwrap();
+        std::thread::scope(|threads| {
+            threads.spawn(lose);
+            let served = serve(&mut stream, batch.unwrap(), &connected, &places);
+            runtime.block_on(served).unwrap();
+        });
+        String::from_utf8(answer).unwrap()
+    }
+
+    #[test]
+    fn a_connection_of_an_owner_that_loses_the_log_is_told_what_is_known() {
+        let log = Arc::new(TestLog::default());
+        let after_it_is_queued = || {
+            while log.newest() == 0 {
+                std::thread::yield_now();
+            }
+            log.lose();
+        };
+        assert_eq!(
+            told(&log, after_it_is_queued),
+            "put: Please throttle writes: unknown: nobody knows whether samples are kept: node 7 \
+             owns the log; 1 samples may be stored, or may not\n"
+        );
+        let log = Arc::new(TestLog::default());
+        log.lose_after(0, || ());
+        assert_eq!(
+            told(&log, || ()),
+            "put: Please throttle writes: node 7 owns the log; 1 samples are not stored\n"
+        );
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! What has arrived is one batch, so that many small datagrams cost what a large
 //! one does. Nothing is answered. What the kernel has no room for is lost before
-//! it comes here; while a batch waits for memory or for the disk, that may be.
+//! it comes here; while a batch waits for memory or for the disk, that may be. What comes to a node
+//! that does not own the log is dropped and counted.
 
 use super::speaker::{blocking, intake_for, is_barred, takes_none, user_for};
 use crate::acl::User;
@@ -154,4 +155,51 @@ fn intake(shared: &Arc<Shared>, user: &Result<Arc<User>, String>) -> EngineIntak
         .as_ref()
         .map_or_else(|_| shared.runtime.users.default_user(), Arc::clone);
     intake_for(shared, LineProtocol::InfluxUdp, &user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::testing;
+    use latewood_cluster::node::{NodeId, Role};
+    use latewood_wire::influx::Precision;
+
+    #[test]
+    fn a_datagram_at_a_follower_is_dropped_and_counted() {
+        let shared = testing::shared();
+        let (node, _) = testing::follow(&shared);
+        let port = LinePort {
+            protocol: LineProtocol::InfluxUdp,
+            address: String::new(),
+            is_tls: false,
+            user: None,
+            precision: Precision::Milliseconds,
+        };
+        let runtime = latewood_tls::runtime().unwrap();
+        runtime.block_on(async {
+            let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let address = socket.local_addr().unwrap();
+            let sender = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let mut receiver = Receiver::new(socket, port, Arc::clone(&shared));
+            let counters = shared
+                .protocols
+                .intake
+                .of(LineProtocol::InfluxUdp.counted_as());
+            let dropped = || counters.refused[Reason::Follower as usize].load(Ordering::Relaxed);
+            for (role, owner, wanted) in [
+                (Role::Follower, Some(2), (1, 0)),
+                (Role::Loading, None, (2, 0)),
+                (Role::Owner, Some(1), (2, 1)),
+            ] {
+                node.change(|standing| {
+                    standing.role = role;
+                    standing.owner = owner.map(|id| NodeId([id; 20]));
+                });
+                sender.send_to(b"m v=1 5\nm v=2 6", address).await.unwrap();
+                receiver.socket.readable().await.unwrap();
+                receiver.batch().unwrap();
+                assert_eq!((dropped(), shared.db.len()), wanted, "{role:?}");
+            }
+        });
+    }
 }

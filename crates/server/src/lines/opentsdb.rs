@@ -59,12 +59,8 @@ impl LineSpeaker for Telnet {
                 "put: illegal argument: {more} more were refused"
             )),
         }
-        if let Some(error) = &report.failure {
-            let failed = report.failed;
-            let _ = writeln!(
-                out,
-                "put: Please throttle writes: {error}; {failed} not stored"
-            );
+        if let Some(failure) = report.told_failure() {
+            let _ = writeln!(out, "put: Please throttle writes: {failure}");
         }
     }
 }

@@ -12,6 +12,7 @@
 use super::channels::Channels;
 use super::class::{Class, Notify};
 use super::listeners::{Listener, Listeners};
+use latewood_engine::FollowHook;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -122,6 +123,17 @@ impl Events {
         for listener in listeners {
             listener.touch(self.channels.mailboxes());
         }
+    }
+
+    /// Wakes who waits for a change of a key, as a database that follows the log of another applies
+    /// it. Nothing is published: what happened is told where it did.
+    pub(crate) fn of_follower(self: &Arc<Self>) -> FollowHook {
+        let [asking, telling] = [(); 2].map(|()| Arc::clone(self));
+        let is_wanted = move || asking.interest.load(Ordering::Relaxed) >= LISTENER;
+        FollowHook::new(is_wanted, move |key| match key {
+            Some(key) => telling.listeners.touch(key, telling.channels.mailboxes()),
+            None => telling.flushed(&telling.listeners.of_all(|_| true)),
+        })
     }
 
     #[cold]

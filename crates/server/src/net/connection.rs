@@ -187,9 +187,10 @@ impl Connection {
 
     /// Closes it if its user is gone: one that only listens or waits sends no
     /// command that would show it. What it leaves unread keeps neither its wait nor,
-    /// for long, the connection. If this node has lost the log, nobody waits for samples here.
+    /// for long, the connection. Nobody waits for samples here whom this node would not answer.
     pub(super) fn check_standing(&mut self, shared: &Shared) {
-        if let Err(to) = shared.takes_writes() {
+        let of_followers = self.client.session.accepts_followers();
+        if let Err(to) = shared.takes_reads(of_followers) {
             self.client.end_wait_for_samples(shared, &to);
         }
         self.client.session.renew_permit(shared);

@@ -14,13 +14,14 @@ use crate::base::clock::now_ms;
 use crate::base::slot::slot_of;
 use crate::base::time_limits::TimeLimits;
 use crate::client::Session;
-use crate::command::{engine_text, refusal_text, sample};
+use crate::command::{engine_text, lost, refusal_text, sample};
 use crate::messaging::{ADD_EVENT, Class};
 use crate::observe::GroupWork;
 use crate::state::Shared;
 use latewood_engine::{Append, Create, Scratch, Stage, Timer};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::resp::Reply;
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -202,11 +203,10 @@ impl<'a> Group<'a> {
                     }
                 }
                 Err(error) => {
-                    let text = match shared.takes_writes() {
-                        // It has just lost the log.
-                        Err(to) => to.line(slot_of(batch[0].key)).into(),
-                        Ok(()) => engine_text(&error),
-                    };
+                    let slot = slot_of(batch[0].key);
+                    // A part of a TS.MADD may be in the batch before.
+                    let lost = lost(shared, &error, slot, applied > 0);
+                    let text = lost.map_or_else(|| engine_text(&error), Cow::Owned);
                     batch.iter().for_each(|_| replies.refuse(&text));
                     shared.observe.errors.note(&text, batch.len() as u64);
                 }

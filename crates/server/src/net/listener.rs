@@ -28,11 +28,22 @@ pub(crate) enum Listener {
 
 /// What is spoken at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speech {
-    Plain,
+pub(crate) struct Speech {
+    is_tls: bool,
     /// As if each connection had begun with READONLY.
-    Reads,
-    Tls,
+    is_reader: bool,
+}
+
+impl Speech {
+    /// What begins an address that is shown.
+    fn name(self) -> &'static str {
+        match (self.is_tls, self.is_reader) {
+            (false, false) => "",
+            (false, true) => "reads=",
+            (true, false) => "tls=",
+            (true, true) => "tls-reads=",
+        }
+    }
 }
 
 /// A connection that was just accepted.
@@ -57,13 +68,17 @@ pub(crate) struct Accepted {
 /// A sentence that names the address.
 pub(crate) fn bind(settings: &Settings) -> Result<Vec<Listener>, String> {
     let mut listeners = Vec::new();
-    let plain = settings.listen.iter().map(|text| (text, Speech::Plain));
-    let reads = settings
-        .read_listen
-        .iter()
-        .map(|text| (text, Speech::Reads));
-    let encrypted = settings.tls_listen.iter().map(|text| (text, Speech::Tls));
-    for (text, speech) in plain.chain(reads).chain(encrypted) {
+    let given = [
+        (&settings.listen, false, false),
+        (&settings.read_listen, false, true),
+        (&settings.tls_listen, true, false),
+        (&settings.tls_read_listen, true, true),
+    ];
+    let given = given.into_iter().flat_map(|(texts, is_tls, is_reader)| {
+        let speech = Speech { is_tls, is_reader };
+        texts.iter().map(move |text| (text, speech))
+    });
+    for (text, speech) in given {
         let addresses = text
             .to_socket_addrs()
             .map_err(|error| format!("cannot listen on {text}: {error}"))?;
@@ -139,11 +154,7 @@ impl Listener {
             Self::Tcp(listener, asked, speech) => {
                 let address = listener.local_addr();
                 let address = address.map_or_else(|_| asked.clone(), |address| address.to_string());
-                match speech {
-                    Speech::Plain => address,
-                    Speech::Reads => format!("reads={address}"),
-                    Speech::Tls => format!("tls={address}"),
-                }
+                format!("{}{address}", speech.name())
             }
             Self::Unix(_, path) => path.display().to_string(),
         }
@@ -166,8 +177,8 @@ impl Listener {
                     socket: Socket::Tcp(stream),
                     peer: peer.to_string(),
                     local,
-                    is_tls: *speech == Speech::Tls,
-                    is_reader: *speech == Speech::Reads,
+                    is_tls: speech.is_tls,
+                    is_reader: speech.is_reader,
                     is_local: is_loopback(peer.ip()),
                 })
             }

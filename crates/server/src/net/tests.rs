@@ -13,8 +13,8 @@ use crate::clients::ClientInfo;
 use crate::messaging::{Mailbox, Mailboxes, Message, Socket, Why};
 use crate::options::testing::{open_on, shared_on, shared_over};
 use crate::state::Shared;
-use latewood_engine::Durability;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
+use latewood_engine::{Db, Durability};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -56,14 +56,28 @@ impl Harness {
 
     fn begin(background: bool) -> Self {
         let disk = SimDisk::new();
+        let db = open_on(&disk, background);
+        Self {
+            disk,
+            ..Self::over(db)
+        }
+    }
+
+    /// Over a database of another disk.
+    fn over(db: Db) -> Self {
+        Self::serving(|mailboxes| shared_over(db, mailboxes))
+    }
+
+    /// With the state that `share` makes for its loop.
+    fn serving(share: impl FnOnce(Mailboxes) -> Arc<Shared>) -> Self {
         let event_loop = EventLoop::new(0).unwrap();
         let mailbox = event_loop.mailbox();
         let mailboxes = Mailboxes::new(vec![Arc::clone(&mailbox)]);
-        let shared = shared_over(open_on(&disk, background), mailboxes);
+        let shared = share(mailboxes);
         let for_loop = Arc::clone(&shared);
         let thread = std::thread::spawn(move || event_loop.run(&for_loop));
         Self {
-            disk,
+            disk: SimDisk::new(),
             shared,
             mailbox,
             thread,

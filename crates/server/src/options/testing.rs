@@ -1,5 +1,7 @@
 //! A server's state over a simulated disk, for tests and fuzz targets of the floors above.
 
+mod log;
+
 use crate::acl::Users;
 use crate::acl::catalogue::{Catalogue, Entry};
 use crate::messaging::{Channels, Events, Mailboxes};
@@ -10,6 +12,7 @@ use latewood_cluster::node::{Addresses, Member, Node, NodeId, Role};
 use latewood_engine::io::Clock;
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::{Db, Defaults, Durability, Options};
+pub(crate) use log::TestLog;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, LazyLock};
@@ -47,6 +50,10 @@ pub(crate) fn shared_on(disk: &SimDisk, mailboxes: Mailboxes) -> Arc<Shared> {
 
 /// The same over a database.
 pub(crate) fn shared_over(db: Db, mailboxes: Mailboxes) -> Arc<Shared> {
+    shared_for(users(), observe(), db, mailboxes)
+}
+
+fn observe() -> Observe {
     let rows = NAMES.into_iter().enumerate().map(|(address, name)| {
         let id = CommandId {
             address,
@@ -54,7 +61,7 @@ pub(crate) fn shared_over(db: Db, mailboxes: Mailboxes) -> Arc<Shared> {
         };
         (id, name.to_owned())
     });
-    shared_for(users(), Observe::new(rows), db, mailboxes)
+    Observe::new(rows)
 }
 
 /// Makes the server a fresh follower of `db-2`, and says by which clock.
@@ -99,6 +106,38 @@ pub(crate) fn open_on(disk: &SimDisk, background: bool) -> Db {
     };
     let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default());
     db.expect("the disk holds a database or nothing")
+}
+
+/// A database of its own disk whose log is `log`, and which syncs only what is wanted.
+pub(crate) fn open_on_log(log: Arc<TestLog>) -> Db {
+    let options = Options {
+        durability: Durability::None,
+        shards: 4,
+        ..Options::default()
+    };
+    let (disk, defaults) = (SimDisk::new(), Defaults::default());
+    let db = Db::open_remote(&disk.env(1), Path::new("/db"), options, defaults, log);
+    db.expect("the log is new")
+}
+
+/// Has the server promise that what it acknowledges is in the log. Nobody else has it yet.
+pub(crate) fn promise_sync(shared: &mut Arc<Shared>) {
+    let shared = Arc::get_mut(shared).expect("it is shared already");
+    shared.settings.durability = Durability::Sync;
+}
+
+/// A server's state over an empty database that follows a log.
+pub(crate) fn shared_follower(mailboxes: Mailboxes) -> Arc<Shared> {
+    let shared = loading(users(), observe(), mailboxes);
+    let options = Options {
+        on_follow: Some(shared.events.of_follower()),
+        shards: 2,
+        ..Options::default()
+    };
+    let env = SimDisk::new().env(1);
+    let db = Db::open_follower(&env, Path::new("/db"), options, Defaults::default());
+    shared.opened(Arc::new(db.expect("the disk is empty")));
+    Arc::new(shared)
 }
 
 /// A server's state over a database for these users, who use the commands that `observe` counts.

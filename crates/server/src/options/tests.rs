@@ -76,6 +76,7 @@ const EVERY_OPTION: &str = r#"
             listen = ["127.0.0.1:1", "[::1]:2"]
             read-listen = ["127.0.0.1:4"]
             tls-listen = ["127.0.0.1:3"]
+            tls-read-listen = ["127.0.0.1:5"]
             https = "127.0.0.1:8443"
             tls-cert-file = "/cert"
             tls-key-file = "/key"
@@ -248,6 +249,7 @@ fn every_option_can_stand_in_the_file() {
         listen: vec!["127.0.0.1:1".into(), "[::1]:2".into()],
         read_listen: vec!["127.0.0.1:4".to_owned()],
         tls_listen: vec!["127.0.0.1:3".into()],
+        tls_read_listen: vec!["127.0.0.1:5".to_owned()],
         tls: every_option_of_tls(),
         unixsocket: Some("/s".into()),
         requirepass: "p".into(),
@@ -313,6 +315,10 @@ fn what_is_missing_in_an_address_is_told() {
         (
             "listen = [\"127.0.0.1\"]",
             "listen: \"127.0.0.1\": the port is missing",
+        ),
+        (
+            "read-listen = [\"tls://db:1\"]",
+            "read-listen: \"tls://db:1\": tls:// is not supported here: expected db:1",
         ),
         (
             "tls-listen = [\"::1\"]",

@@ -12,6 +12,12 @@ pub(super) const ROWS: &[Row] = &[
     row("tls-listen ADDR:PORT", "")
         .is(Kind::Addresses(|of| &mut of.tls_listen))
         .help("Address and port to serve with TLS; may be given several times"),
+    row("tls-read-listen ADDR:PORT", "")
+        .is(Kind::Addresses(|of| &mut of.tls_read_listen))
+        .help(
+            "Address and port as those of --read-listen, to serve with TLS; may be given several \
+             times",
+        ),
     row("https ADDR:PORT", "")
         .is(Kind::Address(|of| &mut of.senders.https))
         .help("Address and port to serve HTTP with TLS"),

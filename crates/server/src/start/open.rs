@@ -32,6 +32,7 @@ pub(super) fn open(
     notices: NoticeHook,
 ) -> Result<Opened, Stop> {
     let stopped = Weak::clone(&shared);
+    let following = events.of_follower();
     let [hearing, creating, events] = [(); 3].map(|()| Arc::clone(events));
     let options = Options {
         log: settings.wal,
@@ -59,6 +60,7 @@ pub(super) fn open(
             events.changed(Class::Module, "ts.add:dest", key);
         })),
         on_created: Some(KeyHook::new(move |key| creating.came_along(key))),
+        on_follow: Some(following),
         on_not_compacted: Some(KeyHook::new(|key| {
             let key = shown_key(key);
             tracing::warn!(%key, "compaction rule not created: its key exists or is over a limit");

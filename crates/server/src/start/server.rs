@@ -241,6 +241,7 @@ fn load_tls(settings: &Settings) -> Result<ServerTls, String> {
     let mut lines = settings.senders.lines.iter();
     let wanted = [
         ("tls-listen", !settings.tls_listen.is_empty()),
+        ("tls-read-listen", !settings.tls_read_listen.is_empty()),
         ("https", settings.senders.https.is_some()),
         ("listen-lines with tls", lines.any(|port| port.is_tls)),
     ];

@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) read_listen: Vec<String>,
     /// The same, with TLS.
     pub(crate) tls_listen: Vec<String>,
+    /// The same, for clients that only read.
+    pub(crate) tls_read_listen: Vec<String>,
     /// Certificates of the ports with TLS.
     pub(crate) tls: latewood_tls::ServerOptions,
     /// Path of the unix socket, if there is one.

@@ -39,6 +39,23 @@ fn commands_replies_and_long_pipelines_are_the_same_with_tls() {
 }
 
 #[test]
+fn a_port_for_reads_speaks_tls_with_the_certificates_of_the_others() {
+    let (authority, mut options) = Authority::with_server();
+    options.extend(["--tls-read-listen".to_owned(), "127.0.0.1:0".to_owned()]);
+    let server = Server::with(&words(&options));
+    let address = tls_address(&server, "tls-reads");
+    let mut peer = Peer::try_to(&address, &authority.client(None)).unwrap();
+    assert!(peer.ask("CLIENT INFO").contains(" flags=r "));
+    // Without other nodes it owns the database.
+    assert_eq!(peer.ask("TS.ADD k 1 1"), ":1\r\n");
+    let mut main = Peer::to(&server, &authority.client(None));
+    assert!(!main.ask("CLIENT INFO").contains(" flags=r "));
+    let mut plain = Peer::try_to(&address, &ClientOptions::default()).unwrap();
+    plain.send(b"PING\r\n");
+    assert!(plain.rest().starts_with('\u{15}'), "the answer is an alert");
+}
+
+#[test]
 fn a_message_reaches_a_subscriber_with_tls() {
     let (authority, options) = Authority::with_server();
     let server = Server::with(&words(&options));

@@ -136,3 +136,20 @@ fn a_server_with_a_wrong_certificate_does_not_start_and_says_why() {
         assert!(!run.status.success() && said.contains(reason), "{said}");
     }
 }
+
+#[test]
+fn a_port_for_reads_with_tls_needs_a_certificate() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = command(dir.path())
+        .args([
+            "--listen",
+            "127.0.0.1:0",
+            "--tls-read-listen",
+            "127.0.0.1:0",
+        ])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(run.stderr).unwrap();
+    let reason = "tls-read-listen needs tls-cert-file and tls-key-file";
+    assert!(!run.status.success() && said.contains(reason), "{said}");
+}

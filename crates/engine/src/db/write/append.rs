@@ -72,9 +72,9 @@ impl Db {
     /// synced. Pass the returned position to [`Db::sync_to`] to make them durable.
     ///
     /// # Errors
-    /// `Halted` or `Io` if the log cannot be written. The caller must not
-    /// acknowledge any sample of the batch; readers may see some of them until the
-    /// database is reopened.
+    /// `Halted` if the log cannot be written, `Unknown` or `Io` if a part of the batch may be in
+    /// it. The caller must not acknowledge any sample of the batch; readers may see some of them
+    /// until the database is reopened.
     pub fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
         scratch.begin_timing(&self.core.observe.stages);
         admit_write(&self.core)?;

@@ -8,7 +8,7 @@
 //!
 //! Tested by the database's tests and the model test.
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::db::Db;
 use crate::db::write::append::Outcome;
 use crate::db::write::scratch::Scratch;
@@ -35,7 +35,7 @@ impl Db {
     /// for that sample at the end, without a lock.
     ///
     /// # Errors
-    /// Those of the log, and of `alone`.
+    /// Those of the log, and of `alone`; `Unknown` instead of `Halted` if a part is in the log.
     #[inline]
     pub(super) fn through_shards<S>(
         &self,
@@ -87,16 +87,27 @@ impl Db {
             state.late.move_to(&mut scratch.late);
             let logged = logged.and_then(|()| self.core.log_group(state));
             scratch.timer = std::mem::take(&mut state.sealer.timer);
-            position = position.max(logged?);
+            position = position.max(logged.map_err(|error| behind(position, error))?);
         }
         // In the order of the batch: one may create the series of the next.
         scratch.moved.sort_unstable();
         for moved in 0..scratch.moved.len() {
             let index = scratch.moved[moved] as usize;
-            let (outcome, end) = alone(index, scratch)?;
+            let done = alone(index, scratch);
+            let (outcome, end) = done.map_err(|error| behind(position, error))?;
             scratch.outcomes[index] = outcome;
             position = position.max(end);
         }
         Ok(position)
+    }
+}
+
+/// The error of a batch that is in the log up to `position`.
+#[cold]
+fn behind(position: Position, error: Error) -> Error {
+    if position == Position::default() {
+        error
+    } else {
+        error.amid_write()
     }
 }

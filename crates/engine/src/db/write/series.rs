@@ -137,15 +137,26 @@ impl Db {
         core.check_writable()?;
         let (mut removed, mut position) = (0, Position::default());
         for &key in keys {
-            // Closed buckets reach the destinations before the source is removed.
-            // Damaged samples do not keep a series from being removed, blocks that are away do.
-            self.rules.recompute_key_for_removal(key)?;
-            let Ok((mut state, id)) = core.lock_series(key) else {
-                continue;
-            };
-            position = position.max(core.remove_in(&mut state, key, id)?);
-            removed += 1;
+            let done = self.remove_one(key).map_err(|error| match removed {
+                0 => error,
+                _ => error.amid_write(),
+            });
+            if let Some(end) = done? {
+                position = position.max(end);
+                removed += 1;
+            }
         }
         Ok((removed, position))
+    }
+
+    /// `None` if there is no such series.
+    fn remove_one(&self, key: &[u8]) -> Result<Option<Position>> {
+        // Closed buckets reach the destinations before the source is removed.
+        // Damaged samples do not keep a series from being removed, blocks that are away do.
+        self.rules.recompute_key_for_removal(key)?;
+        let Ok((mut state, id)) = self.core.lock_series(key) else {
+            return Ok(None);
+        };
+        self.core.remove_in(&mut state, key, id).map(Some)
     }
 }

@@ -2,7 +2,7 @@
 //! [WRITE|ALL]`, `CLIENT UNPAUSE`, `CLIENT UNBLOCK id [TIMEOUT|ERROR]`.
 //!
 //! A paused command waits where it is and is run when the pause ends; a client
-//! that waits for samples can be let go with UNBLOCK.
+//! that waits for samples, followers or the disk can be let go with UNBLOCK.
 
 use crate::base::clock::now_ms;
 use crate::command::call::{Call, Outcome};

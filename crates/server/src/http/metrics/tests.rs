@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::messaging::Mailboxes;
-use crate::observe::Observe;
+use crate::observe::{Observe, Protocol};
 use crate::options::testing::{loading, shared as test_shared, users};
+use latewood_wire::intake::Reason;
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 /// The repository, from this crate.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -20,6 +22,16 @@ fn a_server_that_is_loading_has_them_too() {
     let shared = loading(users(), observe, Mailboxes::default());
     let text = report(&shared, &shared.db.shown().memory());
     assert!(text.contains("\nlatewood_ready 0\n"), "{text}");
+}
+
+#[test]
+fn what_a_follower_drops_is_counted_under_its_own_reason() {
+    let shared = test_shared();
+    let counters = shared.protocols.intake.of(Protocol::Influx);
+    counters.refused[Reason::Follower as usize].fetch_add(7, Ordering::Relaxed);
+    let text = report(&shared, &shared.db.memory());
+    let line = "latewood_intake_refused_total{protocol=\"influx\",reason=\"follower\"} 7";
+    assert!(text.lines().any(|each| each == line), "{text}");
 }
 
 fn families(text: &str) -> BTreeSet<(String, String)> {

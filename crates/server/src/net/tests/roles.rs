@@ -1,7 +1,9 @@
 //! An event loop at a node whose role and freshness the test sets: what is answered, and where the
 //! rest is sent.
 
+mod lost;
 mod shown;
+mod waiting;
 
 use super::disk_waits::{expect, expect_silence, send, wait_for};
 use super::{Harness, ask};
@@ -272,8 +274,6 @@ fn what_the_owner_does_is_refused_in_words() {
     ] {
         assert_eq!(ask(&mut client, command), format!("{begins}{why}"));
     }
-    // Nobody would wake it here.
-    assert_eq!(ask(&mut client, "TS.READ k 9 BLOCK 0 1"), MOVED);
     noded.harness.stop();
 }
 

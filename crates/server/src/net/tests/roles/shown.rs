@@ -133,7 +133,6 @@ fn without_an_owner_nobody_has_slots() {
 fn wait_counts_the_followers_that_have_the_writes() {
     let noded = Noded::start();
     let (mut client, mut other) = (noded.harness.client(), noded.harness.client());
-    let reader = noded.reading_thread();
     assert_eq!(ask(&mut client, "WAIT 1 0"), ":1\r\n", "it wrote nothing");
     let has = |applied: u64| {
         noded
@@ -149,6 +148,25 @@ fn wait_counts_the_followers_that_have_the_writes() {
     expect_silence(&mut client, &mut other);
     has(position);
     expect(&mut client, ":1\r\n");
+    // All that ends it without them says how many have.
+    let id = ask(&mut client, "CLIENT ID");
+    let id = id.trim_start_matches(':').trim_end();
+    for (reason, reply) in [
+        ("TIMEOUT", ":1\r\n"),
+        (
+            "ERROR",
+            "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n",
+        ),
+    ] {
+        send(&mut client, &["WAIT 2 0"]);
+        expect_silence(&mut client, &mut other);
+        assert!(ask(&mut other, "CLIENT LIST").contains("flags=b"));
+        let unblocked = ask(&mut other, &format!("CLIENT UNBLOCK {id} {reason}"));
+        assert_eq!(unblocked, ":1\r\n");
+        expect(&mut client, reply);
+    }
+    let unblocked = ask(&mut other, &format!("CLIENT UNBLOCK {id}"));
+    assert_eq!(unblocked, ":0\r\n", "it does not wait");
     send(&mut client, &["WAIT 2 0"]);
     expect_silence(&mut client, &mut other);
     noded.follow();
@@ -156,5 +174,5 @@ fn wait_counts_the_followers_that_have_the_writes() {
         &mut client,
         "-UNBLOCKED this node has lost the log; db-2:6379 owns the log\r\n",
     );
-    noded.stop(reader);
+    noded.harness.stop();
 }
