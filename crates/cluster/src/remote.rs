@@ -8,8 +8,9 @@
 //! Invariants: groups are appended in the order of their numbers; `durable` is behind groups of
 //! records that are known to count, and of nothing else. What waits and what no checkpoint
 //! holds is bounded by [`Bounds`]: beyond them the database refuses writes before it applies
-//! them. With a [`Lease`] or followers, a record is appended at least every half second. While an
-//! owner before may answer reads under its lease, neither groups nor checkpoints are appended.
+//! them. With a [`Lease`] or followers, a record is appended at least every half second, and at once
+//! where a read asks for one. While an owner before may answer reads under its lease, neither
+//! groups nor checkpoints are appended.
 //!
 //! Tested by `tests/remote.rs` with databases over a Kafka with faults.
 
@@ -27,7 +28,7 @@ use crate::kafka::Offset;
 use crate::owner::{Claimed, Error as OwnerError, History, Owner, Source, Stop};
 use crate::retry::Cancel;
 use latewood_engine::{Error, ErrorKind, Position, RemoteLog, Result};
-pub use lease::{LEASE, Lease};
+pub use lease::{LEASE, Lease, OnAsk, Sent, Shown};
 use moment::Moment;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fmt;
@@ -113,6 +114,16 @@ impl TabletLog {
             on_end,
             thread: Mutex::new(None),
         });
+        if let Some(lease) = &log.lease {
+            let asked = Arc::downgrade(&log);
+            lease.on_ask(Box::new(move || {
+                if let Some(log) = asked.upgrade() {
+                    // The thread looks before it waits, under the lock.
+                    drop(log.state.lock());
+                    log.changed.notify_one();
+                }
+            }));
+        }
         let run = Arc::clone(&log);
         let thread = thread::Builder::new()
             .name("tablet".to_owned())
@@ -200,7 +211,7 @@ impl TabletLog {
                 drop(state);
                 self.end_lease();
                 return owner.farewell().map(drop);
-            } else if let Some(left) = self.now().until(due) {
+            } else if let Some(left) = self.idle_until(due) {
                 state.turns = state.turns_asked;
                 self.done.notify_all();
                 let left = if held.is_zero() { left } else { left.min(held) };
@@ -219,6 +230,15 @@ impl TabletLog {
         }
     }
 
+    /// How long no record is due; `None` if one is, or a read waits for one.
+    fn idle_until(&self, due: Moment) -> Option<Duration> {
+        let is_asked = self.lease.as_ref().is_some_and(|lease| lease.is_asked());
+        if is_asked {
+            return None;
+        }
+        self.now().until(due)
+    }
+
     /// How long nothing may be written yet: an owner before may still answer reads, without it.
     fn held_for(&self) -> Duration {
         let lease = self.lease.as_ref();
@@ -230,13 +250,14 @@ impl TabletLog {
         &self,
         append: impl FnOnce() -> std::result::Result<(), OwnerError>,
     ) -> std::result::Result<Moment, OwnerError> {
-        let sent = self.now();
+        let begun = self.now();
+        let leased = self.lease.as_ref().map(|lease| (lease, lease.send()));
         append()?;
-        if let (Some(lease), Some(sent_ns)) = (&self.lease, sent.leased_ns) {
+        if let Some((lease, sent)) = leased {
             lease.prove(self.durable.load(Ordering::Acquire));
-            lease.renew(sent_ns);
+            lease.renew(sent);
         }
-        Ok(sent)
+        Ok(begun)
     }
 
     fn end_lease(&self) {

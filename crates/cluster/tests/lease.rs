@@ -5,14 +5,15 @@ use latewood_cluster::envelope::{Body, Claimant, Envelope};
 use latewood_cluster::kafka::memory::MemoryKafka;
 use latewood_cluster::kafka::{Kafka, Partition};
 use latewood_cluster::owner::{Claimed, Owner};
-use latewood_cluster::remote::{Bounds, Complete, LEASE, Lease, TabletLog};
+use latewood_cluster::remote::{Bounds, Complete, LEASE, Lease, Shown, TabletLog};
 use latewood_cluster::retry::Retry;
 use latewood_engine::io::Clock;
 use latewood_engine::io::sim::SimClock;
 use latewood_engine::{Position, RemoteLog};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 const LEASE_MS: u32 = LEASE.as_millis() as u32;
 
@@ -28,6 +29,14 @@ struct Node {
     lease: Arc<Lease>,
     begun: Receiver<()>,
     go: Sender<()>,
+}
+
+/// What the test lets go, one by one.
+#[derive(Clone, Copy)]
+enum Held {
+    Records,
+    /// The records are in the log by then.
+    Answers,
 }
 
 impl World {
@@ -59,19 +68,25 @@ impl World {
         node
     }
 
+    /// A node whose records wait before they are sent.
     fn start(&self, node: u32) -> Node {
+        self.start_held(node, Held::Records)
+    }
+
+    fn start_held(&self, node: u32, held: Held) -> Node {
         let (begun, is_begun) = channel();
         let (go, may_go) = channel();
         // Appends wait, once it is shut.
         let shut = Arc::new(AtomicBool::new(false));
         let is_shut = Arc::clone(&shut);
         let gate = Hooked::appends(&self.kafka, move |append| {
+            let early = matches!(held, Held::Answers).then(append);
             if is_shut.load(Ordering::SeqCst) {
                 // At the end of a test nobody looks, and all go.
                 let _ = begun.send(());
                 let _ = may_go.recv();
             }
-            append()
+            early.unwrap_or_else(append)
         });
         let claimed = self.claim(node, gate);
         shut.store(true, Ordering::SeqCst);
@@ -109,6 +124,15 @@ impl Node {
         self.log.close().unwrap();
     }
 
+    /// A read that is done at once, and trusts no clock.
+    fn reads_strictly(&self) -> Shown {
+        Shown {
+            at_ns: self.lease.now_ns(),
+            position: 0,
+            record: self.lease.next_record(),
+        }
+    }
+
     /// Whether a snapshot of now may be answered.
     fn answers(&self) -> bool {
         self.lease.covers(self.lease.now_ns())
@@ -124,8 +148,16 @@ impl Drop for Node {
 
 /// Whether a lease comes that covers the moment.
 fn comes(lease: &Lease, at_ns: u64) -> bool {
+    let shown = Shown {
+        at_ns,
+        ..Shown::default()
+    };
+    comes_to_show(lease, shown)
+}
+
+fn comes_to_show(lease: &Lease, shown: Shown) -> bool {
     let runtime = latewood_tls::runtime().unwrap();
-    runtime.block_on(lease.comes_to_cover(at_ns, 0))
+    runtime.block_on(lease.comes_to_show(shown))
 }
 
 #[test]
@@ -273,9 +305,77 @@ fn what_is_written_is_shown_once_it_is_in_the_log() {
     node.log.append(Position(1), b"group").unwrap();
     node.proves();
     let at_ns = world.now_ns();
-    let shows = |position| node.lease.covers_proven(at_ns, position);
+    let shows = |position| {
+        let record = 0;
+        node.lease.shows(&Shown {
+            at_ns,
+            position,
+            record,
+        })
+    };
     assert!(shows(0) && !shows(1), "a kill would lose it");
     node.proves();
     assert!(node.log.durable() >= Position(1));
     assert!(shows(1) && !shows(2));
+}
+
+#[test]
+fn a_strict_read_of_a_node_that_was_deposed_is_not_answered_though_its_clock_stood_still() {
+    let world = World::new();
+    let node = world.start_held(1, Held::Answers);
+    // It is suspended after its record was sent, and its clock with it.
+    node.is_sent();
+    world.claim(2, Arc::clone(&world.kafka) as _);
+    let read = node.reads_strictly();
+    node.go.send(()).unwrap();
+    assert!(comes(&node.lease, read.at_ns), "by the clock it is");
+    assert!(!node.lease.shows(&read), "that record was sent before");
+    node.go.send(()).unwrap();
+    assert!(!comes_to_show(&node.lease, read));
+}
+
+#[test]
+fn strict_reads_share_the_next_record() {
+    let world = World::new();
+    let node = world.start(1);
+    node.is_sent();
+    let reads = [(); 3].map(|()| node.reads_strictly());
+    let lease = &*node.lease;
+    std::thread::scope(|scope| {
+        let waiting = reads.map(|read| scope.spawn(move || comes_to_show(lease, read)));
+        node.proves();
+        assert!(node.answers() && reads.iter().all(|read| !lease.shows(read)));
+        node.proves();
+        assert!(waiting.into_iter().all(|read| read.join().unwrap()));
+    });
+    // The claim, the record before the reads and theirs; the next one waits.
+    assert_eq!(world.kafka.records(&world.partition).len(), 3);
+}
+
+#[test]
+fn a_record_is_asked_for_once() {
+    let clock = Arc::<SimClock>::default();
+    let lease = Lease::after(Duration::ZERO, Duration::from_secs(24 * 3600), clock);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    lease.on_ask(Box::new(move || {
+        count.fetch_add(1, Ordering::SeqCst);
+    }));
+    lease.renew(lease.send());
+    assert!(comes(&lease, lease.now_ns()) && !lease.is_asked());
+    let read = Shown {
+        record: lease.next_record(),
+        ..Shown::default()
+    };
+    std::thread::scope(|scope| {
+        let waiting = [(); 3].map(|()| scope.spawn(|| comes_to_show(&lease, read)));
+        while !lease.is_asked() {
+            std::thread::yield_now();
+        }
+        let sent = lease.send();
+        assert!(!lease.is_asked(), "it is on its way");
+        lease.renew(sent);
+        assert!(waiting.into_iter().all(|read| read.join().unwrap()));
+    });
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
 }

@@ -272,7 +272,7 @@ impl Process<'_> {
             if owner.is_hello_due() {
                 owner.say_hello();
             }
-            let sent_ns = self.now_ns();
+            let sent = lease.send();
             let may_write = lease.begins_in().is_zero();
             match self.chance.below(20) {
                 0 if may_write => self.checkpoint(&mut owner, kafka)?,
@@ -284,7 +284,7 @@ impl Process<'_> {
                 }
                 _ => drop(owner.beat()?),
             }
-            lease.renew(sent_ns);
+            lease.renew(sent);
             self.answer_as_owner(&lease);
         }
         match self.chance.below(3) {

@@ -3,17 +3,18 @@
 //!
 //! A lease says that a record of the log proves that this server still owned it when the snapshot
 //! was taken. Most replies have one at once. The others wait, without a thread, until the next
-//! record is proven; after a while an error takes their place. Where other nodes may take over, all
-//! that was read must be in the log as well. A follower that was fresh when the
-//! command began may be stale when its snapshot is taken, and an owner may be none any more: then
+//! record is proven; after a while an error takes their place. With `--reads proven`, the default,
+//! all that was read must be in the log as well, so that nothing vanishes when another node takes
+//! over; with `strict` a record that was sent since the command began must be, too, whatever clocks
+//! say. A follower that was fresh when the command began may be stale when its snapshot is taken, and an owner may be none any more: then
 //! an error that leads to the owner takes the place of the reply.
 //!
 //! Invariant: what waits is bounded by `clients.unproven`; a reply beyond it is refused at once.
 //! Tested by `net/tests/leases.rs` and `net/tests/roles.rs`, and with two servers by
 //! `tests/kafka/leases.rs`.
 
-use crate::state::{Redirect, Shared};
-use latewood_cluster::remote::Lease;
+use crate::state::{Reads, Redirect, Shared};
+use latewood_cluster::remote::{Lease, Shown};
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ const TOOK_OVER: &str =
 pub(crate) struct Reading {
     accepts_followers: bool,
     as_owner: bool,
+    /// The first record of the owner that was sent after it began, if its replies need any.
+    record: Option<u64>,
     /// Of its first key.
     pub(super) slot: u16,
 }
@@ -42,6 +45,7 @@ impl Default for Reading {
         Self {
             accepts_followers: false,
             as_owner: true,
+            record: None,
             slot: 0,
         }
     }
@@ -85,17 +89,15 @@ impl fmt::Display for Unanswered {
     }
 }
 
-/// A moment that no lease covers yet, or groups that are not proven to be in the log.
+/// What no lease covers yet, or what is not proven to be in the log.
 pub(super) struct Unproven {
     lease: Arc<Lease>,
-    at_ns: u64,
-    /// The newest group that may have been read.
-    position: u64,
+    shown: Shown,
 }
 
 impl Unproven {
     async fn comes(self) -> bool {
-        self.lease.comes_to_cover(self.at_ns, self.position).await
+        self.lease.comes_to_show(self.shown).await
     }
 }
 
@@ -105,6 +107,7 @@ impl Reading {
         Self {
             accepts_followers,
             as_owner: shared.is_owner(),
+            record: shared.lease.get().map(|lease| lease.next_record()),
             slot,
         }
     }
@@ -140,17 +143,26 @@ impl Proof {
         let Some(lease) = shared.lease.get() else {
             return Self::Given;
         };
-        // What another node may not have when it takes over is not shown.
-        let is_shared = shared.node.get().is_some();
-        let position = is_shared.then(|| shared.db.position().0);
-        let (at_ns, position) = (lease.now_ns(), position.unwrap_or(0));
-        if lease.covers_proven(at_ns, position) {
+        let reads = shared.runtime.reads();
+        let shown = Shown {
+            at_ns: lease.now_ns(),
+            position: match reads {
+                // What another node may not have when it takes over is not shown.
+                Reads::Proven | Reads::Strict => shared.db.position().0,
+                Reads::Unproven => 0,
+            },
+            record: match reads {
+                // One that was asked for after it began will do as well.
+                Reads::Strict => reading.record.unwrap_or_else(|| lease.next_record()),
+                Reads::Proven | Reads::Unproven => 0,
+            },
+        };
+        if lease.shows(&shown) {
             return Self::Given;
         }
         Self::Awaited(Unproven {
             lease: Arc::clone(lease),
-            at_ns,
-            position,
+            shown,
         })
     }
 

@@ -214,7 +214,8 @@ impl Session {
         self.accept_followers(self.info.is_reader);
     }
 
-    /// A command begins that may read, about a key of `slot`. Only where there are other nodes.
+    /// A command begins that may read, about a key of `slot`. Only where there are other nodes, or
+    /// reads need a lease.
     pub(crate) fn begin_read(&mut self, shared: &Shared, slot: u16) {
         self.reading = Reading::new(shared, self.accepts_followers(), slot);
     }

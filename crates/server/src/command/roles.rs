@@ -8,7 +8,7 @@
 //! | is about the connection or the process | is run |
 //!
 //! In MULTI a command is checked as it is queued, and EXEC checks all of them once more: the role
-//! may have changed. On a plain server all of this is one load.
+//! may have changed. On a plain server all of this is two loads.
 //!
 //! Who is sent on sends the command again. So a command that fails as this node loses the log is
 //! sent on only where nothing of it was written; else it is told that nobody knows ([`lost`]).
@@ -69,7 +69,7 @@ pub(super) fn aim_of(call: &Call<'_>, spec: &Spec) -> Aim {
 pub(super) fn require(call: &mut Call<'_>, spec: &Spec) -> Result<(), String> {
     let shared = call.shared;
     // EXEC was checked with all that it runs.
-    if shared.node.get().is_none() || call.session.in_exec() {
+    if shared.node.get().is_none() && shared.lease.get().is_none() || call.session.in_exec() {
         return Ok(());
     }
     let is_exec = spec.name == "exec";

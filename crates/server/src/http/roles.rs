@@ -8,17 +8,21 @@ use crate::command::{CATALOGUE, all_commands};
 use crate::messaging::Mailboxes;
 use crate::observe::Observe;
 use crate::options::testing::{self, STALENESS_MS, TestLog};
+use crate::state::Reads;
 use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use latewood_cluster::node::{Member, Node, NodeId, Role};
+use latewood_cluster::remote::Lease;
 use latewood_engine::Db;
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -422,4 +426,33 @@ fn a_long_answer_of_a_follower_that_gets_stale_is_broken_off() {
         assert!(matches!(broken, Some(Err(_))), "all of it was sent");
         assert!(pieces <= 2, "{pieces} pieces");
     });
+}
+
+#[test]
+fn a_strict_answer_of_the_owner_waits_for_a_record_that_is_sent_after_the_question() {
+    let noded = Noded::start();
+    noded.become_role(Role::Owner, Some(1));
+    let (shared, day) = (&noded.context.shared, Duration::from_secs(24 * 3600));
+    let lease = Lease::after(Duration::ZERO, day, Arc::clone(&noded.clock) as _);
+    let lease = Arc::new(lease);
+    assert!(shared.lease.set(Arc::clone(&lease)).is_ok());
+    lease.prove(u64::MAX);
+    lease.renew(lease.send());
+    let labels = || noded.get("/api/v1/labels").0;
+    assert_eq!(labels(), 200, "all that it shows is in the log");
+    shared.runtime.set_reads(Reads::Strict);
+    let is_proven = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !lease.is_asked() {
+                std::thread::yield_now();
+            }
+            is_proven.store(true, Ordering::SeqCst);
+            lease.renew(lease.send());
+        });
+        let status = labels();
+        assert!(status == 200 && is_proven.load(Ordering::SeqCst));
+    });
+    lease.end();
+    assert_eq!(labels(), 503);
 }

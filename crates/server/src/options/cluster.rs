@@ -1,8 +1,9 @@
 //! Options of a database beyond this machine: its log in Kafka, its files in an object store.
 
-use super::kind::Kind;
+use super::kind::{Kind, word};
 use super::range::CACHE_SIZE;
 use super::row::{Row, row};
+use crate::state::Reads;
 use latewood_engine::{Error, ErrorKind};
 
 pub(super) const ROWS: &[Row] = &[
@@ -73,4 +74,22 @@ pub(super) const ROWS: &[Row] = &[
              in the log, so that a server that was deposed answers nothing older. Reads wait up to \
              2 s for a lease, then fail with TRYAGAIN (HTTP 503); they also fail while Kafka is away",
         ),
+    row("reads proven|strict|unproven", "proven")
+        .is(word!(
+            "reads",
+            Reads::of_name,
+            cluster.reads,
+            "proven, strict or unproven"
+        ))
+        .help(
+            "With --read-lease or --cluster: what the owner of the log has proven before it answers a read, \
+             beside the lease. proven: all that it shows is in the log; strict: the server owned the \
+             log after the read arrived, too, whatever clocks say, for which each reply waits for Kafka; \
+             unproven: nothing",
+        )
+        .live(|shared, settings| {
+            shared.runtime.set_reads(settings.cluster.reads);
+            Ok(())
+        })
+        .checked(|settings| settings.cluster.check_reads()),
 ];

@@ -4,7 +4,8 @@ use super::{Given, all, resolve};
 use crate::base::time_limits::TimeLimits;
 use crate::messaging::Notify;
 use crate::state::{
-    Cluster, Http, LinePort, LineProtocol, LogFormat, LogLevel, Nodes, Promql, Senders, Settings,
+    Cluster, Http, LinePort, LineProtocol, LogFormat, LogLevel, Nodes, Promql, Reads, Senders,
+    Settings,
 };
 use clap::{Args, Command, FromArgMatches};
 use latewood_cluster::kafka;
@@ -145,6 +146,7 @@ const EVERY_OPTION: &str = r#"
             kafka-sasl-mechanism = "PLAIN"
             kafka-any-replication = true
             read-lease = true
+            reads = "strict"
             cluster = true
             max-staleness = "3s"
             advertise = "db-1:6379"
@@ -211,6 +213,7 @@ fn every_option_of_cluster() -> Cluster {
         },
         any_replication: true,
         read_lease: true,
+        reads: Reads::Strict,
         nodes: Nodes {
             is_on: true,
             staleness_max_ms: 3_000,
@@ -443,6 +446,7 @@ fn unknown_names_and_bad_values_are_refused() {
         "mxclients = 5",
         "config = \"x\"",
         "durability = \"maybe\"",
+        "reads = \"stale\"",
         "notify-keyspace-events = \"KEq\"",
         "ts-encoding = \"zip\"",
         "ts-duplicate-policy = \"newest\"",

@@ -68,6 +68,7 @@ pub(super) fn open(
         ..Options::default()
     };
     if settings.cluster.log.is_some() || settings.cluster.objects.is_some() {
+        settings.cluster.check_reads()?;
         if let Some(node) = node {
             return node::open(settings, options, node, stopped).map(Opened::Joined);
         }

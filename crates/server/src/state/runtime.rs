@@ -2,12 +2,12 @@
 //!
 //! Tested by `tests/resp/admin.rs` and `tests/resp/limits.rs`.
 
-use super::settings::Settings;
+use super::settings::{Reads, Settings};
 use crate::acl::Users;
 use crate::base::descriptors::leave_room;
 use parking_lot::Mutex;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// Settings that may change while the server runs.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Runtime {
     pub(crate) idle_timeout_s: AtomicU64,
     /// Without a password only loopback peers are served.
     pub(crate) protected_mode: AtomicBool,
+    /// A place in [`Reads::ALL`].
+    reads: AtomicU8,
     /// Users and their permissions.
     pub(crate) users: Users,
     /// The settings as CONFIG shows them. The lock is held while a change is put
@@ -33,6 +35,7 @@ impl Runtime {
             connections_max: AtomicUsize::new(settings.connections_max as usize),
             idle_timeout_s: AtomicU64::new(settings.idle_timeout_s),
             protected_mode: AtomicBool::new(settings.protected_mode),
+            reads: AtomicU8::new(settings.cluster.reads as u8),
             users,
             current: Mutex::new(settings.clone()),
         }
@@ -42,6 +45,17 @@ impl Runtime {
     /// connections of its kind.
     pub(crate) fn is_full(&self, open: usize, socket: &impl AsRawFd) -> bool {
         open >= self.connections_max.load(Ordering::Relaxed) || !leave_room(socket)
+    }
+
+    /// What must be proven of what a read shows.
+    pub(crate) fn reads(&self) -> Reads {
+        let place = usize::from(self.reads.load(Ordering::Relaxed));
+        Reads::ALL.get(place).copied().unwrap_or_default()
+    }
+
+    /// Changes that for replies from now on.
+    pub(crate) fn set_reads(&self, reads: Reads) {
+        self.reads.store(reads as u8, Ordering::Relaxed);
     }
 
     /// The password that `requirepass` gave the default user; empty without one.

@@ -97,6 +97,8 @@ pub(crate) struct Cluster {
     pub(crate) any_replication: bool,
     /// Reads are answered under a lease.
     pub(crate) read_lease: bool,
+    /// What must be proven of what they show.
+    pub(crate) reads: Reads,
     /// Several nodes.
     pub(crate) nodes: Nodes,
 }
@@ -122,9 +124,24 @@ impl Cluster {
             ("cache-size", self.cache_bytes_max > 0),
             ("cluster", self.nodes.is_on),
             ("kafka-any-replication", self.any_replication),
+            ("reads", self.reads != Reads::default()),
         ];
         let found = given.into_iter().find(|(_, is_given)| *is_given);
         found.map(|(name, _)| name)
+    }
+
+    /// Checks that what is asked of reads is looked after.
+    ///
+    /// # Errors
+    /// What is missing for that.
+    pub(crate) fn check_reads(&self) -> Result<(), String> {
+        if self.reads == Reads::default() || self.read_lease || self.nodes.is_on {
+            return Ok(());
+        }
+        let name = self.reads.name();
+        Err(format!(
+            "reads {name}: needs read-lease on, or cluster on: without them no reply waits for the log"
+        ))
     }
 
     /// How many brokers must have a record.
@@ -214,6 +231,20 @@ impl Http {
             Self::At(address) => Some(address),
             Self::Off => None,
         }
+    }
+}
+
+named! {
+    /// What must be proven, beside the lease, before the owner of a log in Kafka answers a read.
+    #[derive(Default)]
+    pub(crate) enum Reads {
+        /// All that it shows is in the log.
+        #[default]
+        Proven => "proven",
+        /// And the node owned the log after the read arrived.
+        Strict => "strict",
+        /// Nothing.
+        Unproven => "unproven",
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::disk_waits::{expect, expect_end, expect_silence, send, wait_for};
 use super::{Harness, ask};
+use crate::state::Reads;
 use latewood_cluster::remote::{LEASE, Lease};
 use latewood_engine::io::sim::SimClock;
 use std::net::TcpStream;
@@ -13,6 +14,12 @@ use std::time::Duration;
 const LEASE_MS: u32 = LEASE.as_millis() as u32;
 /// What is said of a read in vain begins so.
 const REFUSED: &str = "-TRYAGAIN the read was not answered, because Kafka ";
+
+/// CONFIG SET is not for servers without a lease.
+fn set_reads(leased: &Leased, name: &str) {
+    let reads = Reads::of_name(name.as_bytes()).unwrap();
+    leased.harness.shared.runtime.set_reads(reads);
+}
 
 /// A loop and the lease of its reads, of which no record is proven yet.
 struct Leased {
@@ -47,9 +54,10 @@ impl Leased {
         (leased, client, other)
     }
 
-    /// A record that was sent now is proven.
+    /// A record that is sent now counts, and all groups are in the log.
     fn renew(&self) {
-        self.lease.renew(self.lease.now_ns());
+        self.lease.prove(u64::MAX);
+        self.lease.renew(self.lease.send());
     }
 
     fn expire(&self) {
@@ -94,12 +102,12 @@ fn a_read_after_the_lease_waits_for_a_later_record() {
         ("TS.GET no", "-ERR TSDB: the key does not exist\r\n"),
         ("TS.MGET FILTER a=c", "*0\r\n"),
     ] {
-        let sent_ns = leased.lease.now_ns() - 1;
+        let sent = leased.lease.send();
         leased.clock.advance_ms(LEASE_MS);
         send(&mut client, &[read]);
         expect_silence(&mut client, &mut other);
         // It was sent before the snapshot, longer ago than a lease.
-        leased.lease.renew(sent_ns);
+        leased.lease.renew(sent);
         expect_silence(&mut client, &mut other);
         leased.renew();
         expect(&mut client, reply);
@@ -186,4 +194,74 @@ fn replies_that_wait_take_bounded_memory() {
     let reply = ask(&mut client, "TS.GET k");
     assert!(reply.starts_with(REFUSED), "{reply}");
     leased.harness.stop();
+}
+
+#[test]
+fn a_read_shows_what_is_in_the_log_unless_told_otherwise() {
+    let leased = Leased::start();
+    leased.lease.renew(leased.lease.send());
+    let (mut client, mut other) = (leased.harness.client(), leased.harness.client());
+    assert_eq!(ask(&mut other, "TS.ADD k 1 1"), ":1\r\n");
+    send(&mut client, &["TS.GET k"]);
+    expect_silence(&mut client, &mut other);
+    set_reads(&leased, "unproven");
+    assert_eq!(ask(&mut other, "TS.GET k"), "*2\r\n:1\r\n+1\r\n");
+    leased.renew();
+    expect(&mut client, "*2\r\n:1\r\n+1\r\n");
+    leased.harness.stop();
+}
+
+#[test]
+fn a_strict_read_waits_for_a_record_that_is_sent_after_it() {
+    let (leased, mut client, mut other) = Leased::with_samples();
+    let sent = leased.lease.send();
+    set_reads(&leased, "strict");
+    send(&mut client, &["TS.GET k", "TS.GET no"]);
+    wait_for(|| leased.lease.is_asked());
+    leased.lease.renew(sent);
+    expect_silence(&mut client, &mut other);
+    leased.renew();
+    expect(&mut client, "*2\r\n:2\r\n+2\r\n");
+    // The next one arrives when the one before is answered.
+    wait_for(|| leased.lease.is_asked());
+    leased.renew();
+    expect(&mut client, "-ERR TSDB: the key does not exist\r\n");
+    // What does not read waits for nothing.
+    assert_eq!(ask(&mut client, "TS.ADD k 3 3"), ":3\r\n");
+    leased.lease.end();
+    let reply = ask(&mut client, "TS.GET k");
+    assert!(reply.starts_with(REFUSED), "{reply}");
+    leased.harness.stop();
+}
+
+#[test]
+fn a_long_read_needs_one_record_that_was_sent_since_it_began() {
+    let (leased, mut client, mut other) = Leased::with_samples();
+    set_reads(&leased, "strict");
+    assert_eq!(ask(&mut other, "TS.ADD k 300001 1"), ":300001\r\n");
+    send(&mut client, &["TS.RANGE k - + AGGREGATION count 1 EMPTY"]);
+    let readers = Arc::clone(&leased.harness.shared.readers);
+    wait_for(|| readers.counts().1 == 1);
+    // It has not read yet.
+    leased.renew();
+    let reader = leased.reader();
+    expect(&mut client, "*300001\r\n*2\r\n:1\r\n+1\r\n");
+    assert!(!leased.lease.is_asked());
+    leased.stop(reader);
+}
+
+#[test]
+fn reads_without_a_lease_are_not_promised_anything() {
+    let harness = Harness::start();
+    let mut client = harness.client();
+    assert!(ask(&mut client, "CONFIG GET reads").ends_with("$6\r\nproven\r\n"));
+    let reply = ask(&mut client, "CONFIG SET reads strict");
+    assert!(
+        reply.contains("reads strict: needs read-lease on, or cluster on"),
+        "{reply}"
+    );
+    let reply = ask(&mut client, "CONFIG SET reads stale");
+    assert!(reply.contains("Invalid reads: stale"), "{reply}");
+    assert_eq!(ask(&mut client, "CONFIG SET reads proven"), "+OK\r\n");
+    harness.stop();
 }
