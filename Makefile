@@ -117,8 +117,8 @@ clients: programs $(VENV)/ready $(call with,node,tests/clients/node/node_modules
 	$(VENV)/bin/python -m pytest -q -rs -n 2 --dist loadfile tests/clients tests/test_setup.py
 	$(VENV)/bin/python -m pytest -q -p no:cacheprovider crates/bench/report
 
-# Servers with a log in Kafka and objects in S3, ROUNDS faults of them all.
-faults: programs $(VENV)/ready needs-kafka
+# Servers with a log in Kafka and objects in S3, alone and three of a cluster: ROUNDS faults of each.
+faults: programs $(VENV)/ready needs-kafka needs-networks
 	LATEWOOD_ROUNDS=$(ROUNDS) $(VENV)/bin/python -m pytest -q -s tests/clients/test_faults.py tests/clients/test_cluster_faults.py
 
 # The console in a browser, and its assets built anew.

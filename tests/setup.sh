@@ -38,6 +38,7 @@ netdata | netdata-core | https://www.netdata.cloud | the test of netdata
 systemd-analyze | systemd | part of systemd | the test of the systemd unit
 btrfs | btrfs-progs | https://btrfs.readthedocs.io, and root to mount one | the tests of a file system that fails
 namespaces | util-linux | a kernel that lets a process mount a file system of its own | the test of a full disk
+networks | iproute2 util-linux | a kernel that lets a process make networks of its own | cuts and full disks of three nodes
 '
 
 # The column of a tool in the table.
@@ -60,6 +61,8 @@ mounts_btrfs() {
   return $result
 }
 
+makes_networks='mount -t tmpfs latewood /run && ip netns add a && ip link add b type veth peer name c netns a'
+
 works() {
   case $1 in
     cargo)
@@ -81,6 +84,7 @@ works() {
     netdata) netdata -v ;;
     btrfs) mounts_btrfs ;;
     namespaces) unshare --user --map-root-user --mount mount -t tmpfs latewood /mnt ;;
+    networks) unshare --user --map-root-user --mount --net sh -c "$makes_networks" ;;
     openssl) openssl version ;;
     *) "$1" --version ;;
   esac >/dev/null 2>&1

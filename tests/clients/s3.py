@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -42,9 +43,9 @@ class S3:
                 time.sleep(0.1)
 
     @staticmethod
-    def settings_at(port):
+    def settings_at(port, host="127.0.0.1"):
         return {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
             "AWS_ALLOW_HTTP": "true",
             "AWS_ACCESS_KEY_ID": "key",
             "AWS_SECRET_ACCESS_KEY": "secret",
@@ -77,12 +78,13 @@ class S3:
 
 
 class Wire:
-    """A port that leads to another one; `mode` is "whole", "cut" or "slow"."""
+    """A port that leads to another one; `mode` is "whole", "cut", "slow", or "wrong": then many answers
+    are errors, or have another byte."""
 
-    def __init__(self, target):
-        self.target, self.mode = target, "whole"
+    def __init__(self, target, host="127.0.0.1"):
+        self.target, self.mode, self.random = target, "whole", random.Random(target)
         self.loop = asyncio.new_event_loop()
-        serving = asyncio.start_server(self.carry, "127.0.0.1", 0)
+        serving = asyncio.start_server(self.carry, host, 0)
         self.port = self.loop.run_until_complete(serving).sockets[0].getsockname()[1]
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
 
@@ -91,16 +93,16 @@ class Wire:
             writer.transport.abort()
             return
         there, back = await asyncio.open_connection("127.0.0.1", self.target)
-        await asyncio.gather(self.pass_on(reader, back, writer), self.pass_on(there, writer, back))
+        await asyncio.gather(self.pass_on(reader, back, writer), self.pass_on(there, writer, back, self.spoil))
 
-    async def pass_on(self, reader, writer, other):
+    async def pass_on(self, reader, writer, other, change=lambda data: data):
         try:
             while data := await reader.read(1 << 16):
                 if self.mode == "cut":
                     break
                 if self.mode == "slow":
                     await asyncio.sleep(0.2)
-                writer.write(data)
+                writer.write(change(data) if self.mode == "wrong" else data)
                 await writer.drain()
         except OSError:
             pass
@@ -109,3 +111,14 @@ class Wire:
             writer.transport.abort()
         else:
             writer.close()
+
+    def spoil(self, data):
+        """An answer, or a part of one, as a store with faults would give it. Lists stay as they are: only
+        what is read out of an object is compared with what was written."""
+        fault = self.random.randrange(4)
+        if fault == 0 and b"xml" not in data[:2000].lower():
+            return data[:-1] + bytes([data[-1] ^ 1])
+        if fault == 1 and data.startswith(b"HTTP/1.1 200"):
+            status = self.random.choice(["404 Not Found", "500 Internal Server Error", "503 Slow Down"])
+            return f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+        return data

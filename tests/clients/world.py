@@ -9,6 +9,7 @@ import time
 import redis
 
 from conftest import BINARY, NO_RETRY, ROOT
+from network import Loopback
 from peer import free_port
 from s3 import S3, Wire
 
@@ -30,17 +31,24 @@ class Node:
     """A server with this world's log, on a port of its own."""
 
     def __init__(self, world, name, *options, port=None):
-        self.directory, self.port = world.directory / name, port or free_port()
+        self.directory, self.host, self.port = world.directory / name, "127.0.0.1", port or free_port()
         self.said = world.directory / f"{name}-{self.port}.log"
-        words = ["serve", "--dir", self.directory, "--listen", f"127.0.0.1:{self.port}", *options]
-        environment = {"LATEWOOD_HTTP": "off"} | S3.environment(world.settings)
-        with open(self.said, "wb") as said:
-            command = [BINARY, *words, *world.place()]
+        self.begin(world, [*options], [], world.settings)
+
+    def begin(self, world, options, within, store):
+        """Starts the process with the command `within` before it; `store` are its settings of S3."""
+        words = ["serve", "--dir", self.directory, "--listen", f"{self.host}:{self.port}", *options]
+        environment = {"LATEWOOD_HTTP": "off"} | S3.environment(store)
+        with open(self.said, "ab") as said:
+            command = [*within, BINARY, *words, *world.place()]
             self.process = subprocess.Popen(command, stderr=said, env=environment)
 
     def ask(self, *words):
-        options = {"retry": NO_RETRY, "decode_responses": True, "socket_timeout": PATIENCE_S}
-        with redis.Redis(port=self.port, **options) as client:
+        return self.ask_at(self.port, *words)
+
+    def ask_at(self, port, *words, patience_s=PATIENCE_S):
+        options = {"retry": NO_RETRY, "decode_responses": True, "socket_timeout": patience_s}
+        with redis.Redis(host=self.host, port=port, **options) as client:
             return client.execute_command(*words)
 
     def read(self, *words):
@@ -124,18 +132,24 @@ class Writer(threading.Thread):
 class World:
     """Three brokers, an S3 server behind a wire, and the node of now."""
 
-    def __init__(self, directory, seed):
-        self.directory, self.random = directory, random.Random(seed)
-        self.kafka = {"PORT": str(20_000 + random.randrange(1_000) * 9), "KAFKA_DIR": str(directory / "kafka")}
+    def __init__(self, directory, seed, network=None):
+        self.directory, self.random, self.network = directory, random.Random(seed), network or Loopback()
+        port = 20_000 + random.randrange(1_000) * 9
+        self.kafka = {"HOST": self.network.place("kafka"), "PORT": str(port), "KAFKA_DIR": str(directory / "kafka")}
         self.store = self.node = None
         self.names, self.logs, self.writers = 0, 0, []
 
     def prepare(self):
         self.script("start")
         self.store = S3("objects")
-        self.wire = Wire(self.store.port)
-        self.settings = S3.settings_at(self.wire.port)
+        self.wire, self.settings = self.wire_to_store()
         self.tool("init", self.place()[:2])
+
+    def wire_to_store(self):
+        """A wire, and the settings of who uses it."""
+        place = self.network.place("store")
+        wire = Wire(self.store.port, place)
+        return wire, S3.settings_at(wire.port, place)
 
     def begin(self):
         self.prepare()
@@ -156,8 +170,8 @@ class World:
         return f"{self.log()}-log"
 
     def place(self):
-        url = f"kafka://127.0.0.1:{self.kafka['PORT']}/{self.log()}"
-        return ["--log", url, "--objects", "s3://objects/latewood"]
+        brokers = ",".join(f"{self.kafka['HOST']}:{port}" for port in self.ports())
+        return ["--log", f"kafka://{brokers}/{self.log()}", "--objects", "s3://objects/latewood"]
 
     def tool(self, verb, words):
         command = [BINARY, "cluster", verb, *words]

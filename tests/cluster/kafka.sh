@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Kafka 4.1.0 brokers for tests, on 127.0.0.1 only.
+# Kafka 4.1.0 brokers for tests, on one address only.
 #
 #   kafka.sh install       fetches Kafka, once
 #   kafka.sh start         starts every broker that does not run, and waits until all serve
@@ -9,6 +9,7 @@
 #   kafka.sh stop          kills all brokers and removes their data
 #
 # BROKERS     how many                 (default 3)
+# HOST        the address for clients  (default 127.0.0.1)
 # PORT        the first port           (default 19092)
 # KAFKA_HOME  where the jars are kept  (default ~/.cache/latewood-peers/kafka-4.1.0)
 # KAFKA_DIR   data, logs, certificates (default target/kafka/PORT)
@@ -23,6 +24,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 brokers=${BROKERS:-3}
+host=${HOST:-127.0.0.1}
 first=${PORT:-19092}
 home=${KAFKA_HOME:-$HOME/.cache/latewood-peers/kafka-4.1.0}
 dir=${KAFKA_DIR:-$here/../../target/kafka/$first}
@@ -62,7 +64,7 @@ settings() { # settings BROKER
 process.roles=broker,controller
 node.id=$1
 controller.quorum.voters=$(IFS=,; echo "${voters[*]}")
-listeners=PLAINTEXT://127.0.0.1:$(port "$1" 0),SASL_SSL://127.0.0.1:$(port "$1" 1),CONTROLLER://127.0.0.1:$(port "$1" 2)
+listeners=PLAINTEXT://$host:$(port "$1" 0),SASL_SSL://$host:$(port "$1" 1),CONTROLLER://127.0.0.1:$(port "$1" 2)
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
@@ -151,5 +153,5 @@ case ${1:-} in
   pause) kill -STOP "$(cat "$dir/${2:?which broker?}/pid")" ;;
   resume) kill -CONT "$(cat "$dir/${2:?which broker?}/pid")" ;;
   stop) stop ;;
-  *) sed -n '2,23s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,24s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -143,6 +143,15 @@ impl Error {
         source.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Whether the cause is a file system, or the part of it that this user may have, that is full.
+    pub fn is_disk_full(&self) -> bool {
+        let source = self.0.source.as_ref().map(io::Error::kind);
+        matches!(
+            source,
+            Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        )
+    }
+
     /// Whether stored bytes are invalid, as opposed to unreadable.
     pub fn is_damage(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Corrupt | ErrorKind::Truncated)

@@ -5,7 +5,7 @@ use crate::flush::fill;
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::{Fault, Op, SimClock, SimDisk, SimProcess, Trouble};
 use latewood_engine::{Db, Options};
-use std::io::ErrorKind;
+use std::io::ErrorKind::{self, Other, StorageFull};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -136,7 +136,7 @@ fn a_failed_flush_is_told_and_tried_again_after_a_while() {
     world.disk.plan(Fault {
         op: Some(Op::Write),
         after: 0,
-        trouble: Trouble::Fail(ErrorKind::StorageFull),
+        trouble: Trouble::Fail(StorageFull),
     });
     let error = world.db.flush().unwrap_err();
     assert_eq!(error.kind(), latewood_engine::ErrorKind::Io);
@@ -150,6 +150,31 @@ fn a_failed_flush_is_told_and_tried_again_after_a_while() {
     assert_eq!(world.flushes(), 1);
     assert_eq!(world.db.stats().flush.last_error, None);
     assert_eq!(timestamps(&world.db, b"a").len(), 1100);
+}
+
+#[test]
+fn a_disk_that_stays_full_is_told_until_a_flush_succeeds() {
+    let world = World::open(options(2));
+    fill(&world.db, b"a", 0, 1000);
+    let told = || world.db.stats().flush.disk_full;
+    for error in [StorageFull, StorageFull, Other, StorageFull, StorageFull] {
+        fail_a_flush(&world, error);
+        assert_eq!(told(), None, "{error}");
+    }
+    fail_a_flush(&world, StorageFull);
+    assert_eq!(told(), world.db.stats().flush.last_error);
+    assert!(told().is_some());
+    world.db.flush().unwrap();
+    assert_eq!(told(), None);
+}
+
+fn fail_a_flush(world: &World, error: ErrorKind) {
+    world.disk.plan(Fault {
+        op: Some(Op::Write),
+        after: 0,
+        trouble: Trouble::Fail(error),
+    });
+    world.db.flush().unwrap_err();
 }
 
 /// What was frozen before everything was removed does not come back.

@@ -308,11 +308,13 @@ impl Keeper {
         }
     }
 
-    /// Why writes have stopped, if another node can take them: it takes over once this process has
-    /// ended.
+    /// Why nothing can be written, or will be before long because the disk is full, if another
+    /// node can: it takes over once this process has ended.
     fn halted_beside_heirs(&self, shared: &Shared) -> Option<String> {
-        let halted = shared.db.stats().halted.filter(|_| self.has_heir());
-        halted.map(|why| format!("writes are stopped, and another node takes over: {why}"))
+        let stats = shared.db.stats();
+        let why = stats.halted.or(stats.flush.disk_full)?;
+        let says = || format!("this node cannot write, and another one takes over: {why}");
+        self.has_heir().then(says)
     }
 
     /// Whether another node has what this one has.

@@ -15,6 +15,8 @@ pub struct FlushStats {
     pub failed: u64,
     /// Why the last one failed, until one succeeds.
     pub last_error: Option<String>,
+    /// Why the last one failed, if three or more in a row did because of a full disk.
+    pub disk_full: Option<String>,
     /// Bytes of blocks and series files written.
     pub bytes_written: u64,
     /// Samples and late operations written.
@@ -39,6 +41,8 @@ pub(crate) struct Counters {
     total_ns: AtomicU64,
     last_ns: AtomicU64,
     last_error: Mutex<Option<String>>,
+    /// How many in a row failed because of a full disk.
+    disk_full: AtomicU64,
     /// Requests whose flushes are done.
     answered: AtomicU64,
     saved_at_ms: AtomicI64,
@@ -55,10 +59,16 @@ impl Counters {
                 add(&self.bytes_written, written.len_bytes());
                 add(&self.samples, written.samples());
                 *self.last_error.lock() = None;
+                self.disk_full.store(0, Ordering::Relaxed);
             }
             Err(error) => {
                 add(&self.failed, 1);
                 *self.last_error.lock() = Some(error.to_string());
+                if error.is_disk_full() {
+                    add(&self.disk_full, 1);
+                } else {
+                    self.disk_full.store(0, Ordering::Relaxed);
+                }
             }
         }
     }
@@ -80,10 +90,14 @@ impl Flusher {
     pub(crate) fn flush_stats(&self) -> FlushStats {
         let counters = &self.counters;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let last_error = counters.last_error.lock().clone();
         FlushStats {
             flushes: load(&counters.flushes),
             failed: load(&counters.failed),
-            last_error: counters.last_error.lock().clone(),
+            disk_full: last_error
+                .clone()
+                .filter(|_| load(&counters.disk_full) >= 3),
+            last_error,
             bytes_written: load(&counters.bytes_written),
             samples: load(&counters.samples),
             total_ns: load(&counters.total_ns),
