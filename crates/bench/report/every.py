@@ -45,7 +45,7 @@ def options(words):
     of.add_argument(
         "--alone",
         action="store_true",
-        help="only Latewood, without the reports lines, lines-prometheus and remote: nothing is fetched",
+        help="only Latewood, without the reports lines, lines-prometheus, remote and cluster: nothing is fetched",
     )
     read = of.parse_args(words)
     read.only = ",".join(read.only).split(",") if read.only else []
@@ -78,7 +78,7 @@ def command(one, of):
 def chosen(of):
     """Names and words of the reports that are made, and the names of those that `--alone` leaves out."""
     asked = [one for one in CATALOG if not of.only or one["name"] in of.only]
-    skipped = [one["name"] for one in asked if of.alone and re.match("lines|remote", one["name"])]
+    skipped = [one["name"] for one in asked if of.alone and re.match("lines|remote|cluster", one["name"])]
     return {one["name"]: command(one, of) for one in asked if one["name"] not in skipped}, skipped
 
 

@@ -89,12 +89,13 @@ mod tests {
     use super::*;
 
     /// What `report/every.py` fills in.
-    const FILLED: [(&str, &str); 5] = [
+    const FILLED: [(&str, &str); 6] = [
         ("{threads}", "1,2"),
         ("{repeats}", "5"),
         ("{1}", "1"),
         ("{2}", "2"),
         ("{3}", "3"),
+        ("{6}", "6"),
     ];
 
     #[test]

@@ -157,7 +157,8 @@ impl Fleet {
     }
 }
 
-fn create(number: u64) -> String {
+/// The command that makes a series.
+pub(crate) fn create(number: u64) -> String {
     let labels = labels(number).map(|(name, value)| format!(" {name} {value}"));
     let (key, labels) = (key(number), labels.concat());
     format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS{labels}")

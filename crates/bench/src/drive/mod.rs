@@ -9,6 +9,7 @@ pub(crate) mod engine;
 pub(crate) mod fleet;
 pub(crate) mod many;
 pub(crate) mod many_wire;
+pub(crate) mod probe;
 pub(crate) mod rules;
 pub(crate) mod sender;
 pub(crate) mod wire;

@@ -5,6 +5,7 @@ pub(crate) mod options;
 pub(crate) mod report;
 
 mod ask;
+mod cluster;
 mod durable;
 mod fleet;
 mod inprocess;
@@ -22,12 +23,13 @@ mod soak;
 mod stages;
 
 /// All of them.
-pub(crate) const MODES: [options::Mode; 16] = [
+pub(crate) const MODES: [options::Mode; 17] = [
     late::MODE,
     lines::MODE,
     senders::MODE,
     durable::MODE,
     remote::MODE,
+    cluster::MODE,
     fleet::RECOVER,
     query::MODE,
     promql::MODE,

@@ -23,6 +23,8 @@ use crate::server::{Info, project_file};
 const DRAW: &str = "report.py";
 const EVERY: &str = "every.py";
 const PYTHON: &str = "target/venv/bin/python";
+/// Lists of which one has runs, unless nothing was measured.
+const MEASURED: [&str; 4] = ["runs", "rates", "takeovers", "reads"];
 /// Characters of a reason that are kept; a server's last words may be a page long.
 const REASON_CHARS: usize = 300;
 
@@ -139,7 +141,7 @@ impl Report {
     fn finish(mut self) -> Result<()> {
         // The lists of a page are there, though nothing was measured for them.
         self.list("runs");
-        if self.len("runs") + self.len("rates") == 0
+        if MEASURED.iter().all(|list| self.len(list) == 0)
             && let Some(peer) = self.list("absent").first()
         {
             let [name, reason] = ["name", "reason"].map(|of| peer[of].as_str().unwrap_or_default());
@@ -152,9 +154,6 @@ impl Report {
         let Some(json) = json.or(beside) else {
             return Ok(());
         };
-        if let Some(dir) = &out {
-            std::fs::create_dir_all(dir).doing(format!("make {}", dir.display()))?;
-        }
         write(&self.raw, &json)?;
         match &out {
             Some(dir) => draw([json.as_os_str(), "--out".as_ref(), dir.as_os_str()]),
@@ -208,6 +207,9 @@ pub(super) fn number(run: &Value, name: &str) -> f64 {
 fn write(raw: &Value, path: &Path) -> Result<()> {
     let doing = format!("write {}", path.display());
     let text = serde_json::to_string_pretty(raw).doing(&doing)?;
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).doing(&doing)?;
+    }
     let draft = path.with_extension("json.part");
     std::fs::write(&draft, text + "\n").doing(&doing)?;
     std::fs::rename(&draft, path).doing(&doing)

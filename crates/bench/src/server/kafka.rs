@@ -1,6 +1,6 @@
 //! Brokers of Kafka on this machine, by `tests/cluster/kafka.sh`, and what they take.
 //!
-//! Dropping them kills them and removes their data. Tried by `latewood-bench remote`.
+//! Dropping them kills them and removes their data. Tried by `latewood-bench remote` and `cluster`.
 
 use std::fs;
 use std::net::TcpListener;
@@ -107,6 +107,20 @@ impl Brokers {
             records: data_records(&String::from_utf8_lossy(&output.stdout)),
             bytes,
         })
+    }
+
+    /// Lets all of them hang, with SIGSTOP, until they `resume`.
+    pub(crate) fn pause(&self) -> Result<()> {
+        self.each("pause")
+    }
+
+    pub(crate) fn resume(&self) -> Result<()> {
+        self.each("resume")
+    }
+
+    fn each(&self, action: &str) -> Result<()> {
+        let mut brokers = 1..=self.count;
+        brokers.try_for_each(|broker| run(self.script(action).arg(broker.to_string())).map(drop))
     }
 
     fn script(&self, action: &str) -> Command {

@@ -1,5 +1,6 @@
 //! Starting Latewood: the `latewood` binary that lies beside this program.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(crate) struct Latewood {
     is_tls: bool,
     senders: Option<(Protocol, Address)>,
     remote: Option<RemoteLog>,
+    /// Where its objects lie, if not beside its data.
+    objects: Option<PathBuf>,
 }
 
 impl Default for Latewood {
@@ -42,6 +45,7 @@ impl Latewood {
             is_tls,
             senders: None,
             remote: None,
+            objects: None,
         }
     }
 
@@ -58,6 +62,14 @@ impl Latewood {
     pub(crate) fn remote(mut self, log: RemoteLog) -> Self {
         self.remote = Some(log);
         self
+    }
+
+    /// As one of the nodes that share a log and a folder for objects.
+    pub(super) fn node(log: RemoteLog, objects: PathBuf) -> Self {
+        let mut node = Self::with(Durability::Sync).remote(log);
+        node.settings += " --cluster on";
+        node.objects = Some(objects);
+        node
     }
 
     /// With a budget for its memory, as `--memory` takes it: `512mb`; without one as it comes.
@@ -117,7 +129,8 @@ impl Latewood {
             command.args(["--listen", &address]);
         }
         if let Some(log) = &self.remote {
-            let objects = process.dir().join("objects");
+            let beside = process.dir().join("objects");
+            let objects = self.objects.clone().unwrap_or(beside);
             std::fs::create_dir_all(&objects).doing("make a folder for objects")?;
             let url = format!("file://{}", objects.display());
             command.args(log.flags()).args(["--objects", &url]);

@@ -5,6 +5,7 @@
 mod install;
 mod kafka;
 mod latewood;
+mod nodes;
 mod process;
 mod store;
 mod systems;
@@ -16,6 +17,7 @@ use serde::Serialize;
 pub(crate) use self::install::project_file;
 pub(crate) use self::kafka::{Brokers, LogSize, RemoteLog};
 pub(crate) use self::latewood::{Durability, Latewood};
+pub(crate) use self::nodes::Nodes;
 pub(crate) use self::process::Process;
 pub(crate) use self::store::{LineStream, Sender, Store};
 use self::systems::{SPECS, Spec};
