@@ -274,6 +274,13 @@ impl Node {
         (fresh_ns > 0).then(|| Duration::from_nanos(now_ns.saturating_sub(fresh_ns)))
     }
 
+    /// Whether another node has all that this one has.
+    pub fn has_heir(&self) -> bool {
+        let standing = self.standing();
+        let mut others = standing.members.iter().skip(1);
+        others.any(|other| other.is_caught_up)
+    }
+
     /// How many others had applied the group at `position` when they were heard last.
     pub fn followers_at(&self, position: u64) -> usize {
         let standing = self.standing();

@@ -45,6 +45,8 @@ const LOAD_WAIT: Duration = Duration::from_secs(1);
 
 /// How soon groups are applied again that could not be.
 const AWAY_REST: Duration = Duration::from_millis(100);
+/// How soon blocks are fetched again that could not be, where groups need one.
+const FETCH_AGAIN: Duration = Duration::from_secs(5);
 
 /// What becomes of a node.
 #[derive(Clone)]
@@ -99,6 +101,8 @@ struct Following {
     follower: Follower,
     /// Groups that were read and are not applied: a block does not come, or memory is short.
     unapplied: Vec<u8>,
+    /// When blocks were last fetched for them.
+    fetched_ns: Option<u64>,
 }
 
 #[derive(Default)]
@@ -143,6 +147,7 @@ impl Standby {
             following: Mutex::new(Some(Following {
                 follower,
                 unapplied: Vec::new(),
+                fetched_ns: None,
             })),
             speaker: Mutex::new(Some(speaker)),
             asked: Mutex::default(),
@@ -299,13 +304,13 @@ impl Shared {
 
     fn go_on(self: &Arc<Self>, following: &mut Following) -> Result<Turn, Ended> {
         // By the next call the follower takes what it handed over for applied.
-        if !self.apply(&mut following.unapplied)? {
+        if !self.apply(following)? {
             return Ok(Turn::Idle);
         }
         match following.follower.next().map_err(Ended::of_followed)? {
             Event::Groups(groups) => {
                 following.unapplied = groups.bytes;
-                self.apply(&mut following.unapplied)?;
+                self.apply(following)?;
             }
             Event::Checkpoint { checkpoint, .. } => {
                 self.loader.want(ListingRef::from(&checkpoint));
@@ -324,23 +329,37 @@ impl Shared {
     }
 
     /// Applies groups, which are gone then. Returns false if it is to be tried again.
-    fn apply(&self, groups: &mut Vec<u8>) -> Result<bool, Ended> {
+    fn apply(&self, following: &mut Following) -> Result<bool, Ended> {
+        let groups = &mut following.unapplied;
         if groups.is_empty() {
             return Ok(true);
         }
         match self.db.follow(groups) {
             Ok(()) => {
                 groups.clear();
+                following.fetched_ns = None;
                 self.note_loaded();
                 Ok(true)
             }
             Err(error) if self.may_go_on(&error) => {
-                tracing::warn!(%error, "the log is not applied on for now");
+                self.fetch_again(&mut following.fetched_ns, &error);
                 let rested = self.place.retry.rest(AWAY_REST);
                 rested.map_err(|_| Ended::Stopped)?;
                 Ok(false)
             }
             Err(error) => Err(Ended::of_applying(&error)),
+        }
+    }
+
+    /// Has blocks fetched that could not be: a disk that was full may have room by now.
+    fn fetch_again(&self, fetched_ns: &mut Option<u64>, error: &latewood_engine::Error) {
+        let now_ns = self.place.env.clock.monotonic_ns();
+        let is_recent =
+            |at_ns: u64| u128::from(now_ns.saturating_sub(at_ns)) < FETCH_AGAIN.as_nanos();
+        if !fetched_ns.is_some_and(is_recent) {
+            tracing::warn!(%error, "the log is not applied on for now");
+            *fetched_ns = Some(now_ns);
+            self.fetch_all();
         }
     }
 

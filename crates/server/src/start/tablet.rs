@@ -19,7 +19,7 @@ use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::tablet::{self, Place, Tablet};
 use latewood_cluster::topic::{self, Replication, require_safe};
 use latewood_engine::io::Env;
-use latewood_engine::{Db, Options};
+use latewood_engine::{Db, Options, RemoteLog};
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -265,6 +265,10 @@ impl Keeper {
             thread::sleep(TURN);
             waiting.tell(shared);
             if let Some(why) = self.halted_beside_heirs(shared) {
+                // With a farewell the other one need not wait.
+                if let Err(error) = RemoteLog::close(&**self.tablet.log()) {
+                    tracing::error!(%error, "part of the log is given up");
+                }
                 shared.lifetime.stop(Stop::Anew(why));
                 return;
             }
@@ -317,16 +321,8 @@ impl Keeper {
         self.has_heir().then(says)
     }
 
-    /// Whether another node has what this one has.
     fn has_heir(&self) -> bool {
-        self.node.as_ref().is_some_and(|node| {
-            let standing = node.standing();
-            standing
-                .members
-                .iter()
-                .skip(1)
-                .any(|other| other.is_caught_up)
-        })
+        self.node.as_ref().is_some_and(|node| node.has_heir())
     }
 
     /// Whether the log lacks acknowledged records: what is in memory is all that is left of them.

@@ -114,9 +114,8 @@ impl Clients {
     /// Begins to ask the owner, and the node behind it.
     fn start(&self, nodes: &Nodes, owner: usize) -> Asking {
         let firsts = [owner, owner, (owner + 1) % nodes.len()];
-        let pairs = self.asks.iter().zip(firsts).enumerate();
-        let mut probes =
-            pairs.map(|(_, (&asks, first))| Probe::start(nodes.addresses(), first, asks));
+        let pairs = self.asks.iter().zip(firsts);
+        let mut probes = pairs.map(|(&asks, first)| Probe::start(nodes.addresses(), first, asks));
         Asking(std::array::from_fn(|_| {
             probes.next().expect("there are three clients")
         }))
