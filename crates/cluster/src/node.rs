@@ -274,11 +274,11 @@ impl Node {
         (fresh_ns > 0).then(|| Duration::from_nanos(now_ns.saturating_sub(fresh_ns)))
     }
 
-    /// Whether another node has all that this one has.
+    /// Whether another node, which was heard lately, has all that this one has.
     pub fn has_heir(&self) -> bool {
         let standing = self.standing();
         let mut others = standing.members.iter().skip(1);
-        others.any(|other| other.is_caught_up)
+        others.any(|other| other.is_caught_up && self.heard_ago(other) <= self.staleness_max)
     }
 
     /// How many others had applied the group at `position` when they were heard last.

@@ -66,7 +66,7 @@ const DEPOSED: u8 = 4;
 /// How long a process rests before it begins anew; twice as long each time that it ended before it
 /// had all of the log, up to the longest.
 const ANEW_REST: Duration = Duration::from_millis(200);
-const ANEW_REST_MAX: Duration = Duration::from_secs(60);
+const ANEW_REST_MAX: Duration = Duration::from_secs(30);
 /// Tells a process that began anew how long it rests first, in milliseconds. For this program alone.
 const ANEW_VARIABLE: &str = "_LATEWOOD_ANEW_REST_MS";
 
@@ -182,7 +182,7 @@ mod tests {
             rested = Some(rest);
         }
         assert_eq!(rests_ms[..4], [200, 400, 800, 1_600]);
-        assert_eq!(rests_ms[9..], [60_000; 3]);
+        assert_eq!(rests_ms[8..], [30_000; 4]);
         assert_eq!(next_rest(rested, true), ANEW_REST);
     }
 }

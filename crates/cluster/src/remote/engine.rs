@@ -41,6 +41,10 @@ impl RemoteLog for TabletLog {
     fn append(&self, position: Position, group: &[u8]) -> Result<()> {
         let mut state = self.state.lock();
         self.check_in(&state)?;
+        if state.is_closing {
+            let message = "this node gives the log up: nothing is written to it any more";
+            return Err(Error::new(ErrorKind::Halted, message));
+        }
         let fits = |batch: &Batch| batch.bytes.len() + group.len() <= PAYLOAD_BYTES_MAX;
         if !state.batches.back().is_some_and(fits) {
             state.batches.push_back(Batch {

@@ -26,16 +26,17 @@ use crate::series::shards::AllShards;
 use crate::series::{Freezes, Series};
 use latewood_model::SeriesId;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 /// Keys whose series are gone once the group is applied, unless another one has them by then.
 type GoneKeys = Vec<(Arc<[u8]>, SeriesId)>;
 
-/// Which series a group changed, for those who wait for that. Gathered only while somebody does:
-/// asked under the locks, so that who looked at a series before the group has asked before.
+/// Which series a group changed, for those who wait for that. Gathered only while somebody does. Who
+/// began to wait meanwhile, and may have looked before the group was applied, is told to look again.
 #[derive(Default)]
 struct Changes<'a> {
     hook: Option<&'a FollowHook>,
+    are_gathered: bool,
     keys: Vec<Arc<[u8]>>,
     are_all_gone: bool,
 }
@@ -45,14 +46,15 @@ impl<'a> Changes<'a> {
     fn new(core: &'a Core) -> Self {
         let hook = core.options.on_follow.as_ref();
         Self {
-            hook: hook.filter(|hook| hook.is_wanted()),
+            hook,
+            are_gathered: hook.is_some_and(FollowHook::is_wanted),
             ..Self::default()
         }
     }
 
     /// Notes the key that a series of a record has now: before and after it is applied.
     fn note(&mut self, state: &ShardState, id: Option<SeriesId>) {
-        let id = id.filter(|_| self.hook.is_some());
+        let id = id.filter(|_| self.are_gathered);
         let Some(series) = id.and_then(|id| state.series(id)) else {
             return;
         };
@@ -66,7 +68,9 @@ impl<'a> Changes<'a> {
     fn tell(self) {
         let Some(hook) = self.hook else { return };
         self.keys.iter().for_each(|key| hook.tell(Some(key)));
-        if self.are_all_gone {
+        // What was applied is seen by who asks from here on to be told.
+        fence(Ordering::SeqCst);
+        if self.are_all_gone || !self.are_gathered && hook.is_wanted() {
             hook.tell(None);
         }
     }

@@ -146,7 +146,8 @@ impl Session {
             What::PauseEnd => true,
             What::Command(command) => {
                 // What it reads is of now, and not of when the wait began.
-                if command.is_read() && shared.node.get().is_some() {
+                let is_proven = shared.node.get().is_some() || shared.lease.get().is_some();
+                if command.is_read() && is_proven {
                     self.begin_read(shared, self.slot());
                 }
                 command.resume(shared, self, out, why)

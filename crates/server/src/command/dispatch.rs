@@ -9,7 +9,7 @@
 use super::admit::admit;
 use super::args::Args;
 use super::call::{Call, Outcome, Rest};
-use super::fault::{Fault, REPEATED_BYTES_MAX};
+use super::fault::{Fault, REPEATED_BYTES_MAX, UNKNOWN};
 use super::spec::{Action, Apply, Spec, find_in};
 use super::words::shown_words;
 use super::{permission, roles, transaction, work};
@@ -164,7 +164,12 @@ fn perform(
     let outcome = outcome.map_err(|fault| {
         if let Fault::Engine(error) = &fault {
             let session = &call.session;
-            let is_begun = session.in_exec() || session.writes.newest() > written;
+            let has_written = session.writes.newest() > written;
+            if has_written && error.is_away() {
+                // To be sent again is what TRYAGAIN asks for.
+                return format!("{UNKNOWN}: {error}");
+            }
+            let is_begun = session.in_exec() || has_written;
             if let Some(line) = roles::lost(call.shared, error, session.slot(), is_begun) {
                 return line;
             }

@@ -14,7 +14,7 @@ use super::class::{Class, Notify};
 use super::listeners::{Listener, Listeners};
 use latewood_engine::FollowHook;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The subscribers and listeners of changes.
 #[derive(Default)]
@@ -100,6 +100,8 @@ impl Events {
     pub(crate) fn listen(&self, key: &[u8], listener: &Arc<Listener>) {
         self.interest.fetch_add(LISTENER, Ordering::Relaxed);
         self.listeners.add(key, listener);
+        // What is looked at from here on is as new as what was told before.
+        fence(Ordering::SeqCst);
     }
 
     /// Ends what [`Events::listen`] began for the same key and listener.

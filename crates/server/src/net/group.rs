@@ -18,7 +18,7 @@ use crate::command::{engine_text, lost, refusal_text, sample};
 use crate::messaging::{ADD_EVENT, Class};
 use crate::observe::GroupWork;
 use crate::state::Shared;
-use latewood_engine::{Append, Create, Scratch, Stage, Timer};
+use latewood_engine::{Append, Create, ErrorKind, Scratch, Stage, Timer};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::resp::Reply;
 use std::borrow::Cow;
@@ -180,13 +180,14 @@ impl<'a> Group<'a> {
             reply: Reply::new(out, session.protocol()),
             adds_failed: 0,
         };
-        let (mut applied, mut refused) = (0, 0);
+        let (mut applied, mut refused, mut is_begun) = (0, 0, false);
         let arrival = shared.observe.note_ages(&self.appends);
         for batch in self.appends.chunks(APPEND_BATCH_MAX) {
             match shared.db.append(batch, scratch) {
                 Ok(position) => {
                     session.wrote(position);
                     applied += batch.len() as u64;
+                    is_begun = true;
                     let sender = session.sender();
                     shared.observe.note_late(&arrival, batch, scratch, sender);
                     if shared.events.is_listening() {
@@ -205,7 +206,8 @@ impl<'a> Group<'a> {
                 Err(error) => {
                     let slot = slot_of(batch[0].key);
                     // A part of a TS.MADD may be in the batch before.
-                    let lost = lost(shared, &error, slot, applied > 0);
+                    let lost = lost(shared, &error, slot, is_begun);
+                    is_begun |= error.kind() == ErrorKind::Unknown;
                     let text = lost.map_or_else(|| engine_text(&error), Cow::Owned);
                     batch.iter().for_each(|_| replies.refuse(&text));
                     shared.observe.errors.note(&text, batch.len() as u64);

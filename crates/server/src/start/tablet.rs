@@ -13,7 +13,7 @@ use latewood_cluster::checkpoint::{CheckpointError, Objects};
 use latewood_cluster::envelope::Claimant;
 use latewood_cluster::kafka::client::connect;
 use latewood_cluster::kafka::{Kafka, KafkaError, Partition, Topic};
-use latewood_cluster::node::Node;
+use latewood_cluster::node::{Node, Role};
 use latewood_cluster::remote::{Bounds, OnEnd};
 use latewood_cluster::retry::{Cancel, Retry};
 use latewood_cluster::tablet::{self, Place, Tablet};
@@ -265,7 +265,10 @@ impl Keeper {
             thread::sleep(TURN);
             waiting.tell(shared);
             if let Some(why) = self.halted_beside_heirs(shared) {
-                // With a farewell the other one need not wait.
+                // Clients try again elsewhere, and with a farewell the other one need not wait.
+                if let Some(node) = &self.node {
+                    node.change(|standing| standing.role = Role::Loading);
+                }
                 if let Err(error) = RemoteLog::close(&**self.tablet.log()) {
                     tracing::error!(%error, "part of the log is given up");
                 }

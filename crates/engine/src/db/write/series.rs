@@ -123,7 +123,7 @@ impl Db {
         drop(guard);
         let counted = deleted.count().map_err(|error| {
             let text = format!("the samples are deleted, but not counted: {error}");
-            Error::new(error.kind(), text)
+            Error::new(ErrorKind::Unknown, text)
         })?;
         Ok((counted, position))
     }
