@@ -68,6 +68,16 @@ impl Shared {
         ]
     }
 
+    /// How old the answers of this node would be, if that is why it gives none.
+    fn behind(&self) -> Option<String> {
+        let node = self.node.get()?;
+        let (behind, most) = (node.behind()?, node.staleness_max());
+        (behind > most).then(|| {
+            let (behind_s, most_s) = (behind.as_secs_f64(), most.as_secs_f64());
+            format!("this node is {behind_s:.1} s behind, at most {most_s} s are allowed")
+        })
+    }
+
     /// Why requests are not taken, if they are not: a follower that is fresh takes reads, and
     /// passes writes on.
     pub(crate) fn unready(&self) -> Option<String> {
@@ -76,7 +86,18 @@ impl Shared {
         }
         match self.takes_writes() {
             Ok(()) => {}
-            Err(to) => return self.takes_reads(true).err().map(|_| to.to_string()),
+            Err(to) => {
+                let behind = self.behind();
+                let reason =
+                    |_| behind.map_or_else(|| to.to_string(), |why| format!("{why}; {to}"));
+                return self.takes_reads(true).err().map(reason);
+            }
+        }
+        if self.node.get().is_some()
+            && let Some(lease) = self.lease.get()
+            && !lease.covers(lease.now_ns())
+        {
+            return Some("Kafka did not confirm lately that this node owns the log".to_owned());
         }
         match self.db.stats().halted {
             Some(reason) => Some(format!("writes have stopped: {reason}")),

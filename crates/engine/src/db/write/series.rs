@@ -123,7 +123,14 @@ impl Db {
         drop(guard);
         let counted = deleted.count().map_err(|error| {
             let text = format!("the samples are deleted, but not counted: {error}");
-            Error::new(ErrorKind::Unknown, text)
+            // What is away may be there later: that is no reason to delete once more.
+            let is_away = error.is_away();
+            let kind = if is_away {
+                ErrorKind::Unknown
+            } else {
+                error.kind()
+            };
+            Error::new(kind, text)
         })?;
         Ok((counted, position))
     }
