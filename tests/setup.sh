@@ -61,7 +61,7 @@ mounts_btrfs() {
   return $result
 }
 
-makes_networks='mount -t tmpfs latewood /run && ip netns add a && ip link add b type veth peer name c netns a'
+makes_networks='mount -t tmpfs latewood /run && ip netns add a && ip link add name lw0 type veth peer name lw1 netns a'
 
 works() {
   case $1 in
