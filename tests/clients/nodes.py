@@ -325,15 +325,14 @@ def contents(node, keys):
         return None
 
 
-def agree(cluster):
-    """Writers stop; then all nodes, and one with nothing on its disk, have the same, which is what was
-    acknowledged."""
+def same(cluster, keys):
+    """Writers stop; then all nodes, and one with nothing on its disk, have the same: what is returned,
+    and the owner."""
     for writer in cluster.writers:
         writer.done.set()
     for writer in cluster.writers:
         writer.join()
     owner = cluster.settle()
-    keys = sorted(key for writer in cluster.writers for key in writer.keys.values())
     held = {key: owner.read("TS.RANGE", key, "-", "+") for key in keys}
     fresh = Member(cluster, NODES)
     try:
@@ -342,6 +341,13 @@ def agree(cluster):
     finally:
         fresh.kill()
         shutil.rmtree(fresh.directory)
+    return owner, held
+
+
+def agree(cluster):
+    """All nodes have the same, which is what was acknowledged."""
+    keys = sorted(key for writer in cluster.writers for key in writer.keys.values())
+    owner, held = same(cluster, keys)
     for writer in cluster.writers:
         for name in writer.keys:
             assert not (wrong := writer.check(owner.read, name, 0)), (writer.keys[name], wrong)
