@@ -234,18 +234,12 @@ mod tests {
 
     fn hello(id: u8, is_caught_up: bool, owns: Option<Offset>) -> Hello {
         let by = Member {
-            id: NodeId([id; 20]),
             addresses: Addresses {
                 redis: format!("n{id}:6379"),
                 ..Addresses::default()
             },
-            version: String::new(),
-            applied: 0,
             is_caught_up,
-            digests: [0; 2],
-            heard_ns: 0,
-            since_ns: 0,
-            caught_up_ns: None,
+            ..Member::new(NodeId([id; 20]))
         };
         let nonce = [id; 16];
         Hello { nonce, by, owns }

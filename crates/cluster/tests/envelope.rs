@@ -190,7 +190,6 @@ fn said() -> Hello {
     Hello {
         nonce: *b"0123456789abcdef",
         by: Member {
-            id: NodeId([0xab; 20]),
             addresses: Addresses {
                 redis: "n3:6379".to_owned(),
                 reads: String::new(),
@@ -200,9 +199,7 @@ fn said() -> Hello {
             applied: 70_000,
             is_caught_up: true,
             digests: [0x201, 3],
-            heard_ns: 0,
-            since_ns: 0,
-            caught_up_ns: None,
+            ..Member::new(NodeId([0xab; 20]))
         },
         owns: Some(7),
     }

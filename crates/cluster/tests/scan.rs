@@ -6,7 +6,7 @@
 //! than their groups; a claim with a number counts if that is how many records count before it.
 
 use latewood_cluster::envelope::{Body, Claimant, Envelope, Hello, State};
-use latewood_cluster::node::{Addresses, Member, NodeId};
+use latewood_cluster::node::{Member, NodeId};
 use latewood_cluster::scan::{Scan, Verdict, behind, first_state};
 use proptest::prelude::*;
 
@@ -98,17 +98,7 @@ fn log(steps: Vec<Step>) -> Vec<Vec<u8>> {
 fn hello(number: u8) -> Hello {
     Hello {
         nonce: [number; 16],
-        by: Member {
-            id: NodeId([1; 20]),
-            addresses: Addresses::default(),
-            version: String::new(),
-            applied: 0,
-            is_caught_up: false,
-            digests: [0; 2],
-            heard_ns: 0,
-            since_ns: 0,
-            caught_up_ns: None,
-        },
+        by: Member::new(NodeId([1; 20])),
         owns: None,
     }
 }

@@ -54,8 +54,8 @@ impl Nodes {
         Ok(nodes)
     }
 
-    /// Has followers join, or leave in order, until there are so many nodes; the owner, which comes
-    /// first then, stays. All others follow it afterwards.
+    /// Has followers join, or leave in order, until there are `count` nodes. The owner stays, and
+    /// comes first then. All others follow it afterwards.
     pub(crate) fn resize(&mut self, count: usize) -> Result<()> {
         if !self.processes.is_empty() {
             let owner = self.settle()?;

@@ -53,15 +53,12 @@ impl Hello {
         let (http, rest) = take_text(rest)?;
         let (version, rest) = take_text(rest)?;
         let by = Member {
-            id: NodeId(*id),
             addresses: Addresses { redis, reads, http },
             version,
             applied,
             is_caught_up: is_caught_up == 1,
             digests: [users, settings].map(|digest| u64::from_le_bytes(*digest)),
-            heard_ns: 0,
-            since_ns: 0,
-            caught_up_ns: None,
+            ..Member::new(NodeId(*id))
         };
         let nonce = *nonce;
         rest.is_empty().then_some(Self { nonce, by, owns })

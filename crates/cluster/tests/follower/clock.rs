@@ -4,7 +4,7 @@
 use crate::ledger::turns::Chance;
 use latewood_cluster::envelope::{Body, Claimant, Envelope, Hello, State};
 use latewood_cluster::follower::core::{Act, Change, Claim, Core, Ready};
-use latewood_cluster::node::{Addresses, Member, NodeId};
+use latewood_cluster::node::{Member, NodeId};
 use latewood_cluster::presence::Presence;
 use latewood_cluster::scan::{Scan, Verdict};
 use std::time::Duration;
@@ -271,17 +271,7 @@ impl World {
 
 /// A node that no client can reach.
 pub(super) fn member(id: u8) -> Member {
-    Member {
-        id: NodeId([id; 20]),
-        addresses: Addresses::default(),
-        version: String::new(),
-        applied: 0,
-        is_caught_up: false,
-        digests: [0; 2],
-        heard_ns: 0,
-        since_ns: 0,
-        caught_up_ns: None,
-    }
+    Member::new(NodeId([id; 20]))
 }
 
 pub(super) fn claim_bytes(claim: Claim) -> Vec<u8> {

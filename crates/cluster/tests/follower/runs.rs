@@ -25,7 +25,7 @@ use latewood_cluster::envelope::Claimant;
 use latewood_cluster::follower::{Event, Follower, Groups};
 use latewood_cluster::kafka::Kafka;
 use latewood_cluster::kafka::memory::{Faults, MemoryKafka};
-use latewood_cluster::node::{Addresses, Member, Node, NodeId, Role};
+use latewood_cluster::node::{Member, Node, NodeId, Role};
 use latewood_cluster::owner::{Claimed, Error, Look, Owner, Stop};
 use latewood_cluster::remote::Lease;
 use latewood_cluster::retry::{Cancel, Retry};
@@ -123,17 +123,7 @@ fn process(run: &Run, me: usize, seed: u64) -> Process<'_> {
 fn node(run: &Run, chance: &mut Chance) -> Arc<Node> {
     let mut id = [0; 20];
     id[..8].copy_from_slice(&chance.below(u64::MAX).to_be_bytes());
-    let me = Member {
-        id: NodeId(id),
-        addresses: Addresses::default(),
-        version: String::new(),
-        applied: 0,
-        is_caught_up: false,
-        digests: [0; 2],
-        heard_ns: 0,
-        since_ns: 0,
-        caught_up_ns: None,
-    };
+    let me = Member::new(NodeId(id));
     Arc::new(Node::new(me, STALENESS_MAX, Arc::clone(&run.clock) as _))
 }
 

@@ -48,18 +48,12 @@ fn claimant(node: u32) -> Claimant {
 
 fn node(id: u8, clock: &Arc<SimClock>) -> Arc<Node> {
     let me = Member {
-        id: NodeId([id; 20]),
         addresses: Addresses {
             redis: format!("n{id}:6379"),
             ..Addresses::default()
         },
         version: "1".to_owned(),
-        applied: 0,
-        is_caught_up: false,
-        digests: [0; 2],
-        heard_ns: 0,
-        since_ns: 0,
-        caught_up_ns: None,
+        ..Member::new(NodeId([id; 20]))
     };
     Arc::new(Node::new(
         me,

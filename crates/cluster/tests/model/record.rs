@@ -4,7 +4,7 @@
 use super::explore::Mixed;
 use super::owners::state::At;
 use latewood_cluster::envelope::{self, Claimant, Envelope, State};
-use latewood_cluster::node::{Addresses, Member, NodeId};
+use latewood_cluster::node::{Member, NodeId};
 use latewood_cluster::scan;
 use std::collections::HashMap;
 
@@ -197,15 +197,8 @@ fn hello(node: u8, k: u8) -> Vec<u8> {
     let hello = envelope::Hello {
         nonce: [k; 16],
         by: Member {
-            id: NodeId([node; 20]),
-            addresses: Addresses::default(),
-            version: String::new(),
-            applied: 0,
             is_caught_up: true,
-            digests: [0; 2],
-            heard_ns: 0,
-            since_ns: 0,
-            caught_up_ns: None,
+            ..Member::new(NodeId([node; 20]))
         },
         owns: None,
     };

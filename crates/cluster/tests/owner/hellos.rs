@@ -14,7 +14,6 @@ use std::time::Duration;
 
 fn hello(id: u8) -> Vec<u8> {
     let by = Member {
-        id: NodeId([id; 20]),
         addresses: Addresses {
             redis: format!("n{id}:6379"),
             ..Addresses::default()
@@ -23,9 +22,7 @@ fn hello(id: u8) -> Vec<u8> {
         applied: 5,
         is_caught_up: true,
         digests: [1, 2],
-        heard_ns: 0,
-        since_ns: 0,
-        caught_up_ns: None,
+        ..Member::new(NodeId([id; 20]))
     };
     let hello = Hello {
         nonce: [id; 16],
@@ -37,15 +34,8 @@ fn hello(id: u8) -> Vec<u8> {
 
 fn node(id: u8, clock: &Arc<SimClock>) -> Arc<Node> {
     let me = Member {
-        id: NodeId([id; 20]),
-        addresses: Addresses::default(),
         version: "1".to_owned(),
-        applied: 0,
-        is_caught_up: false,
-        digests: [0; 2],
-        heard_ns: 0,
-        since_ns: 0,
-        caught_up_ns: None,
+        ..Member::new(NodeId([id; 20]))
     };
     Arc::new(Node::new(
         me,

@@ -75,18 +75,12 @@ pub(crate) fn open(place: Place, process: u32, on_change: OnChange) -> Standby {
     // Names of processes are random; here, so is their order.
     id[..4].copy_from_slice(&process.wrapping_mul(0x9e37_79b9).to_be_bytes());
     let me = Member {
-        id: NodeId(id),
         addresses: Addresses {
             redis: place.claimant.address.clone(),
             ..Addresses::default()
         },
         version: "1".to_owned(),
-        applied: 0,
-        is_caught_up: false,
-        digests: [0; 2],
-        heard_ns: 0,
-        since_ns: 0,
-        caught_up_ns: None,
+        ..Member::new(NodeId(id))
     };
     let clock = Arc::clone(&place.env.clock);
     let node = Arc::new(Node::new(me, STALENESS_MAX, clock));

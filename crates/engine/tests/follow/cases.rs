@@ -183,9 +183,15 @@ fn who_waits_for_changes_is_told_of_keys_once_they_are_seen() {
         Arc::<AtomicBool>::default(),
         Arc::<Mutex<Vec<_>>>::default(),
     );
-    let (is_wanted, hears) = (Arc::clone(&wanted), Arc::clone(&told));
+    let begins = Arc::<AtomicBool>::default();
+    let (is_wanted, is_begun) = (Arc::clone(&wanted), Arc::clone(&begins));
+    let hears = Arc::clone(&told);
     let hook = FollowHook::new(
-        move || is_wanted.load(Ordering::Acquire),
+        // Where somebody begins to wait, it is right behind the first question.
+        move || match is_begun.load(Ordering::Acquire) {
+            true => is_wanted.swap(true, Ordering::AcqRel),
+            false => is_wanted.load(Ordering::Acquire),
+        },
         move |key| {
             let key = key.map(|key| String::from_utf8_lossy(key).into_owned());
             hears.lock().unwrap().push(key);
@@ -215,6 +221,11 @@ fn who_waits_for_changes_is_told_of_keys_once_they_are_seen() {
     assert_eq!(told_of(&remove), [of("b")]);
     let flush = || assert!(owner.flush_all().is_ok());
     assert_eq!(told_of(&flush), [None]);
+    wanted.store(false, Ordering::Release);
+    begins.store(true, Ordering::Release);
+    let all = told_of(&|| put(&owner, b"late", 1, 1.0));
+    assert_eq!(all, [None], "who begins to wait meanwhile looks again");
+    begins.store(false, Ordering::Release);
     wanted.store(false, Ordering::Release);
     assert_eq!(
         told_of(&|| put(&owner, b"a", 1, 1.0)),

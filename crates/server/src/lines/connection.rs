@@ -363,42 +363,38 @@ mod tests {
         served.await.unwrap();
     }
 
-    #[test]
-    fn a_connection_of_a_node_that_lost_the_log_is_told_and_closed() {
-        let shared = testing::shared();
-        let _ = testing::follow(&shared);
+    /// What a connection is told that brings a point, while `meanwhile` is done.
+    fn told(shared: &Arc<Shared>, meanwhile: impl FnOnce() + Send) -> String {
         let mut answer = Vec::new();
         let mut stream = tokio::io::join("put a 1 1 host=a\n".as_bytes(), &mut answer);
         let speaker = Box::new(ByLine::new(Telnet::default()));
         let (protocol, near) = (LineProtocol::OpenTsdb, IpAddr::from([127, 0, 0, 1]));
-        let batch = Batch::new(Arc::clone(&shared), protocol, speaker, near, None);
-        let (connected, places) = (Connected::new(protocol), Semaphore::new(1));
-        let runtime = latewood_tls::runtime().unwrap();
-        let served = serve(&mut stream, batch.unwrap(), &connected, &places);
-        runtime.block_on(served).unwrap();
-        let told = "-ERR this node takes no lines; db-2:6379 owns the log\r\n";
-        assert_eq!(String::from_utf8(answer).unwrap(), told);
-        assert!(shared.db.is_empty());
-    }
-
-    /// What a connection is told that brings a point to an owner which loses the log as `lose` says.
-    fn told(log: &Arc<TestLog>, lose: impl FnOnce() + Send) -> String {
-        let mut shared =
-            testing::shared_over(testing::open_on_log(Arc::clone(log)), Mailboxes::default());
-        testing::promise_sync(&mut shared);
-        let mut answer = Vec::new();
-        let mut stream = tokio::io::join("put a 1 1 host=a\n".as_bytes(), &mut answer);
-        let speaker = Box::new(ByLine::new(Telnet::default()));
-        let (protocol, near) = (LineProtocol::OpenTsdb, IpAddr::from([127, 0, 0, 1]));
-        let batch = Batch::new(Arc::clone(&shared), protocol, speaker, near, None);
+        let batch = Batch::new(Arc::clone(shared), protocol, speaker, near, None);
         let (connected, places) = (Connected::new(protocol), Semaphore::new(1));
         let runtime = latewood_tls::runtime().unwrap();
         std::thread::scope(|threads| {
-            threads.spawn(lose);
+            threads.spawn(meanwhile);
             let served = serve(&mut stream, batch.unwrap(), &connected, &places);
             runtime.block_on(served).unwrap();
         });
         String::from_utf8(answer).unwrap()
+    }
+
+    #[test]
+    fn a_connection_of_a_node_that_lost_the_log_is_told_and_closed() {
+        let shared = testing::shared();
+        let _ = testing::follow(&shared);
+        let lost = "-ERR this node takes no lines; db-2:6379 owns the log\r\n";
+        assert_eq!(told(&shared, || ()), lost);
+        assert!(shared.db.is_empty());
+    }
+
+    /// An owner over a log.
+    fn owner(log: &Arc<TestLog>) -> Arc<Shared> {
+        let db = testing::open_on_log(Arc::clone(log));
+        let mut shared = testing::shared_over(db, Mailboxes::default());
+        testing::promise_sync(&mut shared);
+        shared
     }
 
     #[test]
@@ -411,14 +407,14 @@ mod tests {
             log.lose();
         };
         assert_eq!(
-            told(&log, after_it_is_queued),
+            told(&owner(&log), after_it_is_queued),
             "put: Please throttle writes: unknown: nobody knows whether samples are kept: node 7 \
              owns the log; 1 samples may be stored, or may not\n"
         );
         let log = Arc::new(TestLog::default());
         log.lose_after(0, || ());
         assert_eq!(
-            told(&log, || ()),
+            told(&owner(&log), || ()),
             "put: Please throttle writes: node 7 owns the log; 1 samples are not stored\n"
         );
     }

@@ -67,7 +67,6 @@ fn observe() -> Observe {
 /// Makes the server a fresh follower of `db-2`, and says by which clock.
 pub(crate) fn follow(shared: &Shared) -> (Arc<Node>, Arc<SimClock>) {
     let member = |id: u8| Member {
-        id: NodeId([id; 20]),
         addresses: Addresses {
             redis: format!("db-{id}:6379"),
             ..Addresses::default()
@@ -75,10 +74,7 @@ pub(crate) fn follow(shared: &Shared) -> (Arc<Node>, Arc<SimClock>) {
         version: "0.1".to_owned(),
         applied: 7,
         is_caught_up: true,
-        digests: [0; 2],
-        heard_ns: 0,
-        since_ns: 0,
-        caught_up_ns: None,
+        ..Member::new(NodeId([id; 20]))
     };
     let clock = Arc::<SimClock>::default();
     let staleness_max = Duration::from_millis(u64::from(STALENESS_MS));

@@ -91,15 +91,10 @@ fn myself(settings: &Settings, env: &Env) -> Result<Member, String> {
         bytes.copy_from_slice(&env.random.next_u64().to_le_bytes()[..bytes.len()]);
     }
     Ok(Member {
-        id: NodeId(id),
         addresses: settings.advertised()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        applied: 0,
-        is_caught_up: false,
         digests: digests(settings),
-        heard_ns: 0,
-        since_ns: 0,
-        caught_up_ns: None,
+        ..Member::new(NodeId(id))
     })
 }
 

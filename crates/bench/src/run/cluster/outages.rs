@@ -16,8 +16,9 @@ use crate::run::options::turns;
 use crate::run::prelude::*;
 use crate::server::Nodes;
 
-/// Clients ask for at least so long before a signal, and for so long after it is over.
+/// The least time for which clients ask before a signal.
 const BEFORE: Duration = Duration::from_millis(1_500);
+/// For how long they ask once it is over.
 const AFTER: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);

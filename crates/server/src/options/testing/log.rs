@@ -19,7 +19,7 @@ struct State {
     groups: Vec<Vec<u8>>,
     durable: u64,
     is_proving: bool,
-    /// The log takes so many groups more; then it is lost.
+    /// The number of groups that the log still takes, and what is done as it is lost then.
     left: Option<(usize, OnLoss)>,
     is_lost: bool,
 }
