@@ -2,8 +2,9 @@
 //!
 //! Invariants: its bytes leave only while nobody reads or fetches them, and only if its object is
 //! known, so that they can be had again: for every handle, whatever becomes of its name.
-//! One that could not be had is not fetched again before the next round
-//! ([`super::TieredDisk::fetch_all`]); until then all who ask hear why.
+//! One whose object is lost is not fetched again before the next round
+//! ([`super::TieredDisk::fetch_all`]), one that failed otherwise (a full disk) rests for a pause;
+//! until then all who ask hear why.
 
 use super::fetcher::Fetcher;
 use crate::checkpoint::Row;
@@ -17,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// How soon a wait notices that the disk is given up.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How many pauses long an object must be missing or wrong to be lost: answers are cut off, and
+/// objects restored.
+const LOST_AFTER_PAUSES: u32 = 20;
 
 #[derive(Debug)]
 pub(super) struct Cached {
@@ -44,8 +48,10 @@ pub(super) struct Cached {
 struct State {
     /// Somebody fetches it.
     is_fetched: bool,
-    /// Why nobody fetches it until the next round.
+    /// Why nobody fetches it until the next round, or for a while.
     failed: Option<Failed>,
+    /// When one that is not lost may be fetched again.
+    again: Option<Instant>,
     /// What the last attempt said.
     error: Option<String>,
     /// When its object was first found missing or wrong.
@@ -65,12 +71,31 @@ pub(super) enum Failed {
     Later(String),
 }
 
+impl Failed {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Lost(text) | Self::Refused(text) | Self::Later(text) => text,
+        }
+    }
+}
+
 impl From<Failed> for io::Error {
     fn from(failed: Failed) -> Self {
         match failed {
             Failed::Lost(text) => Self::new(io::ErrorKind::InvalidData, text),
             Failed::Refused(text) | Failed::Later(text) => Self::other(text),
         }
+    }
+}
+
+impl State {
+    /// Why it is not fetched now.
+    fn refusal(&mut self) -> Option<Failed> {
+        let is_over = |again: Instant| again <= Instant::now();
+        if matches!(self.failed, Some(Failed::Refused(_))) && self.again.is_some_and(is_over) {
+            self.failed = None;
+        }
+        self.failed.clone()
     }
 }
 
@@ -174,17 +199,17 @@ impl Cached {
     /// Lets one caller at a time fetch it; false if it need not or must not.
     pub(super) fn begin(&self) -> bool {
         let mut state = self.state.lock();
-        let begins = !self.is_here() && !state.is_fetched && state.failed.is_none();
+        let begins = !self.is_here() && !state.is_fetched && state.refusal().is_none();
         state.is_fetched |= begins;
         begins
     }
 
     /// What [`Cached::begin`] began has ended. Why it did not come, if it did not: an object is
-    /// lost once it has been missing or wrong for `lost_after`.
+    /// lost once it has been missing or wrong for many pauses.
     pub(super) fn end(
         &self,
         fetched: Result<Arc<dyn File>, Failed>,
-        lost_after: Duration,
+        pause: Duration,
     ) -> Option<Failed> {
         let mut state = self.state.lock();
         state.is_fetched = false;
@@ -198,14 +223,17 @@ impl Cached {
             }
             Err(Failed::Lost(text)) => {
                 let found = *state.lost.get_or_insert_with(Instant::now);
-                Some(if found.elapsed() < lost_after {
+                Some(if found.elapsed() < pause * LOST_AFTER_PAUSES {
                     Failed::Later(text)
                 } else {
                     state.is_lost = true;
                     Failed::Lost(text)
                 })
             }
-            Err(failed) => Some(failed),
+            Err(failed) => {
+                state.again = Some(Instant::now() + pause);
+                Some(failed)
+            }
         };
         match &failed {
             Some(Failed::Later(error)) => state.error = Some(error.clone()),
@@ -229,8 +257,8 @@ impl Cached {
             if self.is_here() {
                 return Ok(());
             }
-            if let Some(failed) = &state.failed {
-                return Err(failed.clone().into());
+            if let Some(failed) = state.refusal() {
+                return Err(failed.into());
             }
             if fetcher.is_given_up() {
                 return Err(io::Error::other("the database is given up"));
@@ -243,7 +271,7 @@ impl Cached {
                 let text = format!("it did not come in time: {said}");
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
-            if !self.is_here() && state.failed.is_none() {
+            if !self.is_here() && state.refusal().is_none() {
                 self.changed.wait_for(&mut state, LOOK_EVERY);
             }
         }
@@ -311,8 +339,8 @@ impl File for Handle {
         if let Some(since) = since {
             return self.cached.wait(&self.fetcher, since);
         }
-        if let Some(failed) = &self.cached.state.lock().failed {
-            return Err(failed.clone().into());
+        if let Some(failed) = self.cached.state.lock().refusal() {
+            return Err(failed.into());
         }
         self.fetcher.ask(&self.cached);
         let text = format!("it is being fetched: {}", self.fetcher.call(&self.cached));

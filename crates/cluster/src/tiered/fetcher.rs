@@ -26,9 +26,6 @@ use std::time::{Duration, Instant};
 const THREADS: usize = 4;
 /// Of those, files that nobody asked for.
 const THREADS_LATER: usize = 2;
-/// How many pauses long an object must be missing or wrong to be lost: answers are cut off, and
-/// objects restored.
-const LOST_AFTER_PAUSES: u32 = 20;
 /// How often it is said that blocks do not come yet.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
@@ -274,7 +271,7 @@ impl Fetcher {
                 let text = "the thread that fetches it panicked";
                 Err(Failed::Refused(text.to_owned()))
             });
-            let failed = away.end(fetched, self.retry.longest * LOST_AFTER_PAUSES);
+            let failed = away.end(fetched, self.retry.longest);
             match failed {
                 None => pauses = self.retry.pauses("cannot fetch blocks"),
                 Some(Failed::Later(error)) => {
@@ -284,10 +281,11 @@ impl Fetcher {
                     // Its end is seen by whoever fetches next.
                     let _ = pauses.wait();
                 }
-                Some(Failed::Lost(error) | Failed::Refused(error)) => {
-                    let has_failed = &mut self.queue.lock().has_failed;
-                    if !later || !std::mem::replace(has_failed, true) {
-                        tracing::error!(error, "cannot fetch a block");
+                Some(failed) => {
+                    let mut queue = self.queue.lock();
+                    let is_new = !later || !std::mem::replace(&mut queue.has_failed, true);
+                    if is_new && (matches!(failed, Failed::Lost(_)) || queue.is_due()) {
+                        tracing::error!(error = failed.text(), "cannot fetch a block");
                     }
                 }
             }
@@ -413,6 +411,11 @@ impl Queue {
         if !self.later.iter().any(|later| Arc::ptr_eq(later, &away)) {
             self.later.push_back(away);
         }
+        self.is_due()
+    }
+
+    /// Whether what is said again and again is to be said now.
+    fn is_due(&mut self) -> bool {
         let is_due = self.warned.is_none_or(|at| at.elapsed() >= WARN_EVERY);
         if is_due {
             self.warned = Some(Instant::now());

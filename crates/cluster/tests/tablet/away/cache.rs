@@ -1,4 +1,4 @@
-//! A start with the blocks of an earlier one in its directory, and a cache with a limit.
+//! A start with the blocks of an earlier one in its directory, a cache with a limit, a full disk.
 
 use super::{BLOCKS, SAMPLES, add, blocks_on, fill, fill_from, history, query, rows};
 use crate::tablet::restore::open_local;
@@ -6,10 +6,11 @@ use crate::tablet::world::{DIR, World};
 use latewood_cluster::kafka::memory::Faults;
 use latewood_cluster::tablet::Tablet;
 use latewood_engine::io::Disk;
-use latewood_engine::io::sim::SimDisk;
+use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::io::waiting::no_wait;
 use latewood_engine::{Db, ErrorKind};
 use latewood_model::DuplicatePolicy;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -219,5 +220,28 @@ fn merges_and_backups_have_what_left() {
     }
     assert_eq!(db.merge_stats().base_merges, 1);
     assert_eq!(rows(&db, b"a", &query(0, i64::MAX)).unwrap().len(), 8_000);
+    tablet.abandon();
+}
+
+#[test]
+fn a_block_that_found_no_room_comes_once_there_is_some() {
+    let (world, _, _) = history(fill);
+    let disk = SimDisk::new();
+    let (tablet, db) = world.open(2, &disk).unwrap();
+    disk.plan(Fault {
+        op: Some(Op::Create),
+        after: 0,
+        trouble: Trouble::Fail(io::ErrorKind::StorageFull),
+    });
+    let refused = rows(&db, b"a", &query(10, 20)).unwrap_err();
+    assert!(refused.to_string().contains("cannot"), "{refused}");
+    // No checkpoint comes meanwhile.
+    let found = loop {
+        if let Ok(found) = rows(&db, b"a", &query(10, 20)) {
+            break found;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(found.len(), 11);
     tablet.abandon();
 }
