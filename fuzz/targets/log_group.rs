@@ -63,6 +63,18 @@ fn add(group: &mut GroupBuilder, record: &Record<'_>) {
             first,
             last,
         } => group.rule_left(*id, *destination, *first, *last),
+        Record::RuleHistory {
+            id,
+            destination,
+            first,
+            newest,
+        } => group.rule_history(*id, *destination, *first, *newest),
+        Record::RuleFilled {
+            id,
+            destination,
+            first,
+            last,
+        } => group.rule_filled(*id, *destination, *first, *last),
         Record::Build { id, options } => group.build(*id, options),
         Record::FlushAll => group.flush_all(),
         Record::Cut(cut) => group.cut(*cut),

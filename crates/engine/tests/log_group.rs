@@ -20,6 +20,8 @@ enum Entry {
     Expire(u64, Option<i64>),
     Build(u64, SeriesOptions),
     RuleLeft(u64, u64, i64, i64),
+    RuleHistory(u64, u64, i64, i64),
+    RuleFilled(u64, u64, i64, i64),
     FlushAll,
     Cut(Cut),
 }
@@ -40,6 +42,12 @@ impl Entry {
             Self::Build(id, options) => group.build(SeriesId(*id), options),
             Self::RuleLeft(id, to, first, last) => {
                 group.rule_left(SeriesId(*id), SeriesId(*to), *first, *last);
+            }
+            Self::RuleHistory(id, to, first, newest) => {
+                group.rule_history(SeriesId(*id), SeriesId(*to), *first, *newest);
+            }
+            Self::RuleFilled(id, to, first, last) => {
+                group.rule_filled(SeriesId(*id), SeriesId(*to), *first, *last);
             }
             Self::FlushAll => group.flush_all(),
             Self::Cut(cut) => group.cut(*cut),
@@ -87,6 +95,18 @@ impl Entry {
                 options: Box::new(options),
             },
             Self::RuleLeft(id, destination, first, last) => Record::RuleLeft {
+                id: SeriesId(id),
+                destination: SeriesId(destination),
+                first,
+                last,
+            },
+            Self::RuleHistory(id, destination, first, newest) => Record::RuleHistory {
+                id: SeriesId(id),
+                destination: SeriesId(destination),
+                first,
+                newest,
+            },
+            Self::RuleFilled(id, destination, first, last) => Record::RuleFilled {
                 id: SeriesId(id),
                 destination: SeriesId(destination),
                 first,
@@ -173,6 +193,10 @@ fn entries() -> impl Strategy<Value = Entry> {
         1 => (ids(), options()).prop_map(|(id, options)| Entry::Build(id, options)),
         1 => (ids(), ids(), any::<i64>(), any::<i64>())
             .prop_map(|(i, d, f, l)| Entry::RuleLeft(i, d, f, l)),
+        1 => (ids(), ids(), any::<i64>(), any::<i64>())
+            .prop_map(|(i, d, f, l)| Entry::RuleHistory(i, d, f, l)),
+        1 => (ids(), ids(), any::<i64>(), any::<i64>())
+            .prop_map(|(i, d, f, l)| Entry::RuleFilled(i, d, f, l)),
         1 => Just(Entry::FlushAll),
         1 => (1..=u64::MAX, ids(), 0..=16_u8, 1..9_u64).prop_map(cut),
     ]

@@ -34,11 +34,15 @@ const KEYS: Column<Rule>[] = [
 /** Both keys in one column, a line for each. */
 const BOTH: Column<Rule> = { name: 'source', title: 'Rule', by: (row) => row.source, cell: (row) => <><Key name={row.source} /><Key name={row.destination} /></>, width: '148px' };
 
+/** Those of the history, too. */
+const dirty = (rule: Rule) => rule.dirty_buckets + rule.backfill_buckets;
+const history = (rule: Rule) => (rule.backfill_buckets > 0 ? `${count(rule.backfill_buckets)} of them of the history before the rule` : undefined);
+
 const FIGURES: Column<Rule>[] = [
   { name: 'aggregator', title: 'Aggregator', by: (row) => row.aggregator, cell: (row) => row.aggregator.toLowerCase(), width: '98px' },
   { name: 'bucket', title: 'Bucket', by: (row) => row.bucket_ms, cell: (row) => duration(row.bucket_ms), isNumber: true, width: '76px' },
   { name: 'align', title: 'Align', by: (row) => row.align_ms, cell: (row) => duration(row.align_ms), isNumber: true, width: '68px' },
-  { name: 'dirty', title: 'Dirty', by: (row) => row.dirty_buckets, cell: (row) => <span class={row.dirty_buckets > 0 ? 'warn' : ''}>{count(row.dirty_buckets)}</span>, isNumber: true, width: '72px' },
+  { name: 'dirty', title: 'Dirty', by: dirty, cell: (row) => <span class={dirty(row) > 0 ? 'warn' : ''} title={history(row)}>{count(dirty(row))}</span>, isNumber: true, width: '72px' },
   { name: 'failed', title: 'Failed', by: (row) => row.failed_buckets, cell: (row) => (row.failed_buckets > 0 ? <FailedLink rule={row} /> : count(row.failed_buckets)), isNumber: true, width: '72px' },
   {
     name: 'open', title: 'Open since', by: (row) => row.open?.first_ms ?? -Infinity, width: '96px',

@@ -53,7 +53,7 @@ function columnsOf(key: string): Column<Rule>[] {
     { name: 'key', title: 'Series', by: other, cell: (rule) => <a href={keyHref(other(rule))} title={other(rule)}>{other(rule)}</a> },
     { name: 'aggregator', title: 'Aggregator', cell: (rule) => rule.aggregator, width: '112px' },
     { name: 'bucket', title: 'Bucket', by: (rule) => rule.bucket_ms, cell: (rule) => <span title={`aligned to ${rule.align_ms} ms`}>{durationText(rule.bucket_ms)}</span>, isNumber: true, width: '84px' },
-    { name: 'dirty', title: 'Dirty', by: (rule) => rule.dirty_buckets, cell: (rule) => count(rule.dirty_buckets), isNumber: true, width: '72px' },
+    { name: 'dirty', title: 'Dirty', by: (rule) => rule.dirty_buckets + rule.backfill_buckets, cell: (rule) => count(rule.dirty_buckets + rule.backfill_buckets), isNumber: true, width: '72px' },
     { name: 'failed', title: 'Failed', by: (rule) => rule.failed_buckets, cell: (rule) => <span class={rule.failed_buckets > 0 ? 'error' : ''} title={rule.failed.map(span).join('\n')}>{count(rule.failed_buckets)}</span>, isNumber: true, width: '72px' },
     { name: 'open', title: 'Open bucket', cell: (rule) => (rule.open ? <span title={span(rule.open)}>{timeText(rule.open.first_ms)}</span> : 'none'), width: '182px' },
     { name: 'recomputed', title: 'Recomputed', cell: (rule) => (rule.recomputed_ms === null ? 'not since the start' : timeText(Math.floor(rule.recomputed_ms / 1000) * 1000)), width: '182px' },

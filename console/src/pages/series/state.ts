@@ -24,6 +24,8 @@ export interface Rule {
   dirty_buckets: number;
   failed_buckets: number;
   failed: { first_ms: number; last_ms: number }[];
+  /** Of the history, still to be computed. */
+  backfill_buckets: number;
   open: { first_ms: number; last_ms: number } | null;
   recomputed_ms: number | null;
 }

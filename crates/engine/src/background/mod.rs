@@ -193,6 +193,7 @@ fn run_rules(core: &Core, rules: &Rules) {
     while core.observe.signals.sleep(RULES_TICK) {
         if core.check_writable().is_ok() {
             rules.recompute_noted();
+            rules.fill_some();
         }
     }
 }

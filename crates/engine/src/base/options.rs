@@ -69,6 +69,9 @@ pub struct Options {
     /// Threads that share one large query; 0 means one per core, 1 means only the
     /// calling thread.
     pub query_threads: usize,
+    /// About how many samples of a source are read at once where the history of a rule is computed;
+    /// above 0.
+    pub backfill_samples: u64,
     /// Called with the progress of opening the database, every few MiB, from the
     /// thread that opens it.
     pub on_progress: Option<ProgressHook>,
@@ -227,6 +230,7 @@ impl Default for Options {
             series_file_bytes_min: 4096,
             on_expired: None,
             query_threads: 0,
+            backfill_samples: 128 * 1024,
             on_rule_write: None,
             on_created: None,
             on_not_compacted: None,
@@ -248,6 +252,8 @@ pub struct Defaults {
     pub series: SeriesOptions,
     /// The compaction policy for series that are created by a write.
     pub compactions: CompactionPolicy,
+    /// Whether a rule is computed over the history of its source unless a command says so.
+    pub rule_backfill: bool,
 }
 
 impl Default for Defaults {
@@ -256,6 +262,7 @@ impl Default for Defaults {
             duplicate_policy: DuplicatePolicy::Block,
             series: SeriesOptions::default(),
             compactions: CompactionPolicy::default(),
+            rule_backfill: false,
         }
     }
 }

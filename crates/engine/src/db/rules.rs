@@ -3,7 +3,10 @@
 use crate::base::error::Result;
 use crate::db::Db;
 use crate::format::rule::RuleSpec;
+use crate::index::SeriesRef;
 use crate::log::Position;
+use crate::query::RangeQuery;
+use crate::rules::backfill::Wanted;
 use latewood_model::Sample;
 
 impl Db {
@@ -30,7 +33,41 @@ impl Db {
         destination: &[u8],
         spec: RuleSpec,
     ) -> Result<Position> {
-        self.rules.create_rule(source, destination, spec)
+        self.rules.create_rule(source, destination, spec, false)
+    }
+
+    /// As [`Db::create_rule`], and the buckets that are closed already are computed too: in the
+    /// background, and before they are read.
+    ///
+    /// # Errors
+    /// Those of [`Db::create_rule`].
+    pub fn create_rule_with_history(
+        &self,
+        source: &[u8],
+        destination: &[u8],
+        spec: RuleSpec,
+    ) -> Result<Position> {
+        self.rules.create_rule(source, destination, spec, true)
+    }
+
+    /// Computes what `query` needs of the history of rules that write to `series`, up to the
+    /// deadline of this thread ([`crate::io::waiting::until`]): for callers that take views under
+    /// a lock of their own. What could not be computed is an error of its view.
+    pub fn prepare(&self, series: &[SeriesRef], query: &RangeQuery) {
+        if self.rules.is_filling() {
+            for one in series {
+                self.rules.prepare(one.id, Wanted::of(query));
+            }
+        }
+    }
+
+    /// Computes a part of the history of some rule, as the background thread does. Returns whether
+    /// more may be left.
+    ///
+    /// # Errors
+    /// Errors of the log; `Away`.
+    pub fn backfill_step(&self) -> Result<bool> {
+        self.rules.fill_step()
     }
 
     /// Deletes a rule; the samples of the destination stay.

@@ -7,6 +7,9 @@
 //! `fetching` tries again from outside of the locks. The waits of one task count as one
 //! ([`together`]).
 //!
+//! Rows of a rule whose history is being computed are waited for in the same way: not under
+//! [`no_wait`], and up to a deadline ([`until`]).
+//!
 //! `Away` says to come again. A file that is missing or wrong where it is kept is `Corrupt`:
 //! whoever reads it goes on as with any damage.
 //!
@@ -22,6 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// How long a read waits for rows that are being computed, unless its thread has a deadline.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// How often one attempt after the other fetches the same file.
 const FETCHES_MAX: usize = 8;
 
@@ -31,6 +36,31 @@ thread_local! {
     static MISSED: RefCell<Option<(Arc<dyn File>, PathBuf)>> = const { RefCell::new(None) };
     /// Within a task: how long it has waited.
     static TASK: Cell<Option<Duration>> = const { Cell::new(None) };
+    static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// While it lives, its thread has a deadline.
+#[derive(Debug)]
+pub struct Until(PhantomData<*const ()>);
+
+/// Has reads of this thread wait for rows that are being computed until `deadline`, all of them
+/// together, until the value is dropped. Not nested.
+pub fn until(deadline: Instant) -> Until {
+    DEADLINE.set(Some(deadline));
+    Until(PhantomData)
+}
+
+impl Drop for Until {
+    fn drop(&mut self) {
+        DEADLINE.set(None);
+    }
+}
+
+/// When a wait of this thread that begins now has to end; `None` if it must not wait.
+pub(crate) fn deadline() -> Option<Instant> {
+    let of_thread = DEADLINE.get();
+    let own = || Instant::now() + PATIENCE;
+    (SCOPES.get() == 0).then(|| of_thread.unwrap_or_else(own))
 }
 
 /// While it lives, the waits of its thread count as one.

@@ -121,6 +121,8 @@ pub(crate) mod kind {
     pub(crate) const CREATE_ALIKE: u8 = 13;
     pub(crate) const RULE_LEFT: u8 = 14;
     pub(crate) const CUT: u8 = 15;
+    pub(crate) const RULE_HISTORY: u8 = 16;
+    pub(crate) const RULE_FILLED: u8 = 17;
 }
 
 /// The last timestamp of a deletion that is none but [`Record::Expired`]: versions that do
@@ -228,6 +230,28 @@ pub enum Record<'a> {
     },
     /// But for the buckets of a span, whose samples cannot be read.
     RuleLeft {
+        /// The source.
+        id: SeriesId,
+        /// The destination of the rule.
+        destination: SeriesId,
+        /// Where the first of them begins.
+        first: Timestamp,
+        /// Where the last of them ends.
+        last: Timestamp,
+    },
+    /// A rule that was just made is to be computed over the history of its source.
+    RuleHistory {
+        /// The source.
+        id: SeriesId,
+        /// The destination of the rule.
+        destination: SeriesId,
+        /// No sample that counts is older.
+        first: Timestamp,
+        /// The newest sample, whose bucket is open.
+        newest: Timestamp,
+    },
+    /// The closed buckets of a part of that history are in the destination.
+    RuleFilled {
         /// The source.
         id: SeriesId,
         /// The destination of the rule.

@@ -349,6 +349,8 @@ pub(super) fn id_of(record: &Record<'_>) -> Option<SeriesId> {
         | Record::RuleTake { id, .. }
         | Record::RuleDone { id }
         | Record::RuleLeft { id, .. }
+        | Record::RuleHistory { id, .. }
+        | Record::RuleFilled { id, .. }
         | Record::Rename { id, .. }
         | Record::Build { id, .. }
         | Record::Expire { id, .. } => Some(id),

@@ -165,6 +165,9 @@ impl Recovery<'_> {
         if let Some(source) = row.source {
             let number = || self.rules.made.fetch_add(1, Ordering::Relaxed);
             let source = Source::restore(*source, number);
+            if source.has_history() {
+                self.rules.note_history(id);
+            }
             series.set_links(Some(Links::Source(Box::new(source))));
         }
         state.heads.know(partition_of(id));

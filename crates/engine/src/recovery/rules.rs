@@ -1,10 +1,11 @@
 //! Replaying records of rules. Tested by `tests/db_rules`.
 
+use crate::base::window::Bucket;
 use crate::format::rule::RuleSpec;
 use crate::log::record::Record;
 use crate::recovery::Recovery;
 use crate::series::Series;
-use crate::series::rules::{Link, Links, Rule, Take};
+use crate::series::rules::{Link, Links, Rule, Source, Take};
 use crate::series::shard::ShardState;
 use crate::series::shards::AllShards;
 use latewood_model::{SeriesId, Timestamp};
@@ -30,6 +31,22 @@ impl Recovery<'_> {
                 first,
                 last,
             } => self.replay_left(state, id, destination, first, last),
+            Record::RuleHistory {
+                id,
+                destination,
+                first,
+                newest,
+            } => self.replay_history(state, id, |source| {
+                source.backfill(destination, first, newest);
+            }),
+            Record::RuleFilled {
+                id,
+                destination,
+                first,
+                last,
+            } => self.replay_history(state, id, |source| {
+                source.filled(destination, Bucket { first, last });
+            }),
             _ => {}
         }
     }
@@ -125,6 +142,21 @@ impl Recovery<'_> {
             source.done();
             source.forget_failed();
         }
+    }
+
+    /// Replays that history of a source is to be computed, or has been.
+    fn replay_history(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        change: impl FnOnce(&mut Source),
+    ) {
+        let series = state.series_mut(id);
+        if let Some(source) = series.and_then(Series::source_mut) {
+            change(source);
+            self.rules.note_history(id);
+        }
+        state.note_rules(self.core.shards.place_of(id));
     }
 
     /// Replays the failed buckets of a rule.

@@ -25,6 +25,7 @@ impl Rules {
         source: &[u8],
         destination: &[u8],
         spec: RuleSpec,
+        backfill: bool,
     ) -> Result<Position> {
         let core = &self.core;
         admit_write(&self.core)?;
@@ -51,7 +52,10 @@ impl Rules {
         if core.log().is_some() {
             state.group.create_rule(source, destination, spec);
         }
-        core.log_group(state)
+        if backfill {
+            self.begin_history(&mut states, source, destination);
+        }
+        core.log_group(&mut states[core.shards.shard_of(source)])
     }
 
     /// As [`crate::Db::delete_rule`].
@@ -61,7 +65,8 @@ impl Rules {
         self.purge(source)?;
         self.purge(destination)?;
         let id = self.find_key(source)?;
-        // Buckets that closed before the rule ends belong to it.
+        // Buckets that closed before the rule ends belong to it, but for a history that is being
+        // computed.
         self.recompute(id, Take::All)?;
         let mut states = core.shards.lock_all();
         let source = self.find_key(source)?;

@@ -3,6 +3,7 @@
 //!
 //! Tested by `tests/db_rules` and the model test.
 
+pub(crate) mod backfill;
 pub(crate) mod compute;
 pub(crate) mod expiry;
 pub(crate) mod failed;
@@ -14,6 +15,7 @@ pub(crate) mod recompute;
 
 use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
+use backfill::Filling;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -47,6 +49,8 @@ pub(crate) struct Rules {
     away: Mutex<AwaySources>,
     /// No other lock is requested while it is held.
     lost: Mutex<LostSources>,
+    /// No other lock is requested while it is held.
+    filling: Mutex<Filling>,
     /// Rules created since the start.
     pub(crate) made: AtomicU64,
     /// Times the dirty buckets of a rule could not be recomputed.
@@ -61,6 +65,7 @@ impl Rules {
             turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
             away: Mutex::default(),
             lost: Mutex::default(),
+            filling: Mutex::default(),
             made: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         }

@@ -10,9 +10,11 @@
 //! here are those of the log, and `Away` while a block is not on this machine. No turn
 //! is held while such a block is waited for.
 
+use super::backfill::Wanted;
 use super::compute::{Output, Part, rows_of};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
+use crate::base::window::Bucket;
 use crate::io::waiting::{fetching, no_wait};
 use crate::observe::observer::Work as WorkKind;
 use crate::rules::Rules;
@@ -33,6 +35,8 @@ const ROWS_MAX: usize = 4096;
 const SERIES_PER_LOCK_MAX: usize = 256;
 /// How long a source rests whose blocks are not on this machine.
 const AWAY_AGAIN: Duration = Duration::from_secs(1);
+/// All rows.
+const ALL: Wanted = Wanted::Rows(Timestamp::MIN, Timestamp::MAX);
 /// Number of late samples from which on they are settled before recomputing.
 const SETTLE_FIRST: usize = 4096;
 
@@ -81,29 +85,45 @@ impl Rules {
         let begun_ns = self.core.env.clock.monotonic_ns();
         let mut met = Vec::with_capacity(work.rules.len());
         for (rule, dirty) in &work.rules {
-            let mut output = rows_of(rule, dirty, &work.part(rule));
-            if let Some(damage) = output.damage.take_if(|damage| damage.error.is_away()) {
-                return Err(damage.error);
-            }
-            match self.write_rows(source, rule, &output) {
-                Ok(key) => written.extend(key),
-                Err(error) if error.is_away() => return Err(error),
-                Err(error) => {
-                    // An error that is not of the log means a damaged destination.
-                    self.core.check_writable()?;
-                    let spans = dirty.clone();
-                    output.damage = Some(Damage { spans, error });
-                }
-            }
-            if let Some(damage) = &output.damage {
-                self.tell_failed(source, rule, damage);
-                self.note_lost(source, damage);
-            }
-            met.push(output.damage);
+            let output = rows_of(rule, dirty, &work.part(rule));
+            met.push(self.keep_rows(source, rule, (dirty, output), |key| written.push(key))?);
         }
         let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
         self.core.observe.observer.note(WorkKind::Rules, took_ns);
         self.forget_dirty(source, &work, &met)
+    }
+
+    /// Writes the rows of buckets of a rule, and tells `changed` the key of the destination if
+    /// that changes. Returns what could not be computed.
+    ///
+    /// # Errors
+    /// Those of the log, and `Away`.
+    pub(super) fn keep_rows(
+        &self,
+        source: SeriesId,
+        rule: &Rule,
+        (buckets, mut output): (&[Bucket], Output),
+        changed: impl FnOnce(Arc<[u8]>),
+    ) -> Result<Option<Damage>> {
+        if let Some(damage) = output.damage.take_if(|damage| damage.error.is_away()) {
+            return Err(damage.error);
+        }
+        match self.write_rows(source, rule, &output) {
+            Ok(Some(key)) => changed(key),
+            Ok(None) => {}
+            Err(error) if error.is_away() => return Err(error),
+            Err(error) => {
+                // An error that is not of the log means a damaged destination.
+                self.core.check_writable()?;
+                let spans = buckets.to_vec();
+                output.damage = Some(Damage { spans, error });
+            }
+        }
+        if let Some(damage) = &output.damage {
+            self.tell_failed(source, rule, damage);
+            self.note_lost(source, damage);
+        }
+        Ok(output.damage)
     }
 
     /// The same for readers: once the log has failed nothing can be written, and
@@ -116,7 +136,7 @@ impl Rules {
             return self.check_clean(source);
         }
         match self.core.check_writable() {
-            Ok(()) => self.recompute_for_removal(source),
+            Ok(()) => only_away(self.recompute(source, Take::All)),
             Err(_) => Ok(()),
         }
     }
@@ -133,13 +153,14 @@ impl Rules {
         }
     }
 
-    /// The same where the source is removed next, or read: a failure of the log is reported to
-    /// its writers, and unreadable samples stop nothing.
+    /// The same where the source is removed next, with what is left of its history: a failure of
+    /// the log is reported to its writers, and unreadable samples stop nothing.
     ///
     /// # Errors
     /// `Away`.
     pub(crate) fn recompute_for_removal(&self, source: SeriesId) -> Result<()> {
-        only_away(self.recompute(source, Take::All))
+        only_away(self.recompute(source, Take::All))?;
+        only_away(self.fill(source, None, ALL))
     }
 
     /// As [`Rules::recompute_key`], before the series under `key` is removed: closed buckets reach
@@ -148,12 +169,21 @@ impl Rules {
     /// # Errors
     /// `Away`.
     pub(crate) fn recompute_key_for_removal(&self, key: &[u8]) -> Result<()> {
-        only_away(self.recompute_key(key))
+        only_away(self.recompute_key(key, Wanted::Nothing))?;
+        let Ok((state, id)) = self.core.lock_series(key) else {
+            return Ok(());
+        };
+        drop(state);
+        only_away(self.fill(id, None, ALL))
     }
 
-    /// Recomputes the dirty buckets of the series under `key` and of its source. Does
+    /// Recomputes the dirty buckets of the series under `key` and of its source, and of their
+    /// history the rows `wanted` of this series, and those of which samples have expired. Does
     /// nothing if the series does not exist.
-    pub(crate) fn recompute_key(&self, key: &[u8]) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of [`Rules::recompute`] and [`Rules::fill`].
+    pub(crate) fn recompute_key(&self, key: &[u8], wanted: Wanted) -> Result<()> {
         let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(());
         };
@@ -163,16 +193,28 @@ impl Rules {
             Some(Links::Destination(link)) => link.source,
             None => return Ok(()),
         };
+        let floor = series.map_or(Timestamp::MIN, Series::retention_floor);
         drop(state);
-        if source == id {
-            self.prune_rules(id);
+        if source != id {
+            self.recompute(source, Take::All)?;
+            return self.fill(source, Some(id), wanted);
         }
-        self.recompute(source, Take::All)
+        self.prune_rules(id);
+        self.recompute(source, Take::All)?;
+        // They may be deleted for good next.
+        self.fill(source, None, Wanted::Rows(Timestamp::MIN, floor))
     }
 
-    /// Recomputes what rules write to the series under `key`. Returns what could not
-    /// be computed.
-    pub(crate) fn recompute_destination(&self, key: &[u8]) -> Result<FailedBuckets> {
+    /// Recomputes what rules write to the series under `key`, and the rows `wanted` of their
+    /// history. Returns what could not be computed.
+    ///
+    /// # Errors
+    /// Those of [`Rules::recompute`] and [`Rules::fill`].
+    pub(crate) fn recompute_destination(
+        &self,
+        key: &[u8],
+        wanted: Wanted,
+    ) -> Result<FailedBuckets> {
         let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(FailedBuckets::default());
         };
@@ -182,10 +224,11 @@ impl Rules {
         };
         drop(state);
         self.recompute(source, Take::All)?;
+        self.fill(source, Some(id), wanted)?;
         Ok(self.failed_buckets_of(source, id))
     }
 
-    /// Recomputes the dirty buckets of all sources.
+    /// Recomputes the dirty buckets of all sources, and computes what is left of their history.
     ///
     /// # Errors
     /// Those of the log. `Corrupt`, after all sources, if some rows could not be
@@ -199,6 +242,7 @@ impl Rules {
                 for place in works {
                     let source = self.core.shards.id_of(shard, place);
                     self.recompute(source, Take::All)?;
+                    self.fill_all(source)?;
                     read = read.and(self.check_read(source));
                 }
                 from = next;
@@ -214,7 +258,7 @@ impl Rules {
         let (mut works, mut next) = (Vec::new(), None);
         for (place, series) in state.slab.iter_from(from).take(SERIES_PER_LOCK_MAX) {
             next = Some(place + 1);
-            if series.has_rule_work(Take::All) || series.has_failed() {
+            if series.has_rule_work(Take::All) || series.has_failed() || series.has_history() {
                 works.push(place);
             }
         }
@@ -409,7 +453,7 @@ impl Rules {
 }
 
 impl Work {
-    fn part(&self, rule: &Rule) -> Part<'_> {
+    pub(super) fn part(&self, rule: &Rule) -> Part<'_> {
         let window = rule.window();
         let first_of = |at: Timestamp| window.containing(at).first;
         Part {

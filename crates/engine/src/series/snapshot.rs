@@ -147,9 +147,12 @@ impl Series {
             .stored
             .as_ref()
             .and_then(|stored| stored.span(from, to));
-        stored.map_or(0, |span| span.samples())
-            + sealed
-            + (self.late_pending() + self.tail.len()) as u64
+        stored.map_or(0, |span| span.samples()) + sealed + self.unsealed() as u64
+    }
+
+    /// Samples that [`Series::samples_about`] counts in every span: the tail and late ones.
+    pub(crate) fn unsealed(&self) -> usize {
+        self.late_pending() + self.tail.len()
     }
 
     /// Takes a snapshot of `from..=to`. Logarithmic in the series, linear in the

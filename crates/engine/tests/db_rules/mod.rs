@@ -1,5 +1,6 @@
 //! Compaction rules as callers of `Db` see them.
 
+mod backfill;
 mod damage;
 mod ends;
 mod facts;

@@ -22,6 +22,10 @@ struct Rule {
     touched: BTreeSet<i64>,
     /// Touched ones whose samples are gone for good, as they were then.
     lost: BTreeMap<i64, Option<f64>>,
+    /// The first bucket of the history it was made with, and the one that was open.
+    history: Option<(i64, i64)>,
+    /// Lost ones of the history without samples: whether they count as touched depends on files.
+    unsure: BTreeSet<i64>,
 }
 
 impl Rule {
@@ -64,13 +68,27 @@ impl Naive {
         }
     }
 
-    pub(crate) fn add_rule(&mut self, spec: RuleSpec) {
-        self.rules.push(Rule {
+    pub(crate) fn add_rule(&mut self, spec: RuleSpec, with_history: bool) {
+        let mut rule = Rule {
             spec,
             since: self.floor(),
             touched: BTreeSet::new(),
             lost: BTreeMap::new(),
-        });
+            history: None,
+            unsure: BTreeSet::new(),
+        };
+        if let Some(newest) = self.newest().filter(|_| with_history) {
+            let visible = self.samples.range(self.floor()..);
+            rule.touched = visible.map(|(at, _)| rule.bucket(*at)).collect();
+            rule.history = Some((rule.bucket(self.floor().max(0)), rule.bucket(newest)));
+        }
+        self.rules.push(rule);
+    }
+
+    /// Leaves the rows of a destination that the model knows.
+    pub(crate) fn leave_sure(&self, rule: usize, rows: &mut Vec<(i64, f64)>) {
+        let rule = &self.rules[rule];
+        rows.retain(|row| !rule.unsure.contains(&rule.bucket(row.0)));
     }
 
     /// Whether a sample is taken. One of the same time gives way.
@@ -146,6 +164,12 @@ impl Naive {
                 let sum = rule.sum(&self.samples, first);
                 rule.lost.entry(first).or_insert(sum);
             }
+            if let Some((first, end)) = rule.history {
+                let width = rule.spec.bucket_ms as usize;
+                let empty = (first..end.min(floor).min(open)).step_by(width);
+                let empty = empty.filter(|first| !rule.touched.contains(first));
+                rule.unsure.extend(empty);
+            }
             rule.since = i64::MIN;
         }
         self.samples = self.samples.split_off(&floor);
@@ -158,8 +182,8 @@ impl Naive {
     }
 
     /// What the destination of a rule holds.
-    pub(crate) fn expected(&self, rule: usize) -> Vec<(i64, f64)> {
-        let rule = &self.rules[rule];
+    pub(crate) fn expected(&self, index: usize) -> Vec<(i64, f64)> {
+        let rule = &self.rules[index];
         let open = self.newest().map_or(i64::MIN, |newest| rule.bucket(newest));
         let closed = rule.touched.range(..open);
         let known = closed.filter(|first| !rule.lost.contains_key(first));
@@ -171,6 +195,7 @@ impl Naive {
             .filter_map(|(first, sum)| sum.map(|sum| (first.max(0), sum)))
             .collect();
         rows.sort_by_key(|row| row.0);
+        self.leave_sure(index, &mut rows);
         rows
     }
 }

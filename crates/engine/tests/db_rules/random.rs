@@ -7,7 +7,7 @@ use crate::db_rules::naive::Naive;
 use crate::db_rules::support::{SOURCE, closed, everything, held, query, spec};
 use crate::db_support::{append, open, sample};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
-use latewood_engine::{Db, ErrorKind, RuleSpec};
+use latewood_engine::{Db, ErrorKind, Result, RuleSpec};
 use latewood_model::{Aggregator, DuplicatePolicy, SeriesOptions};
 use std::cell::Cell;
 
@@ -97,7 +97,7 @@ fn rules_hold_what_queries_give_through_crashes() {
         let mut disk = SimDisk::new();
         let mut db = open(&disk).unwrap();
         db.create(SOURCE, &small()).unwrap();
-        let rules = make_rules(&db, &dice);
+        let mut rules = make_rules(&db, &dice);
         let (mut newest, late_percent) = (0, [0, 5, 50, 99][dice.below(4) as usize]);
         let nans = [0, 0, 10, 90][dice.below(4) as usize];
         for step in 0..60 {
@@ -126,9 +126,11 @@ fn rules_hold_what_queries_give_through_crashes() {
                 }
                 6 | 7 => {
                     let rule = dice.below(rules.len() as u64) as usize;
-                    let read = query(&db, &key_of(rule), &everything(None));
+                    let read = query(&db, &rules[rule].key, &everything(None));
                     read.map(drop)
                 }
+                8 if rules.len() < 6 => add_backfilled(&db, &dice, &mut rules, step),
+                9 => db.backfill_step().map(drop),
                 _ => {
                     let samples = batch(&dice, &mut newest, late_percent, nans);
                     let batch: Vec<_> = samples
@@ -157,18 +159,40 @@ fn rules_hold_what_queries_give_through_crashes() {
     assert!(checks > 5 * seeds.len() || seeds.len() == 1, "{checks}");
 }
 
+/// A rule that holds every closed bucket of the source.
+struct Whole {
+    key: Vec<u8>,
+    spec: RuleSpec,
+}
+
+impl Whole {
+    fn draw(dice: &Dice, key: Vec<u8>) -> Self {
+        let width = 1 + dice.below(90) as i64;
+        let aggregator = AGGREGATORS[dice.below(7) as usize];
+        let spec = spec(aggregator, width, dice.below(100) as i64);
+        Self { key, spec }
+    }
+}
+
+/// Adds a rule over the history, if it comes to be on disk.
+fn add_backfilled(db: &Db, dice: &Dice, rules: &mut Vec<Whole>, step: u64) -> Result<()> {
+    let rule = Whole::draw(dice, format!("later:{step}").into_bytes());
+    db.create(&rule.key, &small())?;
+    db.create_rule_with_history(SOURCE, &rule.key, rule.spec)?;
+    db.sync()?;
+    rules.push(rule);
+    Ok(())
+}
+
 /// One to four rules, on disk.
-fn make_rules(db: &Db, dice: &Dice) -> Vec<RuleSpec> {
-    let rules: Vec<RuleSpec> = (0..1 + dice.below(4))
-        .map(|_| {
-            let width = 1 + dice.below(90) as i64;
-            let aggregator = AGGREGATORS[dice.below(7) as usize];
-            spec(aggregator, width, dice.below(100) as i64)
-        })
+fn make_rules(db: &Db, dice: &Dice) -> Vec<Whole> {
+    let count = 1 + dice.below(4) as usize;
+    let rules: Vec<Whole> = (0..count)
+        .map(|rule| Whole::draw(dice, key_of(rule)))
         .collect();
-    for (rule, spec) in rules.iter().enumerate() {
-        db.create(&key_of(rule), &small()).unwrap();
-        db.create_rule(SOURCE, &key_of(rule), *spec).unwrap();
+    for rule in &rules {
+        db.create(&rule.key, &small()).unwrap();
+        db.create_rule(SOURCE, &rule.key, rule.spec).unwrap();
     }
     db.sync().unwrap();
     rules
@@ -176,9 +200,9 @@ fn make_rules(db: &Db, dice: &Dice) -> Vec<RuleSpec> {
 
 /// Compares every destination with its source; false where the log has failed
 /// meanwhile, which lets nothing be worked off.
-fn check(db: &Db, rules: &[RuleSpec], seed: u64, step: u64) -> bool {
-    for (rule, spec) in rules.iter().enumerate() {
-        let kept = held(db, &key_of(rule));
+fn check(db: &Db, rules: &[Whole], seed: u64, step: u64) -> bool {
+    for (rule, Whole { key, spec }) in rules.iter().enumerate() {
+        let kept = held(db, key);
         if append(db, &[]).is_err() {
             return false;
         }
@@ -249,6 +273,7 @@ impl World {
                 self.naive.alter(retention_ms);
             }
             8 | 9 => self.append_near(),
+            10 => drop(self.db.backfill_step().unwrap()),
             _ => {
                 if self.dice.one_in(12) {
                     // A hole, which late samples may fill.
@@ -270,8 +295,14 @@ impl World {
         let width = 20 + self.dice.below(120) as i64;
         let spec = spec(Aggregator::Sum, width, self.dice.below(40) as i64);
         self.db.create(&key, &small()).unwrap();
-        self.db.create_rule(SOURCE, &key, spec).unwrap();
-        self.naive.add_rule(spec);
+        let with_history = self.dice.one_in(2);
+        if with_history {
+            self.db.create_rule_with_history(SOURCE, &key, spec)
+        } else {
+            self.db.create_rule(SOURCE, &key, spec)
+        }
+        .unwrap();
+        self.naive.add_rule(spec, with_history);
     }
 
     /// A sample no newer than the newest, and not much older.
@@ -316,7 +347,8 @@ impl World {
     fn check(&self, what: &str) -> usize {
         assert_eq!(held(&self.db, SOURCE), self.naive.visible(), "{what}");
         for rule in 0..self.naive.rules() {
-            let kept = held(&self.db, &key_of(rule));
+            let mut kept = held(&self.db, &key_of(rule));
+            self.naive.leave_sure(rule, &mut kept);
             assert_eq!(kept, self.naive.expected(rule), "{what}, rule {rule}");
         }
         self.naive.rules()

@@ -17,6 +17,7 @@ pub(crate) fn options(shards: usize) -> Options {
         background: false,
         segment_bytes: 64 * 1024,
         shards,
+        backfill_samples: 64,
         ..Options::default()
     }
 }

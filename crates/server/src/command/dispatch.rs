@@ -17,6 +17,7 @@ use crate::base::redis_commands;
 use crate::client::{Arrived, Beside, Need, Streamed};
 use crate::observe::Ran;
 use crate::state::Shared;
+use latewood_engine::io::waiting::{PATIENCE, until};
 use latewood_wire::resp::{Parsed, Parser, encode_command};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -234,6 +235,7 @@ fn leave(
     }
     let mut session = call.session.of_reader();
     let made = move |shared: &Shared, cancelled: &AtomicBool| {
+        let _until = until(Instant::now() + PATIENCE);
         let (mut parser, mut bytes) = (Parser::new(), Vec::new());
         let parsed = parser.parse(&words, &transaction::LIMITS);
         let mut call = Call {

@@ -1,4 +1,4 @@
-//! `TS.CREATERULE source destination AGGREGATION aggregator bucket-ms [align]`
+//! `TS.CREATERULE source destination AGGREGATION aggregator bucket-ms [align] [BACKFILL]`
 //! and `TS.DELETERULE source destination`: compaction rules. Reply: OK.
 //!
 //! The words are checked before the keys, as in RedisTimeSeries. AGGREGATION is
@@ -22,7 +22,7 @@ pub(crate) const CREATERULE: Spec = Spec::of_group("timeseries", &["write", "den
     .named("ts.createrule", create)
     .words(
         -6,
-        "source-key destination-key AGGREGATION aggregator bucket-ms [align-ms]",
+        "source-key destination-key AGGREGATION aggregator bucket-ms [align-ms] [BACKFILL]",
     )
     .keys(BOTH)
     .about("Creates a compaction rule: buckets of one series become samples of another.");
@@ -35,14 +35,17 @@ pub(crate) const DELETERULE: Spec = Spec::of_group("timeseries", &["write", "mod
 
 fn create(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
-    if args.len() > 7 {
+    // Behind the words that must be there.
+    let is_asked = args.len() > 6 && args.is(args.len() - 1, "BACKFILL");
+    let len = args.len() - usize::from(is_asked);
+    if len > 7 {
         return Err(Fault::Arity);
     }
     let (aggregation, each) = range_options::aggregation(args, 3, 1)?.ok_or(Fault::Arity)?;
     let Some(&[aggregator]) = each.first().map(Vec::as_slice) else {
         return Fault::refuse("ERR TSDB: CREATERULE requires exactly one aggregation type");
     };
-    let align = match args.get(6) {
+    let align = match args.get(6).filter(|_| len > 6) {
         Some(word) => {
             parse_timestamp(word).ok_or(Fault::line("ERR TSDB: Couldn't parse alignTimestamp"))?
         }
@@ -54,7 +57,12 @@ fn create(call: &mut Call<'_>) -> Outcome {
         bucket_ms: aggregation.bucket_ms,
         align,
     };
-    let position = call.shared.db.create_rule(source, destination, spec)?;
+    let db = &call.shared.db;
+    let position = if is_asked || db.defaults().rule_backfill {
+        db.create_rule_with_history(source, destination, spec)?
+    } else {
+        db.create_rule(source, destination, spec)?
+    };
     call.session.wrote(position);
     let shared = call.shared;
     shared.changed(Class::Module, "ts.createrule:src", source);

@@ -7,7 +7,7 @@
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::spec::{Keys, Spec};
-use latewood_engine::{ChunkInfo, RuleInfo, SeriesInfo};
+use latewood_engine::{ChunkInfo, RuleInfo, RuleState, SeriesInfo};
 use latewood_model::Labels;
 use latewood_wire::resp::double::append_resp3;
 use latewood_wire::resp::{Protocol, Reply};
@@ -39,10 +39,13 @@ fn describe(call: &mut Call<'_>) -> Outcome {
     let db = &call.shared.db;
     let info = db.info_until(key, call.cancelled)?;
     let (source, rules) = (db.source_of(key)?, db.rules_of(key)?);
+    let mut filled = db.rule_states(key)?;
+    filled.retain(|rule| rule.backfill_buckets > 0);
     let debug = args.is(2, "DEBUG");
     let mut reply = call.reply();
-    reply.map(if debug { 16 } else { 14 });
+    reply.map(if debug { 16 } else { 14 } + usize::from(!filled.is_empty()));
     fields(&mut reply, &info, source.as_deref(), &rules);
+    describe_backfill(&mut reply, &filled);
     if debug {
         reply.simple("keySelfName");
         reply.bulk(key);
@@ -133,6 +136,23 @@ fn describe_rules(reply: &mut Reply<'_>, rules: &[RuleInfo]) {
         reply.integer(rule.spec.bucket_ms);
         reply.simple(rule.spec.aggregator.name().to_uppercase());
         reply.integer(rule.spec.align);
+    }
+}
+
+/// Destinations whose rule is still to be computed over some of its history: buckets, the first and
+/// the last timestamp. The field is there only as long as there are any.
+fn describe_backfill(reply: &mut Reply<'_>, rules: &[RuleState]) {
+    if rules.is_empty() {
+        return;
+    }
+    reply.simple("backfill");
+    reply.array(rules.len());
+    for rule in rules {
+        reply.array(4);
+        reply.bulk(&rule.destination);
+        reply.integer(signed(rule.backfill_buckets));
+        reply.integer(rule.backfill.first().map_or(0, |span| span.0));
+        reply.integer(rule.backfill.last().map_or(0, |span| span.1));
     }
 }
 

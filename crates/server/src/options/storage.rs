@@ -170,6 +170,10 @@ pub(super) const ROWS: &[Row] = &[
              M (minutes), h and d",
         )
         .live(set_defaults),
+    row("ts-rule-backfill on|off", "off")
+        .is(Kind::YesNo(|of| &mut of.defaults.rule_backfill))
+        .help("TS.CREATERULE without BACKFILL computes the history of the source too, as with it")
+        .live(set_defaults),
     computed("ts-num-threads N", "one per core, 16 at most")
         .is(Kind::Number(QUERY_THREADS, |of| &mut of.query_threads))
         .help("Threads that share the work of one large query"),

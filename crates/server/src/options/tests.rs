@@ -115,6 +115,7 @@ const EVERY_OPTION: &str = r#"
             ts-ignore-max-val-diff = 1.5
             ts-num-threads = 2
             ts-compaction-policy = "avg:1m:2s"
+            ts-rule-backfill = true
             sender-duplicate-policy = "max"
             future-limit = "1m"
             listen-lines = ["opentsdb=127.0.0.1:4242", "influx-tcp=[::1]:8094,tls,precision=ms,user=u"]
@@ -290,6 +291,7 @@ fn every_option_can_stand_in_the_file() {
                 ..SeriesOptions::default()
             },
             compactions: CompactionPolicy::parse("avg:1m:2s").unwrap(),
+            rule_backfill: true,
         },
         time_limits: TimeLimits {
             future_ms: 2 * 86_400_000,

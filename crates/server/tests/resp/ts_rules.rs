@@ -206,3 +206,57 @@ fn samples_past_the_retention_of_a_source_stay() {
         )]);
     }
 }
+
+#[test]
+fn a_rule_with_backfill_holds_what_was_there_before() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        (
+            "CONFIG GET ts-rule-backfill",
+            "*2\r\n$16\r\nts-rule-backfill\r\n$2\r\nno\r\n",
+        ),
+        ("TS.CREATE s", "+OK\r\n"),
+        ("TS.CREATE d", "+OK\r\n"),
+        ("TS.CREATE e", "+OK\r\n"),
+        ("TS.CREATE f", "+OK\r\n"),
+        ("TS.MADD s 5 1 s 6 2 s 12 1", "*3\r\n:5\r\n:6\r\n:12\r\n"),
+        ("TS.CREATERULE s d AGGREGATION sum 10 backfill", "+OK\r\n"),
+        ("TS.CREATERULE s e AGGREGATION sum 10 5", "+OK\r\n"),
+        ("TS.RANGE d - +", "*1\r\n*2\r\n:0\r\n+3\r\n"),
+        ("TS.GET d LATEST", "*2\r\n:10\r\n+1\r\n"),
+        ("TS.RANGE e - + LATEST", "*0\r\n"),
+        ("CONFIG SET ts-rule-backfill yes", "+OK\r\n"),
+        ("TS.CREATERULE s f AGGREGATION sum 10 5", "+OK\r\n"),
+        ("TS.GET f LATEST", "*2\r\n:5\r\n+4\r\n"),
+    ]);
+    client.expect_errors(&[
+        (
+            "TS.CREATERULE s d AGGREGATION avg BACKFILL",
+            "ERR TSDB: Couldn't parse AGGREGATION",
+        ),
+        ("TS.CREATERULE s d AGGREGATION avg 10 5 6 BACKFILL", ARITY),
+        ("TS.CREATERULE s d AGGREGATION avg 10 BACKFILL 5", ARITY),
+    ]);
+}
+
+/// A thousand buckets are more than an event loop computes: a reader thread does.
+#[test]
+fn a_long_history_is_read_whole() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[("TS.CREATE s", "+OK\r\n"), ("TS.CREATE d", "+OK\r\n")]);
+    for part in 0..400 {
+        let samples = (0..1_000).map(|n| format!(" s {} 1", part * 1_000 + n));
+        let line = format!("TS.MADD{}", samples.collect::<String>());
+        assert!(client.ask(&line).starts_with("*1000\r\n:"));
+    }
+    client.expect(&[("TS.CREATERULE s d AGGREGATION sum 1000 BACKFILL", "+OK\r\n")]);
+    let rows = client.ask("TS.RANGE d - +");
+    assert!(
+        rows.starts_with("*399\r\n*2\r\n:0\r\n+1000\r\n"),
+        "{}",
+        &rows[..80]
+    );
+    assert!(!client.ask("TS.INFO d").contains("backfill"));
+}

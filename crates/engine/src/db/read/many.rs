@@ -13,6 +13,7 @@ use crate::db::Db;
 use crate::index::SeriesRef;
 use crate::io::waiting::fetching;
 use crate::query::{Neighbours, RangeQuery, Sink, nearest, run};
+use crate::rules::backfill::Wanted;
 use crate::series::merge::MergeSource;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
@@ -235,7 +236,7 @@ impl Db {
             None
         };
         let floor = self.core.store.blocks.floor();
-        let view = self.read_rows(key, |series, _, failed| {
+        let view = self.read_rows(key, Wanted::of(query), |series, _, failed| {
             View::of(series, query, floor, failed)
         })?;
         Ok(view.with_open(Ok(open)))
@@ -247,15 +248,17 @@ impl Db {
         let apart = series.len().div_ceil(SERIES_ESTIMATED_MAX).max(1);
         let asked = series.iter().step_by(apart);
         let samples = asked.filter_map(|series| {
-            self.look(series, |held, _| held.samples_about(query.from, query.to))
+            self.look(series, Wanted::Nothing, |held, _| {
+                held.samples_about(query.from, query.to)
+            })
         });
         samples.sum::<u64>().saturating_mul(apart as u64)
     }
 
-    /// Whether blocks that may have samples of `from..=to`, of any series, are not on this
-    /// machine: reads of them may wait for long.
+    /// Whether reads of samples of `from..=to` may wait for long: blocks that may have some, of any
+    /// series, are not on this machine, or the history of a rule is being computed.
     pub fn is_away(&self, from: Timestamp, to: Timestamp) -> bool {
-        self.core.store.blocks.get().is_away(None, from, to)
+        self.rules.is_filling() || self.core.store.blocks.get().is_away(None, from, to)
     }
 
     /// Estimates how many samples the series under `key` has; `None` if there is no
@@ -307,7 +310,7 @@ impl Db {
     /// How far a series reaches, and how much of it is in memory; `None` if it was removed.
     pub fn extent(&self, series: &SeriesRef) -> Option<Extent> {
         let floor = self.core.store.blocks.floor();
-        self.look(series, |held, _| held.extent(floor))
+        self.look(series, Wanted::Nothing, |held, _| held.extent(floor))
     }
 
     /// The newest samples of `series`, in their order; removed series are skipped.
@@ -328,10 +331,10 @@ impl Db {
                 break;
             }
             let newest = |held: &mut Series, failed: &FailedBuckets| failed.newest_of(held);
-            let found = self.look_at(some, |_, _| (), newest);
+            let found = self.look_at(some, Wanted::Newest, |_, _| (), newest);
             samples.extend(some.iter().zip(found).map(|(one, sample)| match sample {
                 Some(Err(error)) if error.is_away() => {
-                    fetching(|| self.look(one, newest).transpose()).transpose()
+                    fetching(|| self.look(one, Wanted::Newest, newest).transpose()).transpose()
                 }
                 sample => sample,
             }));
@@ -355,7 +358,7 @@ impl Db {
         }
         let floor = self.core.store.blocks.floor();
         let touch = |state: &ShardState, places: &[usize]| state.touch_samples(places);
-        self.look_at(series, touch, |held, failed| {
+        self.look_at(series, Wanted::of(query), touch, |held, failed| {
             View::of(held, query, floor, failed)
         })
     }
@@ -368,7 +371,9 @@ impl Db {
             Ok(None)
         };
         let floor = self.core.store.blocks.floor();
-        let view = self.look(series, |held, failed| View::of(held, query, floor, failed))?;
+        let view = self.look(series, Wanted::of(query), |held, failed| {
+            View::of(held, query, floor, failed)
+        })?;
         Some(view.with_open(open))
     }
 
@@ -378,6 +383,7 @@ impl Db {
     fn look_at<T>(
         &self,
         series: &[SeriesRef],
+        wanted: Wanted,
         touch: impl Fn(&ShardState, &[usize]),
         read: impl Fn(&mut Series, &FailedBuckets) -> T,
     ) -> Vec<Option<T>> {
@@ -413,7 +419,7 @@ impl Db {
             }
         }
         for at in behind {
-            found[at] = self.look(&series[at], &read);
+            found[at] = self.look(&series[at], wanted, &read);
         }
         found
     }
@@ -430,6 +436,7 @@ impl Db {
     fn look<T>(
         &self,
         series: &SeriesRef,
+        wanted: Wanted,
         read: impl FnOnce(&mut Series, &FailedBuckets) -> T,
     ) -> Option<T> {
         let place = self.core.shards.place_of(series.id);
@@ -438,9 +445,10 @@ impl Db {
         let mut failed = FailedBuckets::default();
         if let Some(source) = state.slab.get(place)?.source() {
             drop(state);
-            let away = self.rules.recompute_for_reader(source).err();
-            failed = self.rules.failed_buckets_of(source, series.id);
-            failed.away = away;
+            match self.rules.bring_up(source, series.id, wanted) {
+                Ok(met) => failed = met,
+                Err(away) => failed.away = Some(away),
+            }
             state = shard.lock();
         }
         if self.core.is_expired(&state, place) {

@@ -27,6 +27,10 @@ pub struct RuleState {
     pub dirty_buckets: u64,
     /// First and last timestamp of each span of failed buckets, ascending.
     pub failed: Vec<(Timestamp, Timestamp)>,
+    /// Buckets of the history that are still to be computed.
+    pub backfill_buckets: u64,
+    /// First and last timestamp of each span of them, ascending.
+    pub backfill: Vec<(Timestamp, Timestamp)>,
     /// First and last timestamp of the open bucket, if a sample arrived after the rule was created.
     pub open: Option<(Timestamp, Timestamp)>,
     /// When buckets were last recomputed since the start, in milliseconds since the Unix epoch.
@@ -62,6 +66,12 @@ impl Detached {
             spec: rule.spec,
             dirty_buckets: rule.dirty_buckets(&self.shared_dirty),
             failed: failed.map(|span| (span.first, span.last)).collect(),
+            backfill_buckets: rule.buckets_in(&rule.backfill),
+            backfill: rule
+                .backfill
+                .iter()
+                .map(|span| (span.first, span.last))
+                .collect(),
             open: rule.open.map(|bucket| (bucket.first, bucket.last)),
             recomputed_ms: rule.recomputed_ms,
         }

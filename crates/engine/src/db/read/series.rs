@@ -5,6 +5,7 @@ use crate::db::Db;
 use crate::format::rule::RuleInfo;
 use crate::io::waiting::fetching;
 use crate::query::{RangeQuery, Sink};
+use crate::rules::backfill::Wanted;
 use crate::series::Series;
 use crate::series::rules::Links;
 use crate::series::rules::failed::FailedBuckets;
@@ -14,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 impl Db {
     /// Reads the series with `key` under its shard's lock. The rows that rules
-    /// write to it are up to date.
+    /// write to it are up to date, but for a history that is still to be computed.
     pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&mut Series) -> T) -> Result<T> {
         self.read_numbered(key, |series, _| read(series))
     }
@@ -25,13 +26,15 @@ impl Db {
         key: &[u8],
         read: impl FnOnce(&mut Series, SeriesId) -> T,
     ) -> Result<T> {
-        self.read_rows(key, |series, id, _| read(series, id))
+        self.read_rows(key, Wanted::Nothing, |series, id, _| read(series, id))
     }
 
-    /// As `read`, for reads of samples: checks for the failed buckets of a rule.
+    /// As `read`, for reads of samples: checks for the failed buckets of a rule, and computes the
+    /// rows `wanted` of its history first.
     pub(crate) fn read_rows<T>(
         &self,
         key: &[u8],
+        wanted: Wanted,
         read: impl FnOnce(&mut Series, SeriesId, &FailedBuckets) -> T,
     ) -> Result<T> {
         let found = self.core.lock_series(key);
@@ -46,8 +49,7 @@ impl Db {
         let series = state.series(id);
         if let Some(source) = series.and_then(Series::source) {
             drop(state);
-            self.rules.recompute_for_reader(source)?;
-            failed = self.rules.failed_buckets_of(source, id);
+            failed = self.rules.bring_up(source, id, wanted)?;
             (state, id) = self.core.lock_series(key)?;
         }
         match state.series_mut(id) {
@@ -70,7 +72,7 @@ impl Db {
     /// `NoSuchKey`, `Corrupt`.
     pub fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
         let newest = |series: &mut Series, _, failed: &FailedBuckets| failed.newest_of(series);
-        let last = fetching(|| self.read_rows(key, newest)?)?;
+        let last = fetching(|| self.read_rows(key, Wanted::Newest, newest)?)?;
         Ok(last.filter(|last| last.timestamp >= self.core.store.blocks.floor()))
     }
 

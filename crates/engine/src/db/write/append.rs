@@ -20,6 +20,7 @@ use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::Stage;
+use crate::rules::backfill::Wanted;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
 use crate::series::{Fate, Series};
@@ -49,6 +50,8 @@ pub(super) struct Target<'a> {
     pub(super) hash: u64,
     /// The timestamp of the sample; `None` is the time of the write.
     pub(super) timestamp: Option<Timestamp>,
+    /// The rows that it changes or depends on, if a rule writes to the series.
+    pub(super) wanted: Wanted,
     pub(super) create: Create<'a>,
 }
 
@@ -137,6 +140,7 @@ impl Db {
             key: append.key,
             hash,
             timestamp: Some(append.timestamp),
+            wanted: Wanted::Rows(append.timestamp, append.timestamp),
             create: append.create,
         };
         self.write_alone(&target, |state, shard, failed| {
@@ -192,7 +196,8 @@ impl Db {
                 }
             }
             let found = core.keys.find(hash, key);
-            let Some(failed) = unless_away(self.rules.recompute_destination(key))? else {
+            let ready = self.rules.recompute_destination(key, target.wanted);
+            let Some(failed) = unless_away(ready)? else {
                 return Ok((Err(Refusal::Away), position));
             };
             let shard = match found {

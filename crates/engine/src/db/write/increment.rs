@@ -15,6 +15,7 @@ use crate::db::write::find::SeriesLookup;
 use crate::keyspace::admission::admit_write;
 use crate::keyspace::creation::Create;
 use crate::log::Position;
+use crate::rules::backfill::Wanted;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
 use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
@@ -44,6 +45,7 @@ impl Db {
             key,
             hash,
             timestamp,
+            wanted: Wanted::Newest,
             create,
         };
         self.write_alone(&target, |state, shard, failed| {

@@ -20,6 +20,7 @@ use crate::keyspace::admission::admit_write;
 use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::Stage;
+use crate::rules::backfill::Wanted;
 use crate::series::Series;
 use crate::series::shard::ShardState;
 use latewood_model::{DuplicatePolicy, Timestamp};
@@ -152,9 +153,11 @@ impl Db {
         default_policy: DuplicatePolicy,
     ) -> Result<(Outcome, Position)> {
         let SeriesRef { id, key } = append.series;
+        let at = append.timestamp;
         loop {
             let ready = self.rules.purge(key);
-            let ready = ready.and_then(|()| self.rules.recompute_destination(key));
+            let ready =
+                ready.and_then(|()| self.rules.recompute_destination(key, Wanted::Rows(at, at)));
             let Some(failed) = unless_away(ready)? else {
                 return Ok((Err(Refusal::Away), Position::default()));
             };
@@ -166,7 +169,7 @@ impl Db {
                 continue;
             }
             state.late.begin_alone(index);
-            let (at, is_current) = (append.timestamp, self.is_current(&state, append.series));
+            let is_current = self.is_current(&state, append.series);
             let outcome = if is_current && failed.check(at, at).is_err() {
                 // The rule will write this row once it can.
                 Err(Refusal::Damaged)

@@ -6,6 +6,7 @@ use crate::io::waiting::fetching;
 use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::defaults::check_options;
 use crate::log::Position;
+use crate::rules::backfill::Wanted;
 use crate::series::Deleted;
 use latewood_model::{MadeBy, SeriesOptions, Timestamp};
 
@@ -54,7 +55,7 @@ impl Db {
         change: impl FnOnce(&mut SeriesOptions),
     ) -> Result<Position> {
         admit_write(&self.core)?;
-        self.rules.recompute_key(key)?;
+        self.rules.recompute_key(key, Wanted::Nothing)?;
         let (mut guard, id) = self.core.lock_series(key)?;
         let state = &mut *guard;
         let place = self.core.shards.place_of(id);
@@ -98,7 +99,7 @@ impl Db {
         to: Timestamp,
     ) -> Result<(u64, Position)> {
         self.core.check_writable()?;
-        self.rules.recompute_key(key)?;
+        self.rules.recompute_key(key, Wanted::Rows(from, to))?;
         let (mut guard, id) = self.core.lock_series(key)?;
         let state = &mut *guard;
         let place = self.core.shards.place_of(id);

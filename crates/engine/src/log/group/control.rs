@@ -125,7 +125,7 @@ impl GroupBuilder {
     }
 
     /// Adds a span of buckets that could not be read for the rule of a source
-    /// and a destination; behind [`Self::rule_done`].
+    /// and a destination; behind [`Self::rule_done`] or [`Self::rule_filled`].
     pub fn rule_left(
         &mut self,
         id: SeriesId,
@@ -133,10 +133,43 @@ impl GroupBuilder {
         first: Timestamp,
         last: Timestamp,
     ) {
-        self.control(kind::RULE_LEFT, id);
+        self.rule_span(kind::RULE_LEFT, id, destination, (first, last));
+    }
+
+    /// Adds that a rule is to be computed over the history of its source, which begins at `first`
+    /// or later and ends at `newest`; behind [`Self::create_rule`].
+    pub fn rule_history(
+        &mut self,
+        id: SeriesId,
+        destination: SeriesId,
+        first: Timestamp,
+        newest: Timestamp,
+    ) {
+        self.rule_span(kind::RULE_HISTORY, id, destination, (first, newest));
+    }
+
+    /// Adds that the buckets of a part of that history have been computed.
+    pub fn rule_filled(
+        &mut self,
+        id: SeriesId,
+        destination: SeriesId,
+        first: Timestamp,
+        last: Timestamp,
+    ) {
+        self.rule_span(kind::RULE_FILLED, id, destination, (first, last));
+    }
+
+    fn rule_span(
+        &mut self,
+        kind: u8,
+        id: SeriesId,
+        destination: SeriesId,
+        (from, to): (Timestamp, Timestamp),
+    ) {
+        self.control(kind, id);
         self.put_varint(destination.0);
-        self.put_varint(zigzag(first));
-        self.put_varint(zigzag(last));
+        self.put_varint(zigzag(from));
+        self.put_varint(zigzag(to));
         self.note_id(id);
     }
 

@@ -152,6 +152,24 @@ impl<'a> RecordIter<'a> {
                 id,
                 key: take_key(&mut self.bytes)?,
             },
+            kind::BUILD => Record::Build {
+                id,
+                options: take_options(&mut self.bytes)?,
+            },
+            kind::EXPIRE => Record::Expire {
+                id,
+                at_ms: match i64::try_from(take(&mut self.bytes)?).ok()? {
+                    0 => None,
+                    at_ms => Some(at_ms),
+                },
+            },
+            kind => return self.of_rule(kind, id),
+        })
+    }
+
+    /// The same of a source of rules.
+    fn of_rule(&mut self, kind: u8, id: SeriesId) -> Option<Record<'a>> {
+        Some(match kind {
             kind::CREATE_RULE => Record::CreateRule {
                 id,
                 destination: self.take_id()?,
@@ -172,16 +190,17 @@ impl<'a> RecordIter<'a> {
                 first: unzigzag(take(&mut self.bytes)?),
                 last: unzigzag(take(&mut self.bytes)?),
             },
-            kind::BUILD => Record::Build {
+            kind::RULE_HISTORY => Record::RuleHistory {
                 id,
-                options: take_options(&mut self.bytes)?,
+                destination: self.take_id()?,
+                first: unzigzag(take(&mut self.bytes)?),
+                newest: unzigzag(take(&mut self.bytes)?),
             },
-            kind::EXPIRE => Record::Expire {
+            kind::RULE_FILLED => Record::RuleFilled {
                 id,
-                at_ms: match i64::try_from(take(&mut self.bytes)?).ok()? {
-                    0 => None,
-                    at_ms => Some(at_ms),
-                },
+                destination: self.take_id()?,
+                first: unzigzag(take(&mut self.bytes)?),
+                last: unzigzag(take(&mut self.bytes)?),
             },
             _ => return None,
         })

@@ -184,6 +184,23 @@ impl Source {
         }
     }
 
+    /// Logs the failed buckets in a part of the history of the source `id`.
+    pub(crate) fn log_failed_in(
+        &self,
+        id: SeriesId,
+        destination: SeriesId,
+        part: Bucket,
+        group: &mut GroupBuilder,
+    ) {
+        let mut rules = self.rules.iter();
+        let rule = rules.find(|rule| rule.destination == destination);
+        for span in rule.iter().flat_map(|rule| &rule.failed) {
+            if span.first <= part.last && part.first <= span.last {
+                group.rule_left(id, destination, span.first, span.last);
+            }
+        }
+    }
+
     /// Logs the failed buckets of the source `id`.
     pub(crate) fn log_failed(&self, id: SeriesId, group: &mut GroupBuilder) {
         for rule in &self.rules {

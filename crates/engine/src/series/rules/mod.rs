@@ -21,13 +21,17 @@
 //! 4. Dirty buckets are a function of the source's records in the log, so a replay
 //!    restores them. A TAKE record moves them to those in flight, and a DONE record
 //!    drops these.
-//! 5. A bucket whose samples cannot be read is *failed*, not dirty, so that it does
+//! 5. The *history* of a rule with BACKFILL, the buckets that were closed when it was made, is
+//!    computed in slices. What is left of it is neither dirty nor up to date: a read of a row in
+//!    it computes it first ([`history`]).
+//! 6. A bucket whose samples cannot be read is *failed*, not dirty, so that it does
 //!    not block others; a read of its row returns an error ([`failed`]).
 //!
 //! Tested by `tests/db_rules` and the model test.
 
 pub(crate) mod dirty;
 pub(crate) mod failed;
+pub(crate) mod history;
 mod links;
 mod report;
 mod stored;
@@ -103,6 +107,8 @@ pub(crate) struct Rule {
     pub(crate) expired: ExpiredBuckets,
     /// Failed buckets, as spans that ascend without meeting.
     pub(crate) failed: Vec<Bucket>,
+    /// Closed buckets of the history that are still to be computed ([`history`]).
+    pub(crate) backfill: Vec<Bucket>,
     /// When buckets were last recomputed since the start.
     pub(crate) recomputed_ms: Option<i64>,
 }
@@ -143,6 +149,7 @@ impl Rule {
             own_in_flight: DirtyBuckets::default(),
             expired: ExpiredBuckets::default(),
             failed: Vec::new(),
+            backfill: Vec::new(),
             recomputed_ms: None,
         }
     }
@@ -360,7 +367,12 @@ impl Source {
         let needed = self.rules.iter().map(|rule| {
             let own = oldest_of(&rule.own).min(oldest_of(&rule.own_in_flight));
             let open = rule.open.map_or(Timestamp::MAX, |open| open.first);
-            rule.window().containing(oldest.min(own)).first.min(open)
+            let history = rule.backfill.first().map_or(open, |span| span.first);
+            rule.window()
+                .containing(oldest.min(own))
+                .first
+                .min(open)
+                .min(history)
         });
         needed.fold(floor, Timestamp::min)
     }
@@ -457,7 +469,8 @@ impl Source {
             .chain(own)
             .map(DirtyBuckets::memory_bytes)
             .sum();
-        let failed = self.rules.iter().map(|rule| rule.failed.capacity());
+        let spans = |rule: &Rule| rule.failed.capacity() + rule.backfill.capacity();
+        let failed = self.rules.iter().map(spans);
         let failed = failed.sum::<usize>() * size_of::<Bucket>();
         let expired: usize = self
             .rules

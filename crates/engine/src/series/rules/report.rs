@@ -28,10 +28,15 @@ impl Rule {
         }
         join_spans(&mut dirty);
         self.expired.leave_alone(&mut dirty);
+        self.buckets_in(&dirty)
+    }
+
+    /// The number of buckets in spans.
+    pub(crate) fn buckets_in(&self, spans: &[Bucket]) -> u64 {
         let buckets = |span: &Bucket| {
             let span_ms = span.last.abs_diff(span.first);
             span_ms / self.spec.bucket_ms.unsigned_abs().max(1) + 1
         };
-        dirty.iter().map(buckets).fold(0, u64::saturating_add)
+        spans.iter().map(buckets).fold(0, u64::saturating_add)
     }
 }

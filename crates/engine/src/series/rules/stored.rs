@@ -56,6 +56,7 @@ impl Rule {
             own_in_flight: self.own_in_flight.row(),
             expired: Some(self.expired.clone()),
             failed: self.failed.clone(),
+            backfill: self.backfill.clone(),
         }
     }
 
@@ -74,6 +75,7 @@ impl Rule {
             own: DirtyBuckets::restore(row.own),
             own_in_flight: DirtyBuckets::restore(row.own_in_flight),
             failed: row.failed,
+            backfill: row.backfill,
             recomputed_ms: None,
         }
     }

@@ -30,6 +30,13 @@ impl Series {
         let newest = self.newest();
         let kept_from = self.retention_floor().max(floor);
         let rules = self.source_mut()?.work(newest, kept_from);
+        Some(self.detach(rules, floor))
+    }
+
+    /// Buckets of rules, and their samples. Samples before `floor` are gone, in memory too.
+    pub(super) fn detach(&mut self, rules: Vec<(Rule, Vec<Bucket>)>, floor: Timestamp) -> Work {
+        let newest = self.newest();
+        let kept_from = self.retention_floor().max(floor);
         let starts = rules.iter().filter_map(|(_, dirty)| dirty.first());
         let ends = rules.iter().filter_map(|(_, dirty)| dirty.last());
         let span = starts
@@ -52,12 +59,12 @@ impl Series {
         let mut snapshot = self.snapshot_held(from, to.max(from));
         let late = std::mem::take(&mut snapshot.late);
         snapshot.late = late.gathered(snapshot.from, snapshot.to);
-        Some(Work {
+        Work {
             rules,
             snapshot,
             newest,
             floor: kept_from,
-        })
+        }
     }
 }
 
@@ -84,15 +91,22 @@ impl Source {
             }
             join_spans(&mut dirty);
             self.kept += u64::from(rule.expired.leave_alone(&mut dirty));
-            let light = Rule {
-                own: DirtyBuckets::default(),
-                own_in_flight: DirtyBuckets::default(),
-                expired: rule.expired.clone(),
-                failed: Vec::new(),
-                ..*rule
-            };
-            work.push((light, dirty));
+            work.push((rule.light(), dirty));
         }
         work
+    }
+}
+
+impl Rule {
+    /// The rule without what is to be done.
+    pub(super) fn light(&self) -> Self {
+        Self {
+            own: DirtyBuckets::default(),
+            own_in_flight: DirtyBuckets::default(),
+            expired: self.expired.clone(),
+            failed: Vec::new(),
+            backfill: Vec::new(),
+            ..*self
+        }
     }
 }

@@ -89,6 +89,7 @@ fn random_source(random: &SimRandom) -> SourceRow {
             own_in_flight: dirty(),
             expired: None,
             failed: Vec::new(),
+            backfill: Vec::new(),
         }
     };
     SourceRow {
@@ -119,6 +120,7 @@ pub(crate) fn give_expired(random: &SimRandom, row: &mut SeriesRow) {
             lost: spans(),
         });
         rule.failed = spans();
+        rule.backfill = spans();
     }
 }
 

@@ -70,6 +70,8 @@ pub(crate) struct RuleRow {
     pub(crate) expired: Option<ExpiredBuckets>,
     /// Spans of failed buckets, both ends included.
     pub(crate) failed: Vec<Bucket>,
+    /// Spans of closed buckets of the history that are still to be computed.
+    pub(crate) backfill: Vec<Bucket>,
 }
 
 /// Timestamps and spans whose buckets must be recomputed.

@@ -36,6 +36,8 @@ mod rule_flag {
     pub(crate) const OPEN: u8 = 1;
     pub(crate) const EXPIRED: u8 = 1 << 1;
     pub(crate) const FAILED: u8 = 1 << 2;
+    pub(crate) const BACKFILL: u8 = 1 << 3;
+    pub(crate) const ALL: u8 = OPEN | EXPIRED | FAILED | BACKFILL;
 }
 
 /// The policy byte of a series without one of its own.
@@ -268,7 +270,8 @@ fn put_source(out: &mut Put, source: &SourceRow) {
         let open = u8::from(rule.open.is_some()) * rule_flag::OPEN;
         let expired = u8::from(rule.expired.is_some()) * rule_flag::EXPIRED;
         let failed = u8::from(!rule.failed.is_empty()) * rule_flag::FAILED;
-        out.byte(open | expired | failed);
+        let backfill = u8::from(!rule.backfill.is_empty()) * rule_flag::BACKFILL;
+        out.byte(open | expired | failed | backfill);
         if let Some(open) = rule.open {
             put_bucket(out, 0, open);
         }
@@ -280,6 +283,9 @@ fn put_source(out: &mut Put, source: &SourceRow) {
         }
         if !rule.failed.is_empty() {
             put_spans(out, &rule.failed);
+        }
+        if !rule.backfill.is_empty() {
+            put_spans(out, &rule.backfill);
         }
     }
 }
@@ -344,9 +350,10 @@ fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
         own_in_flight: DirtyRow::default(),
         expired: None,
         failed: Vec::new(),
+        backfill: Vec::new(),
     };
     let bits = bytes.byte()?;
-    if bits & !(rule_flag::OPEN | rule_flag::EXPIRED | rule_flag::FAILED) != 0 {
+    if bits & !rule_flag::ALL != 0 {
         return None;
     }
     if bits & rule_flag::OPEN != 0 {
@@ -362,6 +369,9 @@ fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
     }
     if bits & rule_flag::FAILED != 0 {
         rule.failed = take_spans(bytes).filter(|spans| !spans.is_empty())?;
+    }
+    if bits & rule_flag::BACKFILL != 0 {
+        rule.backfill = take_spans(bytes).filter(|spans| !spans.is_empty())?;
     }
     Some(rule)
 }

@@ -117,9 +117,10 @@ impl Walk {
             ..job.query.clone()
         };
         let shared = asked.shared();
+        let series = std::slice::from_ref(&job.named.series);
+        shared.db.prepare(series, &query);
         let found = {
             let _shared_lock = shared.exec_lock.share_beside_loops();
-            let series = std::slice::from_ref(&job.named.series);
             shared.db.views(series, &query, false).pop()
         };
         // A series that is gone by now has no more rows.

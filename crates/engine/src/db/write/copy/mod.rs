@@ -22,6 +22,7 @@ use crate::keyspace::admission::admit_write;
 use crate::keyspace::defaults::check_options;
 use crate::log::Position;
 use crate::query::Source;
+use crate::rules::backfill::Wanted;
 use crate::series::Snapshot;
 use crate::series::merge::MergeSource;
 use build::Build;
@@ -186,12 +187,14 @@ impl Db {
     /// `NoSuchKey`, `Corrupt`.
     pub fn copy_source(&self, key: &[u8]) -> Result<CopySource> {
         let core = &self.core;
+        let all = Wanted::Rows(Timestamp::MIN, Timestamp::MAX);
         loop {
-            let (id, read, snapshot, options) = self.read_rows(key, |series, id, failed| {
-                let read = failed.check(Timestamp::MIN, Timestamp::MAX);
-                let snapshot = series.snapshot(core.store.blocks.floor(), Timestamp::MAX);
-                (id, read, snapshot, series.options(core.labels_of(id)))
-            })?;
+            let (id, read, snapshot, options) =
+                self.read_rows(key, all, |series, id, failed| {
+                    let read = failed.check(Timestamp::MIN, Timestamp::MAX);
+                    let snapshot = series.snapshot(core.store.blocks.floor(), Timestamp::MAX);
+                    (id, read, snapshot, series.options(core.labels_of(id)))
+                })?;
             read?;
             let state = core.shards.lock_of(id);
             let place = core.shards.place_of(id);

@@ -248,6 +248,11 @@ impl Running {
         self.began
     }
 
+    /// When it must end, if it waits for nobody from now on.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.longest.saturating_sub(self.worked())
+    }
+
     /// Whether it must end.
     ///
     /// # Errors

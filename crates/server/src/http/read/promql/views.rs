@@ -11,6 +11,7 @@ use crate::http::answer::Answer;
 use crate::http::labelled::Named;
 use crate::http::read::asked::{Asked, Unreadable, raw};
 use crate::http::read::parameters::Span;
+use latewood_engine::io::waiting::until;
 use latewood_engine::{Doubt, DoubtKind, SeriesRef, SeriesView, Sink, View};
 use latewood_promql::source::{Found, Hold, Interrupt, Matcher, Source, SourceError, Take};
 use parking_lot::{Mutex, RwLock};
@@ -122,6 +123,10 @@ impl Views {
         }
         for part in named.chunks(PART_SERIES) {
             let refs: Vec<SeriesRef> = part.iter().map(|one| one.series.clone()).collect();
+            {
+                let _until = until(self.running.deadline());
+                shared.db.prepare(&refs, &query);
+            }
             let views = {
                 let _shared_lock = shared.exec_lock.share_beside_loops();
                 shared.db.views(&refs, &query, false)

@@ -92,6 +92,10 @@ pub(super) fn shown(rule: &RuleState) -> Value {
     all["dirty_buckets"] = json!(rule.dirty_buckets);
     all["failed_buckets"] = json!(failed_buckets);
     all["failed"] = rule.failed.iter().take(FAILED_MAX).map(span).collect();
+    all["backfill_buckets"] = json!(rule.backfill_buckets);
+    let ends = rule.backfill.first().zip(rule.backfill.last());
+    let left = ends.map(|(first, last)| (first.0, last.1));
+    all["backfill"] = json!(left.as_ref().map(span));
     all["open"] = json!(rule.open.as_ref().map(span));
     all["recomputed_ms"] = json!(rule.recomputed_ms);
     all

@@ -49,6 +49,7 @@ fn page(asked: &Asked, series: &SeriesRef, span: Span, limit: usize) -> Result<V
         ..raw(span)
     };
     let mut rows = Columns::default();
+    db.prepare(std::slice::from_ref(series), &query);
     let view = {
         let _shared_lock = asked.shared().exec_lock.share_beside_loops();
         db.view(&series.key, &query).map_err(failed)?
