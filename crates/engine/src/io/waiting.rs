@@ -63,6 +63,11 @@ pub(crate) fn deadline() -> Option<Instant> {
     (SCOPES.get() == 0).then(|| of_thread.unwrap_or_else(own))
 }
 
+/// Whether a moment that [`deadline`] named is past.
+pub(crate) fn is_past(deadline: Instant) -> bool {
+    Instant::now() >= deadline
+}
+
 /// While it lives, the waits of its thread count as one.
 #[derive(Debug)]
 pub struct Together(PhantomData<*const ()>);

@@ -11,7 +11,7 @@
 
 use super::compute::rows_of;
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::io::waiting::{deadline, fetching, no_wait};
+use crate::io::waiting::{deadline, fetching, is_past, no_wait};
 use crate::observe::observer::Work as WorkKind;
 use crate::query::RangeQuery;
 use crate::rules::Rules;
@@ -25,7 +25,6 @@ use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 /// How long the background thread computes histories before it looks for dirty buckets again.
 const FILL_NS: u64 = 50_000_000;
@@ -186,7 +185,7 @@ impl Rules {
             if !self.fill_slice(source, &pick, deadline.is_some())? {
                 return Ok(());
             }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            if deadline.is_some_and(is_past) {
                 self.check_filled(source, destination, wanted)?;
             }
         }
