@@ -24,6 +24,7 @@ enum Entry {
     RuleFilled(u64, u64, i64, i64),
     FlushAll,
     Cut(Cut),
+    Floor(i64),
 }
 
 impl Entry {
@@ -51,6 +52,7 @@ impl Entry {
             }
             Self::FlushAll => group.flush_all(),
             Self::Cut(cut) => group.cut(*cut),
+            Self::Floor(floor) => group.floor(*floor),
         }
     }
 
@@ -114,6 +116,7 @@ impl Entry {
             },
             Self::FlushAll => Record::FlushAll,
             Self::Cut(cut) => Record::Cut(cut),
+            Self::Floor(floor) => Record::Floor { floor },
         }
     }
 
@@ -199,6 +202,7 @@ fn entries() -> impl Strategy<Value = Entry> {
             .prop_map(|(i, d, f, l)| Entry::RuleFilled(i, d, f, l)),
         1 => Just(Entry::FlushAll),
         1 => (1..=u64::MAX, ids(), 0..=16_u8, 1..9_u64).prop_map(cut),
+        1 => (1..=i64::MAX).prop_map(Entry::Floor),
     ]
 }
 
@@ -390,6 +394,19 @@ fn a_reused_builder_starts_over() {
     used.begin(0);
     entry.put(&mut used);
     assert_eq!(used.payload(), fresh.payload());
+}
+
+#[test]
+fn a_floor_has_these_bytes() {
+    let group = group_of(&[Entry::Floor(1_000)]);
+    let expected = [0x25, 0xa2, 0x0f];
+    assert_eq!(group.payload(), expected, "needs a new format version");
+    for nothing in [0, i64::MIN] {
+        let group = group_of(&[Entry::Floor(nothing)]);
+        let mut records = RecordIter::new(group.payload(), GroupForm::Wide);
+        let refused = records.next().unwrap().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Corrupt);
+    }
 }
 
 /// A sample of 0 at 0, `step` away from series 0.

@@ -64,6 +64,11 @@ impl MemoryLog {
         state.first = start.0;
     }
 
+    /// Another node owns it.
+    pub(crate) fn cut_off(&self) {
+        self.change(|state| state.is_cut_off = true);
+    }
+
     fn change(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.0.lock().unwrap());
     }

@@ -24,6 +24,7 @@ impl Published {
         self.manifest.epoch += 1;
         self.manifest.partitions.clear();
         self.manifest.floor = Timestamp::MIN;
+        self.floor = Timestamp::MIN;
         self.log_start = position.0 + 1;
     }
 }

@@ -9,9 +9,11 @@
 
 use crate::base::error::Result;
 use crate::keyspace::core::Core;
+use crate::keyspace::store::Published;
 use crate::log::{Cut, Log, Position};
 use crate::observe::stages::Stage;
 use crate::series::shard::ShardState;
+use latewood_model::Timestamp;
 
 impl Core {
     /// Hands the shard's group to the log once it is long.
@@ -36,6 +38,26 @@ impl Core {
         let mut state = self.shards[0].lock();
         state.group.cut(Cut::untold(newest));
         self.log_group(&mut state).map(drop)
+    }
+
+    /// Says in a log that others may follow that nothing before `floor` is kept. At return that is
+    /// durable: no reader may see the floor before. No shard may be locked.
+    ///
+    /// # Errors
+    /// Those of the log. What was said counts for those that replay the log, and the next manifest
+    /// says it too.
+    pub(crate) fn log_floor(&self, published: &mut Published, floor: Timestamp) -> Result<()> {
+        let is_said = floor <= published.floor.max(published.manifest.floor);
+        // No sample is before 0.
+        if is_said || floor <= 0 || !self.may_be_followed() {
+            return Ok(());
+        }
+        let mut state = self.shards[0].lock();
+        state.group.floor(floor);
+        let position = self.log_group(&mut state)?;
+        drop(state);
+        published.floor = floor;
+        self.sync_to(position)
     }
 
     /// Hands the shard's group to the log and begins the next.

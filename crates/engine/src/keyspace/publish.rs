@@ -63,13 +63,18 @@ impl Core {
         let mut next = published.manifest.clone();
         next.log_start = next.log_start.max(published.log_start);
         edit(&mut next)?;
+        if self.log().is_some() {
+            // Of a database that follows it stays that of the files: newer ones are told by it.
+            next.floor = next.floor.max(published.floor);
+        }
         next.next_file = store.next_file.load(Ordering::Relaxed).max(next.next_file);
         next.next_id = next.next_id.max(self.next_id_of_all());
-        let blocks = Arc::new(self.store.open_blocks(&next, &self.store.blocks.get())?);
+        let mut blocks = self.store.open_blocks(&next, &self.store.blocks.get())?;
+        blocks.floor = blocks.floor.max(published.floor);
         self.sync_before(&next)?;
         write_new(&self.env, &store.dir, &next)?;
         put_in_force(&self.env, &store.dir).map_err(|error| self.halt(error))?;
-        self.store.blocks.set(blocks);
+        self.store.blocks.set(Arc::new(blocks));
         let named = |manifest| paths(&store.dir, manifest).into_iter().collect();
         let (old, new): (BTreeSet<_>, BTreeSet<_>) = (named(&published.manifest), named(&next));
         published.unremoved.extend(old.difference(&new).cloned());

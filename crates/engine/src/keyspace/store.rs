@@ -58,7 +58,6 @@ pub(crate) struct Store {
 }
 
 /// What is in force.
-#[derive(Default)]
 pub(crate) struct Published {
     pub(crate) manifest: Manifest,
     /// Files no longer named that could not be removed yet.
@@ -69,6 +68,21 @@ pub(crate) struct Published {
     /// [`Published::forget`] and carried by the next manifest: none before it
     /// is needed.
     pub(crate) log_start: u64,
+    /// The floor that the log says since then, which readers see. The next manifest of the owner
+    /// carries it.
+    pub(crate) floor: Timestamp,
+}
+
+impl Default for Published {
+    fn default() -> Self {
+        Self {
+            manifest: Manifest::default(),
+            unremoved: BTreeSet::new(),
+            pinned: BTreeMap::new(),
+            log_start: 0,
+            floor: Timestamp::MIN,
+        }
+    }
 }
 
 impl Published {
@@ -205,10 +219,22 @@ impl Store {
     pub(crate) fn drop_floor(&self) {
         let mut published = self.published.lock();
         published.manifest.floor = Timestamp::MIN;
+        published.floor = Timestamp::MIN;
+        self.show_floor(Timestamp::MIN);
+    }
+
+    /// Raises the floor to that of a record of the log, for readers too.
+    pub(crate) fn apply_floor(&self, published: &mut Published, floor: Timestamp) {
+        published.floor = published.floor.max(floor);
+        self.show_floor(self.blocks.floor().max(floor));
+    }
+
+    /// The caller holds the lock of the manifest.
+    fn show_floor(&self, floor: Timestamp) {
         let held = self.blocks.get();
         self.blocks.set(Arc::new(BlockSet {
             flush: held.flush,
-            floor: Timestamp::MIN,
+            floor,
             partitions: held.partitions.clone(),
         }));
     }

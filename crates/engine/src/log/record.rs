@@ -123,6 +123,7 @@ pub(crate) mod kind {
     pub(crate) const CUT: u8 = 15;
     pub(crate) const RULE_HISTORY: u8 = 16;
     pub(crate) const RULE_FILLED: u8 = 17;
+    pub(crate) const FLOOR: u8 = 18;
 }
 
 /// The last timestamp of a deletion that is none but [`Record::Expired`]: versions that do
@@ -274,6 +275,12 @@ pub enum Record<'a> {
     /// Series were frozen for a flush, as they were here. Only in the log of a database whose log
     /// is remote, for those that follow it.
     Cut(Cut),
+    /// No sample before it is kept any more. Only in the log of a database whose log is remote, for
+    /// those that follow it.
+    Floor {
+        /// The oldest timestamp that is kept, milliseconds, above 0.
+        floor: Timestamp,
+    },
 }
 
 /// The series that one flush of their owner froze between two groups of its shard: those of

@@ -45,6 +45,10 @@ impl Replayer<'_> {
                 held = None;
                 match record {
                     Record::Cut(cut) => self.cut(at, cut)?,
+                    Record::Floor { floor } => {
+                        let store = &self.recovery.core.store;
+                        store.apply_floor(&mut store.published.lock(), floor);
+                    }
                     _ => self.flush_all(at),
                 }
                 continue;
@@ -142,7 +146,7 @@ impl Replayer<'_> {
             }
             // Times of series that are gone count for nothing; the others
             // concern more than one series, and the caller sees to them.
-            Record::Expire { .. } | Record::FlushAll | Record::Cut(_) => {}
+            Record::Expire { .. } | Record::FlushAll | Record::Cut(_) | Record::Floor { .. } => {}
             // Both ends of a rule were changed at once.
             Record::CreateRule { .. } | Record::DeleteRule { .. } if self.is_live => {}
             rule => self.recovery.replay_rule(state, rule),
@@ -354,6 +358,6 @@ pub(super) fn id_of(record: &Record<'_>) -> Option<SeriesId> {
         | Record::Rename { id, .. }
         | Record::Build { id, .. }
         | Record::Expire { id, .. } => Some(id),
-        Record::FlushAll | Record::Cut(_) => None,
+        Record::FlushAll | Record::Cut(_) | Record::Floor { .. } => None,
     }
 }

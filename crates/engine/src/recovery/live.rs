@@ -220,6 +220,10 @@ impl Replayer<'_> {
                 let mut states = all.states.iter_mut().enumerate();
                 return states.try_for_each(|(shard, state)| self.cut_in(at, shard, state, cut));
             }
+            Record::Floor { floor } => {
+                core.store.apply_floor(&mut all.published, floor);
+                return Ok(());
+            }
             Record::CreateRule {
                 id,
                 destination,

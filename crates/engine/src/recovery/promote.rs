@@ -51,9 +51,8 @@ fn promote(parts: &Parts, turn: &Turn, link: Arc<dyn RemoteLog>) -> Result<()> {
     recovery.drop_unnamed()?;
     core.observe.halt.end_following();
     recovery.tidy(turn.manifest)?;
-    // Retention and budget hold from the first write, before any thread runs.
+    // The floor is that of the log. It rises once the log goes on, which may take a while.
     parts.merger.begin_retention();
-    parts.merger.expire_by_clock()?;
     core.look_at_disk();
     Ok(())
 }

@@ -1,13 +1,14 @@
 //! Databases that follow the log of another: after each group they answer what its owner did.
 //!
 //! [`world`] does everything to an owner, at random: all writes and policies, late samples,
-//! retention, rules, copies, renames, expiry, FLUSHALL, flushes that fail, merges, checkpoints,
+//! retention, floors, rules, copies, renames, expiry, FLUSHALL, flushes that fail, merges, checkpoints,
 //! restarts. Two followers of other numbers of shards are given its log in pieces, take over its
 //! checkpoints late or never, and take its place when it dies. A run follows from one number:
 //! `LATEWOOD_SEED=n` repeats run n.
 
 mod answers;
 mod cases;
+mod floors;
 mod partitions;
 mod refusals;
 mod support;

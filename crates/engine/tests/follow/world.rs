@@ -130,8 +130,18 @@ impl World {
             90..94 => self.adopt(),
             94..96 => self.restart_owner(),
             96..98 => self.promote(),
+            98 => self.raise_floor(),
             _ => self.replace_follower(),
         }
+    }
+
+    /// What is older goes from all series, by a retention that is as long as the clock wants it.
+    fn raise_floor(&self) {
+        let floor = self.chance.below(3_000) as i64;
+        let retention_ms = (self.clock.now_ms() - floor) as u64;
+        self.owner().set_retention_ms(retention_ms).unwrap();
+        self.owner().accept_clock().unwrap();
+        self.owner().set_retention_ms(0).unwrap();
     }
 
     fn write(&mut self) {
@@ -231,7 +241,6 @@ impl World {
         let after = answers(&follower.db);
         match (before, after) {
             (Ok(before), Ok(after)) => {
-                // The floor is in no group: it comes with the checkpoint.
                 let difference = after.difference(&before);
                 assert_eq!(difference, None, "by adopting {from:?}");
             }

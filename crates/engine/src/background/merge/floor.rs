@@ -2,7 +2,8 @@
 //!
 //! The manifest holds the floor. It only rises, until all series are removed.
 //! Once it is published, readers see no samples below it and writes below it are
-//! refused; merging deletes the files that hold nothing else. By age the floor
+//! refused; merging deletes the files that hold nothing else. A remote log says it
+//! durably before that, for those that follow. By age the floor
 //! follows the time of [`crate::io::trusted`] in small steps. By disk it rises when the
 //! files exceed the disk budget, far enough that removing the oldest blocks frees the
 //! excess.
@@ -124,17 +125,20 @@ impl Merger {
     }
 
     /// Raises the floor, unless all series were removed since `epoch`. Returns
-    /// whether it was raised.
+    /// whether it was raised. A remote log says it first.
     fn raise_floor(&self, floor: Timestamp, epoch: u64) -> Result<bool> {
-        let mut is_same = false;
-        self.core.publish(&mut |manifest| {
-            is_same = manifest.epoch == epoch;
-            if is_same {
-                manifest.floor = manifest.floor.max(floor);
-            }
+        let core = &self.core;
+        let mut published = core.store.published.lock();
+        if published.manifest.epoch != epoch {
+            return Ok(false);
+        }
+        core.check_publishable()?;
+        core.log_floor(&mut published, floor)?;
+        core.publish_locked(&mut published, &mut |manifest| {
+            manifest.floor = manifest.floor.max(floor);
             Ok(())
         })?;
-        Ok(is_same)
+        Ok(true)
     }
 
     /// Removes the oldest samples if the files exceed the disk budget. Returns

@@ -211,9 +211,19 @@ impl GroupBuilder {
 
     /// Adds the deletion of everything; the group becomes a barrier.
     pub fn flush_all(&mut self) {
-        self.reserve(1);
-        self.buffer[self.end] = CONTROL | (kind::FLUSH_ALL << CONTROL_SHIFT);
-        self.end += 1;
+        self.tag_of_all(kind::FLUSH_ALL);
+    }
+
+    /// Adds that no sample before `floor`, in milliseconds and above 0, is kept; the group becomes a
+    /// barrier, since it is about all series.
+    pub fn floor(&mut self, floor: Timestamp) {
+        self.tag_of_all(kind::FLOOR);
+        self.put_varint(floor.unsigned_abs());
+    }
+
+    /// The tag of a record that is about all series.
+    fn tag_of_all(&mut self, kind: u8) {
+        self.put_raw(&[CONTROL | (kind << CONTROL_SHIFT)]);
         self.barrier = true;
     }
 

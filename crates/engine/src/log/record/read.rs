@@ -16,6 +16,7 @@ use crate::log::record::{
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{
     Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, SeriesId, SeriesOptions,
+    Timestamp,
 };
 
 /// The records of one group, in order.
@@ -116,6 +117,7 @@ impl<'a> RecordIter<'a> {
             kind::FLUSH_ALL => Some(Record::FlushAll),
             kind::CREATE_ALIKE => self.create_alike(),
             kind::CUT => self.cut(),
+            kind::FLOOR => self.floor(),
             kind => self.of_series(kind),
         }
     }
@@ -216,6 +218,11 @@ impl RecordIter<'_> {
             count: take(&mut self.bytes)?,
         };
         cut.is_sane().then_some(Record::Cut(cut))
+    }
+
+    fn floor<'a>(&mut self) -> Option<Record<'a>> {
+        let floor = Timestamp::try_from(take(&mut self.bytes)?).ok()?;
+        (floor > 0).then_some(Record::Floor { floor })
     }
 }
 
