@@ -165,7 +165,7 @@ impl Error {
                 true
             }
             Self::Checkpoint(error) => error.is_damage(),
-            Self::Engine(error) => !error.is_away(),
+            Self::Engine(error) => error.is_lost(),
             _ => false,
         }
     }
@@ -254,8 +254,8 @@ impl Tablet {
     /// `Checkpoint`, temporary or not; `Owner` if the tablet is owned no more; `Engine`;
     /// `Overtaken`.
     pub fn checkpoint(&self, db: &Db) -> Result<CheckpointFigures, Error> {
-        let saved = self.files.save(db, self.epoch, &self.log);
         let missing = self.missing.lock().clone();
+        let saved = self.files.save(db, self.epoch, &self.log, missing.as_ref());
         match (saved, missing) {
             (Ok(figures), _) => {
                 *self.missing.lock() = None;

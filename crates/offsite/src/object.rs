@@ -60,6 +60,18 @@ impl Place {
         }
     }
 
+    /// Copies an object, within the store. Returns whether it is there.
+    ///
+    /// # Errors
+    /// `Store`
+    pub async fn copy(&self, from: &str, to: &str) -> Result<bool> {
+        match self.store.copy(&self.object(from), &self.object(to)).await {
+            Ok(()) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(Error::store(format!("copy {}", self.call(from)))(error)),
+        }
+    }
+
     /// All objects of the place, in no order.
     ///
     /// # Errors

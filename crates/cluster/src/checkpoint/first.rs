@@ -9,6 +9,7 @@ use super::error::{CheckpointError, Result};
 use super::load::is_log;
 use super::names::{self, LATEST};
 use super::objects::{Checkpoint, Objects};
+use super::save::Before;
 use latewood_engine::tools::files_of;
 use latewood_offsite::run;
 use std::path::Path;
@@ -28,7 +29,7 @@ impl Objects {
         self.require_new()?;
         let mut paths = files_of(&self.env, dir)?;
         paths.retain(|path| !is_log(path));
-        let checkpoint = self.save_files(EPOCH, dir, paths, None)?;
+        let checkpoint = self.save_files(EPOCH, dir, paths, Before::default())?;
         self.put_latest(&checkpoint.at, offset)?;
         Ok(checkpoint)
     }

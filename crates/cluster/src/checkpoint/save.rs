@@ -6,7 +6,8 @@
 //! uploaded: the digest is part of the object's name, and what a call that was cut off uploaded
 //! whole is found by it.
 //!
-//! Invariant: a listing is written only to a store that has the listing before it and, with the
+//! Invariants: a listing names objects of its own epoch and of the checkpoint before it, no others: these
+//! are deleted by no owner before, whenever it looked for what nobody needs. A listing is written only to a store that has the listing before it and, with the
 //! right length, every object that the new one names. Objects go without anybody's doing: a
 //! file system is unmounted, a lifecycle rule deletes. What this node has is uploaded again.
 
@@ -20,6 +21,15 @@ use latewood_engine::tools::{FORMAT, files_of};
 use latewood_offsite::{Content, Entry, FILES_AT_ONCE, content_of, run, send_file};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// What a checkpoint comes after.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Before<'a> {
+    /// The newest that counts.
+    pub(super) previous: Option<&'a Checkpoint>,
+    /// The one whose files the database has, if that is another.
+    pub(super) held: Option<&'a Checkpoint>,
+}
 
 impl Objects {
     /// Saves the database in `folder`, which has no log and must not change meanwhile,
@@ -38,9 +48,25 @@ impl Objects {
         folder: &Path,
         previous: Option<&Checkpoint>,
     ) -> Result<Checkpoint> {
+        self.save_beside(epoch, folder, previous, None)
+    }
+
+    /// The same with the files of another checkpoint than `previous`: those of `held`, which is
+    /// older. The owner before may be about to delete the objects that only `held` names, however
+    /// long ago it looked for them: they are copied to names of this epoch.
+    ///
+    /// # Errors
+    /// Those of [`Objects::save`].
+    pub fn save_beside(
+        &self,
+        epoch: u64,
+        folder: &Path,
+        previous: Option<&Checkpoint>,
+        held: Option<&Checkpoint>,
+    ) -> Result<Checkpoint> {
         let paths = files_of(&self.env, folder)?;
         super::load::refuse_log(&paths, folder)?;
-        self.save_files(epoch, folder, paths, previous)
+        self.save_files(epoch, folder, paths, Before { previous, held })
     }
 
     /// As [`Objects::save`], these files of `folder` only.
@@ -49,10 +75,10 @@ impl Objects {
         epoch: u64,
         folder: &Path,
         paths: Vec<String>,
-        previous: Option<&Checkpoint>,
+        before: Before<'_>,
     ) -> Result<Checkpoint> {
         self.place.require_writable()?;
-        run(self.save_all(epoch, folder, paths, previous))
+        run(self.save_all(epoch, folder, paths, before))
     }
 
     async fn save_all(
@@ -60,7 +86,7 @@ impl Objects {
         epoch: u64,
         folder: &Path,
         paths: Vec<String>,
-        previous: Option<&Checkpoint>,
+        Before { previous, held }: Before<'_>,
     ) -> Result<Checkpoint> {
         let number = match previous {
             None => 1,
@@ -76,7 +102,8 @@ impl Objects {
         let rows: Vec<Row> = stream::iter(paths)
             .map(|path| {
                 let known = previous.and_then(|previous| self.known(epoch, previous, &path));
-                self.save_file(epoch, number, folder, path, known)
+                let held = held.and_then(|held| held.listing.row(&path));
+                self.save_file(epoch, number, folder, path, known, held)
             })
             .buffer_unordered(FILES_AT_ONCE)
             .try_collect()
@@ -117,6 +144,7 @@ impl Objects {
         folder: &Path,
         path: String,
         known: Option<(&Row, bool)>,
+        held: Option<&Row>,
     ) -> Result<Row> {
         let file = folder.join(&path);
         if let Some((row, is_known)) = known
@@ -126,6 +154,11 @@ impl Objects {
             if is_known || !self.is_here(&file)? {
                 return Ok(row.clone());
             }
+        }
+        if let Some(held) = held
+            && !self.is_here(&file)?
+        {
+            return self.copy(epoch, number, held).await;
         }
         let content = content_of(&self.env, &file).await?;
         if let Some((row, _)) = known
@@ -138,6 +171,18 @@ impl Objects {
             self.send(&file, &object, &content).await?;
         }
         let file = Entry { path, content };
+        Ok(Row { file, object })
+    }
+
+    /// The row of a file that only the store has, with an object of this epoch.
+    async fn copy(&self, epoch: u64, number: u64, row: &Row) -> Result<Row> {
+        let content = &row.file.content;
+        let object = names::file(epoch, number, &row.file.path, content);
+        if !self.has(&object, content).await? && !self.place.copy(&row.object, &object).await? {
+            let object = self.place.call(&row.object);
+            return Err(CheckpointError::Lost { object });
+        }
+        let file = row.file.clone();
         Ok(Row { file, object })
     }
 

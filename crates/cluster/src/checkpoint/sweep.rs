@@ -1,5 +1,9 @@
 //! Deleting objects that no checkpoint needs.
 //!
+//! A process may be suspended between its question for all objects and the deletion, for as long as
+//! anybody likes. So whoever owns the tablet after it names none but objects of its own epoch and
+//! of the newest checkpoint that counts, which every sweep keeps ([`super::save`]).
+//!
 //! Only times of the store are compared: its newest object of the tablet, usually
 //! `LATEST`, stands for now, so a store that nobody writes to loses nothing.
 

@@ -84,18 +84,27 @@ impl Files {
         }
     }
 
-    /// As `Tablet::checkpoint`, for the owner of `epoch` and `log`.
+    /// As `Tablet::checkpoint`, for the owner of `epoch` and `log`. `missing` is the newest
+    /// checkpoint that counts, if the database has the files of an older one.
     pub(super) fn save(
         &self,
         db: &Db,
         epoch: u64,
         log: &TabletLog,
+        missing: Option<&ListingRef>,
     ) -> Result<CheckpointFigures, Error> {
         let mut saved = self.saved.lock();
         self.objects.discard(&self.gathered)?;
         let files = db.checkpoint(&self.gathered)?;
+        let is_behind = match missing {
+            Some(missing) => self.turn_to(&mut saved, missing)?,
+            None => false,
+        };
+        let held = saved.before.as_ref().filter(|_| is_behind);
         let previous = saved.newest.as_ref();
-        let checkpoint = self.objects.save(epoch, &self.gathered, previous)?;
+        let checkpoint = self
+            .objects
+            .save_beside(epoch, &self.gathered, previous, held)?;
         let at = &checkpoint.at;
         let complete = Complete {
             manifest: at.object.clone(),
@@ -121,6 +130,26 @@ impl Files {
             Ok(()) => {}
         }
         Ok(figures)
+    }
+
+    /// Has the next checkpoint come after `missing`: what only an older one names may go at any
+    /// moment, however long ago the owner before decided that. Returns false if the list of
+    /// `missing` is gone for good.
+    fn turn_to(&self, saved: &mut Saved, missing: &ListingRef) -> Result<bool, CheckpointError> {
+        if (saved.newest.as_ref()).is_some_and(|newest| newest.at == *missing) {
+            return Ok(true);
+        }
+        match self.objects.find(missing) {
+            Ok(newest) => {
+                saved.before = saved.newest.replace(newest);
+                Ok(true)
+            }
+            Err(error) if error.is_damage() => {
+                tracing::warn!(%error, "the next checkpoint comes after an older one");
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// What follows a checkpoint that the record at `offset` names.

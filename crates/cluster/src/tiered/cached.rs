@@ -12,8 +12,8 @@ use latewood_engine::io::File;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How soon a wait notices that the disk is given up.
@@ -28,7 +28,7 @@ pub(super) struct Cached {
     pub(super) path: PathBuf,
     pub(super) len_bytes: u64,
     /// The object that has its bytes, once a checkpoint that counts names it.
-    row: OnceLock<Row>,
+    row: Mutex<Option<Arc<Row>>>,
     /// Readers keep it locked, so that it does not leave under them.
     here: RwLock<Option<Arc<dyn File>>>,
     /// Whether `here` is there: who only asks keeps no block from leaving. Changes with it, under
@@ -104,7 +104,7 @@ impl Cached {
     pub(super) fn away(path: PathBuf, row: Row, is_held: bool) -> Self {
         let len_bytes = row.file.content.bytes;
         Self {
-            row: row.into(),
+            row: Mutex::new(Some(Arc::new(row))),
             is_held: is_held.into(),
             ..Self::new(path, len_bytes, None)
         }
@@ -119,7 +119,7 @@ impl Cached {
         Self {
             path,
             len_bytes,
-            row: OnceLock::new(),
+            row: Mutex::default(),
             is_here: here.is_some().into(),
             here: RwLock::new(here),
             is_held: AtomicBool::default(),
@@ -131,13 +131,17 @@ impl Cached {
     }
 
     /// The object that has its bytes; one that is not here has one.
-    pub(super) fn row(&self) -> Option<&Row> {
-        self.row.get()
+    pub(super) fn row(&self) -> Option<Arc<Row>> {
+        self.row.lock().clone()
     }
 
-    /// A checkpoint that counts names it.
+    /// A checkpoint that counts names it, with this object from now on: one that a checkpoint
+    /// before named may go.
     pub(super) fn counts(&self, row: &Row) {
-        self.row.get_or_init(|| row.clone());
+        let mut held = self.row.lock();
+        if !held.as_ref().is_some_and(|held| held.object == row.object) {
+            *held = Some(Arc::new(row.clone()));
+        }
     }
 
     pub(super) fn is_here(&self) -> bool {

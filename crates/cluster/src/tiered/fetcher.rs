@@ -105,7 +105,7 @@ impl Fetcher {
     /// The object of a file in messages.
     pub(super) fn call(&self, away: &Cached) -> String {
         away.row()
-            .map_or_else(String::new, |row| self.objects.call(row))
+            .map_or_else(String::new, |row| self.objects.call(&row))
     }
 
     /// The names of blocks in a folder.
@@ -303,7 +303,7 @@ impl Fetcher {
             return Err(Failed::Refused("no checkpoint names it".to_owned()));
         };
         if away.is_held()
-            && let Some(verified) = self.verify(away, row)?
+            && let Some(verified) = self.verify(away, &row)?
         {
             return Ok(verified);
         }
@@ -313,7 +313,7 @@ impl Fetcher {
         let unfinished = PathBuf::from(unfinished);
         let done = self
             .objects
-            .download_row(row, &unfinished, || self.is_given_up());
+            .download_row(&row, &unfinished, || self.is_given_up());
         let error = match done {
             Ok(true) => {
                 let refused = |error| format!("{}: {error}", away.path.display());

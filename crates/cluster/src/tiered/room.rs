@@ -127,7 +127,7 @@ impl Fetcher {
         let Some(row) = cached.row() else {
             return Ok(false);
         };
-        let is_kept = self.objects.is_kept(row);
+        let is_kept = self.objects.is_kept(&row);
         if !is_kept.map_err(|error| error.to_string())? {
             let object = self.call(cached);
             tracing::warn!(object, "the object of a block is gone, and its file stays");

@@ -3,10 +3,21 @@
 use super::life::Nodes;
 use super::takeover::{is_even, save, until};
 use crate::tablet::away::{fill, query, rows};
+use crate::tablet::world::NAME;
 use crate::tablet::world::{increment, newest};
+use latewood_cluster::checkpoint::{Checkpoint, GRACE, Objects};
 use latewood_cluster::tablet::Error;
 use latewood_engine::Db;
+use latewood_engine::io::sim::{Fault as DiskFault, Op, SimDisk, Trouble};
+use latewood_offsite::Place;
+use latewood_offsite::faulty::{Fault, Verb};
+use object_store::path::Path as Object;
+use std::io::ErrorKind;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 /// Longer than a checkpoint takes to come.
 fn wait(nodes: &mut Nodes) {
@@ -107,4 +118,91 @@ fn an_owner_without_the_newest_checkpoint_saves_its_own_or_loads_that() {
         assert_eq!(newest(nodes.life(1).db(), b"sum"), 2);
         save(&nodes, 1);
     }
+}
+
+/// Two nodes: the second has all of the log, and the files of the first of three checkpoints. The
+/// owner merged the blocks of it. Nothing of the first is young. Returns the other two.
+fn far_behind() -> (Nodes, [Checkpoint; 2]) {
+    let mut nodes = Nodes::new(1, 2);
+    nodes.start(0);
+    until(&mut nodes, |nodes| nodes.owner() == Some(0));
+    fill(nodes.life(0).db());
+    save(&nodes, 0);
+    nodes.start(1);
+    until(&mut nodes, |nodes| is_even(nodes, 1));
+    nodes.store_is_cut[1].store(true, Ordering::Relaxed);
+    nodes.life(0).db().merge().unwrap();
+    let saved = [0, 1].map(|at| {
+        nodes.world.store.age(GRACE * 2);
+        increment(nodes.life(0).db(), b"sum", at);
+        save(&nodes, 0);
+        let objects = &nodes.life(0).objects;
+        let latest = objects.latest().unwrap().unwrap();
+        objects.find(&latest.listing).unwrap()
+    });
+    wait(&mut nodes);
+    (nodes, saved)
+}
+
+/// A process may be suspended between its question for all objects and its deletion of those that
+/// nobody needs, and go on whenever it wants.
+#[test]
+fn a_suspended_owner_deletes_nothing_that_a_successor_names() {
+    let (mut nodes, saved) = far_behind();
+    let wanted = all(nodes.life(0).db());
+    let epoch = nodes.life(0).owned().unwrap().epoch();
+    let (asks, asked) = channel();
+    let (goes, goes_on) = channel();
+    let store = nodes.world.store.with(move |request| {
+        if request.verb == Verb::Delete {
+            asks.send(()).unwrap();
+            goes_on.recv().unwrap();
+        }
+        Fault::None
+    });
+    let prefix = Place::of(Arc::new(store), Object::from("data"), "x://data");
+    let objects = Objects::new(SimDisk::new().env(9), &prefix, NAME, 0).unwrap();
+    let sweep = thread::spawn(move || {
+        let [before, newest] = &saved;
+        objects.sweep(epoch, &[newest, before], GRACE).unwrap()
+    });
+    asked.recv().unwrap();
+    nodes.kill(0);
+    until(&mut nodes, |nodes| nodes.owner() == Some(1));
+    let tablet = nodes.life(1).owned().unwrap().clone();
+    assert!(tablet.lacks_checkpoint());
+    nodes.store_is_cut[1].store(false, Ordering::Relaxed);
+    tablet.checkpoint(nodes.life(1).db()).unwrap();
+    assert!(!tablet.lacks_checkpoint());
+    goes.send(()).unwrap();
+    assert!(sweep.join().unwrap().objects > 0);
+    assert_eq!(all(nodes.life(1).db()), wanted, "of the new owner");
+    save(&nodes, 1);
+    drop(tablet);
+    nodes.kill(1);
+    let read_wait = Duration::from_secs(1);
+    let opened = nodes.world.open_waiting(100, &SimDisk::new(), read_wait);
+    let (tablet, db) = opened.unwrap();
+    assert_eq!(all(&db), wanted, "of a start");
+    assert_eq!(newest(&db, b"sum"), 2);
+    tablet.log().give_up();
+}
+
+#[test]
+fn an_owner_whose_disk_fails_does_not_say_that_objects_are_gone() {
+    let (mut nodes, _) = far_behind();
+    nodes.kill(0);
+    until(&mut nodes, |nodes| nodes.owner() == Some(1));
+    let tablet = nodes.life(1).owned().unwrap().clone();
+    nodes.store_is_cut[1].store(false, Ordering::Relaxed);
+    nodes.disks[1].plan(DiskFault {
+        op: Some(Op::Create),
+        after: 0,
+        trouble: Trouble::Fail(ErrorKind::StorageFull),
+    });
+    let failed = tablet.checkpoint(nodes.life(1).db()).unwrap_err();
+    assert!(matches!(failed, Error::Engine(_)), "{failed}");
+    nodes.disks[1].heal();
+    tablet.checkpoint(nodes.life(1).db()).unwrap();
+    assert_eq!(newest(nodes.life(1).db(), b"sum"), 2);
 }

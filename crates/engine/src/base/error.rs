@@ -163,7 +163,7 @@ impl Error {
     }
 
     /// Whether a file is lost where it is kept, which may be mended there.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         let source = self.0.source.as_ref();
         self.is_damage() && source.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
     }
