@@ -170,6 +170,9 @@ impl Follower {
         salt.copy_from_slice(&claimant.nonce[..12]);
         claim_value(None, None, &claimant)?;
         let mut presence = Presence::new(node.id(), salt);
+        let address = node.me().addresses.redis;
+        let earlier = found.reached_at(&address);
+        presence.reached_at(address, earlier);
         if let Some(by) = &found.claimant {
             presence.claimed(by.clone());
         }

@@ -13,7 +13,7 @@
 mod member;
 
 use latewood_engine::io::Clock;
-pub use member::{Addresses, Member, NodeId};
+pub use member::{Addresses, Member, NodeId, Twin};
 use parking_lot::RwLock;
 use std::fmt;
 use std::sync::Arc;
@@ -72,6 +72,10 @@ pub struct Standing {
     pub owner: Option<NodeId>,
     /// The newest group that this node knows to be in the log; 0 before the first.
     pub newest: u64,
+    /// The newest owner that was known, also after it is gone.
+    pub last_owner: Option<Member>,
+    /// Another process that tells others the address of this one, if there is one.
+    pub twin: Option<Twin>,
     /// All that were heard lately, this one first: it is always there.
     pub members: Vec<Member>,
 }
@@ -137,6 +141,8 @@ impl Node {
             epoch: None,
             owner: None,
             newest: 0,
+            last_owner: None,
+            twin: None,
             members: vec![me],
         };
         Self {
@@ -178,6 +184,9 @@ impl Node {
         let mut held = self.standing.write();
         let mut next = Standing::clone(&held);
         change(&mut next);
+        if let Some(owner) = next.owner() {
+            next.last_owner = Some(owner.clone());
+        }
         if next.role != held.role {
             next.since_ms = self.clock.now_ms();
         }

@@ -273,7 +273,9 @@ impl Owner {
     /// # Errors
     /// As [`Owner::append`].
     pub fn farewell(mut self) -> Result<Offset> {
-        self.prove(Body::Farewell)
+        let offset = self.prove(Body::Farewell)?;
+        self.say_goodbye();
+        Ok(offset)
     }
 
     /// Gives up the records before the first that is needed beside the newest checkpoint.

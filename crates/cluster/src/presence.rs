@@ -5,15 +5,19 @@
 //!
 //! Invariants: what is kept is bounded, whoever appends to the log. A node is a member for
 //! [`MEMBER_FOR`] after its newest HELLO was read, never by a time in it; of the processes that say
-//! that they are reached at one address, the one that was heard last alone. A HELLO makes nobody the
-//! owner: who that is says the claim that counts.
+//! that they are reached at one address, the one that was heard last alone; none that said that it
+//! leaves. A HELLO makes nobody the owner: who that is says the claim that counts. Another process
+//! lives at the own address only if it answers own HELLOs: what a dead one left under way does not.
 //!
-//! Tested below.
+//! Tested below and in `place.rs`.
+
+mod place;
 
 use crate::envelope::{Claimant, Hello};
 use crate::kafka::Offset;
-use crate::node::{Member, Node, NodeId};
+use crate::node::{Member, Node, NodeId, Twin};
 use latewood_engine::io::Clock;
+use place::OwnPlace;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -58,6 +62,7 @@ pub struct Presence {
     others: BTreeMap<NodeId, Heard>,
     /// Who claimed the log last, if that was read: it may be trimmed.
     claimant: Option<Claimant>,
+    place: OwnPlace,
 }
 
 /// Bytes of the nonces of a process that are the same in all of them.
@@ -72,7 +77,29 @@ impl Presence {
             made: 0,
             others: BTreeMap::new(),
             claimant: None,
+            place: OwnPlace::default(),
         }
+    }
+
+    /// The node is reached at `address`, as the `earlier` ones said of themselves in the log before
+    /// it.
+    pub fn reached_at(&mut self, address: String, earlier: Vec<NodeId>) {
+        self.place = OwnPlace::new(address, earlier);
+    }
+
+    /// An own HELLO was read.
+    pub fn hear_own(&mut self, nonce: [u8; 16]) {
+        let (salt, made) = nonce.split_at(SALT_BYTES);
+        if *salt == self.salt
+            && let Ok(made) = made.try_into()
+        {
+            self.place.hear_own(u32::from_le_bytes(made));
+        }
+    }
+
+    /// Another process that lives and says that it is reached where this one is.
+    pub fn twin(&self) -> Option<Twin> {
+        self.place.twin()
     }
 
     /// A claim counts, which the newest epoch begins with.
@@ -109,8 +136,25 @@ impl Presence {
             caught_up_ns: None,
             ..node.me()
         };
-        let owns = myself.owns;
-        Hello { nonce, by, owns }
+        Hello {
+            nonce,
+            by,
+            owns: myself.owns,
+            leaves: false,
+        }
+    }
+
+    /// The last that the node says.
+    pub fn goodbye(&self, nonce: [u8; 16], node: &Node, applied: u64) -> Hello {
+        let myself = Myself {
+            applied,
+            is_caught_up: false,
+            owns: None,
+        };
+        Hello {
+            leaves: true,
+            ..self.hello(nonce, node, myself)
+        }
     }
 
     /// A HELLO was read. One whose addresses cannot be any is passed over.
@@ -118,10 +162,16 @@ impl Presence {
         self.forget(now_ns);
         let Member { id, addresses, .. } = &hello.by;
         let id = *id;
-        if id == self.me || !addresses.are_valid() {
+        if id == self.me {
+            return self.hear_own(hello.nonce);
+        }
+        // What was under way when a node left says nothing.
+        let before = self.others.get(&id);
+        if !addresses.are_valid() || before.is_some_and(|before| before.hello.leaves) {
             return;
         }
-        let is_known = self.others.contains_key(&id);
+        self.place.hear(&hello, self.made, now_ns);
+        let is_known = before.is_some();
         if !is_known && !addresses.redis.is_empty() {
             // That process is no more: its address has another one.
             self.others
@@ -148,21 +198,28 @@ impl Presence {
 
     /// Drops those that were not heard lately.
     pub fn forget(&mut self, now_ns: u64) {
-        self.others
-            .retain(|_, heard| is_within(MEMBER_FOR, heard.at_ns, now_ns));
+        let is_near = |at_ns| is_within(MEMBER_FOR, at_ns, now_ns);
+        self.others.retain(|_, heard| is_near(heard.at_ns));
+        self.place.forget(is_near);
+    }
+
+    /// Those who did not leave.
+    fn there(&self) -> impl Iterator<Item = (&NodeId, &Heard)> {
+        self.others.iter().filter(|(_, heard)| !heard.hello.leaves)
     }
 
     /// The member that says it owns the log in `epoch`, the newest one, and claimed it; where the
     /// claim was not read, the only one that says so.
     pub fn owner(&self, epoch: Option<Offset>) -> Option<NodeId> {
-        let others = self.others.iter();
-        let mut owners = others.filter(|(_, heard)| self.owns(heard, epoch));
+        let mut owners = self.there().filter(|(_, heard)| self.owns(heard, epoch));
         let owner = owners.next().map(|(id, _)| *id);
         owner.filter(|_| owners.next().is_none())
     }
 
     fn owns(&self, heard: &Heard, epoch: Option<Offset>) -> bool {
-        let Hello { nonce, by, owns } = &heard.hello;
+        let Hello {
+            nonce, by, owns, ..
+        } = &heard.hello;
         let has_claimed = self.claimant.as_ref().is_none_or(|claimant| {
             claimant.nonce[..SALT_BYTES] == nonce[..SALT_BYTES]
                 && claimant.address == by.addresses.redis
@@ -174,7 +231,7 @@ impl Presence {
     /// names, or all of them before one that `is_last`. The owner of `epoch` is none of them, alive
     /// or not.
     pub fn rank(&self, epoch: Option<Offset>, is_last: bool, now_ns: u64) -> u64 {
-        let before = self.others.iter().filter(|(id, heard)| {
+        let before = self.there().filter(|(id, heard)| {
             let is_near = |at_ns| is_within(CAUGHT_UP_FOR, at_ns, now_ns);
             let may_own = heard.caught_up_ns.is_some_and(is_near) && !self.owns(heard, epoch);
             may_own && (is_last || **id < self.me)
@@ -186,7 +243,7 @@ impl Presence {
     pub fn tell(&self, node: &Node, clock: &dyn Clock, said: Said) {
         let (now_ns, boot_ns) = (clock.monotonic_ns(), clock.boottime_ns());
         let heard_ns = |at_ns: u64| now_ns.saturating_sub(boot_ns.saturating_sub(at_ns));
-        let others = self.others.values().map(|heard| Member {
+        let others = self.there().map(|(_, heard)| Member {
             heard_ns: heard_ns(heard.at_ns),
             since_ns: heard_ns(heard.since_ns),
             caught_up_ns: heard.caught_up_ns.map(heard_ns),
@@ -197,6 +254,7 @@ impl Presence {
             standing.epoch = said.epoch;
             standing.owner = said.owner;
             standing.newest = said.newest;
+            standing.twin = self.twin();
             standing.members.truncate(1);
             if let Some(me) = standing.members.first_mut() {
                 me.applied = said.myself.applied;
@@ -241,8 +299,12 @@ mod tests {
             is_caught_up,
             ..Member::new(NodeId([id; 20]))
         };
-        let nonce = [id; 16];
-        Hello { nonce, by, owns }
+        Hello {
+            nonce: [id; 16],
+            by,
+            owns,
+            leaves: false,
+        }
     }
 
     fn claim_of(id: u8) -> Claimant {
@@ -294,6 +356,26 @@ mod tests {
             1,
             "it is caught up no more"
         );
+    }
+
+    #[test]
+    fn a_node_that_says_that_it_leaves_is_gone_at_once() {
+        let mut presence = Presence::new(NodeId([5; 20]), [5; 12]);
+        let epoch = Some(3);
+        presence.hear(hello(1, true, epoch), S);
+        assert_eq!(presence.rank(None, false, S), 1);
+        presence.hear(
+            Hello {
+                leaves: true,
+                ..hello(1, false, None)
+            },
+            2 * S,
+        );
+        // One that it sent before arrives late.
+        presence.hear(hello(1, true, epoch), 3 * S);
+        assert_eq!(presence.owner(epoch), None);
+        assert_eq!(presence.rank(None, false, 3 * S), 0);
+        assert_eq!(presence.there().count(), 0);
     }
 
     #[test]

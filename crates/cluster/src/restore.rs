@@ -112,6 +112,7 @@ impl Error {
     fn may_be_overtaken(&self) -> bool {
         match self {
             Self::Log(owner::Error::Stopped(Stop::Trimmed { .. } | Stop::Beginning { .. })) => true,
+            Self::Checkpoint(CheckpointError::NotHere { .. }) => true,
             Self::Checkpoint(CheckpointError::Store(error)) => {
                 matches!(error, latewood_offsite::Error::Damaged { .. })
             }

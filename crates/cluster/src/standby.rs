@@ -35,6 +35,7 @@ use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -87,8 +88,7 @@ struct Shared {
     place: Place,
     /// None once the log is followed no more.
     following: Mutex<Option<Following>>,
-    /// Taken by its thread.
-    speaker: Mutex<Option<Speaker>>,
+    speaker: Speaker,
     loader: Arc<Loader>,
     /// What was asked of the follower, and is told to it at the next turn.
     asked: Mutex<Asked>,
@@ -149,7 +149,7 @@ impl Standby {
                 unapplied: Vec::new(),
                 fetched_ns: None,
             })),
-            speaker: Mutex::new(Some(speaker)),
+            speaker,
             asked: Mutex::default(),
             tablet: OnceLock::new(),
             has_ended: AtomicBool::new(false),
@@ -169,10 +169,8 @@ impl Standby {
         let shared = Arc::clone(&self.shared);
         self.spawn("follow", move || shared.follow())?;
         // The others may hang in a call to Kafka or the store, and keep the database from nobody.
-        let speaker = self.shared.speaker.lock().take();
-        if let Some(speaker) = speaker {
-            self.spawn("speak", move || speaker.run())?;
-        }
+        let speaker = self.shared.speaker.clone();
+        self.spawn("speak", move || speaker.run())?;
         let (loader, files) = (self.shared.loader.clone(), self.shared.files.clone());
         self.spawn("load", move || loader.run(&files))
     }
@@ -243,10 +241,23 @@ impl Standby {
 
     /// Says and claims what is due, and loads a checkpoint that waits: the same.
     pub fn turn_beside(&self) {
-        if let Some(speaker) = &*self.shared.speaker.lock() {
-            speaker.step();
-        }
+        self.shared.speaker.step();
         self.shared.loader.turn(&self.shared.files);
+    }
+
+    /// Tells the others that the node leaves, if it follows the log, as a node does that is stopped in
+    /// order; waits up to `limit` for Kafka. Then [`Standby::abandon`].
+    pub fn leave(&self, limit: Duration) {
+        let speaker = self.shared.speaker.clone();
+        let (tell, told) = channel();
+        let said = thread::Builder::new().spawn(move || {
+            speaker.leave();
+            // Who does not wait any more is gone.
+            let _ = tell.send(());
+        });
+        if said.is_ok() {
+            let _ = told.recv_timeout(limit);
+        }
     }
 
     /// Follows no more, and gives an owned log up without a farewell, as a killed process does.
@@ -383,10 +394,13 @@ impl Shared {
             return Ok(());
         };
         let adopted = self.files.adopt(&self.db, &newer);
-        if adopted.map_err(|error| Ended::of_adopting(&error))? {
+        let is_new = adopted.map_err(|error| Ended::of_adopting(&error))?;
+        let Newer { checkpoint } = newer;
+        if is_new {
+            let object = &checkpoint.at.object;
+            tracing::info!(object, "took over the files of a checkpoint of the owner");
             self.fetch_all();
         }
-        let Newer { checkpoint } = newer;
         self.loader.go_on(&checkpoint.at);
         Ok(())
     }

@@ -202,6 +202,7 @@ fn said() -> Hello {
             ..Member::new(NodeId([0xab; 20]))
         },
         owns: Some(7),
+        leaves: false,
     }
 }
 

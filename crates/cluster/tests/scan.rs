@@ -100,6 +100,7 @@ fn hello(number: u8) -> Hello {
         nonce: [number; 16],
         by: Member::new(NodeId([1; 20])),
         owns: None,
+        leaves: false,
     }
 }
 

@@ -93,6 +93,16 @@ pub enum CheckpointError {
         /// The object.
         object: String,
     },
+    /// The store has no such checkpoint.
+    #[error(
+        "this object store does not hold the checkpoint that the log names, {object}: the address in \
+         --objects may be that of another store, bucket or folder; if it is right, the object was \
+         deleted. Correct --objects, or bring the object back"
+    )]
+    NotHere {
+        /// Its list of files.
+        object: String,
+    },
     /// A file that only the store has is not there.
     #[error(
         "{object} is missing or has another length, and its file is not on this machine, or not \
@@ -123,7 +133,11 @@ impl CheckpointError {
 
     /// Whether an object is missing or has other bytes than it should.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_damage())
+        match self {
+            Self::Store(error) => error.is_damage(),
+            Self::NotHere { .. } => true,
+            _ => false,
+        }
     }
 }
 

@@ -62,8 +62,7 @@ impl Objects {
     /// The checkpoint that a record of the tablet's log names.
     ///
     /// # Errors
-    /// `Store`; `Damaged` in it if the listing is missing or has another content.
-    /// `OtherTablet`.
+    /// `NotHere`; `Store`: `Damaged` in it if the listing has another content. `OtherTablet`.
     pub fn find(&self, at: &ListingRef) -> Result<Checkpoint> {
         run(self.listing(at))
     }
@@ -330,13 +329,9 @@ impl Objects {
 
     pub(super) async fn bytes_of_listing(&self, object: &str) -> Result<Vec<u8>> {
         let found = self.place.get(object, LISTING_BYTES_MAX).await?;
-        let missing = || {
-            let called = self.place.call(object);
-            Error::damaged(format!(
-                "{called} is missing: it was deleted, or this is not the object store of the log"
-            ))
-        };
-        Ok(found.ok_or_else(missing)?)
+        found.ok_or_else(|| CheckpointError::NotHere {
+            object: self.place.call(object),
+        })
     }
 
     /// The checkpoint whose listing has these bytes.

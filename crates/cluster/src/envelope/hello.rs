@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header    epoch: the one it owns | n: 0 | sequence: the newest group that it applied
-//! payload   nonce, id, digests, whether caught up | addresses, version: length and text each
+//! payload   nonce, id, digests, whether caught up or leaving | addresses, version: length and text each
 //! ```
 //! Invariant: as all envelopes, it has one encoding. Tested with them.
 
@@ -20,7 +20,14 @@ pub struct Hello {
     pub by: Member,
     /// The epoch in which it owns the log, if it does.
     pub owns: Option<Offset>,
+    /// It is the last one: the node was stopped, and is a member no more. It is not caught up then.
+    pub leaves: bool,
 }
+
+/// Values of the byte that says what the node is up to.
+const BEHIND: u8 = 0;
+const CAUGHT_UP: u8 = 1;
+const LEAVES: u8 = 2;
 
 impl Hello {
     /// The payload, or `None` if a text is too long.
@@ -30,7 +37,11 @@ impl Hello {
         for digest in by.digests {
             bytes.extend_from_slice(&digest.to_le_bytes());
         }
-        bytes.push(by.is_caught_up.into());
+        bytes.push(match (self.leaves, by.is_caught_up) {
+            (true, _) => LEAVES,
+            (false, true) => CAUGHT_UP,
+            (false, false) => BEHIND,
+        });
         let Addresses { redis, reads, http } = &by.addresses;
         for text in [redis, reads, http, &by.version] {
             let len = u16::try_from(text.len()).ok()?;
@@ -45,7 +56,7 @@ impl Hello {
         let (id, rest) = rest.split_first_chunk()?;
         let (users, rest) = rest.split_first_chunk()?;
         let (settings, rest) = rest.split_first_chunk()?;
-        let (&[is_caught_up @ 0..=1], rest) = rest.split_first_chunk()? else {
+        let (&[says @ BEHIND..=LEAVES], rest) = rest.split_first_chunk()? else {
             return None;
         };
         let (redis, rest) = take_text(rest)?;
@@ -56,12 +67,17 @@ impl Hello {
             addresses: Addresses { redis, reads, http },
             version,
             applied,
-            is_caught_up: is_caught_up == 1,
+            is_caught_up: says == CAUGHT_UP,
             digests: [users, settings].map(|digest| u64::from_le_bytes(*digest)),
             ..Member::new(NodeId(*id))
         };
-        let nonce = *nonce;
-        rest.is_empty().then_some(Self { nonce, by, owns })
+        let hello = Self {
+            nonce: *nonce,
+            by,
+            owns,
+            leaves: says == LEAVES,
+        };
+        rest.is_empty().then_some(hello)
     }
 }
 

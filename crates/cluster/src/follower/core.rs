@@ -21,9 +21,9 @@
 //! `tests/model/silence` and `tests/model/follow` check these rules in all states within bounds;
 //! `tests/follower/` this code with a simulated clock.
 
-use crate::envelope::{Body, State};
+use crate::envelope::{Body, Hello, State};
 use crate::kafka::Offset;
-use crate::node::NodeId;
+use crate::node::{Node, NodeId};
 use crate::presence::{CAUGHT_UP_FOR, Myself, Presence, Said};
 use crate::scan::Verdict;
 use std::collections::VecDeque;
@@ -210,6 +210,7 @@ impl Core {
     }
 
     fn read_own(&mut self, nonce: [u8; 16], now_ns: u64) -> Change {
+        self.presence.hear_own(nonce);
         let mut waiting = self.waiting.iter();
         let Some(place) = waiting.position(|hello| hello.nonce == nonce) else {
             return Change::Nothing;
@@ -375,6 +376,26 @@ impl Core {
     /// The members that were heard.
     pub fn presence(&self) -> &Presence {
         &self.presence
+    }
+
+    /// Why the node claims the log now, in words.
+    pub fn why(&self, claim: &Claim, now_ns: u64) -> String {
+        match claim {
+            Claim { n: None, .. } => "an operator asked for it".to_owned(),
+            Claim { after: None, .. } => "the log is new".to_owned(),
+            _ if self.farewell => "its owner gave it up".to_owned(),
+            _ => {
+                let silent = Duration::from_nanos(now_ns.saturating_sub(self.heard_ns));
+                let silent_ms = silent.as_millis();
+                format!("nothing was heard of its owner for {silent_ms} ms")
+            }
+        }
+    }
+
+    /// The last HELLO of the node, which applied the groups up to `applied`.
+    pub fn goodbye(&mut self, node: &Node, applied: u64) -> Hello {
+        let nonce = self.presence.nonce();
+        self.presence.goodbye(nonce, node, applied)
     }
 }
 

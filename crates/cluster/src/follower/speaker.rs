@@ -13,6 +13,7 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The appending side of a follower.
+#[derive(Clone)]
 pub struct Speaker {
     link: Arc<Link>,
     shared: Arc<Shared>,
@@ -59,7 +60,11 @@ impl Speaker {
                     self.shared.tell(&inner, now_ns);
                     Envelope::Hello(hello).encode()
                 }
-                Act::Claim(claim) => self.claim(claim),
+                Act::Claim(claim) => {
+                    let why = inner.core.why(&claim, now_ns);
+                    tracing::info!(after = claim.after, why, "this node claims the log");
+                    self.claim(claim)
+                }
             };
             (act, value)
         };
@@ -76,6 +81,26 @@ impl Speaker {
             self.shared.core.lock().core.failed(act);
         }
         true
+    }
+
+    /// Says that the node leaves, and nothing more from then on; waits as long as Kafka does. It was
+    /// said before, or the node owns the log, if it follows no more.
+    pub fn leave(&self) {
+        let hello = {
+            let mut inner = self.shared.core.lock();
+            if std::mem::replace(&mut inner.ended, true) {
+                return;
+            }
+            let applied = inner.applied;
+            inner.core.goodbye(&self.shared.node, applied)
+        };
+        self.shared.wake.notify_all();
+        let link = &self.link;
+        if let Some(value) = Envelope::Hello(hello).encode()
+            && let Err(error) = link.kafka.append(&link.partition, &value)
+        {
+            tracing::debug!(%error, "others may take this node for a member for a while");
+        }
     }
 
     fn claim(&self, claim: Claim) -> Option<Vec<u8>> {

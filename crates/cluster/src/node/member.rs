@@ -63,6 +63,15 @@ fn is_host_and_port(address: &str) -> bool {
     is_host && !port.starts_with('+') && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
+/// A living process that says that it is reached where another one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Twin {
+    /// Its name.
+    pub id: NodeId,
+    /// It was there first.
+    pub is_older: bool,
+}
+
 /// A node of a tablet, as it says itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {

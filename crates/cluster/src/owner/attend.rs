@@ -111,9 +111,24 @@ impl Owner {
             Ok(offset) if offset == self.reader.next => {
                 self.reader.scan.next(offset, &value);
                 self.reader.next = offset + 1;
+                attends.presence.hear_own(nonce);
             }
             // The next record finds it.
             Ok(_) | Err(_) => {}
+        }
+    }
+
+    /// Says that the node leaves, after its farewell: others need not wait to see that it is gone.
+    pub(super) fn say_goodbye(&mut self) {
+        let applied = self.reader.scan.state().sequence - 1;
+        let Some(attends) = &mut self.attends else {
+            return;
+        };
+        let nonce = attends.presence.nonce();
+        let hello = attends.presence.goodbye(nonce, &attends.node, applied);
+        if let Some(value) = Envelope::Hello(hello).encode() {
+            // In vain it is one of those that ended without a word.
+            let _ = self.link.kafka.append(&self.link.partition, &value);
         }
     }
 }

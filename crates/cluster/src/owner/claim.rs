@@ -9,11 +9,15 @@ use super::marks::Marks;
 use super::reader::Reader;
 use crate::envelope::{Body, Checkpoint, Claimant, Envelope, State};
 use crate::kafka::{Kafka, KafkaError, Offset, Partition};
+use crate::node::{Member, NodeId};
 use crate::retry::Retry;
 use crate::scan::{Counters, Verdict};
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// Nodes of a log whose names are kept: the newest.
+const SAID_MAX: usize = 64;
 
 /// The owner before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +60,8 @@ pub(crate) struct Found {
     epochs: Vec<Offset>,
     marks: Marks,
     pub(crate) before: Before,
+    /// Who said HELLO, and where it is reached: whoever began last comes last.
+    said: Vec<(NodeId, String)>,
 }
 
 /// A log that was read up to the end that brokers show, to be claimed. Nothing was appended to it.
@@ -239,6 +245,22 @@ impl Found {
             epochs: Vec::new(),
             marks: Marks::default(),
             before: Before::new(is_whole),
+            said: Vec::new(),
+        }
+    }
+
+    /// Those who said that they are reached at `address`.
+    pub(crate) fn reached_at(&self, address: &str) -> Vec<NodeId> {
+        let there = self.said.iter().filter(|(_, at)| at == address);
+        there.map(|(id, _)| *id).collect()
+    }
+
+    fn heard(&mut self, by: Member) {
+        if self.said.iter().all(|(id, _)| *id != by.id) {
+            if self.said.len() == SAID_MAX {
+                self.said.remove(0);
+            }
+            self.said.push((by.id, by.addresses.redis));
         }
     }
 
@@ -260,6 +282,7 @@ impl Found {
                     self.checkpoint = Some((offset, checkpoint));
                 }
             }
+            Verdict::Hello(hello) => self.heard(hello.by),
             _ => {}
         }
     }

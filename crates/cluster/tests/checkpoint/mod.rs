@@ -321,7 +321,7 @@ fn what_is_no_checkpoint_of_this_tablet_is_refused() {
     assert!(
         refused
             .to_string()
-            .contains("CHECKPOINT-0000000000000009.00 is missing"),
+            .contains("CHECKPOINT-0000000000000009.00: the address in --objects may be"),
         "{refused}"
     );
     assert!(!refused.is_temporary());

@@ -250,7 +250,14 @@ impl World {
             is_caught_up,
             ..member(self.nodes[i].id)
         };
-        Envelope::Hello(Hello { nonce, by, owns }).encode().unwrap()
+        let leaves = false;
+        let hello = Hello {
+            nonce,
+            by,
+            owns,
+            leaves,
+        };
+        Envelope::Hello(hello).encode().unwrap()
     }
 
     fn due_ms(&mut self) -> u64 {

@@ -266,6 +266,7 @@ fn presence_hello(nonce: [u8; 16]) -> Hello {
         nonce,
         by: member(1),
         owns: None,
+        leaves: false,
     }
 }
 

@@ -201,6 +201,7 @@ fn hello(node: u8, k: u8) -> Vec<u8> {
             ..Member::new(NodeId([node; 20]))
         },
         owns: None,
+        leaves: false,
     };
     Envelope::Hello(hello).encode().expect("small")
 }

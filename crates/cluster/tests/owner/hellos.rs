@@ -28,6 +28,7 @@ fn hello(id: u8) -> Vec<u8> {
         nonce: [id; 16],
         by,
         owns: None,
+        leaves: false,
     };
     Envelope::Hello(hello).encode().unwrap()
 }

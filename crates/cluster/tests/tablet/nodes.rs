@@ -242,7 +242,11 @@ fn a_start_with_other_objects_deposes_nobody() {
         .open(2, &SimDisk::new());
         world.kafka.set_faults(Faults::default());
         let refused = refused.map(drop).unwrap_err().to_string();
-        assert!(refused.contains("is missing"), "{refused}");
+        let told = "does not hold the checkpoint that the log names, x://data/main/00000/";
+        assert!(
+            refused.contains(told) && refused.contains("--objects"),
+            "{refused}"
+        );
     }
     increment(&db, b"sum", 3);
     tablet.checkpoint(&db).unwrap();

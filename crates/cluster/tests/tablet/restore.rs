@@ -154,7 +154,10 @@ fn what_does_not_belong_together_is_refused() {
     let other = World::new(2, Faults::default());
     world.store = other.store.clone();
     let missing = world.restore(&SimDisk::new()).unwrap_err().to_string();
-    assert!(missing.contains("is missing"), "{missing}");
+    assert!(
+        missing.contains("does not hold the checkpoint"),
+        "{missing}"
+    );
     let other = World { store, ..other };
     let refused = other.restore(&SimDisk::new()).unwrap_err();
     assert!(matches!(refused, Error::OtherLog { .. }), "{refused}");

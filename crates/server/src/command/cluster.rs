@@ -2,8 +2,9 @@
 //! KEYSLOT key|HELP`, `READONLY`, `READWRITE`, `ASKING`.
 //!
 //! A cluster client sees one shard that has every slot: the owner of the log is its master, the
-//! followers are its replicas, under the addresses that they tell. Without an owner no node has a
-//! slot, and `cluster_state` is `fail`: clients ask again.
+//! followers are its replicas, under the addresses that they tell. Without an owner the last one that
+//! was known is shown in its place, so that clients keep the followers, and `cluster_state` is `fail`:
+//! clients ask again. Before the first one is known no node has a slot.
 //!
 //! A plain server answers as one node that owns every slot, so that the cluster clients of
 //! redis-py and go-redis, which ask before anything else, work as they are.
@@ -83,6 +84,8 @@ struct Shown {
     host: String,
     port: u16,
     is_owner: bool,
+    /// It was the owner, and nobody is known to be that now.
+    is_gone: bool,
     is_me: bool,
     /// It answers.
     is_online: bool,
@@ -99,11 +102,14 @@ impl Shown {
     fn of(member: &Member, standing: &Standing, is_me: bool) -> Self {
         let (host, port) = host_and_port(&member.addresses.redis).unwrap_or_default();
         let is_loading = is_me && standing.role == Role::Loading;
+        let last = gone_owner(standing);
+        let is_gone = last.is_some_and(|last| stands_for(member, last));
         Self {
             id: member.id.to_string(),
             host: host.to_owned(),
             port,
-            is_owner: standing.owner == Some(member.id),
+            is_owner: is_gone || standing.owner == Some(member.id),
+            is_gone,
             is_me,
             is_online: !is_loading && (member.is_caught_up || standing.owner == Some(member.id)),
             offset: member.applied,
@@ -118,6 +124,7 @@ impl Shown {
             host: host.to_owned(),
             port,
             is_owner: true,
+            is_gone: false,
             is_me: true,
             is_online: true,
             offset: 0,
@@ -142,7 +149,11 @@ impl Shown {
             reply.bulk(&self.host);
         }
         let role = ["replica", "master"][usize::from(self.is_owner)];
-        let health = ["loading", "online"][usize::from(self.is_online)];
+        let health = match (self.is_gone, self.is_online) {
+            (true, _) => "fail",
+            (false, true) => "online",
+            (false, false) => "loading",
+        };
         reply.key("role").bulk(role);
         reply.key("health").bulk(health);
         let offset = reply.key("replication-offset");
@@ -162,6 +173,14 @@ impl Shard {
         let members = standing.members.iter().enumerate();
         let shown = members.map(|(at, member)| Shown::of(member, &standing, at == 0));
         let mut nodes: Vec<_> = shown.collect();
+        if let Some(last) = gone_owner(&standing)
+            && !standing
+                .members
+                .iter()
+                .any(|member| stands_for(member, last))
+        {
+            nodes.push(Shown::of(last, &standing, false));
+        }
         nodes.sort_by_key(|node| !node.is_owner);
         Self {
             nodes,
@@ -173,13 +192,23 @@ impl Shard {
         self.nodes.first().filter(|node| node.is_owner)
     }
 
+    /// Whether there is an owner now.
+    fn is_owned(&self) -> bool {
+        self.owner().is_some_and(|owner| !owner.is_gone)
+    }
+
     /// The line of CLUSTER NODES about one.
     fn line(&self, node: &Shown) -> String {
         let Shown { id, host, port, .. } = node;
         let (epoch, me) = (self.epoch, if node.is_me { "myself," } else { "" });
         if node.is_owner {
             let last = SLOTS - 1;
-            return format!("{id} {host}:{port}@0 {me}master - 0 0 {epoch} connected 0-{last}");
+            let (fail, link) = if node.is_gone {
+                (",fail", "disconnected")
+            } else {
+                ("", "connected")
+            };
+            return format!("{id} {host}:{port}@0 {me}master{fail} - 0 0 {epoch} {link} 0-{last}");
         }
         let owner = self.owner().map_or("-", |owner| &owner.id);
         format!("{id} {host}:{port}@0 {me}slave {owner} 0 0 {epoch} connected")
@@ -190,6 +219,17 @@ impl Shard {
         let shown = String::from_utf8_lossy(&id[..id.len().min(40)]).into_owned();
         found.ok_or_else(|| Fault::Line(format!("ERR Unknown node {shown}").into()))
     }
+}
+
+/// The last owner, if nobody is known to own the log.
+fn gone_owner(standing: &Standing) -> Option<&Member> {
+    let last = standing.last_owner.as_ref();
+    last.filter(|_| standing.owner().is_none())
+}
+
+/// Whether a member is where the last owner was: clients know nodes by their addresses.
+fn stands_for(member: &Member, last: &Member) -> bool {
+    member.id == last.id || member.addresses.redis == last.addresses.redis
 }
 
 /// The name of this node.
@@ -208,13 +248,13 @@ fn info(call: &mut Call<'_>) -> Outcome {
     let shard = Shard::of(call);
     let (known, epoch) = (shard.nodes.len(), shard.epoch);
     let enabled = u8::from(call.shared.node.get().is_some());
-    let (state, assigned) = match shard.owner() {
-        Some(_) => ("ok", SLOTS),
-        None => ("fail", 0),
-    };
+    let state = if shard.is_owned() { "ok" } else { "fail" };
+    let assigned = shard.owner().map_or(0, |_| SLOTS);
+    let ok = if shard.is_owned() { SLOTS } else { 0 };
+    let failed = assigned - ok;
     let text = format!(
         "cluster_enabled:{enabled}\r\ncluster_state:{state}\r\ncluster_slots_assigned:{assigned}\r\n\
-         cluster_slots_ok:{assigned}\r\ncluster_slots_pfail:0\r\ncluster_slots_fail:0\r\n\
+         cluster_slots_ok:{ok}\r\ncluster_slots_pfail:0\r\ncluster_slots_fail:{failed}\r\n\
          cluster_known_nodes:{known}\r\ncluster_size:1\r\ncluster_current_epoch:{epoch}\r\n\
          cluster_my_epoch:{epoch}\r\n"
     );
@@ -282,7 +322,7 @@ fn slots(call: &mut Call<'_>) -> Outcome {
         return Ok(());
     }
     // The owner is the first of them.
-    let online = shard.nodes.iter().filter(|node| node.is_online);
+    let online = (shard.nodes.iter()).filter(|node| node.is_online || node.is_owner);
     let online: Vec<_> = online.collect();
     reply.array(1);
     reply.array(2 + online.len());

@@ -169,10 +169,23 @@ fn read(parameter: Named, value: &[u8], settings: &mut Settings) -> Result<Chang
                 _ => text,
             };
             let texts = [text.to_owned()];
-            row.kind.put(settings, &texts)?;
+            let put = row.kind.put(settings, &texts);
+            put.map_err(|reason| named_choices(row, reason))?;
             Ok(Change::Option(row, apply, texts))
         }
         Named::Own(own) => Ok(Change::Own(own.set.ok_or(immutable)?.read(text)?)),
+    }
+}
+
+/// Names what would do, if the reason does not. Parameters that Redis and RedisTimeSeries have too keep
+/// their words.
+fn named_choices(row: &Row, reason: String) -> String {
+    let is_own = !row.name().starts_with("ts-") && row.name() != "notify-keyspace-events";
+    match row.kind {
+        Kind::Form { takes, .. } if is_own && !reason.contains(takes) => {
+            format!("{reason}; it takes {takes}")
+        }
+        _ => reason,
     }
 }
 

@@ -157,10 +157,33 @@ pub(crate) fn resolve(
             names.insert(row.name());
         }
     }
+    require_effect(&names, &settings)?;
     if settings.cluster.log.is_some() && !names.contains("durability") {
         settings.durability = Durability::Sync;
     }
     Ok(settings)
+}
+
+/// Refuses what is given, is no default and has no effect as what it needs is missing: whoever gave it
+/// takes it for in force.
+fn require_effect(given: &BTreeSet<&str>, settings: &Settings) -> Result<(), String> {
+    for row in all().filter(|row| given.contains(row.name())) {
+        let Some(missing) = row.need.and_then(|need| need(settings)) else {
+            continue;
+        };
+        let mut default = Settings::default();
+        let sources = Sources {
+            flags: Values::new(),
+            file: Values::new(),
+            environment: |_: &str| None,
+        };
+        sources.put(row, &mut default)?;
+        if row.kind.show(&mut settings.clone()) != row.kind.show(&mut default) {
+            let name = row.name();
+            return Err(format!("{name}: needs {missing}; it has no effect here"));
+        }
+    }
+    Ok(())
 }
 
 /// Where the values of options come from.

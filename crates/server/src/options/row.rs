@@ -18,6 +18,8 @@ pub(crate) struct Row {
     /// What puts a value that CONFIG SET gave in force; `None` where it is set at
     /// start only.
     pub(crate) apply: Option<Apply>,
+    /// What it has no effect without, if that is missing.
+    pub(super) need: Option<Need>,
     /// What CONFIG SET checks beside the value itself, before it applies anything.
     pub(crate) check: Option<Check>,
 }
@@ -27,6 +29,9 @@ pub(crate) type Apply = fn(&Shared, &Settings) -> Result<()>;
 
 /// Looks whether settings can be put in force; what is wrong with them.
 pub(crate) type Check = fn(&Settings) -> std::result::Result<(), String>;
+
+/// What settings lack, in words, without which an option has no effect.
+pub(super) type Need = fn(&Settings) -> Option<&'static str>;
 
 /// What holds where nothing is given.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +70,7 @@ impl Begun {
             kind,
             help: "",
             apply: None,
+            need: None,
             check: None,
         }
     }
@@ -80,6 +86,14 @@ impl Row {
     pub(super) const fn live(self, apply: Apply) -> Self {
         Self {
             apply: Some(apply),
+            ..self
+        }
+    }
+
+    /// One that a start refuses where what it needs is missing.
+    pub(super) const fn needs(self, need: Need) -> Self {
+        Self {
+            need: Some(need),
             ..self
         }
     }

@@ -1,6 +1,7 @@
 //! Options of the process: addresses, users, connections, threads, the log of messages.
 
 use super::kind::{Kind, Written, word};
+use super::nodes::NEEDS_CLUSTER;
 use super::range::{CONNECTIONS, THREADS, TIMEOUT};
 use super::row::{Row, row};
 use crate::messaging::Notify;
@@ -15,8 +16,9 @@ pub(super) const ROWS: &[Row] = &[
         .is(Kind::Addresses(|of| &mut of.read_listen))
         .help(
             "Address and port for clients that only read: READONLY is implied there, so that a \
-             follower answers; may be given several times",
-        ),
+             follower answers; may be given several times. Needs --cluster",
+        )
+        .needs(NEEDS_CLUSTER),
     row("unixsocket PATH", "")
         .is(Kind::Path(|of| &mut of.unixsocket))
         .help("Path of a unix socket to serve as well"),

@@ -1,5 +1,7 @@
 //! The file, the flags and the defaults.
 
+mod effect;
+
 use super::{Given, all, resolve};
 use crate::base::time_limits::TimeLimits;
 use crate::messaging::Notify;

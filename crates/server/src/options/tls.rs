@@ -4,7 +4,8 @@
 //! and what was in force stays.
 
 use super::kind::{Kind, Written};
-use super::row::{Apply, Check, Row, computed, row};
+use super::nodes::NEEDS_CLUSTER;
+use super::row::{Apply, Check, Need, Row, computed, row};
 use latewood_engine::{Error, ErrorKind};
 use latewood_tls::{AuthClients, Protocols};
 
@@ -17,7 +18,8 @@ pub(super) const ROWS: &[Row] = &[
         .help(
             "Address and port as those of --read-listen, to serve with TLS; may be given several \
              times",
-        ),
+        )
+        .needs(NEEDS_CLUSTER),
     row("https ADDR:PORT", "")
         .is(Kind::Address(|of| &mut of.senders.https))
         .help("Address and port to serve HTTP with TLS"),
@@ -28,17 +30,20 @@ pub(super) const ROWS: &[Row] = &[
              read anew at SIGHUP",
         )
         .live(RELOAD)
-        .checked(LOADS),
+        .checked(LOADS)
+        .needs(NEEDS_PORT),
     row("tls-key-file FILE", "")
         .is(Kind::Path(|of| &mut of.tls.key_file))
         .help("Private key of that certificate in PEM, without a passphrase")
         .live(RELOAD)
-        .checked(LOADS),
+        .checked(LOADS)
+        .needs(NEEDS_PORT),
     row("tls-ca-cert-file FILE", "")
         .is(Kind::Path(|of| &mut of.tls.ca_cert_file))
         .help("Certificates in PEM of the authorities whose certificates clients may have")
         .live(RELOAD)
-        .checked(LOADS),
+        .checked(LOADS)
+        .needs(NEEDS_PORT),
     computed(
         "tls-auth-clients yes|no|optional",
         "yes with --tls-ca-cert-file, else no",
@@ -56,7 +61,8 @@ pub(super) const ROWS: &[Row] = &[
     })
     .help("Whether clients need a certificate of one of these authorities")
     .live(RELOAD)
-    .checked(LOADS),
+    .checked(LOADS)
+    .needs(NEEDS_PORT),
     row("tls-auth-clients-user CN|off", "off")
         .is(Kind::Form {
             takes: "CN or off",
@@ -79,7 +85,8 @@ pub(super) const ROWS: &[Row] = &[
              then logged in",
         )
         .live(RELOAD)
-        .checked(LOADS),
+        .checked(LOADS)
+        .needs(NEEDS_PORT),
     row("tls-protocols VERSIONS", "TLSv1.2 TLSv1.3")
         .is(Kind::Form {
             takes: "TLSv1.2, TLSv1.3 or both",
@@ -92,8 +99,20 @@ pub(super) const ROWS: &[Row] = &[
         })
         .help("Versions of TLS to speak")
         .live(RELOAD)
-        .checked(LOADS),
+        .checked(LOADS)
+        .needs(NEEDS_PORT),
 ];
+
+/// Without a port that speaks TLS nothing is encrypted.
+const NEEDS_PORT: Need = |settings| {
+    let has_line = settings.senders.lines.iter().any(|port| port.is_tls);
+    let has_port = !settings.tls_listen.is_empty()
+        || !settings.tls_read_listen.is_empty()
+        || settings.senders.https.is_some();
+    let missing =
+        "a port that speaks TLS: tls-listen, tls-read-listen, https, or listen-lines with tls";
+    (!has_line && !has_port).then_some(missing)
+};
 
 const RELOAD: Apply = |shared, settings| {
     let changed = shared.tls.change(&settings.tls);

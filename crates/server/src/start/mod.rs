@@ -11,6 +11,7 @@ mod open;
 mod server;
 mod tablet;
 mod waiting;
+mod watching;
 
 pub(crate) use cli::{Cli, Command};
 pub(crate) use server::run;

@@ -12,18 +12,21 @@
 use super::downloading::downloading;
 use super::server;
 use super::tablet::{self, Home, Keeper};
+use super::watching;
 use crate::state::{Settings, Shared, Stop};
 use latewood_cluster::node::{Member, Node, NodeId};
 use latewood_cluster::standby::{Change, Ended, Standby};
 use latewood_engine::Options;
 use latewood_engine::io::Env;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Weak};
+use std::thread;
 use std::time::Duration;
 
 /// How soon a stop is noticed.
 const TURN: Duration = Duration::from_millis(50);
+/// How long a node that is stopped waits until the others are told.
+const LEAVE_WAIT: Duration = Duration::from_secs(1);
 
 /// A node that was opened.
 pub(super) struct Joined {
@@ -93,43 +96,9 @@ fn myself(settings: &Settings, env: &Env) -> Result<Member, String> {
     Ok(Member {
         addresses: settings.advertised()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        digests: digests(settings),
+        digests: settings.digests(),
         ..Member::new(NodeId(id))
     })
-}
-
-/// Of the users and of the settings that change what is stored, as this process was started. Nodes
-/// of one version compare them, and tell when they differ.
-fn digests(settings: &Settings) -> [u64; 2] {
-    let Settings {
-        defaults,
-        retention_ms,
-        time_limits,
-        users,
-        requirepass,
-        aclfile,
-        ..
-    } = settings;
-    let file = aclfile.as_ref().map(std::fs::read_to_string);
-    let file = file.and_then(Result::ok).unwrap_or_default();
-    // Whoever reads the log must learn nothing of a password.
-    let is_secret = |word: &&str| word.starts_with(['>', '<', '#', '!']);
-    let words = users
-        .iter()
-        .chain([&file])
-        .flat_map(|text| text.split_whitespace());
-    let words: Vec<&str> = words.filter(|word| !is_secret(word)).collect();
-    let policy = &settings.senders.duplicate_policy;
-    [
-        digest(&(words, requirepass.is_empty())),
-        digest(&(defaults, retention_ms, time_limits, policy)),
-    ]
-}
-
-fn digest(of: &impl std::fmt::Debug) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    format!("{of:?}").hash(&mut hasher);
-    hasher.finish()
 }
 
 impl Joined {
@@ -144,22 +113,26 @@ impl Joined {
             return shared.lifetime.stop(Stop::Crashed(error.to_string()));
         }
         let (node, mut home) = (Arc::clone(standby.node()), Some(home));
-        while !tablet::is_stopping(shared) {
-            match changes.recv_timeout(TURN) {
-                Ok(Change::Follows) => serve(shared, &standby, addresses),
-                Ok(Change::Owns(owned)) => {
-                    serve(shared, &standby, addresses);
-                    if let Some(home) = home.take() {
-                        let keeper = Keeper::new(owned, home, Some(Arc::clone(&node)));
-                        tracing::info!("this node owns the log from now on");
-                        keeper.run(shared);
+        thread::scope(|scope| {
+            scope.spawn(|| watching::run(shared, &node));
+            while !tablet::is_stopping(shared) {
+                match changes.recv_timeout(TURN) {
+                    Ok(Change::Follows) => serve(shared, &standby, addresses),
+                    Ok(Change::Owns(owned)) => {
+                        serve(shared, &standby, addresses);
+                        if let Some(home) = home.take() {
+                            let keeper = Keeper::new(owned, home, Some(Arc::clone(&node)));
+                            tracing::info!("this node owns the log from now on");
+                            keeper.run(shared);
+                        }
                     }
+                    Ok(Change::Ended(_)) | Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
                 }
-                Ok(Change::Ended(_)) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
             }
-        }
+        });
         if standby.tablet().is_none() {
+            standby.leave(LEAVE_WAIT);
             standby.abandon();
         }
     }

@@ -75,9 +75,6 @@ pub(super) fn open(
         let (db, keeper) = tablet::open(settings, options, stopped)?;
         return Ok(Opened::Kept(Box::new(db), keeper));
     }
-    if let Some(name) = settings.cluster.needs_log() {
-        return Err(format!("{name}: needs log, the log in Kafka").into());
-    }
     let defaults = settings.defaults.clone();
     let opened = Db::open(&Env::real(), &settings.dir, options, defaults)
         .map_err(|error| format!("cannot open {}: {error}", settings.dir.display()))?;

@@ -4,6 +4,7 @@
 //! locked on the path of a sample. Tested through the floors above.
 
 mod advertised;
+mod alike;
 pub(crate) mod database;
 mod exec_lock;
 mod figures;
@@ -19,6 +20,7 @@ mod runtime;
 mod settings;
 mod shared;
 
+pub(crate) use alike::{differing, options_of};
 pub(crate) use database::Database;
 pub(crate) use exec_lock::{ExecBeside, ExecShared};
 pub(crate) use figures::ListenerFigures;

@@ -117,19 +117,6 @@ pub(crate) struct Nodes {
 }
 
 impl Cluster {
-    /// An option that is given and would have no effect without a log in Kafka.
-    pub(crate) fn needs_log(&self) -> Option<&'static str> {
-        let given = [
-            ("read-lease", self.read_lease),
-            ("cache-size", self.cache_bytes_max > 0),
-            ("cluster", self.nodes.is_on),
-            ("kafka-any-replication", self.any_replication),
-            ("reads", self.reads != Reads::default()),
-        ];
-        let found = given.into_iter().find(|(_, is_given)| *is_given);
-        found.map(|(name, _)| name)
-    }
-
     /// Checks that what is asked of reads is looked after.
     ///
     /// # Errors

@@ -110,7 +110,10 @@ fn verify(found: &Survey, objects: &Objects) -> Result<(String, Vec<String>), St
             );
             Ok((line, damage))
         }
-        Err(error @ CheckpointError::Store(latewood_offsite::Error::Damaged { .. })) => {
+        Err(
+            error @ (CheckpointError::NotHere { .. }
+            | CheckpointError::Store(latewood_offsite::Error::Damaged { .. })),
+        ) => {
             damage.push(error.to_string());
             Ok((format!("checkpoint at offset {offset}"), damage))
         }

@@ -1,11 +1,11 @@
 //! Every port speaks TLS.
 
-use crate::harness::{Server, encoded, eventually};
+use crate::harness::{Server, command, encoded, eventually};
 use crate::tls::certificates::{Authority, words};
 use crate::tls::peer::{Peer, tls_address};
 use latewood_tls::ClientOptions;
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 
 #[test]
 fn commands_replies_and_long_pipelines_are_the_same_with_tls() {
@@ -40,19 +40,29 @@ fn commands_replies_and_long_pipelines_are_the_same_with_tls() {
 
 #[test]
 fn a_port_for_reads_speaks_tls_with_the_certificates_of_the_others() {
-    let (authority, mut options) = Authority::with_server();
-    options.extend(["--tls-read-listen".to_owned(), "127.0.0.1:0".to_owned()]);
-    let server = Server::with(&words(&options));
-    let address = tls_address(&server, "tls-reads");
+    let (authority, options) = Authority::with_server();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let address = address.unwrap().to_string();
+    let dir = tempfile::tempdir().unwrap();
+    // No broker is there: the server loads, and answers what needs no database.
+    let mut process = command(dir.path())
+        .args(["--cluster", "on", "--log", "kafka://127.0.0.1:1/main"])
+        .args(["--objects", "file:///nowhere", "--advertise", "127.0.0.1:2"])
+        .args(["--listen", "127.0.0.1:0", "--tls-read-listen", &address])
+        .args(words(&options))
+        .spawn()
+        .unwrap();
+    eventually("the port is served", || {
+        TcpStream::connect(&address).is_ok()
+    });
     let mut peer = Peer::try_to(&address, &authority.client(None)).unwrap();
     assert!(peer.ask("CLIENT INFO").contains(" flags=r "));
-    // Without other nodes it owns the database.
-    assert_eq!(peer.ask("TS.ADD k 1 1"), ":1\r\n");
-    let mut main = Peer::to(&server, &authority.client(None));
-    assert!(!main.ask("CLIENT INFO").contains(" flags=r "));
+    assert!(peer.ask("TS.ADD k 1 1").starts_with("-LOADING"));
     let mut plain = Peer::try_to(&address, &ClientOptions::default()).unwrap();
     plain.send(b"PING\r\n");
     assert!(plain.rest().starts_with('\u{15}'), "the answer is an alert");
+    process.kill().unwrap();
+    process.wait().unwrap();
 }
 
 #[test]

@@ -147,6 +147,7 @@ fn a_port_for_reads_with_tls_needs_a_certificate() {
             "--tls-read-listen",
             "127.0.0.1:0",
         ])
+        .args(["--cluster", "on", "--log", "kafka://127.0.0.1:1/main"])
         .output()
         .unwrap();
     let said = String::from_utf8(run.stderr).unwrap();

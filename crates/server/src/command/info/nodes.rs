@@ -1,18 +1,27 @@
 //! The sections of INFO about the other nodes.
 
 use super::source::{Source, field};
-use crate::state::host_and_port;
+use crate::state::{differing, host_and_port};
 use latewood_cluster::node::{Member, Node, Role, Standing};
+use std::collections::BTreeSet;
 
 /// The place of a member as Redis has it.
 fn place(member: &Member) -> (&str, u16) {
     host_and_port(&member.addresses.redis).unwrap_or_default()
 }
 
+/// Positions are groups of the log, as those of followers are that they tell.
 pub(super) fn replication(text: &mut String, source: &Source<'_>) {
-    let position = source.shared.db.shown().position().0;
+    let mut position = source.shared.db.shown().position().0;
     match source.shared.node.get() {
-        Some(node) => of_node(text, node, position),
+        Some(node) => {
+            let standing = node.standing();
+            let applied = standing.members.first().map_or(0, |me| me.applied);
+            if standing.role != Role::Owner {
+                position = applied;
+            }
+            of_node(text, node, &standing, position);
+        }
         None => {
             field(text, "role", "master");
             field(text, "connected_slaves", 0);
@@ -24,11 +33,10 @@ pub(super) fn replication(text: &mut String, source: &Source<'_>) {
     field(text, "repl_backlog_active", 0);
 }
 
-fn of_node(text: &mut String, node: &Node, position: u64) {
-    let standing = node.standing();
+fn of_node(text: &mut String, node: &Node, standing: &Standing, position: u64) {
     if standing.role == Role::Owner {
         field(text, "role", "master");
-        replicas(text, node, &standing);
+        replicas(text, node, standing);
         return;
     }
     field(text, "role", "slave");
@@ -47,7 +55,11 @@ fn of_node(text: &mut String, node: &Node, position: u64) {
     field(text, "master_last_io_seconds_ago", or_none(heard));
     let is_loading = standing.role == Role::Loading;
     field(text, "master_sync_in_progress", u8::from(is_loading));
-    field(text, "slave_read_repl_offset", position);
+    field(
+        text,
+        "slave_read_repl_offset",
+        standing.newest.max(position),
+    );
     field(text, "slave_repl_offset", position);
     field(text, "slave_read_only", 1);
     field(text, "connected_slaves", 0);
@@ -70,6 +82,18 @@ fn or_none(number: Option<u64>) -> String {
     number.map_or_else(|| "-1".to_owned(), |number| number.to_string())
 }
 
+/// The parts of the settings in which others differ from this node.
+fn differing_parts(standing: &Standing) -> String {
+    let Some((me, others)) = standing.members.split_first() else {
+        return String::new();
+    };
+    let parts = others
+        .iter()
+        .flat_map(|other| differing(me.digests[1], other.digests[1]));
+    let parts: BTreeSet<_> = parts.collect();
+    parts.into_iter().collect::<Vec<_>>().join(",")
+}
+
 pub(super) fn cluster(text: &mut String, source: &Source<'_>) {
     let Some(node) = source.shared.node.get() else {
         return field(text, "cluster_enabled", 0);
@@ -77,7 +101,7 @@ pub(super) fn cluster(text: &mut String, source: &Source<'_>) {
     let standing = node.standing();
     let owner = standing.owner();
     let address = owner.map_or("", |owner| &owner.addresses.redis);
-    let differing = standing.differing();
+    let differing_nodes = standing.differing();
     field(text, "cluster_enabled", 1);
     field(text, "cluster_role", standing.role.name());
     field(text, "cluster_role_since_ms", standing.since_ms);
@@ -98,8 +122,19 @@ pub(super) fn cluster(text: &mut String, source: &Source<'_>) {
         "cluster_takes_reads",
         u8::from(node.takes_reads().is_ok()),
     );
-    field(text, "cluster_users_differ", differing[0]);
-    field(text, "cluster_settings_differ", differing[1]);
+    field(text, "cluster_users_differ", differing_nodes[0]);
+    field(text, "cluster_settings_differ", differing_nodes[1]);
+    field(
+        text,
+        "cluster_settings_differing",
+        differing_parts(&standing),
+    );
+    let twin = standing.twin.map(|twin| twin.id.to_string());
+    field(
+        text,
+        "cluster_address_shared_with",
+        twin.unwrap_or_default(),
+    );
     for (number, member) in standing.members.iter().enumerate() {
         let Member {
             id,

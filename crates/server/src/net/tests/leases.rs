@@ -261,7 +261,21 @@ fn reads_without_a_lease_are_not_promised_anything() {
         "{reply}"
     );
     let reply = ask(&mut client, "CONFIG SET reads stale");
-    assert!(reply.contains("Invalid reads: stale"), "{reply}");
+    let choices = "Invalid reads: stale; it takes proven, strict or unproven";
+    assert!(reply.contains(choices), "{reply}");
+    for (name, choices) in [
+        ("log-level", "error, warn, info, debug or trace"),
+        (
+            "sender-duplicate-policy",
+            "block, first, last, min, max or sum",
+        ),
+        ("tls-auth-clients", "yes, no or optional"),
+        ("durability", "sync, interval or none"),
+    ] {
+        let reply = ask(&mut client, &format!("CONFIG SET {name} bogus"));
+        let is_fixed = reply.contains("immutable");
+        assert!(is_fixed || reply.contains(choices), "{name}: {reply}");
+    }
     assert_eq!(ask(&mut client, "CONFIG SET reads proven"), "+OK\r\n");
     harness.stop();
 }

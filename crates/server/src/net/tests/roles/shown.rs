@@ -118,14 +118,107 @@ fn a_follower_is_a_replica_of_the_owner() {
 }
 
 #[test]
-fn without_an_owner_nobody_has_slots() {
+fn before_an_owner_is_known_nobody_has_slots() {
     let noded = Noded::start();
     let mut client = noded.harness.client();
     noded.become_role(Role::Follower, None);
+    noded.node.change(|standing| standing.last_owner = None);
     assert_eq!(ask(&mut client, "CLUSTER SLOTS"), "*0\r\n");
     let lines = ["cluster_state:fail", "cluster_slots_assigned:0"];
     has_lines(&mut client, "CLUSTER INFO", &lines);
     assert!(ask(&mut client, "CLUSTER NODES").contains("myself,slave - 0 0 5 connected"));
+    noded.harness.stop();
+}
+
+#[test]
+fn without_an_owner_clients_keep_the_followers_of_the_last_one() {
+    let noded = Noded::start();
+    let mut client = noded.harness.client();
+    noded.follow();
+    let before = slots(("db-2", TWO), ("db-1", ONE));
+    assert_eq!(ask(&mut client, "CLUSTER SLOTS"), before);
+    // It leaves, or it is not heard any more: first the one, later the other.
+    noded.node.change(|standing| standing.owner = None);
+    for _ in 0..2 {
+        assert_eq!(ask(&mut client, "CLUSTER SLOTS"), before);
+        let lines = [
+            "cluster_state:fail",
+            "cluster_slots_ok:0",
+            "cluster_slots_fail:16384",
+            "cluster_known_nodes:2",
+        ];
+        has_lines(&mut client, "CLUSTER INFO", &lines);
+        let nodes = ask(&mut client, "CLUSTER NODES");
+        let gone = format!("{TWO} db-2:6379@0 master,fail - 0 0 5 disconnected 0-16383\n");
+        assert!(nodes.contains(&gone), "{nodes}");
+        assert!(ask(&mut client, "CLUSTER SHARDS").contains("$4\r\nfail\r\n"));
+        noded.node.change(|standing| standing.members.truncate(1));
+    }
+    // A process that begins at its address stands in its place.
+    let mut again = noded.node.standing().last_owner.clone().unwrap();
+    again.id = latewood_cluster::node::NodeId([3; 20]);
+    noded.node.change(|standing| standing.members.push(again));
+    let three = "03".repeat(20);
+    let expected = slots(("db-2", &three), ("db-1", ONE));
+    assert_eq!(ask(&mut client, "CLUSTER SLOTS"), expected);
+    // The next owner takes it.
+    noded.become_role(Role::Owner, Some(super::ME));
+    let expected = slots(("db-1", ONE), ("db-2", &three));
+    assert_eq!(ask(&mut client, "CLUSTER SLOTS"), expected);
+    has_lines(&mut client, "CLUSTER INFO", &["cluster_state:ok"]);
+    noded.harness.stop();
+}
+
+#[test]
+fn offsets_of_replication_are_groups_of_the_log() {
+    let noded = Noded::start();
+    let mut client = noded.harness.client();
+    let position = noded.harness.shared.db.position().0;
+    assert!(position > 0);
+    noded.node.change(|standing| {
+        standing.newest = 40;
+        standing.members[0].applied = 38;
+        standing.members[1].applied = position - 1;
+    });
+    let replica = format!(
+        "slave0:ip=db-2,port=6379,state=online,offset={},lag=0",
+        position - 1
+    );
+    let own = format!("master_repl_offset:{position}");
+    has_lines(&mut client, "INFO replication", &[&replica, &own]);
+    noded.follow();
+    let lines = [
+        "slave_repl_offset:38",
+        "slave_read_repl_offset:40",
+        "master_repl_offset:38",
+    ];
+    has_lines(&mut client, "INFO replication", &lines);
+    noded.harness.stop();
+}
+
+#[test]
+fn a_node_tells_who_has_its_address_and_what_differs() {
+    let noded = Noded::start();
+    let mut client = noded.harness.client();
+    let lines = [
+        "cluster_address_shared_with:",
+        "cluster_settings_differing:",
+    ];
+    has_lines(&mut client, "INFO cluster", &lines);
+    noded.node.change(|standing| {
+        standing.twin = Some(latewood_cluster::node::Twin {
+            id: super::OWNER,
+            is_older: false,
+        });
+        standing.members[1].digests = [0, 1 << 48 | 1 << 16];
+    });
+    let shared = format!("cluster_address_shared_with:{TWO}");
+    let lines = [
+        &shared,
+        "cluster_settings_differ:1",
+        "cluster_settings_differing:reads,retention",
+    ];
+    has_lines(&mut client, "INFO cluster", &lines);
     noded.harness.stop();
 }
 

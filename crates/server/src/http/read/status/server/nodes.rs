@@ -1,6 +1,6 @@
 //! The nodes of a cluster, as this one sees them.
 
-use crate::state::Shared;
+use crate::state::{Shared, differing};
 use latewood_cluster::node::{Member, Seen};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -28,6 +28,7 @@ pub(super) fn cluster(shared: &Shared) -> Value {
         "takes_writes": node.takes_writes().is_ok(),
         "users_differ": users_differ,
         "settings_differ": settings_differ,
+        "address_shared_with": standing.twin.map(|twin| twin.id.to_string()),
         "members": members,
     })
 }
@@ -51,6 +52,7 @@ fn member(seen: &Seen<'_>, me: Option<&Member>) -> Value {
         "heard_ms": milliseconds(Some(seen.heard)),
         "users_differ": differs(0),
         "settings_differ": differs(1),
+        "settings_differing": me.map(|me| differing(me.digests[1], member.digests[1])),
     })
 }
 

@@ -1,0 +1,134 @@
+//! What the nodes of a log should have alike, as each may become its owner: digests that they tell
+//! each other, and in words what differs.
+//!
+//! The digest of the settings has a part for each of [`PARTS`], so that a difference can be named.
+//! Nodes of one version compare them, as they were started: a later CONFIG SET is not told.
+//!
+//! Tested by its own tests.
+
+use super::settings::Settings;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Bits of the digest of a part: two that differ are taken for alike once in 65,536.
+const PART_BITS: u32 = 16;
+
+/// The parts of the settings, the lowest bits first.
+const PARTS: [&str; 4] = ["series", "retention", "time-limits", "reads"];
+
+/// What each part is of, for people.
+const MEANINGS: [&str; 4] = [
+    "what new series get: the ts-... options, sender-duplicate-policy, influx-db-label, otlp-...",
+    "retention, max-series",
+    "future-limit, past-limit, redis-future-limit, redis-past-limit",
+    "reads, max-staleness, durability, promql-lookback, promql-delayed-name-removal, \
+     notify-keyspace-events",
+];
+
+/// The options of a part, for people.
+pub(crate) fn options_of(part: &str) -> &'static str {
+    let at = PARTS.iter().position(|name| *name == part);
+    at.map_or("", |at| MEANINGS[at])
+}
+
+impl Settings {
+    /// Of the users and of the settings that should be alike.
+    pub(crate) fn digests(&self) -> [u64; 2] {
+        let Self { senders, .. } = self;
+        let file = self.aclfile.as_ref().map(std::fs::read_to_string);
+        let file = file.and_then(Result::ok).unwrap_or_default();
+        // Whoever reads the log must learn nothing of a password.
+        let is_secret = |word: &&str| word.starts_with(['>', '<', '#', '!']);
+        let words = self
+            .users
+            .iter()
+            .chain([&file])
+            .flat_map(|text| text.split_whitespace());
+        let words: Vec<&str> = words.filter(|word| !is_secret(word)).collect();
+        let promql = (self.promql.lookback_ms, self.promql.delays_name_removal);
+        let reads = (self.cluster.reads, self.cluster.nodes.staleness_max_ms);
+        let parts = [
+            digest(&(
+                &self.defaults,
+                senders.duplicate_policy,
+                &senders.influx_db_label,
+                &senders.otlp,
+            )),
+            digest(&(self.retention_ms, self.series_max)),
+            digest(&(self.time_limits, senders.time_limits)),
+            digest(&(reads, self.durability, promql, self.notify)),
+        ];
+        let settings = parts.into_iter().rev().fold(0, |all, part| {
+            all << PART_BITS | part >> (u64::BITS - PART_BITS)
+        });
+        let users = digest(&(words, self.requirepass.is_empty()));
+        [users, settings]
+    }
+}
+
+/// The parts in which two digests of settings differ.
+pub(crate) fn differing(one: u64, other: u64) -> Vec<&'static str> {
+    let differs = |at: &usize| {
+        let shift = PART_BITS * *at as u32;
+        (one ^ other) >> shift & ((1 << PART_BITS) - 1) != 0
+    };
+    (0..PARTS.len())
+        .filter(differs)
+        .map(|at| PARTS[at])
+        .collect()
+}
+
+fn digest(of: &impl std::fmt::Debug) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{of:?}").hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Reads;
+
+    fn told(change: impl FnOnce(&mut Settings)) -> Vec<&'static str> {
+        let mut other = Settings::default();
+        change(&mut other);
+        let [users, settings] = other.digests();
+        let [own_users, own] = Settings::default().digests();
+        let mut told = differing(own, settings);
+        if users != own_users {
+            told.push("users");
+        }
+        told
+    }
+
+    #[test]
+    fn a_difference_is_named() {
+        assert_eq!(told(|_| {}), [""; 0]);
+        assert_eq!(told(|of| of.cluster.reads = Reads::Strict), ["reads"]);
+        assert_eq!(told(|of| of.cluster.nodes.staleness_max_ms = 9), ["reads"]);
+        assert_eq!(told(|of| of.promql.lookback_ms = 9), ["reads"]);
+        assert_eq!(told(|of| of.retention_ms = 9), ["retention"]);
+        assert_eq!(told(|of| of.time_limits.past_ms = 9), ["time-limits"]);
+        let both = told(|of| {
+            of.senders.time_limits.past_ms = 9;
+            of.senders.influx_db_label = Some("db".to_owned());
+        });
+        assert_eq!(both, ["series", "time-limits"]);
+        assert_eq!(
+            told(|of| of.users.push("ann on +get".to_owned())),
+            ["users"]
+        );
+        // What is of one machine.
+        assert_eq!(told(|of| of.memory_bytes = 9), [""; 0]);
+        let secret = |text: &str| {
+            let mut of = Settings::default();
+            of.users.push(text.to_owned());
+            of.digests()
+        };
+        assert_eq!(secret("ann on >one"), secret("ann on >two"));
+    }
+
+    #[test]
+    fn every_part_says_its_options() {
+        assert!(PARTS.iter().all(|part| !options_of(part).is_empty()));
+    }
+}
