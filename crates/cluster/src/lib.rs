@@ -8,6 +8,7 @@ pub mod checkpoint;
 pub mod envelope;
 pub mod follower;
 pub mod kafka;
+pub mod living;
 pub mod node;
 pub mod owner;
 pub mod presence;

@@ -8,6 +8,7 @@ mod follower;
 mod hooked;
 mod lease;
 mod ledger;
+mod living;
 mod memory;
 mod model;
 mod owner;

@@ -10,7 +10,10 @@ const HEARD_MS = 6000;
 function ofThis(cluster: Cluster): Matter[] {
   const found: Matter[] = [];
   const add = (isTrue: boolean, isError: boolean, text: string) => { if (isTrue) found.push({ isError, text }); };
-  const { behind_ms, max_staleness_ms, owner, role, takes_reads, members } = cluster;
+  const { behind_ms, max_staleness_ms, owner, role, takes_reads, members, address_shared_with: twin } = cluster;
+  const own = members.find((one) => one.is_this)?.address ?? 'its address';
+  add(twin !== null, true, `Another living process (${twin?.slice(0, 8)}) tells others that it is reached at ${own}, as this node does: clients reach one of them for both. `
+    + 'Give each server an --advertise of its own');
   add(owner === null && role !== 'loading', true, 'No node owns the log: none takes writes. A node that has all of the log takes over by itself within seconds; '
     + 'if none does, check that the brokers of Kafka answer and that a node runs that is not behind');
   const had = behind_ms === null ? 'has not had all of the log yet' : `had all of the log ${took(behind_ms)} ago, and may be ${took(max_staleness_ms)} behind`;
@@ -36,7 +39,7 @@ function ofAll({ members }: Cluster): Matter[] {
     if (names.length > 0) found.push({ isError: false, text: `${names.join(', ')} ${names.length === 1 ? 'was' : 'were'} started with other ${what} than this node: ${so}` });
   };
   differ('users', (one) => one.users_differ, 'clients may be refused after a take-over. Give all nodes the same users');
-  differ('settings', (one) => one.settings_differ, 'after a take-over samples may be kept or refused otherwise. Give all nodes the same defaults, retention and limits of times');
+  differ('settings', (one) => one.settings_differ, 'after a take-over clients may see other answers, and samples may be kept or refused otherwise. The column "Differs in" names them; give all nodes the same ones');
   const versions = new Map<string, number>();
   for (const { version } of members) versions.set(version, (versions.get(version) ?? 0) + 1);
   if (versions.size > 1) {

@@ -2,22 +2,17 @@
 // `refresh`, a duration or `off`; without it every two seconds.
 
 import { useMemo } from 'preact/hooks';
-import { isUnanswered, useAnswer } from '../../ask';
-import { parseDuration, secondText } from '../../clock';
-import { Broken, refreshOf } from '../../components/broken';
-import { RefreshChoice } from '../../components/choice';
+import { isUnanswered } from '../../ask';
+import { secondText } from '../../clock';
 import { FigureList } from '../../components/figures';
-import { Busy, Empty, ErrorBox } from '../../components/notice';
+import { Empty } from '../../components/notice';
 import { StateCard, type Kind } from '../../components/state';
+import { useWatch, WatchHead } from '../../components/watch';
 import { count, took, UNKNOWN } from '../../format';
-import { params } from '../../route';
 import { matters } from './attention';
 import { Nodes } from './nodes';
 import { statusOf, type Cluster } from './status';
 import './cluster.css';
-
-const LEAST_MS = 1000;
-const CHECKS = [refreshOf('it refreshes every 2s')];
 
 function word({ role, owner, takes_reads }: Cluster, isAway: boolean): [text: string, kind: Kind] {
   if (isAway) return ['No answer', 'bad'];
@@ -70,28 +65,14 @@ function Alone() {
 }
 
 export function ClusterPage() {
-  const chosen = params.value.get('refresh') ?? '2s';
-  const every_ms = chosen === 'off' ? undefined : Math.max(LEAST_MS, parseDuration(chosen) ?? 2000);
-  const { data, at_ms, failure, isRunning, again } = useAnswer<unknown>('status/server', {}, every_ms);
+  const watch = useWatch();
+  const { data, at_ms, failure } = watch;
   const status = useMemo(() => (data === null ? null : statusOf(data)), [data]);
   const seen_ms = status?.server.time_ms || at_ms;
+  const away = 'Check that it runs, or look at the console of another node; this page goes on by itself.';
   return (
     <div class="page cluster">
-      <div class="bar">
-        <h1>Cluster</h1>
-        <span class="gap" />
-        <span class="hint">{status && `as of ${secondText(seen_ms)}`}</span>
-        <RefreshChoice initial="2s" />
-        {every_ms === undefined && <button type="button" onClick={again}>Look again</button>}
-      </div>
-      <Broken checks={CHECKS} />
-      {failure && (
-        <ErrorBox failure={failure} retry={again}>
-          {failure.status === 403 && <p>This page needs a user with permission for the command INFO.</p>}
-          {failure.status === 0 && <p>{status ? 'Below is what it said last. ' : ''}Check that it runs, or look at the console of another node; this page goes on by itself.</p>}
-        </ErrorBox>
-      )}
-      {!status && !failure && <section class="card"><Busy on={isRunning} /></section>}
+      <WatchHead title="Cluster" watch={watch} seen_ms={status && seen_ms} away={away} />
       {status && status.cluster === null && <Alone />}
       {status?.cluster && (
         <>

@@ -20,8 +20,9 @@ function Node({ member }: { member: Member }) {
   return link === null ? <span title={member.id}>{name}</span> : <a href={link} title={`The console of ${name}`} target="_blank" rel="noreferrer">{name}</a>;
 }
 
-function differing({ users_differ, settings_differ }: Member): string {
-  return [users_differ && 'users', settings_differ && 'settings'].filter(Boolean).join(', ');
+function differing({ users_differ, settings_differ, settings_differing: parts }: Member): string {
+  const settings = parts.length > 0 ? parts.join(', ') : 'settings';
+  return [users_differ && 'users', settings_differ && settings].filter(Boolean).join(', ');
 }
 
 const columns = (cluster: Cluster): Column<Member>[] => [

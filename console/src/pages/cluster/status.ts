@@ -13,9 +13,11 @@ const SHAPE = {
   cluster: new Maybe({
     role: TEXT, since_ms: NUMBER, epoch: new Maybe(NUMBER), owner: new Maybe(TEXT), behind_ms: new Maybe(NUMBER),
     newest_group: NUMBER, unapplied_groups: NUMBER, max_staleness_ms: NUMBER, takes_reads: FLAG, takes_writes: FLAG,
+    address_shared_with: new Maybe(TEXT),
     members: [{
       id: TEXT, is_this: FLAG, address: TEXT, read_address: TEXT, http_address: TEXT, version: TEXT, role: TEXT, since_ms: NUMBER,
       behind_ms: new Maybe(NUMBER), caught_up: FLAG, applied_group: NUMBER, heard_ms: NUMBER, users_differ: FLAG, settings_differ: FLAG,
+      settings_differing: [TEXT],
     }],
   }),
 };

@@ -2,22 +2,16 @@
 // or `off`; without it every two seconds.
 
 import { useEffect } from 'preact/hooks';
-import { isUnanswered, useAnswer } from '../../ask';
-import { Broken, refreshOf } from '../../components/broken';
-import { RefreshChoice } from '../../components/choice';
-import { Busy, ErrorBox } from '../../components/notice';
+import { isUnanswered } from '../../ask';
 import { StateCard, type Kind } from '../../components/state';
-import { parseDuration, secondText } from '../../clock';
+import { useWatch, WatchHead } from '../../components/watch';
+import { secondText } from '../../clock';
 import { bytes, count } from '../../format';
-import { params } from '../../route';
 import { matters } from './attention';
 import { Cards } from './cards';
 import { Charts } from './charts';
 import { note, past, type Status } from './status';
 import './server.css';
-
-const LEAST_MS = 1000;
-const CHECKS = [refreshOf('it refreshes every 2s')];
 
 function word({ state }: Status, isAway: boolean): [text: string, kind: Kind] {
   if (isAway) return ['No answer', 'bad'];
@@ -44,29 +38,14 @@ function State({ seen, isAway }: { seen: Status[]; isAway: boolean }) {
 }
 
 export function ServerPage() {
-  const chosen = params.value.get('refresh') ?? '2s';
-  const every_ms = chosen === 'off' ? undefined : Math.max(LEAST_MS, parseDuration(chosen) ?? 2000);
-  const { data, failure, isRunning, again } = useAnswer<unknown>('status/server', {}, every_ms);
+  const watch = useWatch();
+  const { data, failure } = watch;
   useEffect(() => { if (data !== null) note(data); }, [data]);
   const seen = past.value;
   const status = seen.at(-1);
   return (
     <div class="page server">
-      <div class="bar">
-        <h1>Server</h1>
-        <span class="gap" />
-        <span class="hint">{status && `as of ${secondText(status.server.time_ms)}`}</span>
-        <RefreshChoice initial="2s" />
-        {every_ms === undefined && <button type="button" onClick={again}>Look again</button>}
-      </div>
-      <Broken checks={CHECKS} />
-      {failure && (
-        <ErrorBox failure={failure} retry={again}>
-          {failure.status === 403 && <p>This page needs a user with permission for the command INFO.</p>}
-          {failure.status === 0 && <p>{status ? 'Below is what it said last. ' : ''}Check that it runs; this page goes on by itself.</p>}
-        </ErrorBox>
-      )}
-      {!status && !failure && <section class="card state"><Busy on={isRunning} /></section>}
+      <WatchHead title="Server" watch={watch} seen_ms={status?.server.time_ms ?? null} away="Check that it runs; this page goes on by itself." />
       {status && <State seen={seen} isAway={isUnanswered(failure)} />}
       {status && <Charts />}
       {status && <Cards status={status} />}

@@ -6,6 +6,12 @@ use crate::owner::{Error, Stop};
 use crate::tablet;
 use latewood_engine::ErrorKind;
 
+/// What became of an owner, for its operator.
+const DEPOSED: &str = "This node was not heard for some seconds: it was paused, overloaded or cut off \
+     from Kafka, so another one took the log over. It answers nothing until it has loaded the log \
+     anew, and follows from then on; what was acknowledged as being in the log is kept. If it happens \
+     again, look at its processor and memory and its way to the brokers";
+
 /// Why a node neither follows nor owns the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -39,7 +45,7 @@ impl Ended {
     pub(super) fn of_owned(error: Error) -> Self {
         match error {
             Error::Cancelled => Self::Stopped,
-            error if error.is_succession() => Self::LoadAnew(error.to_string()),
+            error if error.is_succession() => Self::LoadAnew(format!("{error}. {DEPOSED}")),
             error => Self::Log(error),
         }
     }
@@ -81,6 +87,27 @@ pub(super) fn leave(standing: &mut Standing, by: Option<&Claimant>) {
 mod tests {
     use super::*;
     use latewood_engine::Error as Damage;
+
+    #[test]
+    fn a_deposed_owner_says_what_happened_and_what_it_does() {
+        let by = Claimant {
+            nonce: [1; 16],
+            node: 0,
+            address: "db-2:6379".to_owned(),
+        };
+        let Ended::LoadAnew(text) = Ended::of_owned(Error::Deposed { by, epoch: 7 }) else {
+            panic!("it follows from then on");
+        };
+        for part in [
+            "db-2:6379",
+            "since offset 7",
+            "was not heard",
+            "follows",
+            "is kept",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
 
     #[test]
     fn what_a_newer_checkpoint_mends_is_loaded_anew() {

@@ -68,7 +68,7 @@ impl Halt {
             let text = &reason.text;
             self.notices.tell(
                 About::Halt,
-                format_args!("writes are refused from now on, reads continue: {text}"),
+                format_args!("writes are refused from now on: {text}"),
             );
         }
     }

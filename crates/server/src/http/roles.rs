@@ -323,6 +323,42 @@ fn a_fresh_follower_answers_reads_and_every_node_tells_of_itself() {
     }
 }
 
+#[test]
+fn an_owner_without_a_lease_is_not_ready() {
+    let noded = Noded::start();
+    noded.become_role(Role::Owner, Some(1));
+    let day = Duration::from_secs(24 * 3600);
+    let lease = Lease::after(Duration::ZERO, day, Arc::clone(&noded.clock) as _);
+    let lease = Arc::new(lease);
+    assert!(noded.context.shared.lease.set(Arc::clone(&lease)).is_ok());
+    let expect = |status: u16| {
+        for path in ["/-/ready", "/health"] {
+            let answered = noded.get(path);
+            assert_eq!(answered.0, status, "{path}: {}", answered.1);
+            let why = "Kafka did not confirm lately that this node owns the log";
+            assert_eq!(answered.1.contains(why), status == 503, "{}", answered.1);
+        }
+    };
+    // No record was proven yet.
+    expect(503);
+    lease.renew(lease.send());
+    expect(200);
+    noded
+        .clock
+        .advance_ms(latewood_cluster::remote::LEASE.as_millis() as u32);
+    expect(503);
+    lease.renew(lease.send());
+    expect(200);
+    lease.end();
+    expect(503);
+    // A follower needs none.
+    noded.become_role(Role::Follower, Some(2));
+    noded
+        .node
+        .set_fresh(latewood_engine::io::Clock::boottime_ns(&*noded.clock));
+    expect(200);
+}
+
 /// What `/api/v1/status/server` says of the cluster.
 fn cluster(noded: &Noded) -> Value {
     let (status, text) = noded.get("/api/v1/status/server");

@@ -367,7 +367,8 @@ fn switches_are_words_or_booleans() {
 
 #[test]
 fn words_that_are_switches_can_be_booleans() {
-    let text = "http = false\ntls-auth-clients = true\ntls-auth-clients-user = false";
+    let text = "http = false\ntls-auth-clients = true\ntls-auth-clients-user = false\n\
+        tls-listen = [\"127.0.0.1:0\"]";
     let settings = with_file(text, &[]).unwrap();
     assert_eq!(settings.senders.http, Http::Off);
     assert_eq!(settings.tls.auth_clients, Some(AuthClients::Yes));

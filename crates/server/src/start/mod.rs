@@ -1,6 +1,7 @@
 //! Starts and stops the process: command line, sockets, threads, signals, the
 //! background thread. Tested by `tests/`.
 
+mod alone;
 mod cli;
 mod damage;
 mod downloading;

@@ -7,7 +7,7 @@
 //! Tested by `tests/kafka/` with brokers.
 
 use super::downloading::downloading;
-use super::waiting::Waiting;
+use super::waiting::{GIVEN_UP, Waiting};
 use crate::state::{Remote, Settings, Shared, Stop};
 use latewood_cluster::checkpoint::{CheckpointError, Objects};
 use latewood_cluster::envelope::Claimant;
@@ -87,7 +87,7 @@ pub(super) fn open(
     options: Options,
     shared: Weak<Shared>,
 ) -> Result<(Db, Keeper), Stop> {
-    let (home, place) = find(settings)?;
+    let (home, place) = super::alone::find(settings)?;
     tracing::info!(topic = home.name, "opening the log");
     let defaults = settings.defaults.clone();
     let mut downloaded = downloading(Weak::clone(&shared));
@@ -178,7 +178,7 @@ fn stops(shared: Weak<Shared>) -> OnEnd {
 
 /// Asks until there is an answer that another attempt would not change; a stop ends the process
 /// meanwhile.
-fn patiently<T, E: Display>(
+pub(super) fn patiently<T, E: Display>(
     what: &str,
     ask: impl FnMut() -> Result<T, E>,
     is_temporary: impl Fn(&E) -> bool,
@@ -270,7 +270,7 @@ impl Keeper {
                     node.change(|standing| standing.role = Role::Loading);
                 }
                 if let Err(error) = RemoteLog::close(&**self.tablet.log()) {
-                    tracing::error!(%error, "part of the log is given up");
+                    tracing::error!(%error, "{GIVEN_UP}");
                 }
                 shared.lifetime.stop(Stop::Anew(why));
                 return;
@@ -371,16 +371,16 @@ impl Keeper {
         if !self.tablet.log().drain(STOP_WAIT) {
             let bytes = self.tablet.log().queued_bytes();
             if bytes > 0 {
-                tracing::error!(
-                    bytes,
-                    "part of the log is not known to be in Kafka, and is given up"
-                );
+                tracing::error!(bytes, "{GIVEN_UP}");
             }
             self.tablet.abandon();
         }
         while !ended.load(Ordering::Acquire) {
             if begun.elapsed() >= SAVE_WAIT {
-                tracing::error!("the last checkpoint takes too long, and is given up");
+                tracing::error!(
+                    "the last checkpoint takes too long and is not saved: nothing is lost, the next \
+                     start reads more of the log"
+                );
                 return self.tablet.abandon();
             }
             thread::sleep(TURN);

@@ -8,6 +8,11 @@ use std::time::{Duration, Instant};
 const LATE: Duration = Duration::from_secs(3);
 const TELL_EVERY: Duration = Duration::from_secs(30);
 
+/// Said where a log is given up of which the end is not known to be in Kafka.
+pub(super) const GIVEN_UP: &str = "Kafka did not confirm the newest writes before this process gave the \
+     log up: they may be lost. Clients that wait for them are told that their outcome is unknown; none \
+     was acknowledged with durability sync. Look whether the brokers can be reached";
+
 /// Tells when writes wait for Kafka, and when they do no more.
 #[derive(Default)]
 pub(super) struct Waiting {

@@ -164,6 +164,64 @@ fn a_command_of_which_a_part_is_in_the_log_says_that_it_is_not_known() {
     }
 }
 
+/// As [`Losing::lose_after`], and nobody is known to own the log then.
+fn lose_to_nobody_after(losing: &Losing, groups: usize) {
+    let node = Arc::clone(&losing.node);
+    losing.log.lose_after(groups, move || {
+        node.change(|standing| {
+            standing.role = Role::Follower;
+            standing.owner = None;
+        });
+    });
+}
+
+#[test]
+fn nobody_is_told_to_try_again_what_may_be_in_the_log() {
+    let whole = ["TS.ADD k 2 2", "TS.INCRBY k 1 TIMESTAMP 2", "DEL k j"];
+    for write in whole {
+        let losing = Losing::start();
+        losing.log.prove();
+        lose_to_nobody_after(&losing, 0);
+        let reply = ask(&mut losing.harness.client(), write);
+        assert!(
+            reply.starts_with("-TRYAGAIN no node owns"),
+            "{write}: {reply}"
+        );
+        losing.harness.stop();
+    }
+    let losing = Losing::start();
+    losing.log.prove();
+    lose_to_nobody_after(&losing, 1);
+    let reply = ask(&mut losing.harness.client(), "DEL k j");
+    let unknown = "-ERR unknown whether this command was carried out, or a part of it: this node has \
+        lost the log; no node owns the log at the moment\r\n";
+    assert_eq!(reply, unknown);
+    losing.harness.stop();
+}
+
+#[test]
+fn what_follows_a_command_that_is_not_known_is_not_sent_on_with_it() {
+    let keys: Vec<String> = (0..64).map(|key| format!("many{key}")).collect();
+    let madd: String = keys.iter().map(|key| format!(" {key} 2 2")).collect();
+    let madd = format!("TS.MADD{madd}");
+    let losing = Losing::start();
+    losing.log.prove();
+    let mut client = losing.harness.client();
+    for key in &keys {
+        assert_eq!(ask(&mut client, &format!("TS.ADD {key} 1 1")), ":1\r\n");
+    }
+    losing.lose_after(1);
+    // The fast path appends them at once: of none it is known whether it is in the log.
+    let lines = 1 + keys.len() + 2;
+    let reply = ask_at_once(&mut client, &[&madd, "TS.ADD k 5 5", "TS.ADD j 5 5"], lines);
+    assert_eq!(reply.matches(UNKNOWN).count(), keys.len() + 2, "{reply}");
+    // What comes later is in no batch with them, and nothing of it was written.
+    assert_eq!(ask(&mut client, "TS.ADD k 6 6"), MOVED);
+    let reply = ask_at_once(&mut client, &["TS.MADD k 7 7 k 8 8"], 3);
+    assert_eq!(reply, format!("*2\r\n{MOVED}{MOVED}"));
+    losing.harness.stop();
+}
+
 #[test]
 fn a_pipeline_is_sent_on_from_the_first_command_that_is_not_in_the_log() {
     let losing = Losing::start();
