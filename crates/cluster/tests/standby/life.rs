@@ -128,8 +128,13 @@ impl Nodes {
         self.world.kafka.set_faults(faults);
     }
 
-    /// Starts a process of the node `i`, which is not there.
+    /// Starts a process of the node `i`, which is not there, at an address of its own.
     pub(crate) fn start(&mut self, i: usize) {
+        self.start_at(i, None);
+    }
+
+    /// The same at `address`.
+    pub(crate) fn start_at(&mut self, i: usize, address: Option<&str>) {
         assert!(self.lives[i].is_none());
         self.processes += 1;
         let net = Net::new(&self.world.kafka, &self.stall);
@@ -140,10 +145,13 @@ impl Nodes {
             store: self.world.store.with(plan),
             clock: Arc::clone(&self.world.clock),
         };
-        let place = Place {
+        let mut place = Place {
             read_wait: Duration::from_millis(5),
             ..world.place_of(self.processes, &self.disks[i], kafka)
         };
+        if let Some(address) = address {
+            place.claimant.address = address.to_owned();
+        }
         let objects = place.objects.clone();
         let changes = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&changes);

@@ -3,6 +3,7 @@
 mod files;
 mod ledger;
 mod life;
+mod members;
 mod net;
 mod plain;
 mod simulation;

@@ -258,6 +258,11 @@ fn info(call: &mut Call<'_>) -> Outcome {
          cluster_known_nodes:{known}\r\ncluster_size:1\r\ncluster_current_epoch:{epoch}\r\n\
          cluster_my_epoch:{epoch}\r\n"
     );
+    // A field that Redis has not, where something is wrong.
+    let node = call.shared.node.get();
+    let twin = node.and_then(|node| node.standing().twin);
+    let twin = twin.map(|twin| format!("cluster_address_shared_with:{}\r\n", twin.id));
+    let text = text + &twin.unwrap_or_default();
     call.reply().verbatim(*b"txt", text);
     Ok(())
 }

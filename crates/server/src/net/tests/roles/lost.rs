@@ -211,10 +211,14 @@ fn what_follows_a_command_that_is_not_known_is_not_sent_on_with_it() {
         assert_eq!(ask(&mut client, &format!("TS.ADD {key} 1 1")), ":1\r\n");
     }
     losing.lose_after(1);
-    // The fast path appends them at once: of none it is known whether it is in the log.
     let lines = 1 + keys.len() + 2;
     let reply = ask_at_once(&mut client, &[&madd, "TS.ADD k 5 5", "TS.ADD j 5 5"], lines);
-    assert_eq!(reply.matches(UNKNOWN).count(), keys.len() + 2, "{reply}");
+    let refused: Vec<_> = reply.split_inclusive("\r\n").skip(1).collect();
+    let (of_madd, behind) = refused.split_at(keys.len());
+    assert!(of_madd.iter().all(|line| *line == UNKNOWN), "{reply}");
+    // In a batch with it nothing is known of them either.
+    let is_right = |line: &&str| *line == UNKNOWN || line.starts_with("-MOVED ");
+    assert!(behind.iter().all(is_right), "{reply}");
     // What comes later is in no batch with them, and nothing of it was written.
     assert_eq!(ask(&mut client, "TS.ADD k 6 6"), MOVED);
     let reply = ask_at_once(&mut client, &["TS.MADD k 7 7 k 8 8"], 3);

@@ -219,6 +219,7 @@ fn a_node_tells_who_has_its_address_and_what_differs() {
         "cluster_settings_differing:reads,retention",
     ];
     has_lines(&mut client, "INFO cluster", &lines);
+    has_lines(&mut client, "CLUSTER INFO", &[&shared]);
     noded.harness.stop();
 }
 
