@@ -41,7 +41,7 @@ fn two_living_processes_at_one_address_hear_each_other() {
 #[test]
 fn a_restart_at_an_address_is_no_second_process_there() {
     let mut nodes = pair("other:6379");
-    let mut no_twins = |nodes: &mut Nodes, turns: u32| {
+    let no_twins = |nodes: &mut Nodes, turns: u32| {
         for _ in 0..turns {
             nodes.turn();
             nodes.pass(100);
