@@ -17,7 +17,7 @@ from redis.cluster import ClusterNode, LoadBalancingStrategy, RedisCluster
 
 from conftest import BINARY
 from nodes import Cluster, agree, write
-from world import wait_for
+from world import Node, wait_for
 
 pytestmark = pytest.mark.needs("kafka")
 @pytest.fixture(scope="module")
@@ -110,6 +110,37 @@ def test_a_node_that_was_suspended_comes_back_as_a_follower(cluster):
     before.process.send_signal(signal.SIGCONT)
     wait_for("it to follow", lambda: before.role() == "slave")
     agree(cluster)
+
+
+def test_a_server_without_others_spares_the_log_of_nodes(cluster):
+    owner = cluster.owner()
+    epoch = owner.ask("INFO", "cluster")["cluster_epoch"]
+    plain = Node(cluster, "plain")
+    plain.end(1)
+    said = plain.said.read_text()
+    assert "lives on this log" in said and "--cluster on" in said, said
+    assert owner.role() == "master" and owner.ask("INFO", "cluster")["cluster_epoch"] == epoch
+
+
+def test_a_second_process_at_an_address_does_not_start(cluster):
+    first = cluster.followers()[0]
+    address = f"{first.host}:{first.port}"
+    double = Node(cluster, "double", "--cluster", "on", "--advertise", address)
+    double.end(1)
+    said = double.said.read_text()
+    assert f"another living process tells others that it is reached at {address}" in said, said
+
+    def shared():
+        return first.ask("INFO", "cluster")["cluster_address_shared_with"]
+
+    # It left, as it says itself.
+    wait_for("the address to be free", lambda: not shared())
+    assert f"reached at {address}" in first.said.read_text()
+    # A restart at an address is none.
+    first.kill()
+    cluster.again(first)
+    cluster.settle()
+    assert all(node.process.poll() is None for node in cluster.nodes)
 
 
 def test_http_is_answered_at_every_node(cluster):

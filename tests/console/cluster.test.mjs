@@ -98,16 +98,18 @@ test('followers that are behind, and what is not alike, need attention', async (
   const page = await open(() => cluster({
     members: [
       member(1), member(2, { role: 'owner', users_differ: true }), member(3, { behind_ms: 9000, caught_up: false, users_differ: true, settings_differ: true }),
-      member(4, { behind_ms: null, caught_up: false, version: '0.2.0' }), member(5, { behind_ms: 6000 }),
+      member(4, { behind_ms: null, caught_up: false, version: '0.2.0' }), member(5, { behind_ms: 6000, settings_differ: true, settings_differing: ['reads', 'series'] }),
     ],
+    address_shared_with: '9'.repeat(40),
   }));
+  await matter(page, 'Another living process (99999999) tells others that it is reached at db-1:6379').waitFor();
   await matter(page, 'db-3:6379 had all of the log 9.00 s ago: it answers no reads').waitFor();
   await matter(page, 'db-4:6379 has not had all of the log yet').waitFor();
   await matter(page, 'db-2:6379, db-3:6379 were started with other users than this node').waitFor();
-  await matter(page, 'db-3:6379 was started with other settings than this node').waitFor();
+  await matter(page, 'db-3:6379, db-5:6379 were started with other settings than this node').waitFor();
   await matter(page, 'different versions: 0.1.0 (4), 0.2.0 (1)').waitFor();
-  assert.equal(await matter(page, 'db-5').count(), 0, 'it said last that it is caught up');
-  assert.deepEqual((await rows(page)).map((row) => row.at(-1)), ['', 'users', 'users, settings', '', '']);
+  assert.equal(await matter(page, 'db-5:6379 had').count(), 0, 'it said last that it is caught up');
+  assert.deepEqual((await rows(page)).map((row) => row.at(-1)), ['', 'users', 'users, settings', '', 'reads, series']);
 });
 
 test('the page is in the navigation of a node, and of no server that is alone', async () => {
