@@ -64,6 +64,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
             "restore",
             "begin",
             "survey",
+            "living",
             "follower",
             "owner",
             "presence",
