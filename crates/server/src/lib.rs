@@ -72,7 +72,7 @@ const ANEW_VARIABLE: &str = "_LATEWOOD_ANEW_REST_MS";
 
 /// Runs the program with the command line of the process.
 pub fn main() -> ExitCode {
-    let rested = rest_anew();
+    let rest = rest_anew();
     let options = match Cli::parse().command {
         Command::Serve(options) => options,
         Command::Import(import) => return latewood_migrate::import(import),
@@ -94,7 +94,7 @@ pub fn main() -> ExitCode {
                 "no option has this environment variable: it is ignored"
             );
         }
-        start::run(settings)
+        start::run(settings, rest)
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -104,19 +104,16 @@ pub fn main() -> ExitCode {
             match way {
                 Way::Ends => ExitCode::FAILURE,
                 Way::Deposed => ExitCode::from(DEPOSED),
-                Way::Anew { was_fresh } => begin_anew(next_rest(rested, was_fresh)),
+                Way::Anew { was_fresh } => begin_anew(next_rest(rest, was_fresh)),
             }
         }
     }
 }
 
-/// Rests if this process begins anew: what ended it at once may do so again. A signal ends it
-/// meanwhile. Returns how long.
+/// How long this process rests, if it begins anew: what ended the one before may do so again.
 fn rest_anew() -> Option<Duration> {
     let rest_ms = std::env::var(ANEW_VARIABLE).ok()?.parse().ok()?;
-    let rest = Duration::from_millis(rest_ms).min(ANEW_REST_MAX);
-    std::thread::sleep(rest);
-    Some(rest)
+    Some(Duration::from_millis(rest_ms).min(ANEW_REST_MAX))
 }
 
 /// How long the next process rests.

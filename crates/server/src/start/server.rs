@@ -34,18 +34,22 @@ fn write_notice(is_error: bool, sentence: &str) {
     }
 }
 
-/// Serves until a signal or SHUTDOWN.
+/// Serves until a signal or SHUTDOWN. Rests first, if it is told how long; a signal ends that too, also
+/// in the first process of a container, for which signals have no effect that it does not watch.
 ///
 /// # Errors
 /// A sentence that says why the server could not start, or what its stop
 /// could not finish.
-pub(crate) fn run(settings: Settings) -> Result<(), Failure> {
+pub(crate) fn run(settings: Settings, rest: Option<Duration>) -> Result<(), Failure> {
     descriptors::raise_limit();
     let (sender, receiver) = channel();
     let (jobs, queue) = channel();
     let tls = Arc::new(load_tls(&settings)?);
     watch_signals(sender.clone(), Arc::clone(&tls))
         .map_err(|error| format!("cannot watch signals: {error}"))?;
+    if let Some(why) = rest.and_then(|rest| rest_out(rest, &receiver)) {
+        return leave_early(why);
+    }
     let notices = Notices::start(write_notice)
         .map_err(|error| format!("cannot start the thread of the log: {error}"))?;
     let sockets = Sockets::bind(&settings)?;
@@ -100,6 +104,13 @@ pub(crate) fn run(settings: Settings) -> Result<(), Failure> {
     drop(notices);
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Rests before the start. Returns what ended it early.
+fn rest_out(rest: Duration, receiver: &Receiver<Stop>) -> Option<Stop> {
+    let rest_ms = rest.as_millis() as u64;
+    tracing::info!(rest_ms, "resting before the start");
+    receiver.recv_timeout(rest).ok()
 }
 
 /// What all threads share, at start.

@@ -265,15 +265,7 @@ impl Keeper {
             thread::sleep(TURN);
             waiting.tell(shared);
             if let Some(why) = self.halted_beside_heirs(shared) {
-                // Clients try again elsewhere, and with a farewell the other one need not wait.
-                if let Some(node) = &self.node {
-                    node.change(|standing| standing.role = Role::Loading);
-                }
-                if let Err(error) = RemoteLog::close(&**self.tablet.log()) {
-                    tracing::error!(%error, "{GIVEN_UP}");
-                }
-                shared.lifetime.stop(Stop::Anew(why));
-                return;
+                return self.leave(shared, why);
             }
             if fetched.elapsed() >= FETCH_EVERY && self.tablet.away_bytes() > 0 {
                 fetched = Instant::now();
@@ -281,10 +273,7 @@ impl Keeper {
             }
             let is_new = shared.db.position() != position;
             let is_long = self.tablet.is_log_long();
-            let is_wanted = shared
-                .remote
-                .get()
-                .is_some_and(|remote| remote.wanted().is_some());
+            let is_wanted = shared.remote.get().and_then(Remote::wanted).is_some();
             let is_old = is_new && (is_long || saved.elapsed() >= SAVE_EVERY);
             let is_due = is_wanted || is_old || self.tablet.lacks_checkpoint() || failed.is_some();
             let rest = if is_wanted { RETRY_EVERY } else { SAVE_AGAIN };
@@ -303,16 +292,28 @@ impl Keeper {
         if is_trusted && self.is_lost() {
             return self.rescue(shared);
         }
-        if self.has_heir() && !self.is_topic_unsafe.load(Ordering::Acquire) {
+        let is_unsafe = self.is_topic_unsafe.load(Ordering::Acquire);
+        if self.has_heir() && !is_unsafe {
             // It takes over as soon as the log is given up.
             return;
         }
-        let is_unsafe = self.is_topic_unsafe.load(Ordering::Acquire);
         let saves = is_trusted && (failed.is_none() || is_unsafe);
         let is_saved = saves && self.tablet.log().drain(STOP_WAIT) && self.save(shared).is_ok();
         if is_trusted && is_unsafe && !is_saved {
             self.rescue(shared);
         }
+    }
+
+    /// Ends this life as the owner, with a farewell: who owns the log next need not wait. Clients try
+    /// again elsewhere.
+    fn leave(&self, shared: &Shared, why: String) {
+        if let Some(node) = &self.node {
+            node.change(|standing| standing.role = Role::Loading);
+        }
+        if let Err(error) = RemoteLog::close(&**self.tablet.log()) {
+            tracing::error!(%error, "part of the log is given up");
+        }
+        shared.lifetime.stop(Stop::Anew(why));
     }
 
     /// Why nothing can be written, or will be before long because the disk is full, if another
@@ -393,10 +394,9 @@ impl Keeper {
         let begun = Instant::now();
         let saved = match shared.db.flush() {
             Ok(()) => self.tablet.checkpoint(&shared.db).map_err(|error| {
-                let is_temporary = error.is_temporary();
-                tracing::error!(%error, is_temporary, "cannot save a checkpoint; it is tried again within 30 s");
+                tracing::error!(%error, is_temporary = error.is_temporary(), "cannot save a checkpoint; it is tried again within 30 s");
                 if matches!(error, tablet::Error::Overtaken { .. }) {
-                    shared.lifetime.stop(Stop::Anew(error.to_string()));
+                    self.leave(shared, error.to_string());
                 }
                 error.to_string()
             }),
