@@ -293,7 +293,7 @@ impl Keeper {
             return self.rescue(shared);
         }
         let is_unsafe = self.is_topic_unsafe.load(Ordering::Acquire);
-        if self.has_heir() && !is_unsafe {
+        if !is_unsafe && self.has_heir() {
             // It takes over as soon as the log is given up.
             return;
         }
