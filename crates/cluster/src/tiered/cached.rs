@@ -139,7 +139,7 @@ impl Cached {
     /// before named may go.
     pub(super) fn counts(&self, row: &Row) {
         let mut held = self.row.lock();
-        if !held.as_ref().is_some_and(|held| held.object == row.object) {
+        if held.as_ref().is_none_or(|held| held.object != row.object) {
             *held = Some(Arc::new(row.clone()));
         }
     }

@@ -311,7 +311,7 @@ impl Keeper {
             node.change(|standing| standing.role = Role::Loading);
         }
         if let Err(error) = RemoteLog::close(&**self.tablet.log()) {
-            tracing::error!(%error, "part of the log is given up");
+            tracing::error!(%error, "{GIVEN_UP}");
         }
         shared.lifetime.stop(Stop::Anew(why));
     }
