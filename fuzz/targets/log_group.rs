@@ -77,6 +77,7 @@ fn add(group: &mut GroupBuilder, record: &Record<'_>) {
         } => group.rule_filled(*id, *destination, *first, *last),
         Record::Build { id, options } => group.build(*id, options),
         Record::FlushAll => group.flush_all(),
+        Record::Floor { floor } => group.floor(*floor),
         Record::Cut(cut) => group.cut(*cut),
     }
 }
