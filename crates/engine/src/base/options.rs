@@ -254,6 +254,8 @@ pub struct Defaults {
     pub compactions: CompactionPolicy,
     /// Whether a rule is computed over the history of its source unless a command says so.
     pub rule_backfill: bool,
+    /// Whether the destination of a rule may be the source of others.
+    pub chained_rules: bool,
 }
 
 impl Default for Defaults {
@@ -263,6 +265,7 @@ impl Default for Defaults {
             series: SeriesOptions::default(),
             compactions: CompactionPolicy::default(),
             rule_backfill: false,
+            chained_rules: true,
         }
     }
 }

@@ -8,7 +8,6 @@ use crate::keyspace::core::Core;
 use crate::log::Position;
 use crate::observe::signals::Job;
 use crate::series::Series;
-use crate::series::rules::Links;
 use crate::series::shard::ShardState;
 use crate::storage::files::row::SeriesRow;
 use latewood_model::{Labels, SeriesId};
@@ -72,10 +71,7 @@ impl Core {
         let place = self.shards.place_of(id);
         let series = state.slab.get(place)?;
         let persisted = series.persisted();
-        let source = match series.links() {
-            Some(Links::Source(source)) => Some(Box::new(source.row())),
-            _ => None,
-        };
+        let source = series.rules().map(|source| Box::new(source.row()));
         Some(SeriesRow {
             id,
             key: series.key.clone(),

@@ -314,7 +314,7 @@ impl Recovery<'_> {
             DuplicatePolicy::Block => DuplicatePolicy::Last,
             other => other,
         };
-        let linked = series.links().is_some();
+        let linked = series.is_linked();
         if series.put_logged(sample, policy, &mut state.sealer)? == Fate::Staged {
             self.core.after_late(state, place);
         } else if series.memory_moved() {

@@ -9,7 +9,7 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::LoadProgress;
 use crate::base::partition::partition_of;
 use crate::recovery::Recovery;
-use crate::series::rules::{Links, Source};
+use crate::series::rules::Source;
 use crate::series::shard::ShardState;
 use crate::series::stored::Persisted;
 use crate::series::{Marks, Series};
@@ -168,7 +168,7 @@ impl Recovery<'_> {
             if source.has_history() {
                 self.rules.note_history(id);
             }
-            series.set_links(Some(Links::Source(Box::new(source))));
+            series.set_rules(source);
         }
         state.heads.know(partition_of(id));
         state.heads.note(&mut series, partition_of(id));

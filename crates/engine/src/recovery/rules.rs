@@ -5,7 +5,8 @@ use crate::format::rule::RuleSpec;
 use crate::log::record::Record;
 use crate::recovery::Recovery;
 use crate::series::Series;
-use crate::series::rules::{Link, Links, Rule, Source, Take};
+use crate::series::rules::links::Link;
+use crate::series::rules::{Rule, Source, Take};
 use crate::series::shard::ShardState;
 use crate::series::shards::AllShards;
 use latewood_model::{SeriesId, Timestamp};
@@ -85,7 +86,6 @@ impl Recovery<'_> {
                     let slab = &states[self.core.shards.shard_of(destination)].slab;
                     slab.get(self.core.shards.place_of(destination)).is_none()
                 });
-        // First, so that a series that was the source of one of these is free.
         for (source, destination, _) in gone {
             self.replay_delete_rule(
                 &mut states[self.core.shards.shard_of(source)],
@@ -96,8 +96,8 @@ impl Recovery<'_> {
         for (source, destination, number) in there {
             let state = &mut states[self.core.shards.shard_of(destination)];
             let series = state.series_mut(destination);
-            if let Some(series) = series.filter(|series| series.links().is_none()) {
-                series.set_links(Some(Links::Destination(Link { source, number })));
+            if let Some(series) = series.filter(|series| series.link().is_none()) {
+                series.set_link(Some(Link { source, number }));
                 state.destinations += 1;
             } else {
                 self.replay_delete_rule(
@@ -114,7 +114,7 @@ impl Recovery<'_> {
         let mut found = Vec::new();
         for (shard, state) in states.iter().enumerate() {
             for (place, series) in state.slab.iter() {
-                if let Some(Links::Source(source)) = series.links() {
+                if let Some(source) = series.rules() {
                     let id = self.core.shards.id_of(shard, place);
                     let rules = source.rules().iter();
                     found.extend(rules.map(|rule| (id, rule.destination, rule.number)));

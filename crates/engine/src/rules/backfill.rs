@@ -5,10 +5,12 @@
 //! others get the turn. The background thread takes the oldest slice of one source after the other.
 //! Whoever needs rows that are left ([`Wanted`]) computes them first: a thread that may wait up to
 //! its deadline ([`crate::io::waiting::until`]), one that must not only if one slice is enough.
-//! Else the error is `Away`: a part is never read as the whole.
+//! Else the error is `Away`: a part is never read as the whole. In a chain ([`super::chain`]) what a
+//! level needs of those above is computed first.
 //!
 //! Tested by `tests/db_rules/backfill.rs`.
 
+use super::chain::Level;
 use super::compute::rows_of;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::waiting::{deadline, fetching, is_past, no_wait};
@@ -16,8 +18,7 @@ use crate::observe::observer::Work as WorkKind;
 use crate::query::RangeQuery;
 use crate::rules::Rules;
 use crate::series::Series;
-use crate::series::rules::Links;
-use crate::series::rules::failed::{Damage, FailedBuckets};
+use crate::series::rules::failed::Damage;
 use crate::series::rules::history::{Pick, Slice};
 use crate::series::shards::AllShards;
 use latewood_model::{SeriesId, Timestamp};
@@ -116,7 +117,9 @@ impl Rules {
             return Ok(false);
         };
         let source = self.core.shards.id_of(shard, place);
-        if self.fill_slice(source, &self.pick(None, ALL_ROWS), true)? {
+        // What it needs of those above comes first.
+        let first = self.first_filling(source);
+        if self.fill_slice(first, &self.pick(None, ALL_ROWS), true)? || first != source {
             return Ok(true);
         }
         self.filling.lock().sources.remove(&(shard, place));
@@ -158,108 +161,63 @@ impl Rules {
         Ok(())
     }
 
-    /// Computes what is left of the history of a source for the rows `wanted`, of one destination
-    /// or of all.
+    /// Computes what is left of the histories for the rows `wanted` of the last of some levels.
     ///
     /// # Errors
     /// Those of the log. `Away` if that takes longer than this thread may wait, or a block is not
     /// on this machine.
-    pub(crate) fn fill(
-        &self,
-        source: SeriesId,
-        destination: Option<SeriesId>,
-        wanted: Wanted,
-    ) -> Result<()> {
-        if !self.has_history(source) {
+    pub(super) fn fill(&self, levels: &[Level], wanted: Wanted) -> Result<()> {
+        let Some(mut left) = self.left_of(levels, wanted) else {
             return Ok(());
-        }
+        };
         let deadline = deadline();
         loop {
-            let Some((rows, from_end)) = self.rows_wanted(destination, wanted) else {
-                return Ok(());
+            let (level, below) = (&levels[left.level], &levels[left.level + 1..]);
+            self.fill_slice(level.source, &left.pick, deadline.is_some())?;
+            self.recompute_levels(below)?;
+            left = match self.left_of(levels, wanted) {
+                Some(left) => left,
+                None => return Ok(()),
             };
-            let pick = Pick {
-                from_end,
-                ..self.pick(destination, rows)
-            };
-            if !self.fill_slice(source, &pick, deadline.is_some())? {
-                return Ok(());
-            }
             if deadline.is_some_and(is_past) {
-                self.check_filled(source, destination, wanted)?;
+                return Err(left_over(ErrorKind::Away, left.span, "ask again later"));
             }
         }
     }
 
-    /// As [`Rules::fill`] for a reader, once dirty buckets are recomputed. Returns what could not
-    /// be computed.
-    ///
-    /// # Errors
-    /// `Away`; `AtOwner` if the owner of the log computes buckets.
-    pub(crate) fn bring_up(
-        &self,
-        source: SeriesId,
-        destination: SeriesId,
-        wanted: Wanted,
-    ) -> Result<FailedBuckets> {
-        self.recompute_for_reader(source)?;
-        if self.core.is_follower() || self.core.check_writable().is_err() {
-            self.check_filled(source, Some(destination), wanted)?;
-        } else {
-            self.fill(source, Some(destination), wanted)?;
-        }
-        Ok(self.failed_buckets_of(source, destination))
-    }
-
-    /// The same for what will be read next.
+    /// Brings what will be read next up to date.
     pub(crate) fn prepare(&self, destination: SeriesId, wanted: Wanted) {
         let state = self.core.shards.lock_of(destination);
-        let source = state.series(destination).and_then(Series::source);
+        let is_destination = state.series(destination).and_then(Series::source).is_some();
         drop(state);
-        if let Some(source) = source {
+        if is_destination {
             // The read meets the error too.
-            drop(self.bring_up(source, destination, wanted));
+            drop(self.bring_up(destination, wanted));
         }
     }
 
     /// Refuses where rows are left.
-    fn check_filled(
-        &self,
-        source: SeriesId,
-        destination: Option<SeriesId>,
-        wanted: Wanted,
-    ) -> Result<()> {
-        if !self.has_history(source) {
-            return Ok(());
-        }
-        let Some((rows, _)) = self.rows_wanted(destination, wanted) else {
-            return Ok(());
-        };
-        let state = self.core.shards.lock_of(source);
-        let Some(Links::Source(links)) = state.series(source).and_then(Series::links) else {
-            return Ok(());
-        };
-        match links.history_of(destination, rows) {
-            Some((_, left)) if self.core.is_follower() => Err(left_over(
+    ///
+    /// # Errors
+    /// `Away`; `AtOwner` if the owner of the log computes them.
+    pub(super) fn check_filled(&self, levels: &[Level], wanted: Wanted) -> Result<()> {
+        match self.left_of(levels, wanted) {
+            Some(left) if self.core.is_follower() => Err(left_over(
                 ErrorKind::AtOwner,
-                (left.first, left.last),
+                left.span,
                 "ask the node that owns the log",
             )),
-            Some((_, left)) => Err(left_over(
-                ErrorKind::Away,
-                (left.first, left.last),
-                "ask again later",
-            )),
+            Some(left) => Err(left_over(ErrorKind::Away, left.span, "ask again later")),
             None => Ok(()),
         }
     }
 
-    fn has_history(&self, source: SeriesId) -> bool {
+    pub(super) fn has_history(&self, source: SeriesId) -> bool {
         let state = self.core.shards.lock_of(source);
         state.series(source).is_some_and(Series::has_history)
     }
 
-    fn pick(&self, destination: Option<SeriesId>, rows: (Timestamp, Timestamp)) -> Pick {
+    pub(super) fn pick(&self, destination: Option<SeriesId>, rows: (Timestamp, Timestamp)) -> Pick {
         Pick {
             destination,
             rows,
@@ -269,7 +227,7 @@ impl Rules {
     }
 
     /// The span of the rows that are wanted, and whether its end comes first.
-    fn rows_wanted(
+    pub(super) fn rows_wanted(
         &self,
         destination: Option<SeriesId>,
         wanted: Wanted,

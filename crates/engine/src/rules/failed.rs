@@ -5,6 +5,7 @@
 //! [`crate::series::rules::failed`] defines them. Tested by
 //! `tests/db_rules/damage.rs`.
 
+use super::chain::Level;
 use crate::base::error::Result;
 use crate::base::text::shown_key;
 use crate::io::waiting::no_wait;
@@ -12,18 +13,35 @@ use crate::observe::notices::About;
 use crate::rules::Rules;
 use crate::series::Series;
 use crate::series::rules::failed::{Damage, FailedBuckets};
-use crate::series::rules::{Links, Rule};
+use crate::series::rules::{Rule, Source};
 use latewood_model::{SeriesId, Timestamp};
 use std::sync::atomic::Ordering;
 
 impl Rules {
-    /// The failed buckets of one destination of `source`.
-    pub(crate) fn failed_buckets_of(
-        &self,
-        source: SeriesId,
-        destination: SeriesId,
-    ) -> FailedBuckets {
-        self.failed_buckets_in(source, |rule| rule.destination == destination)
+    /// The failed rows of the last of some levels, also those that are made of failed rows.
+    pub(super) fn failed_in(&self, levels: &[Level]) -> FailedBuckets {
+        let floor = self.core.store.blocks.floor();
+        let mut failed = FailedBuckets::default();
+        for level in levels {
+            let mut state = self.core.shards.lock_of(level.source);
+            let Some(series) = state.series_mut(level.source) else {
+                // Rows that were computed before it was removed stay.
+                failed = FailedBuckets::default();
+                continue;
+            };
+            let rules = series.rules().map_or(&[][..], Source::rules);
+            let mut rules = rules.iter();
+            let rule = rules.find(|rule| Some(rule.destination) == level.destination);
+            failed = match rule {
+                Some(rule) if !rule.failed.is_empty() || !failed.rows.is_empty() => {
+                    let rule = rule.clone();
+                    let floor = series.retention_floor().max(floor);
+                    FailedBuckets::below(series, &rule, floor, &failed)
+                }
+                _ => FailedBuckets::default(),
+            };
+        }
+        failed
     }
 
     /// Checks that no destination of a source has failed buckets.
@@ -31,26 +49,19 @@ impl Rules {
     /// # Errors
     /// `Corrupt`.
     pub(crate) fn check_read(&self, source: SeriesId) -> Result<()> {
-        let failed = self.failed_buckets_in(source, |rule| !rule.failed.is_empty());
-        failed.check(Timestamp::MIN, Timestamp::MAX)
-    }
-
-    /// The failed buckets of the first wanted rule of `source` that has any.
-    fn failed_buckets_in(&self, source: SeriesId, wanted: impl Fn(&Rule) -> bool) -> FailedBuckets {
         let state = self.core.shards.lock_of(source);
-        let Some(series) = state.series(source) else {
-            return FailedBuckets::default();
-        };
-        let Some(Links::Source(links)) = series.links() else {
-            return FailedBuckets::default();
+        let Some((series, links)) = state
+            .series(source)
+            .and_then(|series| Some((series, series.rules()?)))
+        else {
+            return Ok(());
         };
         let floor = series.retention_floor().max(self.core.store.blocks.floor());
-        let damaged = |rule: &&Rule| !rule.failed.is_empty() && wanted(rule);
-        let rules = links.rules().iter().filter(damaged);
-        let mut failed = rules.map(|rule| FailedBuckets::of(series, rule, floor));
-        failed
-            .find(|failed| !failed.rows.is_empty())
-            .unwrap_or_default()
+        let mut rules = links.rules().iter();
+        rules.try_for_each(|rule| {
+            let failed = FailedBuckets::of(series, rule, floor);
+            failed.check(Timestamp::MIN, Timestamp::MAX)
+        })
     }
 
     /// Remembers a source whose buckets failed because a block is lost.

@@ -1,12 +1,15 @@
-//! LATEST: a destination with its open bucket. Tested by `tests/db_rules`.
+//! LATEST: a destination with its open bucket, of the rows that its source holds. Where rules write
+//! to the source, that are those of its closed buckets. Tested by `tests/db_rules`.
 
+use super::backfill::Wanted;
+use super::chain::Level;
 use super::compute::{Part, rows_of};
 use crate::base::error::Result;
 use crate::base::window::Bucket;
 use crate::rules::Rules;
+use crate::series::Snapshot;
 use crate::series::late::LateOp;
-use crate::series::rules::{Links, Rule};
-use crate::series::{Series, Snapshot};
+use crate::series::rules::Rule;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 
 impl Rules {
@@ -19,16 +22,15 @@ impl Rules {
 
     /// The open bucket of the rule to `destination`, as a sample.
     pub(crate) fn open_bucket(&self, destination: SeriesId) -> Result<Option<Sample>> {
-        let source = {
-            let state = self.core.shards.lock_of(destination);
-            let series = state.series(destination);
-            match series.and_then(Series::source) {
-                Some(source) => source,
-                None => return Ok(None),
-            }
+        let levels = self.levels_to(destination);
+        let Some(&Level { source, .. }) = levels.last() else {
+            return Ok(None);
         };
-        self.recompute_for_reader(source)?;
+        self.bring_up(destination, Wanted::Nothing)?;
         let floor = self.core.store.blocks.floor();
+        if levels.len() > 1 {
+            self.bring_up_open(destination, source, floor)?;
+        }
         let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor) else {
             return Ok(None);
         };
@@ -46,6 +48,24 @@ impl Rules {
         Ok(open.filter(|row| row.timestamp >= floor))
     }
 
+    /// Brings the rows up to date that the open bucket is made of, where rules write to its source.
+    fn bring_up_open(
+        &self,
+        destination: SeriesId,
+        source: SeriesId,
+        floor: Timestamp,
+    ) -> Result<()> {
+        self.bring_up(source, Wanted::Newest)?;
+        self.bring_up(destination, Wanted::Nothing)?;
+        let Some((_, bucket, snapshot)) = self.open_of(destination, source, floor) else {
+            return Ok(());
+        };
+        // They may be newer, and open a newer bucket: its rows are among them.
+        let failed = self.bring_up(source, Wanted::Rows(snapshot.from, Timestamp::MAX))?;
+        failed.check(bucket.first, Timestamp::MAX)?;
+        self.bring_up(destination, Wanted::Nothing).map(drop)
+    }
+
     fn open_of(
         &self,
         destination: SeriesId,
@@ -54,10 +74,7 @@ impl Rules {
     ) -> Option<(Rule, Bucket, Snapshot)> {
         let mut state = self.core.shards.lock_of(source);
         let series = state.series_mut(source)?;
-        let Some(Links::Source(links)) = series.links() else {
-            return None;
-        };
-        let mut rules = links.rules().iter();
+        let mut rules = series.rules()?.rules().iter();
         let rule = rules.find(|rule| rule.destination == destination)?.clone();
         let bucket = rule.open?;
         let before = series.reach_before(bucket.first);

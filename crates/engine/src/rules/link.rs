@@ -12,7 +12,8 @@ use crate::keyspace::admission::admit_write;
 use crate::log::Position;
 use crate::rules::Rules;
 use crate::series::Series;
-use crate::series::rules::{Link, Links, Rule, Take};
+use crate::series::rules::Rule;
+use crate::series::rules::links::Link;
 use crate::series::shards::AllShards;
 use latewood_model::SeriesId;
 use std::sync::Arc;
@@ -44,9 +45,13 @@ impl Rules {
         self.purge_source(destination)?;
         let mut states = core.shards.lock_all();
         let source = self.find_key(source)?;
-        self.check_source(&states, source)?;
+        let may_chain = core.defaults.get().chained_rules;
+        if !may_chain {
+            self.check_source(&states, source)?;
+        }
         let destination = self.find_key(destination)?;
-        self.check_destination(&states, destination)?;
+        self.check_destination(&states, destination, may_chain)?;
+        self.check_chain(&states, source, destination)?;
         self.link(&mut states, source, destination, spec);
         let state = &mut states[core.shards.shard_of(source)];
         if core.log().is_some() {
@@ -67,16 +72,12 @@ impl Rules {
         let id = self.find_key(source)?;
         // Buckets that closed before the rule ends belong to it, but for a history that is being
         // computed.
-        self.recompute(id, Take::All)?;
+        self.recompute_levels(&self.levels_of(id))?;
         let mut states = core.shards.lock_all();
         let source = self.find_key(source)?;
         let none = || Error::new(ErrorKind::NoSuchRule, "compaction rule does not exist");
         let destination = self.find_key(destination).map_err(|_| none())?;
-        let linked = match self.links_in(&states, destination) {
-            Some(Links::Destination(link)) => link.source == source,
-            _ => false,
-        };
-        if !linked {
+        if self.link_in(&states, destination) != Some(source) {
             return Err(none());
         }
         self.unlink_pair(&mut states, source, destination);
@@ -99,26 +100,39 @@ impl Rules {
         (!self.core.is_expired(&state, place)).then(|| series.key.clone())
     }
 
-    fn links_in<'a>(&self, states: &'a AllShards<'_>, id: SeriesId) -> Option<&'a Links> {
-        states[self.core.shards.shard_of(id)].series(id)?.links()
+    /// The source of the rule to a series.
+    fn link_in(&self, states: &AllShards<'_>, id: SeriesId) -> Option<SeriesId> {
+        states[self.core.shards.shard_of(id)].series(id)?.source()
+    }
+
+    fn has_rules(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
+        let series = states[self.core.shards.shard_of(id)].series(id);
+        series.is_some_and(|series| series.rules().is_some())
     }
 
     fn check_source(&self, states: &AllShards<'_>, source: SeriesId) -> Result<()> {
-        match self.links_in(states, source) {
-            Some(Links::Destination(link)) if self.is_there(states, link.source) => {
+        match self.link_in(states, source) {
+            Some(above) if self.is_there(states, above) => {
                 Err(invalid("the source key already has a source rule"))
             }
             _ => Ok(()),
         }
     }
 
-    fn check_destination(&self, states: &AllShards<'_>, destination: SeriesId) -> Result<()> {
-        match self.links_in(states, destination) {
+    fn check_destination(
+        &self,
+        states: &AllShards<'_>,
+        destination: SeriesId,
+        may_chain: bool,
+    ) -> Result<()> {
+        match self.link_in(states, destination) {
             // One that expired a moment ago counts: the log must not name two.
-            Some(Links::Destination(link)) if self.is_held(states, link.source) => {
+            Some(source) if self.is_held(states, source) => {
                 Err(invalid("the destination key already has a src rule"))
             }
-            Some(Links::Source(_)) => Err(invalid("the destination key already has a dst rule")),
+            _ if !may_chain && self.has_rules(states, destination) => {
+                Err(invalid("the destination key already has a dst rule"))
+            }
             _ => Ok(()),
         }
     }
@@ -171,13 +185,17 @@ impl Rules {
         };
         // Either may have been a destination of a series that is gone.
         let was_destination = series.source().is_some();
-        series.set_links(Some(Links::Destination(Link { source, number })));
+        series.set_link(Some(Link { source, number }));
         states[to].destinations += usize::from(!was_destination);
+        let above = self.link_in(states, source);
+        let is_left = above.is_some_and(|above| !self.is_held(states, above));
         if let Some(series) = states[from].series_mut(source) {
-            let was_destination = series.source().is_some();
             let rule = Rule::new(destination, number, spec, series.retention_floor());
             series.source_mut_or_new().add(rule);
-            states[from].destinations -= usize::from(was_destination);
+            if is_left {
+                series.set_link(None);
+            }
+            states[from].destinations -= usize::from(is_left);
         }
     }
 
@@ -196,7 +214,7 @@ impl Rules {
         if let Some(series) = state.series_mut(destination)
             && series.source() == Some(source)
         {
-            series.set_links(None);
+            series.set_link(None);
             state.destinations -= 1;
         }
     }
@@ -204,8 +222,9 @@ impl Rules {
     /// The same for the series under `key`.
     pub(crate) fn prune_key(&self, key: &[u8]) {
         if let Ok((state, id)) = self.core.lock_series(key)
-            && let Some(series) = state.series(id)
-            && let Some(Links::Source(_)) = series.links()
+            && state
+                .series(id)
+                .is_some_and(|series| series.rules().is_some())
         {
             drop(state);
             self.prune_rules(id);
@@ -215,7 +234,8 @@ impl Rules {
     /// Takes away the rules of a source whose destinations are gone.
     pub(crate) fn prune_rules(&self, source: SeriesId) {
         let mut states = self.core.shards.lock_all();
-        let Some(Links::Source(links)) = self.links_in(&states, source) else {
+        let state = &states[self.core.shards.shard_of(source)];
+        let Some(links) = state.series(source).and_then(Series::rules) else {
             return;
         };
         let rules = links.rules().iter().map(|rule| rule.destination);

@@ -4,6 +4,7 @@
 //! Tested by `tests/db_rules` and the model test.
 
 pub(crate) mod backfill;
+mod chain;
 pub(crate) mod compute;
 pub(crate) mod expiry;
 pub(crate) mod failed;
@@ -12,6 +13,7 @@ pub(crate) mod link;
 pub(crate) mod picked;
 pub(crate) mod policy;
 pub(crate) mod recompute;
+mod rows;
 
 use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
@@ -51,6 +53,8 @@ pub(crate) struct Rules {
     lost: Mutex<LostSources>,
     /// No other lock is requested while it is held.
     filling: Mutex<Filling>,
+    /// Writes of rules to sources since the start: chains are longer than one.
+    passed_on: AtomicU64,
     /// Rules created since the start.
     pub(crate) made: AtomicU64,
     /// Times the dirty buckets of a rule could not be recomputed.
@@ -66,6 +70,7 @@ impl Rules {
             away: Mutex::default(),
             lost: Mutex::default(),
             filling: Mutex::default(),
+            passed_on: AtomicU64::new(0),
             made: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         }

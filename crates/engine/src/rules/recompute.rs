@@ -8,29 +8,27 @@
 //! Buckets that cannot be computed because of damage become failed buckets
 //! ([`super::failed`]), are reported to the operator and stop nothing: the errors
 //! here are those of the log, and `Away` while a block is not on this machine. No turn
-//! is held while such a block is waited for.
+//! is held while such a block is waited for. What is written to a source is dirty there:
+//! see [`super::chain`].
 
 use super::backfill::Wanted;
 use super::compute::{Output, Part, rows_of};
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::base::partition::partition_of;
 use crate::base::window::Bucket;
 use crate::io::waiting::{fetching, no_wait};
 use crate::observe::observer::Work as WorkKind;
 use crate::rules::Rules;
-use crate::series::merge::MergeSource;
+use crate::series::Series;
 use crate::series::rules::failed::{Damage, FailedBuckets};
+use crate::series::rules::links::CHAIN_MAX;
 use crate::series::rules::work::Work;
-use crate::series::rules::{Link, Links, Rule, Take};
-use crate::series::shard::ShardState;
-use crate::series::{Fate, Series};
-use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
+use crate::series::rules::{Rule, Take};
+use latewood_model::{SeriesId, Timestamp};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Rows written under one hold of the lock of a destination's shard.
-const ROWS_MAX: usize = 4096;
 /// Series checked under one hold of their shard's lock.
 const SERIES_PER_LOCK_MAX: usize = 256;
 /// How long a source rests whose blocks are not on this machine.
@@ -126,26 +124,32 @@ impl Rules {
         Ok(output.damage)
     }
 
-    /// The same for readers: once the log has failed nothing can be written, and
-    /// destinations are read as they are.
+    /// Brings the rows of a destination up to date for a reader, and the rows `wanted` of their
+    /// history. Once the log has failed nothing can be written, and destinations are read as they
+    /// are. Returns what could not be computed.
     ///
     /// # Errors
-    /// `Away`; `AtOwner` if the owner of the log recomputes buckets.
-    pub(crate) fn recompute_for_reader(&self, source: SeriesId) -> Result<()> {
+    /// `Away`; `AtOwner` if the owner of the log computes buckets.
+    pub(crate) fn bring_up(&self, destination: SeriesId, wanted: Wanted) -> Result<FailedBuckets> {
+        let levels = self.levels_to(destination);
+        let mut sources = levels.iter().map(|level| level.source);
         if self.core.is_follower() {
-            return self.check_clean(source);
+            sources.try_for_each(|source| self.check_clean(source))?;
+            self.check_filled(&levels, wanted)?;
+        } else if self.core.check_writable().is_err() {
+            self.check_filled(&levels, wanted)?;
+        } else {
+            sources.try_for_each(|source| only_away(self.recompute(source, Take::All)))?;
+            self.fill(&levels, wanted)?;
         }
-        match self.core.check_writable() {
-            Ok(()) => only_away(self.recompute(source, Take::All)),
-            Err(_) => Ok(()),
-        }
+        Ok(self.failed_in(&levels))
     }
 
     /// Refuses where rows of a destination may be old: they come with the log.
     fn check_clean(&self, source: SeriesId) -> Result<()> {
         let state = self.core.shards.lock_of(source);
-        match state.series(source).and_then(Series::links) {
-            Some(Links::Source(links)) if links.is_dirty() => Err(Error::new(
+        match state.series(source).and_then(Series::rules) {
+            Some(source) if source.is_dirty() => Err(Error::new(
                 ErrorKind::AtOwner,
                 "buckets of a compaction rule are being recomputed: ask the node that owns the log",
             )),
@@ -153,14 +157,26 @@ impl Rules {
         }
     }
 
-    /// The same where the source is removed next, with what is left of its history: a failure of
-    /// the log is reported to its writers, and unreadable samples stop nothing.
+    /// Recomputes the dirty buckets of a source that is removed next, and computes what is left of
+    /// its history: a failure of the log is reported to its writers, and unreadable samples stop
+    /// nothing.
     ///
     /// # Errors
     /// `Away`.
     pub(crate) fn recompute_for_removal(&self, source: SeriesId) -> Result<()> {
-        only_away(self.recompute(source, Take::All))?;
-        only_away(self.fill(source, None, ALL))
+        let state = self.core.shards.lock_of(source);
+        let is_source = state
+            .series(source)
+            .is_some_and(|series| series.rules().is_some());
+        drop(state);
+        if !is_source {
+            return Ok(());
+        }
+        let levels = self.levels_of(source);
+        for level in &levels {
+            only_away(self.recompute(level.source, Take::All))?;
+        }
+        only_away(self.fill(&levels, ALL))
     }
 
     /// As [`Rules::recompute_key`], before the series under `key` is removed: closed buckets reach
@@ -174,10 +190,10 @@ impl Rules {
             return Ok(());
         };
         drop(state);
-        only_away(self.fill(id, None, ALL))
+        self.recompute_for_removal(id)
     }
 
-    /// Recomputes the dirty buckets of the series under `key` and of its source, and of their
+    /// Recomputes the dirty buckets of the series under `key` and of its sources, and of their
     /// history the rows `wanted` of this series, and those of which samples have expired. Does
     /// nothing if the series does not exist.
     ///
@@ -187,22 +203,20 @@ impl Rules {
         let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(());
         };
-        let series = state.series(id);
-        let source = match series.and_then(Series::links) {
-            Some(Links::Source(_)) => id,
-            Some(Links::Destination(link)) => link.source,
-            None => return Ok(()),
+        let Some(series) = state.series(id).filter(|series| series.is_linked()) else {
+            return Ok(());
         };
-        let floor = series.map_or(Timestamp::MIN, Series::retention_floor);
+        let is_source = series.rules().is_some();
+        let floor = series.retention_floor();
         drop(state);
-        if source != id {
-            self.recompute(source, Take::All)?;
-            return self.fill(source, Some(id), wanted);
+        self.work_down(&self.levels_to(id), wanted)?;
+        if !is_source {
+            return Ok(());
         }
         self.prune_rules(id);
-        self.recompute(source, Take::All)?;
+        self.recompute(id, Take::All)?;
         // They may be deleted for good next.
-        self.fill(source, None, Wanted::Rows(Timestamp::MIN, floor))
+        self.fill(&self.levels_of(id), Wanted::Rows(Timestamp::MIN, floor))
     }
 
     /// Recomputes what rules write to the series under `key`, and the rows `wanted` of their
@@ -218,14 +232,13 @@ impl Rules {
         let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(FailedBuckets::default());
         };
-        let series = state.series(id);
-        let Some(source) = series.and_then(Series::source) else {
+        if state.series(id).and_then(Series::source).is_none() {
             return Ok(FailedBuckets::default());
-        };
+        }
         drop(state);
-        self.recompute(source, Take::All)?;
-        self.fill(source, Some(id), wanted)?;
-        Ok(self.failed_buckets_of(source, id))
+        let levels = self.levels_to(id);
+        self.work_down(&levels, wanted)?;
+        Ok(self.failed_in(&levels))
     }
 
     /// Recomputes the dirty buckets of all sources, and computes what is left of their history.
@@ -235,20 +248,41 @@ impl Rules {
     /// computed.
     pub(crate) fn recompute_all(&self) -> Result<()> {
         self.retry_lost();
+        self.each_level(|| self.recompute_each())?
+    }
+
+    /// Calls `work`, which works off sources, until it writes to none, but not more often than
+    /// rules follow one another. Returns what the last call did.
+    fn each_level<T>(&self, mut work: impl FnMut() -> T) -> T {
+        let mut turns = 0..CHAIN_MAX;
+        loop {
+            let before = self.passed_on.load(Ordering::Relaxed);
+            let done = work();
+            let is_over = self.passed_on.load(Ordering::Relaxed) == before;
+            if is_over || turns.next().is_none() {
+                return done;
+            }
+        }
+    }
+
+    /// Works off all sources in turn. The inner result is of what could not be computed.
+    fn recompute_each(&self) -> Result<Result<()>> {
         let mut read = Ok(());
         for shard in 0..self.core.shards.len() {
             let mut from = 0;
             while let Some((works, next)) = self.working(shard, from) {
                 for place in works {
                     let source = self.core.shards.id_of(shard, place);
-                    self.recompute(source, Take::All)?;
-                    self.fill_all(source)?;
+                    for level in self.levels_of(source) {
+                        self.recompute(level.source, Take::All)?;
+                        self.fill_all(level.source)?;
+                    }
                     read = read.and(self.check_read(source));
                 }
                 from = next;
             }
         }
-        read
+        Ok(read)
     }
 
     /// The places of the next series of a shard that have dirty or failed buckets,
@@ -279,6 +313,11 @@ impl Rules {
             }
             self.retry_lost();
         }
+        self.each_level(|| self.recompute_queued(&mut away.sources));
+    }
+
+    /// The same once. Sources whose blocks are away are added.
+    fn recompute_queued(&self, away: &mut BTreeSet<(usize, usize)>) {
         for shard in 0..self.core.shards.len() {
             let noted = std::mem::take(&mut self.core.shards[shard].lock().sources);
             for place in noted {
@@ -299,7 +338,7 @@ impl Rules {
                 if let Err(error) = self.recompute(id, take) {
                     self.failed.fetch_add(1, Ordering::Relaxed);
                     if error.is_away() {
-                        away.sources.insert((shard, place));
+                        away.insert((shard, place));
                     }
                 }
             }
@@ -347,109 +386,6 @@ impl Rules {
         }
         self.core.log_group(state).map(drop)
     }
-
-    /// Writes the result of a rule. Returns the destination's key if it changed.
-    fn write_rows(
-        &self,
-        source: SeriesId,
-        rule: &Rule,
-        output: &Output,
-    ) -> Result<Option<Arc<[u8]>>> {
-        let link = Link {
-            source,
-            number: rule.number,
-        };
-        let mut changed = None;
-        for &(from, to) in &output.gaps {
-            let deleted = self.with_destination(rule.destination, link, |state| {
-                self.delete_rows(state, rule.destination, from, to)
-            })?;
-            changed = deleted.flatten().or(changed);
-        }
-        for rows in output.rows.chunks(ROWS_MAX) {
-            let put = self.with_destination(rule.destination, link, |state| {
-                self.put_rows(state, rule.destination, rows)
-            })?;
-            changed = put.or(changed);
-        }
-        Ok(changed)
-    }
-
-    /// Runs `write` under the lock of a destination that still belongs to the rule,
-    /// and hands its records to the log.
-    fn with_destination<T>(
-        &self,
-        id: SeriesId,
-        link: Link,
-        write: impl FnOnce(&mut ShardState) -> Result<T>,
-    ) -> Result<Option<T>> {
-        let mut state = self.core.shards.lock_of(id);
-        let series = state.series(id);
-        match series.and_then(Series::links) {
-            Some(Links::Destination(held)) if *held == link => {}
-            _ => return Ok(None),
-        }
-        let written = write(&mut state);
-        // Changes applied before a failure are logged, too.
-        self.core.log_group(&mut state)?;
-        written.map(Some)
-    }
-
-    fn put_rows(&self, state: &mut ShardState, id: SeriesId, rows: &[Sample]) -> Result<Arc<[u8]>> {
-        let place = self.core.shards.place_of(id);
-        for row in rows {
-            if row.value.is_nan() {
-                // LAST keeps a number over NaN, but this row must become NaN.
-                self.delete_rows(state, id, row.timestamp, row.timestamp)?;
-            }
-            let Some(series) = state.slab.get_mut(place) else {
-                break;
-            };
-            let fate = series.put(*row, DuplicatePolicy::Last, &mut state.sealer)?;
-            if let Fate::Refused(_) = fate {
-                // Older than the destination's retention: not visible.
-                continue;
-            }
-            if self.core.log().is_some() {
-                let (at, value) = (row.timestamp, row.value);
-                state.group.sample(id, at, value, DuplicatePolicy::Last);
-            }
-            if fate == Fate::Staged {
-                self.core.after_late(state, place);
-            } else if series.memory_moved() {
-                state.heads.note(series, partition_of(id));
-            }
-            self.core.log_long_group(state)?;
-        }
-        let series = state.slab.get(place);
-        Ok(series.map_or_else(Arc::default, |series| series.key.clone()))
-    }
-
-    /// Removes the rows of `from..=to`. Returns the key if there were any.
-    fn delete_rows(
-        &self,
-        state: &mut ShardState,
-        id: SeriesId,
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<Option<Arc<[u8]>>> {
-        let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
-            return Ok(None);
-        };
-        // If the rows cannot be read, deleting them is harmless.
-        if !holds_any(series, from, to).unwrap_or(true) {
-            return Ok(None);
-        }
-        // Damage does not prevent the deletion; later reads report it.
-        let deleted = series.delete_logged(from, to, &mut state.sealer)?;
-        let key = series.key.clone();
-        state.recount(self.core.shards.place_of(id));
-        if self.core.log().is_some() {
-            state.group.expired(id, deleted.expired);
-            state.group.delete_range(id, from, to);
-        }
-        Ok(Some(key))
-    }
 }
 
 impl Work {
@@ -471,10 +407,4 @@ impl Work {
 /// Only the error that says to come again.
 fn only_away(done: Result<()>) -> Result<()> {
     done.or_else(|error| if error.is_away() { Err(error) } else { Ok(()) })
-}
-
-/// Whether a reader finds a sample in `from..=to`.
-fn holds_any(series: &mut Series, from: Timestamp, to: Timestamp) -> Result<bool> {
-    let source = MergeSource::new(series.snapshot(from, to), false)?;
-    Ok(source.first_sample()?.is_some())
 }

@@ -10,7 +10,6 @@ use super::{Fate, Sealer, Series};
 use crate::base::error::Result;
 use crate::base::refusal::Refusal;
 use crate::observe::stages::Stage;
-use crate::series::rules::Links;
 use latewood_model::{DuplicatePolicy, Ignore, Sample, Timestamp};
 
 impl Series {
@@ -57,7 +56,7 @@ impl Series {
         let joins =
             self.links.is_some() && self.holds_nan && !sample.value.is_nan() && self.ends_in_nan();
         if let Some(links) = &mut self.links
-            && let Links::Source(source) = &mut **links
+            && let Some(source) = &mut links.source
         {
             source.in_order(sample.timestamp);
             if joins {

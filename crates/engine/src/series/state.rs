@@ -7,7 +7,7 @@ use super::seal::Sealer;
 use super::stored::Stored;
 use crate::base::error::Result;
 use crate::format::chunk::{Held, Shape};
-use crate::series::rules::{Links, Source};
+use crate::series::rules::links::Links;
 use latewood_codec::{Hint, prefetch};
 use latewood_model::{
     DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, Sample, SeriesOptions, Timestamp,
@@ -282,22 +282,6 @@ impl Series {
         self.newest.or_min()
     }
 
-    pub(crate) fn links(&self) -> Option<&Links> {
-        self.links.as_deref()
-    }
-
-    pub(crate) fn set_links(&mut self, links: Option<Links>) {
-        self.links = links.map(Box::new);
-    }
-
-    /// Its rules, if it is a source.
-    pub(crate) fn source_mut(&mut self) -> Option<&mut Source> {
-        match self.links.as_deref_mut() {
-            Some(Links::Source(source)) => Some(source),
-            _ => None,
-        }
-    }
-
     #[cold]
     pub(super) fn note_touched(&mut self, timestamp: Timestamp) {
         let sealed = self.sealed_last.get();
@@ -336,10 +320,7 @@ impl Series {
             return Timestamp::MIN;
         }
         let floor = self.retention_floor();
-        match self.links() {
-            Some(Links::Source(source)) => source.hold(floor),
-            _ => floor,
-        }
+        self.rules().map_or(floor, |source| source.hold(floor))
     }
 
     /// The oldest timestamp inside the retention if the newest sample counts.

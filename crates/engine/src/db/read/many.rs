@@ -443,9 +443,9 @@ impl Db {
         let shard = &self.core.shards[self.core.shards.shard_of(series.id)];
         let mut state = shard.lock();
         let mut failed = FailedBuckets::default();
-        if let Some(source) = state.slab.get(place)?.source() {
+        if state.slab.get(place)?.source().is_some() {
             drop(state);
-            match self.rules.bring_up(source, series.id, wanted) {
+            match self.rules.bring_up(series.id, wanted) {
                 Ok(met) => failed = met,
                 Err(away) => failed.away = Some(away),
             }

@@ -6,8 +6,8 @@ use crate::base::error::Result;
 use crate::db::Db;
 use crate::format::rule::RuleSpec;
 use crate::series::Series;
+use crate::series::rules::Rule;
 use crate::series::rules::dirty::DirtyBuckets;
-use crate::series::rules::{Links, Rule};
 use latewood_model::{SeriesId, Timestamp};
 use std::sync::Arc;
 
@@ -47,13 +47,11 @@ struct Detached {
 
 impl Detached {
     fn of(series: &Series, floor: Timestamp) -> Option<Self> {
-        let Some(Links::Source(links)) = series.links() else {
-            return None;
-        };
+        let source = series.rules()?;
         Some(Self {
             source: series.key.clone(),
-            rules: links.rules().to_vec(),
-            shared_dirty: links.shared_dirty(),
+            rules: source.rules().to_vec(),
+            shared_dirty: source.shared_dirty(),
             floor: series.retention_floor().max(floor),
         })
     }
@@ -79,7 +77,7 @@ impl Detached {
 }
 
 impl Db {
-    /// The rules from the series under `key`, in order of their creation, or the one that
+    /// The rules from the series under `key`, in order of their creation, and then the one that
     /// writes to it, with their state. Nothing is recomputed first.
     ///
     /// # Errors
@@ -91,14 +89,12 @@ impl Db {
         let own = series.and_then(|series| Detached::of(series, floor));
         let source = series.and_then(Series::source);
         drop(state);
-        let (detached, wanted) = match (own, source) {
-            (Some(own), _) => (Some(own), None),
-            (None, Some(source)) => (self.detached(source, floor), Some(id)),
-            (None, None) => (None, None),
-        };
         let mut states = Vec::new();
-        if let Some(detached) = detached {
-            self.visit_rules(&detached, wanted, &mut |state| states.push(state));
+        if let Some(own) = own {
+            self.visit_rules(&own, None, &mut |state| states.push(state));
+        }
+        if let Some(above) = source.and_then(|source| self.detached(source, floor)) {
+            self.visit_rules(&above, Some(id), &mut |state| states.push(state));
         }
         Ok(states)
     }

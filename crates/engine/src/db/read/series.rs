@@ -7,7 +7,6 @@ use crate::io::waiting::fetching;
 use crate::query::{RangeQuery, Sink};
 use crate::rules::backfill::Wanted;
 use crate::series::Series;
-use crate::series::rules::Links;
 use crate::series::rules::failed::FailedBuckets;
 use latewood_model::{Sample, SeriesId, Timestamp};
 use std::sync::Arc;
@@ -47,9 +46,9 @@ impl Db {
         let (mut state, mut id) = found?;
         let mut failed = FailedBuckets::default();
         let series = state.series(id);
-        if let Some(source) = series.and_then(Series::source) {
+        if series.and_then(Series::source).is_some() {
             drop(state);
-            failed = self.rules.bring_up(source, id, wanted)?;
+            failed = self.rules.bring_up(id, wanted)?;
             (state, id) = self.core.lock_series(key)?;
         }
         match state.series_mut(id) {
@@ -135,9 +134,9 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`.
     pub fn rules_of(&self, key: &[u8]) -> Result<Vec<RuleInfo>> {
-        let rules = self.read(key, |series| match series.links() {
-            Some(Links::Source(source)) => source.rules().to_vec(),
-            _ => Vec::new(),
+        let rules = self.read(key, |series| {
+            let source = series.rules();
+            source.map_or_else(Vec::new, |source| source.rules().to_vec())
         })?;
         let named = rules.into_iter().filter_map(|rule| {
             let destination = self.rules.key_of(rule.destination)?;

@@ -254,7 +254,7 @@ impl Db {
         if state.sealer.timer.is_on() {
             state.sealer.timer.end(fate.stage());
         }
-        let linked = series.links().is_some();
+        let linked = series.is_linked();
         match fate {
             Fate::InOrder => counters.in_order += 1,
             Fate::Late | Fate::Staged | Fate::Duplicate => match append.timestamp.cmp(&newest) {

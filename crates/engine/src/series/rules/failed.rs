@@ -13,7 +13,7 @@ use crate::base::window::{Bucket, Window};
 use crate::format::expired_buckets::{subtract, tidy};
 use crate::log::GroupBuilder;
 use crate::series::Series;
-use crate::series::rules::{Links, Rule, Source};
+use crate::series::rules::{Rule, Source};
 use latewood_model::{Sample, SeriesId, Timestamp};
 use std::sync::Arc;
 
@@ -77,6 +77,19 @@ impl FailedBuckets {
         }
     }
 
+    /// The same, with the rows that are made of the failed rows `above` of the series.
+    pub(crate) fn below(series: &mut Series, rule: &Rule, floor: Timestamp, above: &Self) -> Self {
+        let mut failed = Self::of(series, rule, floor);
+        let window = rule.window();
+        for &(first, last) in above.rows.iter().filter(|rows| rows.1 >= floor) {
+            let met = series.buckets_of(rule, first, last);
+            let stamp = |at| window.stamp(window.containing(at));
+            failed.rows.push((stamp(met.first), stamp(met.last)));
+        }
+        failed.rows.sort_unstable();
+        failed
+    }
+
     /// Returns an error if rows of `from..=to` are out of date.
     ///
     /// # Errors
@@ -112,10 +125,7 @@ impl FailedBuckets {
 impl Series {
     /// Whether the series has a rule with failed buckets.
     pub(crate) fn has_failed(&self) -> bool {
-        match self.links() {
-            Some(Links::Source(source)) => source.has_failed(),
-            _ => false,
-        }
+        self.rules().is_some_and(Source::has_failed)
     }
 }
 

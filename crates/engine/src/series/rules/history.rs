@@ -13,7 +13,7 @@ use crate::base::window::{Bucket, Window};
 use crate::format::expired_buckets::subtract;
 use crate::series::Series;
 use crate::series::rules::work::Work;
-use crate::series::rules::{Links, Rule, Source};
+use crate::series::rules::{Rule, Source};
 use latewood_model::{SeriesId, Timestamp};
 
 /// Which part of a history is to be computed.
@@ -124,15 +124,12 @@ impl Source {
 impl Series {
     /// Whether some of the history of this source is still to be computed.
     pub(crate) fn has_history(&self) -> bool {
-        matches!(self.links(), Some(Links::Source(source)) if source.has_history())
+        self.rules().is_some_and(Source::has_history)
     }
 
     /// The next slice, if one is left. Samples before `floor` are gone.
     pub(crate) fn history_slice(&mut self, pick: &Pick, floor: Timestamp) -> Option<Slice> {
-        let Some(Links::Source(source)) = self.links() else {
-            return None;
-        };
-        let (rule, left) = source.history_of(pick.destination, pick.rows)?;
+        let (rule, left) = self.rules()?.history_of(pick.destination, pick.rows)?;
         let rule = rule.light();
         let span = self.cut(rule.window(), left, pick);
         let mut dirty = vec![span];

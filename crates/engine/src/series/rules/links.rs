@@ -1,16 +1,44 @@
-//! The rules of a series: whether it is a source, a destination or neither.
+//! The rules of a series: those from it, and the one that writes to it.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::series::Series;
-use crate::series::rules::{Links, Rule, Source};
+use crate::series::rules::{Rule, Source};
 use latewood_model::{SeriesId, Timestamp};
+
+/// Rules in a row, at most.
+pub(crate) const CHAIN_MAX: usize = 8;
+
+/// The links of a series to others, of which there is one at least.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    /// The rules from it.
+    pub(in crate::series) source: Option<Box<Source>>,
+    /// The rule that writes to it.
+    link: Option<Link>,
+}
+
+impl Links {
+    /// Bytes of memory it holds, its own size included.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let source = self.source.as_ref();
+        size_of::<Self>() + source.map_or(0, |source| source.memory_bytes())
+    }
+}
+
+/// A rule as its destination keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) source: SeriesId,
+    /// Distinguishes successive rules between the same two series.
+    pub(crate) number: u64,
+}
 
 impl Series {
     /// Refuses a deletion from `from` on if a bucket of a rule would then lack
     /// samples that have expired.
     pub(crate) fn check_rules_keep(&self, from: Timestamp) -> Result<()> {
         let floor = self.retention_floor();
-        let Some(Links::Source(source)) = self.links() else {
+        let Some(source) = self.rules() else {
             return Ok(());
         };
         let begins = |rule: &Rule| rule.window().containing(from).first;
@@ -25,27 +53,59 @@ impl Series {
         Ok(())
     }
 
-    /// The source of the rule whose destination this series is.
-    pub(crate) fn source(&self) -> Option<SeriesId> {
-        match self.links() {
-            Some(Links::Destination(link)) => Some(link.source),
-            _ => None,
-        }
+    /// Whether it is part of a rule.
+    #[inline]
+    pub(crate) fn is_linked(&self) -> bool {
+        self.links.is_some()
+    }
+
+    /// Its rules, if it is a source.
+    pub(crate) fn rules(&self) -> Option<&Source> {
+        self.links.as_deref()?.source.as_deref()
+    }
+
+    /// The same, to change them.
+    pub(crate) fn source_mut(&mut self) -> Option<&mut Source> {
+        self.links.as_deref_mut()?.source.as_deref_mut()
     }
 
     pub(crate) fn source_mut_or_new(&mut self) -> &mut Source {
-        if self.source_mut().is_none() {
-            self.set_links(Some(Links::Source(Box::default())));
-        }
-        self.source_mut().expect("it was just set")
+        let links = self.links.get_or_insert_default();
+        links.source.get_or_insert_default()
+    }
+
+    /// Gives it the rules that a file has of it.
+    pub(crate) fn set_rules(&mut self, source: Source) {
+        *self.source_mut_or_new() = source;
     }
 
     pub(crate) fn remove_rule(&mut self, destination: SeriesId) {
-        if let Some(source) = self.source_mut() {
-            source.remove(destination);
-            if source.rules().is_empty() {
-                self.set_links(None);
-            }
+        let Some(source) = self.source_mut() else {
+            return;
+        };
+        source.remove(destination);
+        if source.rules().is_empty() {
+            self.change_links(|links| links.source = None);
         }
+    }
+
+    /// The rule whose destination it is.
+    pub(crate) fn link(&self) -> Option<Link> {
+        self.links.as_deref()?.link
+    }
+
+    /// The source of that rule.
+    pub(crate) fn source(&self) -> Option<SeriesId> {
+        self.link().map(|link| link.source)
+    }
+
+    pub(crate) fn set_link(&mut self, link: Option<Link>) {
+        self.change_links(|links| links.link = link);
+    }
+
+    fn change_links(&mut self, change: impl FnOnce(&mut Links)) {
+        let mut links = self.links.take().unwrap_or_default();
+        change(&mut links);
+        self.links = Some(links).filter(|links| links.source.is_some() || links.link.is_some());
     }
 }

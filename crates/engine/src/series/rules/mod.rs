@@ -9,8 +9,8 @@
 //! harmless.
 //!
 //! Invariants:
-//! 1. A series is a source, a destination or neither, never both. A destination has
-//!    one source.
+//! 1. A destination has one source, and may be the source of others: rules make trees, of at most
+//!    [`links::CHAIN_MAX`] rules in a row. What a rule writes is a write to the next source.
 //! 2. A bucket is *open* while it holds the source's newest sample. When no bucket
 //!    is dirty, a destination holds for every closed bucket touched since its rule
 //!    was created the result of a range query over all samples of that bucket, and
@@ -32,7 +32,7 @@
 pub(crate) mod dirty;
 pub(crate) mod failed;
 pub(crate) mod history;
-mod links;
+pub(crate) mod links;
 mod report;
 mod stored;
 pub(crate) mod work;
@@ -61,32 +61,6 @@ pub(crate) struct Taken {
     pub(crate) take: Take,
     /// Whether anything was, beside what was in flight before.
     pub(crate) is_new: bool,
-}
-
-/// The links of a series to others.
-#[derive(Debug)]
-pub(crate) enum Links {
-    Source(Box<Source>),
-    Destination(Link),
-}
-
-impl Links {
-    /// Bytes of memory it holds, its own size included.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let behind = match self {
-            Self::Source(source) => source.memory_bytes(),
-            Self::Destination(_) => 0,
-        };
-        size_of::<Self>() + behind
-    }
-}
-
-/// A rule as its destination keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
-    pub(crate) source: SeriesId,
-    /// Distinguishes successive rules between the same two series.
-    pub(crate) number: u64,
 }
 
 /// A rule as its source keeps it.

@@ -3,7 +3,7 @@
 
 use crate::base::window::{Bucket, join_spans};
 use crate::series::rules::dirty::DirtyBuckets;
-use crate::series::rules::{Links, Rule, Source, Take};
+use crate::series::rules::{Rule, Source, Take};
 use crate::series::{Series, Snapshot};
 use latewood_model::Timestamp;
 
@@ -17,11 +17,10 @@ pub(crate) struct Work {
 
 impl Series {
     pub(crate) fn has_rule_work(&self, take: Take) -> bool {
-        match (self.links(), take) {
-            (Some(Links::Source(source)), Take::All) => source.has_work(),
-            (Some(Links::Source(source)), Take::Prompt) => source.has_prompt_work(),
-            _ => false,
-        }
+        self.rules().is_some_and(|source| match take {
+            Take::All => source.has_work(),
+            Take::Prompt => source.has_prompt_work(),
+        })
     }
 
     /// The dirty buckets in flight, and their samples. Samples before `floor` are
@@ -48,11 +47,9 @@ impl Series {
             if let (true, Some(first), Some(last)) =
                 (rule.interpolates(), dirty.first(), dirty.last())
             {
-                let window = rule.window();
-                let first = window.containing(self.reach_before(first.first)).first;
-                from = from.min(self.reach_before(first));
-                let last = window.containing(self.reach_after(last.last)).last;
-                to = to.max(self.reach_after(last));
+                let beside = self.lines_of(rule, first.first, last.last);
+                from = from.min(self.reach_before(beside.first));
+                to = to.max(self.reach_after(beside.last));
             }
         }
         let from = from.max(floor);
@@ -64,6 +61,47 @@ impl Series {
             snapshot,
             newest,
             floor: kept_from,
+        }
+    }
+}
+
+impl Series {
+    /// From the first to the last sample that rows from `from` to `to` of a rule are made of,
+    /// about: none is left out.
+    pub(crate) fn samples_behind(
+        &mut self,
+        rule: &Rule,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> (Timestamp, Timestamp) {
+        let window = rule.window();
+        let (first, last) = (window.containing(from).first, window.containing(to).last);
+        if !rule.interpolates() {
+            return (first, last);
+        }
+        let beside = self.lines_of(rule, first, last);
+        (
+            self.reach_before(beside.first),
+            self.reach_after(beside.last),
+        )
+    }
+
+    /// The buckets of the rows that samples from `from` to `to` count in, about: none is left out.
+    pub(crate) fn buckets_of(&mut self, rule: &Rule, from: Timestamp, to: Timestamp) -> Bucket {
+        let window = rule.window();
+        let (first, last) = (window.containing(from).first, window.containing(to).last);
+        if !rule.interpolates() {
+            return Bucket { first, last };
+        }
+        self.lines_of(rule, first, last)
+    }
+
+    /// The buckets of a span, with those at the other ends of lines that lead out of it.
+    fn lines_of(&mut self, rule: &Rule, first: Timestamp, last: Timestamp) -> Bucket {
+        let window = rule.window();
+        Bucket {
+            first: window.containing(self.reach_before(first)).first,
+            last: window.containing(self.reach_after(last)).last,
         }
     }
 }
@@ -99,7 +137,7 @@ impl Source {
 
 impl Rule {
     /// The rule without what is to be done.
-    pub(super) fn light(&self) -> Self {
+    pub(crate) fn light(&self) -> Self {
         Self {
             own: DirtyBuckets::default(),
             own_in_flight: DirtyBuckets::default(),
