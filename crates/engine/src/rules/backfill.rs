@@ -29,8 +29,6 @@ use std::sync::atomic::Ordering;
 
 /// How long the background thread computes histories before it looks for dirty buckets again.
 const FILL_NS: u64 = 50_000_000;
-/// The rows of all time.
-pub(crate) const ALL_ROWS: (Timestamp, Timestamp) = (Timestamp::MIN, Timestamp::MAX);
 
 /// The rows of a destination that somebody needs.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +117,7 @@ impl Rules {
         let source = self.core.shards.id_of(shard, place);
         // What it needs of those above comes first.
         let first = self.first_filling(source);
-        if self.fill_slice(first, &self.pick(None, ALL_ROWS), true)? || first != source {
+        if self.fill_slice(first, &self.oldest(), true)? || first != source {
             return Ok(true);
         }
         self.filling.lock().sources.remove(&(shard, place));
@@ -152,7 +150,7 @@ impl Rules {
     /// # Errors
     /// Those of the log; `Away`.
     pub(super) fn fill_all(&self, source: SeriesId) -> Result<()> {
-        let pick = self.pick(None, ALL_ROWS);
+        let pick = self.oldest();
         while self.fill_slice(source, &pick, true)? {
             if self.core.observe.signals.stopped() {
                 break;
@@ -172,7 +170,7 @@ impl Rules {
         };
         let deadline = deadline();
         loop {
-            let (level, below) = (&levels[left.level], &levels[left.level + 1..]);
+            let (level, below) = (&levels[left.at], &levels[left.at + 1..]);
             self.fill_slice(level.source, &left.pick, deadline.is_some())?;
             self.recompute_levels(below)?;
             left = match self.left_of(levels, wanted) {
@@ -217,30 +215,13 @@ impl Rules {
         state.series(source).is_some_and(Series::has_history)
     }
 
-    pub(super) fn pick(&self, destination: Option<SeriesId>, rows: (Timestamp, Timestamp)) -> Pick {
+    /// The oldest slice of any rule.
+    fn oldest(&self) -> Pick {
         Pick {
-            destination,
-            rows,
+            destination: None,
+            rows: (Timestamp::MIN, Timestamp::MAX),
             from_end: false,
             samples_max: self.core.options.backfill_samples,
-        }
-    }
-
-    /// The span of the rows that are wanted, and whether its end comes first.
-    pub(super) fn rows_wanted(
-        &self,
-        destination: Option<SeriesId>,
-        wanted: Wanted,
-    ) -> Option<((Timestamp, Timestamp), bool)> {
-        match wanted {
-            Wanted::Nothing => None,
-            Wanted::Rows(from, to) => Some(((from, to), false)),
-            Wanted::Newest => {
-                let id = destination?;
-                let state = self.core.shards.lock_of(id);
-                let newest = state.series(id)?.newest();
-                Some(((newest.unwrap_or(Timestamp::MIN), Timestamp::MAX), true))
-            }
         }
     }
 

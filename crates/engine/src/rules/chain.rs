@@ -4,8 +4,8 @@
 //! that of a user does. So a series is up to date once all levels are, one after the other from the
 //! first source on. Each level is worked off under the turn of its source alone: two sources may
 //! share a turn, so none is held while another one is requested. Whoever needs rows whose history is
-//! still to be computed needs those above that they are made of, too: spans are mapped from level to
-//! level.
+//! still to be computed needs those above that they are made of, too, and the newest one of each
+//! level above: spans are mapped from level to level.
 //!
 //! Rows that failed make those below them fail for readers, until they are computed: their buckets
 //! become dirty then.
@@ -40,7 +40,7 @@ impl Level {
 /// A part of the history of a level that is to be computed next.
 pub(super) struct Left {
     /// Which level.
-    pub(super) level: usize,
+    pub(super) at: usize,
     pub(super) pick: Pick,
     /// From the first to the last timestamp.
     pub(super) span: (Timestamp, Timestamp),
@@ -114,31 +114,40 @@ impl Rules {
         if !sources.any(|source| self.has_history(source)) {
             return None;
         }
-        let last = levels.last()?.destination;
-        let (mut rows, from_end) = self.rows_wanted(last, wanted)?;
+        let mut needs = match wanted {
+            Wanted::Nothing => return None,
+            Wanted::Rows(from, to) => Needs {
+                rows: Some((from, to)).filter(|_| from <= to),
+                end: None,
+            },
+            Wanted::Newest => Needs {
+                rows: None,
+                end: Some(self.newest_of(levels.last()?.destination?)?),
+            },
+        };
         let mut found = None;
         for (at, level) in levels.iter().enumerate().rev() {
             let mut state = self.core.shards.lock_of(level.source);
             let Some(series) = state.series_mut(level.source) else {
                 break;
             };
-            let Some(source) = series.rules().filter(|_| rows.0 <= rows.1) else {
-                break;
-            };
-            if let Some((_, span)) = source.history_of(level.destination, rows) {
-                let pick = Pick {
-                    from_end,
-                    ..self.pick(level.destination, rows)
-                };
-                found = Some(Left {
-                    level: at,
-                    pick,
-                    span: (span.first, span.last),
-                });
-            }
-            rows = behind(series, level, rows);
+            let left = needs.left_in(series, level);
+            found = left.map(|left| Left { at, ..left }).or(found);
+            needs.go_up(series, level);
         }
-        found
+        found.map(|left| Left {
+            pick: Pick {
+                samples_max: self.core.options.backfill_samples,
+                ..left.pick
+            },
+            ..left
+        })
+    }
+
+    /// The newest timestamp of a series; the smallest one of an empty series.
+    fn newest_of(&self, id: SeriesId) -> Option<Timestamp> {
+        let state = self.core.shards.lock_of(id);
+        state.series(id).map(Series::newest_or_min)
     }
 
     /// Refuses a rule that would make a circle or too long a chain. All of it is locked.
@@ -178,18 +187,63 @@ impl Rules {
     }
 }
 
+/// The rows of a destination that are needed, in two spans.
+struct Needs {
+    rows: Option<(Timestamp, Timestamp)>,
+    /// All from here on, the newest first: which of the rows is the newest one says which bucket of
+    /// the next level is open.
+    end: Option<Timestamp>,
+}
+
+impl Needs {
+    /// What is left of the history of a source, for the rows of a destination. The caller says at
+    /// which level and how much of it at once.
+    fn left_in(&self, series: &Series, level: &Level) -> Option<Left> {
+        let source = series.rules()?;
+        let end = self.end.map(|end| ((end, Timestamp::MAX), true));
+        let rows = self.rows.map(|rows| (rows, false));
+        let mut needed = end.into_iter().chain(rows);
+        needed.find_map(|(rows, from_end)| {
+            let (_, span) = source.history_of(level.destination, rows)?;
+            Some(Left {
+                at: 0,
+                pick: Pick {
+                    destination: level.destination,
+                    rows,
+                    from_end,
+                    samples_max: 0,
+                },
+                span: (span.first, span.last),
+            })
+        })
+    }
+
+    /// Makes them those of the source, which is the destination of the level above.
+    fn go_up(&mut self, series: &mut Series, level: &Level) {
+        let rows = self.rows.and_then(|rows| behind(series, level, rows));
+        let end = self.end.map(|end| (end, Timestamp::MAX));
+        let end = end.and_then(|rows| behind(series, level, rows));
+        let newest = series.newest_or_min();
+        *self = Self {
+            rows,
+            end: Some(end.map_or(newest, |(end, _)| end.min(newest))),
+        };
+    }
+}
+
 /// From the first to the last sample of a source that rows of a level are made of.
 fn behind(
     series: &mut Series,
     level: &Level,
     (from, to): (Timestamp, Timestamp),
-) -> (Timestamp, Timestamp) {
-    let rules = series.rules().map_or(&[][..], Source::rules);
-    let wanted = rules.iter().filter(|rule| level.wants(rule));
-    let wanted: Vec<Rule> = wanted.map(Rule::light).collect();
+) -> Option<(Timestamp, Timestamp)> {
+    let rules = series.rules()?.rules().iter();
+    let wanted: Vec<Rule> = rules
+        .filter(|rule| level.wants(rule))
+        .map(Rule::light)
+        .collect();
     let spans = wanted
         .iter()
         .map(|rule| series.samples_behind(rule, from, to));
-    let none = (Timestamp::MAX, Timestamp::MIN);
-    spans.fold(none, |all, span| (all.0.min(span.0), all.1.max(span.1)))
+    spans.reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)))
 }

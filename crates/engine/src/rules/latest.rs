@@ -57,11 +57,16 @@ impl Rules {
     ) -> Result<()> {
         self.bring_up(source, Wanted::Newest)?;
         self.bring_up(destination, Wanted::Nothing)?;
-        let Some((_, bucket, snapshot)) = self.open_of(destination, source, floor) else {
+        let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor) else {
             return Ok(());
         };
+        let from = if rule.interpolates() {
+            snapshot.from
+        } else {
+            bucket.first
+        };
         // They may be newer, and open a newer bucket: its rows are among them.
-        let failed = self.bring_up(source, Wanted::Rows(snapshot.from, Timestamp::MAX))?;
+        let failed = self.bring_up(source, Wanted::Rows(from, Timestamp::MAX))?;
         failed.check(bucket.first, Timestamp::MAX)?;
         self.bring_up(destination, Wanted::Nothing).map(drop)
     }

@@ -6,6 +6,7 @@
 //!
 //! Tested by `tests/db_rules`.
 
+use super::backfill::Wanted;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::format::rule::RuleSpec;
 use crate::keyspace::admission::admit_write;
@@ -43,6 +44,8 @@ impl Rules {
             self.prune_key(key);
         }
         self.purge_source(destination)?;
+        // What is closed already came before the rule.
+        self.recompute_destination(source, Wanted::Nothing)?;
         let mut states = core.shards.lock_all();
         let source = self.find_key(source)?;
         let may_chain = core.defaults.get().chained_rules;

@@ -6,7 +6,7 @@ use crate::db_rules::support::{
 use crate::db_rules::support::{spec, tie};
 use crate::db_support::{DIR, append, last_wins, open, options, read, sample};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Append, Create, Db, ErrorKind, KeyHook, Options};
+use latewood_engine::{Append, Create, Db, Defaults, ErrorKind, KeyHook, Options};
 use latewood_model::{Aggregator, DuplicatePolicy, SeriesOptions};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -278,8 +278,13 @@ fn an_ended_rule_writes_no_more() {
 }
 
 #[test]
-fn rules_make_no_chains_and_no_circles() {
+fn rules_make_no_chains_where_they_are_off() {
     let db = tied();
+    let defaults = Defaults {
+        chained_rules: false,
+        ..last_wins()
+    };
+    db.set_defaults(defaults).unwrap();
     db.create(b"third", &SeriesOptions::default()).unwrap();
     let sums = spec(Aggregator::Sum, 10, 0);
     let text = |source: &[u8], destination: &[u8]| {

@@ -1,6 +1,7 @@
 //! Compaction rules as callers of `Db` see them.
 
 mod backfill;
+mod chains;
 mod damage;
 mod ends;
 mod facts;

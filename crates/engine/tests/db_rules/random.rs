@@ -4,7 +4,7 @@
 //! Every run prints its seed where it fails; `LATEWOOD_SEED=n` runs one alone.
 
 use crate::db_rules::naive::Naive;
-use crate::db_rules::support::{SOURCE, closed, everything, held, query, spec};
+use crate::db_rules::support::{SOURCE, everything, held, query, spec, try_closed};
 use crate::db_support::{append, open, sample};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
 use latewood_engine::{Db, ErrorKind, Result, RuleSpec};
@@ -124,13 +124,14 @@ fn rules_hold_what_queries_give_through_crashes() {
                     db = open(&disk).unwrap();
                     Ok(())
                 }
-                6 | 7 => {
+                6 | 7 if !rules.is_empty() => {
                     let rule = dice.below(rules.len() as u64) as usize;
                     let read = query(&db, &rules[rule].key, &everything(None));
                     read.map(drop)
                 }
-                8 if rules.len() < 6 => add_backfilled(&db, &dice, &mut rules, step),
+                8 if rules.len() < 8 => add_backfilled(&db, &dice, &mut rules, step),
                 9 => db.backfill_step().map(drop),
+                10 if dice.one_in(3) => remove_one(&db, &dice, &mut rules),
                 _ => {
                     let samples = batch(&dice, &mut newest, late_percent, nans);
                     let batch: Vec<_> = samples
@@ -159,40 +160,71 @@ fn rules_hold_what_queries_give_through_crashes() {
     assert!(checks > 5 * seeds.len() || seeds.len() == 1, "{checks}");
 }
 
-/// A rule that holds every closed bucket of the source.
+/// A rule that holds every closed bucket of its source.
 struct Whole {
+    source: Vec<u8>,
     key: Vec<u8>,
     spec: RuleSpec,
+    /// One of its ends was to be removed.
+    is_in_doubt: bool,
 }
 
 impl Whole {
-    fn draw(dice: &Dice, key: Vec<u8>) -> Self {
-        let width = 1 + dice.below(90) as i64;
+    /// A rule from the source or from the destination of one of `rules`.
+    fn draw(dice: &Dice, rules: &[Self], key: Vec<u8>) -> Self {
+        let from = dice.below(2 * rules.len() as u64 + 1) as usize;
+        let above = rules.get(from);
+        let width = 1 + dice.below(if above.is_some() { 400 } else { 90 }) as i64;
         let aggregator = AGGREGATORS[dice.below(7) as usize];
-        let spec = spec(aggregator, width, dice.below(100) as i64);
-        Self { key, spec }
+        Self {
+            source: above.map_or(SOURCE.to_vec(), |above| above.key.clone()),
+            key,
+            spec: spec(aggregator, width, dice.below(100) as i64),
+            is_in_doubt: false,
+        }
     }
 }
 
 /// Adds a rule over the history, if it comes to be on disk.
 fn add_backfilled(db: &Db, dice: &Dice, rules: &mut Vec<Whole>, step: u64) -> Result<()> {
-    let rule = Whole::draw(dice, format!("later:{step}").into_bytes());
+    let rule = Whole::draw(dice, rules, format!("later:{step}").into_bytes());
+    if !db.contains(&rule.source) {
+        return Ok(());
+    }
     db.create(&rule.key, &small())?;
-    db.create_rule_with_history(SOURCE, &rule.key, rule.spec)?;
+    db.create_rule_with_history(&rule.source, &rule.key, rule.spec)?;
     db.sync()?;
     rules.push(rule);
     Ok(())
 }
 
-/// One to four rules, on disk.
+/// Removes a destination, which may be the source of others.
+fn remove_one(db: &Db, dice: &Dice, rules: &mut Vec<Whole>) -> Result<()> {
+    let key = rules[dice.below(rules.len() as u64) as usize].key.clone();
+    if rules.len() < 2 {
+        return Ok(());
+    }
+    let is_tied = |rule: &Whole| rule.key == key || rule.source == key;
+    for rule in rules.iter_mut().filter(|rule| is_tied(rule)) {
+        rule.is_in_doubt = true;
+    }
+    db.remove(&[&key])?;
+    db.sync()?;
+    rules.retain(|rule| !is_tied(rule));
+    if rules.is_empty() {
+        add_backfilled(db, dice, rules, u64::MAX)?;
+    }
+    Ok(())
+}
+
+/// One to six rules, on disk.
 fn make_rules(db: &Db, dice: &Dice) -> Vec<Whole> {
-    let count = 1 + dice.below(4) as usize;
-    let rules: Vec<Whole> = (0..count)
-        .map(|rule| Whole::draw(dice, key_of(rule)))
-        .collect();
-    for rule in &rules {
+    let mut rules = Vec::new();
+    for rule in 0..1 + dice.below(6) as usize {
+        let rule = Whole::draw(dice, &rules, key_of(rule));
         db.create(&rule.key, &small()).unwrap();
-        db.create_rule(SOURCE, &rule.key, rule.spec).unwrap();
+        db.create_rule(&rule.source, &rule.key, rule.spec).unwrap();
+        rules.push(rule);
     }
     db.sync().unwrap();
     rules
@@ -201,15 +233,27 @@ fn make_rules(db: &Db, dice: &Dice) -> Vec<Whole> {
 /// Compares every destination with its source; false where the log has failed
 /// meanwhile, which lets nothing be worked off.
 fn check(db: &Db, rules: &[Whole], seed: u64, step: u64) -> bool {
-    for (rule, Whole { key, spec }) in rules.iter().enumerate() {
-        let kept = held(db, key);
+    // In any order: a level is read before those above it.
+    for rule in rules.iter().rev() {
+        let Whole { key, spec, .. } = rule;
+        let is_there = || {
+            db.source_of(key)
+                .ok()?
+                .filter(|from| **from == *rule.source)
+        };
+        if rule.is_in_doubt && is_there().is_none() {
+            continue;
+        }
+        let kept = query(db, key, &everything(None));
+        let closed = try_closed(db, &rule.source, *spec);
         if append(db, &[]).is_err() {
             return false;
         }
-        let closed = closed(db, *spec);
+        let (kept, closed) = (kept.unwrap(), closed.unwrap());
+        let (name, source) = (key.escape_ascii(), rule.source.escape_ascii());
         assert_eq!(
             kept, closed,
-            "seed {seed}, step {step}, rule {rule}: {spec:?}"
+            "seed {seed}, step {step}, rule {name} of {source}: {spec:?}"
         );
     }
     true

@@ -74,14 +74,24 @@ pub(crate) fn query(db: &Db, key: &[u8], query: &RangeQuery) -> Result<Vec<(i64,
 
 /// Closed buckets of the source, as a range query has them.
 pub(crate) fn closed(db: &Db, rule: RuleSpec) -> Vec<(i64, f64)> {
-    let newest = db.last_sample(SOURCE).unwrap();
+    closed_of(db, SOURCE, rule)
+}
+
+/// The same of any series.
+pub(crate) fn closed_of(db: &Db, key: &[u8], rule: RuleSpec) -> Vec<(i64, f64)> {
+    try_closed(db, key, rule).unwrap()
+}
+
+/// The same where the log may fail meanwhile.
+pub(crate) fn try_closed(db: &Db, key: &[u8], rule: RuleSpec) -> Result<Vec<(i64, f64)>> {
+    let newest = db.last_sample(key)?;
     let open = newest.map_or(i64::MIN, |newest| {
         newest.timestamp - (newest.timestamp - rule.align).rem_euclid(rule.bucket_ms)
     });
-    let mut rows = query(db, SOURCE, &everything(Some(rule))).unwrap();
+    let mut rows = query(db, key, &everything(Some(rule)))?;
     // The bucket that begins below 0 is kept at 0.
     rows.retain(|row| row.0 < open.max(0));
-    rows
+    Ok(rows)
 }
 
 /// All samples of a series.
