@@ -1,5 +1,6 @@
-//! LATEST: a destination with its open bucket, of the rows that its source holds. Where rules write
-//! to the source, that are those of its closed buckets. Tested by `tests/db_rules`.
+//! LATEST: a destination with its open bucket. Where rules write to its source, the open buckets of
+//! that count as rows of it; then there may be more than one: that of its newest row, and those of
+//! rows that are open themselves. Tested by `tests/db_rules`.
 
 use super::backfill::Wanted;
 use super::chain::Level;
@@ -15,37 +16,45 @@ use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 impl Rules {
     /// As [`crate::Db::open_bucket`].
     pub(crate) fn open_bucket_of(&self, key: &[u8]) -> Result<Option<Sample>> {
-        let (state, id) = self.core.lock_series(key)?;
-        drop(state);
-        self.open_bucket(id)
+        Ok(self.open_rows_of(key)?.pop())
     }
 
-    /// The open bucket of the rule to `destination`, as a sample.
-    pub(crate) fn open_bucket(&self, destination: SeriesId) -> Result<Option<Sample>> {
+    /// As [`Rules::open_rows`], of the series under a key.
+    pub(crate) fn open_rows_of(&self, key: &[u8]) -> Result<Vec<Sample>> {
+        let (state, id) = self.core.lock_series(key)?;
+        drop(state);
+        self.open_rows(id)
+    }
+
+    /// The open buckets of the rule to `destination`, as samples, ascending.
+    pub(crate) fn open_rows(&self, destination: SeriesId) -> Result<Vec<Sample>> {
         let levels = self.levels_to(destination);
         let Some(&Level { source, .. }) = levels.last() else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         self.bring_up(destination, Wanted::Nothing)?;
         let floor = self.core.store.blocks.floor();
-        if levels.len() > 1 {
+        let above = if levels.len() > 1 {
             self.bring_up_open(destination, source, floor)?;
-        }
-        let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor) else {
-            return Ok(None);
+            self.open_rows(source)?
+        } else {
+            Vec::new()
+        };
+        let Some((rule, open, snapshot)) = self.open_of(destination, source, floor, &above) else {
+            return Ok(Vec::new());
         };
         let part = Part {
             since: rule.since,
             ..Part::new(&snapshot)
         };
-        let output = rows_of(&rule, &[bucket], &part);
+        let output = rows_of(&rule, &[open], &part);
         if let Some(damage) = output.damage {
             return Err(damage.error);
         }
         // A line gives rows of the buckets beside it, too.
-        let mut rows = output.rows.into_iter();
-        let open = rows.find(|row| bucket.contains(row.timestamp));
-        Ok(open.filter(|row| row.timestamp >= floor))
+        let rows = output.rows.into_iter();
+        let rows = rows.filter(|row| open.contains(row.timestamp) && row.timestamp >= floor);
+        Ok(rows.collect())
     }
 
     /// Brings the rows up to date that the open bucket is made of, where rules write to its source.
@@ -57,7 +66,7 @@ impl Rules {
     ) -> Result<()> {
         self.bring_up(source, Wanted::Newest)?;
         self.bring_up(destination, Wanted::Nothing)?;
-        let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor) else {
+        let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor, &[]) else {
             return Ok(());
         };
         let from = if rule.interpolates() {
@@ -71,20 +80,28 @@ impl Rules {
         self.bring_up(destination, Wanted::Nothing).map(drop)
     }
 
+    /// The open buckets of a rule, and the samples of its source with those rows `above` that are
+    /// open there.
     fn open_of(
         &self,
         destination: SeriesId,
         source: SeriesId,
         floor: Timestamp,
+        above: &[Sample],
     ) -> Option<(Rule, Bucket, Snapshot)> {
         let mut state = self.core.shards.lock_of(source);
         let series = state.series_mut(source)?;
         let mut rules = series.rules()?.rules().iter();
         let rule = rules.find(|rule| rule.destination == destination)?.clone();
-        let bucket = rule.open?;
+        let of_row = |row: &Sample| rule.window().containing(row.timestamp);
+        let mut bucket = rule.open.or(above.first().map(of_row))?;
+        if let Some(newest) = above.last().map(of_row) {
+            bucket.last = bucket.last.max(newest.last);
+        }
         let before = series.reach_before(bucket.first);
         let from = series.reach_before(rule.window().containing(before).first);
-        let snapshot = series.snapshot_held(from.max(floor), i64::MAX);
+        let mut snapshot = series.snapshot_held(from.max(floor), i64::MAX);
+        above.iter().for_each(|row| snapshot.add_open(*row));
         Some((rule, bucket, snapshot))
     }
 }

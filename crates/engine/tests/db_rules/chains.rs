@@ -1,6 +1,7 @@
 //! Chains: destinations that are sources of others.
 
-use crate::db_rules::support::{add, closed_of, everything, held, latest, query, spec};
+use crate::db_rules::random::Dice;
+use crate::db_rules::support::{add, closed_of, everything, held, last, latest, query, spec};
 use crate::db_support::{DIR, append, last_wins, open, options, sample};
 use latewood_engine::io::Clock;
 use latewood_engine::io::sim::{SimClock, SimDisk};
@@ -9,6 +10,7 @@ use latewood_engine::{Db, ErrorKind, ExpireIf, KeyHook, Options, RangeQuery, Rul
 use latewood_model::{Aggregator, SeriesOptions};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Instant;
 
 /// The levels of a chain; the first is that of [`add`].
@@ -226,7 +228,8 @@ fn a_reader_has_what_it_asks_for_computed_at_all_levels() {
     let newest = db.last_sample(LEVELS[2]).unwrap().unwrap();
     assert_eq!((newest.timestamp, newest.value), (2_300, 2_347.5));
     assert!(left(&db, LEVELS[0]) > 100, "{}", left(&db, LEVELS[0]));
-    assert_eq!(latest(&db, LEVELS[2]).last(), Some(&(2_400, 2_442.5)));
+    // With what is open above: the last bucket of ten.
+    assert_eq!(latest(&db, LEVELS[2]).last(), Some(&(2_400, 2_447.5)));
     check_two(&db);
     assert_eq!(left(&db, LEVELS[0]), 0);
 }
@@ -235,7 +238,7 @@ fn a_reader_has_what_it_asks_for_computed_at_all_levels() {
 fn an_open_bucket_over_a_history_is_computed_alone() {
     let db = unfilled();
     let open = db.open_bucket(LEVELS[2]).unwrap().unwrap();
-    assert_eq!((open.timestamp, open.value), (2_400, 2_442.5));
+    assert_eq!((open.timestamp, open.value), (2_400, 2_447.5));
     assert!(left(&db, LEVELS[0]) > 200, "{}", left(&db, LEVELS[0]));
 }
 
@@ -253,6 +256,34 @@ fn a_part_is_read_at_no_level() {
     assert_eq!(refused.kind(), ErrorKind::Away);
     drop(over);
     assert_eq!(query(&db, LEVELS[2], &all).unwrap().len(), 24);
+}
+
+#[test]
+fn latest_shows_what_is_open_at_every_level() {
+    let db = open(&SimDisk::new()).unwrap();
+    chain(&db);
+    assert_eq!(latest(&db, LEVELS[3]), []);
+    add(&db, &[(3, 1.0)]);
+    for key in &LEVELS[1..] {
+        assert_eq!((held(&db, key), latest(&db, key)), (vec![], vec![(0, 1.0)]));
+    }
+    add(&db, &steps(10, 1_995));
+    add(&db, &[(2_003, 7.0)]);
+    // The row of the newest closed one, and of what is open above, in two buckets.
+    assert_eq!(held(&db, LEVELS[2]).last(), Some(&(1_800, 1_847.5)));
+    let rows = latest(&db, LEVELS[2]);
+    assert_eq!(
+        rows[18..],
+        [(1_800, 1_847.5), (1_900, 1_947.25), (2_000, 7.0)]
+    );
+    assert_eq!(held(&db, LEVELS[3]).len(), 1);
+    let rows = latest(&db, LEVELS[3]);
+    assert_eq!(rows[1..], [(1_000, 1_497.475), (2_000, 7.0)]);
+    assert_eq!(last(&db, LEVELS[3]), Some((2_000, 7.0)));
+    // As if all were closed.
+    let before = latest(&db, LEVELS[3]);
+    add(&db, &[(20_000, 0.0), (30_000, 0.0), (40_000, 0.0)]);
+    assert_eq!(held(&db, LEVELS[3])[..3], before);
 }
 
 /// A row of a user counts below as the row that it is, until it is computed again.
@@ -397,5 +428,53 @@ fn a_chain_goes_on_after_a_kill_at_any_level() {
         let db = open(&disk).unwrap();
         assert_eq!(held(&db, LEVELS[3]).len(), 3, "{taken}");
         check(&db);
+    }
+}
+
+/// Many chains, so that sources share turns, with writers, readers and background threads.
+#[test]
+fn threads_that_work_on_all_levels_agree_in_the_end() {
+    let options = Options {
+        background: true,
+        ..options(2)
+    };
+    let db = Db::open(&SimDisk::new().env(1), Path::new(DIR), options, last_wins()).unwrap();
+    let key = |chain: usize, level: usize| format!("{chain}:{level}").into_bytes();
+    let chains = 30;
+    for chain in 0..chains {
+        for level in 0..4 {
+            create(&db, &[&key(chain, level)]);
+        }
+        for level in 0..3 {
+            let (from, to) = (key(chain, level), key(chain, level + 1));
+            db.create_rule(&from, &to, rule(level)).unwrap();
+        }
+    }
+    thread::scope(|threads| {
+        for thread in 0..2 {
+            let (db, dice) = (&db, Dice::new(thread));
+            threads.spawn(move || {
+                for at in 0..4_000 {
+                    let back = dice.below(if dice.one_in(20) { 2_000 } else { 20 });
+                    let at = (at as i64 - back as i64).max(0);
+                    let of = key(dice.below(chains as u64) as usize, 0);
+                    append(db, &[sample(&of, at, dice.below(50) as f64)]).unwrap()[0].unwrap();
+                }
+            });
+            let dice = Dice::new(thread + 2);
+            threads.spawn(move || {
+                for _ in 0..400 {
+                    let level = 1 + dice.below(3) as usize;
+                    latest(db, &key(dice.below(chains as u64) as usize, level));
+                }
+            });
+        }
+    });
+    for chain in 0..chains {
+        for level in (0..3).rev() {
+            let rows = held(&db, &key(chain, level + 1));
+            let expected = closed_of(&db, &key(chain, level), rule(level));
+            assert_eq!(rows, expected, "chain {chain}, level {level}");
+        }
     }
 }

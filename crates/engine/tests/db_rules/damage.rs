@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 const NEWEST: i64 = 3_999;
 /// A timestamp in the damaged chunk, and one in a chunk that is whole.
 const LOST: i64 = 55;
-const WHOLE: i64 = 3_955;
+pub(crate) const WHOLE: i64 = 3_955;
 
 fn block(disk: &SimDisk) -> PathBuf {
     let dir = Path::new(DIR).join("blocks");
@@ -78,7 +78,7 @@ fn sums() -> RuleSpec {
 }
 
 /// A source with a damaged chunk, a rule, and a late sample over the damage.
-fn dirty() -> (SimDisk, Db) {
+pub(crate) fn dirty() -> (SimDisk, Db) {
     let disk = flushed();
     damage(&disk);
     let db = open(&disk).unwrap();
@@ -87,7 +87,7 @@ fn dirty() -> (SimDisk, Db) {
     (disk, db)
 }
 
-fn between(from: i64, to: i64) -> RangeQuery {
+pub(crate) fn between(from: i64, to: i64) -> RangeQuery {
     RangeQuery {
         from,
         to,
@@ -99,7 +99,7 @@ fn rows(db: &Db, from: i64, to: i64) -> Vec<(i64, f64)> {
     query(db, DESTINATION, &between(from, to)).unwrap()
 }
 
-fn says(error: Error, word: &str) {
+pub(crate) fn says(error: Error, word: &str) {
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().contains(word), "{error}");
 }

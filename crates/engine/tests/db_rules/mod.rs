@@ -3,6 +3,7 @@
 mod backfill;
 mod chains;
 mod damage;
+mod damaged_chain;
 mod ends;
 mod facts;
 mod floor;

@@ -4,7 +4,7 @@
 //! Every run prints its seed where it fails; `LATEWOOD_SEED=n` runs one alone.
 
 use crate::db_rules::naive::Naive;
-use crate::db_rules::support::{SOURCE, everything, held, query, spec, try_closed};
+use crate::db_rules::support::{SOURCE, closed_of, everything, held, query, spec, try_closed};
 use crate::db_support::{append, open, sample};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
 use latewood_engine::{Db, ErrorKind, Result, RuleSpec};
@@ -52,6 +52,11 @@ const AGGREGATORS: [Aggregator; 7] = [
 
 fn key_of(rule: usize) -> Vec<u8> {
     format!("rule:{rule}").into_bytes()
+}
+
+/// The destination of a rule over a destination.
+fn below(key: &[u8]) -> Vec<u8> {
+    [b"below:", key].concat()
 }
 
 fn small() -> SeriesOptions {
@@ -347,6 +352,21 @@ impl World {
         }
         .unwrap();
         self.naive.add_rule(spec, with_history);
+        self.add_below(key, width);
+    }
+
+    /// Makes a rule over a destination before that has rows, and one over its own.
+    fn add_below(&self, mut key: Vec<u8>, mut width: i64) {
+        for _ in 0..self.dice.below(3) {
+            let below = below(&key);
+            width *= 1 + self.dice.below(4) as i64;
+            let spec = spec(Aggregator::Sum, width, 0);
+            self.db.create(&below, &small()).unwrap();
+            self.db
+                .create_rule_with_history(&key, &below, spec)
+                .unwrap();
+            key = below;
+        }
     }
 
     /// A sample no newer than the newest, and not much older.
@@ -390,12 +410,25 @@ impl World {
     /// How many destinations there were to compare.
     fn check(&self, what: &str) -> usize {
         assert_eq!(held(&self.db, SOURCE), self.naive.visible(), "{what}");
-        for rule in 0..self.naive.rules() {
+        for rule in (0..self.naive.rules()).rev() {
+            self.check_below(&key_of(rule), what);
             let mut kept = held(&self.db, &key_of(rule));
             self.naive.leave_sure(rule, &mut kept);
             assert_eq!(kept, self.naive.expected(rule), "{what}, rule {rule}");
         }
         self.naive.rules()
+    }
+
+    /// Whatever the source has forgotten, rules below are of what their own source holds.
+    fn check_below(&self, key: &[u8], what: &str) {
+        let below = below(key);
+        if self.db.contains(&below) {
+            self.check_below(&below, what);
+            let spec = self.db.rules_of(key).unwrap()[0].spec;
+            let (kept, closed) = (held(&self.db, &below), closed_of(&self.db, key, spec));
+            let name = below.escape_ascii();
+            assert_eq!(kept, closed, "{what}, {name}: {spec:?}");
+        }
     }
 }
 

@@ -174,6 +174,53 @@ fn rows_that_the_owner_recomputes_are_not_answered() {
     assert_eq!(pairs(&db, b"rows"), [(0, 7.0), (10, 1.0)]);
 }
 
+/// Levels of a chain come with the log one after the other: what is not computed yet is at none.
+#[test]
+fn rows_below_rows_that_the_owner_recomputes_are_not_answered() {
+    let env = SimDisk::new().env(1);
+    let log = Arc::new(MemoryLog::default());
+    let owner = own(&env, OWNER, &log);
+    let levels = [&b"source"[..], b"tens", b"hundreds", b"thousands"];
+    for key in levels {
+        owner.create(key, &SeriesOptions::default()).unwrap();
+    }
+    for (at, pair) in levels.windows(2).enumerate() {
+        let spec = RuleSpec {
+            aggregator: Aggregator::Sum,
+            bucket_ms: [10, 100, 1_000][at],
+            align: 0,
+        };
+        owner.create_rule(pair[0], pair[1], spec).unwrap();
+    }
+    let db = follower(&env, FOLLOWER, options(2));
+    for at in (5..2_500).step_by(10) {
+        put(&owner, levels[0], at, 1.0);
+    }
+    let is_at_owner = |key: &[u8]| {
+        feed(&db, &log);
+        assert_eq!(read(&db, key).unwrap_err().kind(), ErrorKind::AtOwner);
+    };
+    levels[1..].iter().for_each(|key| is_at_owner(key));
+    for (at, key) in levels.iter().enumerate().skip(1) {
+        let rows = pairs(&owner, key);
+        feed(&db, &log);
+        assert_eq!(pairs(&db, key), rows);
+        levels[at + 1..].iter().for_each(|key| is_at_owner(key));
+    }
+    let both = db.rules_of(levels[2]).unwrap().len();
+    assert_eq!(
+        (both, db.source_of(levels[2]).unwrap().is_some()),
+        (1, true)
+    );
+    // The new owner computes below what the old one did not.
+    put(&owner, levels[0], 7, 5.0);
+    assert_eq!(pairs(&owner, levels[1])[0], (0, 6.0));
+    feed(&db, &log);
+    drop(owner);
+    db.promote(log).unwrap();
+    assert_eq!(pairs(&db, levels[3]), [(0, 105.0), (1_000, 100.0)]);
+}
+
 #[test]
 fn who_waits_for_changes_is_told_of_keys_once_they_are_seen() {
     let env = SimDisk::new().env(1);

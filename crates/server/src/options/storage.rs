@@ -174,6 +174,10 @@ pub(super) const ROWS: &[Row] = &[
         .is(Kind::YesNo(|of| &mut of.defaults.rule_backfill))
         .help("TS.CREATERULE without BACKFILL computes the history of the source too, as with it")
         .live(set_defaults),
+    row("ts-chained-rules on|off", "on")
+        .is(Kind::YesNo(|of| &mut of.defaults.chained_rules))
+        .help("The destination of a compaction rule may be the source of others, up to 8 in a row")
+        .live(set_defaults),
     computed("ts-num-threads N", "one per core, 16 at most")
         .is(Kind::Number(QUERY_THREADS, |of| &mut of.query_threads))
         .help("Threads that share the work of one large query"),

@@ -118,6 +118,7 @@ const EVERY_OPTION: &str = r#"
             ts-num-threads = 2
             ts-compaction-policy = "avg:1m:2s"
             ts-rule-backfill = true
+            ts-chained-rules = false
             sender-duplicate-policy = "max"
             future-limit = "1m"
             listen-lines = ["opentsdb=127.0.0.1:4242", "influx-tcp=[::1]:8094,tls,precision=ms,user=u"]
@@ -294,6 +295,7 @@ fn every_option_can_stand_in_the_file() {
             },
             compactions: CompactionPolicy::parse("avg:1m:2s").unwrap(),
             rule_backfill: true,
+            chained_rules: false,
         },
         time_limits: TimeLimits {
             future_ms: 2 * 86_400_000,

@@ -70,6 +70,7 @@ fn rules_tie_each_series_once() {
     let server = Server::start();
     let mut client = server.client();
     client.expect(&[
+        ("CONFIG SET ts-chained-rules no", "+OK\r\n"),
         ("TS.CREATE s", "+OK\r\n"),
         ("TS.CREATE d", "+OK\r\n"),
         ("TS.CREATE t", "+OK\r\n"),
@@ -110,6 +111,87 @@ fn rules_tie_each_series_once() {
     client.expect(&[("TS.DELETERULE s d", "+OK\r\n")]);
     assert!(client.ask("TS.INFO s").contains("rules\r\n*0\r\n"));
     assert!(client.ask("TS.INFO d").contains("sourceKey\r\n$-1\r\n"));
+}
+
+#[test]
+fn rules_may_follow_one_another() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        (
+            "CONFIG GET ts-chained-rules",
+            "*2\r\n$16\r\nts-chained-rules\r\n$3\r\nyes\r\n",
+        ),
+        ("TS.CREATE s", "+OK\r\n"),
+        ("TS.CREATE d", "+OK\r\n"),
+        ("TS.CREATE t", "+OK\r\n"),
+        ("TS.CREATERULE d t AGGREGATION sum 100", "+OK\r\n"),
+        ("TS.CREATERULE s d AGGREGATION max 10", "+OK\r\n"),
+        (
+            "TS.MADD s 5 1 s 12 2 s 105 4 s 110 0",
+            "*4\r\n:5\r\n:12\r\n:105\r\n:110\r\n",
+        ),
+        ("TS.RANGE t - +", "*1\r\n*2\r\n:0\r\n+3\r\n"),
+        ("TS.ADD s 13 7", ":13\r\n"),
+        ("TS.GET t", "*2\r\n:0\r\n+8\r\n"),
+        ("TS.GET t LATEST", "*2\r\n:100\r\n+4\r\n"),
+        ("TS.DEL s 0 9", ":1\r\n"),
+        ("TS.RANGE t - +", "*1\r\n*2\r\n:0\r\n+7\r\n"),
+    ]);
+    client.expect_errors(&[
+        (
+            "TS.CREATERULE t s AGGREGATION sum 10",
+            "ERR TSDB: the rule would make a circle: the source key is computed from the destination key",
+        ),
+        (
+            "TS.CREATERULE s t AGGREGATION sum 10",
+            "ERR TSDB: the destination key already has a src rule",
+        ),
+        (
+            "TS.CREATERULE d missing AGGREGATION sum 10",
+            "ERR TSDB: the key does not exist",
+        ),
+        (
+            "CONFIG SET ts-chained-rules maybe",
+            "ERR CONFIG SET failed (possibly related to argument 'ts-chained-rules') - \
+             argument must be 'yes' or 'no'",
+        ),
+    ]);
+    let told = client.ask("TS.INFO d");
+    assert!(told.contains("sourceKey\r\n$1\r\ns\r\n"), "{told}");
+    assert!(
+        told.contains("rules\r\n*1\r\n*4\r\n$1\r\nt\r\n:100\r\n+SUM\r\n:0\r\n"),
+        "{told}"
+    );
+    for at in 1..7 {
+        let key = |at: i32| match at {
+            0 => "t".to_owned(),
+            at => format!("t{at}"),
+        };
+        let (from, to) = (key(at - 1), key(at));
+        client.expect(&[
+            (&format!("TS.CREATE {to}"), "+OK\r\n"),
+            (
+                &format!("TS.CREATERULE {from} {to} AGGREGATION avg 10"),
+                "+OK\r\n",
+            ),
+        ]);
+    }
+    client.expect(&[("TS.CREATE t7", "+OK\r\n")]);
+    client.expect_errors(&[(
+        "TS.CREATERULE t6 t7 AGGREGATION avg 10",
+        "ERR TSDB: at most 8 rules can follow one another",
+    )]);
+    // What is chained stays so.
+    client.expect(&[
+        ("CONFIG SET ts-chained-rules no", "+OK\r\n"),
+        ("TS.ADD s 14 8", ":14\r\n"),
+        ("TS.GET t", "*2\r\n:0\r\n+8\r\n"),
+        ("DEL d", ":1\r\n"),
+        ("TS.GET t", "*2\r\n:0\r\n+8\r\n"),
+    ]);
+    assert!(client.ask("TS.INFO t").contains("sourceKey\r\n$-1\r\n"));
+    assert!(client.ask("TS.INFO s").contains("rules\r\n*0\r\n"));
 }
 
 /// An open bucket before samples that are in files and late ones over these.

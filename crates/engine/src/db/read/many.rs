@@ -87,17 +87,16 @@ impl View {
         }
     }
 
-    /// Adds the open bucket of a rule's destination as one more sample.
-    fn with_open(mut self, open: Result<Option<Sample>>) -> Self {
+    /// Adds the open buckets of a rule's destination as more samples.
+    fn with_open(mut self, open: Result<Vec<Sample>>) -> Self {
         match open {
-            Ok(Some(open)) => {
+            Ok(rows) => rows.into_iter().for_each(|open| {
                 self.snapshot.add_open(open);
                 if let Some(outside) = &mut self.outside {
                     outside.0.add_open(open);
                     outside.1.add_open(open);
                 }
-            }
-            Ok(None) => {}
+            }),
             Err(error) => self.fault = Some(Arc::new(error)),
         }
         self
@@ -231,9 +230,9 @@ impl Db {
     /// `NoSuchKey`.
     pub fn view(&self, key: &[u8], query: &RangeQuery) -> Result<View> {
         let open = if query.latest {
-            self.rules.open_bucket_of(key)?
+            self.rules.open_rows_of(key)?
         } else {
-            None
+            Vec::new()
         };
         let floor = self.core.store.blocks.floor();
         let view = self.read_rows(key, Wanted::of(query), |series, _, failed| {
@@ -366,9 +365,9 @@ impl Db {
     /// A view of one series; `None` if it was removed.
     fn view_of(&self, series: &SeriesRef, query: &RangeQuery) -> Option<View> {
         let open = if query.latest {
-            self.rules.open_bucket(series.id)
+            self.rules.open_rows(series.id)
         } else {
-            Ok(None)
+            Ok(Vec::new())
         };
         let floor = self.core.store.blocks.floor();
         let view = self.look(series, Wanted::of(query), |held, failed| {
