@@ -17,8 +17,7 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::rules::Rules;
 use crate::series::Series;
 use crate::series::rules::history::Pick;
-use crate::series::rules::links::CHAIN_MAX;
-use crate::series::rules::{Rule, Source, Take};
+use crate::series::rules::{CHAIN_MAX, Rule, Source, Take};
 use crate::series::shards::AllShards;
 use latewood_model::{SeriesId, Timestamp};
 

@@ -7,7 +7,7 @@ use super::seal::Sealer;
 use super::stored::Stored;
 use crate::base::error::Result;
 use crate::format::chunk::{Held, Shape};
-use crate::series::rules::links::Links;
+use crate::series::rules::Links;
 use latewood_codec::{Hint, prefetch};
 use latewood_model::{
     DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, Sample, SeriesOptions, Timestamp,

@@ -408,7 +408,8 @@ fn a_short_retention_between_takes_no_rows_below() {
 
 #[test]
 fn a_chain_goes_on_after_a_kill_at_any_level() {
-    for taken in 0..4 {
+    // Levels above are worked off, those below are not.
+    for (taken, key) in LEVELS.iter().enumerate() {
         let mut disk = SimDisk::new();
         let db = open(&disk).unwrap();
         chain(&db);
@@ -416,10 +417,7 @@ fn a_chain_goes_on_after_a_kill_at_any_level() {
         db.flush().unwrap();
         add(&db, &steps(2_500, 3_500));
         add(&db, &[(3, 900.0), (1_700, -5.0)]);
-        // Levels above are worked off, those below are not.
-        if taken > 0 {
-            held(&db, LEVELS[taken]);
-        }
+        held(&db, key);
         if taken % 2 == 1 {
             db.flush().unwrap();
         }

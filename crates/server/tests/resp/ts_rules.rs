@@ -157,6 +157,23 @@ fn rules_may_follow_one_another() {
              argument must be 'yes' or 'no'",
         ),
     ]);
+}
+
+#[test]
+fn a_chain_is_shown_at_every_level_and_has_an_end() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.CREATE s", "+OK\r\n"),
+        ("TS.CREATE d", "+OK\r\n"),
+        ("TS.CREATE t", "+OK\r\n"),
+        ("TS.CREATERULE d t AGGREGATION sum 100", "+OK\r\n"),
+        ("TS.CREATERULE s d AGGREGATION max 10", "+OK\r\n"),
+        (
+            "TS.MADD s 13 7 s 105 4 s 110 0",
+            "*3\r\n:13\r\n:105\r\n:110\r\n",
+        ),
+    ]);
     let told = client.ask("TS.INFO d");
     assert!(told.contains("sourceKey\r\n$1\r\ns\r\n"), "{told}");
     assert!(

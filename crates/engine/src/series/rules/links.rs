@@ -2,20 +2,8 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::series::Series;
-use crate::series::rules::{Rule, Source};
+use crate::series::rules::{Link, Links, Rule, Source};
 use latewood_model::{SeriesId, Timestamp};
-
-/// Rules in a row, at most.
-pub(crate) const CHAIN_MAX: usize = 8;
-
-/// The links of a series to others, of which there is one at least.
-#[derive(Debug, Default)]
-pub(crate) struct Links {
-    /// The rules from it.
-    pub(in crate::series) source: Option<Box<Source>>,
-    /// The rule that writes to it.
-    link: Option<Link>,
-}
 
 impl Links {
     /// Bytes of memory it holds, its own size included.
@@ -23,14 +11,6 @@ impl Links {
         let source = self.source.as_ref();
         size_of::<Self>() + source.map_or(0, |source| source.memory_bytes())
     }
-}
-
-/// A rule as its destination keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
-    pub(crate) source: SeriesId,
-    /// Distinguishes successive rules between the same two series.
-    pub(crate) number: u64,
 }
 
 impl Series {

@@ -10,7 +10,7 @@
 //!
 //! Invariants:
 //! 1. A destination has one source, and may be the source of others: rules make trees, of at most
-//!    [`links::CHAIN_MAX`] rules in a row. What a rule writes is a write to the next source.
+//!    [`CHAIN_MAX`] rules in a row. What a rule writes is a write to the next source.
 //! 2. A bucket is *open* while it holds the source's newest sample. When no bucket
 //!    is dirty, a destination holds for every closed bucket touched since its rule
 //!    was created the result of a range query over all samples of that bucket, and
@@ -32,7 +32,7 @@
 pub(crate) mod dirty;
 pub(crate) mod failed;
 pub(crate) mod history;
-pub(crate) mod links;
+mod links;
 mod report;
 mod stored;
 pub(crate) mod work;
@@ -61,6 +61,26 @@ pub(crate) struct Taken {
     pub(crate) take: Take,
     /// Whether anything was, beside what was in flight before.
     pub(crate) is_new: bool,
+}
+
+/// Rules in a row, at most.
+pub(crate) const CHAIN_MAX: usize = 8;
+
+/// The links of a series to others, of which there is one at least.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    /// The rules from it.
+    pub(super) source: Option<Box<Source>>,
+    /// The rule that writes to it.
+    link: Option<Link>,
+}
+
+/// A rule as its destination keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) source: SeriesId,
+    /// Distinguishes successive rules between the same two series.
+    pub(crate) number: u64,
 }
 
 /// A rule as its source keeps it.
