@@ -101,6 +101,11 @@ impl Query {
         Ok(Self { expr })
     }
 
+    /// Of a tree that was parsed and checked.
+    pub(crate) fn of(expr: Expr) -> Self {
+        Self { expr }
+    }
+
     /// Its syntax tree.
     pub fn expr(&self) -> &Expr {
         &self.expr

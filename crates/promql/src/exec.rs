@@ -28,7 +28,7 @@ mod extremes;
 mod fold;
 mod grouping;
 mod heap;
-mod instant;
+pub(crate) mod instant;
 mod join;
 mod kahan;
 mod limit_ratio;

@@ -32,8 +32,8 @@ pub(crate) fn is_letter(letter: char) -> bool {
     }
 }
 
-/// In double quotes.
-pub(crate) fn quoted(text: impl AsRef<[u8]>) -> String {
+/// In double quotes, as Go writes texts.
+pub fn quoted(text: impl AsRef<[u8]>) -> String {
     let mut out = String::from('"');
     for chunk in text.as_ref().utf8_chunks() {
         for letter in chunk.valid().chars() {

@@ -4,4 +4,5 @@
 mod beside_prometheus;
 mod evaluation;
 mod oracle;
+mod reads;
 mod syntax;

@@ -10,7 +10,7 @@
 pub(crate) mod compare;
 pub(crate) mod data;
 mod expression;
-mod generate;
+pub(crate) mod generate;
 mod prometheus;
 pub(crate) mod query;
 pub(crate) mod run;

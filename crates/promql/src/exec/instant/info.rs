@@ -63,14 +63,12 @@ impl Info {
         steps: usize,
         matchers: &[Matcher],
     ) -> Self {
-        let matchers = matchers.iter().cloned();
-        let (names, data): (Vec<_>, Vec<_>) =
-            matchers.partition(|matcher| *matcher.name == *METRIC.as_bytes());
+        let (names, data) = parted(matchers);
         Self {
             input,
             reference,
             steps,
-            names: effective(names),
+            names,
             data,
             outputs: Vec::new(),
             choices: Vec::new(),
@@ -312,6 +310,19 @@ impl Info {
 
 fn pair(labels: &Labels) -> [&str; 2] {
     IDENTIFYING.map(|name| labels.get(name))
+}
+
+/// What information metrics must match where the second argument has `matchers`.
+pub(crate) fn matchers(matchers: &[Matcher]) -> Vec<Matcher> {
+    let (names, data) = parted(matchers);
+    [names, data].concat()
+}
+
+/// Conditions on names, and on other labels.
+fn parted(matchers: &[Matcher]) -> (Vec<Matcher>, Vec<Matcher>) {
+    let matchers = matchers.iter().cloned();
+    let (names, data) = matchers.partition(|matcher| *matcher.name == *METRIC.as_bytes());
+    (effective(names), data)
 }
 
 /// The conditions on names: `target_info` if there is none, and only names that end in `_info` if
