@@ -2,7 +2,7 @@
 
 /// Crates from top to bottom, and the entries of each from top to bottom.
 /// A crate without entries is not laid out yet.
-pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
+pub(crate) const FLOORS: [(&str, &[&str]); 13] = [
     (
         "bench",
         &[
@@ -106,10 +106,18 @@ pub(crate) const FLOORS: [(&str, &[&str]); 12] = [
         ],
     ),
     (
+        "rules",
+        &[
+            "lib", "unit", "load", "lint", "edges", "evaluate", "memory", "series", "file",
+            "template", "decode", "fault", "yaml", "duration",
+        ],
+    ),
+    (
         "promql",
         &[
             "lib",
             "explain",
+            "reads",
             "engine",
             "exec",
             "json",

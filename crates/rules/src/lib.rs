@@ -1,0 +1,22 @@
+//! Prometheus' rule files as Prometheus 3.16 reads them: parsing and checks, templates, evaluation of
+//! recording and alerting rules, unit tests of rules, and which rules feed which.
+//!
+//! Pure but for [`unit`] and [`load`], which read files: rows come from a
+//! [`Source`](latewood_promql::source::Source) and go to a [`Storage`]. Reference:
+//! <https://prometheus.io/docs/prometheus/latest/configuration/recording_rules/>.
+//!
+//! ```text
+//! text -> yaml (tree with places) -> file (fields, checks, expressions, templates)
+//!      -> evaluate: a group at a time: rows, stale marks, states of alerts
+//! ```
+
+mod decode;
+pub mod duration;
+mod fault;
+mod file;
+pub mod template;
+mod yaml;
+
+pub use fault::{Fault, Faults};
+pub use file::{Alerting, Group, Kind, Rule, RuleFile};
+pub use yaml::{FILE_BYTES_MAX, Place};
