@@ -2,7 +2,7 @@
 //! recording and alerting rules, unit tests of rules, and which rules feed which.
 //!
 //! Pure but for [`unit`] and [`load`], which read files: rows come from a
-//! [`Source`](latewood_promql::source::Source) and go to a [`Storage`]. Reference:
+//! [`Source`](latewood_promql::source::Source) and go to a [`Storage`](evaluate::Storage). Reference:
 //! <https://prometheus.io/docs/prometheus/latest/configuration/recording_rules/>.
 //!
 //! ```text
@@ -12,8 +12,14 @@
 
 mod decode;
 pub mod duration;
+pub mod edges;
+pub mod evaluate;
 mod fault;
 mod file;
+pub mod lint;
+pub mod load;
+mod memory;
+mod series;
 pub mod template;
 mod yaml;
 
