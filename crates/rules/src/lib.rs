@@ -21,6 +21,7 @@ pub mod load;
 mod memory;
 mod series;
 pub mod template;
+pub mod unit;
 mod yaml;
 
 pub use fault::{Fault, Faults};

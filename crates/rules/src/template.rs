@@ -13,12 +13,13 @@
 //! `tests/template`.
 
 mod functions;
+mod print;
 mod rewrite;
 mod text;
 mod time;
 
 use crate::template::functions::{CALLS, Calls, FUNCTIONS};
-use gotmpl::parse::Parser;
+use gotmpl::parse::{Node, Parser};
 use gotmpl::{Template as Tree, Value};
 use latewood_promql::labels::Labels;
 use std::collections::{BTreeMap, HashMap};
@@ -34,6 +35,9 @@ const ROUNDS_MAX: u64 = 100_000;
 /// What Prometheus puts before each template.
 const PREFIX: &str = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}\
                       {{$externalURL := .ExternalURL}}{{$value := .Value}}";
+
+/// What stands behind each template, to see that all of it was parsed.
+const END: &str = "\0end";
 
 /// A template that was parsed and checked.
 #[derive(Clone)]
@@ -151,10 +155,24 @@ impl Data<'_> {
 }
 
 fn tree(name: &str, text: &str) -> Result<Tree, String> {
-    let text = format!("{PREFIX}{text}");
+    let text = format!("{PREFIX}{text}{END}");
     let parser = Parser::with_name(Some(name), &text, "{{", "}}");
     let parsed = parser.and_then(Parser::parse);
     let (mut main, mut defines) = parsed.map_err(|error| error.to_string())?;
+    // The parser takes an `end` or `else` of nothing for the end of the text.
+    let is_whole = main.nodes.last_mut().is_some_and(|last| match last {
+        Node::Text(last) => match last.text.strip_suffix(END) {
+            Some(text) => {
+                last.text = text.into();
+                true
+            }
+            None => false,
+        },
+        _ => false,
+    });
+    if !is_whole {
+        return Err(format!("template: {name}: unexpected {{{{end}}}} or {{{{else}}}}"));
+    }
     rewrite::main(&mut main).map_err(|error| error.of(name))?;
     let mut tree = Tree::new(name)
         .max_range_iters(ROUNDS_MAX)
@@ -164,6 +182,11 @@ fn tree(name: &str, text: &str) -> Result<Tree, String> {
         tree = tree.add_parse_tree(&define.name, define.body.clone());
     }
     Ok(tree.add_parse_tree(name, main))
+}
+
+/// A duration of nanoseconds, as Go prints it.
+pub(crate) fn go_duration(nanos: i64) -> String {
+    time::duration(nanos)
 }
 
 /// A text that holds up to `TEXT_BYTES_MAX` bytes.

@@ -271,6 +271,15 @@ fn pairs(parts: Vec<Node>) -> Result<Vec<(Node, Node)>, YamlError> {
 }
 
 impl Node {
+    /// That of an empty file.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            place: Place::default(),
+            value: Value::Null,
+            nodes: 1,
+        }
+    }
+
     /// Its text, if it is one.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {

@@ -1,1 +1,9 @@
-//! Tests.
+//! The tests of rules from outside, as one program.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod edges;
+mod evaluate;
+mod file;
+mod prometheus;
+mod template;
+mod unit;

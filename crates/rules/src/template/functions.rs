@@ -3,6 +3,7 @@
 //! A template is run on one thread: what its functions share lies there while it runs.
 
 use crate::duration;
+use crate::template::print;
 use crate::template::text;
 use crate::template::time::{self, Time};
 use gotmpl::{FuncMap, Result, TemplateError, Value, ValueFunc};
@@ -58,6 +59,12 @@ pub(super) static FUNCTIONS: LazyLock<FuncMap> = LazyLock::new(|| {
     };
     add(FIELD, ANY, field);
     add(SHOWN, 1, |args| shown(&args.values[0]));
+    add("print", ANY, |args| Ok(print::print(args.values).into()));
+    add("println", ANY, |args| {
+        let words: Vec<_> = args.values.iter().map(print::text).collect();
+        Ok((words.join(" ") + "\n").into())
+    });
+    add("printf", ANY, |args| print::printf(args.values));
     add("query", 1, query);
     add("first", 1, first);
     add("label", 2, |args| args.sample(1)?.label(args.text(0)?));
@@ -260,7 +267,9 @@ fn shown(value: &Value) -> Result<Value> {
     Ok(match (held(value, TIME), held(value, DURATION)) {
         (Some(time_ms), _) => Time(time_ms).shown().into(),
         (_, Some(nanos)) => time::duration(nanos).into(),
-        _ => value.clone(),
+        // It has a text of its own there.
+        _ if matches!(value, Value::Nil) => Value::Nil,
+        _ => print::text(value).into(),
     })
 }
 
