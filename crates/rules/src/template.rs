@@ -155,10 +155,15 @@ impl Data<'_> {
 }
 
 fn tree(name: &str, text: &str) -> Result<Tree, String> {
-    let text = format!("{PREFIX}{text}{END}");
-    let parser = Parser::with_name(Some(name), &text, "{{", "}}");
-    let parsed = parser.and_then(Parser::parse);
-    let (mut main, mut defines) = parsed.map_err(|error| error.to_string())?;
+    let text = format!("{PREFIX}{text}");
+    let parsed = |text: &str| {
+        let parser = Parser::with_name(Some(name), text, "{{", "}}");
+        let parsed = parser.and_then(Parser::parse);
+        parsed.map_err(|error| error.to_string())
+    };
+    // Alone first, so that errors are those of the text.
+    parsed(&text)?;
+    let (mut main, mut defines) = parsed(&(text + END))?;
     // The parser takes an `end` or `else` of nothing for the end of the text.
     let is_whole = main.nodes.last_mut().is_some_and(|last| match last {
         Node::Text(last) => match last.text.strip_suffix(END) {
@@ -171,7 +176,9 @@ fn tree(name: &str, text: &str) -> Result<Tree, String> {
         _ => false,
     });
     if !is_whole {
-        return Err(format!("template: {name}: unexpected {{{{end}}}} or {{{{else}}}}"));
+        return Err(format!(
+            "template: {name}: unexpected {{{{end}}}} or {{{{else}}}}"
+        ));
     }
     rewrite::main(&mut main).map_err(|error| error.of(name))?;
     let mut tree = Tree::new(name)

@@ -34,6 +34,19 @@ pub struct Options {
     pub ignores_unknown: bool,
 }
 
+impl Options {
+    /// Runs only tests whose names match one of these regular expressions, if there are any.
+    ///
+    /// # Errors
+    /// Where one is none.
+    pub fn only(&mut self, patterns: &[String]) -> Result<(), regex::Error> {
+        if !patterns.is_empty() {
+            self.run = Some(Regex::new(&patterns.join("|"))?);
+        }
+        Ok(())
+    }
+}
+
 /// What the tests of a file came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {

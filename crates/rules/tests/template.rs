@@ -159,7 +159,10 @@ fn texts_are_those_of_prometheus() {
             "{{ print $value 2 \"a\" }} {{ printf \"%v|%8v|%-4v|%g|%.1f|%d%%\" $value $value 1.5 0.25 1.25 3 }}",
             "1.234567e+06 2a 1.234567e+06|1.234567e+06|1.5 |0.25|1.2|3%",
         ),
-        ("{{ printf \"%.2f\" (query \"inf\" | first | value) }} {{ $labels }}", "+Inf map[__name__:up instance:foo.example.com:80]"),
+        (
+            "{{ printf \"%.2f\" (query \"inf\" | first | value) }} {{ $labels }}",
+            "+Inf map[__name__:up instance:foo.example.com:80]",
+        ),
         (
             "{{ if and (gt $value 1.0) (not (match \"x\" \"y\")) }}yes{{ end }}",
             "yes",

@@ -80,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Check(options) => return tools::check(&options),
         Command::Inspect(options) => return tools::inspect(&options),
         Command::Stats(options) => return tools::stats(&options),
+        Command::Test(options) => return tools::test(&options),
         Command::Cluster(options) => return tools::cluster(&options),
         Command::Merge(options) => return tools::merge(&options),
         Command::Backup(options) => return tools::backup(&options),

@@ -45,7 +45,9 @@ pub(super) fn printf(values: &[Value]) -> Result<Value> {
     {
         *format = texts_for_numbers(format, args).into();
     }
-    let names: Vec<Arc<str>> = (0..values.len()).map(|at| format!("v{at}").into()).collect();
+    let names: Vec<Arc<str>> = (0..values.len())
+        .map(|at| format!("v{at}").into())
+        .collect();
     let words: String = names.iter().map(|name| format!(" .{name}")).collect();
     let data: BTreeMap<Arc<str>, Value> = names.into_iter().zip(values).collect();
     let tree = Template::new("printf").parse(&format!("{{{{printf{words}}}}}"))?;

@@ -56,7 +56,7 @@ pub(crate) enum Command {
     Export(latewood_migrate::Export),
     /// Read every byte of a directory and report damage; exit status 0 if there is
     /// none, 1 if the rest can be served, 3 if a server refuses to start, 2 if the
-    /// directory cannot be checked.
+    /// directory cannot be checked. Or check rule files.
     Check(crate::tools::Check),
     /// Show the contents of a log segment, block, series file or manifest.
     Inspect(crate::tools::Inspect),
@@ -70,6 +70,9 @@ pub(crate) enum Command {
     Cluster(crate::tools::Cluster),
     /// Flush the log into blocks and merge them as far as useful.
     Merge(crate::tools::Merge),
+    /// Run unit tests of rules.
+    #[command(subcommand)]
+    Test(crate::tools::Test),
     /// Count the contents of a directory; damage is not detected.
     Stats(crate::tools::Stats),
 }

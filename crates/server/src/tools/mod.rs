@@ -1,5 +1,5 @@
-//! `latewood check|inspect|stats|merge|backup|restore|cluster`: what is done to data beside
-//! serving it.
+//! `latewood check|inspect|stats|merge|backup|restore|cluster|test`: what is done to data and rules
+//! beside serving them.
 //!
 //! The work is the engine's (`latewood_engine::tools`); here are the words
 //! around it and the exit status; that of `cluster` is `latewood_cluster`'s. Results go to standard output, errors to
@@ -15,11 +15,13 @@ mod cluster_stats;
 mod merge;
 mod offsite;
 mod output;
+mod rules;
 mod survey;
 
 pub(crate) use backup::{Backup, Restore, backup, restore};
 pub(crate) use cluster::{Cluster, cluster};
 pub(crate) use merge::{Merge, merge};
+pub(crate) use rules::{Test, test};
 
 use clap::Args;
 use latewood_engine::io::Env;
@@ -35,9 +37,14 @@ const REFUSED: u8 = 3;
 
 /// Options of `latewood check`.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Check {
-    /// Directory of the data; no server may be running on it
-    dir: PathBuf,
+    #[command(subcommand)]
+    other: Option<rules::CheckOther>,
+    /// Directory of the data; no server may be running on it. One that is called rules
+    /// is named ./rules
+    #[arg(required = true)]
+    dir: Option<PathBuf>,
 }
 
 /// Options of `latewood inspect`.
@@ -64,7 +71,13 @@ pub(crate) struct Stats {
 /// no damage, 1 where something is damaged and the rest can be served, 3 where
 /// a server refuses to start over it, 2 where it could not be checked.
 pub(crate) fn check(options: &Check) -> ExitCode {
-    match tools::check(&Env::real(), &options.dir, &mut tell) {
+    if let Some(rules::CheckOther::Rules(options)) = &options.other {
+        return rules::check(options);
+    }
+    let Some(dir) = &options.dir else {
+        return failed(&"there is no directory to check");
+    };
+    match tools::check(&Env::real(), dir, &mut tell) {
         Ok(checked) => {
             say(&format!(
                 "checked {} blocks with {} samples, {} series in files, {} log groups with {} samples: {}",

@@ -5,6 +5,7 @@ mod backup;
 mod look;
 mod merge;
 mod offsite;
+mod rules;
 
 use crate::harness::{Server, command};
 use std::path::Path;
