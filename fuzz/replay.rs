@@ -36,7 +36,8 @@ macro_rules! targets {
 targets! {
     acl_rules akumuli block commands directory dump envelope exposition filter frame glob http
     import_csv import_influx influx listing log_group manifest number opentsdb_json opentsdb_telnet
-    otlp promql remote_read remote_write resp_command resp_reply series_file series_name
+    otlp promql remote_read remote_write resp_command resp_reply rules series_file
+    series_name
 }
 
 /// What `libfuzzer_sys` calls a target: here, a test. Behind the targets, which import it.

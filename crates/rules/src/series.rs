@@ -5,8 +5,8 @@ use latewood_promql::parse_selector;
 use latewood_promql::source::STALE_BITS;
 use latewood_wire::selector::Test;
 
-/// Values of one series.
-const VALUES_MAX: usize = 10_000_000;
+/// Values of one series, and of all of a test.
+pub(crate) const VALUES_MAX: usize = 10_000_000;
 
 /// The labels of `metric{a="b"}`.
 ///

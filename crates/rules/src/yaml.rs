@@ -10,8 +10,10 @@ use std::collections::HashMap;
 
 /// Bytes of a file.
 pub const FILE_BYTES_MAX: usize = 10 << 20;
-/// Nodes of a file, copies by aliases included.
+/// Nodes of a file, copies by aliases included; a long text counts as several.
 const NODES_MAX: usize = 1 << 20;
+/// Bytes of text that count as one more node.
+const TEXT_BYTES: usize = 64;
 /// Levels of a file.
 const DEPTH_MAX: usize = 64;
 
@@ -133,10 +135,15 @@ impl Builder {
         let place = at(&span.start);
         match event {
             Event::Alias(anchor) => {
-                let Some(node) = self.anchors.get(&anchor).cloned() else {
+                let Some(node) = self.anchors.get(&anchor) else {
                     return Err(fail(place, "an alias names what it is a part of"));
                 };
-                self.add(Node { place, ..node })
+                // Before there is a copy.
+                let nodes = node.nodes;
+                self.count(nodes, place)?;
+                let node = self.anchors.get(&anchor).cloned();
+                self.put(node.map(|node| Node { place, ..node }));
+                Ok(())
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let value = scalar(text.into_owned(), style, tag.as_deref());
@@ -179,7 +186,11 @@ impl Builder {
             Value::List(list) => list.iter().map(|node| node.nodes).sum(),
             Value::Map(map) => map.iter().map(|(key, value)| key.nodes + value.nodes).sum(),
         };
-        let nodes = 1 + parts;
+        let text = match &value {
+            Value::Text(text, _) => text.len() / TEXT_BYTES,
+            Value::Null | Value::List(_) | Value::Map(_) => 0,
+        };
+        let nodes = 1 + text + parts;
         let node = Node {
             place,
             value,
@@ -191,17 +202,16 @@ impl Builder {
             self.anchors.insert(anchor, node.clone());
         }
         // Its parts were counted when they were added.
-        self.nodes -= parts.min(self.nodes);
-        self.add(node)
+        self.count(1 + text, place)?;
+        self.put(Some(node));
+        Ok(())
     }
 
-    fn add(&mut self, node: Node) -> Result<(), YamlError> {
-        self.count(node.nodes, node.place)?;
+    fn put(&mut self, node: Option<Node>) {
         match self.open.last_mut() {
-            Some(open) => open.parts.push(node),
-            None => self.root = Some(node),
+            Some(open) => open.parts.extend(node),
+            None => self.root = node,
         }
-        Ok(())
     }
 
     fn count(&mut self, nodes: usize, place: Place) -> Result<(), YamlError> {
@@ -335,6 +345,9 @@ mod tests {
         }
         let error = parse(&text).expect_err("it is a bomb");
         assert!(error.what.starts_with("more than"), "{error}");
+        // One long text, again and again.
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a,".repeat(1000));
+        assert!(parse(&long).is_err());
         let deep = "[".repeat(100_000);
         assert!(parse(&deep).is_err());
         let wide = format!("[{}]", "1,".repeat(NODES_MAX));

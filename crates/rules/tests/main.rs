@@ -4,6 +4,7 @@
 mod edges;
 mod evaluate;
 mod file;
+mod mutations;
 mod prometheus;
 mod template;
 mod unit;

@@ -35,11 +35,17 @@ impl Input {
     /// All samples of all series.
     fn of(test: &Test) -> Result<Self, String> {
         let mut all: BTreeMap<Labels, Vec<Option<f64>>> = BTreeMap::new();
+        let mut total = 0;
         for input in &test.input_series {
             let of = |error: String| format!("series {}: {error}", quoted(&input.series));
             let labels = series::labels(&input.series).map_err(of)?;
+            let values = series::values(&input.values).map_err(of)?;
+            total += values.len();
+            if total > series::VALUES_MAX {
+                return Err(format!("the series have more than {} values", series::VALUES_MAX));
+            }
             // The last one of a series counts.
-            all.insert(labels, series::values(&input.values).map_err(of)?);
+            all.insert(labels, values);
         }
         let mut rows = Vec::new();
         for (labels, values) in all {
