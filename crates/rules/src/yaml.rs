@@ -346,7 +346,11 @@ mod tests {
         let error = parse(&text).expect_err("it is a bomb");
         assert!(error.what.starts_with("more than"), "{error}");
         // One long text, again and again.
-        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a,".repeat(1000));
+        let long = format!(
+            "a: &a {}\nb: [{}]\n",
+            "x".repeat(1 << 20),
+            "*a,".repeat(1000)
+        );
         assert!(parse(&long).is_err());
         let deep = "[".repeat(100_000);
         assert!(parse(&deep).is_err());

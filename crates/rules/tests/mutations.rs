@@ -35,8 +35,30 @@ groups:
 
 /// What is put in at random places.
 const PIECES: [&str; 24] = [
-    "*n", "&n ", "{", "}", "[", "]", ": ", "- ", "? ", "\n", "\t", "|", ">", "'", "\"", "#", "!!",
-    "%YAML 1.2\n", "---\n", "<<: ", "\u{feff}", "\u{85}", "{{", "}}",
+    "*n",
+    "&n ",
+    "{",
+    "}",
+    "[",
+    "]",
+    ": ",
+    "- ",
+    "? ",
+    "\n",
+    "\t",
+    "|",
+    ">",
+    "'",
+    "\"",
+    "#",
+    "!!",
+    "%YAML 1.2\n",
+    "---\n",
+    "<<: ",
+    "\u{feff}",
+    "\u{85}",
+    "{{",
+    "}}",
 ];
 
 fn mutated(rng: &mut StdRng, text: &str) -> String {
@@ -72,7 +94,10 @@ fn damaged_files_are_refused_or_read() {
             }
         }
     }
-    assert!(read > 100 && refused > 1_000, "{read} read, {refused} refused");
+    assert!(
+        read > 100 && refused > 1_000,
+        "{read} read, {refused} refused"
+    );
 }
 
 #[test]

@@ -42,7 +42,10 @@ impl Input {
             let values = series::values(&input.values).map_err(of)?;
             total += values.len();
             if total > series::VALUES_MAX {
-                return Err(format!("the series have more than {} values", series::VALUES_MAX));
+                return Err(format!(
+                    "the series have more than {} values",
+                    series::VALUES_MAX
+                ));
             }
             // The last one of a series counts.
             all.insert(labels, values);
