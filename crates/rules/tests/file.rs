@@ -93,6 +93,14 @@ fn what_is_wrong_is_told_with_its_place() {
             "groups: [\n",
             "2:1: yaml: while parsing a node, did not find expected node content",
         ),
+    ] {
+        assert_eq!(faults(text), [expected], "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_rule_is_told_with_its_name() {
+    for (text, expected) in [
         (
             &rule("record: a\nalert: b\nexpr: up"),
             "4:13: 5:12: group \"g\", rule 1, \"b\": only one of 'record' and 'alert' must be set",
