@@ -108,7 +108,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 13] = [
     (
         "rules",
         &[
-            "lib", "unit", "load", "lint", "edges", "evaluate", "memory", "series", "file",
+            "lib", "unit", "load", "lint", "edges", "memory", "evaluate", "series", "file",
             "template", "decode", "fault", "yaml", "duration",
         ],
     ),
