@@ -11,8 +11,9 @@ use latewood_model::Sample;
 
 impl Db {
     /// The open bucket of the rule that writes to the series under `key`, as the
-    /// sample it would become if it closed now. `None` if no rule writes to the
-    /// series, or no sample arrived since the rule was created.
+    /// sample it would become if it closed now; the newest one where the source is
+    /// the destination of a rule and has open buckets itself. `None` if no rule writes
+    /// to the series, or no sample arrived since the rule was created.
     ///
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
@@ -25,8 +26,9 @@ impl Db {
     /// are not computed.
     ///
     /// # Errors
-    /// `NoSuchKey`; `Invalid` if a parameter is out of range or a rule between
-    /// the two series is not allowed; errors of the log.
+    /// `NoSuchKey`; `Invalid` if a parameter is out of range, a rule between
+    /// the two series is not allowed ([`crate::Defaults::chained_rules`]), or it would make a
+    /// circle or too long a chain; errors of the log; `Away`.
     pub fn create_rule(
         &self,
         source: &[u8],
