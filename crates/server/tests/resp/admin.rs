@@ -108,7 +108,7 @@ fn config_reads_and_sets() {
         ("CONFIG SET ts-duplicate-policy LAST ts-chunk-size-bytes 128", "+OK\r\n"),
         ("CONFIG SET ts-encoding uncompressed ts-retention-policy 77", "+OK\r\n"),
         ("CONFIG SET ts-ignore-max-time-diff 3 ts-ignore-max-val-diff 0.5", "+OK\r\n"),
-        ("CONFIG GET ts-[ce]*",
+        ("CONFIG GET ts-[ce][hno][cmu]*",
          "*6\r\n$11\r\nts-encoding\r\n$12\r\nuncompressed\r\n$19\r\nts-chunk-size-bytes\r\n$3\r\n128\r\n\
           $20\r\nts-compaction-policy\r\n$0\r\n\r\n"),
         ("TS.ADD k 1 1", ":1\r\n"),
