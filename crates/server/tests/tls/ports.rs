@@ -49,10 +49,13 @@ fn a_port_for_reads_speaks_tls_with_the_certificates_of_the_others() {
         .args(["--cluster", "on", "--log", "kafka://127.0.0.1:1/main"])
         .args(["--objects", "file:///nowhere", "--advertise", "127.0.0.1:2"])
         .args(["--listen", "127.0.0.1:0", "--tls-read-listen", &address])
-        .args(words(&options))
+        // All but that there is no log.
+        .args(&options[2..])
         .spawn()
         .unwrap();
     eventually("the port is served", || {
+        let ended = process.try_wait().unwrap();
+        assert!(ended.is_none(), "the server ended: {ended:?}");
         TcpStream::connect(&address).is_ok()
     });
     let mut peer = Peer::try_to(&address, &authority.client(None)).unwrap();

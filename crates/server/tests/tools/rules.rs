@@ -57,7 +57,7 @@ fn rule_files_are_checked() {
     assert_eq!(status, Some(1));
     assert!(out.contains("2 rules found"), "{out}");
     let place = format!(
-        "  FAILED:\n{bad}: 4:28: group \"g\", rule 1, \"twice\": could not parse expression: 1:5: \
+        "  FAILED:\n{bad}: 4:27: group \"g\", rule 1, \"twice\": could not parse expression: 1:5: \
          parse error: unclosed left parenthesis\n"
     );
     assert_eq!(err, place);
