@@ -63,7 +63,7 @@ pub fn shown(millis: i64) -> String {
     }
     let mut text = if millis < 0 { "-" } else { "" }.to_owned();
     for (unit, length, only_whole) in UNITS {
-        if only_whole && rest % length != 0 {
+        if only_whole && !rest.is_multiple_of(length) {
             continue;
         }
         if rest >= length {

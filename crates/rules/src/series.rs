@@ -116,9 +116,8 @@ fn number(text: &str) -> Option<(f64, &str)> {
         }
     }
     let mut end = text.len() - unsigned.len();
-    let mut bytes = unsigned.bytes().peekable();
     let mut last = b' ';
-    while let Some(byte) = bytes.next() {
+    for byte in unsigned.bytes() {
         let is_part = match byte {
             b'0'..=b'9' | b'.' => true,
             b'e' | b'E' => !matches!(last, b' ' | b'e' | b'E'),

@@ -98,7 +98,11 @@ impl Time {
 
     fn push(&self, out: &mut String, part: &str) {
         let hour = self.number(11, 13);
-        let half = if hour % 12 == 0 { 12 } else { hour % 12 };
+        let half = if hour.is_multiple_of(12) {
+            12
+        } else {
+            hour % 12
+        };
         let text = match part {
             "2006" => format!("{:04}", self.number(0, 4)),
             "06" => format!("{:02}", self.number(0, 4) % 100),
