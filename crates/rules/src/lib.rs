@@ -1,7 +1,7 @@
 //! Prometheus' rule files as Prometheus 3.16 reads them: parsing and checks, templates, evaluation of
 //! recording and alerting rules, unit tests of rules, and which rules feed which.
 //!
-//! Pure but for [`unit`] and [`load`], which read files: rows come from a
+//! Pure but for [`mod@unit`] and [`load`], which read files: rows come from a
 //! [`Source`](latewood_promql::source::Source) and go to a [`Storage`](evaluate::Storage). Reference:
 //! <https://prometheus.io/docs/prometheus/latest/configuration/recording_rules/>.
 //!

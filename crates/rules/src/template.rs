@@ -1,9 +1,9 @@
 //! Templates of alerts: Go's text/template with Prometheus' functions.
 //!
 //! The language itself (pipelines, `if`, `range`, `with`, `define`, variables, comparisons, `printf`)
-//! is the crate `gotmpl`; the functions are those of Prometheus 3.16 ([`functions`]). Go decides by
+//! is the crate `gotmpl`; the functions are those of Prometheus 3.16 (`functions`). Go decides by
 //! types what the crate cannot know: a label that is missing is an empty text, a field that a sample
-//! has not is an error, a time has methods. So a tree is rewritten before it is run ([`rewrite`]),
+//! has not is an error, a time has methods. So a tree is rewritten before it is run (`rewrite`),
 //! and unknown functions and variables are found then: they are errors of the rule file.
 //!
 //! `query` needs series that a template cannot hold on to. A template that asks for an answer it has
