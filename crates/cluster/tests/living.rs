@@ -99,10 +99,15 @@ fn hello(id: u8, leaves: bool) -> Vec<u8> {
 }
 
 fn epoch() -> Vec<u8> {
+    epoch_of("")
+}
+
+/// A claim of a node, or of a server without others.
+fn epoch_of(address: &str) -> Vec<u8> {
     let claimant = Claimant {
         nonce: [1; 16],
         node: 0,
-        address: String::new(),
+        address: address.to_owned(),
     };
     let (after, n) = (None, None);
     Envelope::Epoch { after, n, claimant }.encode().unwrap()
@@ -131,6 +136,15 @@ fn a_node_that_says_hello_is_seen() {
     let ticks = (0..20).map(|at| (250 * at, tick(100 + at)));
     let mut due: Vec<_> = ticks.collect();
     due.push((4_900, hello(2, false)));
+    assert_eq!(Timed::new(held, due).look(), (Some(2), 5_000));
+}
+
+#[test]
+fn an_owner_that_pauses_is_no_dead_one() {
+    // Its HELLOs lie behind many records.
+    let held = [epoch_of("n2:6379"), hello(2, false)].into_iter();
+    let held = held.chain((0..100).map(tick)).collect();
+    let due = vec![(3_000, tick(100)), (5_000, hello(2, false))];
     assert_eq!(Timed::new(held, due).look(), (Some(2), 5_000));
 }
 

@@ -6,10 +6,12 @@
 //! uploaded: the digest is part of the object's name, and what a call that was cut off uploaded
 //! whole is found by it.
 //!
-//! Invariants: a listing names objects of its own epoch and of the checkpoint before it, no others: these
-//! are deleted by no owner before, whenever it looked for what nobody needs. A listing is written only to a store that has the listing before it and, with the
-//! right length, every object that the new one names. Objects go without anybody's doing: a
-//! file system is unmounted, a lifecycle rule deletes. What this node has is uploaded again.
+//! Invariants: a listing names objects of its own epoch and of the newest checkpoint that counts, no
+//! others: no owner before deletes these, however late its deletion comes. Only where the list of
+//! that newest one is gone for good, it names objects of the one that the database has. A listing is
+//! written only to a store that has the listing before it and, with the right length, every object
+//! that the new one names. Objects go without anybody's doing: a file system is unmounted, a
+//! lifecycle rule deletes. What this node has is uploaded again.
 
 use super::error::{CheckpointError, Result};
 use super::listing::{Listing, ListingRef, Row};

@@ -32,24 +32,26 @@ pub(super) struct OwnPlace {
     address: String,
     /// Those who said before this node that they are reached there.
     earlier: Vec<NodeId>,
-    double: Option<Double>,
+    /// Others that say so now.
+    doubles: Vec<Double>,
 }
+
+/// How many of them are watched at a time.
+const DOUBLES_MAX: usize = 8;
 
 impl OwnPlace {
     pub(super) fn new(address: String, earlier: Vec<NodeId>) -> Self {
         Self {
             address,
             earlier,
-            double: None,
+            doubles: Vec::new(),
         }
     }
 
     /// The own HELLO with the nonce number `made` was read.
     pub(super) fn hear_own(&mut self, made: u32) {
-        if let Some(double) = &mut self.double
-            && made > double.made_then
-        {
-            double.is_told = true;
+        for double in &mut self.doubles {
+            double.is_told |= made > double.made_then;
         }
     }
 
@@ -59,8 +61,9 @@ impl OwnPlace {
         if self.address.is_empty() || addresses.redis != self.address {
             return;
         }
-        let known = self.double.take().filter(|double| double.twin.id == *id);
-        if hello.leaves {
+        let known = self.doubles.iter().position(|double| double.twin.id == *id);
+        let known = known.map(|place| self.doubles.remove(place));
+        if hello.leaves || self.doubles.len() >= DOUBLES_MAX {
             return;
         }
         let mut double = known.unwrap_or(Double {
@@ -78,19 +81,19 @@ impl OwnPlace {
             double.made_then = made;
         }
         double.heard_ns = now_ns;
-        self.double = Some(double);
+        self.doubles.push(double);
     }
 
     /// Who lives there.
     pub(super) fn twin(&self) -> Option<Twin> {
-        let double = self.double.as_ref();
-        let proven = double.filter(|double| double.answers >= ANSWERS);
+        let mut doubles = self.doubles.iter();
+        let proven = doubles.find(|double| double.answers >= ANSWERS);
         proven.map(|double| double.twin)
     }
 
     /// Drops who was not heard lately.
     pub(super) fn forget(&mut self, is_near: impl Fn(u64) -> bool) {
-        self.double.take_if(|double| !is_near(double.heard_ns));
+        self.doubles.retain(|double| is_near(double.heard_ns));
     }
 }
 
@@ -133,6 +136,12 @@ mod tests {
             self.0.hear_own(nonce);
         }
 
+        fn hears_of(&mut self, id: u8, at_ns: u64) {
+            let mut hello = hello();
+            hello.by.id = NodeId([id; 20]);
+            self.0.hear(hello, at_ns);
+        }
+
         fn hears(&mut self, at_ns: u64) -> Option<Twin> {
             self.0.hear(hello(), at_ns);
             self.0.twin()
@@ -154,6 +163,18 @@ mod tests {
             node.0.forget(5 * S + MEMBER_FOR.as_nanos() as u64);
             assert_eq!(node.0.twin(), None);
         }
+    }
+
+    #[test]
+    fn several_processes_at_the_own_address_are_told_too() {
+        let mut node = Speaking::new(vec![]);
+        for at in 0..=u64::from(ANSWERS) {
+            assert_eq!(node.0.twin(), None);
+            node.hears_of(1, at * S);
+            node.hears_of(2, at * S + 1);
+            node.says();
+        }
+        assert!(node.0.twin().is_some());
     }
 
     #[test]

@@ -41,7 +41,8 @@ impl Core {
     }
 
     /// Says in a log that others may follow that nothing before `floor` is kept. At return that is
-    /// durable: no reader may see the floor before. No shard may be locked.
+    /// durable, and readers see it as those that follow do. No shard may be locked. Waits for the
+    /// log, and whoever needs the manifest (a flush, FLUSHALL) waits too.
     ///
     /// # Errors
     /// Those of the log. What was said counts for those that replay the log, and the next manifest
@@ -57,7 +58,9 @@ impl Core {
         let position = self.log_group(&mut state)?;
         drop(state);
         published.floor = floor;
-        self.sync_to(position)
+        self.sync_to(position)?;
+        self.store.apply_floor(published, floor);
+        Ok(())
     }
 
     /// Hands the shard's group to the log and begins the next.

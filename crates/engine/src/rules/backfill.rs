@@ -96,9 +96,12 @@ impl Rules {
         let Some((first, newest)) = series.extent(floor).span else {
             return;
         };
-        if let Some(source) = series.source_mut() {
-            source.backfill(destination, first, newest);
-        }
+        let floor = floor.max(series.retention_floor());
+        let Some(links) = series.source_mut() else {
+            return;
+        };
+        let first = links.first_whole(destination, first, floor);
+        links.backfill(destination, first, newest);
         if self.core.log().is_some() {
             state.group.rule_history(source, destination, first, newest);
         }

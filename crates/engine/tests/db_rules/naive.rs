@@ -79,8 +79,12 @@ impl Naive {
         };
         if let Some(newest) = self.newest().filter(|_| with_history) {
             let visible = self.samples.range(self.floor()..);
-            rule.touched = visible.map(|(at, _)| rule.bucket(*at)).collect();
-            rule.history = Some((rule.bucket(self.floor().max(0)), rule.bucket(newest)));
+            let (floor, open) = (self.floor().max(0), rule.bucket(newest));
+            // Others may lack samples that have expired.
+            let is_whole = |first: &i64| floor == 0 || *first >= floor || *first == open;
+            let buckets = visible.map(|(at, _)| rule.bucket(*at));
+            rule.touched = buckets.filter(is_whole).collect();
+            rule.history = Some((rule.bucket(floor), open));
         }
         self.rules.push(rule);
     }

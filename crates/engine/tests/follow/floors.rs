@@ -221,7 +221,12 @@ fn a_floor_whose_manifest_failed_comes_with_the_next_one() {
     });
     owner.accept_clock().unwrap_err();
     nodes.disk.heal();
-    assert_eq!((nodes.floors(), owner.floor()), (vec![4], 0));
+    assert_eq!((nodes.floors(), owner.floor()), (vec![4], 4));
+    assert_eq!(
+        read(&owner, b"a").unwrap().len(),
+        6,
+        "as at those that follow"
+    );
     put(&owner, b"a", 10, 1.0);
     owner.flush().unwrap();
     assert_eq!(owner.floor(), 4, "the log may forget it from now on");

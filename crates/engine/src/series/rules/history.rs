@@ -86,6 +86,25 @@ impl Rule {
 }
 
 impl Source {
+    /// Where the history of the rule to `destination` begins, whose oldest sample that is left is
+    /// `first`: a bucket that begins before `floor` may lack samples, and its row, if there is one
+    /// from before, may have them.
+    pub(crate) fn first_whole(
+        &self,
+        destination: SeriesId,
+        first: Timestamp,
+        floor: Timestamp,
+    ) -> Timestamp {
+        let mut rules = self.rules.iter();
+        let rule = rules.find(|rule| rule.destination == destination);
+        let bucket = rule.map(|rule| rule.window().containing(first));
+        match bucket {
+            // Time begins at 0: no sample before it has expired.
+            Some(bucket) if floor > 0 && bucket.first < floor => bucket.end(),
+            _ => first,
+        }
+    }
+
     /// Has the history computed for the rule to `destination`, which was just made.
     pub(crate) fn backfill(&mut self, destination: SeriesId, first: Timestamp, newest: Timestamp) {
         let mut rules = self.rules.iter_mut();
