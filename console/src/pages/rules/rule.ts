@@ -10,7 +10,8 @@ const TEXT: string = '';
 /** docs/api-status.md describes the fields. */
 const PAGE = {
   rules: [{
-    source: TEXT, destination: TEXT, aggregator: TEXT, bucket_ms: NUMBER, align_ms: NUMBER, dirty_buckets: NUMBER, failed_buckets: NUMBER,
+    source: TEXT, destination: TEXT, aggregator: TEXT, bucket_ms: NUMBER, align_ms: NUMBER,
+    dirty_buckets: NUMBER, failed_buckets: NUMBER, backfill_buckets: NUMBER,
     failed: [{ first_ms: NUMBER, last_ms: NUMBER }],
     open: new Maybe({ first_ms: NUMBER, last_ms: NUMBER }),
     recomputed_ms: new Maybe(NUMBER),
@@ -58,7 +59,7 @@ export async function allRules(abort: AbortSignal): Promise<Outcome<Found>> {
 }
 
 /** Something is still to be done for it, or cannot be. */
-export const isBehind = (rule: Rule) => rule.dirty_buckets > 0 || rule.failed_buckets > 0;
+export const isBehind = (rule: Rule) => rule.dirty_buckets > 0 || rule.failed_buckets > 0 || rule.backfill_buckets > 0;
 
 /** Those in which all words of the filter occur, in a key or the aggregator. */
 export function matching(rules: Rule[], filter: string, onlyBehind: boolean): Rule[] {

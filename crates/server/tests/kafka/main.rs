@@ -372,7 +372,7 @@ fn a_stop_does_not_wait_for_brokers_for_ever() {
     let (status, said) = node.stop();
     all_brokers("resume");
     assert_eq!(status.code(), Some(1));
-    assert!(said.contains("is not known to be in Kafka"), "{said}");
+    assert!(said.contains("Kafka did not confirm the newest writes"), "{said}");
     assert!(!waiting.join().unwrap().starts_with(':'));
     let node = world.serve("b");
     let sum = node.sum();
