@@ -372,7 +372,10 @@ fn a_stop_does_not_wait_for_brokers_for_ever() {
     let (status, said) = node.stop();
     all_brokers("resume");
     assert_eq!(status.code(), Some(1));
-    assert!(said.contains("Kafka did not confirm the newest writes"), "{said}");
+    assert!(
+        said.contains("Kafka did not confirm the newest writes"),
+        "{said}"
+    );
     assert!(!waiting.join().unwrap().starts_with(':'));
     let node = world.serve("b");
     let sum = node.sum();
