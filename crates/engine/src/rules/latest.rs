@@ -107,13 +107,14 @@ impl Rules {
 }
 
 impl Snapshot {
-    /// Adds the open bucket, unless a sample is stored at its timestamp.
+    /// Adds the open bucket, in the place of a sample that is stored at its timestamp: so it will be
+    /// once the bucket closes.
     pub(crate) fn add_open(&mut self, open: Sample) {
         if (self.from..=self.to).contains(&open.timestamp) {
             self.late.push(LateOp {
                 timestamp: open.timestamp,
                 value: open.value,
-                policy: DuplicatePolicy::First,
+                policy: DuplicatePolicy::Last,
             });
         }
     }

@@ -41,6 +41,9 @@ fn create(call: &mut Call<'_>) -> Outcome {
     if len > 7 {
         return Err(Fault::Arity);
     }
+    if (3..args.len() - 1).any(|at| args.is(at, "BACKFILL")) {
+        return Fault::refuse("ERR TSDB: BACKFILL must be the last argument");
+    }
     let (aggregation, each) = range_options::aggregation(args, 3, 1)?.ok_or(Fault::Arity)?;
     let Some(&[aggregator]) = each.first().map(Vec::as_slice) else {
         return Fault::refuse("ERR TSDB: CREATERULE requires exactly one aggregation type");

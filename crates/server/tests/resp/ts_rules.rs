@@ -336,6 +336,10 @@ fn a_rule_with_backfill_holds_what_was_there_before() {
         ),
         ("TS.CREATERULE s d AGGREGATION avg 10 5 6 BACKFILL", ARITY),
         ("TS.CREATERULE s d AGGREGATION avg 10 BACKFILL 5", ARITY),
+        (
+            "TS.CREATERULE s d BACKFILL AGGREGATION avg 10",
+            "ERR TSDB: BACKFILL must be the last argument",
+        ),
     ]);
 }
 
@@ -358,4 +362,21 @@ fn a_long_history_is_read_whole() {
         &rows[..80]
     );
     assert!(!client.ask("TS.INFO d").contains("backfill"));
+}
+
+/// As the row will be once the bucket closes.
+#[test]
+fn an_open_bucket_is_shown_in_the_place_of_a_users_row() {
+    let server = Server::start();
+    server.client().expect(&[
+        ("TS.CREATE s", "+OK\r\n"),
+        ("TS.CREATE d", "+OK\r\n"),
+        ("TS.CREATERULE s d AGGREGATION sum 10", "+OK\r\n"),
+        ("TS.ADD s 65 3", ":65\r\n"),
+        ("TS.ADD d 60 99", ":60\r\n"),
+        ("TS.GET d LATEST", "*2\r\n:60\r\n+3\r\n"),
+        ("TS.RANGE d - + LATEST", "*1\r\n*2\r\n:60\r\n+3\r\n"),
+        ("TS.REVRANGE d - + LATEST", "*1\r\n*2\r\n:60\r\n+3\r\n"),
+        ("TS.RANGE d - +", "*1\r\n*2\r\n:60\r\n+99\r\n"),
+    ]);
 }
