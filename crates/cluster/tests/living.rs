@@ -17,7 +17,7 @@ struct Timed {
     partition: Partition,
     clock: Arc<SimClock>,
     now_ms: Mutex<u64>,
-    /// Each in so many milliseconds after the first look, soonest first.
+    /// Each with the milliseconds after the first look at which it comes, soonest first.
     due: Mutex<Vec<(u64, Vec<u8>)>>,
 }
 
