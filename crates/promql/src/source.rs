@@ -70,6 +70,28 @@ pub struct Found {
     pub labels: Labels,
 }
 
+/// Whether a series that looks so matches all `matchers`.
+pub fn passes(matchers: &[Matcher], labels: &Labels) -> bool {
+    let passes = |matcher: &Matcher| matcher.passes(labels.get_bytes(&matcher.name));
+    matchers.iter().all(passes)
+}
+
+impl Found {
+    /// Those of `series` that match, for a source that looks at all it has. O(series * matchers).
+    pub fn among<'a>(
+        series: impl IntoIterator<Item = (usize, &'a Labels)>,
+        matchers: &[Matcher],
+    ) -> Vec<Self> {
+        let series = series.into_iter();
+        let found = series.filter(|(_, labels)| passes(matchers, labels));
+        let found = found.map(|(handle, labels)| Self {
+            handle,
+            labels: labels.clone(),
+        });
+        found.collect()
+    }
+}
+
 /// Why a source failed; the text is for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -72,17 +72,8 @@ impl Source for Memory {
         _: i64,
         _: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError> {
-        let passes = |labels: &Labels| {
-            let passes = |matcher: &Matcher| matcher.passes(labels.get_bytes(&matcher.name));
-            matchers.iter().all(passes)
-        };
-        let found = self.places.iter().filter(|(labels, _)| passes(labels));
-        Ok(found
-            .map(|(labels, place)| Found {
-                handle: *place,
-                labels: labels.clone(),
-            })
-            .collect())
+        let series = self.places.iter().map(|(labels, place)| (*place, labels));
+        Ok(Found::among(series, matchers))
     }
 
     fn read(

@@ -86,18 +86,7 @@ impl Source for Memory {
         _: i64,
         _: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError> {
-        let passes = |labels: &Labels| {
-            let passes = |matcher: &Matcher| matcher.passes(labels.get_bytes(&matcher.name));
-            matchers.iter().all(passes)
-        };
-        let series = self.series.keys().enumerate();
-        let found = series.filter(|(_, labels)| passes(labels));
-        Ok(found
-            .map(|(handle, labels)| Found {
-                handle,
-                labels: labels.clone(),
-            })
-            .collect())
+        Ok(Found::among(self.series.keys().enumerate(), matchers))
     }
 
     fn read(

@@ -235,9 +235,12 @@ fn who_waits_for_changes_is_told_of_keys_once_they_are_seen() {
     let hears = Arc::clone(&told);
     let hook = FollowHook::new(
         // Where somebody begins to wait, it is right behind the first question.
-        move || match is_begun.load(Ordering::Acquire) {
-            true => is_wanted.swap(true, Ordering::AcqRel),
-            false => is_wanted.load(Ordering::Acquire),
+        move || {
+            if is_begun.load(Ordering::Acquire) {
+                is_wanted.swap(true, Ordering::AcqRel)
+            } else {
+                is_wanted.load(Ordering::Acquire)
+            }
         },
         move |key| {
             let key = key.map(|key| String::from_utf8_lossy(key).into_owned());

@@ -42,6 +42,15 @@ impl Nodes {
         (owner, db)
     }
 
+    /// As [`Nodes::with_samples`], with a checkpoint of before at `/before`; then the floor is raised to 4.
+    fn raised_behind(&self, of: &str) -> (Db, Db) {
+        let (owner, db) = self.with_samples();
+        owner.flush().unwrap();
+        publish(&self.env, &owner, "/before", of);
+        self.raise(&owner, 4).unwrap();
+        (owner, db)
+    }
+
     fn follower(&self) -> Db {
         follower(&self.env, FOLLOWER, options(4))
     }
@@ -108,10 +117,7 @@ fn a_follower_answers_above_the_floor_as_soon_as_the_log_says_it() {
 #[test]
 fn a_checkpoint_from_before_a_floor_does_not_take_it_back() {
     let nodes = Nodes::new();
-    let (owner, db) = nodes.with_samples();
-    owner.flush().unwrap();
-    publish(&nodes.env, &owner, "/before", FOLLOWER);
-    nodes.raise(&owner, 4).unwrap();
+    let (owner, db) = nodes.raised_behind(FOLLOWER);
     feed(&db, &nodes.log);
     assert!(db.adopt(Path::new("/before")).unwrap());
     assert_eq!((times(&db), db.floor()), (from(4), 4));
@@ -126,10 +132,7 @@ fn a_checkpoint_from_before_a_floor_does_not_take_it_back() {
 #[test]
 fn whoever_replays_the_log_has_the_floor() {
     let nodes = Nodes::new();
-    let (owner, _) = nodes.with_samples();
-    owner.flush().unwrap();
-    publish(&nodes.env, &owner, "/before", OWNER);
-    nodes.raise(&owner, 4).unwrap();
+    let (owner, _) = nodes.raised_behind(OWNER);
     drop(owner);
     for dir in ["/empty", "/before", OWNER] {
         let db = nodes.start(dir);
@@ -146,10 +149,7 @@ fn whoever_replays_the_log_has_the_floor() {
 #[test]
 fn a_new_owner_goes_on_from_the_floor() {
     let nodes = Nodes::new();
-    let (owner, db) = nodes.with_samples();
-    owner.flush().unwrap();
-    publish(&nodes.env, &owner, "/before", FOLLOWER);
-    nodes.raise(&owner, 4).unwrap();
+    let (owner, db) = nodes.raised_behind(FOLLOWER);
     feed(&db, &nodes.log);
     assert!(db.adopt(Path::new("/before")).unwrap());
     drop(owner);

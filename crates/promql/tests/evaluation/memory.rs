@@ -102,20 +102,8 @@ impl Source for Memory {
         _: i64,
         _: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError> {
-        let passes = |labels: &Labels| {
-            matchers.iter().all(|matcher| {
-                let name = std::str::from_utf8(&matcher.name).unwrap();
-                matcher.passes(labels.get(name).as_bytes())
-            })
-        };
-        let found = self.series.iter().enumerate();
-        let found = found.filter(|(_, (labels, _))| passes(labels));
-        Ok(found
-            .map(|(handle, (labels, _))| Found {
-                handle,
-                labels: labels.clone(),
-            })
-            .collect())
+        let series = self.series.iter().map(|(labels, _)| labels);
+        Ok(Found::among(series.enumerate(), matchers))
     }
 
     fn read(

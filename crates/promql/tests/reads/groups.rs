@@ -1,9 +1,10 @@
 //! Groups that a changed sample may change.
 
-use super::{Memory, passes};
+use super::Memory;
 use latewood_promql::engine::{Query, Settings};
 use latewood_promql::labels::Labels;
 use latewood_promql::reads::Narrow;
+use latewood_promql::source::passes;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};

@@ -133,14 +133,8 @@ impl Source for Memory {
         _: i64,
         _: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError> {
-        let series = self.0.iter().enumerate();
-        let found = series.filter(|(_, (labels, _))| passes(matchers, labels));
-        Ok(found
-            .map(|(handle, (labels, _))| Found {
-                handle,
-                labels: labels.clone(),
-            })
-            .collect())
+        let series = self.0.iter().map(|(labels, _)| labels);
+        Ok(Found::among(series.enumerate(), matchers))
     }
 
     fn read(
@@ -157,9 +151,4 @@ impl Source for Memory {
         }
         Ok(())
     }
-}
-
-fn passes(matchers: &[Matcher], labels: &Labels) -> bool {
-    let passes = |matcher: &Matcher| matcher.passes(labels.get_bytes(&matcher.name));
-    matchers.iter().all(passes)
 }

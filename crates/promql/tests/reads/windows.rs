@@ -1,9 +1,10 @@
 //! Steps that a changed sample may change.
 
-use super::{Memory, passes};
+use super::Memory;
 use crate::oracle::generate::Generator;
 use latewood_promql::engine::{Query, Settings};
 use latewood_promql::reads::{Reads, Window};
+use latewood_promql::source::passes;
 use latewood_promql::tree::Type;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
