@@ -81,6 +81,9 @@ pub use db::read::spread::Spread;
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
 pub use storage::metadata::Metadata;
 
+// Changes of what was read.
+pub use keyspace::watches::{Change, ChangedSeries, Drained, ReaderId, Selector, Selects, Watcher};
+
 // Figures.
 pub use background::{FlushStats, MergeStats};
 pub use db::memory::DbMemory;

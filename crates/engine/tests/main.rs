@@ -55,3 +55,4 @@ mod query_range;
 mod recovery_budget;
 mod tools;
 mod verdicts;
+mod watches;

@@ -18,6 +18,7 @@ pub(crate) mod read;
 pub(crate) mod resources;
 mod rules;
 pub(crate) mod stats;
+mod watches;
 pub(crate) mod write;
 
 use crate::background::{Parts, Workers};

@@ -18,6 +18,7 @@ use crate::keyspace::limits::Limits;
 use crate::keyspace::memory_budget::Budget;
 use crate::keyspace::memory_member::Member;
 use crate::keyspace::store::Store;
+use crate::keyspace::watches::Watches;
 use crate::log::{LOG_FAILED, Log, Position, RemoteLog};
 use crate::observe::Observe;
 use crate::series::shard::ShardGuard;
@@ -49,6 +50,7 @@ pub(crate) struct Core {
     pub(crate) member: Arc<Member>,
     pub(crate) limits: Limits,
     pub(crate) metadata: MetadataStore,
+    pub(crate) watches: Watches,
 }
 
 /// The log, once it is replayed.
@@ -134,6 +136,7 @@ impl Core {
             member,
             limits: Limits::new(&options, env.clock.clone()),
             metadata: MetadataStore::default(),
+            watches: Watches::default(),
             options,
             time,
             env,

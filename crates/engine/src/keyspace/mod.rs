@@ -22,3 +22,4 @@ pub(crate) mod publish;
 mod series;
 pub(crate) mod settle;
 pub(crate) mod store;
+pub(crate) mod watches;

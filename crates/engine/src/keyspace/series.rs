@@ -16,6 +16,7 @@ impl Core {
     /// Takes a series out of its shard, with all that is kept beside it. Its
     /// key still names it and nothing is logged: both are the caller's.
     pub(crate) fn take_out(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
+        self.mark_gone(state, id);
         let series = state.slab.remove(self.shards.place_of(id))?;
         state.destinations -= usize::from(series.source().is_some());
         state.queue.forget(&series);

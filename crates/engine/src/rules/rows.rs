@@ -128,6 +128,7 @@ impl Rules {
             } else if series.memory_moved() {
                 state.heads.note(series, partition_of(id));
             }
+            self.core.mark(state, id, row.timestamp, row.timestamp);
             self.core.log_long_group(state)?;
         }
         let series = state.slab.get(place);
@@ -156,9 +157,14 @@ impl Rules {
         if from > to || !holds_any(series, from, to).unwrap_or(true) {
             return Ok(None);
         }
+        let key = series.key.clone();
+        let watched = self.core.watched_span(state, id, from, to);
+        let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
+            return Ok(None);
+        };
         // Damage does not prevent the deletion; later reads report it.
         let deleted = series.delete_logged(from, to, &mut state.sealer)?;
-        let key = series.key.clone();
+        self.core.mark_span(state, id, watched);
         state.recount(self.core.shards.place_of(id));
         if self.core.log().is_some() {
             state.group.expired(id, deleted.expired);

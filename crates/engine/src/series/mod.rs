@@ -52,6 +52,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 pub(crate) mod units;
+pub(crate) mod watched;
 
 pub(crate) use delete::Deleted;
 pub use extent::Extent;

@@ -10,6 +10,7 @@ use crate::log::GroupBuilder;
 use crate::observe::halt::Halt;
 use crate::series::expiries::Times;
 use crate::series::heads::Heads;
+use crate::series::watched::Watched;
 use crate::series::{Sealer, Series, SettleWork};
 use latewood_model::SeriesId;
 use parking_lot::{Mutex, MutexGuard};
@@ -132,6 +133,8 @@ pub(crate) struct ShardState {
     /// replayed. In pages, since places are not used again: most places may be
     /// empty.
     pub(crate) restored: Slab<NonZeroU64>,
+    /// What changed for readers of derived data.
+    pub(crate) watched: Watched,
     pub(crate) counters: Counters,
     /// Those of the current batch.
     pub(crate) late: LateSamples,
@@ -277,6 +280,7 @@ impl ShardState {
         self.removed.clear();
         self.restored.clear();
         self.sources.clear();
+        self.watched.note_all_gone();
         self.destinations = 0;
     }
 }

@@ -290,6 +290,7 @@ impl Db {
             state.heads.note(series, partition_of(id));
             state.sealer.timer.end(Stage::CacheUpkeep);
         }
+        core.mark(state, id, append.timestamp, append.timestamp);
         if linked {
             state.note_rules(place);
             state.sealer.timer.end(Stage::RuleUpdate);

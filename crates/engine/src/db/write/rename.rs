@@ -62,8 +62,13 @@ impl Db {
         if let Some(series) = locked.state(shard).slab.get_mut(place) {
             let options = series.options(self.core.labels_of(source));
             self.core.check_fits_log(to, &options)?;
+        }
+        let state = locked.state(shard);
+        self.core.mark_old_look(state, source);
+        if let Some(series) = state.slab.get_mut(place) {
             series.key = key.clone();
         }
+        self.core.mark_look(state, source);
         if let Some(target) = target {
             self.core
                 .take_out(locked.state(self.core.shards.shard_of(target)), target);

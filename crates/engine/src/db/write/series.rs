@@ -64,9 +64,19 @@ impl Db {
             change(&mut options);
             check_options(&options)?;
             self.core.check_fits_log(key, &options)?;
-            let expired = series.set_options(&options, &mut state.sealer)?;
+            let is_other_look = options.labels != self.core.labels_of(id);
+            if is_other_look {
+                self.core.mark_old_look(state, id);
+            }
+            let expired = match state.slab.get_mut(place) {
+                Some(series) => series.set_options(&options, &mut state.sealer)?,
+                None => None,
+            };
             state.recount(place);
             self.core.index_labels(id, Some(&options.labels));
+            if is_other_look {
+                self.core.mark_look(state, id);
+            }
             if self.core.log().is_some() {
                 state.group.expired(id, expired);
                 state.group.alter(id, &options);
@@ -105,11 +115,13 @@ impl Db {
         let place = self.core.shards.place_of(id);
         // Older samples are not visible.
         let from = from.max(self.core.store.blocks.floor());
+        let watched = self.core.watched_span(state, id, from, to);
         let deleted = match state.slab.get_mut(place) {
             Some(series) => {
                 series.check_rules_keep(from)?;
                 let deleted = series.delete_range(from, to, &mut state.sealer)?;
                 state.recount(place);
+                self.core.mark_span(state, id, watched);
                 deleted
             }
             None => Deleted::default(),

@@ -157,6 +157,7 @@ impl Db {
         let state = locked.state(self.core.shards.shard_of(id));
         state.counters.created += 1;
         self.core.index_labels(id, Some(&named.options.labels));
+        self.core.mark_look(state, id);
         if self.core.log().is_some() {
             if let Some(target) = target {
                 state.group.delete_series(target);
