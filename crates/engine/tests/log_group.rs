@@ -25,6 +25,9 @@ enum Entry {
     FlushAll,
     Cut(Cut),
     Floor(i64),
+    Horizon(u64, i64),
+    Done(u64, u64),
+    Pending(u64, Vec<u8>),
 }
 
 impl Entry {
@@ -53,6 +56,9 @@ impl Entry {
             Self::FlushAll => group.flush_all(),
             Self::Cut(cut) => group.cut(*cut),
             Self::Floor(floor) => group.floor(*floor),
+            Self::Horizon(reader, at) => group.horizon(*reader, *at),
+            Self::Done(reader, position) => group.done(*reader, *position),
+            Self::Pending(reader, state) => group.pending(*reader, state),
         }
     }
 
@@ -117,6 +123,19 @@ impl Entry {
             Self::FlushAll => Record::FlushAll,
             Self::Cut(cut) => Record::Cut(cut),
             Self::Floor(floor) => Record::Floor { floor },
+            Self::Horizon(reader, at) => Record::Horizon { reader, at },
+            Self::Done(reader, position) => Record::Done { reader, position },
+            Self::Pending(reader, _) => Record::Pending {
+                reader,
+                state: self.state(),
+            },
+        }
+    }
+
+    fn state(&self) -> &[u8] {
+        match self {
+            Self::Pending(_, state) => state,
+            _ => &[],
         }
     }
 
@@ -203,6 +222,9 @@ fn entries() -> impl Strategy<Value = Entry> {
         1 => Just(Entry::FlushAll),
         1 => (1..=u64::MAX, ids(), 0..=16_u8, 1..9_u64).prop_map(cut),
         1 => (1..=i64::MAX).prop_map(Entry::Floor),
+        1 => any::<(u64, i64)>().prop_map(|(r, at)| Entry::Horizon(r, at)),
+        1 => any::<(u64, u64)>().prop_map(|(r, p)| Entry::Done(r, p)),
+        1 => any::<(u64, Vec<u8>)>().prop_map(|(r, s)| Entry::Pending(r, s)),
     ]
 }
 

@@ -9,9 +9,13 @@ use latewood_model::Timestamp;
 
 impl Db {
     /// Sets all readers. Those that were there before under the same number keep their horizon and
-    /// what is pending, the others are forgotten.
-    pub fn watch(&self, watchers: Vec<Watcher>) {
-        self.core.watch(watchers);
+    /// what is pending, also over a restart; the others are forgotten. Call it after each start,
+    /// without readers too: until then the log is kept for those of before.
+    ///
+    /// # Errors
+    /// Errors of the log.
+    pub fn watch(&self, watchers: Vec<Watcher>) -> Result<()> {
+        self.core.watch(watchers)
     }
 
     /// A reader is about to read what is up to `at`, in milliseconds. From the return of this call

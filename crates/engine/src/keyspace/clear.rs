@@ -8,7 +8,7 @@
 use crate::base::error::{Error, Result};
 use crate::keyspace::core::Core;
 use crate::keyspace::store::{Published, Store};
-use crate::log::Position;
+use crate::log::{Log, Position};
 use crate::series::shard::ShardGuard;
 use crate::series::shards::AllShards;
 use crate::storage::files::directory::paths;
@@ -66,8 +66,9 @@ impl Core {
         // A sender that comes after this is not forgotten.
         self.metadata.clear();
         drop(states);
+        self.log_readers()?;
         // Before the log may forget what it holds, it must not lose this.
-        self.sync_to(position)?;
+        self.sync_to(self.log().map_or(position, Log::written))?;
         published.forget(self.store.dir(), position);
         // Where one of these fails, a restart finds the old manifest and that group.
         saving.save(&self.env, self.store.dir())?;

@@ -23,107 +23,32 @@
 //!    group is logged under the lock under which its changes are marked.
 //! 3. Nothing pending is dropped but by [`Core::done`] or with its reader; what is too much is
 //!    joined into one span a selector.
+//! 4. The log from where a manifest needs it says all horizons, and all that is pending or marked: it
+//!    is said anew ([`Core::log_readers`]) after the rows of a flush are made and before they are
+//!    published, and a replay marks what it applies from there on.
 //!
 //! Locks: `turn`, then shards, then `registry`, with which nothing else is locked.
 //! Tested by `tests/watches` against a set of changed samples.
 
+mod reader;
+mod registry;
+mod state;
+
+pub use reader::{Change, ChangedSeries, Drained, ReaderId, Selector, Selects, Watcher};
+
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::core::Core;
-use crate::log::{Log, Position};
+use crate::log::{GroupBuilder, Log, Position};
 use crate::series::shard::ShardState;
+use crate::series::shards::AllShards;
 use crate::series::watched::{GoneLook, Mark, Span, Taken, WatchSet};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-use latewood_model::{Labels, SeriesId, Timestamp};
+use latewood_model::{SeriesId, Timestamp};
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use reader::Reader;
+use registry::Registry;
 
 /// Marks whose labels are looked up before the shard's lock is given back.
 const MARKS_PER_LOCK_MAX: usize = 256;
-/// Changes kept for a reader, above which they are joined.
-const PENDING_MAX: usize = 16 * 1024;
-/// Watch sets. Series beyond them count as watched by all.
-const SETS_MAX: usize = 64 * 1024;
-
-/// The number of a reader, which the caller gives. It means the same after a restart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ReaderId(pub u64);
-
-/// Whether a series with these labels, under this key, is selected. It must return the same each
-/// time, and is called under locks: it must not use the database.
-pub type Selects = Arc<dyn Fn(&Labels, &[u8]) -> bool + Send + Sync>;
-
-/// Which series a reader reads.
-#[derive(Clone)]
-pub struct Selector {
-    pair: Option<(Box<[u8]>, Box<[u8]>)>,
-    selects: Selects,
-}
-
-impl Selector {
-    /// The series that `selects` says.
-    pub fn new(selects: Selects) -> Self {
-        let pair = None;
-        Self { pair, selects }
-    }
-
-    /// As [`Selector::new`]. A series with another value of the label `name` is never selected,
-    /// which saves asking.
-    pub fn of_pair(name: &[u8], value: &[u8], selects: Selects) -> Self {
-        let pair = Some((name.into(), value.into()));
-        Self { pair, selects }
-    }
-}
-
-/// A reader and what it reads.
-#[derive(Clone)]
-pub struct Watcher {
-    /// Its number.
-    pub reader: ReaderId,
-    /// Its selectors, by whose index changes are told.
-    pub selectors: Vec<Selector>,
-}
-
-/// A series at the time of a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChangedSeries {
-    /// Its number.
-    pub id: SeriesId,
-    /// Its key.
-    pub key: Arc<[u8]>,
-    /// Its labels.
-    pub labels: Labels,
-    /// Samples before it are not visible: retention or the disk budget took them.
-    pub floor: Timestamp,
-    /// Whether no series has this key and these labels any more.
-    pub is_gone: bool,
-    /// When it was to expire, milliseconds since the Unix epoch, if it is removed.
-    pub expires_at_ms: Option<i64>,
-}
-
-/// Samples of a series that changed after a reader had used them. The span may be longer than
-/// what changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// The index of the selector.
-    pub selector: u32,
-    /// The series; `None` for any of the selector.
-    pub series: Option<Arc<ChangedSeries>>,
-    /// The first timestamp, milliseconds.
-    pub from: Timestamp,
-    /// The last timestamp, milliseconds.
-    pub to: Timestamp,
-}
-
-/// What [`crate::Db::drain`] returns.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Drained {
-    /// All changes of groups of the log up to here are included, if not said to be done before.
-    pub position: Position,
-    /// The changes.
-    pub changes: Vec<Change>,
-}
 
 /// See the module.
 #[derive(Default)]
@@ -131,215 +56,6 @@ pub(crate) struct Watches {
     /// Held while readers or horizons change, and while changes are collected.
     turn: Mutex<()>,
     registry: RwLock<Registry>,
-}
-
-#[derive(Default)]
-struct Registry {
-    /// Counts the changes of readers.
-    generation: u64,
-    readers: BTreeMap<ReaderId, Reader>,
-    /// Selectors by a pair of theirs; the pair of each name apart, and those without one.
-    by_pair: HashMap<(Box<[u8]>, Box<[u8]>), Vec<Entry>, FixedState>,
-    without_pair: Vec<Entry>,
-    /// Names of pairs, with all selectors that have one.
-    by_name: BTreeMap<Box<[u8]>, Vec<Entry>>,
-    /// The selectors of watch sets, by their numbers, and the numbers.
-    sets: Vec<Arc<[Entry]>>,
-    numbers: HashMap<Arc<[Entry]>, WatchSet, FixedState>,
-}
-
-/// A selector of a reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Entry {
-    reader: ReaderId,
-    selector: u32,
-}
-
-struct Reader {
-    selectors: Vec<Selector>,
-    horizon: Timestamp,
-    /// All that follows from changes up to this position of the log is written.
-    done: u64,
-    /// The watch sets it is in.
-    sets: Vec<WatchSet>,
-    pending: Vec<Change>,
-    /// How many of those pending were returned by the last drain.
-    drained: usize,
-}
-
-impl Reader {
-    fn new() -> Self {
-        Self {
-            selectors: Vec::new(),
-            horizon: Timestamp::MIN,
-            done: 0,
-            sets: Vec::new(),
-            pending: Vec::new(),
-            drained: 0,
-        }
-    }
-
-    /// Takes note of what is marked and at or below the horizon.
-    fn take(&mut self, selector: u32, series: Option<&Arc<ChangedSeries>>, mark: &Mark) {
-        if mark.newest <= self.done {
-            return;
-        }
-        for &Span { from, to } in mark.spans() {
-            if from <= self.horizon {
-                self.pending.push(Change {
-                    selector,
-                    series: series.cloned(),
-                    from,
-                    to: to.min(self.horizon),
-                });
-            }
-        }
-        if self.pending.len() > PENDING_MAX {
-            self.join();
-        }
-    }
-
-    /// Joins all that is pending.
-    #[cold]
-    fn join(&mut self) {
-        let mut hulls: BTreeMap<u32, Change> = BTreeMap::new();
-        for change in self.pending.drain(..) {
-            let hull = hulls.entry(change.selector).or_insert(Change {
-                series: None,
-                ..change
-            });
-            hull.from = hull.from.min(change.from);
-            hull.to = hull.to.max(change.to);
-        }
-        self.pending.extend(hulls.into_values());
-        // None of them was returned whole.
-        self.drained = 0;
-    }
-}
-
-impl Registry {
-    /// These are the readers from now on.
-    fn set(&mut self, watchers: Vec<Watcher>) {
-        let mut before = std::mem::take(&mut self.readers);
-        *self = Self {
-            generation: self.generation + 1,
-            ..Self::default()
-        };
-        let nobody: Arc<[Entry]> = Arc::default();
-        self.sets = vec![Arc::clone(&nobody); 2];
-        self.numbers.insert(nobody, WatchSet::NOBODY);
-        for Watcher { reader, selectors } in watchers {
-            for (selector, given) in (0..).zip(&selectors) {
-                let entry = Entry { reader, selector };
-                let Some((name, value)) = &given.pair else {
-                    self.without_pair.push(entry);
-                    continue;
-                };
-                let pair = (name.clone(), value.clone());
-                self.by_pair.entry(pair).or_default().push(entry);
-                self.by_name.entry(name.clone()).or_default().push(entry);
-            }
-            let mut held = before.remove(&reader).unwrap_or_else(Reader::new);
-            held.selectors = selectors;
-            held.sets.clear();
-            self.readers.insert(reader, held);
-        }
-    }
-
-    /// The newest horizon.
-    fn top(&self) -> Timestamp {
-        let horizons = self.readers.values().map(|reader| reader.horizon);
-        horizons.max().unwrap_or(Timestamp::MIN)
-    }
-
-    /// Whether the readers were said since the start.
-    fn is_known(&self) -> bool {
-        self.generation > 0
-    }
-
-    /// The selectors that match a series, ascending.
-    fn matching(&self, labels: &Labels, key: &[u8]) -> Vec<Entry> {
-        let mut entries = self.without_pair.clone();
-        for (name, value) in labels.iter() {
-            if self.by_name.contains_key(name) {
-                let found = self.by_pair.get(&(name.into(), value.into()));
-                entries.extend(found.into_iter().flatten());
-            }
-        }
-        for (name, all) in &self.by_name {
-            if labels.iter().all(|(held, _)| *held != **name) {
-                entries.extend(all);
-            }
-        }
-        entries.sort_unstable();
-        entries.dedup();
-        entries.retain(|entry| {
-            let reader = self.readers.get(&entry.reader);
-            let selector = reader.and_then(|it| it.selectors.get(entry.selector as usize));
-            selector.is_some_and(|selector| (selector.selects)(labels, key))
-        });
-        entries
-    }
-
-    /// The number of a watch set, and its horizon.
-    fn intern(&mut self, entries: Vec<Entry>) -> Option<(WatchSet, Timestamp)> {
-        let horizons = entries.iter().map(|entry| self.readers.get(&entry.reader));
-        let horizons = horizons.flatten().map(|reader| reader.horizon);
-        let horizon = horizons.max().unwrap_or(Timestamp::MIN);
-        let entries: Arc<[Entry]> = entries.into();
-        if let Some(&set) = self.numbers.get(&entries) {
-            return Some((set, horizon));
-        }
-        if self.sets.len() >= SETS_MAX {
-            return None;
-        }
-        let set = WatchSet(self.sets.len() as u32);
-        for entry in &*entries {
-            if let Some(reader) = self.readers.get_mut(&entry.reader)
-                && reader.sets.last() != Some(&set)
-            {
-                reader.sets.push(set);
-            }
-        }
-        self.sets.push(Arc::clone(&entries));
-        self.numbers.insert(entries, set);
-        Some((set, horizon))
-    }
-
-    /// Hands a mark to the readers of the series.
-    fn hand_out(&mut self, series: ChangedSeries, mark: &Mark) {
-        let entries = self.matching(&series.labels, &series.key);
-        let series = Arc::new(series);
-        for Entry { reader, selector } in entries {
-            if let Some(reader) = self.readers.get_mut(&reader) {
-                reader.take(selector, Some(&series), mark);
-            }
-        }
-    }
-
-    /// Hands out a mark of any series of a watch set.
-    fn hand_out_hull(&mut self, set: WatchSet, mark: &Mark) {
-        let all = |registry: &Self| -> Arc<[Entry]> {
-            let readers = registry.readers.iter();
-            let entries = readers.flat_map(|(&reader, held)| {
-                let selectors = 0..held.selectors.len() as u32;
-                selectors.map(move |selector| Entry { reader, selector })
-            });
-            entries.collect()
-        };
-        let entries = match set {
-            WatchSet::UNKNOWN => all(self),
-            WatchSet(number) => match self.sets.get(number as usize) {
-                Some(entries) => Arc::clone(entries),
-                None => all(self),
-            },
-        };
-        for &Entry { reader, selector } in &*entries {
-            if let Some(reader) = self.readers.get_mut(&reader) {
-                reader.take(selector, None, mark);
-            }
-        }
-    }
 }
 
 fn no_reader(reader: ReaderId) -> Error {
@@ -352,8 +68,8 @@ fn no_reader(reader: ReaderId) -> Error {
 
 impl Core {
     /// See [`crate::Db::watch`].
-    pub(crate) fn watch(&self, watchers: Vec<Watcher>) {
-        let _turn = self.watches.turn.lock();
+    pub(crate) fn watch(&self, watchers: Vec<Watcher>) -> Result<()> {
+        let turn = self.watches.turn.lock();
         let mut registry = self.watches.registry.write();
         registry.set(watchers);
         let (generation, top) = (registry.generation, registry.top());
@@ -361,6 +77,9 @@ impl Core {
         for shard in &self.shards {
             shard.lock().watched.begin_generation(generation, top);
         }
+        drop(turn);
+        // Those that were known from the log are from here on known from this.
+        self.log_readers().map(drop)
     }
 
     /// See [`crate::Db::begin_evaluation`].
@@ -373,21 +92,123 @@ impl Core {
             return Ok(());
         }
         drop(registry);
+        // Said first: whoever replays the log marks what comes behind it.
+        self.log_for_reader(|group| group.horizon(reader.0, at))?;
         self.raise_horizon(reader, at);
         Ok(())
     }
 
+    /// Logs a record of a reader.
+    fn log_for_reader(&self, put: impl FnOnce(&mut GroupBuilder)) -> Result<()> {
+        self.check_writable()?;
+        if self.log().is_none() {
+            return Ok(());
+        }
+        let mut state = self.shards[0].lock();
+        put(&mut state.group);
+        self.log_group(&mut state).map(drop)
+    }
+
+    /// A replay meets the horizon of a reader. No shard may be locked.
+    pub(crate) fn replay_horizon(&self, reader: u64, at: Timestamp) {
+        self.raise_horizon(ReaderId(reader), at);
+    }
+
+    /// A replay meets what a reader has done.
+    pub(crate) fn replay_done(&self, reader: u64, position: u64) {
+        let mut registry = self.watches.registry.write();
+        let held = registry.readers.entry(ReaderId(reader));
+        let held = held.or_insert_with(Reader::new);
+        if position >= held.done {
+            // Whatever came later is marked again by the groups behind it.
+            held.pending.clear();
+        }
+        held.done = held.done.max(position);
+    }
+
+    /// A replay meets what was known of a reader. No shard may be locked.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn replay_pending(&self, reader: u64, state: &[u8]) -> Result<()> {
+        let horizon = self.register_pending(reader, state)?;
+        self.raise_horizon(ReaderId(reader), horizon);
+        Ok(())
+    }
+
+    /// The same for the registry alone. Returns the horizon.
+    pub(crate) fn register_pending(&self, reader: u64, state: &[u8]) -> Result<Timestamp> {
+        let Some(state) = state::read(state) else {
+            let text = format!("the log makes no sense: the state of reader {reader}");
+            return Err(Error::new(ErrorKind::Corrupt, text));
+        };
+        let mut registry = self.watches.registry.write();
+        let held = registry.readers.entry(ReaderId(reader));
+        let held = held.or_insert_with(Reader::new);
+        held.horizon = held.horizon.max(state.horizon);
+        held.done = state.position;
+        held.pending = state.changes;
+        held.drained = 0;
+        Ok(held.horizon)
+    }
+
+    /// Logs all that is known of readers. Returns the first group of the log that is needed for
+    /// them from here on, if there are any. Files may then hold all that was written to series
+    /// before the call: a replay does not mark what it passes over. No shard may be locked.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub(crate) fn log_readers(&self) -> Result<Option<u64>> {
+        let _turn = self.watches.turn.lock();
+        let registry = self.watches.registry.read();
+        if registry.readers.is_empty() || self.log().is_none() || self.is_log_given_up() {
+            return Ok(None);
+        }
+        if !registry.is_known() {
+            // Nobody has said yet what they select, so marks cannot be handed out: the log stays.
+            return Ok(Some(0));
+        }
+        drop(registry);
+        let position = self.log().map_or_else(Position::default, Log::written);
+        self.collect();
+        let registry = self.watches.registry.read();
+        let bytes_max = self.group_bytes_max() / 4;
+        let states = registry.readers.iter();
+        let states = states.map(|(reader, held)| (reader.0, state::of(held, position, bytes_max)));
+        let states: Vec<_> = states.collect();
+        drop(registry);
+        for (reader, state) in states {
+            let mut shard = self.shards[0].lock();
+            shard.group.pending(reader, &state);
+            self.log_group(&mut shard)?;
+        }
+        Ok(Some(position.0 + 1))
+    }
+
     /// Sets the horizon of a reader, everywhere.
     fn raise_horizon(&self, reader: ReaderId, at: Timestamp) {
+        let (sets, generation) = self.register_horizon(reader, at);
+        for shard in &self.shards {
+            shard.lock().watched.raise_all(&sets, generation, at);
+        }
+    }
+
+    /// As [`Core::replay_horizon`], under the locks of all shards.
+    pub(crate) fn follow_horizon(&self, states: &mut AllShards<'_>, reader: u64, at: Timestamp) {
+        let (sets, generation) = self.register_horizon(ReaderId(reader), at);
+        for state in states {
+            state.watched.raise_all(&sets, generation, at);
+        }
+    }
+
+    /// Sets the horizon of a reader in the registry. Returns the watch sets it is in, with their
+    /// generation.
+    fn register_horizon(&self, reader: ReaderId, at: Timestamp) -> (Vec<WatchSet>, u64) {
         let mut registry = self.watches.registry.write();
         let generation = registry.generation;
         let held = registry.readers.entry(reader).or_insert_with(Reader::new);
         held.horizon = held.horizon.max(at);
-        let sets = held.sets.clone();
-        drop(registry);
-        for shard in &self.shards {
-            shard.lock().watched.raise_all(&sets, generation, at);
-        }
+        (held.sets.clone(), generation)
     }
 
     /// See [`crate::Db::drain`].
@@ -411,6 +232,10 @@ impl Core {
     /// See [`crate::Db::done`].
     pub(crate) fn done(&self, reader: ReaderId, position: Position) -> Result<()> {
         let _turn = self.watches.turn.lock();
+        if !self.watches.registry.read().readers.contains_key(&reader) {
+            return Err(no_reader(reader));
+        }
+        self.log_for_reader(|group| group.done(reader.0, position.0))?;
         let mut registry = self.watches.registry.write();
         let held = registry.readers.get_mut(&reader);
         let held = held.ok_or_else(|| no_reader(reader))?;

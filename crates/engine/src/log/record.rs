@@ -124,6 +124,9 @@ pub(crate) mod kind {
     pub(crate) const RULE_HISTORY: u8 = 16;
     pub(crate) const RULE_FILLED: u8 = 17;
     pub(crate) const FLOOR: u8 = 18;
+    pub(crate) const HORIZON: u8 = 19;
+    pub(crate) const DONE: u8 = 20;
+    pub(crate) const PENDING: u8 = 21;
 }
 
 /// The last timestamp of a deletion that is none but [`Record::Expired`]: versions that do
@@ -280,6 +283,27 @@ pub enum Record<'a> {
     Floor {
         /// The oldest timestamp that is kept, milliseconds, above 0.
         floor: Timestamp,
+    },
+    /// A reader uses samples up to a time: changes up to it are marked from here on.
+    Horizon {
+        /// The number of the reader.
+        reader: u64,
+        /// Milliseconds.
+        at: Timestamp,
+    },
+    /// What follows from changes of groups up to `position` is written for a reader.
+    Done {
+        /// The number of the reader.
+        reader: u64,
+        /// The sequence number of the last of these groups.
+        position: u64,
+    },
+    /// What is known of a reader, since the log before may go.
+    Pending {
+        /// The number of the reader.
+        reader: u64,
+        /// Its horizon, and what changed for it; [`crate::keyspace::watches`] reads it.
+        state: &'a [u8],
     },
 }
 

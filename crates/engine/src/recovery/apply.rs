@@ -49,6 +49,13 @@ impl Replayer<'_> {
                         let store = &self.recovery.core.store;
                         store.apply_floor(&mut store.published.lock(), floor);
                     }
+                    Record::Horizon { reader, at } => self.recovery.core.replay_horizon(reader, at),
+                    Record::Done { reader, position } => {
+                        self.recovery.core.replay_done(reader, position);
+                    }
+                    Record::Pending { reader, state } => {
+                        self.recovery.core.replay_pending(reader, state)?;
+                    }
                     _ => self.flush_all(at),
                 }
                 continue;
@@ -66,6 +73,7 @@ impl Replayer<'_> {
                 state
                     .heads
                     .owe(partition_of(id), at.0, || clock.monotonic_ns());
+                state.watched.replays = Some(at.0);
                 self.apply_one(&mut state, record)?;
             }
             held = Some((shard, state));
@@ -113,23 +121,8 @@ impl Replayer<'_> {
                 made_by,
                 options,
             } => self.create(state, id, &key, made_by, &options),
-            Record::Alter { id, options } => {
-                if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
-                    series.set_options(&options, &mut state.sealer)?;
-                    state.recount(core.shards.place_of(id));
-                    core.index_labels(id, Some(&options.labels));
-                    state.note_rules(core.shards.place_of(id));
-                }
-            }
-            Record::DeleteRange { id, from, to } => {
-                if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
-                    let sealer = &mut state.sealer;
-                    let deleted = fetching(|| series.delete_logged(from, to, sealer))?;
-                    self.note_damage(deleted.damage)?;
-                    state.recount(core.shards.place_of(id));
-                    state.note_rules(core.shards.place_of(id));
-                }
-            }
+            Record::Alter { id, options } => self.alter(state, id, &options)?,
+            Record::DeleteRange { id, from, to } => self.delete_range(state, id, from, to)?,
             Record::Expired { id, before } => {
                 if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
                     series.expire_logged(before, &mut state.sealer)?;
@@ -146,13 +139,64 @@ impl Replayer<'_> {
             }
             // Times of series that are gone count for nothing; the others
             // concern more than one series, and the caller sees to them.
-            Record::Expire { .. } | Record::FlushAll | Record::Cut(_) | Record::Floor { .. } => {}
+            Record::Expire { .. }
+            | Record::FlushAll
+            | Record::Cut(_)
+            | Record::Floor { .. }
+            | Record::Horizon { .. }
+            | Record::Done { .. }
+            | Record::Pending { .. } => {}
             // Both ends of a rule were changed at once.
             Record::CreateRule { .. } | Record::DeleteRule { .. } if self.is_live => {}
             rule => self.recovery.replay_rule(state, rule),
         }
         if let Some(id) = changed {
             state.note_changed(id);
+        }
+        Ok(())
+    }
+
+    fn alter(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        options: &SeriesOptions,
+    ) -> Result<()> {
+        let core = self.recovery.core;
+        let place = core.shards.place_of(id);
+        let is_other_look = state.watched.is_on() && options.labels != core.labels_of(id);
+        if is_other_look {
+            core.mark_old_look(state, id);
+        }
+        if let Some(series) = state.slab.get_mut(place) {
+            series.set_options(options, &mut state.sealer)?;
+            state.recount(place);
+            core.index_labels(id, Some(&options.labels));
+            if is_other_look {
+                core.mark_look(state, id);
+            }
+            state.note_rules(place);
+        }
+        Ok(())
+    }
+
+    fn delete_range(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<()> {
+        let core = self.recovery.core;
+        let place = core.shards.place_of(id);
+        let watched = core.watched_span(state, id, from, to);
+        if let Some(series) = state.slab.get_mut(place) {
+            let sealer = &mut state.sealer;
+            let deleted = fetching(|| series.delete_logged(from, to, sealer))?;
+            self.note_damage(deleted.damage)?;
+            core.mark_span(state, id, watched);
+            state.recount(place);
+            state.note_rules(place);
         }
         Ok(())
     }
@@ -195,6 +239,7 @@ impl Replayer<'_> {
     }
 
     fn rename(&self, state: &mut ShardState, id: SeriesId, key: &[u8]) {
+        self.recovery.core.mark_old_look(state, id);
         state.unnamed.retain(|&unnamed| unnamed != id);
         if self.is_live {
             self.rename_live(state, id, key);
@@ -202,6 +247,7 @@ impl Replayer<'_> {
             series.key = key.into();
             self.note_named(id);
         }
+        self.recovery.core.mark_look(state, id);
     }
 
     fn build(&self, state: &mut ShardState, id: SeriesId, options: &SeriesOptions) {
@@ -258,7 +304,9 @@ impl Replayer<'_> {
             return;
         }
         for shard in &self.recovery.core.shards {
-            shard.lock().clear_series();
+            let mut state = shard.lock();
+            state.watched.replays = Some(position.0);
+            state.clear_series();
         }
         self.recovery.core.index.clear();
         self.recovery
@@ -320,6 +368,8 @@ impl Recovery<'_> {
         } else if series.memory_moved() {
             state.heads.note(series, partition_of(id));
         }
+        self.core
+            .mark(state, id, sample.timestamp, sample.timestamp);
         if linked {
             state.note_rules(place);
         }
@@ -358,6 +408,11 @@ pub(super) fn id_of(record: &Record<'_>) -> Option<SeriesId> {
         | Record::Rename { id, .. }
         | Record::Build { id, .. }
         | Record::Expire { id, .. } => Some(id),
-        Record::FlushAll | Record::Cut(_) | Record::Floor { .. } => None,
+        Record::FlushAll
+        | Record::Cut(_)
+        | Record::Floor { .. }
+        | Record::Horizon { .. }
+        | Record::Done { .. }
+        | Record::Pending { .. } => None,
     }
 }

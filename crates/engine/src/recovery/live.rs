@@ -162,6 +162,7 @@ impl Replayer<'_> {
         };
         let now_ns = || core.env.clock.monotonic_ns();
         state.heads.owe(partition_of(id), at.0, now_ns);
+        state.watched.replays = Some(at.0);
         self.apply_one(state, record.clone())
     }
 
@@ -211,6 +212,9 @@ impl Replayer<'_> {
         let (core, rules) = (self.recovery.core, self.recovery.rules);
         match *record {
             Record::FlushAll => {
+                for state in &mut all.states {
+                    state.watched.replays = Some(at.0);
+                }
                 core.clear_series(&mut all.states);
                 core.metadata.clear();
                 all.published.forget(core.store.dir(), at);
@@ -222,6 +226,19 @@ impl Replayer<'_> {
             }
             Record::Floor { floor } => {
                 core.store.apply_floor(&mut all.published, floor);
+                return Ok(());
+            }
+            Record::Horizon { reader, at } => {
+                core.follow_horizon(&mut all.states, reader, at);
+                return Ok(());
+            }
+            Record::Done { reader, position } => {
+                core.replay_done(reader, position);
+                return Ok(());
+            }
+            Record::Pending { reader, state } => {
+                let horizon = core.register_pending(reader, state)?;
+                core.follow_horizon(&mut all.states, reader, horizon);
                 return Ok(());
             }
             Record::CreateRule {

@@ -61,6 +61,7 @@ impl Recovery<'_> {
     /// Samples expire again, and failed buckets are tried. Whether something is frozen.
     fn end_following(&self, state: &mut ShardState) -> bool {
         let mut carries = false;
+        state.watched.replays = None;
         let places: Vec<usize> = state.slab.iter().map(|(place, _)| place).collect();
         for place in places {
             let Some(series) = state.slab.get_mut(place) else {

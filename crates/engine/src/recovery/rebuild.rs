@@ -48,7 +48,9 @@ impl Recovery<'_> {
         let displaced = self.map_keys(named);
         self.tie_rules();
         for shard in &self.core.shards {
-            shard.lock().restored.clear();
+            let mut state = shard.lock();
+            state.restored.clear();
+            state.watched.replays = None;
         }
         displaced
     }

@@ -36,7 +36,7 @@ fn of_m() -> Selector {
 
 fn watch(db: &Db, selectors: Vec<Selector>) {
     let reader = READER;
-    db.watch(vec![Watcher { reader, selectors }]);
+    db.watch(vec![Watcher { reader, selectors }]).unwrap();
 }
 
 /// Drains, and says that it is done.
@@ -160,14 +160,47 @@ fn each_reader_hears_of_what_it_has_used() {
         reader,
         selectors: vec![of_m()],
     };
-    db.watch(vec![watcher(READER), watcher(newer)]);
+    db.watch(vec![watcher(READER), watcher(newer)]).unwrap();
     db.begin_evaluation(newer, 200).unwrap();
     append(&db, &[sample(b"a", 150, 1.0), sample(b"a", 50, 1.0)]).unwrap();
     assert_eq!(drained(&db), [(b"a".to_vec(), false, 50, 50)]);
     assert_eq!(db.drain(newer).unwrap().changes.len(), 2);
-    db.watch(vec![watcher(READER)]);
+    db.watch(vec![watcher(READER)]).unwrap();
     append(&db, &[sample(b"a", 160, 1.0), sample(b"a", 60, 1.0)]).unwrap();
     assert_eq!(drained(&db), [(b"a".to_vec(), false, 60, 60)]);
+}
+
+#[test]
+fn horizons_and_changes_outlive_a_restart() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    watch(&db, vec![of_m()]);
+    db.create(b"a", &labelled(&[(b"metric", b"m")])).unwrap();
+    append(&db, &[sample(b"a", 90, 1.0)]).unwrap();
+    db.begin_evaluation(READER, 100).unwrap();
+    append(&db, &[sample(b"a", 10, 1.0)]).unwrap();
+    assert_eq!(drained(&db), [(b"a".to_vec(), false, 10, 10)]);
+    append(&db, &[sample(b"a", 20, 1.0)]).unwrap();
+    db.drain(READER).unwrap();
+    append(&db, &[sample(b"a", 40, 1.0)]).unwrap();
+    db.flush().unwrap();
+    append(&db, &[sample(b"a", 60, 1.0)]).unwrap();
+    db.close().unwrap();
+    let db = open(&disk).unwrap();
+    watch(&db, vec![of_m()]);
+    append(&db, &[sample(b"a", 80, 1.0), sample(b"a", 101, 1.0)]).unwrap();
+    let mut told = Vec::new();
+    for (_, _, from, to) in drained(&db) {
+        told.extend(from..=to);
+    }
+    for at in [20, 40, 60, 80] {
+        assert!(told.contains(&at), "{at} is not told");
+    }
+    assert!(!told.contains(&10) && !told.contains(&101), "{told:?}");
+    db.close().unwrap();
+    let db = open(&disk).unwrap();
+    watch(&db, vec![of_m()]);
+    assert_eq!(drained(&db), [], "all is done");
 }
 
 #[test]

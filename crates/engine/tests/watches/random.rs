@@ -4,7 +4,7 @@
 use super::view::{View, uncovered, view};
 use super::{has, labelled};
 use crate::db_support::{append, options, sample};
-use latewood_engine::io::sim::{SimDisk, SimRandom};
+use latewood_engine::io::sim::{Fault, SimDisk, SimRandom, Trouble};
 use latewood_engine::{
     Append, Change, Create, Db, Defaults, Dump, ExpireIf, ReaderId, Selector, Watcher,
 };
@@ -37,6 +37,7 @@ struct Reader {
 
 struct Run {
     random: SimRandom,
+    disk: SimDisk,
     db: Db,
     readers: Vec<Reader>,
     plant: Plant,
@@ -74,18 +75,23 @@ fn watchers(readers: &[Reader]) -> Vec<Watcher> {
     all.collect()
 }
 
+fn start(disk: &SimDisk, readers: &[Reader]) -> Db {
+    let defaults = Defaults {
+        duplicate_policy: DuplicatePolicy::Last,
+        ..Defaults::default()
+    };
+    let db = Db::open(&disk.env(1), Path::new("/db"), options(2), defaults).unwrap();
+    db.watch(watchers(readers)).unwrap();
+    db
+}
+
 impl Run {
     fn new(seed: u64, plant: Plant) -> Self {
-        let defaults = Defaults {
-            duplicate_policy: DuplicatePolicy::Last,
-            ..Defaults::default()
-        };
-        let env = SimDisk::new().env(seed);
-        let db = Db::open(&env, Path::new("/db"), options(2), defaults).unwrap();
-        let readers = readers();
-        db.watch(watchers(&readers));
+        let (disk, readers) = (SimDisk::new(), readers());
+        let db = start(&disk, &readers);
         Self {
             random: SimRandom::new(seed),
+            disk,
             db,
             readers,
             plant,
@@ -198,12 +204,29 @@ impl Run {
         lost.map(|lost| format!("reader {number} does not hear of {lost:?}: {changes:?}"))
     }
 
+    /// The power goes, perhaps amid a flush. All that was written before is durable.
+    fn cut(&mut self) {
+        self.db.sync().unwrap();
+        if self.below(3) > 0 {
+            self.disk.plan(Fault {
+                op: None,
+                after: self.below(30),
+                trouble: Trouble::PowerCut,
+            });
+            // Whether it ends or not.
+            let _ = self.db.flush();
+        }
+        self.disk = self.disk.crash(self.below(u64::MAX));
+        self.db = start(&self.disk, &self.readers);
+    }
+
     fn step(&mut self) -> Option<String> {
         let number = self.below(self.readers.len() as u64) as usize;
         match self.below(30) {
             0..=2 => self.evaluate(number),
             3..=5 => return self.correct(number),
-            6 => self.db.watch(watchers(&self.readers)),
+            6 => self.db.watch(watchers(&self.readers)).unwrap(),
+            7 => self.cut(),
             _ => self.change(),
         }
         None

@@ -256,6 +256,8 @@ impl Flusher {
         number: u64,
         epoch: u64,
     ) -> Result<()> {
+        // Behind all rows: the log that readers of derived data need begins here.
+        let readers_need = self.core.log_readers()?.unwrap_or(u64::MAX);
         // A series that is in no row may have gone meanwhile: what took it must
         // be on disk before its absence is.
         self.core.sync_for_files(self.log_end())?;
@@ -265,7 +267,8 @@ impl Flusher {
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
             manifest.flush = number;
-            manifest.log_start = manifest.log_start.max(self.log_needed(partition));
+            let needed = self.log_needed(partition).min(readers_need);
+            manifest.log_start = manifest.log_start.max(needed);
             let files = manifest.partition(partition);
             written.series.add_to(files);
             files.base.extend(written.base.clone());

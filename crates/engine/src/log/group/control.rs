@@ -221,6 +221,29 @@ impl GroupBuilder {
         self.put_varint(floor.unsigned_abs());
     }
 
+    /// Adds that a reader uses samples up to `at`, in milliseconds; the group becomes a barrier,
+    /// since it is about all series.
+    pub fn horizon(&mut self, reader: u64, at: Timestamp) {
+        self.tag_of_all(kind::HORIZON);
+        self.put_varint(reader);
+        self.put_varint(zigzag(at));
+    }
+
+    /// Adds that what follows from changes up to the group at `position` is written for a reader;
+    /// the group becomes a barrier.
+    pub fn done(&mut self, reader: u64, position: u64) {
+        self.tag_of_all(kind::DONE);
+        self.put_varint(reader);
+        self.put_varint(position);
+    }
+
+    /// Adds all that is known of a reader; the group becomes a barrier.
+    pub fn pending(&mut self, reader: u64, state: &[u8]) {
+        self.tag_of_all(kind::PENDING);
+        self.put_varint(reader);
+        self.put_bytes(state);
+    }
+
     /// The tag of a record that is about all series.
     fn tag_of_all(&mut self, kind: u8) {
         self.put_raw(&[CONTROL | (kind << CONTROL_SHIFT)]);

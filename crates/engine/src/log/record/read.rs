@@ -118,6 +118,18 @@ impl<'a> RecordIter<'a> {
             kind::CREATE_ALIKE => self.create_alike(),
             kind::CUT => self.cut(),
             kind::FLOOR => self.floor(),
+            kind::HORIZON => Some(Record::Horizon {
+                reader: take(&mut self.bytes)?,
+                at: unzigzag(take(&mut self.bytes)?),
+            }),
+            kind::DONE => Some(Record::Done {
+                reader: take(&mut self.bytes)?,
+                position: take(&mut self.bytes)?,
+            }),
+            kind::PENDING => Some(Record::Pending {
+                reader: take(&mut self.bytes)?,
+                state: take_bytes(&mut self.bytes)?,
+            }),
             kind => self.of_series(kind),
         }
     }

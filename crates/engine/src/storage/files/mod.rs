@@ -14,7 +14,7 @@
 //! Lock order: the manifest's lock comes before those of the shards. Tested by the
 //! unit tests of this folder and by `tests/db_store`.
 
-mod bytes;
+pub(crate) mod bytes;
 #[cfg(test)]
 mod chance;
 pub(crate) mod directory;

@@ -1,0 +1,160 @@
+//! All readers and their selectors, found by the labels of a series.
+
+use super::reader::{ChangedSeries, Reader, ReaderId, Watcher};
+use crate::series::watched::{Mark, WatchSet};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use latewood_model::{Labels, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Watch sets. Series beyond them count as watched by all.
+const SETS_MAX: usize = 64 * 1024;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Registry {
+    /// Counts the changes of readers.
+    pub(super) generation: u64,
+    pub(super) readers: BTreeMap<ReaderId, Reader>,
+    /// Selectors by a pair of theirs; the pair of each name apart, and those without one.
+    by_pair: HashMap<(Box<[u8]>, Box<[u8]>), Vec<Entry>, FixedState>,
+    without_pair: Vec<Entry>,
+    /// Names of pairs, with all selectors that have one.
+    by_name: BTreeMap<Box<[u8]>, Vec<Entry>>,
+    /// The selectors of watch sets, by their numbers, and the numbers.
+    sets: Vec<Arc<[Entry]>>,
+    numbers: HashMap<Arc<[Entry]>, WatchSet, FixedState>,
+}
+
+/// A selector of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Entry {
+    reader: ReaderId,
+    selector: u32,
+}
+
+impl Registry {
+    /// These are the readers from now on.
+    pub(super) fn set(&mut self, watchers: Vec<Watcher>) {
+        let mut before = std::mem::take(&mut self.readers);
+        *self = Self {
+            generation: self.generation + 1,
+            ..Self::default()
+        };
+        let nobody: Arc<[Entry]> = Arc::default();
+        self.sets = vec![Arc::clone(&nobody); 2];
+        self.numbers.insert(nobody, WatchSet::NOBODY);
+        for Watcher { reader, selectors } in watchers {
+            for (selector, given) in (0..).zip(&selectors) {
+                let entry = Entry { reader, selector };
+                let Some((name, value)) = &given.pair else {
+                    self.without_pair.push(entry);
+                    continue;
+                };
+                let pair = (name.clone(), value.clone());
+                self.by_pair.entry(pair).or_default().push(entry);
+                self.by_name.entry(name.clone()).or_default().push(entry);
+            }
+            let mut held = before.remove(&reader).unwrap_or_else(Reader::new);
+            held.selectors = selectors;
+            held.sets.clear();
+            self.readers.insert(reader, held);
+        }
+    }
+
+    /// The newest horizon.
+    pub(super) fn top(&self) -> Timestamp {
+        let horizons = self.readers.values().map(|reader| reader.horizon);
+        horizons.max().unwrap_or(Timestamp::MIN)
+    }
+
+    /// Whether the readers were said since the start.
+    pub(super) fn is_known(&self) -> bool {
+        self.generation > 0
+    }
+
+    /// The selectors that match a series, ascending.
+    pub(super) fn matching(&self, labels: &Labels, key: &[u8]) -> Vec<Entry> {
+        let mut entries = self.without_pair.clone();
+        for (name, value) in labels.iter() {
+            if self.by_name.contains_key(name) {
+                let found = self.by_pair.get(&(name.into(), value.into()));
+                entries.extend(found.into_iter().flatten());
+            }
+        }
+        for (name, all) in &self.by_name {
+            if labels.iter().all(|(held, _)| *held != **name) {
+                entries.extend(all);
+            }
+        }
+        entries.sort_unstable();
+        entries.dedup();
+        entries.retain(|entry| {
+            let reader = self.readers.get(&entry.reader);
+            let selector = reader.and_then(|it| it.selectors.get(entry.selector as usize));
+            selector.is_some_and(|selector| (selector.selects)(labels, key))
+        });
+        entries
+    }
+
+    /// The number of a watch set, and its horizon.
+    pub(super) fn intern(&mut self, entries: Vec<Entry>) -> Option<(WatchSet, Timestamp)> {
+        let horizons = entries.iter().map(|entry| self.readers.get(&entry.reader));
+        let horizons = horizons.flatten().map(|reader| reader.horizon);
+        let horizon = horizons.max().unwrap_or(Timestamp::MIN);
+        let entries: Arc<[Entry]> = entries.into();
+        if let Some(&set) = self.numbers.get(&entries) {
+            return Some((set, horizon));
+        }
+        if self.sets.len() >= SETS_MAX {
+            return None;
+        }
+        let set = WatchSet(self.sets.len() as u32);
+        for entry in &*entries {
+            if let Some(reader) = self.readers.get_mut(&entry.reader)
+                && reader.sets.last() != Some(&set)
+            {
+                reader.sets.push(set);
+            }
+        }
+        self.sets.push(Arc::clone(&entries));
+        self.numbers.insert(entries, set);
+        Some((set, horizon))
+    }
+
+    /// Hands a mark to the readers of the series.
+    pub(super) fn hand_out(&mut self, series: ChangedSeries, mark: &Mark) {
+        let entries = self.matching(&series.labels, &series.key);
+        let series = Arc::new(series);
+        for Entry { reader, selector } in entries {
+            if let Some(reader) = self.readers.get_mut(&reader) {
+                reader.take(selector, Some(&series), mark);
+            }
+        }
+    }
+
+    /// Hands out a mark of any series of a watch set.
+    pub(super) fn hand_out_hull(&mut self, set: WatchSet, mark: &Mark) {
+        let all = |registry: &Self| -> Arc<[Entry]> {
+            let readers = registry.readers.iter();
+            let entries = readers.flat_map(|(&reader, held)| {
+                let selectors = 0..held.selectors.len() as u32;
+                selectors.map(move |selector| Entry { reader, selector })
+            });
+            entries.collect()
+        };
+        let entries = match set {
+            WatchSet::UNKNOWN => all(self),
+            WatchSet(number) => match self.sets.get(number as usize) {
+                Some(entries) => Arc::clone(entries),
+                None => all(self),
+            },
+        };
+        for &Entry { reader, selector } in &*entries {
+            if let Some(reader) = self.readers.get_mut(&reader) {
+                reader.take(selector, None, mark);
+            }
+        }
+    }
+}
