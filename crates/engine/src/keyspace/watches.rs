@@ -161,12 +161,16 @@ impl Core {
     pub(crate) fn log_readers(&self) -> Result<Option<u64>> {
         let _turn = self.watches.turn.lock();
         let registry = self.watches.registry.read();
-        if registry.readers.is_empty() || self.log().is_none() || self.is_log_given_up() {
+        if registry.readers.is_empty() || self.is_log_given_up() {
             return Ok(None);
         }
         if !registry.is_known() {
-            // Nobody has said yet what they select, so marks cannot be handed out: the log stays.
+            // Nobody has said yet what they select, so marks cannot be handed out: the log stays,
+            // also where a replay flushes.
             return Ok(Some(0));
+        }
+        if self.log().is_none() {
+            return Ok(None);
         }
         drop(registry);
         let position = self.log().map_or_else(Position::default, Log::written);
