@@ -11,7 +11,9 @@
 //! lines      line protocols on plain sockets
 //! http       HTTP
 //! command    commands of the Redis port, as data and as code
+//! rules      rule files: recording rules and alerts, evaluated live
 //! intake     samples of other protocols on their way into the engine
+//! labelled   series as readers by label see them, and as a source of PromQL
 //! options    flags, environment, file and defaults become settings
 //! client     one connection's state between its commands
 //! state      what all threads share
@@ -32,11 +34,13 @@ mod clients;
 mod command;
 mod http;
 mod intake;
+mod labelled;
 mod lines;
 mod messaging;
 mod net;
 mod observe;
 mod options;
+mod rules;
 mod start;
 mod state;
 mod tools;

@@ -8,6 +8,7 @@ use crate::acl::User;
 use crate::client::BEHIND;
 use crate::intake::Failure;
 use crate::observe::Protocol;
+use crate::rules::Manager;
 use crate::state::Shared;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -24,6 +25,8 @@ use tokio::sync::mpsc;
 pub(crate) struct Context {
     /// The server.
     pub(crate) shared: Arc<Shared>,
+    /// Rule files.
+    pub(crate) rules: Arc<Manager>,
     /// Threads and memory for requests.
     pub(crate) work: Arc<Work>,
     /// The user whom the certificate of the connection names, if it names one.

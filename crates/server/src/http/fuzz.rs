@@ -42,6 +42,7 @@ impl Http {
                 open_on(&SimDisk::new(), false),
                 Mailboxes::default(),
             ),
+            rules: crate::rules::none(),
             work: Arc::new(Work::new(&crate::state::Promql::default())),
             certified: None,
             peer: Context::NOBODY,

@@ -35,7 +35,6 @@ mod forward;
 pub(crate) mod fuzz;
 mod health;
 mod influx;
-mod labelled;
 mod metrics;
 mod opentsdb;
 mod otlp;
@@ -51,6 +50,7 @@ mod stall;
 mod uploads;
 mod work;
 
+use crate::rules::Manager;
 use crate::state::{Http, Shared};
 use answer::Answer;
 use axum::Router;
@@ -119,6 +119,7 @@ fn bind_at(address: &str) -> io::Result<TcpListener> {
 /// If a listener cannot be registered with the runtime.
 pub(crate) async fn serve(
     shared: Arc<Shared>,
+    rules: Arc<Manager>,
     listeners: Listeners,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
@@ -126,6 +127,7 @@ pub(crate) async fn serve(
     let context = Context {
         work: Arc::new(Work::new(&shared.settings.promql)),
         shared,
+        rules,
         certified: None,
         peer: Context::NOBODY,
         alive,
@@ -219,9 +221,13 @@ fn status_routes() -> Router<Context> {
         .route("/api/v1/status/lateness", get(read::lateness))
         .route("/api/v1/features", get(status::features))
         .route("/api/v1/metadata", get(read::metadata))
-        .route("/api/v1/rules", get(status::rules))
-        .route("/api/v1/alerts", get(status::alerts))
-        .route("/api/v1/alertmanagers", get(status::alertmanagers))
+        .route("/api/v1/rules", get(read::groups::rules))
+        .route("/api/v1/alerts", get(read::groups::alerts))
+        .route("/api/v1/alertmanagers", get(read::groups::alertmanagers))
+        .route(
+            "/-/reload",
+            post(read::groups::reload).put(read::groups::reload),
+        )
         .route("/api/v1/targets", get(status::targets))
 }
 

@@ -54,6 +54,7 @@ impl Noded {
         let (node, clock) = testing::follow(&shared);
         let runtime = Builder::new_current_thread().enable_all().build();
         let context = Context {
+            rules: crate::rules::none(),
             work: Arc::new(Work::new(&shared.settings.promql)),
             shared,
             certified: None,

@@ -18,6 +18,8 @@ named! {
         Prometheus => "prometheus",
         /// OpenTelemetry.
         Otlp => "otlp",
+        /// Rows of rules.
+        Rules => "rules",
     }
 }
 

@@ -44,6 +44,10 @@ named! {
         Rules => "rules",
         /// `/api/v1/status/lateness`.
         Lateness => "lateness",
+        /// `/api/v1/rules` and `/api/v1/alerts`.
+        RuleGroups => "rule_groups",
+        /// `/-/reload`.
+        Reload => "reload",
     }
 }
 
@@ -59,7 +63,10 @@ impl Endpoint {
             | Self::Query
             | Self::QueryRange
             | Self::Explain
-            | Self::Cancel => "ts.mrange",
+            | Self::Cancel
+            // Alerts hold labels and values of series.
+            | Self::RuleGroups => "ts.mrange",
+            Self::Reload => "config|set",
             // Names of metrics and senders need more.
             Self::Status | Self::Lateness => "ping",
             // Texts of queries are as confidential as the arguments in the slow log.

@@ -15,6 +15,7 @@ mod page;
 mod promql;
 mod range;
 mod row;
+mod rules;
 mod senders;
 mod server;
 mod storage;
@@ -39,6 +40,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
         server::ROWS,
         senders::ROWS,
         promql::ROWS,
+        rules::ROWS,
         tls::ROWS,
     ];
     parts.into_iter().flatten()

@@ -90,6 +90,15 @@ pub(super) const PROMQL_SAMPLES: Range = Range::from(1, Unit::None);
 /// Less does not hold the columns of a small query.
 pub(super) const PROMQL_MEMORY: Range = Range::from(1 << 20, Unit::Bytes);
 
+/// Evaluations are on a grid of milliseconds; a step is at least one.
+pub(super) const RULE_INTERVAL: Range = Range::from(1, Unit::Milliseconds);
+/// A time that may be none.
+pub(super) const RULE_DELAY: Range = Range::from(0, Unit::Milliseconds);
+/// Each is parsed and kept.
+pub(super) const RULES: Range = Range::from(1, Unit::None).to(1_000_000);
+/// Series of one rule.
+pub(super) const RULE_SERIES: Range = Range::from(1, Unit::None).or_zero("no limit");
+
 impl Range {
     const fn from(min: u64, unit: Unit) -> Self {
         Self {

@@ -128,9 +128,9 @@ impl Row {
         variable(self.name())
     }
 
-    /// Whether CONFIG GET shows it: users hold passwords.
+    /// Whether CONFIG GET shows it: users and addresses of Alertmanagers hold passwords.
     pub(crate) fn is_shown(&self) -> bool {
-        self.name() != "user"
+        !matches!(self.name(), "user" | "alertmanager")
     }
 }
 

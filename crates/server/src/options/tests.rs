@@ -6,8 +6,8 @@ use super::{Given, all, resolve};
 use crate::base::time_limits::TimeLimits;
 use crate::messaging::Notify;
 use crate::state::{
-    Cluster, Http, LinePort, LineProtocol, LogFormat, LogLevel, Nodes, Promql, Reads, Senders,
-    Settings,
+    Cluster, Http, LinePort, LineProtocol, LogFormat, LogLevel, Nodes, Promql, Reads, Rules,
+    Senders, Settings,
 };
 use clap::{Args, Command, FromArgMatches};
 use latewood_cluster::kafka;
@@ -153,6 +153,15 @@ const EVERY_OPTION: &str = r#"
             reads = "strict"
             cluster = true
             max-staleness = "3s"
+            rules = ["/r/*.yml", "/r.yml"]
+            evaluation-interval = "30s"
+            rule-query-offset = "1s"
+            external-labels = ["site=a", "zone=b"]
+            external-url = "http://db-1"
+            max-rules = 3
+            max-rule-series = 4
+            alertmanager = ["http://u:p@am:9093"]
+            alert-resend-delay = "2s"
             advertise = "db-1:6379"
             advertise-http = "https://db-1:443"
         "#;
@@ -197,6 +206,20 @@ fn every_option_of_promql() -> Promql {
         samples_max: 10,
         memory_bytes: 8 << 20,
         delays_name_removal: true,
+    }
+}
+
+fn every_option_of_rules() -> Rules {
+    Rules {
+        files: vec!["/r/*.yml".into(), "/r.yml".into()],
+        interval_ms: 30_000,
+        query_offset_ms: 1_000,
+        external_labels: vec!["site=a".into(), "zone=b".into()],
+        external_url: "http://db-1".into(),
+        rules_max: 3,
+        series_max: 4,
+        alertmanagers: vec!["http://u:p@am:9093".into()],
+        resend_delay_ms: 2_000,
     }
 }
 
@@ -303,6 +326,7 @@ fn every_option_can_stand_in_the_file() {
         },
         senders: every_option_of_senders(),
         promql: every_option_of_promql(),
+        rules: every_option_of_rules(),
         cluster: every_option_of_cluster(),
     };
     assert_eq!(settings, expected);

@@ -9,6 +9,7 @@ use crate::base::descriptors;
 use crate::messaging::{Channels, Events, Mailbox, Mailboxes};
 use crate::net::{Acceptor, EventLoop, Listener, bind};
 use crate::observe::Observe;
+use crate::rules::{self, Manager};
 use crate::state::{Database, Failure, Job, Jobs, Lifetime, Settings, Shared, Stop, Way};
 use crate::{command, http, lines};
 use latewood_engine::{NoticeHook, RecoverySummary};
@@ -45,7 +46,9 @@ pub(crate) fn run(settings: Settings, rest: Option<Duration>) -> Result<(), Fail
     let (sender, receiver) = channel();
     let (jobs, queue) = channel();
     let tls = Arc::new(load_tls(&settings)?);
-    watch_signals(sender.clone(), Arc::clone(&tls))
+    let rules = Arc::new(Manager::new(&settings.rules, &settings.promql)?);
+    let reloaded = (Arc::clone(&tls), Arc::clone(&rules));
+    watch_signals(sender.clone(), reloaded)
         .map_err(|error| format!("cannot watch signals: {error}"))?;
     if let Some(why) = rest.and_then(|rest| rest_out(rest, &receiver)) {
         return leave_early(why);
@@ -78,9 +81,11 @@ pub(crate) fn run(settings: Settings, rest: Option<Duration>) -> Result<(), Fail
     }
     let name = "acceptor".to_owned();
     handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
+    handles.extend(start_rules(&shared, &rules)?);
     let (ports_stop, stop) = watch::channel(false);
     let (context, ports) = (Arc::clone(&shared), (sockets.http, sockets.lines));
-    let serve = move |_: &Shared| serve_ports(&context, ports.0, ports.1, stop);
+    let served = Arc::clone(&rules);
+    let serve = move |_: &Shared| serve_ports((&context, served), ports.0, ports.1, stop);
     handles.push(spawn("ports".to_owned(), &shared, serve)?);
     let hook = notices.hook();
     let loader = load(&shared, addresses, queue, hook)?;
@@ -88,6 +93,7 @@ pub(crate) fn run(settings: Settings, rest: Option<Duration>) -> Result<(), Fail
     let why = wait(&receiver);
     shared.lifetime.stopping.store(true, Ordering::Release);
     shared.readers.stop();
+    rules.stop();
     // Nobody hears it where their thread has failed.
     let _ = ports_stop.send(true);
     for mailbox in &mailboxes {
@@ -158,13 +164,13 @@ fn read(shared: &Shared) -> io::Result<()> {
 
 /// Serves HTTP and line protocols on the runtime until `stop` says so.
 fn serve_ports(
-    shared: &Arc<Shared>,
+    (shared, rules): (&Arc<Shared>, Arc<Manager>),
     http: http::Listeners,
     lines: Vec<lines::Bound>,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     latewood_tls::runtime()?.block_on(async {
-        let http = http::serve(Arc::clone(shared), http, stop.clone());
+        let http = http::serve(Arc::clone(shared), rules, http, stop.clone());
         tokio::try_join!(http, lines::serve(lines, shared, stop)).map(drop)
     })
 }
@@ -264,7 +270,10 @@ fn load_tls(settings: &Settings) -> Result<ServerTls, String> {
     }
 }
 
-fn watch_signals(stop: Sender<Stop>, tls: Arc<ServerTls>) -> io::Result<()> {
+fn watch_signals(
+    stop: Sender<Stop>,
+    (tls, rules): (Arc<ServerTls>, Arc<Manager>),
+) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     thread::Builder::new()
         .name("signals".to_owned())
@@ -275,6 +284,7 @@ fn watch_signals(stop: Sender<Stop>, tls: Arc<ServerTls>) -> io::Result<()> {
                     SIGINT => "SIGINT",
                     _ => {
                         reload(&tls);
+                        reload_rules(&rules);
                         continue;
                     }
                 };
@@ -291,6 +301,38 @@ fn reload(tls: &ServerTls) {
         Ok(()) => tracing::info!("SIGHUP: there are no TLS files to reload"),
         Err(reason) => tracing::error!(reason, "SIGHUP: the TLS files in force before stay"),
     }
+}
+
+fn reload_rules(rules: &Manager) {
+    if !rules.is_on() {
+        return;
+    }
+    match rules.reload() {
+        Ok((groups, rules)) => tracing::info!(groups, rules, "SIGHUP: reloaded the rule files"),
+        Err(reason) => tracing::error!(reason, "SIGHUP: the rules in force before stay"),
+    }
+}
+
+/// Starts the threads of rules, where there are rule files.
+fn start_rules(shared: &Arc<Shared>, rules: &Arc<Manager>) -> Result<Vec<JoinHandle<()>>, String> {
+    let mut handles = Vec::new();
+    if !rules.is_on() {
+        return Ok(handles);
+    }
+    for number in 0..rules::THREADS {
+        let (rules, own) = (Arc::clone(rules), Arc::clone(shared));
+        let run = move |_: &Shared| {
+            rules.run(&own);
+            Ok(())
+        };
+        handles.push(spawn(format!("rules-{number}"), shared, run)?);
+    }
+    for number in 0..rules.notifier.targets().len() {
+        let rules = Arc::clone(rules);
+        let run = move |_: &Shared| rules.notifier.targets()[number].run();
+        handles.push(spawn(format!("notify-{number}"), shared, run)?);
+    }
+    Ok(handles)
 }
 
 /// Runs `body` on a thread of its own; its panic or error stops the server.

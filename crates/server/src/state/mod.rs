@@ -30,8 +30,8 @@ pub(crate) use line_port::{LinePort, LineProtocol};
 pub(crate) use remote::{Remote, RemoteFigures};
 pub(crate) use role::{Redirect, host_and_port};
 pub(crate) use runtime::Runtime;
-pub(crate) use settings::Promql;
 pub(crate) use settings::{Cluster, Http, LogFormat, LogLevel, Reads, Settings, cores};
 #[cfg(test)]
 pub(crate) use settings::{Nodes, Senders};
+pub(crate) use settings::{Promql, Rules};
 pub(crate) use shared::Shared;

@@ -78,6 +78,8 @@ pub(crate) struct Settings {
     /// Other protocols than Redis'.
     pub(crate) senders: Senders,
     pub(crate) promql: Promql,
+    /// Rule files.
+    pub(crate) rules: Rules,
     /// Where the database is kept beside this machine.
     pub(crate) cluster: Cluster,
 }
@@ -155,6 +157,29 @@ pub(crate) struct Promql {
     pub(crate) memory_bytes: u64,
     /// Names are removed from the result of the whole query only.
     pub(crate) delays_name_removal: bool,
+}
+
+/// Settings of rule files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Rules {
+    /// Names of files, or patterns with `*`.
+    pub(crate) files: Vec<String>,
+    /// How often groups without an interval are evaluated, milliseconds.
+    pub(crate) interval_ms: u64,
+    /// How far back rules of groups without an offset look, milliseconds.
+    pub(crate) query_offset_ms: u64,
+    /// `NAME=VALUE`, of templates and notifications.
+    pub(crate) external_labels: Vec<String>,
+    /// Where users find this server.
+    pub(crate) external_url: String,
+    /// Rules of all files together.
+    pub(crate) rules_max: u64,
+    /// Series that one rule may write; 0 is no limit.
+    pub(crate) series_max: u64,
+    /// URLs of Alertmanagers.
+    pub(crate) alertmanagers: Vec<String>,
+    /// How long an alert that fires is not told again, milliseconds.
+    pub(crate) resend_delay_ms: u64,
 }
 
 /// Settings of the protocols other than Redis.

@@ -1,12 +1,14 @@
 //! `GET /metrics`: the figures of INFO in Prometheus' text format, 0.0.4.
 //!
-//! Every name begins with `latewood_`; counters end in `_total`, times are in
+//! Every name begins with `latewood_`, but for those of rules and notifications, which are
+//! Prometheus' own (`rules`); counters end in `_total`, times are in
 //! seconds, sizes in bytes. `docs/metrics.md` lists the names; a test compares
 //! it, the dashboard and the alert rules with what is served. Source of the
 //! format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
 mod engine;
 mod nodes;
+mod rules;
 pub(super) mod senders;
 #[cfg(test)]
 mod tests;
@@ -39,7 +41,9 @@ pub(super) async fn metrics(State(context): State<Context>, headers: HeaderMap) 
     let worker = context.clone();
     let text = context.block(move || {
         let memory = worker.work.memory_by_part.look(&worker.shared);
-        report(&worker.shared, &memory)
+        let mut text = report(&worker.shared, &memory);
+        text.push_str(&rules::report(&worker.rules));
+        text
     });
     match text.await {
         Ok(text) => {

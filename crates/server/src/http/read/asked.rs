@@ -8,8 +8,8 @@ use crate::client::Reading;
 use crate::http::answer::Answer;
 use crate::http::body::{BODY_BYTES_MAX, Received, receive_in};
 use crate::http::context::Context;
-use crate::http::labelled::{self, Named};
 use crate::http::permits::{Permits, Unread, bytes_of, shrink};
+use crate::labelled::{self, Named};
 use crate::observe::reads::add;
 use crate::observe::{Endpoint, ReadCounters};
 use crate::state::Shared;
@@ -350,7 +350,9 @@ impl Drop for Waiting {
 pub(super) fn side(context: &Context, endpoint: Endpoint) -> &Permits {
     match endpoint {
         Endpoint::Query | Endpoint::QueryRange | Endpoint::Explain => &context.work.queries,
-        Endpoint::Queries | Endpoint::Cancel | Endpoint::Server => &context.work.control,
+        Endpoint::Queries | Endpoint::Cancel | Endpoint::Server | Endpoint::Reload => {
+            &context.work.control
+        }
         _ => &context.work.readers,
     }
 }
@@ -364,6 +366,8 @@ fn is_of_data(endpoint: Endpoint) -> bool {
             | Endpoint::Flags
             | Endpoint::Queries
             | Endpoint::Cancel
+            | Endpoint::RuleGroups
+            | Endpoint::Reload
     )
 }
 
@@ -380,9 +384,5 @@ fn body_bytes_max(endpoint: Endpoint) -> usize {
 
 /// All samples of a span.
 pub(super) fn raw(span: Span) -> RangeQuery {
-    RangeQuery {
-        from: span.from_ms,
-        to: span.to_ms,
-        ..RangeQuery::default()
-    }
+    labelled::raw(span.from_ms, span.to_ms)
 }

@@ -16,7 +16,7 @@ use super::parameters::Parameters;
 use super::stream;
 use crate::http::answer::{Answer, json_text};
 use crate::http::context::Context;
-use crate::http::labelled::shown;
+use crate::labelled::shown;
 use crate::observe::Endpoint;
 use axum::extract::{Request, State};
 use axum::response::Response;

@@ -11,7 +11,7 @@ use super::parameters::Parameters;
 use super::stream;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
-use crate::http::labelled;
+use crate::labelled;
 use crate::observe::Endpoint;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};

@@ -3,7 +3,7 @@
 //! `/api/v1/series`, `/api/v1/labels` and `/api/v1/label/NAME/values` have the
 //! shape of Prometheus' HTTP API, `/api/v1/read` is its remote read,
 //! `/api/v1/export` gives samples as JSON lines, CSV or Arrow, [`promql`] queries. Series are found
-//! and named by [`crate::http::labelled`].
+//! and named by [`crate::labelled`].
 //!
 //! ```text
 //! asked       user, parameters, and what may be read
@@ -22,6 +22,7 @@ mod asked;
 mod cardinality;
 mod envelope;
 mod export;
+pub(super) mod groups;
 mod labels;
 mod lateness;
 mod list;

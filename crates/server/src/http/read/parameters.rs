@@ -216,7 +216,7 @@ impl Parameters {
         Ok(number.transpose()?.filter(|number| *number > 0))
     }
 
-    fn all(&self, name: &'static str) -> impl Iterator<Item = &str> {
+    pub(super) fn all(&self, name: &'static str) -> impl Iterator<Item = &str> {
         let named = self.0.iter().filter(move |(held, _)| held == name);
         named.map(|(_, value)| value.as_str())
     }

@@ -6,7 +6,7 @@ use super::list::{List, put_text};
 use super::stream;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
-use crate::http::labelled::Named;
+use crate::labelled::Named;
 use crate::observe::Endpoint;
 use axum::extract::{Request, State};
 use axum::response::Response;

@@ -1,5 +1,5 @@
-//! What Prometheus' API says of the server itself: `/api/v1/status/...`, `features`, and the lists
-//! that are empty here because Latewood neither scrapes nor evaluates rules of Prometheus.
+//! What Prometheus' API says of the server itself: `/api/v1/status/...`, `features`, and the list of
+//! targets, which is empty here because Latewood does not scrape.
 //!
 //! `version` is the version of Prometheus whose language and API are spoken; Latewood's own is the
 //! revision. There is no `features` in it: Grafana takes a server that has it for Mimir.
@@ -13,7 +13,6 @@ pub(in crate::http) mod series;
 pub(in crate::http) mod server;
 
 use super::envelope::respond;
-use crate::http::answer::Answer;
 use crate::http::context::Context;
 use crate::observe::Endpoint;
 use crate::options;
@@ -45,6 +44,7 @@ pub(crate) async fn build(State(context): State<Context>, request: Request) -> R
 pub(crate) async fn runtime(State(context): State<Context>, request: Request) -> Response {
     respond(&context, Endpoint::Status, request, |asked, _| {
         let shared = asked.shared();
+        let (read_ms, rules_read) = asked.context.rules.last_read();
         let now = SystemTime::now();
         let started = now.checked_sub(shared.lifetime.started.elapsed());
         let retention = match shared.db.retention_ms() {
@@ -54,7 +54,8 @@ pub(crate) async fn runtime(State(context): State<Context>, request: Request) ->
         Ok(json!({
             "startTime": rfc3339(started.unwrap_or(now)),
             "serverTime": rfc3339(now),
-            "reloadConfigSuccess": true,
+            "reloadConfigSuccess": rules_read,
+            "lastConfigTime": crate::rules::rfc3339_ms(read_ms),
             "corruptionCount": 0,
             "GOMAXPROCS": shared.settings.threads,
             "storageRetention": retention,
@@ -114,35 +115,6 @@ pub(crate) async fn features(State(context): State<Context>, request: Request) -
         }))
     })
     .await
-}
-
-/// `GET /api/v1/rules`.
-pub(crate) async fn rules(State(context): State<Context>, request: Request) -> Response {
-    respond(
-        &context,
-        Endpoint::Status,
-        request,
-        |_, parameters| match parameters.first("type").to_ascii_lowercase().as_str() {
-            "" | "alert" | "record" => Ok(json!({"groups": []})),
-            other => {
-                let wrong = format!("not supported value {other:?}");
-                Err(Answer::parameter("type", wrong))
-            }
-        },
-    )
-    .await
-}
-
-/// `GET /api/v1/alerts`.
-pub(crate) async fn alerts(State(context): State<Context>, request: Request) -> Response {
-    let data = json!({"alerts": []});
-    respond(&context, Endpoint::Status, request, |_, _| Ok(data)).await
-}
-
-/// `GET /api/v1/alertmanagers`.
-pub(crate) async fn alertmanagers(State(context): State<Context>, request: Request) -> Response {
-    let data = json!({"activeAlertmanagers": [], "droppedAlertmanagers": []});
-    respond(&context, Endpoint::Status, request, |_, _| Ok(data)).await
 }
 
 /// `GET /api/v1/targets`.

@@ -9,7 +9,7 @@
 
 use super::asked::Asked;
 use crate::http::answer::Answer;
-use crate::http::labelled::Named;
+use crate::labelled::Named;
 use latewood_engine::RangeQuery;
 use latewood_engine::query::Columns;
 use latewood_model::Aggregator;

@@ -24,6 +24,8 @@ named! {
         Akumuli => "akumuli",
         /// OpenTelemetry.
         Otlp => "otlp",
+        /// Rows of rules.
+        Rules => "rules",
     }
 }
 

@@ -3,7 +3,7 @@
 //! Holds each label and each pair once; lists hold no more than is shown. Tested below.
 
 use crate::http::answer::Answer;
-use crate::http::labelled::KEY;
+use crate::labelled::KEY;
 use latewood_engine::Extent;
 use latewood_promql::labels::{Labels, METRIC};
 use serde_json::{Value, json};

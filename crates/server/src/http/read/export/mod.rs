@@ -16,7 +16,7 @@ use super::stream::{self, PIECE_BYTES, PIECE_TIME, Pieces};
 use super::walk::{Job, Next, Part, Walk};
 use crate::http::answer::Answer;
 use crate::http::context::Context;
-use crate::http::labelled::Named;
+use crate::labelled::Named;
 use crate::observe::Endpoint;
 use crate::observe::reads::add;
 use axum::extract::{Request, State};

@@ -1,7 +1,7 @@
 //! What CSV and Arrow have in common: the columns.
 
 use crate::http::answer::Answer;
-use crate::http::labelled::Named;
+use crate::labelled::Named;
 use std::collections::BTreeSet;
 
 /// The column of times, in milliseconds since the epoch.

@@ -8,7 +8,7 @@ use super::refusal::{before_evaluation, refusal};
 use super::registry::Listed;
 use super::result::IDLE_MAX;
 use super::text::{PLAN_BYTES, TREE_BYTES};
-use super::views::Views;
+use super::views::Asking;
 use super::wanted::Wanted;
 use crate::http::answer::Answer;
 use crate::http::read::asked::Asked;
@@ -42,7 +42,7 @@ pub(super) struct Explained {
     /// Nodes written.
     written: usize,
     late: u64,
-    /// What [`Views::warning`] says.
+    /// What [`Views::warning`](super::views::Views::warning) says.
     doubt: Option<String>,
     /// Since when its reader is waited for.
     idle_since: Option<Instant>,
@@ -74,7 +74,7 @@ impl Explained {
         let _tree_memory = asked.permits().memory(text_bytes * each_bytes)?;
         let query = Query::new(text).map_err(|error| refusal(error, None))?;
         running.parsed();
-        let views = Arc::new(Views::new(Arc::clone(asked), running));
+        let views = Asking::views(asked, running);
         let (times, is_range) = (self.wanted.times, self.wanted.is_range);
         let explanation = query.explain(text, times, is_range, settings, &*views);
         self.late = views.late();

@@ -27,7 +27,7 @@ pub(super) fn refusal(error: Error, views: Option<&Arc<Views>>) -> Answer {
             return Answer::parameter("query", error);
         }
         Error::Eval(EvalError::Source(_)) => {
-            if let Some(answer) = views.and_then(|views| views.take_refusal()) {
+            if let Some(answer) = views.and_then(|views| views.reader().take_refusal()) {
                 return answer;
             }
             (StatusCode::UNPROCESSABLE_ENTITY, "execution")

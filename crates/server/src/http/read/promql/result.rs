@@ -8,7 +8,7 @@ use super::refusal::{before_evaluation, refusal};
 use super::registry::Listed;
 use super::rows::{Row, Rows};
 use super::text::{PLAN_BYTES, TREE_BYTES};
-use super::views::Views;
+use super::views::{Asking, Views};
 use super::wanted::Wanted;
 use crate::http::answer::Answer;
 use crate::http::read::asked::Asked;
@@ -83,7 +83,7 @@ impl Answering {
         let _tree_memory = asked.permits().memory(text_bytes * TREE_BYTES)?;
         let query = Query::new(&wanted.text).map_err(|error| refusal(error, None))?;
         running.parsed();
-        let views = Arc::new(Views::new(Arc::clone(asked), running));
+        let views = Asking::views(asked, running);
         let refused = |error| refusal(error, Some(&views));
         if wanted.is_range {
             let source = Arc::clone(&views);

@@ -1,69 +1,37 @@
-//! The series of the database as a source of PromQL.
-//!
-//! Each series is read at the moment its selector is evaluated. Those of a selector are taken in
-//! parts, between which an EXEC may run. A selector that stands in a query twice with the same span
-//! finds the same samples both times, so that `x / x` is 1.
+//! The series that the user of a query may read, as a source of PromQL.
 //!
 //! Tested by `tests/http/promql.rs` and `tests/promql`.
 
 use super::registry::Running;
 use crate::http::answer::Answer;
-use crate::http::labelled::Named;
-use crate::http::read::asked::{Asked, Unreadable, raw};
-use crate::http::read::parameters::Span;
-use latewood_engine::io::waiting::until;
-use latewood_engine::{Doubt, DoubtKind, SeriesRef, SeriesView, Sink, View};
-use latewood_promql::source::{Found, Hold, Interrupt, Matcher, Source, SourceError, Take};
-use parking_lot::{Mutex, RwLock};
-use std::ops::ControlFlow;
+use crate::http::read::asked::{Asked, Unreadable};
+use crate::labelled::{self, Named, Reader};
+use crate::state::Shared;
+use latewood_engine::Error;
+use latewood_promql::source::{Interrupt, Matcher, SourceError};
+use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Series that are taken under one share of the exec lock.
-const PART_SERIES: usize = 2048;
+use std::time::Instant;
 
 /// What a query reads.
-pub(super) struct Views {
+pub(super) type Views = labelled::Views<Asking>;
+
+/// Who asks.
+pub(super) struct Asking {
     asked: Arc<Asked>,
     running: Arc<Running>,
-    held: RwLock<Vec<Arc<Held>>>,
-    selected: Mutex<Vec<Selected>>,
-    /// Late samples of the series found.
-    late: AtomicU64,
-    /// Unaccepted damage that concerns one of them.
-    doubt: Mutex<Option<Doubt>>,
     /// What refused the query, if it has a status of its own.
     refusal: Mutex<Option<Answer>>,
 }
 
-/// A series at one moment.
-struct Held {
-    key: Arc<[u8]>,
-    view: View,
-}
-
-/// Bytes of a series that is held beside those of its view.
-const EACH_BYTES: usize = size_of::<Held>() - size_of::<View>() + 64;
-
-/// What a selector found.
-struct Selected {
-    matchers: Vec<Matcher>,
-    span: Span,
-    found: Vec<Found>,
-}
-
-impl Views {
-    /// Nothing yet.
-    pub(super) fn new(asked: Arc<Asked>, running: Arc<Running>) -> Self {
-        Self {
-            asked,
+impl Asking {
+    /// What a query of this request reads.
+    pub(super) fn views(asked: &Arc<Asked>, running: Arc<Running>) -> Arc<Views> {
+        Arc::new(Views::new(Self {
+            asked: Arc::clone(asked),
             running,
-            held: RwLock::default(),
-            selected: Mutex::default(),
-            late: AtomicU64::new(0),
-            doubt: Mutex::default(),
             refusal: Mutex::default(),
-        }
+        }))
     }
 
     /// Why the source failed, where that has a status of its own.
@@ -71,182 +39,32 @@ impl Views {
         self.refusal.lock().take()
     }
 
-    /// Late samples and deletions in memory that its reads merge.
-    pub(super) fn late(&self) -> u64 {
-        self.late.load(Ordering::Relaxed)
-    }
-
-    /// A warning, if the samples may not be those that were written.
-    pub(super) fn warning(&self) -> Option<String> {
-        let doubt = self.doubt.lock();
-        let Doubt {
-            name,
-            kind,
-            first,
-            last,
-            ..
-        } = doubt.as_ref()?;
-        let what = match kind {
-            DoubtKind::Base => {
-                format!("samples from {first} to {last} may be missing")
-            }
-            DoubtKind::Late => format!(
-                "from {first} to {last} late samples may be missing, and overwritten or deleted \
-                 ones may be visible again"
-            ),
-            DoubtKind::Log => "writes and deletions may be missing".to_owned(),
-        };
-        Some(format!(
-            "{name} is damaged: {what}, until LATEWOOD QUARANTINE ACCEPT"
-        ))
-    }
-
     fn refuse(&self, answer: Answer) -> SourceError {
         let text = answer.text.clone();
         *self.refusal.lock() = Some(answer);
         SourceError(text)
     }
+}
 
-    fn find(
-        &self,
-        matchers: &[Matcher],
-        span: Span,
-        hold: &mut Hold<'_>,
-    ) -> Result<Vec<Found>, SourceError> {
+impl Reader for Asking {
+    fn shared(&self) -> &Shared {
+        self.asked.shared()
+    }
+
+    fn find(&self, matchers: &[Matcher]) -> Result<Vec<Named>, SourceError> {
         let named = self.asked.find(&[matchers.to_vec()], Unreadable::Refuse);
-        let named = named.map_err(|answer| self.refuse(answer))?;
-        let (shared, query) = (self.asked.shared(), raw(span));
-        let mut found = Vec::with_capacity(named.len());
-        if named.is_empty() {
-            // What is lost may have made them.
-            self.note_doubt(&[], span);
-        }
-        for part in named.chunks(PART_SERIES) {
-            let refs: Vec<SeriesRef> = part.iter().map(|one| one.series.clone()).collect();
-            {
-                let _until = until(self.running.deadline());
-                shared.db.prepare(&refs, &query);
-            }
-            let views = {
-                let _shared_lock = shared.exec_lock.share_beside_loops();
-                shared.db.views(&refs, &query, false)
-            };
-            self.note_doubt(&refs, span);
-            let each = |one: &SeriesView| EACH_BYTES + one.view.memory_bytes();
-            let held_bytes = views.iter().map(each).sum();
-            self.keep(views, part, &mut found);
-            if hold(held_bytes).is_break() || self.check().is_err() {
-                return Err(interrupted());
-            }
-        }
-        Ok(found)
+        named.map_err(|answer| self.refuse(answer))
     }
 
-    /// Notes unaccepted damage that concerns one of `refs`, or none of them.
-    fn note_doubt(&self, refs: &[SeriesRef], span: Span) {
-        let mut doubt = self.doubt.lock();
-        if doubt.is_none() {
-            let db = &self.asked.shared().db;
-            *doubt = db.doubt_of(refs, span.from_ms, span.to_ms);
-        }
+    fn failed(&self, error: &Error, key: &[u8]) -> SourceError {
+        self.refuse(Answer::of_series(error, key))
     }
 
-    /// Keeps views of the series in `part`, and says so in `found`.
-    fn keep(&self, views: Vec<SeriesView>, part: &[Named], found: &mut Vec<Found>) {
-        let late: usize = views.iter().map(|one| one.view.late()).sum();
-        self.late.fetch_add(late as u64, Ordering::Relaxed);
-        let mut held = self.held.write();
-        let mut named = part.iter();
-        for one in views {
-            // A series that was removed meanwhile has no view.
-            let Some(labels) = named.find(|named| named.series.key == one.key) else {
-                break;
-            };
-            found.push(Found {
-                handle: held.len(),
-                labels: labels.labels.clone(),
-            });
-            held.push(Arc::new(Held {
-                key: one.key,
-                view: one.view,
-            }));
-        }
-    }
-}
-
-/// A source that ends early says anything.
-fn interrupted() -> SourceError {
-    SourceError("interrupted".to_owned())
-}
-
-impl Source for Views {
-    fn select(
-        &self,
-        matchers: &[Matcher],
-        from_ms: i64,
-        to_ms: i64,
-        hold: &mut Hold<'_>,
-    ) -> Result<Vec<Found>, SourceError> {
-        let span = Span { from_ms, to_ms };
-        let mut selected = self.selected.lock();
-        let known = selected
-            .iter()
-            .find(|known| known.span == span && known.matchers == matchers);
-        if let Some(known) = known {
-            return Ok(known.found.clone());
-        }
-        let found = self.find(matchers, span, hold)?;
-        selected.push(Selected {
-            matchers: matchers.to_vec(),
-            span,
-            found: found.clone(),
-        });
-        Ok(found)
-    }
-
-    fn read(
-        &self,
-        handle: usize,
-        from_ms: i64,
-        to_ms: i64,
-        take: &mut Take<'_>,
-    ) -> Result<(), SourceError> {
-        let Some(held) = self.held.read().get(handle).cloned() else {
-            return Ok(());
-        };
-        let query = raw(Span { from_ms, to_ms });
-        let mut rows = Rows {
-            take,
-            running: &self.running,
-        };
-        let read = held.view.narrow(from_ms, to_ms).run(&query, &mut rows);
-        read.map_err(|error| self.refuse(Answer::of_series(&error, &held.key)))?;
-        // One that ended early must not pass for a shorter series.
-        self.running.check().map_err(|_| interrupted())
-    }
-
-    fn late(&self, handle: usize) -> u64 {
-        let held = self.held.read();
-        held.get(handle).map_or(0, |held| held.view.late() as u64)
+    fn deadline(&self) -> Instant {
+        self.running.deadline()
     }
 
     fn check(&self) -> Result<(), Interrupt> {
         self.running.check()
-    }
-}
-
-/// Hands on the samples of a series.
-struct Rows<'a, 'b> {
-    take: &'a mut Take<'b>,
-    running: &'a Running,
-}
-
-impl Sink for Rows<'_, '_> {
-    fn rows(&mut self, timestamps: &[i64], values: &[f64], _: usize) -> ControlFlow<()> {
-        (self.take)(timestamps, values)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.running.check().is_err()
     }
 }

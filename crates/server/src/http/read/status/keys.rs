@@ -9,10 +9,10 @@
 use crate::base::glob::Glob;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
-use crate::http::labelled::text;
 use crate::http::read::asked::Asked;
 use crate::http::read::envelope::respond_in_thread;
 use crate::http::read::parameters::Parameters;
+use crate::labelled::text;
 use crate::observe::Endpoint;
 use crate::observe::reads::add;
 use axum::extract::{Request, State};

@@ -6,10 +6,10 @@
 use super::series::named;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
-use crate::http::labelled::text;
 use crate::http::read::asked::{Asked, raw};
 use crate::http::read::envelope::respond_in_thread;
 use crate::http::read::parameters::Span;
+use crate::labelled::text;
 use crate::observe::Endpoint;
 use crate::observe::reads::add;
 use axum::extract::{Request, State};

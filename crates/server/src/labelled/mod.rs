@@ -17,8 +17,10 @@
 mod select;
 #[cfg(test)]
 mod tests;
+mod views;
 
 pub(crate) use select::select;
+pub(crate) use views::{Reader, Views, raw};
 
 use latewood_engine::{Db, SeriesRef};
 use latewood_promql::labels::Labels;

@@ -1,0 +1,272 @@
+//! The series of the database as a source of PromQL, for whoever reads them.
+//!
+//! Each series is read at the moment its selector is evaluated. Those of a selector are taken in
+//! parts, between which an EXEC may run. A selector that stands in a query twice with the same span
+//! finds the same samples both times, so that `x / x` is 1.
+//!
+//! Tested by `tests/http/promql.rs` and `tests/promql`.
+
+use super::Named;
+use crate::state::Shared;
+use latewood_engine::io::waiting::until;
+use latewood_engine::{Doubt, DoubtKind, Error, RangeQuery, SeriesRef, SeriesView, Sink, View};
+use latewood_promql::source::{Found, Hold, Interrupt, Matcher, Source, SourceError, Take};
+use parking_lot::{Mutex, RwLock};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Series that are taken under one share of the exec lock.
+const PART_SERIES: usize = 2048;
+
+/// For whom series are read.
+pub(crate) trait Reader: Send + Sync {
+    /// The server.
+    fn shared(&self) -> &Shared;
+
+    /// The series that pass all matchers, in the order of their labels.
+    ///
+    /// # Errors
+    /// Where they may not be read, or are too many.
+    fn find(&self, matchers: &[Matcher]) -> Result<Vec<Named>, SourceError>;
+
+    /// The words for an error of the series under `key`.
+    fn failed(&self, error: &Error, key: &[u8]) -> SourceError;
+
+    /// When reading must end.
+    fn deadline(&self) -> Instant;
+
+    /// Whether it must end now.
+    ///
+    /// # Errors
+    /// Why.
+    fn check(&self) -> Result<(), Interrupt>;
+}
+
+/// What a query reads.
+pub(crate) struct Views<R> {
+    reader: R,
+    held: RwLock<Vec<Arc<Held>>>,
+    selected: Mutex<Vec<Selected>>,
+    /// Late samples of the series found.
+    late: AtomicU64,
+    /// Unaccepted damage that concerns one of them.
+    doubt: Mutex<Option<Doubt>>,
+}
+
+/// A series at one moment.
+struct Held {
+    key: Arc<[u8]>,
+    view: View,
+}
+
+/// Bytes of a series that is held beside those of its view.
+const EACH_BYTES: usize = size_of::<Held>() - size_of::<View>() + 64;
+
+/// What a selector found.
+struct Selected {
+    matchers: Vec<Matcher>,
+    /// Both ends, milliseconds.
+    span: (i64, i64),
+    found: Vec<Found>,
+}
+
+impl<R: Reader> Views<R> {
+    /// Nothing yet.
+    pub(crate) fn new(reader: R) -> Self {
+        Self {
+            reader,
+            held: RwLock::default(),
+            selected: Mutex::default(),
+            late: AtomicU64::new(0),
+            doubt: Mutex::default(),
+        }
+    }
+
+    /// For whom they are.
+    pub(crate) fn reader(&self) -> &R {
+        &self.reader
+    }
+
+    /// Late samples and deletions in memory that its reads merge.
+    pub(crate) fn late(&self) -> u64 {
+        self.late.load(Ordering::Relaxed)
+    }
+
+    /// A warning, if the samples may not be those that were written.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let doubt = self.doubt.lock();
+        let Doubt {
+            name,
+            kind,
+            first,
+            last,
+            ..
+        } = doubt.as_ref()?;
+        let what = match kind {
+            DoubtKind::Base => {
+                format!("samples from {first} to {last} may be missing")
+            }
+            DoubtKind::Late => format!(
+                "from {first} to {last} late samples may be missing, and overwritten or deleted \
+                 ones may be visible again"
+            ),
+            DoubtKind::Log => "writes and deletions may be missing".to_owned(),
+        };
+        Some(format!(
+            "{name} is damaged: {what}, until LATEWOOD QUARANTINE ACCEPT"
+        ))
+    }
+
+    fn find(
+        &self,
+        matchers: &[Matcher],
+        span: (i64, i64),
+        hold: &mut Hold<'_>,
+    ) -> Result<Vec<Found>, SourceError> {
+        let named = self.reader.find(matchers)?;
+        let (shared, query) = (self.reader.shared(), raw(span.0, span.1));
+        let mut found = Vec::with_capacity(named.len());
+        if named.is_empty() {
+            // What is lost may have made them.
+            self.note_doubt(&[], span);
+        }
+        for part in named.chunks(PART_SERIES) {
+            let refs: Vec<SeriesRef> = part.iter().map(|one| one.series.clone()).collect();
+            {
+                let _until = until(self.reader.deadline());
+                shared.db.prepare(&refs, &query);
+            }
+            let views = {
+                let _shared_lock = shared.exec_lock.share_beside_loops();
+                shared.db.views(&refs, &query, false)
+            };
+            self.note_doubt(&refs, span);
+            let each = |one: &SeriesView| EACH_BYTES + one.view.memory_bytes();
+            let held_bytes = views.iter().map(each).sum();
+            self.keep(views, part, &mut found);
+            if hold(held_bytes).is_break() || self.check().is_err() {
+                return Err(interrupted());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Notes unaccepted damage that concerns one of `refs`, or none of them.
+    fn note_doubt(&self, refs: &[SeriesRef], span: (i64, i64)) {
+        let mut doubt = self.doubt.lock();
+        if doubt.is_none() {
+            let db = &self.reader.shared().db;
+            *doubt = db.doubt_of(refs, span.0, span.1);
+        }
+    }
+
+    /// Keeps views of the series in `part`, and says so in `found`.
+    fn keep(&self, views: Vec<SeriesView>, part: &[Named], found: &mut Vec<Found>) {
+        let late: usize = views.iter().map(|one| one.view.late()).sum();
+        self.late.fetch_add(late as u64, Ordering::Relaxed);
+        let mut held = self.held.write();
+        let mut named = part.iter();
+        for one in views {
+            // A series that was removed meanwhile has no view.
+            let Some(labels) = named.find(|named| named.series.key == one.key) else {
+                break;
+            };
+            found.push(Found {
+                handle: held.len(),
+                labels: labels.labels.clone(),
+            });
+            held.push(Arc::new(Held {
+                key: one.key,
+                view: one.view,
+            }));
+        }
+    }
+}
+
+/// A source that ends early says anything.
+pub(crate) fn interrupted() -> SourceError {
+    SourceError("interrupted".to_owned())
+}
+
+impl<R: Reader> Source for Views<R> {
+    fn select(
+        &self,
+        matchers: &[Matcher],
+        from_ms: i64,
+        to_ms: i64,
+        hold: &mut Hold<'_>,
+    ) -> Result<Vec<Found>, SourceError> {
+        let span = (from_ms, to_ms);
+        let mut selected = self.selected.lock();
+        let known = selected
+            .iter()
+            .find(|known| known.span == span && known.matchers == matchers);
+        if let Some(known) = known {
+            return Ok(known.found.clone());
+        }
+        let found = self.find(matchers, span, hold)?;
+        selected.push(Selected {
+            matchers: matchers.to_vec(),
+            span,
+            found: found.clone(),
+        });
+        Ok(found)
+    }
+
+    fn read(
+        &self,
+        handle: usize,
+        from_ms: i64,
+        to_ms: i64,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        let Some(held) = self.held.read().get(handle).cloned() else {
+            return Ok(());
+        };
+        let query = raw(from_ms, to_ms);
+        let mut rows = Rows {
+            take,
+            reader: &self.reader,
+        };
+        let read = held.view.narrow(from_ms, to_ms).run(&query, &mut rows);
+        read.map_err(|error| self.reader.failed(&error, &held.key))?;
+        // One that ended early must not pass for a shorter series.
+        self.reader.check().map_err(|_| interrupted())
+    }
+
+    fn late(&self, handle: usize) -> u64 {
+        let held = self.held.read();
+        held.get(handle).map_or(0, |held| held.view.late() as u64)
+    }
+
+    fn check(&self) -> Result<(), Interrupt> {
+        self.reader.check()
+    }
+}
+
+/// All samples of a span.
+pub(crate) fn raw(from: i64, to: i64) -> RangeQuery {
+    RangeQuery {
+        from,
+        to,
+        ..RangeQuery::default()
+    }
+}
+
+/// Hands on the samples of a series.
+struct Rows<'a, 'b, R> {
+    take: &'a mut Take<'b>,
+    reader: &'a R,
+}
+
+impl<R: Reader> Sink for Rows<'_, '_, R> {
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], _: usize) -> ControlFlow<()> {
+        (self.take)(timestamps, values)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.reader.check().is_err()
+    }
+}

@@ -1,0 +1,257 @@
+//! Rule files, evaluated live: recording rules write series, alerts are told to Alertmanagers.
+//!
+//! ```text
+//! files -> load     what is in them, or what is wrong
+//!       -> group    a group and what its rules have done
+//!       -> turns    threads take the group that is due first (grid) and evaluate it:
+//!                   reader (series, rows), owners (a series has one rule), restore, notify
+//! ```
+//!
+//! A group is evaluated by one thread at a time, at the times of its grid; times that passed
+//! meanwhile are missed and counted. Nobody waits for rules: while the disk is full, the log is
+//! halted or memory is short they are not evaluated; queries, writers and Alertmanagers that hang
+//! are bounded or on threads of their own. In a cluster the owner of the log evaluates and notifies,
+//! nobody else; a new owner goes on from what is stored, as a server that starts.
+//!
+//! Files that are wrong change nothing: the rules that run stay. A group that a reload does not
+//! change goes on as if there had been none.
+//!
+//! Tested by `tests/`, `tests/http/rules.rs` and `tests/clients/test_rules.py`.
+
+mod figures;
+mod grid;
+mod group;
+mod load;
+mod notify;
+mod owners;
+mod reader;
+mod restore;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+pub(crate) use figures::{BOUNDS_S, Durations, Figures};
+pub(crate) use group::{Health, LiveGroup, Shown, ShownRule};
+pub(crate) use notify::{Notifier, QUEUE_MAX, Target};
+
+use crate::base::clock::now_ms;
+use crate::state::{Promql, Rules as Settings};
+use latewood_promql::engine::{self, Pool};
+use latewood_rules::Group;
+use latewood_rules::evaluate::Options;
+use owners::Owners;
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+pub(crate) use turns::THREADS;
+use turns::{Task, Turns};
+
+/// What all evaluations may hold, as a multiple of what one query may.
+const MEMORY_SHARES: usize = 2;
+
+/// The rules of a server.
+pub(crate) struct Manager {
+    settings: Settings,
+    /// How expressions are evaluated.
+    options: Options,
+    /// The longest that an evaluation of a rule may take.
+    longest: Duration,
+    owners: Owners,
+    groups: Mutex<Groups>,
+    /// Told when `groups` changes.
+    changed: Condvar,
+    /// Held by a reload.
+    reloading: Mutex<()>,
+    /// Why no rule can be evaluated, when it was looked at.
+    obstacle: Mutex<Option<(Instant, Option<String>)>>,
+    /// When the files were read, milliseconds, and negative if they were wrong.
+    read_ms: AtomicI64,
+    pub(crate) notifier: Notifier,
+    pub(crate) figures: Figures,
+}
+
+/// No rules, for tests of the floors above.
+#[cfg(any(test, fuzzing, feature = "fuzzing"))]
+pub(crate) fn none() -> Arc<Manager> {
+    let manager = Manager::new(&Settings::default(), &Promql::default());
+    Arc::new(manager.expect("there are no files that could be wrong"))
+}
+
+/// A time of milliseconds as Go writes it in JSON; 0 is none.
+pub(crate) fn rfc3339_ms(at_ms: i64) -> String {
+    if at_ms == 0 {
+        return "0001-01-01T00:00:00Z".to_owned();
+    }
+    let mut text = latewood_promql::rfc3339(at_ms.div_euclid(1000));
+    let millis = format!(".{:03}", at_ms.rem_euclid(1000));
+    // It ends with a Z.
+    text.insert_str(
+        text.len() - 1,
+        millis.trim_end_matches('0').trim_end_matches('.'),
+    );
+    text
+}
+
+/// Groups and when they are due.
+#[derive(Default)]
+struct Groups {
+    /// By file and name.
+    all: BTreeMap<(String, String), Arc<LiveGroup>>,
+    turns: Turns,
+}
+
+impl Manager {
+    /// The rules that `settings` name.
+    ///
+    /// # Errors
+    /// What is wrong with them, with file, line and reason.
+    pub(crate) fn new(settings: &Settings, promql: &Promql) -> Result<Self, String> {
+        let external_labels = load::external_labels(&settings.external_labels)?;
+        let memory_bytes = promql.memory_bytes as usize;
+        let query = engine::Settings {
+            lookback_ms: promql.lookback_ms as i64,
+            delays_name_removal: promql.delays_name_removal,
+            samples_max: promql.samples_max as usize,
+            memory_bytes_max: memory_bytes,
+            pool: Some(Arc::new(Pool::new(
+                memory_bytes.saturating_mul(MEMORY_SHARES),
+            ))),
+            ..engine::Settings::default()
+        };
+        let notifier = Notifier::new(settings, &external_labels)?;
+        let manager = Self {
+            options: Options {
+                settings: query,
+                query_offset_ms: settings.query_offset_ms as i64,
+                external_labels,
+                external_url: settings.external_url.clone(),
+            },
+            longest: Duration::from_millis(promql.timeout_ms),
+            owners: Owners::default(),
+            groups: Mutex::default(),
+            changed: Condvar::new(),
+            reloading: Mutex::default(),
+            obstacle: Mutex::default(),
+            read_ms: AtomicI64::new(now_ms()),
+            notifier,
+            figures: Figures::default(),
+            settings: settings.clone(),
+        };
+        let groups = load::groups(&manager.settings)?;
+        manager.replace(groups, true, now_ms());
+        Ok(manager)
+    }
+
+    /// Whether there are rule files.
+    pub(crate) fn is_on(&self) -> bool {
+        !self.settings.files.is_empty()
+    }
+
+    /// Reads the files again. Returns the number of groups and rules.
+    ///
+    /// # Errors
+    /// What is wrong with them; the rules that run stay.
+    pub(crate) fn reload(&self) -> Result<(usize, usize), String> {
+        let _turn = self.reloading.lock();
+        let now_ms = now_ms();
+        match load::groups(&self.settings) {
+            Ok(groups) => {
+                let rules = groups.iter().map(|(_, group)| group.rules.len()).sum();
+                let counts = (groups.len(), rules);
+                self.replace(groups, false, now_ms);
+                self.read_ms.store(now_ms, Ordering::Relaxed);
+                Ok(counts)
+            }
+            Err(why) => {
+                self.read_ms.store(-now_ms, Ordering::Relaxed);
+                Err(why)
+            }
+        }
+    }
+
+    /// When the files were read last, milliseconds, and whether they were right.
+    pub(crate) fn last_read(&self) -> (i64, bool) {
+        let read_ms = self.read_ms.load(Ordering::Relaxed);
+        (read_ms.abs(), read_ms >= 0)
+    }
+
+    /// The groups, by file and name.
+    pub(crate) fn groups(&self) -> Vec<Arc<LiveGroup>> {
+        self.groups.lock().all.values().cloned().collect()
+    }
+
+    /// Series that rules write.
+    pub(crate) fn series(&self) -> usize {
+        self.owners.series()
+    }
+
+    /// Ends all evaluations soon.
+    pub(crate) fn stop(&self) {
+        self.groups.lock().turns.stop();
+        self.changed.notify_all();
+        self.notifier.stop();
+    }
+
+    /// Series that one rule may write.
+    fn series_max(&self) -> usize {
+        match self.settings.series_max {
+            0 => usize::MAX,
+            most => most as usize,
+        }
+    }
+
+    /// Has `groups` evaluated from now on, and no others. Those that are there already go on; where
+    /// they `restore`, new ones continue alerts from what is stored.
+    fn replace(&self, groups: Vec<(String, Group)>, restores: bool, now_ms: i64) {
+        let interval_ms = self.settings.interval_ms as i64;
+        // Nothing else changes them: a reload has its turn.
+        let old = self.groups.lock().all.clone();
+        let (mut all, mut begun) = (BTreeMap::new(), Vec::new());
+        for (file, group) in groups {
+            let key = (file.clone(), group.name.clone());
+            let held = old.get(&key);
+            let live = match held {
+                Some(held) if held.is_same(&group, interval_ms) => Arc::clone(held),
+                _ => {
+                    let named = (file, group);
+                    let live = LiveGroup::new(named, interval_ms, &self.owners, restores);
+                    if let Some(held) = held {
+                        live.continue_from(held, &self.owners);
+                    }
+                    let live = Arc::new(live);
+                    begun.push(Arc::clone(&live));
+                    live
+                }
+            };
+            all.insert(key, live);
+        }
+        let removed = old.into_iter().filter(|(key, _)| !all.contains_key(key));
+        let removed: Vec<_> = removed.map(|(_, group)| group).collect();
+        let left: Vec<_> = removed
+            .iter()
+            .map(|group| (group, group.retire(&self.owners)))
+            .collect();
+        let mut groups = self.groups.lock();
+        groups.all = all;
+        for group in begun {
+            let at_ms = group.grid.after(now_ms);
+            groups.turns.put(at_ms, Task::Evaluate(group));
+        }
+        for (group, series) in left {
+            // Time for a rule of another name to take them over.
+            let due_ms = now_ms + 2 * group.interval_ms();
+            let at_ms = now_ms - self.offset_ms(group);
+            groups.turns.put(due_ms, Task::Left { series, at_ms });
+        }
+        drop(groups);
+        self.changed.notify_all();
+    }
+
+    /// How far back the rules of a group look, milliseconds.
+    fn offset_ms(&self, group: &LiveGroup) -> i64 {
+        let own = group.group.query_offset_ms;
+        own.unwrap_or(self.options.query_offset_ms)
+    }
+}

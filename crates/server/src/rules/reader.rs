@@ -1,0 +1,174 @@
+//! What rules read and write: the series of the database as any reader by label sees them, and the
+//! way that samples of remote write go.
+//!
+//! Rules run as no user: they read and write all series. Tested by the tests of the folder above.
+
+use super::Manager;
+use super::owners::RuleId;
+use crate::intake::EngineIntake;
+use crate::labelled::{self, Named, Reader, Views};
+use crate::state::Shared;
+use latewood_engine::Error;
+use latewood_promql::labels::{Labels, METRIC};
+use latewood_promql::source::{Interrupt, Matcher, Source, SourceError, is_stale};
+use latewood_rules::evaluate::{Refused, Row, Storage};
+use latewood_wire::intake::{Intake, Moment, Refused as NotTaken, Slot};
+use latewood_wire::series_name::SeriesName;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Refused rows that are told one by one; of more it is not known which they are.
+const TOLD_MAX: usize = 1000;
+
+/// Reads for one evaluation of a rule.
+pub(super) struct RuleReader {
+    pub(super) shared: Arc<Shared>,
+    pub(super) deadline: Instant,
+    /// The group is not evaluated any more.
+    pub(super) is_retired: Arc<AtomicBool>,
+}
+
+impl Reader for RuleReader {
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    fn find(&self, matchers: &[Matcher]) -> Result<Vec<Named>, SourceError> {
+        let db = &self.shared.db;
+        let found = labelled::select(db, matchers);
+        let limit = db.check_query(found.len());
+        limit.map_err(|error| SourceError(error.to_string()))?;
+        let mut named = labelled::named(db, found);
+        labelled::retain_matching(&mut named, &[matchers.to_vec()]);
+        Ok(named)
+    }
+
+    fn failed(&self, error: &Error, key: &[u8]) -> SourceError {
+        SourceError(format!("{}: {error}", labelled::text(key)))
+    }
+
+    fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    fn check(&self) -> Result<(), Interrupt> {
+        let is_over = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        if is_over(&self.is_retired) || is_over(&self.shared.lifetime.stopping) {
+            Err(Interrupt::Canceled)
+        } else if Instant::now() >= self.deadline {
+            Err(Interrupt::Timeout)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Where one rule reads and writes.
+pub(super) struct RuleStorage<'a> {
+    pub(super) manager: &'a Manager,
+    pub(super) shared: &'a Arc<Shared>,
+    pub(super) intake: &'a mut EngineIntake,
+    pub(super) rule: RuleId,
+    pub(super) deadline: Instant,
+    pub(super) is_retired: &'a Arc<AtomicBool>,
+    /// An alert whose state is not known yet: nothing is written.
+    pub(super) holds_back: bool,
+}
+
+impl RuleStorage<'_> {
+    /// What the rule reads.
+    pub(super) fn views(&self) -> Views<RuleReader> {
+        Views::new(RuleReader {
+            shared: Arc::clone(self.shared),
+            deadline: self.deadline,
+            is_retired: Arc::clone(self.is_retired),
+        })
+    }
+}
+
+impl Storage for RuleStorage<'_> {
+    fn source(&self) -> Result<Box<dyn Source + '_>, String> {
+        Ok(Box::new(self.views()))
+    }
+
+    fn write(&mut self, rows: &[Row]) -> Result<Vec<Refused>, String> {
+        if self.holds_back {
+            return Ok(Vec::new());
+        }
+        let made = rows.iter().filter(|row| !is_stale(row.value)).count();
+        let most = self.manager.series_max();
+        if made > most {
+            return Err(format!(
+                "{made} series are more than a rule may write ({most}, --max-rule-series); none was \
+                 written"
+            ));
+        }
+        if self.is_retired.load(Ordering::Relaxed) {
+            return Err("the group was changed or removed meanwhile".to_owned());
+        }
+        let mut refused = self.manager.owners.claim(self.rule, rows);
+        let denied: Vec<usize> = refused.iter().map(|one| one.row).collect();
+        let taken = (0..rows.len()).filter(|row| denied.binary_search(row).is_err());
+        refused.extend(append(self.intake, rows, taken)?);
+        refused.sort_by_key(|one| one.row);
+        Ok(refused)
+    }
+}
+
+/// Writes those of `rows` that `which` names. Returns those that were refused.
+///
+/// # Errors
+/// What kept rows from being written that are not at fault.
+pub(super) fn append(
+    intake: &mut EngineIntake,
+    rows: &[Row],
+    which: impl Iterator<Item = usize>,
+) -> Result<Vec<Refused>, String> {
+    intake.begin();
+    let mut name = SeriesName::new();
+    for at in which {
+        let row = &rows[at];
+        // Rows of a rule are far below 2^32.
+        let line = at as u32 + 1;
+        match slot(intake, &mut name, &row.labels) {
+            Ok(slot) => intake.sample(slot, Moment::whole(row.at_ms), row.value, line),
+            Err(why) => intake.refuse(line, why.reason, format_args!("{}", why.text)),
+        }
+    }
+    let report = intake.finish();
+    if let Some(failure) = report.told_failure() {
+        return Err(failure);
+    }
+    let told = report.told(TOLD_MAX);
+    if report.refused_lines() > told.len() as u64 {
+        let first = told.first().map_or("", |line| &line.text);
+        let all = report.refused_lines();
+        return Err(format!("{all} rows were refused; the first one: {first}"));
+    }
+    let refused = told.into_iter().map(|line| Refused {
+        row: line.number.saturating_sub(1) as usize,
+        why: line.text,
+    });
+    Ok(refused.collect())
+}
+
+/// The series with these labels.
+fn slot(
+    intake: &mut EngineIntake,
+    name: &mut SeriesName,
+    labels: &Labels,
+) -> Result<Slot, NotTaken> {
+    let row = intake.row(labels.as_bytes());
+    if let Some(slot) = intake.field(row, 0, b"") {
+        return Ok(slot);
+    }
+    name.begin(labels.metric().as_bytes());
+    for (label, value) in labels.bytes() {
+        if label != METRIC.as_bytes() {
+            name.label(label, value);
+        }
+    }
+    name.finish()?;
+    intake.learn(row, b"", name)
+}

@@ -1,0 +1,1 @@
+//! Groups over a simulated disk.
