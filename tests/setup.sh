@@ -33,6 +33,7 @@ node | nodejs npm | Node.js 18 or later with npm, https://nodejs.org | the tests
 chromium | chromium | Chromium, https://www.chromium.org | the tests of the console
 go | golang-go | Go, https://go.dev, as new as tests/promql/oracle/go.mod says | the comparison of PromQL with Prometheus, the tests of go-redis and of the client of Prometheus
 prometheus | prometheus | prometheus and promtool, https://prometheus.io | the tests of Prometheus and of the alert rules
+prometheus-alertmanager | prometheus-alertmanager | https://prometheus.io | the test of Alertmanager
 collectd | collectd-core | https://collectd.org | the test of collectd
 netdata | netdata-core | https://www.netdata.cloud | the test of netdata
 systemd-analyze | systemd | part of systemd | the test of the systemd unit
@@ -156,7 +157,7 @@ install_packages() { # install_packages PACKAGE...
   without_daemons as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "${known[@]}" || return
   # The programs are used, not the services.
-  for package in prometheus collectd netdata; do
+  for package in prometheus prometheus-alertmanager collectd netdata; do
     [[ " ${known[*]} " == *" $package"* ]] && daemons+=("$package")
   done
   if [ -d /run/systemd/system ] && [ ${#daemons[@]} -gt 0 ]; then

@@ -9,6 +9,7 @@ mod jobs;
 mod node;
 mod notices;
 mod open;
+mod rules;
 mod server;
 mod tablet;
 mod waiting;

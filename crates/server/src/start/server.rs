@@ -3,13 +3,13 @@
 use super::node;
 use super::notices::Notices;
 use super::open::{Opened, open};
-use super::{damage, jobs};
+use super::{damage, jobs, rules};
 use crate::acl::{User, Users, file};
 use crate::base::descriptors;
 use crate::messaging::{Channels, Events, Mailbox, Mailboxes};
 use crate::net::{Acceptor, EventLoop, Listener, bind};
 use crate::observe::Observe;
-use crate::rules::{self, Manager};
+use crate::rules::Manager;
 use crate::state::{Database, Failure, Job, Jobs, Lifetime, Settings, Shared, Stop, Way};
 use crate::{command, http, lines};
 use latewood_engine::{NoticeHook, RecoverySummary};
@@ -46,8 +46,8 @@ pub(crate) fn run(settings: Settings, rest: Option<Duration>) -> Result<(), Fail
     let (sender, receiver) = channel();
     let (jobs, queue) = channel();
     let tls = Arc::new(load_tls(&settings)?);
-    let rules = Arc::new(Manager::new(&settings.rules, &settings.promql)?);
-    let reloaded = (Arc::clone(&tls), Arc::clone(&rules));
+    let manager = Arc::new(Manager::new(&settings.rules, &settings.promql)?);
+    let reloaded = (Arc::clone(&tls), Arc::clone(&manager));
     watch_signals(sender.clone(), reloaded)
         .map_err(|error| format!("cannot watch signals: {error}"))?;
     if let Some(why) = rest.and_then(|rest| rest_out(rest, &receiver)) {
@@ -81,10 +81,10 @@ pub(crate) fn run(settings: Settings, rest: Option<Duration>) -> Result<(), Fail
     }
     let name = "acceptor".to_owned();
     handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
-    handles.extend(start_rules(&shared, &rules)?);
+    handles.extend(rules::start(&shared, &manager)?);
     let (ports_stop, stop) = watch::channel(false);
     let (context, ports) = (Arc::clone(&shared), (sockets.http, sockets.lines));
-    let served = Arc::clone(&rules);
+    let served = Arc::clone(&manager);
     let serve = move |_: &Shared| serve_ports((&context, served), ports.0, ports.1, stop);
     handles.push(spawn("ports".to_owned(), &shared, serve)?);
     let hook = notices.hook();
@@ -93,7 +93,7 @@ pub(crate) fn run(settings: Settings, rest: Option<Duration>) -> Result<(), Fail
     let why = wait(&receiver);
     shared.lifetime.stopping.store(true, Ordering::Release);
     shared.readers.stop();
-    rules.stop();
+    manager.stop();
     // Nobody hears it where their thread has failed.
     let _ = ports_stop.send(true);
     for mailbox in &mailboxes {
@@ -272,7 +272,7 @@ fn load_tls(settings: &Settings) -> Result<ServerTls, String> {
 
 fn watch_signals(
     stop: Sender<Stop>,
-    (tls, rules): (Arc<ServerTls>, Arc<Manager>),
+    (tls, manager): (Arc<ServerTls>, Arc<Manager>),
 ) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     thread::Builder::new()
@@ -284,7 +284,7 @@ fn watch_signals(
                     SIGINT => "SIGINT",
                     _ => {
                         reload(&tls);
-                        reload_rules(&rules);
+                        rules::reload(&manager);
                         continue;
                     }
                 };
@@ -303,40 +303,8 @@ fn reload(tls: &ServerTls) {
     }
 }
 
-fn reload_rules(rules: &Manager) {
-    if !rules.is_on() {
-        return;
-    }
-    match rules.reload() {
-        Ok((groups, rules)) => tracing::info!(groups, rules, "SIGHUP: reloaded the rule files"),
-        Err(reason) => tracing::error!(reason, "SIGHUP: the rules in force before stay"),
-    }
-}
-
-/// Starts the threads of rules, where there are rule files.
-fn start_rules(shared: &Arc<Shared>, rules: &Arc<Manager>) -> Result<Vec<JoinHandle<()>>, String> {
-    let mut handles = Vec::new();
-    if !rules.is_on() {
-        return Ok(handles);
-    }
-    for number in 0..rules::THREADS {
-        let (rules, own) = (Arc::clone(rules), Arc::clone(shared));
-        let run = move |_: &Shared| {
-            rules.run(&own);
-            Ok(())
-        };
-        handles.push(spawn(format!("rules-{number}"), shared, run)?);
-    }
-    for number in 0..rules.notifier.targets().len() {
-        let rules = Arc::clone(rules);
-        let run = move |_: &Shared| rules.notifier.targets()[number].run();
-        handles.push(spawn(format!("notify-{number}"), shared, run)?);
-    }
-    Ok(handles)
-}
-
 /// Runs `body` on a thread of its own; its panic or error stops the server.
-fn spawn(
+pub(super) fn spawn(
     name: String,
     shared: &Arc<Shared>,
     body: impl FnOnce(&Shared) -> io::Result<()> + Send + 'static,

@@ -24,6 +24,7 @@ pub(crate) mod protobuf;
 mod quarantine;
 mod reading;
 mod remote_read;
+mod rules;
 mod status;
 mod uploads;
 mod users;
