@@ -220,6 +220,15 @@ impl User {
         request.is_some_and(|request| self.check(&request).is_ok())
     }
 
+    /// Whether the command of this full name may run on every key.
+    pub(crate) fn may_run_on_all_keys(&self, name: &str) -> bool {
+        self.is_unrestricted
+            || self.catalogue.number(name).is_some_and(|number| {
+                let mut selectors = self.all_selectors();
+                selectors.any(|selector| selector.allows_on_all_keys(number))
+            })
+    }
+
     /// Whether the command of this full name may read this key.
     pub(crate) fn may_read(&self, name: &str, key: &[u8]) -> bool {
         self.is_unrestricted

@@ -20,6 +20,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// Alerts that wait for one Alertmanager.
 pub(crate) const QUEUE_MAX: usize = 10_000;
@@ -47,6 +48,8 @@ pub(crate) struct Target {
     endpoint: Url,
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// Told when the server stops.
+    stops: Notify,
     pub(crate) sent: AtomicU64,
     pub(crate) errors: AtomicU64,
     pub(crate) dropped: AtomicU64,
@@ -170,6 +173,7 @@ impl Notifier {
         for target in &self.targets {
             target.queue.lock().stops_at = Some(Instant::now() + STOP_MAX);
             target.changed.notify_all();
+            target.stops.notify_one();
         }
     }
 }
@@ -192,6 +196,7 @@ impl Target {
             endpoint,
             queue: Mutex::default(),
             changed: Condvar::new(),
+            stops: Notify::new(),
             sent: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
@@ -254,7 +259,13 @@ impl Target {
         while let Some((alerts, longest)) = self.next() {
             let count = alerts.len() as u64;
             let begun = Instant::now();
-            match runtime.block_on(self.tell(&client, &alerts, longest)) {
+            let told = runtime.block_on(async {
+                tokio::select! {
+                    told = self.tell(&client, &alerts, longest) => told,
+                    () = self.has_stopped() => Err("the server stops".to_owned()),
+                }
+            });
+            match told {
                 Ok(()) => {
                     let took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
                     self.took_ns.fetch_add(took_ns, Ordering::Relaxed);
@@ -272,6 +283,12 @@ impl Target {
         self.dropped
             .fetch_add(self.queued() as u64, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Comes some time after a stop.
+    async fn has_stopped(&self) {
+        self.stops.notified().await;
+        tokio::time::sleep(STOP_MAX).await;
     }
 
     async fn tell(

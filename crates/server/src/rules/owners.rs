@@ -46,9 +46,9 @@ impl Owners {
     }
 
     /// Takes the series of `rows` for a rule, and gives back those that it marks stale. Returns the
-    /// rows of series that another one owns, in their order.
-    pub(super) fn claim(&self, id: RuleId, rows: &[Row]) -> Vec<Refused> {
-        let mut refused = Vec::new();
+    /// rows of series that another one owns, in their order, and those that it did not own before.
+    pub(super) fn claim(&self, id: RuleId, rows: &[Row]) -> (Vec<Refused>, Vec<Labels>) {
+        let (mut refused, mut new) = (Vec::new(), Vec::new());
         let mut all = self.all.lock();
         let All { rules, series } = &mut *all;
         for (at, row) in rows.iter().enumerate() {
@@ -71,10 +71,13 @@ impl Owners {
                     why: format!("{}: {name} writes this series too", row.labels),
                 }),
                 None if owner == Some(id) => {}
-                None => drop(series.insert(row.labels.clone(), id)),
+                None => {
+                    series.insert(row.labels.clone(), id);
+                    new.push(row.labels.clone());
+                }
             }
         }
-        refused
+        (refused, new)
     }
 
     /// Gives back those of `series` that a rule still owns, and returns them.
@@ -108,7 +111,7 @@ mod tests {
     }
 
     fn refused(owners: &Owners, id: RuleId, row: Row) -> Option<String> {
-        owners.claim(id, &[row]).pop().map(|one| one.why)
+        owners.claim(id, &[row]).0.pop().map(|one| one.why)
     }
 
     #[test]

@@ -107,12 +107,24 @@ impl Storage for RuleStorage<'_> {
         if self.is_retired.load(Ordering::Relaxed) {
             return Err("the group was changed or removed meanwhile".to_owned());
         }
-        let mut refused = self.manager.owners.claim(self.rule, rows);
+        let owners = &self.manager.owners;
+        let (mut refused, new) = owners.claim(self.rule, rows);
         let denied: Vec<usize> = refused.iter().map(|one| one.row).collect();
         let taken = (0..rows.len()).filter(|row| denied.binary_search(row).is_err());
-        refused.extend(append(self.intake, rows, taken)?);
-        refused.sort_by_key(|one| one.row);
-        Ok(refused)
+        match append(self.intake, rows, taken) {
+            Ok(more) => {
+                // What has no row is nobody's.
+                let without = more.iter().map(|one| rows[one.row].labels.clone());
+                owners.release(self.rule, without.collect());
+                refused.extend(more);
+                refused.sort_by_key(|one| one.row);
+                Ok(refused)
+            }
+            Err(why) => {
+                owners.release(self.rule, new);
+                Err(why)
+            }
+        }
     }
 }
 

@@ -236,6 +236,10 @@ impl Manager {
         };
         run.running.step_of(at, at_ms, &self.options, &mut storage);
         let took = begun.elapsed();
+        if group.is_retired() || shared.lifetime.stopping.load(Atomic::Acquire) {
+            // What was cut short is no failure.
+            return (took, 0);
+        }
         self.figures.rules.note(took);
         group.figures.evaluations.fetch_add(1, Atomic::Relaxed);
         let step = run.running.last(at);

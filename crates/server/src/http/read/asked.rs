@@ -215,6 +215,11 @@ impl Asked {
         !self.user.is_unrestricted
     }
 
+    /// Whether that user may read every key there may be.
+    pub(super) fn may_read_all(&self) -> bool {
+        self.user.may_run_on_all_keys(self.endpoint.command())
+    }
+
     /// The series that pass one of `selectors`, in the order of their labels.
     /// May block.
     ///

@@ -2,8 +2,9 @@
 //! them, and `POST /-/reload`.
 //!
 //! Alerts hold labels and values of series, and rules are those of the whole server: a user who may
-//! not read every series sees none. Tested by `tests/http/rules.rs`.
+//! not read every key (`~*`) sees none. Tested by `tests/http/rules.rs`.
 
+use super::asked::Asked;
 use super::envelope::{respond, respond_in_thread};
 use super::parameters::Parameters;
 use crate::http::answer::Answer;
@@ -19,6 +20,11 @@ use latewood_wire::selector::Matcher;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use std::sync::Arc;
+
+/// Memory of a rule and of an alert in an answer, beside their texts.
+const RULE_BYTES: usize = 2048;
+const ALERT_BYTES: usize = 1024;
 
 /// `GET /api/v1/rules`.
 pub(crate) async fn rules(State(context): State<Context>, request: Request) -> Response {
@@ -28,10 +34,10 @@ pub(crate) async fn rules(State(context): State<Context>, request: Request) -> R
         request,
         |asked, parameters| {
             let wanted = Wanted::read(parameters)?;
-            if asked.is_restricted() {
+            if !asked.may_read_all() {
                 return Ok(json!({"groups": []}));
             }
-            wanted.page(&asked.context.rules.groups())
+            wanted.page(asked, &asked.context.rules.groups())
         },
     )
     .await
@@ -41,9 +47,10 @@ pub(crate) async fn rules(State(context): State<Context>, request: Request) -> R
 pub(crate) async fn alerts(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(&context, Endpoint::RuleGroups, request, |asked, _| {
         let mut alerts = Vec::new();
-        if !asked.is_restricted() {
+        if asked.may_read_all() {
             for group in asked.context.rules.groups() {
                 let rules = group.shown().rules;
+                asked.hold_bytes(memory_bytes(&[], &rules))?;
                 alerts.extend(rules.iter().flat_map(|rule| rule.active().map(alert)));
             }
         }
@@ -130,7 +137,7 @@ impl Wanted {
     }
 
     /// The groups that are asked for, of all groups in their order.
-    fn page(&self, groups: &[std::sync::Arc<LiveGroup>]) -> Result<Value, Answer> {
+    fn page(&self, asked: &Asked, groups: &[Arc<LiveGroup>]) -> Result<Value, Answer> {
         let mut begin = 0;
         if !self.token.is_empty() {
             let found = groups.iter().position(|group| token(group) == self.token);
@@ -148,6 +155,7 @@ impl Wanted {
                 continue;
             }
             let shown = group.shown();
+            asked.hold_bytes(memory_bytes(&group.group.rules, &shown.rules))?;
             let rules = group.group.rules.iter().zip(&shown.rules);
             let rules: Vec<Value> = rules
                 .filter(|(rule, _)| self.wants(rule))
@@ -229,6 +237,20 @@ impl Wanted {
         }
         all
     }
+}
+
+/// About what rules and their alerts take in an answer.
+fn memory_bytes(rules: &[Rule], shown: &[ShownRule]) -> usize {
+    let rules = rules.iter().map(|rule| RULE_BYTES + 2 * rule.text.len());
+    let alerts = shown.iter().flat_map(ShownRule::active);
+    let alerts = alerts.map(|alert| {
+        let annotations = alert.annotations.iter();
+        let annotations: usize = annotations
+            .map(|(name, text)| name.len() + text.len())
+            .sum();
+        ALERT_BYTES + 2 * (alert.labels.len_bytes() + annotations)
+    });
+    rules.chain(alerts).sum()
 }
 
 fn alert(alert: &Active) -> Value {
