@@ -156,8 +156,8 @@ fn rows_are_series_and_end_where_there_is_no_row() {
     assert_eq!(world.manager.series(), 0);
     let shown = world.group().shown();
     assert_eq!((shown.samples, shown.at_ms), (0, world.minute(6)));
-    let figures = &world.group().figures;
-    assert_eq!(figures.evaluations.load(Ordering::Relaxed), 4);
+    let group = world.group();
+    assert_eq!(group.figures.evaluations.load(Ordering::Relaxed), 4);
 }
 
 #[test]
@@ -360,31 +360,29 @@ groups:
 #[test]
 fn what_is_wrong_with_files_and_labels_is_said() {
     let shared = shared();
-    let made = |change: &dyn Fn(&mut Settings)| {
-        let mut settings = shared.settings.rules.clone();
-        change(&mut settings);
-        let made = Manager::new(&settings, &shared.settings.promql);
-        made.err().unwrap_or_default()
-    };
-    for (change, why) in [
+    let wrong: [(fn(&mut Settings), &str); 5] = [
         (
-            &(|of: &mut Settings| of.files = vec!["/none.yml".into()]) as &dyn Fn(&mut Settings),
+            |of| of.files = vec!["/none.yml".into()],
             "/none.yml: there is no such file",
         ),
-        (&|of| of.files = vec!["/none/*.yml".into()], ""),
+        (|of| of.files = vec!["/none/*.yml".into()], ""),
         (
-            &|of| of.external_labels = vec!["a".into()],
+            |of| of.external_labels = vec!["a".into()],
             "external-labels: \"a\" is not NAME=VALUE",
         ),
         (
-            &|of| of.alertmanagers = vec!["am:9093".into()],
+            |of| of.alertmanagers = vec!["am:9093".into()],
             "alertmanager: a URL is wrong: expected http://HOST:PORT or https://HOST:PORT",
         ),
         (
-            &|of| of.external_url = "here".into(),
+            |of| of.external_url = "here".into(),
             "external-url: \"here\" is no URL",
         ),
-    ] {
-        assert_eq!(made(change), why);
+    ];
+    for (change, why) in wrong {
+        let mut settings = shared.settings.rules.clone();
+        change(&mut settings);
+        let made = Manager::new(&settings, &shared.settings.promql);
+        assert_eq!(made.err().unwrap_or_default(), why);
     }
 }

@@ -103,7 +103,7 @@ impl Manager {
     }
 
     /// Waits for what is due next by `clock`; `None` once the server stops.
-    fn next(&self, clock: fn() -> i64) -> Option<(i64, Task)> {
+    pub(super) fn next(&self, clock: fn() -> i64) -> Option<(i64, Task)> {
         let mut groups = self.groups.lock();
         loop {
             if groups.turns.has_stopped {
