@@ -6,7 +6,6 @@ mod every;
 use super::{Given, all, resolve};
 use crate::state::{Http, LinePort, Settings};
 use clap::{Args, Command, FromArgMatches};
-use latewood_cluster::kafka;
 use latewood_engine::{Defaults, Durability};
 use latewood_tls::AuthClients;
 use std::ffi::OsString;

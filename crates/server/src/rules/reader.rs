@@ -76,20 +76,13 @@ pub(super) struct RuleStorage<'a> {
     pub(super) holds_back: bool,
 }
 
-impl RuleStorage<'_> {
-    /// What the rule reads.
-    pub(super) fn views(&self) -> Views<RuleReader> {
-        Views::new(RuleReader {
+impl Storage for RuleStorage<'_> {
+    fn source(&self) -> Result<Box<dyn Source + '_>, String> {
+        Ok(Box::new(Views::new(RuleReader {
             shared: Arc::clone(self.shared),
             deadline: self.deadline,
             is_retired: Arc::clone(self.is_retired),
-        })
-    }
-}
-
-impl Storage for RuleStorage<'_> {
-    fn source(&self) -> Result<Box<dyn Source + '_>, String> {
-        Ok(Box::new(self.views()))
+        })))
     }
 
     fn write(&mut self, rows: &[Row]) -> Result<Vec<Refused>, String> {

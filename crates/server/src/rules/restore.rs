@@ -3,7 +3,8 @@
 
 use super::Manager;
 use super::group::{LiveGroup, Run};
-use super::reader::RuleStorage;
+use super::reader::RuleReader;
+use crate::labelled::Views;
 use crate::state::Shared;
 use latewood_promql::labels::Labels;
 use latewood_promql::source::{Source, is_stale};
@@ -43,17 +44,12 @@ pub(super) fn restore(
         if run.running.alerts(at).next().is_none() {
             continue;
         }
-        let mut intake = Manager::intake(shared);
-        let storage = RuleStorage {
-            manager,
-            shared,
-            intake: &mut intake,
-            rule: run.rules[at].id,
+        let views = Views::new(RuleReader {
+            shared: Arc::clone(shared),
             deadline: Instant::now() + manager.longest,
-            is_retired: &group.is_retired,
-            holds_back: false,
-        };
-        match stored(rule, alerting, &storage.views(), now_ms) {
+            is_retired: Arc::clone(&group.is_retired),
+        });
+        match stored(rule, alerting, &views, now_ms) {
             Ok(stored) => {
                 let alerts = run.running.alerts(at).cloned();
                 let restored = |mut alert: Active| {

@@ -1,8 +1,9 @@
 //! Rules over a database on a simulated disk, evaluated at times that the tests choose.
 
-use super::reader::{RuleStorage, append};
+use super::reader::{RuleReader, append};
 use super::*;
 use crate::intake::EngineIntake;
+use crate::labelled::Views;
 use crate::options::testing::{follow, shared};
 use crate::state::Shared;
 use latewood_promql::engine::Query;
@@ -83,20 +84,16 @@ impl World {
     }
 
     /// What a query finds.
-    fn ask(&mut self, text: &str, minutes: i64) -> Vec<String> {
+    fn ask(&self, text: &str, minutes: i64) -> Vec<String> {
         let at_ms = self.minute(minutes);
-        let storage = RuleStorage {
-            manager: &self.manager,
-            shared: &self.shared,
-            intake: &mut self.intake,
-            rule: self.manager.owners.add("asking"),
+        let views = Views::new(RuleReader {
+            shared: Arc::clone(&self.shared),
             deadline: Instant::now() + Duration::from_secs(60),
-            is_retired: &Arc::default(),
-            holds_back: false,
-        };
+            is_retired: Arc::default(),
+        });
         let query = Query::new(text).unwrap();
         let settings = &self.manager.options.settings;
-        let found = evaluate(&query, at_ms, settings, &storage.views()).unwrap();
+        let found = evaluate(&query, at_ms, settings, &views).unwrap();
         let found = found.iter();
         found
             .map(|(labels, value)| format!("{labels} {value}"))
