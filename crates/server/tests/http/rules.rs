@@ -198,8 +198,7 @@ fn files_are_read_again_and_wrong_ones_change_nothing() {
     let file = File::new(RULES);
     let server = server(&["--rules", file.name()]);
     let mut http = Http::to(server.http());
-    let first =
-        |http: &mut Http| body(http, "/api/v1/rules")["data"]["groups"][0]["name"].take();
+    let first = |http: &mut Http| body(http, "/api/v1/rules")["data"]["groups"][0]["name"].take();
     std::fs::write(
         &file.path,
         "groups:\n- name: x\n  rules:\n  - {record: r, expr: 'sum('}\n",
