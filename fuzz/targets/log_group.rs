@@ -78,6 +78,9 @@ fn add(group: &mut GroupBuilder, record: &Record<'_>) {
         Record::Build { id, options } => group.build(*id, options),
         Record::FlushAll => group.flush_all(),
         Record::Floor { floor } => group.floor(*floor),
+        Record::Horizon { reader, at } => group.horizon(*reader, *at),
+        Record::Done { reader, position } => group.done(*reader, *position),
+        Record::Pending { reader, state } => group.pending(*reader, state),
         Record::Cut(cut) => group.cut(*cut),
     }
 }
