@@ -440,6 +440,24 @@ fn a_floor_has_these_bytes() {
 }
 
 /// A sample of 0 at 0, `step` away from series 0.
+#[test]
+fn records_of_readers_have_these_bytes() {
+    let all = [
+        (Entry::Horizon(3, 5), &[0x27, 0x07, 0x15][..]),
+        (Entry::Done(3, 9), &[0x29, 0x07, 0x13]),
+        (
+            Entry::Pending(3, b"ab".to_vec()),
+            &[0x2b, 0x07, 0x05, 0x61, 0x62],
+        ),
+        (Entry::Steps(3, 5, -1), &[0x2d, 0x07, 0x15, 0x03]),
+        (Entry::Since(3, 5), &[0x2f, 0x07, 0x15]),
+    ];
+    for (entry, expected) in all {
+        let bytes = group_of(&[entry]).payload().to_vec();
+        assert_eq!(bytes, expected, "needs a new format version");
+    }
+}
+
 fn sample_after(step: i64) -> Vec<u8> {
     let folded = (step << 1 ^ step >> 63) as u64;
     let len = folded.max(1).ilog2() / 7 + 1;

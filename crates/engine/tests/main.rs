@@ -49,6 +49,7 @@ mod memory_budget;
 mod merge;
 mod model;
 mod notices;
+mod owned;
 mod query_many;
 mod query_outside;
 mod query_range;

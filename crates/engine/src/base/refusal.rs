@@ -37,6 +37,9 @@ pub enum Refusal {
     /// The series was removed or renamed since it was resolved.
     #[error("the series was removed or renamed since it was resolved")]
     StaleSeries,
+    /// Somebody has the series for itself ([`crate::Db::own`]).
+    #[error("the series is written by a rule, and by nobody else")]
+    Owned,
     /// The memory budget does not allow another series.
     #[error("the memory budget does not allow another series")]
     OutOfMemory,

@@ -27,14 +27,15 @@ impl Db {
     ///
     /// # Errors
     /// `NoSuchKey`; `Invalid` if a parameter is out of range, a rule between
-    /// the two series is not allowed ([`crate::Defaults::chained_rules`]), or it would make a
-    /// circle or too long a chain; errors of the log; `Away`.
+    /// the two series is not allowed ([`crate::Defaults::chained_rules`]), it would make a
+    /// circle or too long a chain, or somebody owns the destination; errors of the log; `Away`.
     pub fn create_rule(
         &self,
         source: &[u8],
         destination: &[u8],
         spec: RuleSpec,
     ) -> Result<Position> {
+        self.core.check_not_owned(destination)?;
         self.rules.create_rule(source, destination, spec, false)
     }
 
@@ -49,6 +50,7 @@ impl Db {
         destination: &[u8],
         spec: RuleSpec,
     ) -> Result<Position> {
+        self.core.check_not_owned(destination)?;
         self.rules.create_rule(source, destination, spec, true)
     }
 

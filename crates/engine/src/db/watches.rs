@@ -8,6 +8,7 @@ use crate::log::Position;
 use crate::rules::replace::Replaced;
 use crate::series::watched::Span;
 use latewood_model::{Sample, Timestamp};
+use std::sync::Arc;
 
 impl Db {
     /// Sets all readers. Those that were there before under the same number keep their horizon and
@@ -81,6 +82,22 @@ impl Db {
         rows: &[Sample],
     ) -> Result<Replaced> {
         self.rules.replace_rows(key, gaps, rows)
+    }
+
+    /// Says who has the series under `key` for itself, or with `None` that nobody does. Whether it is
+    /// there or not, nobody else may write to it, change, remove, rename or replace it: the error is
+    /// `series is written by` and this text. Only [`Db::replace_rows`] and [`Scratch::of_owner`] write
+    /// to it; [`Db::flush_all`] is allowed. A write that is under way may still come through. A
+    /// restart forgets it.
+    ///
+    /// [`Scratch::of_owner`]: crate::Scratch::of_owner
+    pub fn own(&self, key: &[u8], owner: Option<&str>) {
+        self.core.own(key, owner);
+    }
+
+    /// Who has the series under `key` for itself.
+    pub fn owner(&self, key: &[u8]) -> Option<Arc<str>> {
+        self.core.owned.owner(key)
     }
 
     /// What changed in what a reader has used, since it was last said to be done. Reads after this

@@ -66,7 +66,7 @@ impl Core {
         // A sender that comes after this is not forgotten.
         self.metadata.clear();
         drop(states);
-        self.log_readers()?;
+        self.log_readers_of_nothing()?;
         // Before the log may forget what it holds, it must not lose this.
         self.sync_to(self.log().map_or(position, Log::written))?;
         published.forget(self.store.dir(), position);

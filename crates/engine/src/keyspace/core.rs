@@ -17,6 +17,7 @@ use crate::keyspace::keys::Keys;
 use crate::keyspace::limits::Limits;
 use crate::keyspace::memory_budget::Budget;
 use crate::keyspace::memory_member::Member;
+use crate::keyspace::owned::Owned;
 use crate::keyspace::store::Store;
 use crate::keyspace::watches::Watches;
 use crate::log::{LOG_FAILED, Log, Position, RemoteLog};
@@ -51,6 +52,7 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     pub(crate) metadata: MetadataStore,
     pub(crate) watches: Watches,
+    pub(crate) owned: Owned,
 }
 
 /// The log, once it is replayed.
@@ -137,6 +139,7 @@ impl Core {
             limits: Limits::new(&options, env.clock.clone()),
             metadata: MetadataStore::default(),
             watches: Watches::default(),
+            owned: Owned::default(),
             options,
             time,
             env,

@@ -105,6 +105,10 @@ impl Core {
         state.heads.know(partition_of(id));
         let mut series = Series::new(key.clone(), options);
         series.marks = Marks::new(made_by);
+        if self.owned.holds(&key) {
+            series.marks.set_owned(true);
+            state.guarded += 1;
+        }
         state.slab.insert(self.shards.place_of(id), series);
         state.sealer.timer.end(Stage::SeriesCreation);
         self.keys.add(hash, key, id);

@@ -17,6 +17,7 @@ pub(crate) mod memory_budget;
 pub(crate) mod memory_member;
 mod memory_use;
 pub(crate) mod metadata;
+pub(crate) mod owned;
 pub(crate) mod pin;
 pub(crate) mod publish;
 mod series;

@@ -18,7 +18,8 @@ impl Core {
     pub(crate) fn take_out(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
         self.mark_gone(state, id);
         let series = state.slab.remove(self.shards.place_of(id))?;
-        state.destinations -= usize::from(series.source().is_some());
+        state.guarded -= usize::from(series.source().is_some());
+        state.guarded -= usize::from(series.marks.is_owned());
         state.queue.forget(&series);
         state.heads.forget(&series, partition_of(id));
         state.unnamed.retain(|&unnamed| unnamed != id);

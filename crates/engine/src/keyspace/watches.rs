@@ -25,7 +25,14 @@
 //!    joined into one span a selector.
 //! 4. The log from where a manifest needs it says all horizons, and all that is pending or marked: it
 //!    is said anew ([`Core::log_readers`]) after the rows of a flush are made and before they are
-//!    published, and a replay marks what it applies from there on.
+//!    published, and a replay marks what it applies from there on. A FLUSHALL takes the log before it
+//!    away, also at a start that replays it before anybody has said what readers select: then all
+//!    that they have used is pending ([`Core::log_readers_of_nothing`]).
+//!
+//! Damage is no change. Samples of a block that is damaged, or in quarantine, are not gone for a
+//! reader: its reads of them fail, and whoever reads keeps the rows that it has. What a hole of the log
+//! took is not marked either; horizons and pending changes that it took are known again from the next
+//! state of the reader.
 //!
 //! Locks: `turn`, then shards, then `registry`, with which nothing else is locked.
 //! Tested by `tests/watches` against a set of changed samples.
@@ -125,7 +132,7 @@ impl Core {
             return Ok(());
         }
         let at = self.log_for_reader(|group| group.steps(reader.0, span.from, span.to))?;
-        self.register_steps(reader.0, span, at.0);
+        self.registered(reader.0, |held| held.take_steps(span, at.0, false));
         Ok(())
     }
 
@@ -139,11 +146,11 @@ impl Core {
     /// See [`crate::Db::readers`].
     pub(crate) fn readers(&self) -> Vec<ReaderState> {
         let _turn = self.watches.turn.lock();
-        if !self.watches.registry.read().is_known() {
-            return Vec::new();
-        }
         self.collect();
         let registry = self.watches.registry.read();
+        if !registry.is_known() {
+            return Vec::new();
+        }
         let states = registry.readers.iter().map(|(&reader, held)| ReaderState {
             reader,
             horizon: held.horizon,
@@ -183,8 +190,11 @@ impl Core {
         Ok(())
     }
 
-    /// Hands out what the shards have noted.
+    /// Hands out what the shards have noted, if it is known to whom.
     fn collect(&self) {
+        if !self.watches.registry.read().is_known() {
+            return;
+        }
         for (number, shard) in self.shards.iter().enumerate() {
             loop {
                 let mut state = shard.lock();

@@ -59,7 +59,7 @@ impl Replayer<'_> {
                     }
                     Record::Steps { reader, from, to } => {
                         let span = Span { from, to };
-                        self.recovery.core.register_steps(reader, span, at.0);
+                        self.recovery.core.replay_steps(reader, span, at.0);
                     }
                     Record::Since { reader, at } => self.recovery.core.register_since(reader, at),
                     _ => self.flush_all(at),

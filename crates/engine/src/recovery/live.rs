@@ -243,7 +243,7 @@ impl Replayer<'_> {
                 return Ok(());
             }
             Record::Steps { reader, from, to } => {
-                core.register_steps(reader, Span { from, to }, at.0);
+                core.replay_steps(reader, Span { from, to }, at.0);
                 return Ok(());
             }
             Record::Since { reader, at } => {

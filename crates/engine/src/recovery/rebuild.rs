@@ -4,6 +4,7 @@
 
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
+use crate::log::Log;
 use crate::recovery::Recovery;
 use crate::series::shard::ShardState;
 use crate::storage::files::manifest::Manifest;
@@ -72,6 +73,12 @@ impl Recovery<'_> {
             || self.core.store.owes_removal()
             || manifest.partitions.keys().any(is_dead)
         {
+            if self.core.store.owes_removal() {
+                // The log before FLUSHALL goes with this manifest.
+                self.core.log_readers_of_nothing()?;
+                let end = self.core.log().map(Log::written);
+                self.core.sync_for_files(end.unwrap_or_default())?;
+            }
             self.core.publish(&mut |manifest: &mut Manifest| {
                 manifest
                     .partitions

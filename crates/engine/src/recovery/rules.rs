@@ -97,7 +97,7 @@ impl Recovery<'_> {
             let series = state.series_mut(destination);
             if let Some(series) = series.filter(|series| series.link().is_none()) {
                 series.set_link(Some(Link { source, number }));
-                state.destinations += 1;
+                state.guarded += 1;
             } else {
                 self.replay_delete_rule(
                     &mut states[self.core.shards.shard_of(source)],

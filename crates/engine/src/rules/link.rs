@@ -188,7 +188,7 @@ impl Rules {
         // Either may have been a destination of a series that is gone.
         let was_destination = series.source().is_some();
         series.set_link(Some(Link { source, number }));
-        states[to].destinations += usize::from(!was_destination);
+        states[to].guarded += usize::from(!was_destination);
         let above = self.link_in(states, source);
         let is_left = above.is_some_and(|above| !self.is_held(states, above));
         if let Some(series) = states[from].series_mut(source) {
@@ -197,7 +197,7 @@ impl Rules {
             if is_left {
                 series.set_link(None);
             }
-            states[from].destinations -= usize::from(is_left);
+            states[from].guarded -= usize::from(is_left);
         }
     }
 
@@ -217,7 +217,7 @@ impl Rules {
             && series.source() == Some(source)
         {
             series.set_link(None);
-            state.destinations -= 1;
+            state.guarded -= 1;
         }
     }
 

@@ -122,8 +122,9 @@ pub(crate) struct ShardState {
     pub(crate) expiries: Times,
     /// Places of series with dirty buckets for the background thread.
     pub(crate) sources: Vec<usize>,
-    /// Number of series in the shard that are the destination of a rule.
-    pub(crate) destinations: usize,
+    /// Series that not everybody may write to at once: how many are the destination of a rule, and
+    /// how many somebody owns ([`crate::keyspace::owned`]).
+    pub(crate) guarded: usize,
     /// Series that are being built and have no key yet; see [`crate::db::write::copy`].
     pub(crate) unnamed: Vec<SeriesId>,
     /// Series that are gone and have a row in a series file. The next flush of their partition
@@ -281,7 +282,7 @@ impl ShardState {
         self.restored.clear();
         self.sources.clear();
         self.watched.note_all_gone();
-        self.destinations = 0;
+        self.guarded = 0;
     }
 }
 

@@ -63,8 +63,8 @@ pub(crate) struct Series {
     pub(crate) ready: bool,
 }
 
-/// Who made a series, whether its shard has counted it among those with samples in blocks, and
-/// what series files have of it: in one byte, as a series has none to spare.
+/// Who made a series, whether its shard has counted it among those with samples in blocks, what
+/// series files have of it and whether somebody owns it: in one byte, as a series has none to spare.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marks(u8);
 
@@ -75,7 +75,9 @@ impl Marks {
     const FILED: u8 = 1 << 6;
     /// Something was written to the series since that row was made.
     const CHANGED: u8 = 1 << 5;
-    const ALL: u8 = Self::STORED | Self::FILED | Self::CHANGED;
+    /// Somebody has it for itself.
+    const OWNED: u8 = 1 << 4;
+    const ALL: u8 = Self::STORED | Self::FILED | Self::CHANGED | Self::OWNED;
 
     pub(crate) fn new(made_by: MadeBy) -> Self {
         Self(made_by as u8)
@@ -95,6 +97,15 @@ impl Marks {
 
     pub(crate) fn is_stored_noted(self) -> bool {
         self.0 & Self::STORED != 0
+    }
+
+    /// Whether somebody has it for itself ([`crate::keyspace::owned`]).
+    pub(crate) fn is_owned(self) -> bool {
+        self.0 & Self::OWNED != 0
+    }
+
+    pub(crate) fn set_owned(&mut self, is_owned: bool) {
+        self.0 = self.0 & !Self::OWNED | if is_owned { Self::OWNED } else { 0 };
     }
 
     /// Notes that its row, if it has one, is outdated.

@@ -10,6 +10,7 @@ mod answers;
 mod cases;
 mod floors;
 mod partitions;
+mod readers;
 mod refusals;
 mod support;
 mod world;

@@ -1,7 +1,9 @@
 //! What changed in what a reader has used: whatever differs between what it read and what it would
 //! read now is in the changes that are drained, and hardly anything else.
 
+mod crashes;
 mod random;
+mod steps;
 mod view;
 
 use crate::db_support::{append, last_wins, open, options, sample};

@@ -26,6 +26,8 @@ enum Plant {
     OnlyOldLooks,
     /// Changes are done before the rows were read again, and a write comes between.
     DoneFirst,
+    /// What is pending goes with a flush.
+    FlushDrops,
 }
 
 struct Reader {
@@ -216,6 +218,15 @@ impl Run {
             // Whether it ends or not.
             let _ = self.db.flush();
         }
+        if self.plant == Plant::FlushDrops {
+            self.disk.heal();
+            for reader in &self.readers {
+                let _ = self.db.drain(reader.id).and_then(|drained| {
+                    self.db.done(reader.id, drained.position)?;
+                    self.db.sync()
+                });
+            }
+        }
         self.disk = self.disk.crash(self.below(u64::MAX));
         self.db = start(&self.disk, &self.readers);
     }
@@ -254,6 +265,7 @@ fn planted_mistakes_are_found() {
         Plant::OnlyNewLooks,
         Plant::OnlyOldLooks,
         Plant::DoneFirst,
+        Plant::FlushDrops,
     ];
     for plant in plants {
         let is_found = (0..60).any(|seed| run(seed, plant).is_some());

@@ -5,6 +5,7 @@
 use crate::base::glob;
 use crate::client;
 use crate::clients::Over;
+use crate::intake::owned_text;
 use crate::observe::Limit;
 use latewood_engine::{Db, Error, ErrorKind, Refusal, shown_key};
 use std::borrow::Cow;
@@ -160,6 +161,7 @@ pub(crate) fn refusal_text(refusal: &Refusal, key: &[u8], db: &Db) -> Cow<'stati
         Refusal::OlderThanFloor => {
             format!("ERR TSDB: {refusal}, which begins at {}", db.floor()).into()
         }
+        Refusal::Owned => format!("ERR TSDB: {}", owned_text(key, db)).into(),
         Refusal::Limit(_) => format!("ERR TSDB: {refusal}, for key '{}'", shown_key(key)).into(),
         other => format!("ERR TSDB: {other}").into(),
     }

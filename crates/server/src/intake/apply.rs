@@ -3,7 +3,7 @@
 use super::pause::enter;
 use super::report::shown;
 use super::senders::Waited;
-use super::{EngineIntake, Failure, Pending, Place, ToCome, key_of};
+use super::{EngineIntake, Failure, Pending, Place, ToCome, key_of, owned_text};
 use crate::messaging::{ADD_EVENT, Class};
 use crate::observe::{Limit, Route};
 use latewood_engine::{Append, AppendTo, Create, Outcome, Position, Refusal, Scratch};
@@ -226,6 +226,7 @@ impl EngineIntake {
             Refusal::InvalidTimestamp => Reason::Timestamp,
             Refusal::Limit(_) | Refusal::NoSuchKey | Refusal::StaleSeries => Reason::Limit,
             Refusal::Damaged => Reason::Damaged,
+            Refusal::Owned => Reason::Permission,
             // No fault of the sample: sent again later, it may be taken.
             Refusal::OutOfMemory | Refusal::Away => {
                 return report.fail_series(format_args!("{key} at {at}: {refusal}"));
@@ -236,6 +237,11 @@ impl EngineIntake {
             let floor = self.shared.db.floor();
             let text = format_args!("{key} at {at}: {refusal}, which begins at {floor}");
             return report.refuse(line, reason, text);
+        }
+        if refusal == Refusal::Owned {
+            let place = &self.series[pending.slot as usize].place;
+            let text = owned_text(key_of(place), &self.shared.db);
+            return report.refuse(line, reason, format_args!("{key} at {at}: {text}"));
         }
         report.refuse(line, reason, format_args!("{key} at {at}: {refusal}"));
     }

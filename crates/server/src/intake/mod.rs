@@ -30,7 +30,7 @@ use crate::acl::{Denied, User};
 use crate::base::clock::now_ms;
 use crate::observe::{Protocol, Route};
 use crate::state::Shared;
-use latewood_engine::{Scratch, SeriesRef, prefetch};
+use latewood_engine::{Db, Refusal, Scratch, SeriesRef, prefetch};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_model::{SeriesOptions, Told};
 use latewood_wire::intake::{Intake, Moment, Reason, Refused, Row, Slot};
@@ -135,6 +135,14 @@ fn key_of(place: &Place) -> &[u8] {
     }
 }
 
+/// Says who writes a series, as the engine does where more than a sample is refused.
+pub(crate) fn owned_text(key: &[u8], db: &Db) -> String {
+    match db.owner(key) {
+        Some(owner) => format!("series is written by {owner}"),
+        None => Refusal::Owned.to_string(),
+    }
+}
+
 /// A sample that waits for its batch.
 #[derive(Clone, Copy)]
 struct Pending {
@@ -169,7 +177,11 @@ impl EngineIntake {
             known: Vec::new(),
             fresh: Vec::new(),
             senders: senders::Senders::new(way.route),
-            scratch: Scratch::new(),
+            // Series of rules are written by nobody else.
+            scratch: match way.protocol {
+                Protocol::Rules => Scratch::of_owner(),
+                _ => Scratch::new(),
+            },
             report: Report::default(),
             now_ms: 0,
             earliest_ms: 0,

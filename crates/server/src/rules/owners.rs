@@ -2,7 +2,8 @@
 //!
 //! Two rules that write the same series would overwrite each other's rows. The first one that
 //! writes a series owns it until it marks it stale, or until it is gone; rows of another rule are
-//! refused. What a removed rule left behind may be taken over.
+//! refused. What a removed rule left behind may be taken over. The engine hears of it, so that nobody
+//! else writes to a series that has a rule.
 //!
 //! Tested below.
 
@@ -23,6 +24,8 @@ pub(super) struct RuleId(u64);
 pub(super) struct Owners {
     last_id: AtomicU64,
     all: Mutex<All>,
+    /// Held while changes are told.
+    telling: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -30,6 +33,8 @@ struct All {
     /// Names of the rules that are there.
     rules: HashMap<RuleId, Arc<str>>,
     series: HashMap<Labels, RuleId>,
+    /// Series that got or lost their rule, in order, and its name.
+    untold: Vec<(Labels, Option<Arc<str>>)>,
 }
 
 impl Owners {
@@ -50,13 +55,18 @@ impl Owners {
     pub(super) fn claim(&self, id: RuleId, rows: &[Row]) -> (Vec<Refused>, Vec<Labels>) {
         let (mut refused, mut new) = (Vec::new(), Vec::new());
         let mut all = self.all.lock();
-        let All { rules, series } = &mut *all;
+        let All {
+            rules,
+            series,
+            untold,
+        } = &mut *all;
         for (at, row) in rows.iter().enumerate() {
             let owner = series.get(&row.labels).copied();
             let other = owner.filter(|owner| *owner != id);
             if is_stale(row.value) {
                 if owner == Some(id) {
                     series.remove(&row.labels);
+                    untold.push((row.labels.clone(), None));
                 } else if other.is_some() {
                     refused.push(Refused {
                         row: at,
@@ -73,6 +83,7 @@ impl Owners {
                 None if owner == Some(id) => {}
                 None => {
                     series.insert(row.labels.clone(), id);
+                    untold.push((row.labels.clone(), rules.get(&id).cloned()));
                     new.push(row.labels.clone());
                 }
             }
@@ -87,8 +98,18 @@ impl Owners {
         let (owned, _): (Vec<_>, Vec<_>) = series.into_iter().partition(is_owned);
         for labels in &owned {
             all.series.remove(labels);
+            all.untold.push((labels.clone(), None));
         }
         owned
+    }
+
+    /// Tells which series got a rule, with its name, or lost it since this was called last.
+    pub(super) fn tell(&self, mut tell: impl FnMut(&Labels, Option<&str>)) {
+        let _turn = self.telling.lock();
+        let untold = std::mem::take(&mut self.all.lock().untold);
+        for (labels, rule) in untold {
+            tell(&labels, rule.as_deref());
+        }
     }
 
     /// The number of series that rules write.
@@ -128,6 +149,11 @@ mod tests {
         assert_eq!(refused(&owners, first, row("x", stale)), None);
         assert_eq!(refused(&owners, second, row("x", 2.0)), None);
         assert_eq!(owners.series(), 1);
+        let mut told = Vec::new();
+        owners.tell(|labels, rule| told.push((labels.to_string(), rule.map(str::to_owned))));
+        let x = |rule: Option<&str>| ("{__name__=\"x\"}".to_owned(), rule.map(str::to_owned));
+        assert_eq!(told, [x(Some("first")), x(None), x(Some("second"))]);
+        owners.tell(|_, _| panic!("nothing changed"));
     }
 
     #[test]

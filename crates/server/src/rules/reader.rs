@@ -102,6 +102,7 @@ impl Storage for RuleStorage<'_> {
         }
         let owners = &self.manager.owners;
         let (mut refused, new) = owners.claim(self.rule, rows);
+        self.manager.protect(self.shared);
         let denied: Vec<usize> = refused.iter().map(|one| one.row).collect();
         let taken = (0..rows.len()).filter(|row| denied.binary_search(row).is_err());
         match append(self.intake, rows, taken) {
@@ -109,15 +110,31 @@ impl Storage for RuleStorage<'_> {
                 // What has no row is nobody's.
                 let without = more.iter().map(|one| rows[one.row].labels.clone());
                 owners.release(self.rule, without.collect());
+                self.manager.protect(self.shared);
                 refused.extend(more);
                 refused.sort_by_key(|one| one.row);
                 Ok(refused)
             }
             Err(why) => {
                 owners.release(self.rule, new);
+                self.manager.protect(self.shared);
                 Err(why)
             }
         }
+    }
+}
+
+impl Manager {
+    /// Keeps others from writing the series that rules write, and lets them write again what no rule
+    /// does.
+    pub(super) fn protect(&self, shared: &Shared) {
+        let mut name = SeriesName::new();
+        self.owners.tell(|labels, rule| {
+            // What has no name is no series.
+            if begin(&mut name, labels).is_ok() {
+                shared.db.own(name.key(), rule);
+            }
+        });
     }
 }
 
@@ -168,6 +185,12 @@ fn slot(
     if let Some(slot) = intake.field(row, 0, b"") {
         return Ok(slot);
     }
+    begin(name, labels)?;
+    intake.learn(row, b"", name)
+}
+
+/// The name of the series with these labels.
+fn begin(name: &mut SeriesName, labels: &Labels) -> Result<(), NotTaken> {
     name.begin(labels.metric().as_bytes());
     for (label, value) in labels.bytes() {
         if label != METRIC.as_bytes() {
@@ -175,5 +198,5 @@ fn slot(
         }
     }
     name.finish()?;
-    intake.learn(row, b"", name)
+    Ok(())
 }

@@ -133,7 +133,10 @@ impl Manager {
         task: Task,
     ) {
         let group = match task {
-            Task::Left { series, at_ms } => return self.end_series(intake, series, at_ms),
+            Task::Left { series, at_ms } => {
+                self.end_series(intake, series, at_ms);
+                return self.protect(shared);
+            }
             Task::Evaluate(group) if group.is_retired() => return,
             Task::Evaluate(group) => group,
         };
@@ -144,6 +147,7 @@ impl Manager {
             self.turn(shared, intake, &group, newest_ms, missed);
         }
         let next_ms = newest_ms + group.interval_ms();
+        self.protect(shared);
         self.groups.lock().turns.put(next_ms, Task::Evaluate(group));
         self.changed.notify_one();
     }

@@ -25,6 +25,7 @@ mod quarantine;
 mod reading;
 mod remote_read;
 mod rules;
+mod rules_owned;
 mod status;
 mod uploads;
 mod users;

@@ -101,7 +101,8 @@ impl Db {
             |step, is_stale| {
                 let found = step.scratch.ids[step.index].filter(|_| !is_stale);
                 let (append, hash) = (&batch[step.index], step.scratch.hashes[step.index]);
-                match self.find_in(step.state, step.shard, append, found, hash) {
+                let is_owner = step.scratch.is_owner;
+                match self.find_in(step.state, step.shard, append, found, hash, is_owner) {
                     SeriesLookup::Here(id) => {
                         let outcome = self.append_to(step.state, append, id, policy, |_| true);
                         // Removed since it was found: alone, it can be created again.
@@ -114,7 +115,7 @@ impl Db {
                     // Alone, it can wait for memory.
                     SeriesLookup::Refused(Refusal::OutOfMemory) => None,
                     SeriesLookup::Refused(refusal) => Some(Err(refusal)),
-                    SeriesLookup::Elsewhere | SeriesLookup::Destination(_) => None,
+                    SeriesLookup::Elsewhere | SeriesLookup::Guarded(_) => None,
                 }
             },
             |index, scratch| self.append_moved(&batch[index], index, scratch, policy),
@@ -145,14 +146,18 @@ impl Db {
         };
         self.write_alone(&target, |state, shard, failed| {
             state.late.begin_alone(index);
-            let outcome = match self.find_in(state, shard, append, None, hash) {
+            let is_owner = scratch.is_owner;
+            let outcome = match self.find_in(state, shard, append, None, hash, is_owner) {
+                SeriesLookup::Guarded(id) if !is_owner && self.is_owned(state, id) => {
+                    Err(Refusal::Owned)
+                }
                 // The rule will write this row once it can.
-                SeriesLookup::Here(_) | SeriesLookup::Destination(_)
+                SeriesLookup::Here(_) | SeriesLookup::Guarded(_)
                     if failed.check(append.timestamp, append.timestamp).is_err() =>
                 {
                     Err(Refusal::Damaged)
                 }
-                SeriesLookup::Here(id) | SeriesLookup::Destination(id) => {
+                SeriesLookup::Here(id) | SeriesLookup::Guarded(id) => {
                     self.append_to(state, append, id, policy, |_| true)
                 }
                 SeriesLookup::Refused(refusal) => Err(refusal),

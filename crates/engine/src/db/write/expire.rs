@@ -10,10 +10,11 @@ impl Db {
     /// the Unix epoch. A time in the past removes the series at once.
     ///
     /// # Errors
-    /// `NoSuchKey`, errors of the log.
+    /// `NoSuchKey`, `Invalid` if somebody owns the series, errors of the log.
     pub fn expire(&self, key: &[u8], at_ms: i64, only: ExpireIf) -> Result<(Expiry, Position)> {
         let core = &self.core;
         core.check_writable()?;
+        core.check_not_owned(key)?;
         if at_ms <= core.time.now_ms() {
             // Closed buckets reach the destinations before the source is removed.
             self.rules.recompute_key_for_removal(key)?;
@@ -34,10 +35,11 @@ impl Db {
     /// Removes the expiry of a series. Returns whether it had one.
     ///
     /// # Errors
-    /// `NoSuchKey`, errors of the log.
+    /// `NoSuchKey`, `Invalid` if somebody owns the series, errors of the log.
     pub fn persist(&self, key: &[u8]) -> Result<(bool, Position)> {
         let core = &self.core;
         core.check_writable()?;
+        core.check_not_owned(key)?;
         let (mut state, id) = core.lock_series(key)?;
         if state.expiries.get(core.shards.place_of(id)).is_none() {
             return Ok((false, Position::default()));

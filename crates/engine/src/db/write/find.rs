@@ -4,8 +4,8 @@
 //! created meanwhile, and some series must not be written to under this lock
 //! alone. [`SeriesLookup`] lists the cases.
 //!
-//! Invariants: a series that is [`SeriesLookup::Here`] is in this shard, and no rule
-//! writes to it; a sample too old to be kept creates no series. Tested by
+//! Invariants: a series that is [`SeriesLookup::Here`] is in this shard, no rule
+//! writes to it, and nobody but the writer owns it; a sample too old to be kept creates no series. Tested by
 //! `tests/db_append.rs`, `tests/db_races.rs` and the model test.
 
 use crate::base::refusal::Refusal;
@@ -19,8 +19,8 @@ use latewood_model::SeriesId;
 /// Where the series of a sample is, seen from one shard.
 pub(crate) enum SeriesLookup {
     Here(SeriesId),
-    /// In this shard, and a rule writes to it: it must be recomputed first.
-    Destination(SeriesId),
+    /// In this shard, and a rule writes to it: it must be recomputed first. Or somebody owns it.
+    Guarded(SeriesId),
     /// In another shard, or to be created there.
     Elsewhere,
     Refused(Refusal),
@@ -38,16 +38,17 @@ impl Db {
         append: &Append<'_>,
         found: Option<SeriesId>,
         hash: u64,
+        is_owner: bool,
     ) -> SeriesLookup {
         if append.timestamp < 0 {
             return SeriesLookup::Refused(Refusal::InvalidTimestamp);
         }
         match found {
-            Some(id) if state.destinations > 0 && self.is_destination(state, id) => {
-                SeriesLookup::Destination(id)
+            Some(id) if state.guarded > 0 && self.is_guarded(state, id, is_owner) => {
+                SeriesLookup::Guarded(id)
             }
             Some(id) => SeriesLookup::Here(id),
-            None => self.find_or_create(state, shard, append, hash),
+            None => self.find_or_create(state, shard, append, hash, is_owner),
         }
     }
 
@@ -59,6 +60,7 @@ impl Db {
         shard: usize,
         append: &Append<'_>,
         hash: u64,
+        is_owner: bool,
     ) -> SeriesLookup {
         let found = self.core.keys.find(hash, append.key);
         state.sealer.timer.end_for(Stage::SeriesLookup, 0);
@@ -68,8 +70,11 @@ impl Db {
             Some(id) if self.core.is_expired(state, self.core.shards.place_of(id)) => {
                 return SeriesLookup::Elsewhere;
             }
-            Some(id) if self.is_destination(state, id) => return SeriesLookup::Destination(id),
+            Some(id) if self.is_guarded(state, id, is_owner) => return SeriesLookup::Guarded(id),
             Some(id) => return SeriesLookup::Here(id),
+            None if !is_owner && self.core.owned.holds(append.key) => {
+                return SeriesLookup::Refused(Refusal::Owned);
+            }
             None => {}
         }
         // A refused sample creates no series.
@@ -102,9 +107,17 @@ impl Db {
         }
     }
 
+    /// Whether a rule writes to a series, or somebody owns it who is not the writer.
     #[cold]
-    pub(crate) fn is_destination(&self, state: &ShardState, id: SeriesId) -> bool {
+    pub(crate) fn is_guarded(&self, state: &ShardState, id: SeriesId, is_owner: bool) -> bool {
         let series = state.slab.get(self.core.shards.place_of(id));
-        series.is_some_and(|series| series.source().is_some())
+        series
+            .is_some_and(|series| series.source().is_some() || series.marks.is_owned() && !is_owner)
+    }
+
+    /// Whether somebody owns a series.
+    pub(crate) fn is_owned(&self, state: &ShardState, id: SeriesId) -> bool {
+        let series = state.slab.get(self.core.shards.place_of(id));
+        series.is_some_and(|series| series.marks.is_owned())
     }
 }

@@ -58,8 +58,9 @@ impl Db {
                 on_duplicate: Some(DuplicatePolicy::Last),
                 create,
             };
-            let outcome = match self.find_in(state, shard, &append, None, hash) {
-                SeriesLookup::Here(id) | SeriesLookup::Destination(id) => {
+            let outcome = match self.find_in(state, shard, &append, None, hash, false) {
+                SeriesLookup::Guarded(id) if self.is_owned(state, id) => Err(Refusal::Owned),
+                SeriesLookup::Here(id) | SeriesLookup::Guarded(id) => {
                     self.increment_in(state, append, id, failed)
                 }
                 SeriesLookup::Refused(refusal) => Err(refusal),

@@ -24,11 +24,14 @@ impl Db {
     /// series was renamed.
     ///
     /// # Errors
-    /// `NoSuchKey`, `Limit` if the key is too long, errors of the log.
+    /// `NoSuchKey`, `Limit` if the key is too long, `Invalid` if somebody owns one of the two, errors
+    /// of the log.
     pub fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         let core = &self.core;
         core.check_writable()?;
         core.check_key(to)?;
+        core.check_not_owned(from)?;
+        core.check_not_owned(to)?;
         self.rules.purge(from)?;
         self.rules.purge(to)?;
         // Closed buckets reach the destinations before the source is removed.

@@ -104,9 +104,10 @@ impl Db {
                     Some(place_of(&batch[*order.get(n)? as usize]))
                 });
                 let is_due = |now_ms| state.expiries.is_due(place_of(append), now_ms);
-                let is_destination =
-                    || state.destinations > 0 && self.is_destination(state, append.series.id);
-                if overdue_ms.is_some_and(is_due) || is_destination() {
+                let id = append.series.id;
+                let is_guarded =
+                    || state.guarded > 0 && self.is_guarded(state, id, step.scratch.is_owner);
+                if overdue_ms.is_some_and(is_due) || is_guarded() {
                     return None;
                 }
                 Some(self.append_here(state, append, policy))
@@ -173,6 +174,8 @@ impl Db {
             let outcome = if is_current && failed.check(at, at).is_err() {
                 // The rule will write this row once it can.
                 Err(Refusal::Damaged)
+            } else if is_current && !scratch.is_owner && self.is_owned(&state, *id) {
+                Err(Refusal::Owned)
             } else {
                 self.append_here(&mut state, append, default_policy)
             };

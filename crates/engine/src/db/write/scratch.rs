@@ -33,12 +33,22 @@ pub struct Scratch {
     pub(crate) timer: Timer,
     /// The timer is the caller's.
     is_lent: bool,
+    /// Series that somebody owns may be written with it.
+    pub(crate) is_owner: bool,
 }
 
 impl Scratch {
     /// Empty memory.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Empty memory of whoever owns series ([`crate::Db::own`]): it may write to them.
+    pub fn of_owner() -> Self {
+        Self {
+            is_owner: true,
+            ..Self::default()
+        }
     }
 
     /// The outcomes of the last batch, in its order.

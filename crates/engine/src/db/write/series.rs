@@ -14,11 +14,12 @@ impl Db {
     /// Creates an empty series.
     ///
     /// # Errors
-    /// `KeyExists`, `Invalid` options, `Limit`, errors of the log.
+    /// `KeyExists`, `Invalid` options or an owned series, `Limit`, errors of the log.
     pub fn create(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
         check_options(options)?;
         let core = &self.core;
         core.check_key(key)?;
+        core.check_not_owned(key)?;
         admit_write(&self.core)?;
         self.rules.purge(key)?;
         let hash = core.keys.hash(key);
@@ -38,7 +39,7 @@ impl Db {
     /// Sets all options of a series. Stored samples keep their encoding.
     ///
     /// # Errors
-    /// `NoSuchKey`, `Invalid` options, errors of the log.
+    /// `NoSuchKey`, `Invalid` options or an owned series, errors of the log.
     pub fn alter(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
         check_options(options)?;
         self.alter_with(key, |old| *old = options.clone())
@@ -54,6 +55,7 @@ impl Db {
         key: &[u8],
         change: impl FnOnce(&mut SeriesOptions),
     ) -> Result<Position> {
+        self.core.check_not_owned(key)?;
         admit_write(&self.core)?;
         self.rules.recompute_key(key, Wanted::Nothing)?;
         let (mut guard, id) = self.core.lock_series(key)?;
@@ -91,7 +93,7 @@ impl Db {
     ///
     /// # Errors
     /// `NoSuchKey`; `Invalid` if a rule needs samples that retention has already
-    /// removed; errors of the log. If a damaged block prevents counting, the
+    /// removed, or if somebody owns the series; errors of the log. If a damaged block prevents counting, the
     /// samples are removed and the error says so.
     pub fn delete_range(
         &self,
@@ -109,6 +111,7 @@ impl Db {
         to: Timestamp,
     ) -> Result<(u64, Position)> {
         self.core.check_writable()?;
+        self.core.check_not_owned(key)?;
         self.rules.recompute_key(key, Wanted::Rows(from, to))?;
         let (mut guard, id) = self.core.lock_series(key)?;
         let state = &mut *guard;
@@ -151,10 +154,11 @@ impl Db {
     /// Removes series. Returns how many existed.
     ///
     /// # Errors
-    /// Errors of the log.
+    /// `Invalid` if somebody owns one of them, and then none is removed; errors of the log.
     pub fn remove(&self, keys: &[&[u8]]) -> Result<(u64, Position)> {
         let core = &self.core;
         core.check_writable()?;
+        keys.iter().try_for_each(|key| core.check_not_owned(key))?;
         let (mut removed, mut position) = (0, Position::default());
         for &key in keys {
             let done = self.remove_one(key).map_err(|error| match removed {

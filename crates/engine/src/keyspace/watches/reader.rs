@@ -17,10 +17,13 @@ pub struct ReaderId(pub u64);
 /// time, and is called under locks: it must not use the database.
 pub type Selects = Arc<dyn Fn(&Labels, &[u8]) -> bool + Send + Sync>;
 
+/// The name and the value of a label.
+pub(super) type Pair = (Box<[u8]>, Box<[u8]>);
+
 /// Which series a reader reads.
 #[derive(Clone)]
 pub struct Selector {
-    pub(super) pair: Option<(Box<[u8]>, Box<[u8]>)>,
+    pub(super) pair: Option<Pair>,
     pub(super) selects: Selects,
 }
 
@@ -83,6 +86,8 @@ impl Change {
     /// The selector of steps that must be computed again whatever changed in what they read: those
     /// of [`crate::Db::add_pending`].
     pub const STEPS: u32 = u32::MAX;
+    /// All selectors, where nobody has said yet how many there are.
+    pub(super) const ALL: u32 = u32::MAX - 1;
 }
 
 /// What is known of a reader.
@@ -151,6 +156,45 @@ impl Reader {
         }
     }
 
+    /// It has these selectors from now on.
+    pub(super) fn set_selectors(&mut self, selectors: Vec<Selector>) {
+        let count = selectors.len() as u32;
+        self.selectors = selectors;
+        self.sets.clear();
+        let of_all = |pending: &Pending| pending.change.selector == Change::ALL;
+        if self.pending.iter().any(of_all) {
+            let each = |pending: Pending| {
+                let selectors = match pending.change.selector {
+                    Change::ALL => 0..=count.saturating_sub(1),
+                    selector => selector..=selector,
+                };
+                selectors.map(move |selector| {
+                    let mut pending = pending.clone();
+                    pending.change.selector = selector;
+                    pending
+                })
+            };
+            self.pending = std::mem::take(&mut self.pending)
+                .into_iter()
+                .flat_map(each)
+                .collect();
+            self.drained = 0;
+        }
+    }
+
+    /// Anything it has used may be gone, up to the group of the log at `at`.
+    pub(super) fn with_all_gone(&self, at: u64) -> Vec<Pending> {
+        let change = Change {
+            selector: Change::ALL,
+            series: None,
+            from: Timestamp::MIN,
+            to: self.horizon,
+        };
+        let mut pending = self.pending.clone();
+        pending.push(Pending { change, at });
+        pending
+    }
+
     /// All that is pending.
     pub(super) fn changes(&self) -> Vec<Change> {
         let changes = self.pending.iter().map(|pending| pending.change.clone());
@@ -177,9 +221,15 @@ impl Reader {
         self.bound();
     }
 
-    /// Steps are to be computed again, says the log at `at`.
-    pub(super) fn take_steps(&mut self, span: Span, at: u64) {
-        let undrained = self.pending[self.drained..].iter_mut();
+    /// Steps are to be computed again, says the log at `at`. A replay does not join them: it may
+    /// come to one of two that are done.
+    pub(super) fn take_steps(&mut self, span: Span, at: u64, is_replay: bool) {
+        let joins_from = if is_replay {
+            self.pending.len()
+        } else {
+            self.drained
+        };
+        let undrained = self.pending[joins_from..].iter_mut();
         let mut steps = undrained.filter(|held| held.change.selector == Change::STEPS);
         let met = steps.find(|held| {
             let Change { from, to, .. } = held.change;

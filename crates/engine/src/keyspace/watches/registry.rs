@@ -1,6 +1,6 @@
 //! All readers and their selectors, found by the labels of a series.
 
-use super::reader::{ChangedSeries, Reader, ReaderId, Watcher};
+use super::reader::{ChangedSeries, Pair, Reader, ReaderId, Watcher};
 use crate::series::watched::{Mark, WatchSet};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -18,7 +18,7 @@ pub(super) struct Registry {
     pub(super) generation: u64,
     pub(super) readers: BTreeMap<ReaderId, Reader>,
     /// Selectors by a pair of theirs; the pair of each name apart, and those without one.
-    by_pair: HashMap<(Box<[u8]>, Box<[u8]>), Vec<Entry>, FixedState>,
+    by_pair: HashMap<Pair, Vec<Entry>, FixedState>,
     without_pair: Vec<Entry>,
     /// Names of pairs, with all selectors that have one.
     by_name: BTreeMap<Box<[u8]>, Vec<Entry>>,
@@ -57,8 +57,7 @@ impl Registry {
                 self.by_name.entry(name.clone()).or_default().push(entry);
             }
             let mut held = before.remove(&reader).unwrap_or_else(Reader::new);
-            held.selectors = selectors;
-            held.sets.clear();
+            held.set_selectors(selectors);
             self.readers.insert(reader, held);
         }
     }

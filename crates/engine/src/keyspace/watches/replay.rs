@@ -3,7 +3,7 @@
 //! Records of readers are about all series, so whoever replays the log applies them in its order.
 //! Tested by `tests/watches`.
 
-use super::reader::{Reader, ReaderId};
+use super::reader::{Pending, Reader, ReaderId};
 use super::state;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::core::Core;
@@ -11,6 +11,7 @@ use crate::log::{GroupBuilder, Log, Position};
 use crate::series::shards::AllShards;
 use crate::series::watched::{Span, WatchSet};
 use latewood_model::Timestamp;
+use std::borrow::Cow;
 
 impl Core {
     /// Logs a record of a reader.
@@ -83,9 +84,9 @@ impl Core {
         }))
     }
 
-    /// Steps of a reader are to be computed again, says the log at `at`.
-    pub(crate) fn register_steps(&self, reader: u64, span: Span, at: u64) {
-        self.registered(reader, |held| held.take_steps(span, at));
+    /// A replay meets steps of a reader that are to be computed again, in the group at `at`.
+    pub(crate) fn replay_steps(&self, reader: u64, span: Span, at: u64) {
+        self.registered(reader, |held| held.take_steps(span, at, true));
     }
 
     /// Steps of a reader before `at` are not to be touched.
@@ -94,7 +95,7 @@ impl Core {
     }
 
     /// Changes what is registered of a reader, known or not.
-    fn registered<T>(&self, reader: u64, change: impl FnOnce(&mut Reader) -> T) -> T {
+    pub(super) fn registered<T>(&self, reader: u64, change: impl FnOnce(&mut Reader) -> T) -> T {
         let mut registry = self.watches.registry.write();
         let held = registry.readers.entry(ReaderId(reader));
         change(held.or_insert_with(Reader::new))
@@ -117,16 +118,40 @@ impl Core {
             // also where a replay flushes.
             return Ok(Some(0));
         }
-        if self.log().is_none() {
-            return Ok(None);
-        }
         drop(registry);
-        let position = self.log().map_or_else(Position::default, Log::written);
+        self.log_states(|held, _| Cow::Borrowed(&held.pending))
+    }
+
+    /// The same where all series are gone: the log before is needed no more, known readers or not.
+    /// No shard may be locked.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub(crate) fn log_readers_of_nothing(&self) -> Result<()> {
+        if self.log_readers()? != Some(0) {
+            return Ok(());
+        }
+        let _turn = self.watches.turn.lock();
+        self.log_states(|held, at| Cow::Owned(held.with_all_gone(at)))?;
+        Ok(())
+    }
+
+    /// Logs the states of all readers, each with the changes that `pending` says.
+    fn log_states(
+        &self,
+        pending: impl Fn(&Reader, u64) -> Cow<'_, [Pending]>,
+    ) -> Result<Option<u64>> {
+        let Some(log) = self.log() else {
+            return Ok(None);
+        };
+        let position = log.written();
         self.collect();
         let registry = self.watches.registry.read();
         let bytes_max = self.group_bytes_max() / 4;
-        let states = registry.readers.iter();
-        let states = states.map(|(reader, held)| (reader.0, state::of(held, position, bytes_max)));
+        let states = registry.readers.iter().map(|(reader, held)| {
+            let pending = pending(held, position.0);
+            (reader.0, state::of(held, &pending, position, bytes_max))
+        });
         let states: Vec<_> = states.collect();
         drop(registry);
         self.log_for_readers(|group, number: usize| {

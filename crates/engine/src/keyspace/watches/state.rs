@@ -22,13 +22,18 @@ pub(super) struct State {
     pub(super) changes: Vec<Pending>,
 }
 
-/// The state of a reader. If it is longer than `bytes_max`, its changes are joined.
-pub(super) fn of(reader: &Reader, position: Position, bytes_max: usize) -> Vec<u8> {
-    let bytes = put(reader, position, &reader.pending);
+/// The state of a reader with these changes. If it is longer than `bytes_max`, they are joined.
+pub(super) fn of(
+    reader: &Reader,
+    pending: &[Pending],
+    position: Position,
+    bytes_max: usize,
+) -> Vec<u8> {
+    let bytes = put(reader, position, pending);
     if bytes.len() <= bytes_max {
         return bytes;
     }
-    put(reader, position, &joined(&reader.pending))
+    put(reader, position, &joined(pending))
 }
 
 fn put(reader: &Reader, position: Position, changes: &[Pending]) -> Vec<u8> {
@@ -155,10 +160,26 @@ mod tests {
             change(4, None, i64::MIN),
             change(Change::STEPS, None, 5),
         ];
-        let bytes = of(&reader, Position(44), usize::MAX);
+        let bytes = of(&reader, &reader.pending, Position(44), usize::MAX);
         let state = read(&bytes).unwrap();
         assert_eq!((state.horizon, state.since), (100, -7));
         assert_eq!((state.position, state.changes), (44, reader.pending));
         assert!((0..bytes.len()).all(|end| read(&bytes[..end]).is_none()));
+    }
+
+    #[test]
+    fn a_state_has_these_bytes() {
+        let mut reader = Reader::new();
+        (reader.horizon, reader.since) = (5, 3);
+        let change = Change {
+            selector: 1,
+            series: None,
+            from: 2,
+            to: 4,
+        };
+        reader.pending = vec![Pending { change, at: 9 }];
+        let bytes = of(&reader, &reader.pending, Position(9), usize::MAX);
+        let expected = [0x15, 0x0d, 0x13, 0x03, 0x03, 0x09, 0x11, 0x00];
+        assert_eq!(bytes, expected, "needs a new format version");
     }
 }

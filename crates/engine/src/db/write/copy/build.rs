@@ -87,6 +87,8 @@ impl<'a> Build<'a> {
         replace: bool,
     ) -> Result<(bool, Position)> {
         let core = &self.db.core;
+        // It may have got an owner while samples were copied.
+        core.check_not_owned(to)?;
         // Closed buckets reach the destinations before the source is removed.
         self.db.rules.recompute_key_for_removal(to)?;
         loop {

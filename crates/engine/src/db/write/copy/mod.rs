@@ -63,11 +63,12 @@ impl Db {
     /// samples.
     ///
     /// # Errors
-    /// `NoSuchKey`, `Limit`, `Corrupt`, errors of the log. On error no copy is made
+    /// `NoSuchKey`, `Limit`, `Corrupt`, `Invalid` if somebody owns `to`, errors of the log. On error no copy is made
     /// and `to` does not change.
     pub fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         admit_write(&self.core)?;
         self.core.check_key(to)?;
+        self.core.check_not_owned(to)?;
         self.copy_from(self.copy_source(from)?, to, replace, || ())
     }
 
@@ -85,6 +86,7 @@ impl Db {
     ) -> Result<(bool, Position)> {
         admit_write(&self.core)?;
         self.core.check_key(to)?;
+        self.core.check_not_owned(to)?;
         if !replace && self.contains(to) {
             return Ok((false, Position::default()));
         }
@@ -130,7 +132,8 @@ impl Db {
     /// created, but with `replace` an existing one is still removed.
     ///
     /// # Errors
-    /// `Corrupt` if the samples cannot be decoded, `Limit`, errors of the log. On
+    /// `Corrupt` if the samples cannot be decoded, `Limit`, `Invalid` if somebody owns `to`, errors of
+    /// the log. On
     /// error no series is created and `to` does not change.
     pub fn restore(
         &self,
@@ -141,6 +144,7 @@ impl Db {
     ) -> Result<(Restored, Position)> {
         admit_write(&self.core)?;
         self.core.check_key(to)?;
+        self.core.check_not_owned(to)?;
         let options = dump.options().clone();
         check_options(&options)?;
         // A short payload can hold very many: the caller should not wait for long.

@@ -1,0 +1,83 @@
+//! Series that one writer has for itself: those that rules of the server write.
+//!
+//! They are known by their keys, so a series that is made anew is one too. A series that is there has a
+//! bit, and its shard counts those that have it together with the destinations of compaction rules: an
+//! append looks at that count anyway, and asks no more where it is 0. All other writes ask by key. What
+//! is under way while a series gets an owner may still be written. Nothing of it is durable: whoever
+//! owns series says so after each start.
+//!
+//! Invariant: the bit is set under the lock of the shard, after the key is known here; a series that is
+//! made looks here under that lock. Tested by `tests/owned.rs`.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::keyspace::core::Core;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Owned {
+    /// Held while a series gets or loses its owner; before the lock of a shard.
+    turn: Mutex<()>,
+    count: AtomicUsize,
+    owners: RwLock<HashMap<Box<[u8]>, Arc<str>, FixedState>>,
+}
+
+impl Owned {
+    /// Who owns the series under `key`.
+    pub(crate) fn owner(&self, key: &[u8]) -> Option<Arc<str>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.owners.read().get(key).cloned()
+    }
+
+    /// Whether somebody owns it.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && self.owners.read().contains_key(key)
+    }
+}
+
+impl Core {
+    /// See [`crate::Db::own`].
+    pub(crate) fn own(&self, key: &[u8], owner: Option<&str>) {
+        let _turn = self.owned.turn.lock();
+        let mut owners = self.owned.owners.write();
+        match owner {
+            Some(owner) => drop(owners.insert(key.into(), owner.into())),
+            None => drop(owners.remove(key)),
+        }
+        self.owned.count.store(owners.len(), Ordering::Release);
+        drop(owners);
+        let Some((mut state, id)) = self.lock_slot(key) else {
+            return;
+        };
+        let Some(series) = state.series_mut(id) else {
+            return;
+        };
+        let was_owned = series.marks.is_owned();
+        series.marks.set_owned(owner.is_some());
+        match (was_owned, owner.is_some()) {
+            (false, true) => state.guarded += 1,
+            (true, false) => state.guarded -= 1,
+            _ => {}
+        }
+    }
+
+    /// Refuses a change of a series that somebody owns.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub(crate) fn check_not_owned(&self, key: &[u8]) -> Result<()> {
+        match self.owned.owner(key) {
+            None => Ok(()),
+            Some(owner) => {
+                let text = format!("series is written by {owner}");
+                Err(Error::new(ErrorKind::Invalid, text))
+            }
+        }
+    }
+}
