@@ -2,9 +2,9 @@
 
 use super::Memory;
 use crate::oracle::generate::Generator;
+use latewood_promql::Times;
 use latewood_promql::engine::{Query, Settings, Value};
 use latewood_promql::labels::Labels;
-use latewood_promql::Times;
 use latewood_promql::reads::Reads;
 use latewood_promql::tree::Type;
 use rand::rngs::StdRng;

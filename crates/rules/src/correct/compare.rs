@@ -196,14 +196,20 @@ mod tests {
     fn differences_make_what_is_stored_what_it_must_be() {
         let mut state = 7_777_u64;
         let mut random = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             (state >> 33) % below
         };
         for _ in 0..2_000 {
             let newest = 100;
             let mut given = |random: &mut dyn FnMut(u64) -> u64| -> BTreeMap<i64, f64> {
                 let steps = (0..=newest).step_by(10).filter(|_| random(3) > 0);
-                steps.collect::<Vec<i64>>().into_iter().map(|at| (at, random(3) as f64)).collect()
+                steps
+                    .collect::<Vec<i64>>()
+                    .into_iter()
+                    .map(|at| (at, random(3) as f64))
+                    .collect()
             };
             let old = given(&mut random);
             let (from, to) = (random(11) as i64 * 10, random(11) as i64 * 10);
@@ -227,7 +233,10 @@ mod tests {
             let stored: Vec<Pair> = rows.range(first..=last).map(|(at, v)| (*at, *v)).collect();
             let found = compared.series(&wanted, &stored);
             for one in &found {
-                assert_eq!(rows.get(&one.at_ms).map(|v| v.to_bits()), one.stored.map(f64::to_bits));
+                assert_eq!(
+                    rows.get(&one.at_ms).map(|v| v.to_bits()),
+                    one.stored.map(f64::to_bits)
+                );
             }
             for (a, b) in gaps(&found, &GRID) {
                 rows.retain(|at, _| !(a..=b).contains(at));

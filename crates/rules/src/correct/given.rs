@@ -78,7 +78,11 @@ impl Many<'_> {
                 match self.step(at_ms, &*source) {
                     Ok(rows) => {
                         for row in rows {
-                            given.rows.entry(row.labels).or_default().push((at_ms, row.value));
+                            given
+                                .rows
+                                .entry(row.labels)
+                                .or_default()
+                                .push((at_ms, row.value));
                         }
                     }
                     Err(Failure::Rule(why)) => drop(given.failed.insert(at_ms, why)),
@@ -127,22 +131,28 @@ impl Many<'_> {
         };
         let added = evaluate::added(self.rule, labels);
         let mut twice = BTreeSet::new();
-        self.query.range(times, &settings, source, &mut |labels, column| {
-            let time_ms = |step: usize| from + self.interval_ms * step as i64;
-            let rows = column.present().map(|step| (time_ms(step), column.values[step]));
-            let held = given.rows.entry(evaluate::recorded(labels, &added)).or_default();
-            if held.is_empty() {
-                held.extend(rows);
-                return Ok(());
-            }
-            for row in rows {
-                match held.binary_search_by_key(&row.0, |held| held.0) {
-                    Ok(_) => drop(twice.insert(row.0)),
-                    Err(at) => held.insert(at, row),
+        self.query
+            .range(times, &settings, source, &mut |labels, column| {
+                let time_ms = |step: usize| from + self.interval_ms * step as i64;
+                let rows = column
+                    .present()
+                    .map(|step| (time_ms(step), column.values[step]));
+                let held = given
+                    .rows
+                    .entry(evaluate::recorded(labels, &added))
+                    .or_default();
+                if held.is_empty() {
+                    held.extend(rows);
+                    return Ok(());
                 }
-            }
-            Ok(())
-        })?;
+                for row in rows {
+                    match held.binary_search_by_key(&row.0, |held| held.0) {
+                        Ok(_) => drop(twice.insert(row.0)),
+                        Err(at) => held.insert(at, row),
+                    }
+                }
+                Ok(())
+            })?;
         for at_ms in twice {
             given.failed.insert(at_ms, SAME_LABELS.to_owned());
         }
@@ -171,7 +181,9 @@ impl Given {
         }
         for (at_ms, made) in counts {
             if let Err(failure) = evaluate::check_limit(limit, made, "series") {
-                self.failed.entry(at_ms).or_insert_with(|| failure.to_string());
+                self.failed
+                    .entry(at_ms)
+                    .or_insert_with(|| failure.to_string());
             }
         }
     }

@@ -163,9 +163,18 @@ mod tests {
 
     #[test]
     fn steps_are_found_around_any_time() {
-        for (at, before, after) in [(7, 7, 7), (8, 7, 17), (16, 7, 17), (-3, -3, -3), (-4, -13, -3)]
-        {
-            assert_eq!((GRID.at_or_before(at), GRID.at_or_after(at)), (before, after), "{at}");
+        for (at, before, after) in [
+            (7, 7, 7),
+            (8, 7, 17),
+            (16, 7, 17),
+            (-3, -3, -3),
+            (-4, -13, -3),
+        ] {
+            assert_eq!(
+                (GRID.at_or_before(at), GRID.at_or_after(at)),
+                (before, after),
+                "{at}"
+            );
         }
         assert!(GRID.has(-3) && !GRID.has(3));
         assert_eq!(GRID.count(7, 37), 4);
@@ -198,7 +207,10 @@ mod tests {
             assert_eq!(steps.cut_after(&GRID, high), more);
             let kept: Vec<i64> = kept.into_iter().filter(|at| *at <= high).collect();
             assert_eq!(steps.len(&GRID), kept.len() as u64);
-            assert_eq!(steps.ends(), kept.first().copied().zip(kept.last().copied()));
+            assert_eq!(
+                steps.ends(),
+                kept.first().copied().zip(kept.last().copied())
+            );
             let mut taken = Vec::new();
             while let Some((from, to)) = steps.take(&GRID, 3) {
                 assert!(GRID.count(from, to) <= 3);
