@@ -13,7 +13,7 @@ use latewood_rules::{Group, Kind, Rule};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 /// Evaluations after which the states of alerts are restored: what alerts read may be written by
@@ -28,6 +28,8 @@ pub(crate) struct LiveGroup {
     pub(crate) group: Group,
     pub(crate) figures: GroupFigures,
     pub(super) grid: Grid,
+    /// The first time at which it was not evaluated.
+    next_ms: AtomicI64,
     pub(super) is_retired: Arc<AtomicBool>,
     pub(super) run: Mutex<Run>,
     shown: Mutex<Shown>,
@@ -150,6 +152,7 @@ impl LiveGroup {
             file,
             group,
             figures: GroupFigures::default(),
+            next_ms: AtomicI64::new(i64::MAX),
             is_retired: Arc::default(),
             run: Mutex::new(run),
             shown: Mutex::new(shown),
@@ -164,6 +167,19 @@ impl LiveGroup {
     /// How often it is evaluated, milliseconds.
     pub(crate) fn interval_ms(&self) -> i64 {
         self.grid.interval_ms()
+    }
+
+    /// When it is evaluated first: not later than it would have been without a reload.
+    pub(super) fn first_ms(&self, now_ms: i64) -> i64 {
+        let after_ms = self.grid.after(now_ms);
+        self.next_ms
+            .fetch_min(after_ms, Ordering::Relaxed)
+            .min(after_ms)
+    }
+
+    /// It was evaluated at all times before.
+    pub(super) fn goes_on_at(&self, next_ms: i64) {
+        self.next_ms.store(next_ms, Ordering::Relaxed);
     }
 
     /// How it is now.
@@ -211,6 +227,7 @@ impl LiveGroup {
         old.is_retired.store(true, Ordering::Release);
         let (mut old_run, mut run) = (old.run.lock(), self.run.lock());
         let mut by_name: HashMap<_, VecDeque<usize>> = HashMap::new();
+        let mut same = Vec::new();
         for (at, rule) in old.group.rules.iter().enumerate() {
             let held = by_name.entry((&rule.name, rule.labels())).or_default();
             held.push_back(at);
@@ -227,6 +244,9 @@ impl LiveGroup {
                 sent: std::mem::take(&mut held.sent),
             };
             let is_alert = matches!(rule.kind, Kind::Alert(_));
+            if is_alert {
+                same.push((at, from));
+            }
             let alerts = old_run.running.alerts(from).filter(|_| is_alert).cloned();
             let seen = old_run.running.seen(from).cloned();
             run.running.restore(at, alerts, seen);
@@ -239,11 +259,19 @@ impl LiveGroup {
             run.left.extend(seen.map(|labels| (id, labels.clone())));
         }
         run.restores_after = old_run.restores_after;
-        let (took, began_ms, at_ms) = {
-            let old = old.shown.lock();
-            (old.took, old.began_ms, old.at_ms)
-        };
-        self.show(|shown| (shown.took, shown.began_ms, shown.at_ms) = (took, began_ms, at_ms));
+        if self.grid == old.grid {
+            // A time at which the evaluation was cut short comes again.
+            self.goes_on_at(old.next_ms.load(Ordering::Relaxed));
+        }
+        self.figures.continue_from(&old.figures);
+        let old = old.shown();
+        self.show(|shown| {
+            (shown.took, shown.began_ms, shown.at_ms) = (old.took, old.began_ms, old.at_ms);
+            for (at, from) in same {
+                let (rule, old) = (&mut shown.rules[at], &old.rules[from]);
+                (rule.began_ms, rule.alerts) = (old.began_ms, Arc::clone(&old.alerts));
+            }
+        });
     }
 
     /// Forgets what its rules did, as another node goes on with them.

@@ -35,15 +35,16 @@ pub(crate) use group::{Health, LiveGroup, Shown, ShownRule};
 pub(crate) use notify::{Notifier, QUEUE_MAX, Target};
 
 use crate::base::clock::now_ms;
-use crate::state::{Promql, Rules as Settings};
+use crate::state::{Promql, Rules as Settings, with_rules};
+use latewood_cluster::node::Node;
 use latewood_promql::engine::{self, Pool};
 use latewood_rules::Group;
 use latewood_rules::evaluate::Options;
 use owners::Owners;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 pub(crate) use turns::THREADS;
 use turns::{Task, Turns};
@@ -68,6 +69,10 @@ pub(crate) struct Manager {
     obstacle: Mutex<Option<(Instant, Option<String>)>>,
     /// When the files were read, milliseconds, and negative if they were wrong.
     read_ms: AtomicI64,
+    /// Of what is in the files; 0 without files.
+    digest: AtomicU64,
+    /// Tells other nodes of it.
+    node: OnceLock<Arc<Node>>,
     pub(crate) notifier: Notifier,
     pub(crate) figures: Figures,
 }
@@ -127,6 +132,7 @@ impl Manager {
                 query_offset_ms: settings.query_offset_ms as i64,
                 external_labels,
                 external_url: settings.external_url.clone(),
+                series_max: settings.series_max as usize,
             },
             longest: Duration::from_millis(promql.timeout_ms),
             owners: Owners::default(),
@@ -135,11 +141,15 @@ impl Manager {
             reloading: Mutex::default(),
             obstacle: Mutex::default(),
             read_ms: AtomicI64::new(now_ms()),
+            digest: AtomicU64::new(0),
+            node: OnceLock::new(),
             notifier,
             figures: Figures::default(),
             settings: settings.clone(),
         };
         let groups = load::groups(&manager.settings)?;
+        let digest = load::digest(&groups, &manager.settings);
+        manager.digest.store(digest, Ordering::Relaxed);
         manager.replace(groups, true, now_ms());
         Ok(manager)
     }
@@ -160,6 +170,9 @@ impl Manager {
             Ok(groups) => {
                 let rules = groups.iter().map(|(_, group)| group.rules.len()).sum();
                 let counts = (groups.len(), rules);
+                let digest = load::digest(&groups, &self.settings);
+                self.digest.store(digest, Ordering::Relaxed);
+                self.tell_nodes();
                 self.replace(groups, false, now_ms);
                 self.read_ms.store(now_ms, Ordering::Relaxed);
                 Ok(counts)
@@ -168,6 +181,23 @@ impl Manager {
                 self.read_ms.store(-now_ms, Ordering::Relaxed);
                 Err(why)
             }
+        }
+    }
+
+    /// Other nodes hear from `node` which files this one has, now and after each reload.
+    pub(crate) fn told_by(&self, node: &Arc<Node>) {
+        self.node.get_or_init(|| Arc::clone(node));
+        self.tell_nodes();
+    }
+
+    fn tell_nodes(&self) {
+        let rules = self.digest.load(Ordering::Relaxed);
+        if let Some(node) = self.node.get() {
+            node.change(|standing| {
+                if let Some(me) = standing.members.first_mut() {
+                    me.digests[1] = with_rules(me.digests[1], rules);
+                }
+            });
         }
     }
 
@@ -192,14 +222,6 @@ impl Manager {
         self.groups.lock().turns.stop();
         self.changed.notify_all();
         self.notifier.stop();
-    }
-
-    /// Series that one rule may write.
-    fn series_max(&self) -> usize {
-        match self.settings.series_max {
-            0 => usize::MAX,
-            most => most as usize,
-        }
     }
 
     /// Has `groups` evaluated from now on, and no others. Those that are there already go on; where
@@ -236,7 +258,7 @@ impl Manager {
         let mut groups = self.groups.lock();
         groups.all = all;
         for group in begun {
-            let at_ms = group.grid.after(now_ms);
+            let at_ms = group.first_ms(now_ms);
             groups.turns.put(at_ms, Task::Evaluate(group));
         }
         for (group, series) in left {

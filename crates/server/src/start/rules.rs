@@ -26,6 +26,9 @@ pub(super) fn start(
     rules: &Arc<Manager>,
 ) -> Result<Vec<JoinHandle<()>>, String> {
     let mut handles = Vec::new();
+    if let Some(node) = shared.node.get() {
+        rules.told_by(node);
+    }
     if !rules.is_on() {
         return Ok(handles);
     }

@@ -283,8 +283,11 @@ fn who_may_not_read_everything_sees_no_rules_and_reloads_nothing() {
         http.send(format!("GET /api/v1/rules HTTP/1.1\r\nHost: x\r\n{head}\r\n").as_bytes());
         let answer = http.answer();
         let shown: Value = serde_json::from_slice(&answer.body).unwrap();
+        let warnings = shown["warnings"].to_string();
         let shown = shown["data"]["groups"].as_array().unwrap().len();
         assert_eq!(shown, groups, "{user}");
+        let says_why = warnings.contains("user \\\"some\\\" may not read every series");
+        assert_eq!(says_why, groups == 0, "{warnings}");
         assert_eq!(http.post_with("/-/reload", &head, b"").status, 403);
     }
 }

@@ -2,10 +2,10 @@
 //! them, and `POST /-/reload`.
 //!
 //! Alerts hold labels and values of series, and rules are those of the whole server: a user who may
-//! not read every key (`~*`) sees none. Tested by `tests/http/rules.rs`.
+//! not read every key (`~*`) sees none, with a warning that says so. Tested by `tests/http/rules.rs`.
 
 use super::asked::Asked;
-use super::envelope::{respond, respond_in_thread};
+use super::envelope::{Told, respond, respond_in_thread};
 use super::parameters::Parameters;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
@@ -35,9 +35,10 @@ pub(crate) async fn rules(State(context): State<Context>, request: Request) -> R
         |asked, parameters| {
             let wanted = Wanted::read(parameters)?;
             if !asked.may_read_all() {
-                return Ok(json!({"groups": []}));
+                return Ok(hidden(asked, json!({"groups": []})));
             }
-            wanted.page(asked, &asked.context.rules.groups())
+            let page = wanted.page(asked, &asked.context.rules.groups())?;
+            Ok(page.into())
         },
     )
     .await
@@ -46,17 +47,31 @@ pub(crate) async fn rules(State(context): State<Context>, request: Request) -> R
 /// `GET /api/v1/alerts`.
 pub(crate) async fn alerts(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(&context, Endpoint::RuleGroups, request, |asked, _| {
-        let mut alerts = Vec::new();
-        if asked.may_read_all() {
-            for group in asked.context.rules.groups() {
-                let rules = group.shown().rules;
-                asked.hold_bytes(memory_bytes(&[], &rules))?;
-                alerts.extend(rules.iter().flat_map(|rule| rule.active().map(alert)));
-            }
+        if !asked.may_read_all() {
+            return Ok(hidden(asked, json!({"alerts": []})));
         }
-        Ok(json!({"alerts": alerts}))
+        let mut alerts = Vec::new();
+        for group in asked.context.rules.groups() {
+            let rules = group.shown().rules;
+            asked.hold_bytes(memory_bytes(&[], &rules))?;
+            alerts.extend(rules.iter().flat_map(|rule| rule.active().map(alert)));
+        }
+        Ok(json!({"alerts": alerts}).into())
     })
     .await
+}
+
+/// What a user sees who may not read every key: no error, which would be shown in the place of all
+/// else by whoever lists rules of several servers.
+fn hidden(asked: &Asked, data: Value) -> Told {
+    let user = String::from_utf8_lossy(asked.user_name());
+    let warning = format!(
+        "rules and alerts are hidden: user {user:?} may not read every series (needs ~* and TS.MRANGE)"
+    );
+    Told {
+        data,
+        warnings: vec![warning],
+    }
 }
 
 /// `GET /api/v1/alertmanagers`.
