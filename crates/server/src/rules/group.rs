@@ -4,6 +4,7 @@
 //! never held while something is evaluated, so readers wait for nobody. A group that is retired is
 //! not evaluated again, and what is under way ends soon and writes nothing.
 
+use super::delays::Delays;
 use super::figures::GroupFigures;
 use super::grid::Grid;
 use super::owners::{Owners, RuleId};
@@ -27,6 +28,8 @@ pub(crate) struct LiveGroup {
     /// As it was read.
     pub(crate) group: Group,
     pub(crate) figures: GroupFigures,
+    /// How late the samples come that its rules read, in their order.
+    pub(crate) delays: Vec<Arc<Delays>>,
     pub(super) grid: Grid,
     /// The first time at which it was not evaluated.
     next_ms: AtomicI64,
@@ -149,6 +152,7 @@ impl LiveGroup {
         };
         Self {
             grid: Grid::new(&file, &group.name, group.interval_ms.unwrap_or(interval_ms)),
+            delays: group.rules.iter().map(|_| Arc::default()).collect(),
             file,
             group,
             figures: GroupFigures::default(),
@@ -223,11 +227,11 @@ impl LiveGroup {
 
     /// Goes on where another version of the same group ends: each rule with the first one that has
     /// the same name and labels.
-    pub(super) fn continue_from(&self, old: &Self, owners: &Owners) {
+    pub(super) fn continue_from(&mut self, old: &Self, owners: &Owners) {
         old.is_retired.store(true, Ordering::Release);
         let (mut old_run, mut run) = (old.run.lock(), self.run.lock());
         let mut by_name: HashMap<_, VecDeque<usize>> = HashMap::new();
-        let mut same = Vec::new();
+        let mut continued = Vec::new();
         for (at, rule) in old.group.rules.iter().enumerate() {
             let held = by_name.entry((&rule.name, rule.labels())).or_default();
             held.push_back(at);
@@ -244,9 +248,7 @@ impl LiveGroup {
                 sent: std::mem::take(&mut held.sent),
             };
             let is_alert = matches!(rule.kind, Kind::Alert(_));
-            if is_alert {
-                same.push((at, from));
-            }
+            continued.push((at, from));
             let alerts = old_run.running.alerts(from).filter(|_| is_alert).cloned();
             let seen = old_run.running.seen(from).cloned();
             run.running.restore(at, alerts, seen);
@@ -259,19 +261,27 @@ impl LiveGroup {
             run.left.extend(seen.map(|labels| (id, labels.clone())));
         }
         run.restores_after = old_run.restores_after;
+        drop(run);
         if self.grid == old.grid {
             // A time at which the evaluation was cut short comes again.
             self.goes_on_at(old.next_ms.load(Ordering::Relaxed));
         }
         self.figures.continue_from(&old.figures);
-        let old = old.shown();
+        let was = old.shown();
         self.show(|shown| {
-            (shown.took, shown.began_ms, shown.at_ms) = (old.took, old.began_ms, old.at_ms);
-            for (at, from) in same {
-                let (rule, old) = (&mut shown.rules[at], &old.rules[from]);
-                (rule.began_ms, rule.alerts) = (old.began_ms, Arc::clone(&old.alerts));
+            (shown.took, shown.began_ms, shown.at_ms) = (was.took, was.began_ms, was.at_ms);
+            for &(at, from) in &continued {
+                let (rule, old) = (&mut shown.rules[at], &was.rules[from]);
+                if matches!(self.group.rules[at].kind, Kind::Alert(_)) {
+                    (rule.began_ms, rule.alerts) = (old.began_ms, Arc::clone(&old.alerts));
+                }
             }
         });
+        for (at, from) in continued {
+            if self.group.rules[at].text == old.group.rules[from].text {
+                self.delays[at] = Arc::clone(&old.delays[from]);
+            }
+        }
     }
 
     /// Forgets what its rules did, as another node goes on with them.

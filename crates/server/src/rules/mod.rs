@@ -5,6 +5,7 @@
 //!       -> group    a group and what its rules have done
 //!       -> turns    threads take the group that is due first (grid) and evaluate it:
 //!                   reader (series, rows), owners (a series has one rule), restore, notify
+//!       -> delays   how late the samples come that rules read
 //! ```
 //!
 //! A group is evaluated by one thread at a time, at the times of its grid; times that passed
@@ -18,6 +19,7 @@
 //!
 //! Tested by `tests/`, `tests/http/rules.rs` and `tests/clients/test_rules.py`.
 
+mod delays;
 mod figures;
 mod grid;
 mod group;
@@ -30,18 +32,20 @@ mod restore;
 mod tests;
 mod turns;
 
+pub(crate) use delays::{Delays, ShownDelays};
 pub(crate) use figures::{BOUNDS_S, Durations, Figures};
 pub(crate) use group::{Health, LiveGroup, Shown, ShownRule};
 pub(crate) use notify::{Notifier, QUEUE_MAX, Target};
 
 use crate::base::clock::now_ms;
-use crate::state::{Promql, Rules as Settings, with_rules};
+use crate::state::{Promql, Rules as Settings, Shared, with_rules};
+use delays::Readers;
 use latewood_cluster::node::Node;
 use latewood_promql::engine::{self, Pool};
 use latewood_rules::Group;
 use latewood_rules::evaluate::Options;
 use owners::Owners;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -51,6 +55,9 @@ use turns::{Task, Turns};
 
 /// What all evaluations may hold, as a multiple of what one query may.
 const MEMORY_SHARES: usize = 2;
+
+/// How often it is looked how late samples came.
+const DELAYS_EVERY: Duration = Duration::from_secs(1);
 
 /// The rules of a server.
 pub(crate) struct Manager {
@@ -63,6 +70,8 @@ pub(crate) struct Manager {
     groups: Mutex<Groups>,
     /// Told when `groups` changes.
     changed: Condvar,
+    /// Who reads which series, for delays.
+    readers: Mutex<Arc<Readers>>,
     /// Held by a reload.
     reloading: Mutex<()>,
     /// Why no rule can be evaluated, when it was looked at.
@@ -138,6 +147,7 @@ impl Manager {
             owners: Owners::default(),
             groups: Mutex::default(),
             changed: Condvar::new(),
+            readers: Mutex::default(),
             reloading: Mutex::default(),
             obstacle: Mutex::default(),
             read_ms: AtomicI64::new(now_ms()),
@@ -217,6 +227,23 @@ impl Manager {
         self.owners.series()
     }
 
+    /// Notes how late samples come, until the server stops.
+    pub(crate) fn watch_delays(&self, shared: &Shared) {
+        let arrivals = &shared.observe.arrivals;
+        arrivals.turn_on();
+        let mut groups = self.groups.lock();
+        while !groups.turns.has_stopped() {
+            let until = Instant::now() + DELAYS_EVERY;
+            while !groups.turns.has_stopped()
+                && !self.changed.wait_until(&mut groups, until).timed_out()
+            {}
+            let readers = Arc::clone(&self.readers.lock());
+            MutexGuard::unlocked(&mut groups, || {
+                readers.note(shared, &arrivals.take(), now_ms());
+            });
+        }
+    }
+
     /// Ends all evaluations soon.
     pub(crate) fn stop(&self) {
         self.groups.lock().turns.stop();
@@ -238,7 +265,7 @@ impl Manager {
                 Some(held) if held.is_same(&group, interval_ms) => Arc::clone(held),
                 _ => {
                     let named = (file, group);
-                    let live = LiveGroup::new(named, interval_ms, &self.owners, restores);
+                    let mut live = LiveGroup::new(named, interval_ms, &self.owners, restores);
                     if let Some(held) = held {
                         live.continue_from(held, &self.owners);
                     }
@@ -255,6 +282,8 @@ impl Manager {
             .iter()
             .map(|group| (group, group.retire(&self.owners)))
             .collect();
+        let live: Vec<_> = all.values().cloned().collect();
+        *self.readers.lock() = Arc::new(Readers::of(&live, &self.options.settings));
         let mut groups = self.groups.lock();
         groups.all = all;
         for group in begun {

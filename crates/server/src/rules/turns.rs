@@ -84,6 +84,10 @@ impl Turns {
         self.due = due.collect();
     }
 
+    pub(super) fn has_stopped(&self) -> bool {
+        self.has_stopped
+    }
+
     pub(super) fn stop(&mut self) {
         self.has_stopped = true;
         self.due.clear();

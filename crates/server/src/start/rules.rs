@@ -40,6 +40,12 @@ pub(super) fn start(
         };
         handles.push(spawn(format!("rules-{number}"), shared, run)?);
     }
+    let own = Arc::clone(rules);
+    let watch = move |shared: &Shared| {
+        own.watch_delays(shared);
+        Ok(())
+    };
+    handles.push(spawn("rule-delays".to_owned(), shared, watch)?);
     for number in 0..rules.notifier.targets().len() {
         let rules = Arc::clone(rules);
         let run = move |_: &Shared| rules.notifier.targets()[number].run();

@@ -98,6 +98,11 @@ fn rules_write_series_and_are_shown_as_prometheus_does() {
     ] {
         assert_eq!(record[field], value, "{field}");
     }
+    eventually("a delay", || {
+        let groups = body(&mut http, "/api/v1/rules")["data"]["groups"].take();
+        let delay = &groups[0]["rules"][0]["inputDelay"];
+        delay["samples"] == 1 && delay["queryOffset"].as_u64() < Some(60)
+    });
     assert!(record["lastEvaluation"].as_str().unwrap().ends_with('Z'));
     let hot = &b["rules"][0];
     assert_eq!(

@@ -10,7 +10,7 @@ use super::parameters::Parameters;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
 use crate::observe::Endpoint;
-use crate::rules::{LiveGroup, ShownRule, rfc3339_ms};
+use crate::rules::{LiveGroup, ShownDelays, ShownRule, rfc3339_ms};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -172,9 +172,14 @@ impl Wanted {
             let shown = group.shown();
             asked.hold_bytes(memory_bytes(&group.group.rules, &shown.rules))?;
             let rules = group.group.rules.iter().zip(&shown.rules);
+            let rules = rules.zip(&group.delays);
             let rules: Vec<Value> = rules
-                .filter(|(rule, _)| self.wants(rule))
-                .map(|(rule, shown)| self.rule(rule, shown))
+                .filter(|((rule, _), _)| self.wants(rule))
+                .map(|((rule, shown), delays)| {
+                    let mut rule = self.rule(rule, shown);
+                    rule["inputDelay"] = delays.shown().map_or(Value::Null, input_delay);
+                    rule
+                })
                 .collect();
             if rules.is_empty() {
                 continue;
@@ -266,6 +271,17 @@ fn memory_bytes(rules: &[Rule], shown: &[ShownRule]) -> usize {
         ALERT_BYTES + 2 * (alert.labels.len_bytes() + annotations)
     });
     rules.chain(alerts).sum()
+}
+
+/// How late the samples of a rule come, seconds.
+fn input_delay(delays: ShownDelays) -> Value {
+    json!({
+        "p50": number(delays.p50_s),
+        "p99": number(delays.p99_s),
+        "p999": number(delays.p999_s),
+        "samples": delays.samples,
+        "queryOffset": delays.query_offset_s,
+    })
 }
 
 fn alert(alert: &Active) -> Value {
