@@ -32,7 +32,7 @@ mod restore;
 mod tests;
 mod turns;
 
-pub(crate) use delays::{Delays, ShownDelays};
+pub(crate) use delays::ShownDelays;
 pub(crate) use figures::{BOUNDS_S, Durations, Figures};
 pub(crate) use group::{Health, LiveGroup, Shown, ShownRule};
 pub(crate) use notify::{Notifier, QUEUE_MAX, Target};
