@@ -42,7 +42,7 @@ fn parsed(asked: &Asked, parameters: &Parameters, each_bytes: usize) -> Result<E
 pub(crate) async fn format(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(&context, Endpoint::Status, request, |asked, parameters| {
         let expr = parsed(asked, parameters, TREE_BYTES)?;
-        Ok(pretty(&expr).into())
+        Ok(serde_json::Value::from(pretty(&expr)))
     })
     .await
 }
