@@ -48,7 +48,12 @@ pub(crate) struct Asked {
     #[arg(long, default_value = "http://127.0.0.1:8086")]
     url: String,
     /// User to log in as
-    #[arg(long, value_name = "NAME", env = "LATEWOOD_RULES_USER", default_value = "default")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "LATEWOOD_RULES_USER",
+        default_value = "default"
+    )]
     user: String,
     /// Password of that user
     #[arg(long, env = "LATEWOOD_REQUIREPASS", hide_env_values = true)]
@@ -92,8 +97,13 @@ impl Asked {
         };
         runtime.block_on(async {
             let answer = request.send().await;
-            let answer = answer
-                .map_err(|error| format!("cannot ask {}: {}", self.url, latewood_tls::with_hint(&error)))?;
+            let answer = answer.map_err(|error| {
+                format!(
+                    "cannot ask {}: {}",
+                    self.url,
+                    latewood_tls::with_hint(&error)
+                )
+            })?;
             if answer.status().is_success() {
                 print(answer).await
             } else {
@@ -119,7 +129,10 @@ async fn print(mut answer: Response) -> Result<u64, String> {
         text.extend_from_slice(&more);
         let end = text.iter().rposition(|byte| *byte == b'\n');
         let whole: Vec<u8> = text.drain(..end.map_or(0, |end| end + 1)).collect();
-        for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        for line in whole
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
             say(&String::from_utf8_lossy(line));
             last = Some(line.to_vec());
         }
