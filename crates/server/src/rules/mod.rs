@@ -33,7 +33,7 @@ mod restore;
 mod tests;
 mod turns;
 
-pub(crate) use corrections::{Chosen, Found, Status};
+pub(crate) use corrections::{Chosen, Found, Status, Verifying};
 pub(crate) use delays::ShownDelays;
 pub(crate) use figures::{BOUNDS_S, Durations, Figures};
 pub(crate) use group::{Health, LiveGroup, Shown, ShownRule};

@@ -2,11 +2,11 @@
 //! give; and `POST /api/v1/rules/backfill`: has rows computed again.
 //!
 //! Both answer lines of JSON, the last of which counts. Values are texts as in queries, `"stale"` is
-//! a stale mark, `null` no row. Whoever asks may run CONFIG SET, as for a reload; to verify, also
+//! a stale mark, `null` no row. Whoever asks may run CONFIG SET, as for a reload, and to verify also
 //! TS.MRANGE on all keys, since values are told. Tested by `tests/http/corrections.rs`.
 
 use super::asked::Asked;
-use super::envelope::answered;
+use super::envelope::{Text, answered};
 use super::parameters::Parameters;
 use super::series::put_labels;
 use super::stream::{self, PIECE_BYTES, PIECE_TIME, Pieces};
@@ -14,32 +14,28 @@ use crate::base::clock::now_ms;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
 use crate::observe::Endpoint;
-use crate::rules::{Planned, Verifying, rfc3339_ms};
+use crate::rules::{Chosen, Found, Verifying, rfc3339_ms};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use latewood_promql::labels::Labels;
 use latewood_promql::number::push_plain;
 use latewood_promql::source::is_stale;
-use latewood_rules::correct::compare::Difference;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Lines of JSON.
+/// The type of lines of JSON.
 const LINES: &str = "application/x-ndjson";
 const PARAMETERS: [&str; 5] = ["from", "to", "rule_group[]", "rule_name[]", "file[]"];
-/// The commands that a user needs.
+/// The command that a user needs.
 const CHANGE_COMMAND: &str = "config|set";
+/// Rules that are not corrected which are told; of more their number.
+const SKIPPED_MAX: usize = 100;
 
 /// Which rules, and which of their rows.
 struct Wanted {
-    from_ms: i64,
-    to_ms: i64,
-    names: Vec<String>,
-    groups: Vec<String>,
-    files: Vec<String>,
+    span: (i64, i64),
+    chosen: Chosen,
 }
 
 /// `POST /api/v1/rules/verify`.
@@ -52,13 +48,9 @@ pub(crate) async fn verify(State(context): State<Context>, request: Request) -> 
             let text = "permission to read all keys (~*) is required: values of rows are told";
             return Err(Answer::new(StatusCode::FORBIDDEN, text));
         }
-        let wanted = Wanted::read(&parameters)?;
-        let manager = Arc::clone(&asked.context.rules);
-        let shared = Arc::clone(asked.shared());
-        let span = (wanted.from_ms, wanted.to_ms);
-        let verifying = Verifying::new(manager, shared, span, |planned| wanted.wants(planned));
         let answering = Answering {
-            verifying,
+            wanted: Wanted::read(&parameters, &asked)?,
+            verifying: None,
             differences: 0,
         };
         stream::respond(asked, LINES, answering, ()).await
@@ -71,44 +63,28 @@ pub(crate) async fn backfill(State(context): State<Context>, request: Request) -
     let answer = async {
         let read = Asked::with_parameters(&context, Endpoint::Backfill, request).await;
         let (asked, parameters) = read?;
-        let wanted = Wanted::read(&parameters)?;
-        let permits = &context.work.control;
+        let Wanted { span, chosen } = Wanted::read(&parameters, &asked)?;
         let work = move || {
-            let span = (wanted.from_ms, wanted.to_ms);
-            let manager = Arc::clone(&asked.context.rules);
-            let begun = manager.backfill(asked.shared(), span, |planned| wanted.wants(planned));
-            let begun = begun.map_err(Answer::busy)?;
-            let mut text = String::new();
-            let (mut steps, mut skipped) = (0, 0);
-            for one in &begun {
-                let mut line = json!({"group": one.group, "rule": one.rule, "file": one.file});
-                match &one.outcome {
-                    Ok((from_ms, to_ms, count)) => {
-                        steps += count;
-                        line["from"] = rfc3339_ms(*from_ms).into();
-                        line["to"] = rfc3339_ms(*to_ms).into();
-                        line["steps"] = (*count).into();
-                    }
-                    Err(why) => {
-                        skipped += 1;
-                        line["skipped"] = why.as_str().into();
-                    }
-                }
-                text.push_str(&format!("{line}\n"));
-            }
-            let rules = begun.len() - skipped;
-            let last = json!({"rules": rules, "skipped": skipped, "steps": steps, "differences": 0});
-            text.push_str(&format!("{last}\n"));
-            Ok::<_, Answer>((asked, text))
+            let begun = asked.context.rules.backfill(asked.shared(), &chosen, span);
+            let (steps, rules) = begun.map_err(Answer::busy)?;
+            tracing::info!(
+                steps,
+                rules,
+                from_ms = span.0,
+                to_ms = span.1,
+                "a backfill of rules"
+            );
+            let line = json!({"rules": rules, "steps": steps, "differences": 0});
+            Ok::<_, Answer>((asked, format!("{line}\n")))
         };
-        let (asked, text) = context.block_in(permits, work).await??;
-        stream::respond(asked, LINES, super::envelope::Text::from(text), ()).await
+        let (asked, text) = context.block_in(&context.work.control, work).await??;
+        stream::respond(asked, LINES, Text::from(text), ()).await
     };
     answered(&context, Endpoint::Backfill, answer.await)
 }
 
 impl Wanted {
-    fn read(parameters: &Parameters) -> Result<Self, Answer> {
+    fn read(parameters: &Parameters, asked: &Asked) -> Result<Self, Answer> {
         parameters.only(&PARAMETERS)?;
         let all = |name| parameters.all(name).map(str::to_owned).collect();
         let from_ms = parameters.time("from")?;
@@ -117,26 +93,60 @@ impl Wanted {
         if to_ms < from_ms {
             return Err(Answer::parameter("to", "it is before from"));
         }
+        if !asked.shared().is_owner() {
+            let text =
+                "this node does not own the log: the owner corrects the rows of rules, ask it";
+            return Err(Answer::busy(text));
+        }
+        if !asked.context.rules.is_on() {
+            return Err(Answer::bad("the server has no rule files (--rules)"));
+        }
         Ok(Self {
-            from_ms,
-            to_ms,
-            names: all("rule_name[]"),
-            groups: all("rule_group[]"),
-            files: all("file[]"),
+            span: (from_ms, to_ms),
+            chosen: Chosen {
+                groups: all("rule_group[]"),
+                rules: all("rule_name[]"),
+                files: all("file[]"),
+            },
         })
-    }
-
-    fn wants(&self, planned: &Planned) -> bool {
-        let is_wanted = |wanted: &[String], name| wanted.is_empty() || wanted.contains(name);
-        is_wanted(&self.names, &planned.rule().name)
-            && is_wanted(&self.groups, &planned.group.group.name)
-            && is_wanted(&self.files, &planned.group.file)
     }
 }
 
 struct Answering {
-    verifying: Verifying,
+    wanted: Wanted,
+    verifying: Option<Verifying>,
     differences: u64,
+}
+
+impl Answering {
+    /// Compares some steps. Returns the last line, once all are compared.
+    fn go_on(&mut self, asked: &Asked, out: &mut Vec<u8>) -> Result<Option<Value>, String> {
+        let (rules, shared) = (&asked.context.rules, asked.shared());
+        let mut verifying = match self.verifying.take() {
+            Some(verifying) => verifying,
+            None => rules.begin_verify(shared, &self.wanted.chosen, self.wanted.span)?,
+        };
+        let longest = Duration::from_millis(shared.settings.promql.timeout_ms);
+        let differences = &mut self.differences;
+        let mut sink = |found: Found<'_>| {
+            *differences += 1;
+            put(&found, out);
+        };
+        let deadline = Instant::now() + longest;
+        if rules.verify_more(shared, &mut verifying, deadline, &mut sink)? {
+            self.verifying = Some(verifying);
+            return Ok(None);
+        }
+        let skipped = verifying.skipped.iter().take(SKIPPED_MAX);
+        let skipped = skipped.map(|(rule, why)| json!({"rule": rule, "reason": why}));
+        Ok(Some(json!({
+            "rules": verifying.rules,
+            "steps": verifying.steps,
+            "differences": self.differences,
+            "notCorrected": verifying.skipped.len(),
+            "skipped": skipped.collect::<Vec<_>>(),
+        })))
+    }
 }
 
 impl Pieces for Answering {
@@ -144,30 +154,20 @@ impl Pieces for Answering {
         let begun = Instant::now();
         while out.len() < PIECE_BYTES && begun.elapsed() < PIECE_TIME {
             asked.check_wanted()?;
-            let differences = &mut self.differences;
-            let more = self.verifying.more(&mut |planned, labels, found| {
-                *differences += found.len() as u64;
-                found.iter().for_each(|one| put(planned, labels, one, out));
-            });
-            let last = match more {
-                Ok(true) => continue,
-                Ok(false) => self.verifying.summary(self.differences),
+            let last = match self.go_on(asked, out) {
+                Ok(None) => continue,
+                Ok(Some(last)) => last,
                 Err(why) => json!({"error": why, "differences": self.differences}),
             };
-            put_line(&last, out);
+            out.extend_from_slice(format!("{last}\n").as_bytes());
             return Ok(false);
         }
         Ok(true)
     }
 }
 
-fn put_line(line: &Value, out: &mut Vec<u8>) {
-    // Writing to a vector cannot fail.
-    let _ = writeln!(out, "{line}");
-}
-
 /// A row that differs.
-fn put(planned: &Planned, labels: &Labels, one: &Difference, out: &mut Vec<u8>) {
+fn put(found: &Found<'_>, out: &mut Vec<u8>) {
     let value = |value: Option<f64>| match value {
         None => Value::Null,
         Some(value) if is_stale(value) => "stale".into(),
@@ -177,6 +177,7 @@ fn put(planned: &Planned, labels: &Labels, one: &Difference, out: &mut Vec<u8>) 
             String::from_utf8_lossy(&text).into()
         }
     };
+    let (planned, one) = (found.rule, &found.difference);
     let head = json!({
         "group": planned.group.group.name,
         "rule": planned.rule().name,
@@ -188,6 +189,6 @@ fn put(planned: &Planned, labels: &Labels, one: &Difference, out: &mut Vec<u8>) 
     let head = head.to_string();
     out.extend_from_slice(head.trim_end_matches('}').as_bytes());
     out.extend_from_slice(b",\"series\":");
-    put_labels(labels, out);
+    put_labels(found.labels, out);
     out.extend_from_slice(b"}\n");
 }
