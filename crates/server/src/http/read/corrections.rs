@@ -18,8 +18,10 @@ use crate::rules::{Chosen, Found, Verifying, rfc3339_ms};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use latewood_promql::labels::Labels;
 use latewood_promql::number::push_plain;
 use latewood_promql::source::is_stale;
+use latewood_rules::correct::compare::Difference;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -130,7 +132,8 @@ impl Answering {
         let differences = &mut self.differences;
         let mut sink = |found: Found<'_>| {
             *differences += 1;
-            put(&found, out);
+            let rule = (&*found.rule.group.group.name, &*found.rule.rule().name);
+            put(rule, found.labels, &found.difference, out);
         };
         let deadline = Instant::now() + longest;
         if rules.verify_more(shared, &mut verifying, deadline, &mut sink)? {
@@ -166,8 +169,8 @@ impl Pieces for Answering {
     }
 }
 
-/// A row that differs.
-fn put(found: &Found<'_>, out: &mut Vec<u8>) {
+/// A row that differs, of a group and a rule.
+fn put((group, rule): (&str, &str), labels: &Labels, one: &Difference, out: &mut Vec<u8>) {
     let value = |value: Option<f64>| match value {
         None => Value::Null,
         Some(value) if is_stale(value) => "stale".into(),
@@ -177,18 +180,46 @@ fn put(found: &Found<'_>, out: &mut Vec<u8>) {
             String::from_utf8_lossy(&text).into()
         }
     };
-    let (planned, one) = (found.rule, &found.difference);
     let head = json!({
-        "group": planned.group.group.name,
-        "rule": planned.rule().name,
+        "group": group,
+        "rule": rule,
         "time": rfc3339_ms(one.at_ms),
         "stored": value(one.stored),
         "computed": value(one.wanted),
     });
     // Its labels stand behind it.
     let head = head.to_string();
-    out.extend_from_slice(head.trim_end_matches('}').as_bytes());
+    out.extend_from_slice(head.strip_suffix('}').unwrap_or(&head).as_bytes());
     out.extend_from_slice(b",\"series\":");
-    put_labels(found.labels, out);
+    put_labels(labels, out);
     out.extend_from_slice(b"}\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latewood_promql::source::STALE_BITS;
+
+    #[test]
+    fn a_row_that_differs_is_a_line() {
+        let mut out = Vec::new();
+        let labels = Labels::from_pairs([("__name__", "r"), ("job", "a}")]);
+        let one = Difference {
+            at_ms: 1_500,
+            stored: Some(f64::from_bits(STALE_BITS)),
+            wanted: Some(0.5),
+        };
+        put(("g", "r}"), &labels, &one, &mut out);
+        let line: Value = serde_json::from_slice(&out).unwrap_or_default();
+        let expected = json!({
+            "group": "g",
+            "rule": "r}",
+            "series": {"__name__": "r", "job": "a}"},
+            "time": "1970-01-01T00:00:01.5Z",
+            "stored": "stale",
+            "computed": "0.5",
+        });
+        assert_eq!(line, expected);
+        assert_eq!(out.last(), Some(&b'\n'));
+    }
 }
