@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
+use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -98,11 +99,12 @@ impl Asked {
         runtime.block_on(async {
             let answer = request.send().await;
             let answer = answer.map_err(|error| {
-                format!(
-                    "cannot ask {}: {}",
-                    self.url,
-                    latewood_tls::with_hint(&error)
-                )
+                let mut bottom: &(dyn Error + 'static) = &error;
+                while let Some(source) = bottom.source() {
+                    bottom = source;
+                }
+                let why = latewood_tls::with_hint(bottom);
+                format!("cannot ask {}: {why}", self.url)
             })?;
             if answer.status().is_success() {
                 print(answer).await

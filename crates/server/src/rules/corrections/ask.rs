@@ -331,6 +331,24 @@ impl Manager {
         Ok(true)
     }
 
+    /// A whole comparison. Returns how many steps were compared.
+    ///
+    /// # Errors
+    /// Those of [`Manager::begin_verify`] and [`Manager::verify_more`].
+    #[cfg(test)]
+    pub(crate) fn verify(
+        &self,
+        shared: &Arc<Shared>,
+        chosen: &Chosen,
+        span: (i64, i64),
+        deadline: Instant,
+        sink: &mut dyn FnMut(Found<'_>),
+    ) -> Result<u64, String> {
+        let mut verifying = self.begin_verify(shared, chosen, span)?;
+        while self.verify_more(shared, &mut verifying, deadline, sink)? {}
+        Ok(verifying.steps)
+    }
+
     /// Has the rows of `from_ms..=to_ms` computed anew, also those that are older than their rules.
     /// Returns how many steps of how many rules that are.
     ///
