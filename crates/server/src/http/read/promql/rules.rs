@@ -37,6 +37,10 @@ pub(super) fn look(
     let selectors = reads.reads.into_iter().map(|read| read.matchers);
     let selectors: Vec<Vec<Matcher>> = selectors.collect();
     if wanted.is_fresh {
+        if !shared.is_owner() {
+            let why = "this node does not own the log: its owner answers fresh=1";
+            return Err(Answer::busy(why));
+        }
         let waited = rules.wait_fresh(shared, &selectors, deadline);
         return waited.map(|()| Vec::new()).map_err(|why| {
             let mut answer = Answer::new(StatusCode::SERVICE_UNAVAILABLE, why);
