@@ -195,17 +195,14 @@ impl Manager {
             Some(why) => Err(why),
             None => self.evaluate(shared, intake, group, at_ms),
         };
-        match evaluated {
-            Err(why) => {
-                missed += 1;
-                let error = format!("rules are not evaluated: {why}");
-                group.show(|shown| {
-                    for rule in &mut shown.rules {
-                        (rule.health, rule.error) = (Health::Bad, error.clone());
-                    }
-                });
-            }
-            Ok(()) => {}
+        if let Err(why) = evaluated {
+            missed += 1;
+            let error = format!("rules are not evaluated: {why}");
+            group.show(|shown| {
+                for rule in &mut shown.rules {
+                    (rule.health, rule.error) = (Health::Bad, error.clone());
+                }
+            });
         }
         group.figures.missed.fetch_add(missed, Atomic::Relaxed);
     }
