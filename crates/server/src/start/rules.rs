@@ -26,6 +26,9 @@ pub(super) fn start(
     rules: &Arc<Manager>,
 ) -> Result<Vec<JoinHandle<()>>, String> {
     let mut handles = Vec::new();
+    if let Some(node) = shared.node.get() {
+        rules.told_by(node);
+    }
     // Also without rules: somebody must say that nobody reads what rules of before have read.
     let (corrected, own) = (Arc::clone(rules), Arc::clone(shared));
     let run = move |_: &Shared| {
@@ -44,6 +47,12 @@ pub(super) fn start(
         };
         handles.push(spawn(format!("rules-{number}"), shared, run)?);
     }
+    let own = Arc::clone(rules);
+    let watch = move |shared: &Shared| {
+        own.watch_delays(shared);
+        Ok(())
+    };
+    handles.push(spawn("rule-delays".to_owned(), shared, watch)?);
     for number in 0..rules.notifier.targets().len() {
         let rules = Arc::clone(rules);
         let run = move |_: &Shared| rules.notifier.targets()[number].run();
