@@ -123,7 +123,7 @@ impl Manager {
         let mut name = SeriesName::new();
         self.owners.tell(|labels, rule| {
             // What has no name is no series.
-            if begin(&mut name, labels).is_ok() {
+            if named(&mut name, labels).is_ok() {
                 shared.db.own(name.key(), rule);
             }
         });
