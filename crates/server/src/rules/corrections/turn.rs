@@ -223,7 +223,10 @@ impl Manager {
         compared: Compared,
     ) -> Result<(), String> {
         let rows = of.rows(compared)?;
-        let most = self.series_max();
+        let most = match self.settings.series_max {
+            0 => usize::MAX,
+            most => most as usize,
+        };
         let made = rows.series.iter().filter(|series| !series.given.is_empty());
         let made = made.count();
         if made > most {
