@@ -81,11 +81,11 @@ pub(crate) struct Manager {
     obstacle: Mutex<Option<(Instant, Option<String>)>>,
     /// When the files were read, milliseconds, and negative if they were wrong.
     read_ms: AtomicI64,
+    corrections: Corrections,
     /// Of what is in the files; 0 without files.
     digest: AtomicU64,
     /// Tells other nodes of it.
     node: OnceLock<Arc<Node>>,
-    corrections: Corrections,
     pub(crate) notifier: Notifier,
     pub(crate) figures: Figures,
 }
@@ -155,9 +155,9 @@ impl Manager {
             reloading: Mutex::default(),
             obstacle: Mutex::default(),
             read_ms: AtomicI64::new(now_ms()),
+            corrections: Corrections::default(),
             digest: AtomicU64::new(0),
             node: OnceLock::new(),
-            corrections: Corrections::default(),
             notifier,
             figures: Figures::default(),
             settings: settings.clone(),
@@ -296,12 +296,12 @@ impl Manager {
             .iter()
             .map(|group| (group, group.retire(&self.owners)))
             .collect();
+        // Before a new group is evaluated.
         let live: Vec<_> = all.values().cloned().collect();
         let settings = &self.options.settings;
-        *self.readers.lock() = Arc::new(Readers::of(&live, settings));
-        // Before a new group is evaluated.
         self.corrections
             .set_plan(|number| Plan::new(number, &live, settings, |group| self.offset_ms(group)));
+        *self.readers.lock() = Arc::new(Readers::of(&live, settings));
         let mut groups = self.groups.lock();
         groups.all = all;
         for group in begun {

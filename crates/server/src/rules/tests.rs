@@ -1,5 +1,9 @@
 //! Rules over a database on a simulated disk, evaluated at times that the tests choose.
 
+mod bench;
+mod corrections;
+mod random;
+
 use super::reader::{RuleReader, append};
 use super::*;
 use crate::intake::EngineIntake;
