@@ -53,11 +53,13 @@ pub enum MadeBy {
     Create = 1,
     /// A command that adds samples, such as TS.ADD.
     Add = 2,
+    /// A recording rule or an alert of the server.
+    Rule = 3,
 }
 
 impl MadeBy {
     /// All makers.
-    pub const ALL: [Self; 3] = [Self::Sender, Self::Create, Self::Add];
+    pub const ALL: [Self; 4] = [Self::Sender, Self::Create, Self::Add, Self::Rule];
 
     /// Its name for people.
     pub const fn name(self) -> &'static str {
@@ -65,6 +67,7 @@ impl MadeBy {
             Self::Sender => "sender",
             Self::Create => "create",
             Self::Add => "add",
+            Self::Rule => "rule",
         }
     }
 
@@ -74,6 +77,7 @@ impl MadeBy {
             0 => Some(Self::Sender),
             1 => Some(Self::Create),
             2 => Some(Self::Add),
+            3 => Some(Self::Rule),
             _ => None,
         }
     }

@@ -9,7 +9,7 @@ mod circles;
 
 use crate::file::{Kind, Rule};
 use circles::components;
-use latewood_promql::labels::METRIC;
+use latewood_promql::labels::{Labels, METRIC};
 use latewood_promql::quoted;
 use latewood_promql::reads::Reads;
 use latewood_promql::source::Matcher;
@@ -69,6 +69,13 @@ impl Output {
             Matcher::new(name.as_bytes(), Test::Equal(value))
         };
         one.map(matcher).collect()
+    }
+
+    /// Whether a series of these labels may be one of it.
+    pub fn may_be(&self, labels: &Labels) -> bool {
+        let known = self.known.iter();
+        let mut known = known.map(|(name, values)| (labels.get(name), values));
+        known.all(|(held, values)| values.iter().any(|value| value == held))
     }
 
     /// Whether a label is set by the rule.

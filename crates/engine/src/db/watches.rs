@@ -95,6 +95,11 @@ impl Db {
         self.core.own(key, owner);
     }
 
+    /// The keys of all series that somebody has for itself.
+    pub fn owned(&self) -> Vec<Box<[u8]>> {
+        self.core.owned.keys()
+    }
+
     /// Who has the series under `key` for itself.
     pub fn owner(&self, key: &[u8]) -> Option<Arc<str>> {
         self.core.owned.owner(key)

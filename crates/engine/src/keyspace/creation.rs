@@ -35,6 +35,8 @@ pub enum Create<'a> {
     With(&'a SeriesOptions),
     /// The same for a sample of a sender, such as of a line protocol.
     Sent(&'a SeriesOptions),
+    /// The same for a row that a rule of the server makes.
+    Derived(&'a SeriesOptions),
     /// Create the series with the database's defaults and the labels that the
     /// function parses from the bytes. Called only if a series is created.
     Labelled(&'a [u8], fn(&[u8]) -> Labels),
@@ -45,6 +47,7 @@ impl Create<'_> {
     pub(crate) fn made_by(&self) -> MadeBy {
         match self {
             Self::Sent(_) => MadeBy::Sender,
+            Self::Derived(_) => MadeBy::Rule,
             _ => MadeBy::Add,
         }
     }
@@ -57,7 +60,9 @@ impl Create<'_> {
         match self {
             Self::Never => None,
             Self::Defaults => Some(Cow::Borrowed(defaults)),
-            Self::With(options) | Self::Sent(options) => Some(Cow::Borrowed(options)),
+            Self::With(options) | Self::Sent(options) | Self::Derived(options) => {
+                Some(Cow::Borrowed(options))
+            }
             Self::Labelled(bytes, read) => Some(Cow::Owned(SeriesOptions {
                 labels: read(bytes),
                 ..defaults.clone()

@@ -4,7 +4,7 @@
 //! bit, and its shard counts those that have it together with the destinations of compaction rules: an
 //! append looks at that count anyway, and asks no more where it is 0. All other writes ask by key. What
 //! is under way while a series gets an owner may still be written. Nothing of it is durable: whoever
-//! owns series says so after each start.
+//! owns series says so after each start, and knows those that rules made by their maker.
 //!
 //! Invariant: the bit is set under the lock of the shard, after the key is known here; a series that is
 //! made looks here under that lock. Tested by `tests/owned.rs`.
@@ -33,6 +33,11 @@ impl Owned {
             return None;
         }
         self.owners.read().get(key).cloned()
+    }
+
+    /// The keys of all that are owned.
+    pub(crate) fn keys(&self) -> Vec<Box<[u8]>> {
+        self.owners.read().keys().cloned().collect()
     }
 
     /// Whether somebody owns it.

@@ -36,7 +36,7 @@ impl Oracle {
             (Some(series), _) => series,
             (None, Create::Never) => return Err(Refusal::NoSuchKey),
             (None, Create::Defaults) => self.insert(append.key, self.defaults.series.clone()),
-            (None, Create::With(options) | Create::Sent(options)) => {
+            (None, Create::With(options) | Create::Sent(options) | Create::Derived(options)) => {
                 self.insert(append.key, options.clone())
             }
             (None, Create::Labelled(bytes, read)) => {

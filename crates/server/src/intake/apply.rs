@@ -132,8 +132,10 @@ impl EngineIntake {
 
     /// Applies those of the fresh ones that begin with number `from`.
     fn apply_fresh_part(&mut self, waiting: &[Pending], from: usize) {
+        let is_of_rule = self.protocol == Protocol::Rules;
         let batch = waiting.iter().map(|pending| {
             let (key, create) = match &self.series[pending.slot as usize].place {
+                Place::ToCome(new) if is_of_rule => (&*new.key, Create::Derived(&new.options)),
                 Place::ToCome(new) => (&*new.key, Create::Sent(&new.options)),
                 // A part before this one created it.
                 Place::There(series) => (&*series.key, Create::Never),

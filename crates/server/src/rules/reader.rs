@@ -4,6 +4,7 @@
 //! Rules run as no user: they read and write all series. Tested by the tests of the folder above.
 
 use super::Manager;
+use super::corrections::Plan;
 use super::owners::RuleId;
 use crate::intake::EngineIntake;
 use crate::labelled::{self, Named, Reader, Views};
@@ -127,6 +128,31 @@ impl Manager {
                 shared.db.own(name.key(), rule);
             }
         });
+    }
+}
+
+/// Keeps others from writing what rules made before, where a rule of `plan` may write it again; what
+/// no rule may write is free.
+pub(super) fn protect_made(shared: &Shared, plan: &Plan) {
+    let db = &shared.db;
+    for key in db.owned() {
+        let series = db.resolve(&key).ok();
+        let labels = series.and_then(|series| Some(labelled::shown(&db.labels(&series)?, &key)));
+        if labels.is_some_and(|labels| plan.writer(&labels).is_none()) {
+            db.own(&key, None);
+        }
+    }
+    for output in plan.rules.iter().flat_map(|planned| &planned.outputs) {
+        for series in labelled::select(db, &output.matchers()) {
+            if db.owner(&series.key).is_some() || !db.is_of_rule(&series) {
+                continue;
+            }
+            let labels = db.labels(&series);
+            let labels = labels.map(|labels| labelled::shown(&labels, &series.key));
+            if let Some(writer) = labels.and_then(|labels| plan.writer(&labels)) {
+                db.own(&series.key, Some(&writer.name()));
+            }
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::series::shard::ShardState;
 use crate::series::stored::StoredSpan;
 use crate::series::{Extent, Series, Snapshot};
 use latewood_model::limits::FRAME_SAMPLES_MAX;
-use latewood_model::{Labels, Sample, Timestamp};
+use latewood_model::{Labels, MadeBy, Sample, Timestamp};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -310,6 +310,12 @@ impl Db {
     pub fn extent(&self, series: &SeriesRef) -> Option<Extent> {
         let floor = self.core.store.blocks.floor();
         self.look(series, Wanted::Nothing, |held, _| held.extent(floor))
+    }
+
+    /// Whether a rule of the server made a series, or has it for itself ([`Db::own`]).
+    pub fn is_of_rule(&self, series: &SeriesRef) -> bool {
+        let marks = self.look(series, Wanted::Nothing, |held, _| held.marks);
+        marks.is_some_and(|marks| marks.is_owned() || marks.made_by() == MadeBy::Rule)
     }
 
     /// Where retention or the disk budget ends a series: older samples of it are not visible, and

@@ -91,7 +91,7 @@ impl Db {
             _ if self.core.shards.shard_of_hash(hash) != shard => return SeriesLookup::Elsewhere,
             // Its destinations are in other shards.
             _ if self.core.defaults.compacts() => return SeriesLookup::Elsewhere,
-            Create::With(options) | Create::Sent(options) => self
+            Create::With(options) | Create::Sent(options) | Create::Derived(options) => self
                 .core
                 .create_in(state, append.key, hash, made_by, options),
             _ => match append.create.options(&self.core.defaults.get().series) {

@@ -35,6 +35,7 @@ mod write;
 pub(crate) use ask::{Chosen, Found, Status, Verifying};
 pub(super) use plan::Plan;
 
+use crate::rules::reader::protect_made;
 use crate::state::Shared;
 use latewood_engine::{ReaderId, ReaderState};
 use parking_lot::{Condvar, Mutex};
@@ -147,6 +148,7 @@ impl Corrections {
         if *watched != plan.number {
             let readers = shared.db.watch(plan.watchers());
             readers.map_err(|error| error.to_string())?;
+            protect_made(shared, &plan);
             *watched = plan.number;
             let mut state = self.state.lock();
             let is_there = |reader: &ReaderId| {

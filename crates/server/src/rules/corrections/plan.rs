@@ -9,6 +9,7 @@ use crate::labelled::{self, KEY};
 use crate::rules::group::LiveGroup;
 use latewood_engine::{ReaderId, Selector, Selects, Watcher};
 use latewood_promql::engine::Settings;
+use latewood_promql::labels::Labels;
 use latewood_promql::quoted;
 use latewood_promql::reads::{Narrow, Read, Reads};
 use latewood_promql::source::Matcher;
@@ -33,7 +34,7 @@ pub(crate) struct Plan {
     /// The rules that each one may read.
     pub(super) below: Vec<Vec<usize>>,
     /// Rules by the metrics that they write.
-    by_metric: HashMap<String, Vec<usize>>,
+    by_metric: BTreeMap<String, Vec<usize>>,
     /// The first rule of each group, by its key.
     firsts: HashMap<String, usize>,
 }
@@ -177,14 +178,8 @@ impl Plan {
 
     /// Finds rules that may write the same series.
     fn find_rivals(&mut self) {
-        let mut by_metric: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (at, planned) in self.rules.iter().enumerate() {
-            for output in &planned.outputs {
-                by_metric.entry(&output.metric).or_default().push(at);
-            }
-        }
         let mut found: Vec<(usize, usize)> = Vec::new();
-        for rules in by_metric.values().filter(|rules| rules.len() > 1) {
+        for rules in self.by_metric.values().filter(|rules| rules.len() > 1) {
             for (place, &a) in rules.iter().enumerate() {
                 for &b in &rules[place + 1..] {
                     let [one, other] = [a, b].map(|at| &self.rules[at].outputs);
@@ -243,6 +238,13 @@ impl Plan {
             }
             _ => &[],
         }
+    }
+
+    /// A rule that may write a series.
+    pub(crate) fn writer(&self, labels: &Labels) -> Option<&Planned> {
+        let writers = self.by_metric.get(labels.metric())?;
+        let mut writers = writers.iter().map(|at| &self.rules[*at]);
+        writers.find(|planned| planned.outputs.iter().any(|output| output.may_be(labels)))
     }
 
     /// Who reads what.

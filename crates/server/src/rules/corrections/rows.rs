@@ -39,6 +39,8 @@ pub(super) struct Comparing<'a> {
 #[derive(Debug)]
 pub(super) struct SeriesRows {
     pub(super) labels: Labels,
+    /// No user made it.
+    pub(super) is_of_rule: bool,
     /// What the rule gives.
     pub(super) given: Vec<Pair>,
     /// What is stored there, at the step before and at the one behind.
@@ -58,6 +60,10 @@ pub(super) struct Rows {
 impl SeriesRows {
     /// What is not as it must be.
     pub(super) fn differences(&self, compared: &Compared) -> Vec<Difference> {
+        let compared = Compared {
+            removes_between: compared.removes_between && self.is_of_rule,
+            ..*compared
+        };
         compared.series(&self.given, &self.stored)
     }
 }
@@ -80,21 +86,27 @@ impl Comparing<'_> {
             given.add(self.given(&self.plan.rules[*rival], &compared)?);
         }
         let (first, last) = compared.reach();
-        let mut stored = self.stored(first, last)?;
+        let mut stored = self.stored(&given, first, last)?;
         let mut series = Vec::with_capacity(given.rows.len().max(stored.len()));
         for (labels, given) in given.rows {
-            let stored = stored.remove(&labels).unwrap_or_default();
+            let (is_of_rule, stored) = stored.remove(&labels).unwrap_or_default();
             series.push(SeriesRows {
                 labels,
+                is_of_rule,
                 given,
                 stored,
             });
         }
-        series.extend(stored.into_iter().map(|(labels, stored)| SeriesRows {
-            labels,
-            given: Vec::new(),
-            stored,
-        }));
+        series.extend(
+            stored
+                .into_iter()
+                .map(|(labels, (is_of_rule, stored))| SeriesRows {
+                    labels,
+                    is_of_rule,
+                    given: Vec::new(),
+                    stored,
+                }),
+        );
         Ok(Rows {
             compared,
             series,
@@ -167,8 +179,15 @@ impl Comparing<'_> {
         labelled::select(&self.shared.db, &self.matchers()).len()
     }
 
-    /// The stored rows of all series that the rule may write.
-    pub(super) fn stored(&self, from: i64, to: i64) -> Result<BTreeMap<Labels, Vec<Pair>>, String> {
+    /// The stored rows of all series that the rule may have written. Those that a user made are
+    /// not among them, even if they look alike, unless the rule has taken them over.
+    /// Each with whether it is one of rules.
+    fn stored(
+        &self,
+        given: &Given,
+        from: i64,
+        to: i64,
+    ) -> Result<BTreeMap<Labels, (bool, Vec<Pair>)>, String> {
         let db = &self.shared.db;
         let matchers = self.matchers();
         let mut name = SeriesName::new();
@@ -181,16 +200,21 @@ impl Comparing<'_> {
             let passes = |matcher: &Matcher| matcher.passes(shown.get_bytes(&matcher.name));
             // Another series that looks the same is not one of rules.
             let is_own = named(&mut name, &shown).is_ok() && *name.key() == *series.key;
-            if is_own && matchers.iter().all(passes) {
-                found.push((shown, series));
+            let is_of_rule = db.is_of_rule(&series);
+            let counts = is_of_rule || given.rows.contains_key(&shown);
+            if is_own && counts && matchers.iter().all(passes) {
+                found.push((shown, is_of_rule, series));
             }
         }
         let mut rows = BTreeMap::new();
         for part in found.chunks(PART_SERIES) {
-            let refs: Vec<SeriesRef> = part.iter().map(|one| one.1.clone()).collect();
+            let refs: Vec<SeriesRef> = part.iter().map(|one| one.2.clone()).collect();
             let read = self.read(&refs, from, to)?;
-            let labels = part.iter().map(|one| one.0.clone());
-            rows.extend(labels.zip(read).filter(|(_, rows)| !rows.is_empty()));
+            for ((labels, is_of_rule, _), read) in part.iter().zip(read) {
+                if !read.is_empty() {
+                    rows.insert(labels.clone(), (*is_of_rule, read));
+                }
+            }
         }
         Ok(rows)
     }
