@@ -57,6 +57,17 @@ pub(super) struct Rows {
     pub(super) failure: String,
 }
 
+impl Rows {
+    /// The series that the rule gives at the step where it gives most.
+    pub(super) fn widest(&self) -> usize {
+        let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
+        for (at_ms, _) in self.series.iter().flat_map(|series| &series.given) {
+            *counts.entry(*at_ms).or_default() += 1;
+        }
+        counts.into_values().max().unwrap_or(0)
+    }
+}
+
 impl SeriesRows {
     /// What is not as it must be.
     pub(super) fn differences(&self, compared: &Compared) -> Vec<Difference> {

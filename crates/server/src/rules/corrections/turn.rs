@@ -223,12 +223,7 @@ impl Manager {
         compared: Compared,
     ) -> Result<(), String> {
         let rows = of.rows(compared)?;
-        let most = match self.settings.series_max {
-            0 => usize::MAX,
-            most => most as usize,
-        };
-        let made = rows.series.iter().filter(|series| !series.given.is_empty());
-        let made = made.count();
+        let (made, most) = (rows.widest(), self.series_max());
         if made > most {
             return Err(format!(
                 "{made} series are more than a rule may write ({most}, --max-rule-series); the \

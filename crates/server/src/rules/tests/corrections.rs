@@ -415,7 +415,7 @@ fn who_reads_is_told_of_what_waits() {
     );
     bench.check(0, 10);
     let chosen = Chosen {
-        rule: "none".to_owned(),
+        rules: vec!["none".to_owned()],
         ..Chosen::default()
     };
     let all = (bench.step(0), bench.step(9));
@@ -423,4 +423,35 @@ fn who_reads_is_told_of_what_waits() {
         bench.manager.backfill(&bench.shared, &chosen, all),
         Ok((0, 0))
     );
+}
+
+#[test]
+fn rows_of_users_under_the_name_of_a_rule_stay_and_those_of_rules_are_kept_from_them() {
+    let mut bench = chain();
+    // As another server sends them, between the steps of the rule too.
+    let (theirs, ours) = (
+        r#"job:t:sum{from="other",job="a",team="db"}"#,
+        r#"job:t:sum{job="a",team="db"}"#,
+    );
+    for at_s in [100, 300, 310] {
+        bench.sample(
+            theirs,
+            "__name__=job:t:sum,from=other,job=a,team=db",
+            at_s,
+            9.0,
+        );
+    }
+    bench.sample("a", A, 100, 7.5);
+    bench.backfill(0, 10);
+    assert!(bench.correct(10) > 0);
+    bench.check(0, 10);
+    assert_eq!(bench.verify(0, 10), 0);
+    bench.restart(|disk| disk.crash(5));
+    bench.correct(10);
+    let refused = bench.shared.db.delete_range(ours.as_bytes(), 0, i64::MAX);
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("series is written by rule"), "{text}");
+    bench.delete(theirs, 310, 310);
+    bench.correct(10);
+    bench.check(0, 10);
 }
