@@ -73,6 +73,8 @@ pub(crate) struct Manager {
     groups: Mutex<Groups>,
     /// Told when `groups` changes.
     changed: Condvar,
+    /// Told when the server stops.
+    stopped: Condvar,
     /// Who reads which series, for delays.
     readers: Mutex<Arc<Readers>>,
     /// Held by a reload.
@@ -151,6 +153,7 @@ impl Manager {
             owners: Owners::default(),
             groups: Mutex::default(),
             changed: Condvar::new(),
+            stopped: Condvar::new(),
             readers: Mutex::default(),
             reloading: Mutex::default(),
             obstacle: Mutex::default(),
@@ -240,7 +243,7 @@ impl Manager {
         while !groups.turns.has_stopped() {
             let until = Instant::now() + DELAYS_EVERY;
             while !groups.turns.has_stopped()
-                && !self.changed.wait_until(&mut groups, until).timed_out()
+                && !self.stopped.wait_until(&mut groups, until).timed_out()
             {}
             let readers = Arc::clone(&self.readers.lock());
             MutexGuard::unlocked(&mut groups, || {
@@ -253,6 +256,7 @@ impl Manager {
     pub(crate) fn stop(&self) {
         self.groups.lock().turns.stop();
         self.changed.notify_all();
+        self.stopped.notify_all();
         self.corrections.stop();
         self.notifier.stop();
     }
