@@ -129,19 +129,19 @@ impl Entry {
             Self::Floor(floor) => Record::Floor { floor },
             Self::Horizon(reader, at) => Record::Horizon { reader, at },
             Self::Done(reader, position) => Record::Done { reader, position },
-            Self::Pending(reader, _) => Record::Pending {
-                reader,
-                state: self.state(),
-            },
+            Self::Pending(..) => self.pending(),
             Self::Steps(reader, from, to) => Record::Steps { reader, from, to },
             Self::Since(reader, at) => Record::Since { reader, at },
         }
     }
 
-    fn state(&self) -> &[u8] {
+    fn pending(&self) -> Record<'_> {
         match self {
-            Self::Pending(_, state) => state,
-            _ => &[],
+            Self::Pending(reader, state) => Record::Pending {
+                reader: *reader,
+                state,
+            },
+            _ => panic!("the state of a reader"),
         }
     }
 

@@ -9,11 +9,9 @@
 //! Invariant: the bit is set under the lock of the shard, after the key is known here; a series that is
 //! made looks here under that lock. Tested by `tests/owned.rs`.
 
-use crate::base::error::{Error, ErrorKind, Result};
-use crate::keyspace::core::Core;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -40,49 +38,21 @@ impl Owned {
         self.owners.read().keys().cloned().collect()
     }
 
-    /// Whether somebody owns it.
-    pub(crate) fn holds(&self, key: &[u8]) -> bool {
-        self.count.load(Ordering::Acquire) > 0 && self.owners.read().contains_key(key)
-    }
-}
-
-impl Core {
-    /// See [`crate::Db::own`].
-    pub(crate) fn own(&self, key: &[u8], owner: Option<&str>) {
-        let _turn = self.owned.turn.lock();
-        let mut owners = self.owned.owners.write();
+    /// Sets who owns the series under `key`. Until the result is dropped, nobody else gets or loses an
+    /// owner.
+    pub(super) fn set(&self, key: &[u8], owner: Option<&str>) -> MutexGuard<'_, ()> {
+        let turn = self.turn.lock();
+        let mut owners = self.owners.write();
         match owner {
             Some(owner) => drop(owners.insert(key.into(), owner.into())),
             None => drop(owners.remove(key)),
         }
-        self.owned.count.store(owners.len(), Ordering::Release);
-        drop(owners);
-        let Some((mut state, id)) = self.lock_slot(key) else {
-            return;
-        };
-        let Some(series) = state.series_mut(id) else {
-            return;
-        };
-        let was_owned = series.marks.is_owned();
-        series.marks.set_owned(owner.is_some());
-        match (was_owned, owner.is_some()) {
-            (false, true) => state.guarded += 1,
-            (true, false) => state.guarded -= 1,
-            _ => {}
-        }
+        self.count.store(owners.len(), Ordering::Release);
+        turn
     }
 
-    /// Refuses a change of a series that somebody owns.
-    ///
-    /// # Errors
-    /// `Invalid`.
-    pub(crate) fn check_not_owned(&self, key: &[u8]) -> Result<()> {
-        match self.owned.owner(key) {
-            None => Ok(()),
-            Some(owner) => {
-                let text = format!("series is written by {owner}");
-                Err(Error::new(ErrorKind::Invalid, text))
-            }
-        }
+    /// Whether somebody owns it.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && self.owners.read().contains_key(key)
     }
 }

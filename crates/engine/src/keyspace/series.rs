@@ -1,8 +1,8 @@
 //! One series under the lock of its shard: its labels in the index, its row in a series file,
-//! and its removal by DEL, by a rename onto its key, or by expiry. Tested by
+//! its removal by DEL, by a rename onto its key, or by expiry, and its owner. Tested by
 //! `tests/db_races.rs`, `tests/flush` and the model test.
 
-use crate::base::error::Result;
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
 use crate::keyspace::core::Core;
 use crate::log::Position;
@@ -89,5 +89,37 @@ impl Core {
             expires_at_ms: state.expiries.get(place),
             source,
         })
+    }
+
+    /// See [`crate::Db::own`].
+    pub(crate) fn own(&self, key: &[u8], owner: Option<&str>) {
+        let _turn = self.owned.set(key, owner);
+        let Some((mut state, id)) = self.lock_slot(key) else {
+            return;
+        };
+        let Some(series) = state.series_mut(id) else {
+            return;
+        };
+        let was_owned = series.marks.is_owned();
+        series.marks.set_owned(owner.is_some());
+        match (was_owned, owner.is_some()) {
+            (false, true) => state.guarded += 1,
+            (true, false) => state.guarded -= 1,
+            _ => {}
+        }
+    }
+
+    /// Refuses a change of a series that somebody owns.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub(crate) fn check_not_owned(&self, key: &[u8]) -> Result<()> {
+        match self.owned.owner(key) {
+            None => Ok(()),
+            Some(owner) => {
+                let text = format!("series is written by {owner}");
+                Err(Error::new(ErrorKind::Invalid, text))
+            }
+        }
     }
 }

@@ -23,7 +23,6 @@ use crate::recovery::Replayer;
 use crate::recovery::apply::id_of;
 use crate::series::shard::{ShardGuard, ShardState};
 use crate::series::shards::AllShards;
-use crate::series::watched::Span;
 use crate::series::{Freezes, Series};
 use latewood_model::SeriesId;
 use std::sync::Arc;
@@ -229,27 +228,11 @@ impl Replayer<'_> {
                 core.store.apply_floor(&mut all.published, floor);
                 return Ok(());
             }
-            Record::Horizon { reader, at } => {
-                core.follow_horizon(&mut all.states, reader, at);
-                return Ok(());
-            }
-            Record::Done { reader, position } => {
-                core.replay_done(reader, position);
-                return Ok(());
-            }
-            Record::Pending { reader, state } => {
-                let horizon = core.register_pending(reader, state)?;
-                core.follow_horizon(&mut all.states, reader, horizon);
-                return Ok(());
-            }
-            Record::Steps { reader, from, to } => {
-                core.replay_steps(reader, Span { from, to }, at.0);
-                return Ok(());
-            }
-            Record::Since { reader, at } => {
-                core.register_since(reader, at);
-                return Ok(());
-            }
+            Record::Horizon { .. }
+            | Record::Done { .. }
+            | Record::Pending { .. }
+            | Record::Steps { .. }
+            | Record::Since { .. } => return core.follow_reader(&mut all.states, at, record),
             Record::CreateRule {
                 id,
                 destination,

@@ -7,6 +7,7 @@ use super::reader::{Pending, Reader, ReaderId};
 use super::state;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::core::Core;
+use crate::log::record::Record;
 use crate::log::{GroupBuilder, Log, Position};
 use crate::series::shards::AllShards;
 use crate::series::watched::{Span, WatchSet};
@@ -69,7 +70,7 @@ impl Core {
     }
 
     /// The same for the registry alone. Returns the horizon.
-    pub(crate) fn register_pending(&self, reader: u64, state: &[u8]) -> Result<Timestamp> {
+    fn register_pending(&self, reader: u64, state: &[u8]) -> Result<Timestamp> {
         let Some(state) = state::read(state) else {
             let text = format!("the log makes no sense: the state of reader {reader}");
             return Err(Error::new(ErrorKind::Corrupt, text));
@@ -176,8 +177,35 @@ impl Core {
         }
     }
 
+    /// Applies a record of a reader, of the group at `position`, under the locks of all shards.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn follow_reader(
+        &self,
+        states: &mut AllShards<'_>,
+        position: Position,
+        record: &Record<'_>,
+    ) -> Result<()> {
+        match *record {
+            Record::Horizon { reader, at } => self.follow_horizon(states, reader, at),
+            Record::Done { reader, position } => self.replay_done(reader, position),
+            Record::Pending { reader, state } => {
+                let horizon = self.register_pending(reader, state)?;
+                self.follow_horizon(states, reader, horizon);
+            }
+            Record::Steps { reader, from, to } => {
+                self.replay_steps(reader, Span { from, to }, position.0);
+            }
+            Record::Since { reader, at } => self.register_since(reader, at),
+            // No others are of readers.
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// As [`Core::replay_horizon`], under the locks of all shards.
-    pub(crate) fn follow_horizon(&self, states: &mut AllShards<'_>, reader: u64, at: Timestamp) {
+    fn follow_horizon(&self, states: &mut AllShards<'_>, reader: u64, at: Timestamp) {
         let (sets, generation) = self.register_horizon(ReaderId(reader), at);
         for state in states {
             state.watched.raise_all(&sets, generation, at);
