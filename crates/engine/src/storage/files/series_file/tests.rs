@@ -229,7 +229,9 @@ fn alike_series_take_few_bytes() {
 fn golden_files_are_read() {
     golden_is_read(GOLDEN_1, random_rows(&SimRandom::new(1), 3, 40));
     let mut rows = random_rows(&SimRandom::new(2), 3, 40);
-    for (row, made_by) in rows.iter_mut().zip(MadeBy::ALL.into_iter().cycle()) {
+    // Those that there were when it was written.
+    let makers = [MadeBy::Sender, MadeBy::Create, MadeBy::Add];
+    for (row, made_by) in rows.iter_mut().zip(makers.into_iter().cycle()) {
         row.id.0 += u64::from(FAR - 3) << 16;
         row.made_by = made_by;
         for rule in row.source.iter_mut().flat_map(|source| &mut source.rules) {
