@@ -229,6 +229,7 @@ fn what_cannot_be_asked_is_refused() {
         ("from=x", "from"),
         ("from=9&to=8", "it is before from"),
         ("from=9&group=g", "unknown parameter"),
+        ("from=9&rule_name[]=Hot", "no such recording rule"),
     ] {
         for path in ["verify", "backfill"] {
             let (status, told) = post(&mut http, &format!("/api/v1/rules/{path}"), form);

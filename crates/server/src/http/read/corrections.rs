@@ -103,14 +103,16 @@ impl Wanted {
         if !asked.context.rules.is_on() {
             return Err(Answer::bad("the server has no rule files (--rules)"));
         }
-        Ok(Self {
-            span: (from_ms, to_ms),
-            chosen: Chosen {
-                groups: all("rule_group[]"),
-                rules: all("rule_name[]"),
-                files: all("file[]"),
-            },
-        })
+        let chosen = Chosen {
+            groups: all("rule_group[]"),
+            rules: all("rule_name[]"),
+            files: all("file[]"),
+        };
+        if !asked.context.rules.has_chosen(&chosen) {
+            return Err(Answer::bad("there is no such recording rule"));
+        }
+        let span = (from_ms, to_ms);
+        Ok(Self { span, chosen })
     }
 }
 

@@ -244,6 +244,12 @@ impl Manager {
         ticket.wait()
     }
 
+    /// Whether some recording rule is meant.
+    pub(crate) fn has_chosen(&self, chosen: &Chosen) -> bool {
+        let plan = self.corrections.plan();
+        plan.rules.iter().any(|planned| chosen.has(planned))
+    }
+
     /// Begins to compare the rows of `from_ms..=to_ms` with what their expressions give now. Rules
     /// that are not corrected, and steps that are final, are left out.
     ///
