@@ -55,6 +55,10 @@ pub(crate) const TYPE_NAME: &str = "TSDB-TYPE";
 fn delete(call: &mut Call<'_>) -> Outcome {
     let (db, keys) = (&call.shared.db, call.args.from(1));
     let mut removed = 0;
+    // Where one must not be removed, none is.
+    if let Some(key) = call.args.from(1).find(|key| db.owner(key).is_some()) {
+        db.remove(&[key])?;
+    }
     for key in keys {
         let (was_there, position) = db.remove(&[key])?;
         call.session.wrote(position);
