@@ -156,12 +156,7 @@ impl Replayer<'_> {
         Ok(())
     }
 
-    fn alter(
-        &self,
-        state: &mut ShardState,
-        id: SeriesId,
-        options: &SeriesOptions,
-    ) -> Result<()> {
+    fn alter(&self, state: &mut ShardState, id: SeriesId, options: &SeriesOptions) -> Result<()> {
         let core = self.recovery.core;
         let place = core.shards.place_of(id);
         let is_other_look = state.watched.is_on() && options.labels != core.labels_of(id);
