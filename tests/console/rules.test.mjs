@@ -161,6 +161,15 @@ test('files are read again, and a wrong one changes nothing', async () => {
   assert.equal(await page.getByRole('button', { name: 'Reload' }).count(), 0);
 });
 
+test('who may not read every series is told that rules and alerts are hidden', () =>
+  using(['--wal', 'off', '--rules', FILE, '--user', 'default on nopass ~t* +@all'], async (other) => {
+    for (const [name, title] of [['rules', 'No rules'], ['alerts', 'No alert is active']]) {
+      const page = await browser.open(`${other.address}#/${name}`);
+      await page.getByRole('heading', { name: title }).waitFor();
+      await page.locator('.remarks .warning', { hasText: 'rules and alerts are hidden' }).waitFor();
+    }
+  }));
+
 test('no rules: the page tells how there are some; a server that is away is told of', async () => {
   const empty = await Server.begin('--wal', 'off');
   try {

@@ -6,11 +6,12 @@
 //   refresh  a duration or `off`; without it every ten seconds
 
 import { useMemo } from 'preact/hooks';
-import { useAnswer, type Answered } from '../../ask';
+import { api, type Outcome } from '../../api';
+import { useAnswer, useAsked, type Answered } from '../../ask';
 import { clockText, parseDuration } from '../../clock';
 import { Broken, refreshOf, wordOf } from '../../components/broken';
 import { Choice, RefreshChoice } from '../../components/choice';
-import { Busy, Empty, ErrorBox } from '../../components/notice';
+import { Busy, Empty, ErrorBox, Remarks, remarks } from '../../components/notice';
 import { orderCheck, Table } from '../../components/table';
 import { count } from '../../format';
 import { href, params, setParams } from '../../route';
@@ -48,7 +49,6 @@ function NoAlerts() {
   return (
     <Empty title="No alert is active">
       <p>Alerting rules of <a href={href('rules', { only: 'alerting' })}>rule files</a> make alerts.</p>
-      <p>Users who may not read every key (<code>~*</code>) see none.</p>
     </Empty>
   );
 }
@@ -61,16 +61,27 @@ function Alerts({ alerts, shown }: { alerts: Alert[]; shown: Alert[] }) {
   return <Table label="Alerts" columns={COLUMNS} rows={shown} id={(row) => row.id} order={DEFAULT_ORDER} />;
 }
 
+/** An answer, and what the server says beside, such as that alerts are hidden from the user. */
+interface Said {
+  alerts: unknown;
+  warnings: string[];
+}
+
+async function active(signal: AbortSignal): Promise<Outcome<Said>> {
+  const outcome = await api<unknown>('alerts', {}, { signal });
+  return outcome.ok ? { ...outcome, data: { alerts: outcome.data, warnings: outcome.warnings } } : outcome;
+}
+
 export function AlertsPage() {
   const { value: at } = params;
   const refresh = at.get('refresh') ?? DEFAULT_REFRESH;
   const every_ms = refresh === 'off' ? undefined : Math.max(LEAST_MS, parseDuration(refresh) ?? 10_000);
-  const asked = useAnswer<unknown>('alerts', {}, every_ms);
+  const asked = useAsked<Said>(active, 'alerts', every_ms);
   const told = useAnswer<unknown>('alertmanagers', {}, every_ms);
   const { data, failure, isRunning } = asked;
   const again = () => { asked.again(); told.again(); };
   const [filter, state, chosen] = [at.get('filter') ?? '', at.get('state') ?? '', at.get('alert')];
-  const alerts = useMemo(() => (data === null ? [] : alertsOf(data)), [data]);
+  const alerts = useMemo(() => (data === null ? [] : alertsOf(data.alerts)), [data]);
   const managers = useMemo(() => (told.data === null ? null : managersOf(told.data)), [told.data]);
   const shown = useMemo(() => matching(alerts, filter, STATES.includes(state) ? state : ''), [alerts, filter, state]);
   const alert = alerts.find((one) => one.id === chosen);
@@ -79,6 +90,7 @@ export function AlertsPage() {
       <h1 class="hidden">Alerts</h1>
       <Bar alerts={alerts} shown={shown.length} asked={asked} again={again} />
       <Broken checks={CHECKS} />
+      {data !== null && <Remarks all={remarks('warning', data.warnings)} />}
       {failure && (
         <ErrorBox failure={failure} retry={again}>
           {failure.status === 403 && <p>This page needs a user with permission for the command TS.MRANGE.</p>}

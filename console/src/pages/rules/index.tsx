@@ -14,7 +14,7 @@ import { useAsked, type Answered } from '../../ask';
 import { clockText, parseDuration } from '../../clock';
 import { Broken, refreshOf, wordOf } from '../../components/broken';
 import { Choice, RefreshChoice } from '../../components/choice';
-import { Busy, Empty, ErrorBox } from '../../components/notice';
+import { Busy, Empty, ErrorBox, Remarks, remarks } from '../../components/notice';
 import { orderCheck, Table } from '../../components/table';
 import { TabPanel, Tabs } from '../../components/tabs';
 import { isNarrow } from '../../components/window';
@@ -85,7 +85,6 @@ function NoRules() {
       <p>The server evaluates rule files of Prometheus that it is started with:</p>
       <pre>{"latewood serve --rules '/etc/latewood/rules/*.yml'"}</pre>
       <p>Rows of recording rules are corrected when late samples come.</p>
-      <p>Users who may not read every key (<code>~*</code>) see no rules.</p>
     </Empty>
   );
 }
@@ -110,6 +109,7 @@ export function RulesPage() {
       <h1 class="hidden">Rules</h1>
       <Bar found={data} shown={byGroup() ? groups.length : shown.length} answered={answered} />
       <Broken checks={CHECKS} />
+      {data && <Remarks all={remarks('warning', data.warnings)} />}
       {failure && (
         <ErrorBox failure={failure} retry={again}>
           {failure.status === 403 && <p>This page needs a user with permission for the command TS.MRANGE.</p>}

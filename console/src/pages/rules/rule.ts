@@ -42,6 +42,8 @@ export interface Found {
   rules: Rule[];
   /** Whether the user may have the files read again. */
   mayReload: boolean;
+  /** What the server says beside, such as that rules are hidden from the user. */
+  warnings: string[];
 }
 
 const PAGE_GROUPS = 200;
@@ -57,6 +59,7 @@ export async function allGroups(abort: AbortSignal): Promise<Outcome<Found>> {
   let token: string | null = null;
   let turn = 0;
   let mayReload = false;
+  const warnings = new Set<string>();
   do {
     const outcome: Outcome<unknown> = await api<unknown>('rules', { exclude_alerts: 'true', group_limit: PAGE_GROUPS, group_next_token: token ?? undefined }, { signal: abort });
     // The group of a token may be gone after a reload: from the beginning, once.
@@ -70,9 +73,10 @@ export async function allGroups(abort: AbortSignal): Promise<Outcome<Found>> {
     groups.push(...page.groups);
     token = page.groupNextToken;
     mayReload = page.mayReload;
+    for (const text of outcome.warnings) warnings.add(text);
     if (token === null) break;
   } while (true);
-  return { ok: true, data: { groups, rules: groups.flatMap(rulesOf), mayReload }, warnings: [], infos: [], took_ms: performance.now() - began };
+  return { ok: true, data: { groups, rules: groups.flatMap(rulesOf), mayReload, warnings: [...warnings] }, warnings: [], infos: [], took_ms: performance.now() - began };
 }
 
 /** A time of an answer in milliseconds; NaN where there is none. Go writes the year 1 for none. */
