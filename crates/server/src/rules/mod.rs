@@ -19,6 +19,7 @@
 //!
 //! Tested by `tests/`, `tests/http/rules.rs` and `tests/clients/test_rules.py`.
 
+mod corrections;
 mod delays;
 mod figures;
 mod grid;
@@ -32,6 +33,7 @@ mod restore;
 mod tests;
 mod turns;
 
+pub(crate) use corrections::{Chosen, Found, Status, Verifying};
 pub(crate) use delays::ShownDelays;
 pub(crate) use figures::{BOUNDS_S, Durations, Figures};
 pub(crate) use group::{Health, LiveGroup, Shown, ShownRule};
@@ -39,6 +41,7 @@ pub(crate) use notify::{Notifier, QUEUE_MAX, Target};
 
 use crate::base::clock::now_ms;
 use crate::state::{Promql, Rules as Settings, Shared, with_rules};
+use corrections::{Corrections, Plan};
 use delays::Readers;
 use latewood_cluster::node::Node;
 use latewood_promql::engine::{self, Pool};
@@ -82,6 +85,7 @@ pub(crate) struct Manager {
     digest: AtomicU64,
     /// Tells other nodes of it.
     node: OnceLock<Arc<Node>>,
+    corrections: Corrections,
     pub(crate) notifier: Notifier,
     pub(crate) figures: Figures,
 }
@@ -153,6 +157,7 @@ impl Manager {
             read_ms: AtomicI64::new(now_ms()),
             digest: AtomicU64::new(0),
             node: OnceLock::new(),
+            corrections: Corrections::default(),
             notifier,
             figures: Figures::default(),
             settings: settings.clone(),
@@ -248,7 +253,16 @@ impl Manager {
     pub(crate) fn stop(&self) {
         self.groups.lock().turns.stop();
         self.changed.notify_all();
+        self.corrections.stop();
         self.notifier.stop();
+    }
+
+    /// Series that one rule may write.
+    fn series_max(&self) -> usize {
+        match self.options.series_max {
+            0 => usize::MAX,
+            most => most,
+        }
     }
 
     /// Has `groups` evaluated from now on, and no others. Those that are there already go on; where
@@ -283,7 +297,11 @@ impl Manager {
             .map(|group| (group, group.retire(&self.owners)))
             .collect();
         let live: Vec<_> = all.values().cloned().collect();
-        *self.readers.lock() = Arc::new(Readers::of(&live, &self.options.settings));
+        let settings = &self.options.settings;
+        *self.readers.lock() = Arc::new(Readers::of(&live, settings));
+        // Before a new group is evaluated.
+        self.corrections
+            .set_plan(|number| Plan::new(number, &live, settings, |group| self.offset_ms(group)));
         let mut groups = self.groups.lock();
         groups.all = all;
         for group in begun {

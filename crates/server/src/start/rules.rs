@@ -29,6 +29,13 @@ pub(super) fn start(
     if let Some(node) = shared.node.get() {
         rules.told_by(node);
     }
+    // Also without rules: somebody must say that nobody reads what rules of before have read.
+    let (corrected, own) = (Arc::clone(rules), Arc::clone(shared));
+    let run = move |_: &Shared| {
+        corrected.run_corrections(&own);
+        Ok(())
+    };
+    handles.push(spawn("corrections".to_owned(), shared, run)?);
     if !rules.is_on() {
         return Ok(handles);
     }

@@ -34,25 +34,25 @@ groups:
 ";
 
 /// A rule file in a folder of its own.
-struct File {
+pub(super) struct File {
     _dir: TempDir,
     path: PathBuf,
 }
 
 impl File {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rules.yml");
         std::fs::write(&path, text).unwrap();
         Self { _dir: dir, path }
     }
 
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.path.to_str().unwrap()
     }
 }
 
-fn body(http: &mut Http, path: &str) -> Value {
+pub(super) fn body(http: &mut Http, path: &str) -> Value {
     let answer = http.get(path);
     serde_json::from_slice(&answer.body).unwrap()
 }

@@ -162,8 +162,53 @@ pub(super) fn report(manager: &Manager) -> String {
             text.sample(name, Some(("rule_group", &group.0)), value(group));
         }
     }
+    corrections(&mut text, manager);
     notifications(&mut text, manager);
     text.0
+}
+
+fn corrections(text: &mut Text, manager: &Manager) {
+    let figures = manager.correction_figures();
+    let name = "latewood_rules_pending_steps";
+    let help = "Steps of recording rules that wait to be computed again.";
+    text.one(name, "gauge", help, manager.pending_steps());
+    for (name, help, counter) in [
+        (
+            "latewood_rules_corrected_steps_total",
+            "Steps that were computed again.",
+            &figures.steps,
+        ),
+        (
+            "latewood_rules_rows_written_total",
+            "Rows that corrections wrote.",
+            &figures.rows_written,
+        ),
+        (
+            "latewood_rules_rows_deleted_total",
+            "Rows that corrections removed.",
+            &figures.rows_deleted,
+        ),
+        (
+            "latewood_rules_final_steps_total",
+            "Steps that changed but keep their rows: what they were made of is gone.",
+            &figures.final_steps,
+        ),
+        (
+            "latewood_rules_skipped_steps_total",
+            "Steps that were missed longer ago than --rules-catch-up.",
+            &figures.skipped_steps,
+        ),
+        (
+            "latewood_rules_correction_failures_total",
+            "Passes of corrections that failed and are repeated.",
+            &figures.failures,
+        ),
+    ] {
+        text.one(name, "counter", help, count(counter));
+    }
+    let name = "latewood_rules_correction_seconds_total";
+    let help = "Time that corrections took.";
+    text.one(name, "counter", help, count(&figures.took_ns) / 1e9);
 }
 
 fn notifications(text: &mut Text, manager: &Manager) {
