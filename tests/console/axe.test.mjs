@@ -125,7 +125,7 @@ test('a rule that is behind and one that fails, an alert and an Alertmanager tha
   const address = (page, parameters) => `${server.address}#/${page}?${new URLSearchParams({ refresh: 'off', ...parameters })}`;
   for (const at of [0, 1]) {
     const page = await browser.openChanged(address('rules', { rule: `${RULES};hosts;${at}` }), '**/api/v1/rules?*', ({ groups: [{ rules }] }) => {
-      rules[0].corrections = { corrected: true, pendingSteps: 7, pendingFrom: '2026-01-01T00:00:00Z', pendingTo: '2026-01-02T00:00:00Z', failure: 'the disk is almost full' };
+      rules[0].corrections = { corrected: true, isPending: true, pendingSteps: 7, pendingFrom: '2026-01-01T00:00:00Z', pendingTo: '2026-01-02T00:00:00Z', failure: 'the disk is almost full' };
       rules[0].inputDelay = { p50: 1, p99: 2, p999: 3, samples: 100, queryOffset: 3 };
     });
     assert.deepEqual(await lookAt(`rule ${at}`, page, () => page.locator('.one .error').waitFor()), []);

@@ -47,7 +47,7 @@ const changed = (parameters, change, options) => browser.openChanged(address({ r
 }, options);
 
 const corrected = (changes) => ({
-  corrected: true, reason: '', since: '2026-01-01T00:00:00Z', final: null, pendingSteps: 0, pendingFrom: null, pendingTo: null,
+  corrected: true, reason: '', since: '2026-01-01T00:00:00Z', final: null, isPending: false, pendingSteps: 0, pendingFrom: null, pendingTo: null,
   lastRun: '2026-01-03T00:00:00Z', lastRunSeconds: 0.25, rowsWritten: 1234, rowsDeleted: 5, failure: '', ...changes,
 });
 
@@ -85,7 +85,7 @@ test('all of a rule is shown, and its expression leads to the Query page', async
 
 test('what is dirty, final and never corrected, and the delay of inputs', async () => {
   const page = await changed({}, (rules) => {
-    rules['site:temp:mean'].corrections = corrected({ pendingSteps: 1200, pendingFrom: '2026-01-02T00:00:00Z', pendingTo: '2026-01-02T05:00:00Z', final: '2026-01-01T12:00:00Z', failure: 'the log is halted' });
+    rules['site:temp:mean'].corrections = corrected({ isPending: true, pendingSteps: 1200, pendingFrom: '2026-01-02T00:00:00Z', pendingTo: '2026-01-02T05:00:00Z', final: '2026-01-01T12:00:00Z', failure: 'the log is halted' });
     rules['site:temp:mean'].inputDelay = { p50: 2, p99: 61, p999: 5400, samples: 30_000, queryOffset: 5400 };
     rules['site:temp:twice'].corrections = corrected();
     rules['site:temp:twice'].inputDelay = { p50: 0, p99: 0, p999: 0, samples: 0, queryOffset: 0 };
@@ -108,6 +108,16 @@ test('what is dirty, final and never corrected, and the delay of inputs', async 
   await page.getByText('Late samples do not change what this alert said: alerts are not corrected.').waitFor();
   await row(page, 'twice').getByRole('link').press('Enter');
   await page.getByText('No sample of its selectors came lately.').waitFor();
+});
+
+test('a late sample is seen to be worked in, without a reload', async () => {
+  const page = await browser.open(address({ refresh: '2s', rule: `${FILE};rooms;0` }));
+  await becomes(async () => (await facts(page))['corrected since']?.startsWith('20'), true, page);
+  // Of a room that nobody has heard of, between the steps that were evaluated.
+  await server.importText([`room_temp{site="late",room="1"} 7 ${Date.now() - 2500}`]);
+  await becomes(async () => /^[1-9]/.test((await facts(page))['rows written, removed']), true, page);
+  await becomes(async () => (await facts(page))['dirty steps'], 'none', page);
+  await becomes(async () => (await cells(page, 'mean'))[6], 'up to date', page);
 });
 
 test('groups are listed, and lead to their rules', async () => {

@@ -33,7 +33,8 @@ function correctionText(of: Corrections | null): string {
   if (of === null) return UNKNOWN;
   if (!of.corrected) return 'never';
   if (of.failure !== '') return 'failed';
-  return of.pendingSteps > 0 ? `${count(of.pendingSteps)} dirty` : 'up to date';
+  // How many is known once what changed was looked at.
+  return of.isPending ? `${of.pendingSteps > 0 ? `${count(of.pendingSteps)} ` : ''}dirty` : 'up to date';
 }
 
 function Correction({ rule }: { rule: Rule }) {

@@ -33,14 +33,14 @@ function Corrected({ rule: { corrections: of, type } }: { rule: Rule }) {
     const what = type === 'alerting' ? 'Late samples do not change what this alert said' : 'Late samples do not correct the rows of this rule';
     return <section><h3>Corrections</h3><p>{what}: {of.reason || 'the server does not say why'}.</p></section>;
   }
-  const isBehind = of.pendingSteps > 0;
+  const dirty = of.pendingSteps > 0 ? `${count(of.pendingSteps)}, ${at(of.pendingFrom, UNKNOWN)} to ${at(of.pendingTo, UNKNOWN)}` : 'not counted yet';
   return (
     <section>
       <h3>Corrections</h3>
       <FigureList kind="facts" all={[
         ['corrected since', at(of.since, UNKNOWN)],
         ['final before', at(of.final, 'nothing is final')],
-        ['dirty steps', isBehind ? <span class="warn">{count(of.pendingSteps)}, {at(of.pendingFrom, UNKNOWN)} to {at(of.pendingTo, UNKNOWN)}</span> : 'none'],
+        ['dirty steps', of.isPending ? <span class="warn">{dirty}</span> : 'none'],
         ['last correction', msOf(of.lastRun) > 0 ? `${at(of.lastRun, UNKNOWN)}, took ${took(of.lastRunSeconds * 1000)}` : 'not since the start of the server'],
         ['rows written, removed', `${count(of.rowsWritten)}, ${count(of.rowsDeleted)}`],
       ]} />

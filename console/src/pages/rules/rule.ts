@@ -17,7 +17,7 @@ const PAGE = {
       labels: new Named(TEXT), state: TEXT, duration: NUMBER, keepFiringFor: NUMBER, annotations: new Named(TEXT),
       corrections: new Maybe({
         corrected: FLAG, reason: TEXT, since: new Maybe(TEXT), final: new Maybe(TEXT),
-        pendingSteps: NUMBER, pendingFrom: new Maybe(TEXT), pendingTo: new Maybe(TEXT),
+        isPending: FLAG, pendingSteps: NUMBER, pendingFrom: new Maybe(TEXT), pendingTo: new Maybe(TEXT),
         lastRun: new Maybe(TEXT), lastRunSeconds: NUMBER, rowsWritten: NUMBER, rowsDeleted: NUMBER, failure: TEXT,
       }),
       inputDelay: new Maybe({ p50: NUMBER, p99: NUMBER, p999: NUMBER, samples: NUMBER, queryOffset: NUMBER }),
@@ -90,7 +90,7 @@ export function labelsText(labels: Labels): string {
 }
 
 export const isFailing = (rule: Plain) => rule.health === 'err' || (rule.corrections?.failure ?? '') !== '';
-export const isBehind = (rule: Rule) => (rule.corrections?.pendingSteps ?? 0) > 0;
+export const isBehind = (rule: Rule) => rule.corrections?.isPending === true;
 const isAlerting = (rule: Rule) => rule.type === 'alerting';
 
 /** Which rules are shown, by the word in the address. */
