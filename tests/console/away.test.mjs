@@ -50,6 +50,8 @@ test('pages that refresh by hand only ask again once the server is back', () =>
       ['late', { refresh: 'off' }, '.figure-list dd'],
       ['cardinality', {}, '.lists .table td'],
       ['rules', { refresh: 'off' }, '.rules .notice.empty'],
+      ['alerts', { refresh: 'off' }, '.alerts .notice.empty'],
+      ['compaction', { refresh: 'off' }, '.compaction .notice.empty'],
     ]) {
       const page = await browser.open(`${other.address}#/${name}?${new URLSearchParams(parameters)}`);
       await page.locator(shown).first().waitFor();
@@ -72,6 +74,8 @@ test('the last answer stays while the server loads, until there is the next one'
     ['late', { refresh: 'off' }, '.figure-list dd', 'Refresh'],
     ['cardinality', {}, '.lists .table td', 'Count again'],
     ['rules', { refresh: 'off' }, '.rules .notice.empty', 'Ask again'],
+    ['alerts', { refresh: 'off' }, '.alerts .notice.empty', 'Ask again'],
+    ['compaction', { refresh: 'off' }, '.compaction .notice.empty', 'Ask again'],
     ['series', { key: 'room_temp', ...SPAN }, '.samples td', 'Refresh'],
   ]) {
     const page = await browser.open(`${server.address}#/${name}?${new URLSearchParams(parameters)}`);

@@ -2,14 +2,29 @@
 // and AA: nothing that it calls serious or critical. Light, dark and narrow, with data and without.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { test } from 'node:test';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
 import { browsing, serving } from './harness.mjs';
 
 const AXE = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 // Pages take what they know of these.
 const FILLED = { q: 'sum by (host) (cpu_usage)', key: 'room', focus: 'host', refresh: 'off' };
+
+const folder = mkdtempSync(join(tmpdir(), 'latewood-axe-'));
+after(() => rmSync(folder, { recursive: true }));
+const RULES = join(folder, 'rules.yml');
+writeFileSync(RULES, `
+groups:
+- name: hosts
+  interval: 1s
+  rules:
+  - {record: 'host:cpu:max', expr: max by (host) (cpu_usage)}
+  - {record: 'wrong', expr: 'cpu_usage * on () cpu_usage'}
+  - {alert: Busy, expr: vector(1), annotations: {summary: busy}}
+`);
 
 const browser = browsing();
 const server = serving(async () => {
@@ -25,7 +40,7 @@ const server = serving(async () => {
   for (const query of ['cpu_usage', 'rate(cpu_usage[1m])', 'no such (']) {
     await fetch(`${server.address}api/v1/query`, { method: 'POST', body: new URLSearchParams({ query }) });
   }
-});
+}, '--rules', RULES, '--alertmanager', 'http://127.0.0.1:9');
 
 /** What axe finds wrong within what a selector finds. The script comes by the debugger, which the content security policy lets pass. */
 async function violations(page, within = 'html') {
@@ -99,11 +114,24 @@ test('the login, tables, open menus, and errors', async () => {
 });
 
 test('rules that have failed', async () => {
-  const address = `${server.address}#/rules?${new URLSearchParams({ rule: 'room:1m', refresh: 'off' })}`;
+  const address = `${server.address}#/compaction?${new URLSearchParams({ rule: 'room:1m', refresh: 'off' })}`;
   const page = await browser.openChanged(address, '**/status/rules?*', ({ rules }) => {
     Object.assign(rules[0], { dirty_buckets: 3, failed_buckets: 1, failed: [{ first_ms: 0, last_ms: 59_999 }] });
   });
   assert.deepEqual(await lookAt('failed', page, () => page.locator('.failed li').waitFor()), []);
+});
+
+test('a rule that is behind and one that fails, an alert and an Alertmanager that refuses', async () => {
+  const address = (page, parameters) => `${server.address}#/${page}?${new URLSearchParams({ refresh: 'off', ...parameters })}`;
+  for (const at of [0, 1]) {
+    const page = await browser.openChanged(address('rules', { rule: `${RULES};hosts;${at}` }), '**/api/v1/rules?*', ({ groups: [{ rules }] }) => {
+      rules[0].corrections = { corrected: true, isPending: true, pendingSteps: 7, pendingFrom: '2026-01-01T00:00:00Z', pendingTo: '2026-01-02T00:00:00Z', failure: 'the disk is almost full' };
+      rules[0].inputDelay = { p50: 1, p99: 2, p999: 3, samples: 100, queryOffset: 3 };
+    });
+    assert.deepEqual(await lookAt(`rule ${at}`, page, () => page.locator('.one .error').waitFor()), []);
+  }
+  const alert = await browser.open(address('alerts', { alert: '{alertname="Busy"}', refresh: '2s' }));
+  assert.deepEqual(await lookAt('alert', alert, () => Promise.all(['.one dl', '.managers .bad'].map((shown) => alert.locator(shown).waitFor()))), []);
 });
 
 test('nodes of a cluster that need attention', async () => {

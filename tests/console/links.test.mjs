@@ -59,7 +59,10 @@ test('times, lengths and words that are broken', async () => {
     ['late?by=host&ages=old&refresh=x', ['by=host', 'ages=old', 'refresh=x']],
     ['cardinality?idle=x', ['idle=x']],
     ['queries?by=user', ['by=user']],
-    ['rules?only=failed&refresh=x', ['only=failed', 'refresh=x']],
+    ['rules?only=failed&by=file&order=size&refresh=x', ['by=file', 'only=failed', 'order=size', 'refresh=x']],
+    ['rules?by=group&order=state', ['order=state, which is not one of group, rules, failed']],
+    ['alerts?state=inactive&order=size&refresh=x', ['state=inactive', 'order=size', 'refresh=x']],
+    ['compaction?only=failed&refresh=x', ['only=failed', 'refresh=x']],
     ['server?refresh=x', ['refresh=x']],
   ]) {
     const page = await open(address);
@@ -69,7 +72,7 @@ test('times, lengths and words that are broken', async () => {
 });
 
 test('a refresh that is too short', async () => {
-  for (const [address, least] of [['query?q=1', '1s'], ['late?', '1s'], [`series?key=${encodeURIComponent(KEY)}`, '1s'], ['rules?', '2s'], ['server?', '1s']]) {
+  for (const [address, least] of [['query?q=1', '1s'], ['late?', '1s'], [`series?key=${encodeURIComponent(KEY)}`, '1s'], ['rules?', '2s'], ['alerts?', '2s'], ['compaction?', '2s'], ['server?', '1s']]) {
     const page = await open(`${address}&refresh=100ms`);
     await says(page, [`refresh=100ms, which is not ${least} or more: it refreshes every ${least}.`]);
     await page.context().close();
@@ -91,8 +94,8 @@ test('a step that is too short, or typed wrong', async () => {
 test('an order by no column: rows have the order of the page', async () => {
   const first = async (page) => (await plainTexts(page, '.list td:first-child'))[0];
   for (const [address, wanted, top] of [
-    ['rules?order=destiny', ['order=destiny, which is not one of source, destination, aggregator, bucket, align, dirty, failed, open, recomputed, with - before it to descend: rows are sorted by Source.'], 'tide'],
-    ['rules?order=--source', ['order=--source, which'], 'tide'],
+    ['compaction?order=destiny', ['order=destiny, which is not one of source, destination, aggregator, bucket, align, dirty, failed, open, recomputed, with - before it to descend: rows are sorted by Source.'], 'tide'],
+    ['compaction?order=--source', ['order=--source, which'], 'tide'],
     ['late?order=-age', ['order=-age, which is not one of name, samples, late, share, p50, p90, p99, max, delay99, delay999, with - before it to descend: rows are sorted by Late, descending.'], 'prometheus_text'],
     // Of a column that other rows have.
     ['late?by=metric&order=samples', ['order=samples, which is not one of name, late, share, p50'], 'swell'],

@@ -20,7 +20,7 @@ const server = serving(async () => {
 const hint = (page) => page.locator('.sideways');
 
 test('numbers are in sight at 420 pixels, and a hint tells of the columns that are not', async () => {
-  for (const address of ['rules', 'late?by=metric', 'late', `query?${new URLSearchParams({ ...SPAN, q: 'room_temp', view: 'table' })}`, `series?key=${KEY}`]) {
+  for (const address of ['compaction', 'late?by=metric', 'late', `query?${new URLSearchParams({ ...SPAN, q: 'room_temp', view: 'table' })}`, `series?key=${KEY}`]) {
     const page = await browser.open(`${server.address}#/${address}`, NARROW);
     const number = page.locator('.table td.number').first();
     await number.waitFor();
@@ -41,7 +41,7 @@ test('numbers are in sight at 420 pixels, and a hint tells of the columns that a
 });
 
 test('where all columns are in sight, no hint is there', async () => {
-  const page = await browser.open(`${server.address}#/rules`, { viewport: { width: 1400, height: 800 } });
+  const page = await browser.open(`${server.address}#/compaction`, { viewport: { width: 1400, height: 800 } });
   await page.locator('.table td.number').first().waitFor();
   assert.equal(await hint(page).count(), 0);
 });

@@ -125,7 +125,7 @@ test('tabs are chosen with the arrow keys, and name what they show', () =>
     }
     await page.keyboard.press('Tab');
     assert.equal(await chosen(), null, 'one tab of a row is reached with Tab');
-    for (const [name, rows] of [['series', 1], ['queries', 1], ['late', 2]]) {
+    for (const [name, rows] of [['series', 1], ['queries', 1], ['late', 2], ['rules', 1]]) {
       await page.evaluate((to) => { location.hash = to; }, `#/${name}`);
       await becomes(() => page.getByRole('tabpanel').count(), rows, page);
       assert.equal(await page.locator('[role=tab][tabindex="0"][aria-controls]').count(), rows);

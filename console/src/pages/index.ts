@@ -2,8 +2,10 @@
 // makes its route, its link and its key (`g`, then the letter).
 
 import type { ComponentType } from 'preact';
+import { AlertsPage } from './alerts';
 import { CardinalityPage } from './cardinality';
 import { ClusterPage } from './cluster';
+import { CompactionPage } from './compaction';
 import { ExplainPage } from './explain';
 import { LatePage } from './late';
 import { QueriesPage } from './queries';
@@ -30,6 +32,8 @@ export const PAGES: Page[] = [
   { name: 'cardinality', title: 'Cardinality', key: 'c', view: CardinalityPage },
   { name: 'queries', title: 'Queries', key: 'u', view: QueriesPage },
   { name: 'rules', title: 'Rules', key: 'r', view: RulesPage },
+  { name: 'alerts', title: 'Alerts', key: 'a', view: AlertsPage },
+  { name: 'compaction', title: 'Compaction', key: 'o', view: CompactionPage },
   { name: 'server', title: 'Server', key: 'v', view: ServerPage },
   { name: 'cluster', title: 'Cluster', key: 'n', view: ClusterPage, isOfNodes: true },
 ];

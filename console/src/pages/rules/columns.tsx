@@ -1,61 +1,96 @@
-// The columns of the rules' table.
+// The columns of the tables of rules and groups.
 
-import { clockText, durationText, secondText, timeText } from '../../clock';
-import { count, UNKNOWN } from '../../format';
-import { href, params } from '../../route';
+import { durationText } from '../../clock';
 import type { Column } from '../../components/table';
-import type { Rule } from './rule';
+import { When } from '../../components/when';
+import { count, took, UNKNOWN } from '../../format';
+import { href, params } from '../../route';
+import { groupId, isBehind, isFailing, msOf, type Corrections, type Group, type Rule } from './rule';
 
-const duration = (ms: number) => (Number.isNaN(ms) ? UNKNOWN : durationText(ms));
+/** A duration of the API, which are seconds. */
+export const seconds = (value: number) => (Number.isNaN(value) ? UNKNOWN : durationText(value * 1000));
 
-/** The time on the clock today, the day of other days; the title has both. */
-function When({ ms, title }: { ms: number; title: string }) {
-  const [day, today] = [secondText(ms).slice(0, 10), secondText(Date.now()).slice(0, 10)];
-  return <time title={title}>{day === today ? clockText(ms) : day}</time>;
+function At({ text, none }: { text: string | null; none: string }) {
+  const ms = msOf(text);
+  return <When ms={ms} title={Number.isNaN(ms) ? none : undefined} />;
 }
 
-/** A key as a link to its series; two lines of it are shown. */
-export function Key({ name }: { name: string }) {
-  return <a class="key" href={href('series', { key: name })} title={name}>{name}</a>;
-}
-
-/** This page with this rule's failed buckets. */
-function FailedLink({ rule }: { rule: Rule }) {
+/** This page with what is known of this rule. */
+function RuleLink({ rule }: { rule: Rule }) {
   const next = new URLSearchParams(params.value);
-  next.set('rule', rule.destination);
-  return <a class="bad" href={href('rules', next)} title="Show which">{count(rule.failed_buckets)}</a>;
+  next.set('rule', rule.id);
+  return <a class="name" href={href('rules', next)} title={`${rule.name}: ${rule.query}`}>{rule.name || UNKNOWN}</a>;
 }
 
-const KEYS: Column<Rule>[] = [
-  { name: 'source', title: 'Source', by: (row) => row.source, cell: (row) => <Key name={row.source} /> },
-  { name: 'destination', title: 'Destination', by: (row) => row.destination, cell: (row) => <Key name={row.destination} /> },
-];
+/** Health, or of an alert that can be evaluated its state. */
+export function stateText(rule: Rule): string {
+  if (rule.health !== 'ok') return { err: 'failed', unknown: 'not yet run' }[rule.health] ?? rule.health;
+  return rule.type === 'alerting' ? rule.state : 'ok';
+}
 
-/** Both keys in one column, a line for each. */
-const BOTH: Column<Rule> = { name: 'source', title: 'Rule', by: (row) => row.source, cell: (row) => <><Key name={row.source} /><Key name={row.destination} /></>, width: '148px' };
+/** What late samples do to the rows of a rule, in a word. */
+function correctionText(of: Corrections | null): string {
+  if (of === null) return UNKNOWN;
+  if (!of.corrected) return 'never';
+  if (of.failure !== '') return 'failed';
+  // How many is known once what changed was looked at.
+  return of.isPending ? `${of.pendingSteps > 0 ? `${count(of.pendingSteps)} ` : ''}dirty` : 'up to date';
+}
 
-/** Those of the history, too. */
-const dirty = (rule: Rule) => rule.dirty_buckets + rule.backfill_buckets;
-const history = (rule: Rule) => (rule.backfill_buckets > 0 ? `${count(rule.backfill_buckets)} of them of the history before the rule` : undefined);
+function Correction({ rule }: { rule: Rule }) {
+  const of = rule.corrections;
+  const kind = of?.failure ? 'bad' : isBehind(rule) ? 'warn' : '';
+  const why = of && !of.corrected ? of.reason : of?.failure || undefined;
+  return <span class={kind} title={why}>{correctionText(of)}</span>;
+}
+
+const GROUP: Column<Rule> = { name: 'group', title: 'Group', by: (row) => row.group.name, cell: (row) => <span title={`${row.group.name}, ${row.group.file}`}>{row.group.name}</span>, width: '116px' };
+const RULE: Column<Rule> = { name: 'rule', title: 'Rule', by: (row) => row.name, cell: (row) => <RuleLink rule={row} /> };
+const STATE: Column<Rule> = {
+  name: 'state', title: 'State', by: stateText, width: '92px',
+  cell: (row) => <span class={row.health === 'err' ? 'bad' : row.state === 'firing' ? 'warn' : ''} title={row.lastError || undefined}>{stateText(row)}</span>,
+};
+const CORRECTIONS: Column<Rule> = { name: 'corrections', title: 'Corrections', by: (row) => (row.corrections === null ? NaN : row.corrections.pendingSteps), cell: (row) => <Correction rule={row} />, width: '112px' };
 
 const FIGURES: Column<Rule>[] = [
-  { name: 'aggregator', title: 'Aggregator', by: (row) => row.aggregator, cell: (row) => row.aggregator.toLowerCase(), width: '98px' },
-  { name: 'bucket', title: 'Bucket', by: (row) => row.bucket_ms, cell: (row) => duration(row.bucket_ms), isNumber: true, width: '76px' },
-  { name: 'align', title: 'Align', by: (row) => row.align_ms, cell: (row) => duration(row.align_ms), isNumber: true, width: '68px' },
-  { name: 'dirty', title: 'Dirty', by: dirty, cell: (row) => <span class={dirty(row) > 0 ? 'warn' : ''} title={history(row)}>{count(dirty(row))}</span>, isNumber: true, width: '72px' },
-  { name: 'failed', title: 'Failed', by: (row) => row.failed_buckets, cell: (row) => (row.failed_buckets > 0 ? <FailedLink rule={row} /> : count(row.failed_buckets)), isNumber: true, width: '72px' },
+  { name: 'run', title: 'Last run', by: (row) => msOf(row.lastEvaluation), cell: (row) => <At text={row.lastEvaluation} none="Not yet" />, width: '92px' },
+  { name: 'took', title: 'Took', by: (row) => row.evaluationTime, cell: (row) => took(row.evaluationTime * 1000), isNumber: true, width: '80px' },
+  { name: 'rows', title: 'Rows', by: (row) => row.rows, cell: (row) => count(row.rows), isNumber: true, width: '68px' },
+];
+const LATE: Column<Rule>[] = [
   {
-    name: 'open', title: 'Open since', by: (row) => row.open?.first_ms ?? -Infinity, width: '96px',
-    cell: ({ open }) => (open === null ? UNKNOWN : <When ms={open.first_ms} title={`${timeText(open.first_ms)} to ${timeText(open.last_ms)}`} />),
+    name: 'final', title: 'Final before', by: (row) => msOf(row.corrections?.final ?? null), width: '112px',
+    cell: (row) => <At text={row.corrections?.final ?? null} none="No step is final" />,
   },
-  {
-    name: 'recomputed', title: 'Recomputed', by: (row) => row.recomputed_ms ?? -Infinity, width: '106px',
-    cell: ({ recomputed_ms: ms }) => (ms === null ? <span title="Not since the start of the server">{UNKNOWN}</span> : <When ms={ms} title={timeText(ms)} />),
-  },
+  { name: 'delay', title: 'Delay, 99.9 %', by: (row) => row.inputDelay?.p999 ?? NaN, cell: (row) => seconds(row.inputDelay?.p999 ?? NaN), isNumber: true, width: '120px' },
 ];
 
-const isState = ({ name }: Column<Rule>) => name === 'dirty' || name === 'failed';
+/** Of rules. */
+export const COLUMNS: Column<Rule>[] = [RULE, GROUP, STATE, ...FIGURES, CORRECTIONS, ...LATE];
+/** Of narrow screens: what is wrong is in sight. */
+export const NARROW: Column<Rule>[] = [RULE, STATE, CORRECTIONS, ...FIGURES, ...LATE, GROUP];
 
-export const COLUMNS: Column<Rule>[] = [...KEYS, ...FIGURES];
-/** Of narrow screens: what is dirty or failed is in sight. */
-export const NARROW: Column<Rule>[] = [BOTH, ...FIGURES.filter(isState), ...FIGURES.filter((column) => !isState(column))];
+const sum = (group: Group, figure: (rule: Group['rules'][number]) => number) => group.rules.reduce((all, rule) => all + figure(rule), 0);
+const failing = (group: Group) => group.rules.filter(isFailing).length;
+
+/** This page with the rules of this group. */
+function GroupLink({ group }: { group: Group }) {
+  return <a class="name" href={href('rules', { group: groupId(group) })} title={group.name}>{group.name || UNKNOWN}</a>;
+}
+
+/** Of groups. */
+export const GROUPS: Column<Group>[] = [
+  { name: 'group', title: 'Group', by: (row) => row.name, cell: (row) => <GroupLink group={row} /> },
+  { name: 'rules', title: 'Rules', by: (row) => row.rules.length, cell: (row) => count(row.rules.length), isNumber: true, width: '72px' },
+  { name: 'failed', title: 'Failed', by: failing, cell: (row) => <span class={failing(row) > 0 ? 'bad' : ''}>{count(failing(row))}</span>, isNumber: true, width: '76px' },
+  { name: 'interval', title: 'Interval', by: (row) => row.interval, cell: (row) => seconds(row.interval), isNumber: true, width: '88px' },
+  { name: 'run', title: 'Last run', by: (row) => msOf(row.lastEvaluation), cell: (row) => <At text={row.lastEvaluation} none="Not yet" />, width: '100px' },
+  {
+    name: 'took', title: 'Took', by: (row) => row.evaluationTime, isNumber: true, width: '84px',
+    cell: (row) => <span class={row.evaluationTime > row.interval ? 'bad' : ''} title={row.evaluationTime > row.interval ? 'Longer than its interval: evaluations are missed' : undefined}>{took(row.evaluationTime * 1000)}</span>,
+  },
+  { name: 'rows', title: 'Rows', by: (row) => sum(row, (rule) => rule.rows), cell: (row) => count(sum(row, (rule) => rule.rows)), isNumber: true, width: '72px' },
+  { name: 'dirty', title: 'Dirty', by: (row) => sum(row, (rule) => rule.corrections?.pendingSteps || 0), cell: (row) => count(sum(row, (rule) => rule.corrections?.pendingSteps || 0)), isNumber: true, width: '72px' },
+  { name: 'file', title: 'File', by: (row) => row.file, cell: (row) => <span title={row.file}>{row.file}</span> },
+];
+

@@ -33,7 +33,7 @@ function ofStorage({ flushes, merges, disk, memory, samples, backup, log, remote
   add(flushes.last_error !== null, true, `The last flush failed: ${flushes.last_error}`);
   add(merges.failure !== null, true, `The last merge failed: ${merges.failure}`);
   add(samples.settles_failed > 0, true, `${count(samples.settles_failed)} settles of late samples failed since the start`);
-  if (samples.rules_failed > 0) found.push({ isError: true, text: `${count(samples.rules_failed)} failures of compaction rules since the start`, page: 'rules' });
+  if (samples.rules_failed > 0) found.push({ isError: true, text: `${count(samples.rules_failed)} failures of compaction rules since the start`, page: 'compaction' });
   add(backup.last_status !== null && backup.last_status !== 'ok', true, `The last backup failed: ${backup.last_status}`);
   add(typeof remote?.checkpoint_last_error === 'string', true, `The last checkpoint failed: ${remote?.checkpoint_last_error}`);
   const used = memory.used_bytes / memory.budget_bytes;

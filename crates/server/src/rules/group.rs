@@ -87,6 +87,8 @@ pub(crate) struct ShownRule {
     pub(crate) took: Duration,
     /// When it began, milliseconds; 0 if there was none.
     pub(crate) began_ms: i64,
+    /// Rows that it wrote.
+    pub(crate) rows: usize,
     /// Also those that were resolved lately.
     pub(crate) alerts: Arc<[Active]>,
 }
@@ -326,6 +328,7 @@ impl ShownRule {
             error: failure.map_or_else(String::new, ToString::to_string),
             took,
             began_ms,
+            rows: step.map_or(0, |step| step.rows),
             alerts: Arc::default(),
         }
     }

@@ -8,6 +8,7 @@
 
 use super::group::LiveGroup;
 use super::stamp::rfc3339_ms;
+use crate::base::clock::now_ms;
 use crate::state::Rules as Settings;
 use latewood_promql::labels::Labels;
 use latewood_rules::evaluate::{Active, State};
@@ -57,6 +58,8 @@ pub(crate) struct Target {
     /// How long requests that succeeded took, together: nanoseconds, and their number.
     pub(crate) took_ns: AtomicU64,
     pub(crate) requests: AtomicU64,
+    /// When a request failed last, milliseconds, and why.
+    error: Mutex<Option<(i64, String)>>,
 }
 
 #[derive(Default)]
@@ -213,12 +216,18 @@ impl Target {
             dropped: AtomicU64::new(0),
             took_ns: AtomicU64::new(0),
             requests: AtomicU64::new(0),
+            error: Mutex::default(),
         })
     }
 
     /// Alerts that wait.
     pub(crate) fn queued(&self) -> usize {
         self.queue.lock().alerts.len()
+    }
+
+    /// When a request failed last, milliseconds, and why; without the password of the URL.
+    pub(crate) fn last_error(&self) -> Option<(i64, String)> {
+        self.error.lock().clone()
     }
 
     fn put(&self, alerts: &[Arc<Value>]) {
@@ -288,6 +297,7 @@ impl Target {
                     self.dropped.fetch_add(count, Ordering::Relaxed);
                     let alertmanager = &self.url;
                     tracing::warn!(alertmanager, count, why, "alerts could not be told");
+                    *self.error.lock() = Some((now_ms(), why));
                 }
             }
         }

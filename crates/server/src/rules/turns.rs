@@ -295,7 +295,7 @@ impl Manager {
             tracing::warn!(file, group = name, rule, %failure, "a rule failed");
         }
         let mut shown = ShownRule::of(step, took, began_ms);
-        let rows = step.map_or(0, |step| step.rows);
+        let rows = shown.rows;
         // What is not stored is not told either.
         let is_stored = !matches!(failure, Some(Failure::Storage(_)));
         let row_ms = at_ms - self.offset_ms(group);

@@ -82,7 +82,9 @@ fn rules_write_series_and_are_shown_as_prometheus_does() {
     );
     assert_eq!(row[0]["value"][1], "6");
     eventually("an alert", || result(&mut http, "ALERTS") != json!([]));
-    let groups = body(&mut http, "/api/v1/rules")["data"]["groups"].take();
+    let shown = body(&mut http, "/api/v1/rules")["data"].take();
+    assert_eq!(shown["mayReload"], true);
+    let groups = &shown["groups"];
     let (a, b) = (&groups[0], &groups[1]);
     assert_eq!(a["name"], "a");
     assert_eq!(a["file"], file.name());
@@ -94,6 +96,7 @@ fn rules_write_series_and_are_shown_as_prometheus_does() {
         ("labels", json!({"team": "db"})),
         ("health", json!("ok")),
         ("type", json!("recording")),
+        ("rows", json!(1)),
         ("lastError", Value::Null),
     ] {
         assert_eq!(record[field], value, "{field}");
@@ -309,6 +312,7 @@ fn who_may_not_read_everything_sees_no_rules_and_reloads_nothing() {
         http.send(format!("GET /api/v1/rules HTTP/1.1\r\nHost: x\r\n{head}\r\n").as_bytes());
         let answer = http.answer();
         let shown: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_ne!(shown["data"]["mayReload"], true);
         let warnings = shown["warnings"].to_string();
         let shown = shown["data"]["groups"].as_array().unwrap().len();
         assert_eq!(shown, groups, "{user}");
@@ -359,6 +363,9 @@ fn alertmanagers_are_told_and_one_that_hangs_harms_nothing() {
     // Nobody answers there.
     let hangs = TcpListener::bind("127.0.0.1:0").unwrap();
     let hanging = format!("http://{}", hangs.local_addr().unwrap());
+    // Nobody listens there any more.
+    let refuses = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let refusing = format!("http://me:secret@{}", refuses.unwrap());
     let file = File::new(RULES);
     let server: Server = server(&[
         "--rules",
@@ -367,6 +374,8 @@ fn alertmanagers_are_told_and_one_that_hangs_harms_nothing() {
         &hanging,
         "--alertmanager",
         &url,
+        "--alertmanager",
+        &refusing,
         "--external-url",
         "http://db-1/",
         "--external-labels",
@@ -394,6 +403,13 @@ fn alertmanagers_are_told_and_one_that_hangs_harms_nothing() {
         urls.contains("/api/v2/alerts") && !urls.contains("secret"),
         "{urls}"
     );
+    let told = &shown["activeAlertmanagers"][1];
+    assert_eq!(told["lastError"], Value::Null);
+    assert!(told["sent"].as_u64().unwrap() >= 1, "{told}");
+    let refused = &shown["activeAlertmanagers"][2];
+    let why = refused["lastError"]["text"].as_str().unwrap();
+    assert!(why.contains("refused"), "{why}");
+    assert!(refused["dropped"].as_u64().unwrap() >= 1, "{refused}");
     let (ended_well, _) = server.terminate();
     assert!(ended_well);
 }

@@ -10,7 +10,7 @@ use super::parameters::Parameters;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
 use crate::observe::Endpoint;
-use crate::rules::{LiveGroup, ShownDelays, ShownRule, Status, rfc3339_ms};
+use crate::rules::{LiveGroup, ShownDelays, ShownRule, Status, Target, rfc3339_ms};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Memory of a rule and of an alert in an answer, beside their texts.
 const RULE_BYTES: usize = 2048;
@@ -78,13 +79,26 @@ fn hidden(asked: &Asked, data: Value) -> Told {
 pub(crate) async fn alertmanagers(State(context): State<Context>, request: Request) -> Response {
     respond(&context, Endpoint::Status, request, |asked, _| {
         let targets = asked.context.rules.notifier.targets();
-        let active = targets.iter().map(|target| json!({"url": target.url}));
+        let active = targets.iter().map(alertmanager);
         Ok(json!({
             "activeAlertmanagers": active.collect::<Vec<_>>(),
             "droppedAlertmanagers": [],
         }))
     })
     .await
+}
+
+/// An Alertmanager, and how telling it went.
+fn alertmanager(target: &Target) -> Value {
+    let error = target.last_error();
+    json!({
+        "url": target.url,
+        "queued": target.queued(),
+        "sent": target.sent.load(Ordering::Relaxed),
+        "errors": target.errors.load(Ordering::Relaxed),
+        "dropped": target.dropped.load(Ordering::Relaxed),
+        "lastError": error.map(|(at_ms, text)| json!({"at": rfc3339_ms(at_ms), "text": text})),
+    })
 }
 
 /// `POST /-/reload`: reads the rule files again. An answer in plain text, as Prometheus has it.
@@ -203,7 +217,8 @@ impl Wanted {
                 "lastEvaluation": rfc3339_ms(shown.began_ms),
             }));
         }
-        let mut answer = json!({"groups": page});
+        let may_reload = asked.may_run(Endpoint::Reload.command());
+        let mut answer = json!({"groups": page, "mayReload": may_reload});
         if let Some(next) = next {
             answer["groupNextToken"] = next.into();
         }
@@ -241,6 +256,7 @@ impl Wanted {
             "health": shown.health.name(),
             "evaluationTime": number(shown.took.as_secs_f64()),
             "lastEvaluation": rfc3339_ms(shown.began_ms),
+            "rows": shown.rows,
             "type": "recording",
         });
         if !shown.error.is_empty() {

@@ -15,10 +15,10 @@ export function Failed({ rule }: { rule: Rule }) {
   useEffect(() => button.current?.focus(), [rule.destination]);
   const close = () => {
     setParams({ rule: null });
-    document.querySelector<HTMLElement>('.rules .table')?.focus();
+    document.querySelector<HTMLElement>('.compaction .table')?.focus();
   };
   return (
-    <section class="card failed" aria-labelledby="failed" onKeyDown={(event) => { if (event.key === 'Escape') close(); }}>
+    <section class="card one failed" aria-labelledby="failed" onKeyDown={(event) => { if (event.key === 'Escape') close(); }}>
       <div class="row">
         <h2 id="failed">{count(rule.failed_buckets)} failed {rule.failed_buckets === 1 ? 'bucket' : 'buckets'}</h2>
         <span class="gap" />
