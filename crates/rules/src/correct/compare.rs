@@ -203,7 +203,7 @@ mod tests {
         };
         for _ in 0..2_000 {
             let newest = 100;
-            let mut given = |random: &mut dyn FnMut(u64) -> u64| -> BTreeMap<i64, f64> {
+            let given = |random: &mut dyn FnMut(u64) -> u64| -> BTreeMap<i64, f64> {
                 let steps = (0..=newest).step_by(10).filter(|_| random(3) > 0);
                 steps
                     .collect::<Vec<i64>>()
