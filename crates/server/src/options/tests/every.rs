@@ -101,6 +101,10 @@ const EVERY_OPTION: &str = r#"
             max-rules = 3
             max-rule-series = 4
             alertmanager = ["http://u:p@am:9093"]
+            rules-correction-cpu = 40
+            rules-correct-back = "1d"
+            rules-catch-up = "2h"
+            rules-retention = "2d"
             alert-resend-delay = "2s"
             advertise = "db-1:6379"
             advertise-http = "https://db-1:443"
@@ -160,6 +164,10 @@ fn every_option_of_rules() -> Rules {
         series_max: 4,
         alertmanagers: vec!["http://u:p@am:9093".into()],
         resend_delay_ms: 2_000,
+        correction_cpu_percent: 40,
+        correct_back_ms: 86_400_000,
+        catch_up_ms: 7_200_000,
+        retention_ms: 172_800_000,
     }
 }
 

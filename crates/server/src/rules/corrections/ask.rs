@@ -222,7 +222,7 @@ impl Manager {
             };
             let mut steps = Steps::default();
             let last = newest.saturating_sub(planned.reads.ahead_ms());
-            let first = from_ms.max(state.since).max(of.first_whole(&planned.reads));
+            let first = from_ms.max(state.since).max(of.first_whole());
             steps.add(&planned.grid, first, to_ms.min(last));
             compared_steps += steps.len(&planned.grid);
             while let Some((from, to)) = steps.take(&planned.grid, STEPS_MAX) {
