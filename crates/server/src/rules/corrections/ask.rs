@@ -110,7 +110,7 @@ impl Verifying {
         let state = states.find(|state| reader == Ok(&state.reader))?;
         let newest = planned.group.run.lock().rules[planned.at].newest_ms?;
         let last = newest.saturating_sub(planned.reads.ahead_ms());
-        let whole = of.first_whole(&planned.reads);
+        let whole = of.first_whole();
         let mut steps = Steps::default();
         let first = self.span.0.max(state.since).max(whole);
         steps.add(&planned.grid, first, self.span.1.min(last));

@@ -40,7 +40,7 @@ use crate::state::Shared;
 use latewood_engine::{ReaderId, ReaderState};
 use parking_lot::{Condvar, Mutex};
 use run::Ticket;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -151,12 +151,11 @@ impl Corrections {
             protect_made(shared, &plan);
             *watched = plan.number;
             let mut state = self.state.lock();
-            let is_there = |reader: &ReaderId| {
-                plan.order
-                    .iter()
-                    .any(|at| plan.rules[*at].reader.as_ref() == Ok(reader))
-            };
-            state.rules.retain(|reader, _| is_there(reader));
+            let readers = plan.rules.iter();
+            let readers: HashSet<ReaderId> = readers
+                .filter_map(|planned| planned.reader.as_ref().ok().copied())
+                .collect();
+            state.rules.retain(|reader, _| readers.contains(reader));
             state.rules.values_mut().for_each(|rule| rule.work = None);
         }
         Ok(plan)

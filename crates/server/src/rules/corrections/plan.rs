@@ -22,6 +22,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use xxhash_rust::xxh64::Xxh64;
 
+/// Rules of a circle that are named.
+const NAMED_MAX: usize = 3;
+
 /// The rules of all groups.
 #[derive(Default)]
 pub(crate) struct Plan {
@@ -161,7 +164,11 @@ impl Plan {
             let reads = if circle.rules.len() == 1 {
                 "it may read its own rows".to_owned()
             } else {
-                let others = circle.rules.iter().filter(|other| **other != at);
+                let others = circle
+                    .rules
+                    .iter()
+                    .filter(|other| **other != at)
+                    .take(NAMED_MAX);
                 let names: Vec<_> = others.map(|other| self.rules[*other].name()).collect();
                 format!("it may read its own rows by way of {}", names.join(" and "))
             };

@@ -9,7 +9,7 @@ use crate::state::Shared;
 use latewood_engine::{SeriesRef, Sink};
 use latewood_promql::engine::Query;
 use latewood_promql::labels::Labels;
-use latewood_promql::reads::{Narrow, Reads};
+use latewood_promql::reads::Narrow;
 use latewood_promql::source::{Matcher, Source};
 use latewood_rules::correct::compare::{Compared, Difference, Pair};
 use latewood_rules::correct::given::{Given, Many};
@@ -41,8 +41,10 @@ pub(super) struct SeriesRows {
     pub(super) labels: Labels,
     /// No user made it.
     pub(super) is_of_rule: bool,
-    /// What the rule gives.
+    /// What the rule gives, or another one that may write the same series.
     pub(super) given: Vec<Pair>,
+    /// Whether the rule itself gives a row at the last step.
+    pub(super) is_last_own: bool,
     /// What is stored there, at the step before and at the one behind.
     pub(super) stored: Vec<Pair>,
 }
@@ -93,6 +95,11 @@ impl Comparing<'_> {
         let mut given = self.given(self.planned, &compared)?;
         let failed = given.failed.len();
         let failure = given.failed.values().last().cloned().unwrap_or_default();
+        let is_last_own = |given: &Given, labels: &Labels| {
+            let last = given.rows.get(labels).and_then(|rows| rows.last());
+            last.is_some_and(|last| last.0 == compared.to)
+        };
+        let own = (!rivals.is_empty()).then(|| given.clone());
         for rival in rivals {
             given.add(self.given(&self.plan.rules[*rival], &compared)?);
         }
@@ -101,7 +108,11 @@ impl Comparing<'_> {
         let mut series = Vec::with_capacity(given.rows.len().max(stored.len()));
         for (labels, given) in given.rows {
             let (is_of_rule, stored) = stored.remove(&labels).unwrap_or_default();
+            let is_last = given.last().is_some_and(|last| last.0 == compared.to);
             series.push(SeriesRows {
+                is_last_own: own
+                    .as_ref()
+                    .map_or(is_last, |own| is_last_own(own, &labels)),
                 labels,
                 is_of_rule,
                 given,
@@ -115,6 +126,7 @@ impl Comparing<'_> {
                     labels,
                     is_of_rule,
                     given: Vec::new(),
+                    is_last_own: false,
                     stored,
                 }),
         );
@@ -271,8 +283,8 @@ impl Comparing<'_> {
     }
 
     /// The first step whose inputs are all there, as far as that is known.
-    pub(super) fn first_whole(&self, reads: &Reads) -> i64 {
-        let db = &self.shared.db;
+    pub(super) fn first_whole(&self) -> i64 {
+        let (db, reads) = (&self.shared.db, &self.planned.reads);
         let by_age = match db.retention_ms() as i64 {
             0 => None,
             retention_ms => Some(db.now_ms().saturating_sub(retention_ms)),

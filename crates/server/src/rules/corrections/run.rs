@@ -77,9 +77,14 @@ impl Manager {
         let mut intake = Self::intake(shared);
         while !self.corrections.has_stopped() {
             let is_ready = !shared.db.is_loading() && shared.is_owner();
-            if !is_ready {
+            let done = if is_ready {
+                self.round(shared, &mut intake, now_ms())
+            } else {
                 self.corrections.forget();
-            } else if let Err(why) = self.round(shared, &mut intake, now_ms()) {
+                Err("another node corrects rows, or the database is loading".to_owned())
+            };
+            if let Err(why) = done {
+                self.corrections.refuse_all(&why);
                 tracing::debug!(why, "rows of rules are not corrected");
             }
             self.corrections.pause(LOOK_EVERY, false);
@@ -97,7 +102,6 @@ impl Manager {
         now_ms: i64,
     ) -> Result<(), String> {
         if let Some(why) = self.obstacle(shared) {
-            self.corrections.refuse_all(&why);
             return Err(why);
         }
         let plan = self.corrections.watch(shared)?;
@@ -208,7 +212,9 @@ impl Corrections {
         self.state.lock().tickets.pop_front()
     }
 
+    /// There is nothing to wait for.
     fn refuse_all(&self, why: &str) {
+        self.set_urgent(false);
         while let Some(ticket) = self.next_ticket() {
             ticket.answer(Err(why.to_owned()));
         }

@@ -4,7 +4,7 @@
 use super::faults;
 use super::plan::{Plan, Planned};
 use super::rows::Comparing;
-use super::work::{Known, Work};
+use super::work::{Known, STEPS_MAX, Work};
 use super::{Last, Retry};
 use crate::base::clock::now_ms;
 use crate::intake::EngineIntake;
@@ -16,8 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Steps that are computed at a time, at most, and rows of them, about.
-const STEPS_MAX: usize = 500;
+/// Rows that are computed at a time, about.
 const ROWS_MAX: usize = 2_000_000;
 /// How long a pass works before others have their turn.
 const TURN_MAX: Duration = Duration::from_millis(200);
@@ -163,7 +162,9 @@ impl Manager {
         let horizon = newest.max(state.horizon);
         let begun = db.begin_evaluations(&[(reader, horizon)]);
         begun.map_err(|error| error.to_string())?;
-        work.most = (ROWS_MAX / of.series_about().max(1)).clamp(1, STEPS_MAX);
+        if !work.whole.is_empty() {
+            work.most = (ROWS_MAX / of.series_about().max(1)).clamp(1, STEPS_MAX);
+        }
         let pending = work.pending(planned);
         self.with_rule(reader, |rule| {
             rule.pending = pending;

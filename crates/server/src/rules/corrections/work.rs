@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 /// Groups that are computed one by one; of more the whole rule is.
 const GROUPS_MAX: usize = 1000;
 
+/// Steps that are computed at a time, at most.
+pub(super) const STEPS_MAX: usize = 500;
+
 /// What is left to do of what one drain gave.
 #[derive(Debug)]
 pub(super) struct Work {
@@ -32,7 +35,7 @@ pub(super) struct Work {
     pub(super) final_steps: u64,
     /// The first step that may be touched.
     pub(super) since: i64,
-    /// Steps that are computed at a time.
+    /// Steps of the whole rule that are computed at a time.
     pub(super) most: usize,
 }
 
@@ -163,10 +166,15 @@ impl Work {
     /// them so far.
     fn cut_final(&mut self, of: &Comparing<'_>, mut whole: i64) {
         self.cut_before(of.planned, whole, true);
-        if !self.is_empty() {
-            whole = whole.max(of.first_whole(&of.planned.reads));
-            self.cut_before(of.planned, whole, true);
+        if !self.whole.is_empty() {
+            whole = whole.max(of.first_whole());
         }
+        // Of a group, the series of others do not matter.
+        for group in self.groups.keys() {
+            let group = Some(group);
+            whole = whole.max(Comparing { group, ..*of }.first_whole());
+        }
+        self.cut_before(of.planned, whole, true);
         self.since = self.since.max(whole);
     }
 
@@ -180,9 +188,10 @@ impl Work {
         if let Some(steps) = self.whole.take(&planned.grid, self.most) {
             return Some((None, steps));
         }
+        // A group has few series.
         let mut first = self.groups.first_entry()?;
         let group = first.key().clone();
-        let steps = first.get_mut().take(&planned.grid, self.most);
+        let steps = first.get_mut().take(&planned.grid, STEPS_MAX);
         if first.get().is_empty() {
             first.remove();
         }

@@ -141,6 +141,7 @@ impl Comparing<'_> {
             .map(|(timestamp, value)| Sample { timestamp, value })
             .collect();
         let gaps = gaps(found, &self.planned.grid);
+        let deleted = (found.len() - rows.len()) as u64;
         loop {
             let entered = enter(self.shared, InPause::Refuse);
             let entered = entered.map_err(|failure| failure.to_string())?;
@@ -151,7 +152,7 @@ impl Comparing<'_> {
                         self.shared.changed(Class::Module, ADD_EVENT, name.key());
                     }
                     written.rows += done.written as u64;
-                    written.deleted += (found.len() - rows.len()) as u64;
+                    written.deleted += deleted;
                     written.refused += done.refused as u64;
                     return Ok(());
                 }
@@ -180,7 +181,7 @@ impl Comparing<'_> {
     /// Sets what the live evaluation takes for the newest row of a series.
     fn see(&self, run: &mut Run, newest: i64, series: &SeriesRows) {
         let Planned { at, .. } = *self.planned;
-        let value = series.given.last().filter(|pair| pair.0 == newest);
+        let value = series.given.last().filter(|_| series.is_last_own);
         let row = Row {
             labels: series.labels.clone(),
             at_ms: newest,

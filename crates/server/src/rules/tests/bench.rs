@@ -1,9 +1,8 @@
 //! A server whose rules are corrected, and the same data in a database that got it in order.
 //!
-//! Time is that of the tests: step 0 is a day ago, as nothing may be far ahead of the clock.
+//! Time is that of the tests: step 0 is an hour before the clock of the simulated machine.
 
 use super::{MINUTE_MS, manager_of, write};
-use crate::base::clock::now_ms;
 use crate::intake::EngineIntake;
 use crate::labelled::{self, Views, raw};
 use crate::messaging::Mailboxes;
@@ -25,6 +24,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+/// The clock of the simulated machine, which stands still.
+const NOW_MS: i64 = 1_700_000_000_000;
 
 /// Times by key, with values.
 type Samples = BTreeMap<i64, f64>;
@@ -107,7 +109,7 @@ impl Bench {
         let shared = shared_of(&disk);
         let manager = Self::manager(&dir, &shared, change);
         let group = manager.groups()[0].clone();
-        let first_ms = group.grid.after(now_ms() - 24 * 60 * MINUTE_MS) - manager.offset_ms(&group);
+        let first_ms = group.grid.after(NOW_MS - 60 * MINUTE_MS) - manager.offset_ms(&group);
         Self {
             intake: Manager::intake(&shared),
             change,
