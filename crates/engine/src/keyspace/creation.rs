@@ -115,6 +115,7 @@ impl Core {
             state.guarded += 1;
         }
         state.slab.insert(self.shards.place_of(id), series);
+        state.watched.note_new_look(self.shards.place_of(id));
         state.sealer.timer.end(Stage::SeriesCreation);
         self.keys.add(hash, key, id);
         state.sealer.timer.end(Stage::TableInsert);

@@ -42,6 +42,7 @@ mod reader;
 mod registry;
 mod replay;
 mod state;
+mod twins;
 
 pub use reader::{
     Change, ChangedSeries, Drained, ReaderId, ReaderState, Selector, Selects, Watcher,
@@ -196,6 +197,8 @@ impl Core {
             return;
         }
         for (number, shard) in self.shards.iter().enumerate() {
+            let looks = shard.lock().watched.take_looks();
+            self.collect_twins(number, looks);
             loop {
                 let mut state = shard.lock();
                 let (taken, is_all) = state.watched.take(MARKS_PER_LOCK_MAX);

@@ -237,6 +237,7 @@ impl Replayer<'_> {
             keys.insert(keys.hash(&key), key, id);
         }
         state.slab.insert(place, series);
+        state.watched.note_new_look(place);
         self.recovery.core.index_labels(id, Some(&options.labels));
         self.recovery.core.index.relieve();
     }

@@ -17,10 +17,15 @@
 //!    look that is gone, or of a hull, until it is taken. Spans may only cover more.
 //! 2. A series whose watch set is unknown counts as watched by all.
 //! 3. Horizons change under the shard's lock. They go back only where readers leave.
-//! 4. At most [`MARKS_MAX`] series are marked and as many looks kept. What is more is joined into
+//! 4. A look that comes or goes is noted, until those that look the same are marked.
+//! 5. At most [`MARKS_MAX`] series are marked and as many looks kept. What is more is joined into
 //!    one hull for each watch set.
 //!
 //! Tested below against a set of timestamps, and by `tests/watches`.
+
+mod mark;
+
+pub(crate) use mark::{Mark, Span};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -30,9 +35,9 @@ use std::sync::Arc;
 /// Marked series of a shard, and looks that are gone.
 const MARKS_MAX: usize = 4096;
 
-/// Spans of a mark. The closest ones are joined where a series has more: one very late sample
-/// beside others that are a little late is not joined with them.
-const SPANS_MAX: usize = 4;
+/// Looks of a shard that have come or gone since changes were collected. Beyond them, anything may have
+/// a twin.
+const LOOKS_MAX: usize = 256 * 1024;
 
 /// The number of a watch set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,92 +53,6 @@ impl WatchSet {
 /// The position in the log of a change that is not logged yet.
 pub(crate) const NOT_LOGGED: u64 = u64::MAX;
 
-/// A span of time, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) from: Timestamp,
-    pub(crate) to: Timestamp,
-}
-
-impl Span {
-    fn join(self, other: Self) -> Self {
-        Self {
-            from: self.from.min(other.from),
-            to: self.to.max(other.to),
-        }
-    }
-
-    /// Milliseconds between the two; 0 if they meet.
-    pub(crate) fn gap(self, other: Self) -> u64 {
-        let later = self.from.max(other.from);
-        let earlier = self.to.min(other.to);
-        if later > earlier {
-            later.abs_diff(earlier)
-        } else {
-            0
-        }
-    }
-}
-
-/// The spans of one series that changed, in place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
-    spans: [Span; SPANS_MAX],
-    count: u8,
-    /// The position in the log of the newest change.
-    pub(crate) newest: u64,
-}
-
-impl Mark {
-    fn new(span: Span, at: u64) -> Self {
-        Self {
-            spans: [span; SPANS_MAX],
-            count: 1,
-            newest: at,
-        }
-    }
-
-    /// The spans, in no order.
-    pub(crate) fn spans(&self) -> &[Span] {
-        &self.spans[..usize::from(self.count)]
-    }
-
-    /// Adds a span; joins the closest two if there are too many.
-    fn add(&mut self, span: Span, at: u64) {
-        self.newest = self.newest.max(at);
-        let held = &mut self.spans[..usize::from(self.count)];
-        if let Some(met) = held.iter_mut().find(|held| held.gap(span) <= 1) {
-            *met = met.join(span);
-            return;
-        }
-        if let Some(free) = self.spans.get_mut(usize::from(self.count)) {
-            *free = span;
-            self.count += 1;
-            return;
-        }
-        self.join_closest(span);
-    }
-
-    /// Joins the closest two of its spans and `span`.
-    #[cold]
-    fn join_closest(&mut self, span: Span) {
-        let mut all = [span; SPANS_MAX + 1];
-        all[..SPANS_MAX].copy_from_slice(&self.spans);
-        all.sort_unstable_by_key(|span| span.from);
-        let gaps = (1..all.len()).map(|at| (all[at - 1].gap(all[at]), at));
-        let closest = gaps.min().map_or(1, |(_, at)| at);
-        all[closest - 1] = all[closest - 1].join(all[closest]);
-        all.copy_within(closest + 1.., closest);
-        self.spans.copy_from_slice(&all[..SPANS_MAX]);
-    }
-
-    /// Adds all that `other` has.
-    fn add_all(&mut self, other: &Self) {
-        let spans = other.spans().iter();
-        spans.for_each(|&span| self.add(span, other.newest));
-    }
-}
-
 /// What a series looked like that is gone or looks otherwise now, and where that counts.
 #[derive(Clone, Debug)]
 pub(crate) struct GoneLook {
@@ -147,9 +66,22 @@ pub(crate) struct GoneLook {
     pub(crate) mark: Mark,
 }
 
+/// A series that has come, under this place, or what one showed that shows it no more: others may look
+/// the same.
+#[derive(Clone, Debug)]
+pub(crate) enum NotedLook {
+    New(usize),
+    Gone {
+        id: SeriesId,
+        key: Arc<[u8]>,
+        labels: Labels,
+    },
+}
+
 /// What is noted.
 #[derive(Debug, Default)]
 struct Noted {
+    looks: Vec<NotedLook>,
     /// Marks by the place of their series.
     marks: HashMap<usize, Mark, FixedState>,
     gone: Vec<GoneLook>,
@@ -324,6 +256,41 @@ impl Watched {
         } else {
             self.note_hull(set, &mark);
         }
+    }
+
+    /// The series at `place` shows something else than before, or has come.
+    #[inline]
+    pub(crate) fn note_new_look(&mut self, place: usize) {
+        if self.is_on() {
+            self.note_look(NotedLook::New(place));
+        }
+    }
+
+    /// Nothing shows this any more.
+    pub(crate) fn note_gone_look(&mut self, id: SeriesId, key: &Arc<[u8]>, labels: &Labels) {
+        self.note_look(NotedLook::Gone {
+            id,
+            key: Arc::clone(key),
+            labels: labels.clone(),
+        });
+    }
+
+    #[cold]
+    fn note_look(&mut self, look: NotedLook) {
+        if self.noted.looks.len() < LOOKS_MAX {
+            self.noted.looks.push(look);
+            return;
+        }
+        let span = Span {
+            from: Timestamp::MIN,
+            to: self.top,
+        };
+        self.note_hull(WatchSet::UNKNOWN, &Mark::new(span, self.now()));
+    }
+
+    /// Takes the looks that have come or gone.
+    pub(crate) fn take_looks(&mut self) -> Vec<NotedLook> {
+        std::mem::take(&mut self.noted.looks)
     }
 
     /// Notes that all series are gone.

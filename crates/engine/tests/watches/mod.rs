@@ -292,3 +292,34 @@ fn writers_beside_an_evaluation_are_seen_or_told() {
         assert_eq!(race(seed), None);
     }
 }
+
+#[test]
+fn whoever_gets_or_loses_a_twin_is_told_whole() {
+    let db = open(&SimDisk::new()).unwrap();
+    watch(&db, vec![of_m()]);
+    let alike = labelled(&[(b"__name__", b"x"), (b"metric", b"m")]);
+    db.create(b"first", &alike).unwrap();
+    append(&db, &[sample(b"first", 10, 1.0), sample(b"first", 90, 1.0)]).unwrap();
+    db.begin_evaluation(READER, 100).unwrap();
+    assert_eq!(drained(&db), []);
+    let whole = [(b"first".to_vec(), false, 10, 90)];
+    db.create(b"second", &alike).unwrap();
+    append(&db, &[sample(b"second", 200, 1.0)]).unwrap();
+    assert_eq!(drained(&db), whole, "the other one has newer samples alone");
+    db.alter(b"second", &labelled(&[(b"metric", b"m")]))
+        .unwrap();
+    assert_eq!(drained(&db), whole);
+    db.remove(&[b"second"]).unwrap();
+    assert_eq!(drained(&db), []);
+    // A key that is shown as the name makes twins too.
+    db.create(b"x", &labelled(&[(b"metric", b"m")])).unwrap();
+    assert_eq!(drained(&db), whole);
+    db.remove(&[b"x"]).unwrap();
+    assert_eq!(drained(&db), whole);
+    db.create(
+        b"other",
+        &labelled(&[(b"__name__", b"y"), (b"metric", b"m")]),
+    )
+    .unwrap();
+    assert_eq!(drained(&db), []);
+}

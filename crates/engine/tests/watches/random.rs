@@ -111,7 +111,9 @@ impl Run {
     fn options(&self) -> SeriesOptions {
         let metric: &[u8] = if self.below(3) == 0 { b"n" } else { b"m" };
         let zone: &[u8] = if self.below(2) == 0 { b"0" } else { b"1" };
-        match self.below(4) {
+        match self.below(5) {
+            // Of these, any two are twins.
+            4 => labelled(&[(b"__name__", b"x"), (b"metric", metric)]),
             0 => labelled(&[(b"metric", metric)]),
             1 => labelled(&[(b"zone", zone)]),
             _ => labelled(&[(b"metric", metric), (b"zone", zone)]),

@@ -5,8 +5,21 @@ use latewood_engine::{Change, Db};
 use latewood_model::Labels;
 use std::collections::BTreeMap;
 
-/// What a series looks like: its key and the bytes of its labels.
-type Look = (Vec<u8>, Vec<u8>);
+/// What a series looks like: its key, the bytes of its labels, and whether another one shows the same
+/// labels, so that it shows its key too.
+type Look = (Vec<u8>, Vec<u8>, bool);
+
+/// The labels that a reader by label sees, with the key in the place of a name.
+fn shown(labels: &Labels, key: &[u8]) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let pairs = labels
+        .iter()
+        .map(|(name, value)| (name.to_vec(), value.to_vec()));
+    let mut shown: BTreeMap<_, _> = pairs.collect();
+    shown
+        .entry(b"__name__".to_vec())
+        .or_insert_with(|| key.to_vec());
+    shown
+}
 
 /// Samples by look and time, the values as bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,12 +28,19 @@ pub(super) struct View(BTreeMap<(Look, i64), u64>);
 /// All samples up to `at` of series that `selects` says.
 pub(super) fn view(db: &Db, at: i64, selects: impl Fn(&Labels, &[u8]) -> bool) -> View {
     let mut rows = BTreeMap::new();
-    for series in db.select(&[]) {
+    let all = db.select(&[]);
+    let mut alike: BTreeMap<_, usize> = BTreeMap::new();
+    for series in &all {
+        let labels = db.labels(series).unwrap_or_default();
+        *alike.entry(shown(&labels, &series.key)).or_default() += 1;
+    }
+    for series in all {
         let labels = db.labels(&series).unwrap_or_default();
+        let has_twin = alike.get(&shown(&labels, &series.key)) > Some(&1);
         if !selects(&labels, &series.key) {
             continue;
         }
-        let look = (series.key.to_vec(), labels.as_bytes().to_vec());
+        let look = (series.key.to_vec(), labels.as_bytes().to_vec(), has_twin);
         // Gone since it was selected, if other threads write.
         for sample in read(db, &series.key).unwrap_or_default() {
             if sample.timestamp <= at {

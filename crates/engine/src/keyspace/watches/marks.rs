@@ -83,7 +83,7 @@ impl Core {
         (from <= to).then_some(Span { from, to })
     }
 
-    fn watched_whole(&self, state: &mut ShardState, id: SeriesId) -> Option<Span> {
+    pub(super) fn watched_whole(&self, state: &mut ShardState, id: SeriesId) -> Option<Span> {
         let series = state.series_mut(id)?;
         let (from, to) = series.extent(self.store.blocks.floor()).span?;
         Some(Span { from, to })
@@ -123,6 +123,7 @@ impl Core {
             state.watched.forget(place);
             return;
         };
+        state.watched.note_gone_look(id, &look.key, &look.labels);
         state.watched.note_gone(place, whole, |mark| GoneLook {
             id,
             key: look.key,
@@ -137,7 +138,9 @@ impl Core {
     /// The labels or the key of a series are others than before, or it has just appeared.
     pub(crate) fn mark_look(&self, state: &mut ShardState, id: SeriesId) {
         if state.watched.is_on() {
-            state.watched.unknow(self.shards.place_of(id));
+            let place = self.shards.place_of(id);
+            state.watched.unknow(place);
+            state.watched.note_new_look(place);
             let whole = self.watched_whole(state, id);
             self.mark_span(state, id, whole);
         }
