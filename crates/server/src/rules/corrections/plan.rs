@@ -227,6 +227,11 @@ impl Plan {
         }
     }
 
+    /// The place of the first rule of a group.
+    pub(super) fn place_of(&self, group: &LiveGroup) -> usize {
+        self.firsts.get(&group.key()).copied().unwrap_or_default()
+    }
+
     /// Who reads what.
     pub(super) fn watchers(&self) -> Vec<Watcher> {
         let readers = self.order.iter().filter_map(|at| {
