@@ -221,7 +221,7 @@ impl Manager {
         let (begun, began_ms) = (Instant::now(), now_ms());
         let mut run = group.run.lock();
         let row_ms = at_ms - self.offset_ms(group);
-        self.begin(shared, group, &mut run, row_ms)?;
+        let mut begun_rules = self.begin_group(shared, group, &mut run, row_ms)?;
         let (mut samples, mut rules_took) = (0, Duration::ZERO);
         for rule in 0..group.group.rules.len() {
             if group.is_retired() || shared.lifetime.stopping.load(Atomic::Acquire) {
@@ -234,6 +234,8 @@ impl Manager {
                 // The clock was set back: corrections mend the rows of such a step.
                 continue;
             }
+            let of = (group, rule);
+            self.begin_rule(shared, &mut begun_rules, of, &mut run, row_ms)?;
             let (took, rows) = self.step(shared, intake, group, &mut run, rule, at_ms);
             rules_took += took;
             samples += rows;

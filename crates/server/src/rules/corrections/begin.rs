@@ -1,28 +1,66 @@
 //! Before the live evaluation of a group: horizons of its rules, and the steps that it missed.
 
-use super::plan::Planned;
+use super::plan::{Plan, Planned};
 use crate::rules::Manager;
 use crate::rules::group::{LiveGroup, Run};
 use crate::state::Shared;
 use latewood_engine::ReaderId;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// How far the rules of a group have begun.
+pub(in crate::rules) struct Begun {
+    plan: Arc<Plan>,
+    /// Those before it have.
+    until: usize,
+}
+
 impl Manager {
-    /// Makes it known that the corrected rules of a group are about to read what is up to the step at
-    /// `row_ms`. Whoever calls it holds `run`.
+    /// Before a group is evaluated: makes the steps pending that it missed before the one at `row_ms`.
+    /// Whoever calls it holds `run`.
     ///
     /// # Errors
     /// The log takes nothing: the group may not be evaluated.
-    pub(in crate::rules) fn begin(
+    pub(in crate::rules) fn begin_group(
         &self,
         shared: &Shared,
         group: &LiveGroup,
         run: &mut Run,
         row_ms: i64,
-    ) -> Result<(), String> {
+    ) -> Result<Begun, String> {
         let plan = self.corrections.watch(shared)?;
-        let rules = plan.of(group);
-        self.add_missed(shared, rules, run, row_ms)?;
+        self.add_missed(shared, plan.of(group), run, row_ms)?;
+        Ok(Begun { plan, until: 0 })
+    }
+
+    /// Before a rule of the group is evaluated: makes it known that it is about to read what is up to
+    /// the step at `row_ms`, and with it those behind it that read no rows of those between. What
+    /// the others read is still to be written; told too early, it would count as changed.
+    ///
+    /// # Errors
+    /// The log takes nothing: the rule may not be evaluated.
+    pub(in crate::rules) fn begin_rule(
+        &self,
+        shared: &Shared,
+        begun: &mut Begun,
+        (group, at): (&LiveGroup, usize),
+        run: &mut Run,
+        row_ms: i64,
+    ) -> Result<(), String> {
+        if at < begun.until {
+            return Ok(());
+        }
+        let rules = begun.plan.of(group);
+        let first = begun.plan.place_of(group);
+        let reads_between = |next: usize| {
+            let below = &begun.plan.below[first + next];
+            below
+                .iter()
+                .any(|below| (first + at..first + next).contains(below))
+        };
+        let next = (at + 1..rules.len()).find(|next| reads_between(*next));
+        let rules = &rules[at.min(rules.len())..next.unwrap_or(rules.len())];
+        begun.until = next.unwrap_or(usize::MAX);
         let readers = rules
             .iter()
             .filter_map(|planned| planned.reader.as_ref().ok());
@@ -30,8 +68,8 @@ impl Manager {
         if readers.is_empty() {
             return Ok(());
         }
-        let begun = shared.db.begin_evaluations(&readers);
-        begun.map_err(|error| error.to_string())?;
+        let told = shared.db.begin_evaluations(&readers);
+        told.map_err(|error| error.to_string())?;
         for planned in rules.iter().filter(|planned| planned.reader.is_ok()) {
             let newest = run.rules[planned.at].newest_ms.unwrap_or(i64::MIN);
             if row_ms <= newest {

@@ -254,6 +254,11 @@ impl Plan {
         writers.find(|planned| planned.outputs.iter().any(|output| output.may_be(labels)))
     }
 
+    /// The place of the first rule of a group.
+    pub(super) fn place_of(&self, group: &LiveGroup) -> usize {
+        self.firsts.get(&group.key()).copied().unwrap_or_default()
+    }
+
     /// Who reads what.
     pub(super) fn watchers(&self) -> Vec<Watcher> {
         let readers = self.order.iter().filter_map(|at| {

@@ -146,7 +146,10 @@ impl Bench {
             labels: labels(text),
             samples: Samples::new(),
         });
-        sent.samples.insert(at_ms, value);
+        // As everywhere, NaN does not take the place of a number.
+        if !value.is_nan() || !sent.samples.contains_key(&at_ms) {
+            sent.samples.insert(at_ms, value);
+        }
         put(&self.shared, key, &sent.labels, at_ms, value);
     }
 
