@@ -11,7 +11,7 @@
 //!
 //! [`Arrivals`]: crate::observe::Arrivals
 
-use super::LiveGroup;
+use super::group::LiveGroup;
 use crate::labelled;
 use crate::observe::Picked;
 use crate::state::Shared;

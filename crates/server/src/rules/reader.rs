@@ -3,8 +3,8 @@
 //!
 //! Rules run as no user: they read and write all series. Tested by the tests of the folder above.
 
-use super::Manager;
-use super::corrections::Plan;
+use super::corrections::plan::Plan;
+use super::manager::Manager;
 use super::owners::RuleId;
 use crate::intake::EngineIntake;
 use crate::labelled::{self, Named, Reader, Views};

@@ -1,8 +1,8 @@
 //! The states of alerts after a start, from the series ALERTS_FOR_STATE, as Prometheus does it: an
 //! alert that was pending before goes on where it was, without the time in which nobody looked.
 
-use super::Manager;
 use super::group::{LiveGroup, Run};
+use super::manager::Manager;
 use super::reader::RuleReader;
 use crate::labelled::Views;
 use crate::state::Shared;

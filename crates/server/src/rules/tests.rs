@@ -4,16 +4,22 @@ mod bench;
 mod corrections;
 mod random;
 
+use super::due::Task;
+use super::group::{Health, LiveGroup, ShownRule};
+use super::manager::Manager;
 use super::reader::{RuleReader, append};
-use super::*;
+use crate::base::clock::now_ms;
 use crate::intake::EngineIntake;
 use crate::labelled::Views;
 use crate::options::testing::{follow, shared};
-use crate::state::Shared;
+use crate::state::{Rules as Settings, Shared};
 use latewood_promql::engine::Query;
 use latewood_promql::labels::Labels;
 use latewood_rules::evaluate::{Row, evaluate};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const MINUTE_MS: i64 = 60_000;

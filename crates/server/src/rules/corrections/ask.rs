@@ -2,9 +2,9 @@
 
 use super::plan::{Plan, Planned};
 use super::rows::Comparing;
-use super::run::Ticket;
-use crate::rules::Manager;
+use super::state::Ticket;
 use crate::rules::group::LiveGroup;
+use crate::rules::manager::Manager;
 use crate::state::Shared;
 use latewood_engine::ReaderState;
 use latewood_promql::labels::Labels;
@@ -169,7 +169,7 @@ impl Manager {
     }
 
     /// Figures of corrections.
-    pub(crate) fn correction_figures(&self) -> &super::Figures {
+    pub(crate) fn correction_figures(&self) -> &super::state::Figures {
         &self.corrections.figures
     }
 

@@ -1,8 +1,8 @@
 //! Before the live evaluation of a group: horizons of its rules, and the steps that it missed.
 
 use super::plan::{Plan, Planned};
-use crate::rules::Manager;
 use crate::rules::group::{LiveGroup, Run};
+use crate::rules::manager::Manager;
 use crate::state::Shared;
 use latewood_engine::ReaderId;
 use std::sync::Arc;

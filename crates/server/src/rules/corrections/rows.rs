@@ -3,7 +3,7 @@
 
 use super::plan::{Plan, Planned};
 use crate::labelled::{self, Views, raw};
-use crate::rules::Manager;
+use crate::rules::manager::Manager;
 use crate::rules::reader::{RuleReader, named};
 use crate::state::Shared;
 use latewood_engine::{SeriesRef, Sink};

@@ -3,73 +3,18 @@
 //! After a pass it rests so long that it takes no more than its share of one core. Tested by
 //! `super::tests`, which turn by turn do what this thread does.
 
-use super::Corrections;
 use super::plan::Plan;
+use super::state::{Corrections, Ticket};
 use super::turn::Turned;
 use crate::base::clock::now_ms;
 use crate::intake::EngineIntake;
-use crate::rules::Manager;
+use crate::rules::manager::Manager;
 use crate::state::Shared;
-use latewood_engine::Position;
-use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often is looked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Somebody who waits until rows are fresh.
-pub(super) struct Ticket {
-    /// Rules whose rows are read, with those below them, in the order of corrections.
-    pub(super) rules: Vec<usize>,
-    /// The number of the plan that they are from.
-    pub(super) plan: u64,
-    /// All changes up to here count.
-    pub(super) position: Position,
-    pub(super) deadline: Instant,
-    answer: Mutex<Option<Result<(), String>>>,
-    answered: Condvar,
-}
-
-impl Ticket {
-    pub(super) fn new(rules: Vec<usize>, plan: u64, position: Position, deadline: Instant) -> Self {
-        Self {
-            rules,
-            plan,
-            position,
-            deadline,
-            answer: Mutex::default(),
-            answered: Condvar::new(),
-        }
-    }
-
-    fn answer(&self, answer: Result<(), String>) {
-        *self.answer.lock() = Some(answer);
-        self.answered.notify_all();
-    }
-
-    /// Waits for the answer.
-    ///
-    /// # Errors
-    /// Why rows are not fresh.
-    pub(super) fn wait(&self) -> Result<(), String> {
-        let mut answer = self.answer.lock();
-        loop {
-            if let Some(answer) = answer.take() {
-                return answer;
-            }
-            if self
-                .answered
-                .wait_until(&mut answer, self.deadline)
-                .timed_out()
-            {
-                return answer.take().unwrap_or_else(|| {
-                    Err("late samples are still being worked into rows of rules".to_owned())
-                });
-            }
-        }
-    }
-}
 
 impl Manager {
     /// Corrects rows until the server stops.

@@ -4,11 +4,11 @@
 use super::faults;
 use super::plan::{Plan, Planned};
 use super::rows::Comparing;
+use super::state::{Last, Retry};
 use super::work::{Known, STEPS_MAX, Work};
-use super::{Last, Retry};
 use crate::base::clock::now_ms;
 use crate::intake::EngineIntake;
-use crate::rules::Manager;
+use crate::rules::manager::Manager;
 use crate::state::Shared;
 use latewood_engine::{Position, ReaderId, ReaderState};
 use latewood_rules::correct::compare::Compared;
@@ -255,7 +255,11 @@ impl Manager {
         Ok(())
     }
 
-    fn with_rule<T>(&self, reader: ReaderId, change: impl FnOnce(&mut super::RuleState) -> T) -> T {
+    fn with_rule<T>(
+        &self,
+        reader: ReaderId,
+        change: impl FnOnce(&mut super::state::RuleState) -> T,
+    ) -> T {
         change(
             self.corrections
                 .state
