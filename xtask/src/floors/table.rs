@@ -110,8 +110,8 @@ pub(crate) const FLOORS: [(&str, &[&str]); 13] = [
     (
         "rules",
         &[
-            "lib", "unit", "load", "lint", "edges", "memory", "evaluate", "series", "file",
-            "template", "decode", "fault", "yaml", "duration",
+            "lib", "unit", "load", "lint", "edges", "memory", "correct", "evaluate", "series",
+            "file", "template", "decode", "fault", "yaml", "duration",
         ],
     ),
     (
