@@ -280,7 +280,7 @@ fn steps_are_final_once_what_they_were_made_of_may_be_gone() {
         .alter_with(b"a", |options| options.retention_ms = 6 * 60_000);
     altered.unwrap();
     // Samples before 9:40 - 6:00 are gone, and with them all that steps 0 to 6 were made of.
-    bench.sample("b", B, 5 * 60, 1.0);
+    bench.sample("a", A, 5 * 60, 1.0);
     bench.correct(10);
     let rows = bench.rows();
     let of = |step: i64| {
