@@ -7,6 +7,7 @@
 //! Tested below and by `tests/clients/test_rules.py`.
 
 use super::group::LiveGroup;
+use super::stamp::rfc3339_ms;
 use crate::base::clock::now_ms;
 use crate::state::Rules as Settings;
 use latewood_promql::labels::Labels;
@@ -167,8 +168,8 @@ impl Notifier {
         json!({
             "labels": labels,
             "annotations": annotations,
-            "startsAt": super::rfc3339_ms(starts_ms),
-            "endsAt": super::rfc3339_ms(ends_ms),
+            "startsAt": rfc3339_ms(starts_ms),
+            "endsAt": rfc3339_ms(ends_ms),
             "generatorURL": link,
         })
     }

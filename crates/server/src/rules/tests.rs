@@ -1,5 +1,9 @@
 //! Rules over a database on a simulated disk, evaluated at times that the tests choose.
 
+mod bench;
+mod corrections;
+mod random;
+
 use super::reader::{RuleReader, append};
 use super::*;
 use crate::intake::EngineIntake;
@@ -199,6 +203,21 @@ fn a_rule_has_no_more_series_than_the_server_allows() {
     assert!(error.contains("--max-rule-series"), "{error}");
     // Nothing is said of rows that were there: the step can be evaluated again.
     assert_eq!(world.ask("many", 1).len(), 1);
+}
+
+#[test]
+fn a_pause_of_writes_holds_no_rule_up() {
+    let mut world = World::new(RECORD);
+    world.sample(&[("__name__", "t"), ("job", "a")], 0, 3.0);
+    let until = Instant::now() + Duration::from_secs(3600);
+    world.shared.pause.begin(until, false);
+    world.turn(0);
+    assert!(!world.rule(0).error.is_empty());
+    assert_eq!(world.manager.reload(), Ok((1, 2)));
+    world.shared.pause.end();
+    world.turn(1);
+    assert_eq!(world.rule(0).error, "");
+    assert_eq!(world.ask("job:t:max", 1).len(), 1);
 }
 
 #[test]

@@ -26,9 +26,6 @@ pub(super) fn start(
     rules: &Arc<Manager>,
 ) -> Result<Vec<JoinHandle<()>>, String> {
     let mut handles = Vec::new();
-    if let Some(node) = shared.node.get() {
-        rules.told_by(node);
-    }
     // Also without rules: somebody must say that nobody reads what rules of before have read.
     let (corrected, own) = (Arc::clone(rules), Arc::clone(shared));
     let run = move |_: &Shared| {
@@ -36,6 +33,9 @@ pub(super) fn start(
         Ok(())
     };
     handles.push(spawn("corrections".to_owned(), shared, run)?);
+    if let Some(node) = shared.node.get() {
+        rules.told_by(node);
+    }
     if !rules.is_on() {
         return Ok(handles);
     }

@@ -161,7 +161,7 @@ fn rules_tell_how_they_are_corrected() {
     let metrics = String::from_utf8(http.get("/metrics").body).unwrap();
     let written = metrics
         .lines()
-        .find_map(|line| line.strip_prefix("latewood_rules_rows_written_total "));
+        .find_map(|line| line.strip_prefix("latewood_rules_corrected_rows_total "));
     assert_ne!(written.unwrap(), "0");
 }
 

@@ -168,29 +168,29 @@ pub(super) fn report(manager: &Manager) -> String {
 }
 
 fn corrections(text: &mut Text, manager: &Manager) {
-    let figures = manager.correction_figures();
     let name = "latewood_rules_pending_steps";
-    let help = "Steps of recording rules that wait to be computed again.";
+    let help = "Steps of rules that wait to be computed again, as far as they are counted.";
     text.one(name, "gauge", help, manager.pending_steps());
-    for (name, help, counter) in [
+    let figures = manager.correction_figures();
+    for (name, help, value) in [
         (
             "latewood_rules_corrected_steps_total",
-            "Steps that were computed again.",
+            "Steps of rules that were computed again.",
             &figures.steps,
         ),
         (
-            "latewood_rules_rows_written_total",
-            "Rows that corrections wrote.",
+            "latewood_rules_corrected_rows_total",
+            "Rows of rules that corrections wrote.",
             &figures.rows_written,
         ),
         (
-            "latewood_rules_rows_deleted_total",
-            "Rows that corrections removed.",
+            "latewood_rules_deleted_rows_total",
+            "Rows of rules that corrections removed.",
             &figures.rows_deleted,
         ),
         (
             "latewood_rules_final_steps_total",
-            "Steps that changed but keep their rows: what they were made of is gone.",
+            "Steps of rules that changed and keep their rows, as their inputs may be gone.",
             &figures.final_steps,
         ),
         (
@@ -199,15 +199,15 @@ fn corrections(text: &mut Text, manager: &Manager) {
             &figures.skipped_steps,
         ),
         (
-            "latewood_rules_correction_failures_total",
-            "Passes of corrections that failed and are repeated.",
+            "latewood_rules_failed_corrections_total",
+            "Passes of corrections that failed; they are repeated.",
             &figures.failures,
         ),
     ] {
-        text.one(name, "counter", help, count(counter));
+        text.one(name, "counter", help, value.load(Ordering::Relaxed));
     }
     let name = "latewood_rules_correction_seconds_total";
-    let help = "Time that corrections took.";
+    let help = "Time that corrections of rules took.";
     text.one(name, "counter", help, count(&figures.took_ns) / 1e9);
 }
 

@@ -342,10 +342,17 @@ impl Manager {
         chosen: &Chosen,
         span: (i64, i64),
         deadline: Instant,
-        sink: &mut dyn FnMut(Found<'_>),
+        sink: &mut dyn FnMut(Found<'_>) -> Result<(), String>,
     ) -> Result<u64, String> {
         let mut verifying = self.begin_verify(shared, chosen, span)?;
-        while self.verify_more(shared, &mut verifying, deadline, sink)? {}
+        let mut all = Ok(());
+        let mut one = |found: Found<'_>| {
+            if all.is_ok() {
+                all = sink(found);
+            }
+        };
+        while self.verify_more(shared, &mut verifying, deadline, &mut one)? {}
+        all?;
         Ok(verifying.steps)
     }
 
