@@ -4,11 +4,13 @@
 //! a quarter of the devices going offline and uploading late; the same with SIGKILL in the
 //! middle), and compares every sample with the source after the kill and at the end. It fails if
 //! one acknowledged sample is missing, one value differs in one bit, or one sample is there that
-//! nobody sent.
+//! nobody sent. A recording rule is there from the second part on; it fails, too, if one of its rows
+//! is not what the whole year gives.
 
 mod audit;
 mod fleet;
 mod plan;
+mod rule;
 mod story;
 mod year;
 

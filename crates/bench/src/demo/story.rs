@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use super::audit::{Ledger, audit};
 use super::fleet::{Device, Fleet};
 use super::plan::{CONNECTIONS, PARTS, Plan, Uploader, plan};
-use super::year;
+use super::{rule, year};
 use crate::base::address::{Address, free_port};
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
@@ -48,7 +48,7 @@ impl Server {
     pub(super) fn start() -> Result<Self> {
         let is_free = TcpListener::bind(("127.0.0.1", HTTP_PORT)).is_ok();
         let http = Address::loopback(if is_free { HTTP_PORT } else { free_port()? });
-        let latewood = Latewood::default().with_http(&http);
+        let latewood = Latewood::default().with_http(&http).with_rules(rule::FILE);
         let process = during("   starting Latewood", || latewood.start())?;
         println!(
             "Latewood listens on {}, its data is in {}, its settings are {}.",
@@ -112,12 +112,21 @@ impl<'a> Story<'a> {
         self.control()?.run_all(devices.map(create))?;
         println!("\n1. The first third of the year: every device is online.");
         let on_time = self.deliver(0, "on time")?;
+        let began = match &self.server {
+            Some(server) => rule::begin(&server.http)?,
+            None => 0,
+        };
         println!(
             "\n2. The second third: one device in four goes offline for days and uploads late."
         );
         let late = self.deliver(1, "late")?;
         let percent = 100.0 * (late / on_time - 1.0);
-        println!("   Late samples changed the rate by {percent:+.1} %.");
+        let and = if began > 0 {
+            ", and correcting those rows,"
+        } else {
+            ""
+        };
+        println!("   Late samples{and} changed the rate by {percent:+.1} %.");
         if self.server.is_some() {
             println!("\n3. The last third, with outages, and SIGKILL in the middle.");
             self.kill_and_resume()?;
@@ -134,6 +143,7 @@ impl<'a> Story<'a> {
         println!("   {}", means.join("  "));
         if let Some(server) = &self.server {
             year::show(&server.http, self.fleet.stations())?;
+            rule::check(&server.http, self.fleet.stations(), began)?;
         }
         println!("\nAll checks passed.");
         match self.server.take() {

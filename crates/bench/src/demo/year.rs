@@ -12,8 +12,8 @@ use crate::base::http::Http;
 
 const QUERY: &str = "avg by (station) (avg_over_time({measure=\"temp\"}[1d]))";
 /// The year 2013 in New York, and 30 days.
-const START_S: i64 = 1_357_016_400;
-const END_S: i64 = 1_388_552_400;
+pub(super) const START_S: i64 = 1_357_016_400;
+pub(super) const END_S: i64 = 1_388_552_400;
 const STEP_S: i64 = 2_592_000;
 
 /// A station and its means by time in seconds, as the API writes them.

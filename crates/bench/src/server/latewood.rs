@@ -29,6 +29,8 @@ pub(crate) struct Latewood {
     remote: Option<RemoteLog>,
     /// Where its objects lie, if not beside its data.
     objects: Option<PathBuf>,
+    /// What its rule file holds.
+    rules: Option<&'static str>,
 }
 
 impl Default for Latewood {
@@ -46,6 +48,7 @@ impl Latewood {
             senders: None,
             remote: None,
             objects: None,
+            rules: None,
         }
     }
 
@@ -89,6 +92,12 @@ impl Latewood {
 
     pub(crate) fn with_http(mut self, address: &Address) -> Self {
         self.senders = Some((Protocol::Influx, address.clone()));
+        self
+    }
+
+    /// With a rule file that holds this.
+    pub(crate) fn with_rules(mut self, rules: &'static str) -> Self {
+        self.rules = Some(rules);
         self
     }
 
@@ -148,8 +157,30 @@ impl Latewood {
                 command.args(["--otlp-promote", "*"]);
             }
         }
+        if let Some(rules) = self.rules {
+            let file = process.dir().join("rules.yml");
+            std::fs::write(&file, rules).doing("write a rule file")?;
+            command.arg("--rules").arg(file);
+        }
         process.start(&mut command, PATIENCE, "")
     }
+}
+
+/// Runs a tool of `latewood`; returns what it prints.
+///
+/// # Errors
+/// With that and what it says besides, where it does not end well.
+pub(crate) fn tool(words: &[String]) -> Result<String> {
+    let ended = program()?.args(words).output().doing("run latewood")?;
+    let said = String::from_utf8_lossy(&ended.stdout);
+    if ended.status.success() {
+        return Ok(said.into_owned());
+    }
+    let why = String::from_utf8_lossy(&ended.stderr);
+    let words = words.join(" ");
+    Err(Error::new(format!(
+        "`latewood {words}` failed: {said}{why}"
+    )))
 }
 
 /// The `latewood` that lies beside this program.

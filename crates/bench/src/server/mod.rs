@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub(crate) use self::install::project_file;
 pub(crate) use self::kafka::{Brokers, LogSize, RemoteLog};
-pub(crate) use self::latewood::{Durability, Latewood};
+pub(crate) use self::latewood::{Durability, Latewood, tool};
 pub(crate) use self::nodes::Nodes;
 pub(crate) use self::process::Process;
 pub(crate) use self::store::{LineStream, Sender, Store};

@@ -3,6 +3,7 @@
 use super::plan::{Plan, Planned};
 use super::rows::Comparing;
 use super::state::Ticket;
+use crate::base::clock::now_ms;
 use crate::rules::group::LiveGroup;
 use crate::rules::manager::Manager;
 use crate::state::Shared;
@@ -374,15 +375,18 @@ impl Manager {
         (from_ms, to_ms): (i64, i64),
     ) -> Result<(u64, usize), String> {
         let plan = self.corrections.watch(shared)?;
+        let meant = plan.order.iter().map(|&at| &plan.rules[at]);
+        let meant: Vec<_> = meant.filter(|planned| chosen.has(planned)).collect();
+        for planned in meant.iter().filter(|planned| planned.reader.is_ok()) {
+            self.begin_early(shared, &plan, planned)?;
+        }
         let states = shared.db.readers();
         let (mut all, mut rules) = (0, 0);
-        for &at in &plan.order {
-            let planned = &plan.rules[at];
+        for planned in meant {
             let Ok(reader) = planned.reader else {
                 continue;
             };
-            let newest = planned.group.run.lock().rules[planned.at].newest_ms;
-            let (Some(newest), true) = (newest, chosen.has(planned)) else {
+            let Some(newest) = planned.group.run.lock().rules[planned.at].newest_ms else {
                 continue;
             };
             let mut steps = Steps::default();
@@ -402,5 +406,22 @@ impl Manager {
         self.corrections.state.lock().is_urgent = rules > 0;
         self.corrections.changed.notify_all();
         Ok((all, rules))
+    }
+
+    /// Has a group that waits for its first step, perhaps for a day, count the step before as its
+    /// last: what a backfill adds ends there.
+    fn begin_early(&self, shared: &Shared, plan: &Plan, planned: &Planned) -> Result<(), String> {
+        let mut run = planned.group.run.lock();
+        if run.rules[planned.at].newest_ms.is_some() {
+            return Ok(());
+        }
+        let now_ms = now_ms().saturating_sub(self.offset_ms(&planned.group));
+        let row_ms = planned.grid.at_or_before(now_ms);
+        self.begin(shared, &planned.group, &mut run, row_ms)?;
+        // Nobody has evaluated it.
+        let rules = plan.of(&planned.group).iter();
+        rules
+            .map(|rule| self.add_steps(shared, rule, row_ms, row_ms))
+            .collect()
     }
 }
