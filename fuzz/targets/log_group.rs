@@ -81,6 +81,8 @@ fn add(group: &mut GroupBuilder, record: &Record<'_>) {
         Record::Horizon { reader, at } => group.horizon(*reader, *at),
         Record::Done { reader, position } => group.done(*reader, *position),
         Record::Pending { reader, state } => group.pending(*reader, state),
+        Record::Steps { reader, from, to } => group.steps(*reader, *from, *to),
+        Record::Since { reader, at } => group.since(*reader, *at),
         Record::Cut(cut) => group.cut(*cut),
     }
 }

@@ -71,6 +71,7 @@ pub use index::SeriesRef;
 pub use keyspace::creation::Create;
 pub use keyspace::expiry::{ExpireIf, Expiry};
 pub use log::{LogHole, Position, RemoteLog, RemotePin};
+pub use rules::replace::Replaced;
 pub use series::shard::LateSample;
 
 // Reads.
@@ -82,7 +83,9 @@ pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
 pub use storage::metadata::Metadata;
 
 // Changes of what was read.
-pub use keyspace::watches::{Change, ChangedSeries, Drained, ReaderId, Selector, Selects, Watcher};
+pub use keyspace::watches::{
+    Change, ChangedSeries, Drained, ReaderId, ReaderState, Selector, Selects, Watcher,
+};
 
 // Figures.
 pub use background::{FlushStats, MergeStats};

@@ -28,6 +28,8 @@ enum Entry {
     Horizon(u64, i64),
     Done(u64, u64),
     Pending(u64, Vec<u8>),
+    Steps(u64, i64, i64),
+    Since(u64, i64),
 }
 
 impl Entry {
@@ -59,6 +61,8 @@ impl Entry {
             Self::Horizon(reader, at) => group.horizon(*reader, *at),
             Self::Done(reader, position) => group.done(*reader, *position),
             Self::Pending(reader, state) => group.pending(*reader, state),
+            Self::Steps(reader, from, to) => group.steps(*reader, *from, *to),
+            Self::Since(reader, at) => group.since(*reader, *at),
         }
     }
 
@@ -129,6 +133,8 @@ impl Entry {
                 reader,
                 state: self.state(),
             },
+            Self::Steps(reader, from, to) => Record::Steps { reader, from, to },
+            Self::Since(reader, at) => Record::Since { reader, at },
         }
     }
 
@@ -225,6 +231,8 @@ fn entries() -> impl Strategy<Value = Entry> {
         1 => any::<(u64, i64)>().prop_map(|(r, at)| Entry::Horizon(r, at)),
         1 => any::<(u64, u64)>().prop_map(|(r, p)| Entry::Done(r, p)),
         1 => any::<(u64, Vec<u8>)>().prop_map(|(r, s)| Entry::Pending(r, s)),
+        1 => any::<(u64, i64, i64)>().prop_map(|(r, from, to)| Entry::Steps(r, from, to)),
+        1 => any::<(u64, i64)>().prop_map(|(r, at)| Entry::Since(r, at)),
     ]
 }
 

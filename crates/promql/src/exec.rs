@@ -43,7 +43,7 @@ pub(crate) mod plan;
 mod presence;
 mod quantile;
 mod quantiles;
-mod range_call;
+pub(crate) mod range_call;
 pub(crate) mod range_input;
 pub(crate) mod rate;
 pub(crate) mod record;

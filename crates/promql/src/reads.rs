@@ -14,6 +14,7 @@ pub use narrow::{Narrow, TooWide};
 
 use crate::exec::Settings;
 use crate::exec::instant::info;
+use crate::exec::range_call::SUMS;
 use crate::prepare::reference::reference;
 use crate::prepare::{PrepareError, Times, prepare};
 use crate::source::Matcher;
@@ -89,6 +90,8 @@ pub struct Reads {
     /// The expression asks for the times of its query (`start()`, `end()`, `step()`, `range()`): as
     /// part of a range query it would give something else.
     pub uses_query_times: bool,
+    /// As part of a range query, values may be added in another order, which rounds another way.
+    pub order_depends: bool,
 }
 
 impl Reads {
@@ -100,6 +103,7 @@ impl Reads {
         let mut found = Self {
             reads: Vec::new(),
             uses_query_times: query_times(expr),
+            order_depends: order_depends(expr, false),
         };
         let prepared = prepare(expr.clone(), Times::instant(NOW_MS))?;
         found.visit(&prepared, Evaluated::NOW, settings);
@@ -119,6 +123,12 @@ impl Reads {
             Window::Fixed { .. } => 0,
         });
         ahead.fold(0, i64::max)
+    }
+
+    /// Whether a range query may give other bits than an instant query at each of its steps, even
+    /// where [`Settings::shares_sums`] is off.
+    pub fn is_stepwise(&self) -> bool {
+        self.uses_query_times || self.order_depends
     }
 
     /// Whether a selector stays at a fixed time.
@@ -214,6 +224,24 @@ fn query_times(expr: &Expr) -> bool {
         _ => false,
     };
     is_here || expr.parts().into_iter().any(query_times)
+}
+
+/// Whether something is aggregated whose order depends on the steps of the query, as that of groups
+/// does, or a subquery shares sums.
+fn order_depends(expr: &Expr, is_within: bool) -> bool {
+    let (is_here, is_within) = match expr {
+        Expr::Aggregate(_) => (is_within, true),
+        Expr::Call(call) if call.function.name.starts_with("sort") => (is_within, is_within),
+        Expr::Subquery(subquery) => (shares_sums(&subquery.expr), is_within),
+        _ => (false, is_within),
+    };
+    let mut parts = expr.parts().into_iter();
+    is_here || parts.any(|part| order_depends(part, is_within))
+}
+
+fn shares_sums(expr: &Expr) -> bool {
+    let is_here = matches!(expr, Expr::Call(call) if SUMS.contains(&call.function.name));
+    is_here || expr.parts().into_iter().any(shares_sums)
 }
 
 fn at_query(at: Option<At>) -> bool {

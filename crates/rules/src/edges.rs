@@ -57,6 +57,33 @@ impl Output {
         }
     }
 
+    /// What all of its series pass: the labels of which one value is known.
+    pub fn matchers(&self) -> Vec<Matcher> {
+        let known = self.known.iter();
+        let one = known.filter_map(|(name, values)| match &values[..] {
+            [value] => Some((name, value)),
+            _ => None,
+        });
+        let matcher = |(name, value): (&String, &String)| {
+            let value = value.as_bytes().into();
+            Matcher::new(name.as_bytes(), Test::Equal(value))
+        };
+        one.map(matcher).collect()
+    }
+
+    /// Whether a label is set by the rule.
+    pub fn sets(&self, label: &str) -> bool {
+        self.known.contains_key(label)
+    }
+
+    /// Whether both may write the same series.
+    pub fn may_be_same(&self, other: &Self) -> bool {
+        self.known.iter().all(|(name, values)| {
+            let others = other.known.get(name);
+            others.is_none_or(|others| values.iter().any(|value| others.contains(value)))
+        })
+    }
+
     /// Whether some series of it may pass all matchers.
     pub fn may_match(&self, matchers: &[Matcher]) -> bool {
         matchers.iter().all(|matcher| {
@@ -150,16 +177,26 @@ fn only_metric(matchers: &[Matcher]) -> Option<&[u8]> {
     })
 }
 
-/// The circles that `edges` between `rules` rules make, each with all rules of it.
-pub fn circles(rules: usize, edges: &[Edge]) -> Vec<Circle> {
+/// Rules in an order in which those that feed come before those that they feed; in circles any.
+pub fn order(rules: usize, edges: &[Edge]) -> Vec<usize> {
+    let mut found = components(&fed(rules, edges));
+    found.reverse();
+    found.into_iter().flatten().collect()
+}
+
+/// The rules that each one feeds.
+fn fed(rules: usize, edges: &[Edge]) -> Vec<Vec<usize>> {
     let mut next = vec![BTreeSet::new(); rules];
     for edge in edges {
         next[edge.from].insert(edge.to);
     }
-    let next: Vec<Vec<usize>> = next
-        .into_iter()
-        .map(|next| next.into_iter().collect())
-        .collect();
+    let next = next.into_iter();
+    next.map(|next| next.into_iter().collect()).collect()
+}
+
+/// The circles that `edges` between `rules` rules make, each with all rules of it.
+pub fn circles(rules: usize, edges: &[Edge]) -> Vec<Circle> {
+    let next = fed(rules, edges);
     let found = components(&next);
     let is_circle = |rules: &Vec<usize>| rules.len() > 1 || next[rules[0]].contains(&rules[0]);
     let found = found.into_iter().filter(is_circle);

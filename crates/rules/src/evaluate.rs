@@ -146,6 +146,16 @@ impl Running {
         rule.seen = seen.into_iter().collect();
     }
 
+    /// Whether the newest row of a series from a rule is no stale mark, as somebody else wrote it.
+    pub fn see(&mut self, rule: usize, labels: &Labels, is_seen: bool) {
+        let seen = &mut self.rules[rule].seen;
+        if !is_seen {
+            seen.remove(labels);
+        } else if !seen.contains(labels) {
+            seen.insert(labels.clone());
+        }
+    }
+
     /// Evaluates all rules at `at_ms`.
     pub fn step(&mut self, at_ms: i64, options: &Options, storage: &mut dyn Storage) {
         for rule in 0..self.rules.len() {
@@ -177,7 +187,12 @@ impl Running {
             .map_err(Failure::Storage)
             .and_then(|source| match &rule.kind {
                 Kind::Record { labels } => {
-                    let mut rows = record(rule, labels, when, options, &*source)?;
+                    let of = Recorded {
+                        rule,
+                        query: &rule.query,
+                        labels,
+                    };
+                    let mut rows = of.rows(when.row_ms, &options.settings, &*source)?;
                     check_limit(limit, rows.len(), "series")?;
                     rows.sort_by(|a, b| a.labels.cmp(&b.labels));
                     Ok(rows)
@@ -307,7 +322,7 @@ fn failure(error: engine::Error) -> Failure {
     }
 }
 
-fn check_limit(limit: usize, made: usize, what: &str) -> Result<(), Failure> {
+pub(crate) fn check_limit(limit: usize, made: usize, what: &str) -> Result<(), Failure> {
     if limit > 0 && made > limit {
         let text = format!("exceeded limit of {limit} with {made} {what}");
         return Err(Failure::Rule(text));
@@ -315,30 +330,55 @@ fn check_limit(limit: usize, made: usize, what: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The rows of a recording rule.
-fn record(
-    rule: &Rule,
-    labels: &BTreeMap<String, String>,
-    when: When,
-    options: &Options,
-    source: &dyn Source,
-) -> Result<Vec<Row>, Failure> {
-    let found = evaluate(&rule.query, when.row_ms, &options.settings, source)?;
-    let added = labels.iter().map(|(name, value)| (&**name, &**value));
-    let added: Vec<(&str, &str)> = [(METRIC, &*rule.name)].into_iter().chain(added).collect();
-    let rows: Vec<Row> = found
-        .into_iter()
-        .map(|(labels, value)| Row {
-            labels: Labels::from_pairs(labels.iter().chain(added.iter().copied())),
-            at_ms: when.row_ms,
+/// A recording rule, and the query that it is, or that is a part of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Recorded<'a> {
+    pub(crate) rule: &'a Rule,
+    pub(crate) query: &'a Query,
+    pub(crate) labels: &'a BTreeMap<String, String>,
+}
+
+impl Recorded<'_> {
+    /// The rows of one time.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub(crate) fn rows(
+        &self,
+        row_ms: i64,
+        settings: &Settings,
+        source: &dyn Source,
+    ) -> Result<Vec<Row>, Failure> {
+        let found = evaluate(self.query, row_ms, settings, source)?;
+        let added = added(self.rule, self.labels);
+        let rows = found.into_iter().map(|(labels, value)| Row {
+            labels: recorded(&labels, &added),
+            at_ms: row_ms,
             value,
-        })
-        .collect();
-    let mut seen = HashSet::with_capacity(rows.len());
-    if rows.iter().all(|row| seen.insert(&row.labels)) {
-        Ok(rows)
-    } else {
-        let text = "vector contains metrics with the same labelset after applying rule labels";
-        Err(Failure::Rule(text.to_owned()))
+        });
+        let rows: Vec<Row> = rows.collect();
+        let mut seen = HashSet::with_capacity(rows.len());
+        if rows.iter().all(|row| seen.insert(&row.labels)) {
+            Ok(rows)
+        } else {
+            Err(Failure::Rule(SAME_LABELS.to_owned()))
+        }
     }
+}
+
+pub(crate) const SAME_LABELS: &str =
+    "vector contains metrics with the same labelset after applying rule labels";
+
+/// The labels that a recording rule sets.
+pub(crate) fn added<'a>(
+    rule: &'a Rule,
+    labels: &'a BTreeMap<String, String>,
+) -> Vec<(&'a str, &'a str)> {
+    let added = labels.iter().map(|(name, value)| (&**name, &**value));
+    [(METRIC, &*rule.name)].into_iter().chain(added).collect()
+}
+
+/// The series that a recording rule makes of one of its result.
+pub(crate) fn recorded(labels: &Labels, added: &[(&str, &str)]) -> Labels {
+    Labels::from_pairs(labels.iter().chain(added.iter().copied()))
 }

@@ -10,6 +10,7 @@
 //!      -> evaluate: a group at a time: rows, stale marks, states of alerts
 //! ```
 
+pub mod correct;
 mod decode;
 pub mod duration;
 pub mod edges;

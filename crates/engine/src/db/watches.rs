@@ -3,9 +3,11 @@
 
 use crate::base::error::Result;
 use crate::db::Db;
-use crate::keyspace::watches::{Drained, ReaderId, Watcher};
+use crate::keyspace::watches::{Drained, ReaderId, ReaderState, Watcher};
 use crate::log::Position;
-use latewood_model::Timestamp;
+use crate::rules::replace::Replaced;
+use crate::series::watched::Span;
+use latewood_model::{Sample, Timestamp};
 
 impl Db {
     /// Sets all readers. Those that were there before under the same number keep their horizon and
@@ -25,7 +27,60 @@ impl Db {
     /// # Errors
     /// `Invalid` if there is no such reader; errors of the log.
     pub fn begin_evaluation(&self, reader: ReaderId, at: Timestamp) -> Result<()> {
-        self.core.begin_evaluation(reader, at)
+        self.begin_evaluations(&[(reader, at)])
+    }
+
+    /// As [`Db::begin_evaluation`], for many readers: one group of the log for all, unless it gets
+    /// too long. The first time that a reader uses is its [`ReaderState::since`].
+    ///
+    /// # Errors
+    /// `Invalid` if one of them does not exist, and then nothing is done; errors of the log.
+    pub fn begin_evaluations(&self, all: &[(ReaderId, Timestamp)]) -> Result<()> {
+        self.core.begin_evaluations(all)
+    }
+
+    /// All readers, by their numbers; none before the first call of [`Db::watch`].
+    pub fn readers(&self) -> Vec<ReaderState> {
+        self.core.readers()
+    }
+
+    /// Sets [`ReaderState::since`], milliseconds: where older steps become final, or where a
+    /// backfill begins. It outlives a restart.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such reader; errors of the log.
+    pub fn set_since(&self, reader: ReaderId, at: Timestamp) -> Result<()> {
+        self.core.set_since(reader, at)
+    }
+
+    /// The steps at `from..=to`, in milliseconds, of a reader must be computed again: until they are
+    /// done, [`Db::drain`] returns them as a change with the selector
+    /// [`Change::STEPS`](crate::Change::STEPS). Spans that meet may be joined, so whoever adds one
+    /// step after the other gives spans up to the millisecond before the next. They outlive a
+    /// restart.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such reader; errors of the log.
+    pub fn add_pending(&self, reader: ReaderId, from: Timestamp, to: Timestamp) -> Result<()> {
+        self.core.add_pending(reader, Span { from, to })
+    }
+
+    /// Replaces rows of derived data in a series: removes the samples of `gaps`, each from its first
+    /// to its last millisecond, then writes `rows`, which ascend. A row takes the place of any
+    /// sample at its time, also a NaN that of a number, whatever the policy of the series. Readers
+    /// of the series are told. The lock of the series is given back after 4096 rows. What was done
+    /// before an error stays.
+    ///
+    /// # Errors
+    /// `NoSuchKey`; `Invalid` if a compaction rule writes the series; `OutOfMemory` and the like, as
+    /// any write; errors of the log.
+    pub fn replace_rows(
+        &self,
+        key: &[u8],
+        gaps: &[(Timestamp, Timestamp)],
+        rows: &[Sample],
+    ) -> Result<Replaced> {
+        self.rules.replace_rows(key, gaps, rows)
     }
 
     /// What changed in what a reader has used, since it was last said to be done. Reads after this

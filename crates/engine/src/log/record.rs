@@ -127,6 +127,8 @@ pub(crate) mod kind {
     pub(crate) const HORIZON: u8 = 19;
     pub(crate) const DONE: u8 = 20;
     pub(crate) const PENDING: u8 = 21;
+    pub(crate) const STEPS: u8 = 22;
+    pub(crate) const SINCE: u8 = 23;
 }
 
 /// The last timestamp of a deletion that is none but [`Record::Expired`]: versions that do
@@ -304,6 +306,22 @@ pub enum Record<'a> {
         reader: u64,
         /// Its horizon, and what changed for it; [`crate::keyspace::watches`] reads it.
         state: &'a [u8],
+    },
+    /// Steps of a reader are to be computed again.
+    Steps {
+        /// The number of the reader.
+        reader: u64,
+        /// The first step, milliseconds.
+        from: Timestamp,
+        /// The last step, milliseconds.
+        to: Timestamp,
+    },
+    /// Steps of a reader before a time are not to be touched.
+    Since {
+        /// The number of the reader.
+        reader: u64,
+        /// Milliseconds.
+        at: Timestamp,
     },
 }
 

@@ -11,6 +11,7 @@ use crate::log::Position;
 use crate::log::record::{Record, RecordIter};
 use crate::recovery::{Recovery, Replayer};
 use crate::series::shard::{ShardGuard, ShardState};
+use crate::series::watched::Span;
 use crate::series::{Fate, Marks, Sealer, Series};
 use latewood_model::{DuplicatePolicy, MadeBy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::sync::atomic::Ordering;
@@ -56,6 +57,11 @@ impl Replayer<'_> {
                     Record::Pending { reader, state } => {
                         self.recovery.core.replay_pending(reader, state)?;
                     }
+                    Record::Steps { reader, from, to } => {
+                        let span = Span { from, to };
+                        self.recovery.core.register_steps(reader, span, at.0);
+                    }
+                    Record::Since { reader, at } => self.recovery.core.register_since(reader, at),
                     _ => self.flush_all(at),
                 }
                 continue;
@@ -145,7 +151,9 @@ impl Replayer<'_> {
             | Record::Floor { .. }
             | Record::Horizon { .. }
             | Record::Done { .. }
-            | Record::Pending { .. } => {}
+            | Record::Pending { .. }
+            | Record::Steps { .. }
+            | Record::Since { .. } => {}
             // Both ends of a rule were changed at once.
             Record::CreateRule { .. } | Record::DeleteRule { .. } if self.is_live => {}
             rule => self.recovery.replay_rule(state, rule),
@@ -156,12 +164,7 @@ impl Replayer<'_> {
         Ok(())
     }
 
-    fn alter(
-        &self,
-        state: &mut ShardState,
-        id: SeriesId,
-        options: &SeriesOptions,
-    ) -> Result<()> {
+    fn alter(&self, state: &mut ShardState, id: SeriesId, options: &SeriesOptions) -> Result<()> {
         let core = self.recovery.core;
         let place = core.shards.place_of(id);
         let is_other_look = state.watched.is_on() && options.labels != core.labels_of(id);
@@ -413,6 +416,8 @@ pub(super) fn id_of(record: &Record<'_>) -> Option<SeriesId> {
         | Record::Floor { .. }
         | Record::Horizon { .. }
         | Record::Done { .. }
-        | Record::Pending { .. } => None,
+        | Record::Pending { .. }
+        | Record::Steps { .. }
+        | Record::Since { .. } => None,
     }
 }

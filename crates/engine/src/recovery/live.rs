@@ -23,6 +23,7 @@ use crate::recovery::Replayer;
 use crate::recovery::apply::id_of;
 use crate::series::shard::{ShardGuard, ShardState};
 use crate::series::shards::AllShards;
+use crate::series::watched::Span;
 use crate::series::{Freezes, Series};
 use latewood_model::SeriesId;
 use std::sync::Arc;
@@ -239,6 +240,14 @@ impl Replayer<'_> {
             Record::Pending { reader, state } => {
                 let horizon = core.register_pending(reader, state)?;
                 core.follow_horizon(&mut all.states, reader, horizon);
+                return Ok(());
+            }
+            Record::Steps { reader, from, to } => {
+                core.register_steps(reader, Span { from, to }, at.0);
+                return Ok(());
+            }
+            Record::Since { reader, at } => {
+                core.register_since(reader, at);
                 return Ok(());
             }
             Record::CreateRule {

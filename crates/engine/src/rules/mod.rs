@@ -13,6 +13,7 @@ pub(crate) mod link;
 pub(crate) mod picked;
 pub(crate) mod policy;
 pub(crate) mod recompute;
+pub(crate) mod replace;
 mod rows;
 
 use crate::keyspace::core::Core;

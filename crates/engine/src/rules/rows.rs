@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Rows written under one hold of the lock of a destination's shard.
-const ROWS_MAX: usize = 4096;
+pub(super) const ROWS_MAX: usize = 4096;
 
 impl Rules {
     /// Writes the result of a rule. Returns the destination's key if it changed.
@@ -49,7 +49,9 @@ impl Rules {
                 continue;
             }
             let put = self.with_destination(rule.destination, link, |state| {
-                self.put_rows(state, rule.destination, &rows)
+                self.put_rows(state, rule.destination, &rows)?;
+                let series = state.series(rule.destination);
+                Ok(series.map_or_else(Arc::default, |series| series.key.clone()))
             })?;
             changed = put.or(changed);
         }
@@ -104,8 +106,15 @@ impl Rules {
         written.map(Some)
     }
 
-    fn put_rows(&self, state: &mut ShardState, id: SeriesId, rows: &[Sample]) -> Result<Arc<[u8]>> {
+    /// Writes rows. Returns how many are older than the retention of the series, and not kept.
+    pub(super) fn put_rows(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        rows: &[Sample],
+    ) -> Result<usize> {
         let place = self.core.shards.place_of(id);
+        let mut refused = 0;
         for row in rows {
             if row.value.is_nan() {
                 // LAST keeps a number over NaN, but this row must become NaN.
@@ -117,6 +126,7 @@ impl Rules {
             let fate = series.put(*row, DuplicatePolicy::Last, &mut state.sealer)?;
             if let Fate::Refused(_) = fate {
                 // Older than the destination's retention: not visible.
+                refused += 1;
                 continue;
             }
             if self.core.log().is_some() {
@@ -131,12 +141,11 @@ impl Rules {
             self.core.mark(state, id, row.timestamp, row.timestamp);
             self.core.log_long_group(state)?;
         }
-        let series = state.slab.get(place);
-        Ok(series.map_or_else(Arc::default, |series| series.key.clone()))
+        Ok(refused)
     }
 
     /// Removes the rows of `from..=to`. Returns the key if there were any.
-    fn delete_rows(
+    pub(super) fn delete_rows(
         &self,
         state: &mut ShardState,
         id: SeriesId,

@@ -64,7 +64,7 @@ impl Span {
     }
 
     /// Milliseconds between the two; 0 if they meet.
-    fn gap(self, other: Self) -> u64 {
+    pub(crate) fn gap(self, other: Self) -> u64 {
         let later = self.from.max(other.from);
         let earlier = self.to.min(other.to);
         if later > earlier {

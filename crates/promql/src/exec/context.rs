@@ -20,6 +20,9 @@ pub struct Settings {
     pub subquery_step_ms: i64,
     /// Names are removed from the result of the whole query only.
     pub delays_name_removal: bool,
+    /// Sums over windows that overlap are shared between steps, which may round another way than
+    /// an evaluation of each step alone.
+    pub shares_sums: bool,
     /// Samples that a query may hold at a time.
     pub samples_max: usize,
     /// Bytes that a query may hold at a time.
@@ -62,6 +65,7 @@ impl Default for Settings {
             lookback_ms: 5 * 60 * 1000,
             subquery_step_ms: 60 * 1000,
             delays_name_removal: false,
+            shares_sums: true,
             samples_max: 50_000_000,
             memory_bytes_max: 1 << 30,
             pool: None,

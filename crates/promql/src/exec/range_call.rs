@@ -23,6 +23,8 @@ use crate::tree::Smoothing;
 const ANCHORED: [&str; 5] = ["changes", "delta", "increase", "rate", "resets"];
 /// Functions that may be used with `smoothed`.
 const SMOOTHED: [&str; 3] = ["delta", "increase", "rate"];
+/// Functions whose windows may share sums.
+pub(crate) const SUMS: [&str; 2] = ["avg_over_time", "sum_over_time"];
 /// Ends of the names of counters.
 const COUNTERS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
 
@@ -217,7 +219,7 @@ impl RangeCall {
             }
             Kind::OverTime(each) => {
                 let name = self.function.name;
-                let is_sum = matches!(name, "sum_over_time" | "avg_over_time");
+                let is_sum = ctx.settings.shares_sums && SUMS.contains(&name);
                 match is_sum.then(|| Sliding::new(span, samples)).flatten() {
                     Some(sums) => slide(span, name == "avg_over_time", sums, samples, out),
                     None => self.pieces(each, samples, pass, ctx, out)?,

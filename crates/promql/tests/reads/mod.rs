@@ -2,6 +2,7 @@
 //! those that were predicted ([`latewood_promql::reads`]). Seeds are fixed and printed.
 
 mod groups;
+mod spans;
 mod windows;
 
 use crate::oracle::data;

@@ -5,7 +5,7 @@ use super::report::shown;
 use super::senders::Waited;
 use super::{EngineIntake, Failure, Pending, Place, ToCome, key_of};
 use crate::messaging::{ADD_EVENT, Class};
-use crate::observe::{Limit, Route};
+use crate::observe::{Limit, Protocol, Route};
 use latewood_engine::{Append, AppendTo, Create, Outcome, Position, Refusal, Scratch};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_model::{Labels, SeriesOptions};
@@ -278,11 +278,15 @@ impl EngineIntake {
                 text: error.to_string(),
             }
         })?;
-        let options = SeriesOptions {
+        let settings = &self.shared.settings;
+        let mut options = SeriesOptions {
             labels,
-            duplicate_policy: Some(self.shared.settings.senders.duplicate_policy),
+            duplicate_policy: Some(settings.senders.duplicate_policy),
             ..self.shared.db.defaults().series.clone()
         };
+        if self.protocol == Protocol::Rules && settings.rules.retention_ms > 0 {
+            options.retention_ms = settings.rules.retention_ms;
+        }
         let key = name.key().into();
         Ok(Place::ToCome(Box::new(ToCome { key, options })))
     }

@@ -128,7 +128,7 @@ fn is_escaped(shown: &[u8]) -> bool {
 }
 
 /// The same conditions on what is shown: a value that is no UTF-8 stands for how it is shown.
-fn on_shown(matchers: &[Matcher]) -> Vec<Matcher> {
+pub(crate) fn on_shown(matchers: &[Matcher]) -> Vec<Matcher> {
     let shown = |value: &[u8]| text(value).into_owned().into_bytes().into();
     let one = |matcher: &Matcher| {
         let mut matcher = matcher.clone();

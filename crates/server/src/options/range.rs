@@ -94,6 +94,10 @@ pub(super) const PROMQL_MEMORY: Range = Range::from(1 << 20, Unit::Bytes);
 pub(super) const RULE_INTERVAL: Range = Range::from(1, Unit::Milliseconds);
 /// A time that may be none.
 pub(super) const RULE_DELAY: Range = Range::from(0, Unit::Milliseconds);
+/// Of one core.
+pub(super) const PERCENT: Range = Range::from(1, Unit::None).to(100);
+/// Less than a step would correct nothing.
+pub(super) const RULE_BACK: Range = Range::from(1_000, Unit::Milliseconds).or_zero("any age");
 /// Each is parsed and kept.
 pub(super) const RULES: Range = Range::from(1, Unit::None).to(1_000_000);
 /// Series of one rule.

@@ -1,7 +1,7 @@
 //! Options of rule files and of Alertmanagers.
 
 use super::kind::Kind;
-use super::range::{RULE_DELAY, RULE_INTERVAL, RULE_SERIES, RULES};
+use super::range::{PERCENT, RETENTION, RULE_BACK, RULE_DELAY, RULE_INTERVAL, RULE_SERIES, RULES};
 use super::row::{Need, Row, row};
 
 /// Without a rule file.
@@ -37,6 +37,24 @@ pub(super) const ROWS: &[Row] = &[
     row("max-rule-series NUMBER", "100000")
         .is(Kind::Number(RULE_SERIES, |of| &mut of.rules.series_max))
         .help("Series that one rule may write; a rule with more fails and writes none")
+        .needs(NEEDS_RULES),
+    row("rules-correction-cpu PERCENT", "25")
+        .is(Kind::Number(PERCENT, |of| {
+            &mut of.rules.correction_cpu_percent
+        }))
+        .help("How much of one core may be used to compute rows of rules again after late samples")
+        .needs(NEEDS_RULES),
+    row("rules-correct-back TIME", "0")
+        .is(Kind::Time(RULE_BACK, |of| &mut of.rules.correct_back_ms))
+        .help("How old rows of rules may be that late samples still change (0 = any age)")
+        .needs(NEEDS_RULES),
+    row("rules-catch-up TIME", "1d")
+        .is(Kind::Time(RULE_DELAY, |of| &mut of.rules.catch_up_ms))
+        .help("How far back rows of rules are computed that were missed while nothing ran")
+        .needs(NEEDS_RULES),
+    row("rules-retention TIME", "0")
+        .is(Kind::Time(RETENTION, |of| &mut of.rules.retention_ms))
+        .help("Retention of series that rules make (0 = that of other series)")
         .needs(NEEDS_RULES),
     row("alertmanager URL", "")
         .is(Kind::List(|of| &mut of.rules.alertmanagers, None))

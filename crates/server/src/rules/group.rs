@@ -48,6 +48,9 @@ pub(super) struct RuleRun {
     pub(super) id: RuleId,
     /// When Alertmanagers were told of an alert, milliseconds.
     pub(super) sent: BTreeMap<Labels, i64>,
+    /// The time of the newest rows, milliseconds: all steps up to it were evaluated or wait to be
+    /// computed again. Not known after a start.
+    pub(super) newest_ms: Option<i64>,
 }
 
 /// A group as readers see it.
@@ -134,6 +137,7 @@ impl LiveGroup {
         let rules = group.rules.iter().map(|rule| RuleRun {
             id: owners.add(&name(rule)),
             sent: BTreeMap::new(),
+            newest_ms: None,
         });
         let run = Run {
             rules: rules.collect(),
@@ -225,6 +229,7 @@ impl LiveGroup {
             run.rules[at] = RuleRun {
                 id: held.id,
                 sent: std::mem::take(&mut held.sent),
+                newest_ms: None,
             };
             let is_alert = matches!(rule.kind, Kind::Alert(_));
             let alerts = old_run.running.alerts(from).filter(|_| is_alert).cloned();
@@ -249,6 +254,7 @@ impl LiveGroup {
     /// Forgets what its rules did, as another node goes on with them.
     pub(super) fn forget(&self, owners: &Owners) {
         let mut run = self.run.lock();
+        run.rules.iter_mut().for_each(|rule| rule.newest_ms = None);
         if run.restores_after == Some(0) {
             return;
         }

@@ -18,6 +18,7 @@
 //!
 //! Tested by `tests/`, `tests/http/rules.rs` and `tests/clients/test_rules.py`.
 
+mod corrections;
 mod figures;
 mod grid;
 mod group;
@@ -30,12 +31,14 @@ mod restore;
 mod tests;
 mod turns;
 
+pub(crate) use corrections::{Chosen, Found, Status};
 pub(crate) use figures::{BOUNDS_S, Durations, Figures};
 pub(crate) use group::{Health, LiveGroup, Shown, ShownRule};
 pub(crate) use notify::{Notifier, QUEUE_MAX, Target};
 
 use crate::base::clock::now_ms;
 use crate::state::{Promql, Rules as Settings};
+use corrections::{Corrections, Plan};
 use latewood_promql::engine::{self, Pool};
 use latewood_rules::Group;
 use latewood_rules::evaluate::Options;
@@ -68,6 +71,7 @@ pub(crate) struct Manager {
     obstacle: Mutex<Option<(Instant, Option<String>)>>,
     /// When the files were read, milliseconds, and negative if they were wrong.
     read_ms: AtomicI64,
+    corrections: Corrections,
     pub(crate) notifier: Notifier,
     pub(crate) figures: Figures,
 }
@@ -135,6 +139,7 @@ impl Manager {
             reloading: Mutex::default(),
             obstacle: Mutex::default(),
             read_ms: AtomicI64::new(now_ms()),
+            corrections: Corrections::default(),
             notifier,
             figures: Figures::default(),
             settings: settings.clone(),
@@ -191,6 +196,7 @@ impl Manager {
     pub(crate) fn stop(&self) {
         self.groups.lock().turns.stop();
         self.changed.notify_all();
+        self.corrections.stop();
         self.notifier.stop();
     }
 
@@ -233,6 +239,12 @@ impl Manager {
             .iter()
             .map(|group| (group, group.retire(&self.owners)))
             .collect();
+        // Before a new group is evaluated.
+        let planned: Vec<_> = all.values().cloned().collect();
+        let settings = &self.options.settings;
+        self.corrections.set_plan(|number| {
+            Plan::new(number, &planned, settings, |group| self.offset_ms(group))
+        });
         let mut groups = self.groups.lock();
         groups.all = all;
         for group in begun {

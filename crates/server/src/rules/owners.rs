@@ -80,6 +80,13 @@ impl Owners {
         (refused, new)
     }
 
+    /// Whether another rule that is there owns a series.
+    pub(super) fn has_other(&self, id: RuleId, labels: &Labels) -> bool {
+        let all = self.all.lock();
+        let owner = all.series.get(labels);
+        owner.is_some_and(|owner| *owner != id && all.rules.contains_key(owner))
+    }
+
     /// Gives back those of `series` that a rule still owns, and returns them.
     pub(super) fn release(&self, id: RuleId, series: Vec<Labels>) -> Vec<Labels> {
         let mut all = self.all.lock();

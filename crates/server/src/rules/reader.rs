@@ -13,7 +13,7 @@ use latewood_promql::labels::{Labels, METRIC};
 use latewood_promql::source::{Interrupt, Matcher, Source, SourceError, is_stale};
 use latewood_rules::evaluate::{Refused, Row, Storage};
 use latewood_wire::intake::{Intake, Moment, Refused as NotTaken, Slot};
-use latewood_wire::series_name::SeriesName;
+use latewood_wire::series_name::{NameError, SeriesName};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -168,12 +168,20 @@ fn slot(
     if let Some(slot) = intake.field(row, 0, b"") {
         return Ok(slot);
     }
+    named(name, labels)?;
+    intake.learn(row, b"", name)
+}
+
+/// Makes `name` that of the series with these labels.
+///
+/// # Errors
+/// Where no series may have them.
+pub(super) fn named(name: &mut SeriesName, labels: &Labels) -> Result<(), NameError> {
     name.begin(labels.metric().as_bytes());
     for (label, value) in labels.bytes() {
         if label != METRIC.as_bytes() {
             name.label(label, value);
         }
     }
-    name.finish()?;
-    intake.learn(row, b"", name)
+    name.finish()
 }

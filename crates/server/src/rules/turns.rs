@@ -139,6 +139,7 @@ impl Manager {
         };
         let (newest_ms, missed) = group.grid.newest(at_ms, now_ms());
         if shared.db.is_loading() || !shared.is_owner() {
+            self.corrections.forget();
             group.forget(&self.owners);
         } else {
             self.turn(shared, intake, &group, newest_ms, missed);
@@ -161,8 +162,12 @@ impl Manager {
             .figures
             .iterations
             .fetch_add(missed + 1, Atomic::Relaxed);
-        match self.obstacle(shared) {
-            Some(why) => {
+        let evaluated = match self.obstacle(shared) {
+            Some(why) => Err(why),
+            None => self.evaluate(shared, intake, group, at_ms),
+        };
+        match evaluated {
+            Err(why) => {
                 missed += 1;
                 let error = format!("rules are not evaluated: {why}");
                 group.show(|shown| {
@@ -171,7 +176,7 @@ impl Manager {
                     }
                 });
             }
-            None => self.evaluate(shared, intake, group, at_ms),
+            Ok(()) => {}
         }
         group.figures.missed.fetch_add(missed, Atomic::Relaxed);
     }
@@ -182,19 +187,20 @@ impl Manager {
         intake: &mut EngineIntake,
         group: &LiveGroup,
         at_ms: i64,
-    ) {
+    ) -> Result<(), String> {
         let (begun, began_ms) = (Instant::now(), now_ms());
         let mut run = group.run.lock();
+        let row_ms = at_ms - self.offset_ms(group);
+        self.begin(shared, group, &mut run, row_ms)?;
         let (mut samples, mut rules_took) = (0, Duration::ZERO);
         for rule in 0..group.group.rules.len() {
             if group.is_retired() || shared.lifetime.stopping.load(Atomic::Acquire) {
-                return;
+                return Ok(());
             }
             let (took, rows) = self.step(shared, intake, group, &mut run, rule, at_ms);
             rules_took += took;
             samples += rows;
         }
-        let row_ms = at_ms - self.offset_ms(group);
         let left = std::mem::take(&mut run.left);
         self.end_series(intake, left, row_ms);
         if let Some(evaluations) = run.restores_after {
@@ -211,6 +217,7 @@ impl Manager {
             (shown.took, shown.rules_took) = (took, rules_took);
             (shown.began_ms, shown.at_ms, shown.samples) = (began_ms, at_ms, samples);
         });
+        Ok(())
     }
 
     /// Evaluates one rule. Returns how long it took, and its rows.
@@ -254,6 +261,8 @@ impl Manager {
         let rows = step.map_or(0, |step| step.rows);
         // What is not stored is not told either.
         let is_stored = !matches!(failure, Some(Failure::Storage(_)));
+        let row_ms = at_ms - self.offset_ms(group);
+        self.ended(shared, group, run, at, row_ms, !is_stored);
         if is_alert {
             shown.alerts = run.running.alerts(at).cloned().collect();
             if is_stored {
@@ -286,7 +295,7 @@ impl Manager {
     }
 
     /// Why no rule can be evaluated now, if there is a reason.
-    fn obstacle(&self, shared: &Shared) -> Option<String> {
+    pub(super) fn obstacle(&self, shared: &Shared) -> Option<String> {
         let mut looked = self.obstacle.lock();
         if let Some((when, found)) = &*looked
             && when.elapsed() < LOOK_EVERY

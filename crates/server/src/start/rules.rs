@@ -26,6 +26,13 @@ pub(super) fn start(
     rules: &Arc<Manager>,
 ) -> Result<Vec<JoinHandle<()>>, String> {
     let mut handles = Vec::new();
+    // Also without rules: somebody must say that nobody reads what rules of before have read.
+    let (corrected, own) = (Arc::clone(rules), Arc::clone(shared));
+    let run = move |_: &Shared| {
+        corrected.run_corrections(&own);
+        Ok(())
+    };
+    handles.push(spawn("corrections".to_owned(), shared, run)?);
     if !rules.is_on() {
         return Ok(handles);
     }

@@ -180,6 +180,14 @@ pub(crate) struct Rules {
     pub(crate) alertmanagers: Vec<String>,
     /// How long an alert that fires is not told again, milliseconds.
     pub(crate) resend_delay_ms: u64,
+    /// How much of a core corrections of rows may take, percent.
+    pub(crate) correction_cpu_percent: u64,
+    /// How old a row may be that is corrected, milliseconds; 0 is any age.
+    pub(crate) correct_back_ms: u64,
+    /// How far back steps are computed that were missed, milliseconds.
+    pub(crate) catch_up_ms: u64,
+    /// How long rows of rules are kept, milliseconds; 0 is as those of other series.
+    pub(crate) retention_ms: u64,
 }
 
 /// Settings of the protocols other than Redis.

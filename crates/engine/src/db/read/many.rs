@@ -312,6 +312,14 @@ impl Db {
         self.look(series, Wanted::Nothing, |held, _| held.extent(floor))
     }
 
+    /// Where retention or the disk budget ends a series: older samples of it are not visible, and
+    /// may have been; `None` if it was removed, or if all of it is kept.
+    pub fn floor_of(&self, series: &SeriesRef) -> Option<Timestamp> {
+        let floor = self.core.store.blocks.floor();
+        let own = self.look(series, Wanted::Nothing, |held, _| held.retention_floor())?;
+        Some(own.max(floor)).filter(|floor| *floor > Timestamp::MIN)
+    }
+
     /// The newest samples of `series`, in their order; removed series are skipped.
     /// Once `cancelled` is true, it returns early, with those of any series.
     ///

@@ -69,7 +69,7 @@ pub struct ChangedSeries {
 /// what changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The index of the selector.
+    /// The index of the selector; [`Change::STEPS`] where the times are those of steps.
     pub selector: u32,
     /// The series; `None` for any of the selector.
     pub series: Option<Arc<ChangedSeries>>,
@@ -77,6 +77,25 @@ pub struct Change {
     pub from: Timestamp,
     /// The last timestamp, milliseconds.
     pub to: Timestamp,
+}
+
+impl Change {
+    /// The selector of steps that must be computed again whatever changed in what they read: those
+    /// of [`crate::Db::add_pending`].
+    pub const STEPS: u32 = u32::MAX;
+}
+
+/// What is known of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderState {
+    /// Its number.
+    pub reader: ReaderId,
+    /// The newest time it has used, milliseconds; the smallest timestamp if none.
+    pub horizon: Timestamp,
+    /// Steps before it are not to be touched, milliseconds; the smallest timestamp if not said.
+    pub since: Timestamp,
+    /// Changes that are not done.
+    pub pending: usize,
 }
 
 /// What [`crate::Db::drain`] returns.
@@ -88,15 +107,25 @@ pub struct Drained {
     pub changes: Vec<Change>,
 }
 
+/// A change that is not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pending {
+    pub(super) change: Change,
+    /// The position in the log of the newest of what it holds.
+    pub(super) at: u64,
+}
+
 /// A reader.
 pub(super) struct Reader {
     pub(super) selectors: Vec<Selector>,
     pub(super) horizon: Timestamp,
+    /// See [`ReaderState::since`].
+    pub(super) since: Timestamp,
     /// All that follows from changes up to this position of the log is written.
     pub(super) done: u64,
     /// The watch sets it is in.
     pub(super) sets: Vec<WatchSet>,
-    pub(super) pending: Vec<Change>,
+    pub(super) pending: Vec<Pending>,
     /// How many of those pending were returned by the last drain.
     pub(super) drained: usize,
 }
@@ -106,11 +135,26 @@ impl Reader {
         Self {
             selectors: Vec::new(),
             horizon: Timestamp::MIN,
+            since: Timestamp::MIN,
             done: 0,
             sets: Vec::new(),
             pending: Vec::new(),
             drained: 0,
         }
+    }
+
+    /// Uses what is up to `at`. Its first step is the first time it uses.
+    pub(super) fn raise(&mut self, at: Timestamp) {
+        self.horizon = self.horizon.max(at);
+        if self.since == Timestamp::MIN {
+            self.since = at;
+        }
+    }
+
+    /// All that is pending.
+    pub(super) fn changes(&self) -> Vec<Change> {
+        let changes = self.pending.iter().map(|pending| pending.change.clone());
+        changes.collect()
     }
 
     /// Takes note of what is marked and at or below the horizon.
@@ -120,38 +164,67 @@ impl Reader {
         }
         for &Span { from, to } in mark.spans() {
             if from <= self.horizon {
-                self.pending.push(Change {
+                let change = Change {
                     selector,
                     series: series.cloned(),
                     from,
                     to: to.min(self.horizon),
-                });
+                };
+                let at = mark.newest;
+                self.pending.push(Pending { change, at });
             }
         }
-        if self.pending.len() > PENDING_MAX {
-            self.join();
-        }
+        self.bound();
     }
 
-    /// Joins all that is pending.
-    #[cold]
-    fn join(&mut self) {
-        self.pending = joined(&self.pending);
-        // None of them was returned whole.
-        self.drained = 0;
+    /// Steps are to be computed again, says the log at `at`.
+    pub(super) fn take_steps(&mut self, span: Span, at: u64) {
+        let undrained = self.pending[self.drained..].iter_mut();
+        let mut steps = undrained.filter(|held| held.change.selector == Change::STEPS);
+        let met = steps.find(|held| {
+            let Change { from, to, .. } = held.change;
+            span.gap(Span { from, to }) <= 1
+        });
+        if let Some(held) = met {
+            held.change.from = held.change.from.min(span.from);
+            held.change.to = held.change.to.max(span.to);
+            held.at = held.at.max(at);
+            return;
+        }
+        let change = Change {
+            selector: Change::STEPS,
+            series: None,
+            from: span.from,
+            to: span.to,
+        };
+        self.pending.push(Pending { change, at });
+        self.bound();
+    }
+
+    /// Joins all that is pending, if it is too much.
+    fn bound(&mut self) {
+        if self.pending.len() > PENDING_MAX {
+            self.pending = joined(&self.pending);
+            // None of them was returned whole.
+            self.drained = 0;
+        }
     }
 }
 
 /// One change for each selector, of any series, around all of its changes.
-pub(super) fn joined(changes: &[Change]) -> Vec<Change> {
-    let mut hulls: BTreeMap<u32, Change> = BTreeMap::new();
-    for change in changes {
-        let hull = hulls.entry(change.selector).or_insert_with(|| Change {
-            series: None,
-            ..*change
+pub(super) fn joined(changes: &[Pending]) -> Vec<Pending> {
+    let mut hulls: BTreeMap<u32, Pending> = BTreeMap::new();
+    for Pending { change, at } in changes {
+        let hull = hulls.entry(change.selector).or_insert_with(|| Pending {
+            change: Change {
+                series: None,
+                ..*change
+            },
+            at: *at,
         });
-        hull.from = hull.from.min(change.from);
-        hull.to = hull.to.max(change.to);
+        hull.change.from = hull.change.from.min(change.from);
+        hull.change.to = hull.change.to.max(change.to);
+        hull.at = hull.at.max(*at);
     }
     hulls.into_values().collect()
 }

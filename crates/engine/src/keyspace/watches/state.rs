@@ -3,7 +3,7 @@
 //! It is written at each flush, since the log before it may go. Tested below and by
 //! `tests/watches`.
 
-use super::reader::{Change, ChangedSeries, Reader, joined};
+use super::reader::{Change, ChangedSeries, Pending, Reader, joined};
 use crate::log::Position;
 use crate::storage::files::bytes::{Put, Take};
 use latewood_model::{Labels, SeriesId, Timestamp};
@@ -16,27 +16,29 @@ const NAMED: u8 = 2;
 /// What a log says of a reader.
 pub(super) struct State {
     pub(super) horizon: Timestamp,
+    pub(super) since: Timestamp,
     /// All changes up to here are among `changes`, or done.
     pub(super) position: u64,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<Pending>,
 }
 
 /// The state of a reader. If it is longer than `bytes_max`, its changes are joined.
 pub(super) fn of(reader: &Reader, position: Position, bytes_max: usize) -> Vec<u8> {
-    let bytes = put(reader.horizon, position, &reader.pending);
+    let bytes = put(reader, position, &reader.pending);
     if bytes.len() <= bytes_max {
         return bytes;
     }
-    put(reader.horizon, position, &joined(&reader.pending))
+    put(reader, position, &joined(&reader.pending))
 }
 
-fn put(horizon: Timestamp, position: Position, changes: &[Change]) -> Vec<u8> {
+fn put(reader: &Reader, position: Position, changes: &[Pending]) -> Vec<u8> {
     let mut bytes = Put::default();
-    bytes.signed(horizon);
+    bytes.signed(reader.horizon);
+    bytes.signed(reader.since);
     bytes.number(position.0);
     bytes.number(changes.len() as u64);
     let mut before: Option<&Arc<ChangedSeries>> = None;
-    for change in changes {
+    for Pending { change, .. } in changes {
         bytes.number(u64::from(change.selector));
         bytes.signed(change.from);
         bytes.signed(change.to);
@@ -67,7 +69,8 @@ fn put_series(bytes: &mut Put, series: &ChangedSeries) {
 /// Reads a state; `None` if it is none.
 pub(super) fn read(bytes: &[u8]) -> Option<State> {
     let mut bytes = Take(bytes);
-    let (horizon, position) = (bytes.signed()?, bytes.number()?);
+    let (horizon, since) = (bytes.signed()?, bytes.signed()?);
+    let position = bytes.number()?;
     let mut changes = Vec::new();
     let mut before = None;
     for _ in 0..bytes.count()? {
@@ -82,15 +85,20 @@ pub(super) fn read(bytes: &[u8]) -> Option<State> {
             }
             _ => return None,
         };
-        changes.push(Change {
+        let change = Change {
             selector,
             series,
             from,
             to,
+        };
+        changes.push(Pending {
+            change,
+            at: position,
         });
     }
     let state = State {
         horizon,
+        since,
         position,
         changes,
     };
@@ -130,21 +138,27 @@ mod tests {
             is_gone: true,
             expires_at_ms: Some(9),
         });
-        let change = |series, from| Change {
-            selector: 3,
-            series,
-            from,
-            to: 8,
+        let change = |selector, series, from| Pending {
+            change: Change {
+                selector,
+                series,
+                from,
+                to: 8,
+            },
+            at: 44,
         };
-        let changes = vec![
-            change(Some(series.clone()), 1),
-            change(Some(series), 2),
-            change(None, i64::MIN),
+        let mut reader = Reader::new();
+        (reader.horizon, reader.since) = (100, -7);
+        reader.pending = vec![
+            change(3, Some(series.clone()), 1),
+            change(3, Some(series), 2),
+            change(4, None, i64::MIN),
+            change(Change::STEPS, None, 5),
         ];
-        let bytes = put(100, Position(44), &changes);
+        let bytes = of(&reader, Position(44), usize::MAX);
         let state = read(&bytes).unwrap();
-        assert_eq!((state.horizon, state.position), (100, 44));
-        assert_eq!(state.changes, changes);
+        assert_eq!((state.horizon, state.since), (100, -7));
+        assert_eq!((state.position, state.changes), (44, reader.pending));
         assert!((0..bytes.len()).all(|end| read(&bytes[..end]).is_none()));
     }
 }

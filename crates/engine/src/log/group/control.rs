@@ -237,6 +237,23 @@ impl GroupBuilder {
         self.put_varint(position);
     }
 
+    /// Adds that steps of a reader are to be computed again, those at `from..=to` in milliseconds; the
+    /// group becomes a barrier.
+    pub fn steps(&mut self, reader: u64, from: Timestamp, to: Timestamp) {
+        self.tag_of_all(kind::STEPS);
+        self.put_varint(reader);
+        self.put_varint(zigzag(from));
+        self.put_varint(zigzag(to));
+    }
+
+    /// Adds that steps of a reader before `at`, in milliseconds, are not to be touched; the group
+    /// becomes a barrier.
+    pub fn since(&mut self, reader: u64, at: Timestamp) {
+        self.tag_of_all(kind::SINCE);
+        self.put_varint(reader);
+        self.put_varint(zigzag(at));
+    }
+
     /// Adds all that is known of a reader; the group becomes a barrier.
     pub fn pending(&mut self, reader: u64, state: &[u8]) {
         self.tag_of_all(kind::PENDING);

@@ -130,6 +130,15 @@ impl<'a> RecordIter<'a> {
                 reader: take(&mut self.bytes)?,
                 state: take_bytes(&mut self.bytes)?,
             }),
+            kind::STEPS => Some(Record::Steps {
+                reader: take(&mut self.bytes)?,
+                from: unzigzag(take(&mut self.bytes)?),
+                to: unzigzag(take(&mut self.bytes)?),
+            }),
+            kind::SINCE => Some(Record::Since {
+                reader: take(&mut self.bytes)?,
+                at: unzigzag(take(&mut self.bytes)?),
+            }),
             kind => self.of_series(kind),
         }
     }

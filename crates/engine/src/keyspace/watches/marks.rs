@@ -1,0 +1,145 @@
+//! Noting what changes, under the lock of a shard: its series, what they look like, and who selects
+//! them.
+//!
+//! Tested by `tests/watches`.
+
+use super::reader::ChangedSeries;
+use crate::keyspace::core::Core;
+use crate::series::shard::ShardState;
+use crate::series::watched::{GoneLook, Span, WatchSet};
+use latewood_model::{SeriesId, Timestamp};
+
+impl Core {
+    /// What a series looks like, under the lock of its shard.
+    pub(super) fn look_of(&self, state: &ShardState, id: SeriesId) -> Option<ChangedSeries> {
+        let series = state.series(id)?;
+        Some(ChangedSeries {
+            id,
+            key: series.key.clone(),
+            labels: self.labels_of(id),
+            floor: series.retention_floor().max(self.store.blocks.floor()),
+            is_gone: false,
+            expires_at_ms: None,
+        })
+    }
+
+    /// Notes that the samples of `from..=to` of a series changed. Call it under the lock of its
+    /// shard, with the change.
+    #[inline]
+    pub(crate) fn mark(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        from: Timestamp,
+        to: Timestamp,
+    ) {
+        if from <= state.watched.top() {
+            self.mark_watched(state, id, Span { from, to });
+        }
+    }
+
+    /// The same where readers have used that time.
+    #[cold]
+    fn mark_watched(&self, state: &mut ShardState, id: SeriesId, span: Span) {
+        self.find_set(state, id);
+        let place = self.shards.place_of(id);
+        state.watched.note(place, span.from, span.to);
+    }
+
+    /// Finds out which selectors match a series, if that is not known.
+    fn find_set(&self, state: &mut ShardState, id: SeriesId) {
+        let place = self.shards.place_of(id);
+        // A series without a key yet is not what it will be.
+        if state.watched.set_of(place) != WatchSet::UNKNOWN || state.unnamed.contains(&id) {
+            return;
+        }
+        let Some(key) = state.series(id).map(|series| series.key.clone()) else {
+            return;
+        };
+        let labels = self.labels_of(id);
+        let mut registry = self.watches.registry.write();
+        if !registry.is_known() || registry.generation != state.watched.generation() {
+            return;
+        }
+        let entries = registry.matching(&labels, &key);
+        if let Some((set, horizon)) = registry.intern(entries) {
+            state.watched.know(place, set, horizon);
+        }
+    }
+
+    /// What a reader of a series may have used of `from..=to`, before it is deleted.
+    pub(crate) fn watched_span(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Option<Span> {
+        if from > state.watched.top() {
+            return None;
+        }
+        let whole = self.watched_whole(state, id)?;
+        let (from, to) = (from.max(whole.from), to.min(whole.to));
+        (from <= to).then_some(Span { from, to })
+    }
+
+    fn watched_whole(&self, state: &mut ShardState, id: SeriesId) -> Option<Span> {
+        let series = state.series_mut(id)?;
+        let (from, to) = series.extent(self.store.blocks.floor()).span?;
+        Some(Span { from, to })
+    }
+
+    /// Notes that the samples of a span changed, if there is one.
+    pub(crate) fn mark_span(&self, state: &mut ShardState, id: SeriesId, span: Option<Span>) {
+        if let Some(Span { from, to }) = span {
+            self.mark(state, id, from, to);
+        }
+    }
+
+    /// Call it before a series is removed.
+    #[inline]
+    pub(crate) fn mark_gone(&self, state: &mut ShardState, id: SeriesId) {
+        if state.watched.is_on() {
+            let expires_at_ms = state.expiries.get(self.shards.place_of(id));
+            self.end_look(state, id, expires_at_ms);
+        }
+    }
+
+    /// Call it before the labels or the key of a series change, and [`Core::mark_look`] after it.
+    pub(crate) fn mark_old_look(&self, state: &mut ShardState, id: SeriesId) {
+        if state.watched.is_on() {
+            self.end_look(state, id, None);
+        }
+    }
+
+    #[cold]
+    fn end_look(&self, state: &mut ShardState, id: SeriesId, expires_at_ms: Option<i64>) {
+        let place = self.shards.place_of(id);
+        self.find_set(state, id);
+        let whole = self.watched_whole(state, id);
+        let is_unnamed = state.unnamed.contains(&id);
+        let Some(look) = self.look_of(state, id).filter(|_| !is_unnamed) else {
+            // Nobody saw it.
+            state.watched.forget(place);
+            return;
+        };
+        state.watched.note_gone(place, whole, |mark| GoneLook {
+            id,
+            key: look.key,
+            labels: look.labels,
+            floor: look.floor,
+            expires_at_ms,
+            mark,
+        });
+        state.watched.unknow(place);
+    }
+
+    /// The labels or the key of a series are others than before, or it has just appeared.
+    pub(crate) fn mark_look(&self, state: &mut ShardState, id: SeriesId) {
+        if state.watched.is_on() {
+            state.watched.unknow(self.shards.place_of(id));
+            let whole = self.watched_whole(state, id);
+            self.mark_span(state, id, whole);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Before the live evaluation of a group: horizons of its rules, and the steps that it missed.
+
+use super::plan::Planned;
+use crate::rules::Manager;
+use crate::rules::group::{LiveGroup, Run};
+use crate::state::Shared;
+use latewood_engine::ReaderId;
+use std::sync::atomic::Ordering;
+
+impl Manager {
+    /// Makes it known that the corrected rules of a group are about to read what is up to the step at
+    /// `row_ms`. Whoever calls it holds `run`.
+    ///
+    /// # Errors
+    /// The log takes nothing: the group may not be evaluated.
+    pub(in crate::rules) fn begin(
+        &self,
+        shared: &Shared,
+        group: &LiveGroup,
+        run: &mut Run,
+        row_ms: i64,
+    ) -> Result<(), String> {
+        let plan = self.corrections.watch(shared)?;
+        let rules = plan.of(group);
+        self.add_missed(shared, rules, run, row_ms)?;
+        let readers = rules
+            .iter()
+            .filter_map(|planned| planned.reader.as_ref().ok());
+        let readers: Vec<(ReaderId, i64)> = readers.map(|reader| (*reader, row_ms)).collect();
+        if readers.is_empty() {
+            return Ok(());
+        }
+        let begun = shared.db.begin_evaluations(&readers);
+        begun.map_err(|error| error.to_string())?;
+        for planned in rules.iter().filter(|planned| planned.reader.is_ok()) {
+            let newest = &mut run.rules[planned.at].newest_ms;
+            *newest = Some(newest.map_or(row_ms, |newest| newest.max(row_ms)));
+        }
+        Ok(())
+    }
+
+    /// Makes the steps pending that rules missed before the one at `row_ms`. After a start that is
+    /// the last one, too: nobody knows whether its rows were written.
+    pub(super) fn add_missed(
+        &self,
+        shared: &Shared,
+        rules: &[Planned],
+        run: &mut Run,
+        row_ms: i64,
+    ) -> Result<(), String> {
+        let unknown = |planned: &&Planned| {
+            planned.reader.is_ok() && run.rules[planned.at].newest_ms.is_none()
+        };
+        let states = match rules.iter().any(|planned| unknown(&planned)) {
+            true => shared.db.readers(),
+            false => Vec::new(),
+        };
+        for planned in rules {
+            let Ok(reader) = planned.reader else {
+                continue;
+            };
+            let grid = planned.grid;
+            let from = match run.rules[planned.at].newest_ms {
+                Some(newest) => newest.saturating_add(grid.interval_ms),
+                None => {
+                    let state = states.iter().find(|state| state.reader == reader);
+                    match state.map(|state| state.horizon) {
+                        // It was never evaluated.
+                        None | Some(i64::MIN) => continue,
+                        Some(horizon) => grid.at_or_before(horizon),
+                    }
+                }
+            };
+            let last = grid.at_or_before(row_ms.saturating_sub(1));
+            if from > last {
+                let newest = &mut run.rules[planned.at].newest_ms;
+                *newest = newest.or(Some(from));
+                continue;
+            }
+            let kept = self.skip_old(planned, from, last, row_ms);
+            if kept <= last {
+                self.add_steps(shared, planned, kept, last)?;
+            }
+            run.rules[planned.at].newest_ms = Some(last);
+        }
+        Ok(())
+    }
+
+    /// The first of the missed steps that is not too old.
+    fn skip_old(&self, planned: &Planned, from: i64, last: i64, row_ms: i64) -> i64 {
+        let catch_up_ms = self.settings.catch_up_ms as i64;
+        let kept = planned.grid.at_or_after(row_ms.saturating_sub(catch_up_ms));
+        // The last one before the start was evaluated, perhaps.
+        let kept = kept.max(from);
+        let skipped = planned
+            .grid
+            .count(from, last.min(kept - planned.grid.interval_ms));
+        if skipped > 0 {
+            let figures = &self.corrections.figures;
+            figures.skipped_steps.fetch_add(skipped, Ordering::Relaxed);
+            let (group, rule) = (&planned.group.group.name, &planned.rule().name);
+            tracing::warn!(
+                group,
+                rule,
+                skipped,
+                "steps were missed longer ago than --rules-catch-up and stay without rows; \
+                 `latewood rules backfill` computes them"
+            );
+        }
+        kept
+    }
+
+    /// Makes `from..=to` pending.
+    pub(super) fn add_steps(
+        &self,
+        shared: &Shared,
+        planned: &Planned,
+        from: i64,
+        to: i64,
+    ) -> Result<(), String> {
+        let Ok(reader) = planned.reader else {
+            return Ok(());
+        };
+        // Up to the next step, so that it joins what comes behind it.
+        let end = to.saturating_add(planned.grid.interval_ms - 1);
+        let added = shared.db.add_pending(reader, from, end);
+        added.map_err(|error| error.to_string())?;
+        self.corrections.changed.notify_all();
+        Ok(())
+    }
+
+    /// After the live evaluation of a rule: a step that must be evaluated again is pending.
+    pub(in crate::rules) fn ended(
+        &self,
+        shared: &Shared,
+        group: &LiveGroup,
+        run: &mut Run,
+        at: usize,
+        row_ms: i64,
+        has_failed: bool,
+    ) {
+        let plan = self.corrections.plan();
+        let Some(planned) = plan.of(group).get(at) else {
+            return;
+        };
+        let looks_ahead = planned.reads.ahead_ms() > 0;
+        if planned.reader.is_err() || !(has_failed || looks_ahead) {
+            return;
+        }
+        if let Err(why) = self.add_steps(shared, planned, row_ms, row_ms) {
+            // It counts as missed.
+            let before = row_ms.saturating_sub(planned.grid.interval_ms);
+            run.rules[at].newest_ms = Some(before);
+            tracing::warn!(
+                why,
+                "a step that must be evaluated again could not be noted"
+            );
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What a rule gives at some steps, and what is stored there: the comparison that the corrector
+//! applies and that `verify` lists. Reads only. Tested by `super::tests`.
+
+use super::plan::{Plan, Planned};
+use crate::labelled::{self, Views, raw};
+use crate::rules::Manager;
+use crate::rules::reader::{RuleReader, named};
+use crate::state::Shared;
+use latewood_engine::{SeriesRef, Sink};
+use latewood_promql::engine::Query;
+use latewood_promql::labels::Labels;
+use latewood_promql::reads::{Narrow, Reads};
+use latewood_promql::source::{Matcher, Source};
+use latewood_rules::correct::compare::{Compared, Difference, Pair};
+use latewood_rules::correct::given::{Given, Many};
+use latewood_rules::correct::steps::whole_from;
+use latewood_wire::series_name::SeriesName;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Series that are read under one share of the exec lock.
+const PART_SERIES: usize = 1024;
+
+/// A rule, or one group of it, that is compared.
+pub(super) struct Comparing<'a> {
+    pub(super) manager: &'a Manager,
+    pub(super) shared: &'a Arc<Shared>,
+    pub(super) plan: &'a Plan,
+    pub(super) planned: &'a Planned,
+    /// The labels of a group, where the rule is computed group by group.
+    pub(super) group: Option<&'a Labels>,
+    /// When reading must end; else as evaluations of rules.
+    pub(super) deadline: Option<Instant>,
+}
+
+/// A series of a rule at some steps.
+#[derive(Debug)]
+pub(super) struct SeriesRows {
+    pub(super) labels: Labels,
+    /// What the rule gives.
+    pub(super) given: Vec<Pair>,
+    /// What is stored there, at the step before and at the one behind.
+    pub(super) stored: Vec<Pair>,
+}
+
+/// All series of a rule at some steps.
+pub(super) struct Rows {
+    pub(super) compared: Compared,
+    /// By labels.
+    pub(super) series: Vec<SeriesRows>,
+    /// Steps at which the expression fails, and the reason of the last one.
+    pub(super) failed: usize,
+    pub(super) failure: String,
+}
+
+impl SeriesRows {
+    /// What is not as it must be.
+    pub(super) fn differences(&self, compared: &Compared) -> Vec<Difference> {
+        compared.series(&self.given, &self.stored)
+    }
+}
+
+impl Comparing<'_> {
+    /// Compares the steps of `from..=to`.
+    ///
+    /// # Errors
+    /// What may pass.
+    pub(super) fn rows(&self, mut compared: Compared) -> Result<Rows, String> {
+        let rivals = &self.planned.rivals;
+        let grids = rivals.iter().map(|rival| self.plan.rules[*rival].grid);
+        compared.removes_between = grids.into_iter().all(|grid| {
+            grid.interval_ms == compared.grid.interval_ms && grid.has(compared.grid.some_ms)
+        });
+        let mut given = self.given(self.planned, &compared)?;
+        let failed = given.failed.len();
+        let failure = given.failed.values().last().cloned().unwrap_or_default();
+        for rival in rivals {
+            given.add(self.given(&self.plan.rules[*rival], &compared)?);
+        }
+        let (first, last) = compared.reach();
+        let mut stored = self.stored(first, last)?;
+        let mut series = Vec::with_capacity(given.rows.len().max(stored.len()));
+        for (labels, given) in given.rows {
+            let stored = stored.remove(&labels).unwrap_or_default();
+            series.push(SeriesRows {
+                labels,
+                given,
+                stored,
+            });
+        }
+        series.extend(stored.into_iter().map(|(labels, stored)| SeriesRows {
+            labels,
+            given: Vec::new(),
+            stored,
+        }));
+        Ok(Rows {
+            compared,
+            series,
+            failed,
+            failure,
+        })
+    }
+
+    fn narrow(&self) -> Option<(Narrow<'_>, &Labels)> {
+        Some((self.planned.narrow()?, self.group?))
+    }
+
+    fn given(&self, planned: &Planned, compared: &Compared) -> Result<Given, String> {
+        let rule = planned.rule();
+        let part: Option<Query> = self
+            .narrow()
+            .filter(|_| std::ptr::eq(planned, self.planned))
+            .map(|(narrow, group)| narrow.query(rule.query.expr(), group));
+        let many = Many {
+            rule,
+            query: part.as_ref().unwrap_or(&rule.query),
+            reads: &planned.reads,
+            limit: planned.group.group.limit,
+            interval_ms: compared.grid.interval_ms,
+            settings: &self.manager.options.settings,
+        };
+        let mut sources = || Ok(Box::new(Views::new(self.reader())) as Box<dyn Source + '_>);
+        let grid = planned.grid;
+        if grid.interval_ms == compared.grid.interval_ms {
+            if !grid.has(compared.from) {
+                return Ok(Given::default());
+            }
+            return many.evaluate(compared.from, compared.to, &mut sources);
+        }
+        // A rival with other steps: those that both have.
+        let mut given = Given::default();
+        let mut at_ms = compared.from;
+        while at_ms <= compared.to {
+            if grid.has(at_ms) {
+                given.add(many.evaluate(at_ms, at_ms, &mut sources)?);
+            }
+            at_ms += compared.grid.interval_ms;
+        }
+        Ok(given)
+    }
+
+    fn reader(&self) -> RuleReader {
+        let longest = Instant::now() + self.manager.longest;
+        RuleReader {
+            shared: Arc::clone(self.shared),
+            deadline: self
+                .deadline
+                .map_or(longest, |deadline| deadline.min(longest)),
+            is_retired: Arc::clone(&self.planned.group.is_retired),
+        }
+    }
+
+    /// What all series of the rule, or of the group, pass.
+    fn matchers(&self) -> Vec<Matcher> {
+        let outputs = self.planned.outputs.first();
+        let mut matchers = outputs.map(|output| output.matchers()).unwrap_or_default();
+        if let Some((narrow, group)) = self.narrow() {
+            matchers.extend(narrow.matchers(group));
+        }
+        matchers
+    }
+
+    /// How many series the rule may have, about.
+    pub(super) fn series_about(&self) -> usize {
+        labelled::select(&self.shared.db, &self.matchers()).len()
+    }
+
+    /// The stored rows of all series that the rule may write.
+    pub(super) fn stored(&self, from: i64, to: i64) -> Result<BTreeMap<Labels, Vec<Pair>>, String> {
+        let db = &self.shared.db;
+        let matchers = self.matchers();
+        let mut name = SeriesName::new();
+        let mut found = Vec::new();
+        for series in labelled::select(db, &matchers) {
+            let Some(labels) = db.labels(&series) else {
+                continue;
+            };
+            let shown = labelled::shown(&labels, &series.key);
+            let passes = |matcher: &Matcher| matcher.passes(shown.get_bytes(&matcher.name));
+            // Another series that looks the same is not one of rules.
+            let is_own = named(&mut name, &shown).is_ok() && *name.key() == *series.key;
+            if is_own && matchers.iter().all(passes) {
+                found.push((shown, series));
+            }
+        }
+        let mut rows = BTreeMap::new();
+        for part in found.chunks(PART_SERIES) {
+            let refs: Vec<SeriesRef> = part.iter().map(|one| one.1.clone()).collect();
+            let read = self.read(&refs, from, to)?;
+            let labels = part.iter().map(|one| one.0.clone());
+            rows.extend(labels.zip(read).filter(|(_, rows)| !rows.is_empty()));
+        }
+        Ok(rows)
+    }
+
+    /// The stored rows of these series.
+    pub(super) fn stored_of(
+        &self,
+        labels: &[&Labels],
+        from: i64,
+        to: i64,
+    ) -> Result<Vec<Vec<Pair>>, String> {
+        let mut name = SeriesName::new();
+        let mut rows = Vec::with_capacity(labels.len());
+        for labels in labels {
+            let series = named(&mut name, labels).ok();
+            let series = series.and_then(|()| self.shared.db.resolve(name.key()).ok());
+            rows.push(match series {
+                Some(series) => self.read(&[series], from, to)?.pop().unwrap_or_default(),
+                None => Vec::new(),
+            });
+        }
+        Ok(rows)
+    }
+
+    /// The rows of series; of one that is gone there are none.
+    fn read(&self, refs: &[SeriesRef], from: i64, to: i64) -> Result<Vec<Vec<Pair>>, String> {
+        let (db, query) = (&self.shared.db, raw(from, to));
+        let views = {
+            let _shared_lock = self.shared.exec_lock.share_beside_loops();
+            db.views(refs, &query, false)
+        };
+        let mut views = views.into_iter().peekable();
+        let mut all = Vec::with_capacity(refs.len());
+        for series in refs {
+            let mut rows = Collected(Vec::new());
+            if let Some(one) = views.next_if(|one| one.key == series.key) {
+                let read = one.view.run(&query, &mut rows);
+                read.map_err(|error| format!("{}: {error}", labelled::text(&series.key)))?;
+            }
+            all.push(rows.0);
+        }
+        Ok(all)
+    }
+
+    /// The first step whose inputs are all there, as far as that is known.
+    pub(super) fn first_whole(&self, reads: &Reads) -> i64 {
+        let db = &self.shared.db;
+        let by_age = match db.retention_ms() as i64 {
+            0 => None,
+            retention_ms => Some(db.now_ms().saturating_sub(retention_ms)),
+        };
+        let all = Some(db.floor()).filter(|floor| *floor > 0).max(by_age);
+        let of_all = all.map(|floor| whole_from(reads, None, floor));
+        let of_each = reads.reads.iter().enumerate().filter_map(|(at, read)| {
+            let floor = self.floor(&read.matchers)?;
+            Some(whole_from(reads, Some(at), floor))
+        });
+        of_each.chain(of_all).max().unwrap_or(i64::MIN)
+    }
+
+    /// The newest retention floor of the series that a selector finds, milliseconds.
+    fn floor(&self, matchers: &[Matcher]) -> Option<i64> {
+        let mut matchers = matchers.to_vec();
+        if let Some((narrow, group)) = self.narrow() {
+            matchers.extend(narrow.matchers(group));
+        }
+        let db = &self.shared.db;
+        let found = labelled::select(db, &matchers);
+        found.iter().filter_map(|series| db.floor_of(series)).max()
+    }
+}
+
+struct Collected(Vec<Pair>);
+
+impl Sink for Collected {
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], _: usize) -> ControlFlow<()> {
+        let rows = timestamps.iter().copied().zip(values.iter().copied());
+        self.0.extend(rows);
+        ControlFlow::Continue(())
+    }
+}

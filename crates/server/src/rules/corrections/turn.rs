@@ -1,0 +1,296 @@
+//! One pass of one rule: what changed is drained, computed slice by slice, written, and said to be
+//! done.
+
+use super::faults;
+use super::plan::{Plan, Planned};
+use super::rows::Comparing;
+use super::work::{Known, Work};
+use super::{Last, Retry};
+use crate::base::clock::now_ms;
+use crate::intake::EngineIntake;
+use crate::rules::Manager;
+use crate::state::Shared;
+use latewood_engine::{Position, ReaderId, ReaderState};
+use latewood_rules::correct::compare::Compared;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Steps that are computed at a time, at most, and rows of them, about.
+const STEPS_MAX: usize = 500;
+const ROWS_MAX: usize = 2_000_000;
+/// How long a pass works before others have their turn.
+const TURN_MAX: Duration = Duration::from_millis(200);
+/// The first and the longest wait before a pass that failed is repeated.
+const RETRY_MIN: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// How a pass ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::rules) enum Turned {
+    /// There was nothing to do.
+    Nothing,
+    /// There is more to do.
+    More,
+    /// All changes of the log up to here are worked in.
+    Done(Position),
+    /// It is repeated.
+    Failed(String),
+}
+
+impl Manager {
+    /// Computes again what changed for one rule.
+    pub(in crate::rules) fn correct(
+        &self,
+        shared: &Arc<Shared>,
+        intake: &mut EngineIntake,
+        plan: &Plan,
+        at: usize,
+    ) -> Turned {
+        let (begun, began_ms) = (Instant::now(), now_ms());
+        let _turn = self.corrections.turn.lock();
+        let planned = &plan.rules[at];
+        let Ok(reader) = planned.reader else {
+            return Turned::Nothing;
+        };
+        let of = Comparing {
+            manager: self,
+            shared,
+            plan,
+            planned,
+            group: None,
+            deadline: None,
+        };
+        let turned = self.pass(intake, &of, reader, begun);
+        if turned != Turned::Nothing {
+            let took = begun.elapsed();
+            self.note_turn(planned, reader, &turned, Last { began_ms, took });
+        }
+        turned
+    }
+
+    fn pass(
+        &self,
+        intake: &mut EngineIntake,
+        of: &Comparing<'_>,
+        reader: ReaderId,
+        begun: Instant,
+    ) -> Turned {
+        let held = self.with_rule(reader, |rule| rule.work.take());
+        let work = match held {
+            Some(work) => Ok(Some(work)),
+            None => self.find_work(of, reader),
+        };
+        let mut work = match work {
+            Ok(Some(work)) => work,
+            Ok(None) => return Turned::Nothing,
+            Err(why) => return Turned::Failed(why),
+        };
+        if faults::is_done_first()
+            && let Err(error) = of.shared.db.done(reader, work.position)
+        {
+            return Turned::Failed(error.to_string());
+        }
+        while !work.is_empty() {
+            if let Err(why) = self.slice(intake, of, &mut work) {
+                // All that was drained is drained again.
+                return Turned::Failed(why);
+            }
+            let pending = work.pending(of.planned);
+            if begun.elapsed() > TURN_MAX && !work.is_empty() {
+                self.with_rule(reader, |rule| {
+                    rule.pending = pending;
+                    rule.work = Some(work);
+                });
+                return Turned::More;
+            }
+        }
+        match self.finish(of, &work) {
+            Ok(()) => Turned::Done(work.position),
+            Err(why) => Turned::Failed(why),
+        }
+    }
+
+    fn finish(&self, of: &Comparing<'_>, work: &Work) -> Result<(), String> {
+        // First: whatever is not done is told again.
+        for &(from, to) in work.later.spans() {
+            self.add_steps(of.shared, of.planned, from, to)?;
+        }
+        let done = of.shared.db.done(work.reader, work.position);
+        done.map_err(|error| error.to_string())?;
+        let later = (work.later.len(&of.planned.grid), work.later.ends());
+        self.with_rule(work.reader, |rule| rule.pending = later);
+        Ok(())
+    }
+
+    /// Drains what changed, if that makes steps dirty.
+    fn find_work(&self, of: &Comparing<'_>, reader: ReaderId) -> Result<Option<Work>, String> {
+        let (db, planned) = (&of.shared.db, of.planned);
+        let drained = db.drain(reader).map_err(|error| error.to_string())?;
+        if drained.changes.is_empty() {
+            return Ok(None);
+        }
+        // After the drain: an evaluation that it knows of has ended.
+        let newest = {
+            let run = planned.group.run.lock();
+            if planned.group.is_retired() {
+                return Ok(None);
+            }
+            run.rules[planned.at].newest_ms
+        };
+        let states = db.readers();
+        let state = states.iter().find(|state| state.reader == reader);
+        let (Some(newest), Some(state)) = (newest, state) else {
+            return Ok(None);
+        };
+        let known = self.known(of, newest, state);
+        let mut work = Work::new(reader, drained.position, &drained.changes, of, &known);
+        if work.is_empty() && work.final_steps == 0 && !work.later.is_empty() {
+            // All of it waits for what it looks ahead to.
+            let pending = work.pending(planned);
+            self.with_rule(reader, |rule| rule.pending = pending);
+            return Ok(None);
+        }
+        if work.since > known.since {
+            let raised = db.set_since(reader, work.since);
+            raised.map_err(|error| error.to_string())?;
+        }
+        let final_steps = &self.corrections.figures.final_steps;
+        final_steps.fetch_add(work.final_steps, Ordering::Relaxed);
+        let horizon = newest.max(state.horizon);
+        let begun = db.begin_evaluations(&[(reader, horizon)]);
+        begun.map_err(|error| error.to_string())?;
+        work.most = (ROWS_MAX / of.series_about().max(1)).clamp(1, STEPS_MAX);
+        let pending = work.pending(planned);
+        self.with_rule(reader, |rule| {
+            rule.pending = pending;
+            if work.since > known.since {
+                rule.final_to = Some(work.since);
+            }
+        });
+        Ok(Some(work))
+    }
+
+    fn known(&self, of: &Comparing<'_>, newest: i64, state: &ReaderState) -> Known {
+        let (db, settings) = (&of.shared.db, &self.settings);
+        let now_ms = db.now_ms();
+        let back_ms = settings.correct_back_ms as i64;
+        Known {
+            newest,
+            since: state.since,
+            now_ms,
+            back_to: (back_ms > 0).then(|| now_ms.saturating_sub(back_ms)),
+        }
+    }
+
+    /// Computes and writes the next steps.
+    fn slice(
+        &self,
+        intake: &mut EngineIntake,
+        of: &Comparing<'_>,
+        work: &mut Work,
+    ) -> Result<(), String> {
+        let Some((group, (from, to))) = work.take(of.planned) else {
+            return Ok(());
+        };
+        let of = Comparing {
+            group: group.as_ref(),
+            ..*of
+        };
+        let newest = of.planned.group.run.lock().rules[of.planned.at].newest_ms;
+        let compared = Compared {
+            grid: of.planned.grid,
+            from,
+            to,
+            newest: newest.unwrap_or(to),
+            since: work.since,
+            removes_between: true,
+        };
+        self.apply(intake, &of, work.reader, compared)
+    }
+
+    fn apply(
+        &self,
+        intake: &mut EngineIntake,
+        of: &Comparing<'_>,
+        reader: ReaderId,
+        compared: Compared,
+    ) -> Result<(), String> {
+        let rows = of.rows(compared)?;
+        let most = self.series_max();
+        let made = rows.series.iter().filter(|series| !series.given.is_empty());
+        let made = made.count();
+        if made > most {
+            return Err(format!(
+                "{made} series are more than a rule may write ({most}, --max-rule-series); the \
+                 rows from {} to {} stay as they are",
+                compared.from, compared.to
+            ));
+        }
+        if rows.failed > 0 {
+            let (rule, why) = (of.planned.name(), &rows.failure);
+            tracing::debug!(rule, why, steps = rows.failed, "steps without rows");
+        }
+        let Some(written) = of.write(intake, rows)? else {
+            return Err("the group was changed or removed meanwhile".to_owned());
+        };
+        let figures = &self.corrections.figures;
+        let steps = compared.grid.count(compared.from, compared.to);
+        for (figure, more) in [
+            (&figures.steps, steps),
+            (&figures.rows_written, written.rows),
+            (&figures.rows_deleted, written.deleted),
+        ] {
+            figure.fetch_add(more, Ordering::Relaxed);
+        }
+        self.with_rule(reader, |rule| {
+            rule.rows_written += written.rows;
+            rule.rows_deleted += written.deleted;
+        });
+        Ok(())
+    }
+
+    fn with_rule<T>(&self, reader: ReaderId, change: impl FnOnce(&mut super::RuleState) -> T) -> T {
+        change(
+            self.corrections
+                .state
+                .lock()
+                .rules
+                .entry(reader)
+                .or_default(),
+        )
+    }
+
+    fn note_turn(&self, planned: &Planned, reader: ReaderId, turned: &Turned, last: Last) {
+        let figures = &self.corrections.figures;
+        let took_ns = u64::try_from(last.took.as_nanos()).unwrap_or(u64::MAX);
+        figures.took_ns.fetch_add(took_ns, Ordering::Relaxed);
+        let why = match turned {
+            Turned::Failed(why) => why.clone(),
+            _ => String::new(),
+        };
+        if !why.is_empty() && !planned.group.is_retired() {
+            figures.failures.fetch_add(1, Ordering::Relaxed);
+            let rule = planned.name();
+            tracing::warn!(rule, why, "rows could not be corrected; it is tried again");
+        }
+        self.with_rule(reader, |rule| {
+            let wait = rule
+                .retry
+                .map_or(RETRY_MIN, |retry| (retry.wait * 2).min(RETRY_MAX));
+            rule.retry = (!why.is_empty()).then(|| Retry {
+                at: Instant::now() + wait,
+                wait,
+            });
+            rule.failure = why;
+            rule.last = Some(last);
+        });
+    }
+
+    /// Whether a pass of a rule that failed may be repeated.
+    pub(super) fn is_due(&self, reader: ReaderId) -> bool {
+        self.with_rule(reader, |rule| {
+            rule.retry.is_none_or(|retry| retry.at <= Instant::now())
+        })
+    }
+}
