@@ -11,6 +11,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 SITES, PER_SITE, HOURS = 20, 50, 720
+# Hours between the steps of rules.
+STEP_H = 3
+STEPS = HOURS // STEP_H
 DEVICES = SITES * PER_SITE
 SLOT_S, SLOTS = 1_800, 2 * HOURS
 # After the half hour, so that no sample lies at a step.
@@ -79,7 +82,7 @@ RULES = LEVEL_1 + LEVEL_2
 
 
 def rule_file(group, rules):
-    lines = ["groups:", f"- name: {group}", "  interval: 1h", "  rules:"]
+    lines = ["groups:", f"- name: {group}", f"  interval: {STEP_H}h", "  rules:"]
     lines += [line for rule in rules for line in (f"  - record: {rule.record}", f"    expr: {rule.expr()}")]
     return "\n".join(lines) + "\n"
 
@@ -128,8 +131,8 @@ class Month:
             "rules": len(RULES),
         }
 
-    # What rows have to be: arrays of [series, step], NaN where there is none. Step k is `k * 3600 +
-    # phase_s` after the start.
+    # What rows have to be: arrays of [series, step], NaN where there is none. Step k is k * STEP_H hours
+    # and `phase_s` after the start.
 
     def rows(self, now, phase_s=0, first=1):
         """Of all rules, with what is there after hour `now`, from step `first` on."""
@@ -142,16 +145,16 @@ class Month:
                 rows[rule.record] = source / rows[rule.sources[1]]
             elif rule.hours:
                 function = {"max": np.nanmax, "avg": np.nanmean}[rule.kind]
-                rows[rule.record] = quietly(function, windows(source, rule.hours), axis=2)
+                rows[rule.record] = quietly(function, windows(source, rule.hours // STEP_H), axis=2)
             else:
                 rows[rule.record] = quietly(np.nanmax, source, axis=0, keepdims=True)
         return rows
 
     def windows(self, slots, hours, phase_s, first):
         """[device, step, slot] of what a window of each step has."""
-        steps = np.arange(first, HOURS + 1)
-        last = (steps * 3600 + phase_s - AFTER_S) // SLOT_S
-        padded = np.pad(slots, ((0, 0), (2 * hours, 2)), constant_values=np.nan)
+        ends_s = np.arange(first, STEPS + 1) * STEP_H * 3600 + phase_s
+        last = np.floor((ends_s - AFTER_S) / SLOT_S).astype(int)
+        padded = np.pad(slots, ((0, 0), (2 * hours, 2 * STEP_H)), constant_values=np.nan)
         return sliding_window_view(padded, 2 * hours, axis=1)[:, last + 1]
 
     def grouped(self, rule, values, phase_s, first):
@@ -166,26 +169,26 @@ class Month:
 
     def first_late(self, phase_s=0):
         """The hour in which the first sample came that each row did not have; infinite where none did."""
-        steps = np.arange(1, HOURS + 1)[None, :, None]
+        steps = np.arange(1, STEPS + 1)[None, :, None] * STEP_H
         found = {}
         for hours in {rule.hours for rule in LEVEL_1}:
             seen = self.windows(self.arrived, hours, phase_s, 1)
-            missed = np.where(seen > steps + (phase_s > 0), seen, np.inf)
+            missed = np.where(seen > steps + np.ceil(phase_s / 3600), seen, np.inf)
             found[hours] = np.min(missed, axis=2)
         late = {rule.record: by_group(found[rule.hours], rule.by, np.min) for rule in LEVEL_1}
         for rule in LEVEL_2:
             sources = [late[source] for source in rule.sources]
             each = np.minimum.reduce(sources)
             if rule.hours:
-                each = np.nanmin(windows(each, rule.hours), axis=2)
+                each = np.nanmin(windows(each, rule.hours // STEP_H), axis=2)
             late[rule.record] = np.min(each, axis=0, keepdims=True) if rule.by == "all" else each
         return late
 
 
-def windows(rows, hours):
-    """[series, step, step of the window], of rows that are hours apart."""
-    padded = np.pad(rows, ((0, 0), (hours - 1, 0)), constant_values=np.nan)
-    return sliding_window_view(padded, hours, axis=1)
+def windows(rows, steps):
+    """[series, step, step of the window]."""
+    padded = np.pad(rows, ((0, 0), (steps - 1, 0)), constant_values=np.nan)
+    return sliding_window_view(padded, steps, axis=1)
 
 
 def by_group(of_device, by, function):

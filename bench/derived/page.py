@@ -29,10 +29,10 @@ def drawn(report):
         f"- Command: `make derived`, seed {report['seed']}",
         f"- {month['devices']:,} devices, {month['samples']:,} samples of 30 days, {month['late_percent']} % of them late: devices go"
         f" offline and send all when they are back. Delays: p50 {month['delay_hours_p50']} hours, p99 {month['delay_hours_p99']} hours",
-        f"- {month['rules']} rules, a step an hour: by device, by site and over all, windows of 6 hours to a day, four over rows of others",
+        f"- {month['rules']} rules, a step every three hours: by device, by site and over all, windows of 6 hours to a day, four over rows of others",
         "",
-        "The month is past, and fed hour by hour in the order in which samples came. After each hour every rule of a peer is asked"
-        " at that hour as its rule manager (Prometheus) or vmalert would ask, over what was there by then, and its rows are written"
+        "The month is past, and fed hour by hour in the order in which samples came. At each step every rule of a peer is asked"
+        " as its rule manager (Prometheus) or vmalert would ask, over what was there by then, and its rows are written"
         " back; its replay comes at the end of the month: `promtool tsdb create-blocks-from rules`, `vmalert -replay`, a level of the"
         " chain at a time, after the wrong rows were deleted. Latewood evaluates by itself: one `latewood rules backfill` before the"
         " first sample says that the steps of the month count, so each sample is a change to work in. Its CPU limit for corrections"

@@ -6,8 +6,8 @@ replay. Writes docs/benchmarks/derived.json and derived.md.
     make derived                      all three, from a build with --profile demo
     bench/derived/run.py --help
 
-The month is past, and fed hour by hour in the order in which samples came. After each hour every rule of a
-peer is asked at that hour as its rule manager or vmalert would ask, with what was there by then, and its rows
+The month is past, and fed hour by hour in the order in which samples came. At each step every rule of a
+peer is asked as its rule manager or vmalert would ask, with what was there by then, and its rows
 are written back. Latewood evaluates by itself: it is told once, before the first sample, that the steps of the
 month count (`latewood rules backfill`), so each sample, in order or late, is a change to work in.
 PROMETHEUS, PROMTOOL, VICTORIAMETRICS and VMALERT name newer programs than those that the peers' scripts fetch.
@@ -28,8 +28,8 @@ import numpy as np
 
 import page
 from grid import offset_ms
-from month import AFTER_S, HOURS, PER_SITE, RULES, SLOT_S, Month, differ, rule_file
-from systems import ROOT, STALE, Latewood, Prometheus, VictoriaMetrics, packed, sample, series
+from month import AFTER_S, HOURS, PER_SITE, RULES, SLOT_S, STEP_H, STEPS, Month, differ, rule_file
+from systems import ROOT, STALE, STEP_S, Latewood, Prometheus, VictoriaMetrics, packed, sample, series
 
 # Hours that are fed before it is waited until their rows are right, and rows of how many series are watched.
 CHUNK_H, WATCHED = 12, 6
@@ -48,7 +48,7 @@ class Feed:
     def send(self, hour):
         by_device = {}
         for device, slot in zip(*(part.tolist() for part in self.month.of_hour(hour))):
-            at_ms = (self.system.start_s + slot * SLOT_S + AFTER_S) * 1000
+            at_ms = round((self.system.start_s + slot * SLOT_S + AFTER_S) * 1000)
             value = struct.pack("<d", self.month.values[device, slot])
             by_device.setdefault(device, []).append(sample(value, at_ms))
         if by_device:
@@ -56,7 +56,7 @@ class Feed:
 
 
 class Lived:
-    """Rules of a peer, evaluated each hour."""
+    """Rules of a peer, evaluated at each step."""
 
     def __init__(self, system):
         self.system, self.seen, self.packed = system, {rule.record: set() for rule in RULES}, {}
@@ -101,21 +101,21 @@ def spans(hours):
 
 
 def peer(kind, month, directory, quick):
-    start_s = int(time.time()) // 3600 * 3600 - 2 * 3600 - HOURS * 3600
+    start_s = int(time.time()) // STEP_S * STEP_S - STEP_S - HOURS * 3600
     system = kind(directory / kind.__name__.lower(), start_s)
     feed, lived = Feed(month, system), Lived(system)
     begun = time.monotonic()
     for hour in range(1, HOURS + 1):
         feed.send(hour)
         system.settle()
-        if hour <= HOURS // (10 if quick else 1) or hour > HOURS - 5:
+        if hour % STEP_H == 0 and (not quick or hour % 24 == 0):
             lived.hour(hour)
         if hour % 24 == 0:
             print(f"{kind.name}: day {hour // 24} after {time.monotonic() - begun:.0f} s", flush=True)
     lived_s, lived_cpu = time.monotonic() - begun, system.cpu()
     wrong, rows = judged(system, month)
     late = month.first_late()
-    hours = np.concatenate([(HOURS - np.maximum(late[record][at], np.nonzero(at)[1] + 1)) for record, at in wrong.items()])
+    hours = np.concatenate([(HOURS - np.maximum(late[record][at], (np.nonzero(at)[1] + 1) * STEP_H)) for record, at in wrong.items()])
     hours = np.where(np.isfinite(hours), hours, 0)
     report = {
         "version": system.version(),
@@ -161,10 +161,10 @@ class Mended:
     def group_due_soon(self):
         """A name of the group whose first step is in seconds, and that step."""
         for number in range(100_000):
-            offset = offset_ms(str(self.rules), f"month-{number}", 3_600_000)
-            wait_ms = (offset - int(time.time() * 1000)) % 3_600_000
-            if offset % 1000 == 0 and 4_000 < wait_ms < 30_000:
-                return f"month-{number}", (int(time.time() * 1000) + wait_ms + 500) // 1000
+            now_ms = int(time.time() * 1000)
+            wait_ms = (offset_ms(str(self.rules), f"month-{number}", STEP_S * 1000) - now_ms) % (STEP_S * 1000)
+            if 4_000 < wait_ms < 20_000:
+                return f"month-{number}", (now_ms + wait_ms) / 1000
         raise AssertionError("no name of a group is due soon")
 
     def run(self):
@@ -175,7 +175,7 @@ class Mended:
             for hour in range(first, last + 1):
                 feed.send(hour)
             acknowledged = time.monotonic()
-            oldest = max(1, last - REACH_H)
+            oldest = max(1, (last - REACH_H) // STEP_H)
             right = self.month.rows(last, first=oldest)
             self.watch(right, {record: rows[:, oldest - 1 :] for record, rows in before.items()}, oldest, acknowledged)
             for record, rows in right.items():
@@ -197,11 +197,11 @@ class Mended:
             for (record, place), open_ in list(waiting.items()):
                 label = "device" if record.startswith("device") else "site"
                 selector = f'{{__name__="{record}"' + (f',{label}="{place}"}}' if not record.startswith("all") else "}")
-                span = {"start": self.system.start_s + oldest * 3600, "end": self.system.start_s + HOURS * 3600, "step": 3600}
+                span = {"start": self.system.start_s + oldest * STEP_S, "end": self.system.start_s + HOURS * 3600, "step": STEP_S}
                 found = json.loads(self.system.ask("/api/v1/query_range", query=selector, nocache=1, **span))["data"]["result"]
-                stored = np.full(HOURS + 1 - oldest, np.nan)
+                stored = np.full(STEPS + 1 - oldest, np.nan)
                 for at, text in found[0]["values"] if found else []:
-                    stored[round((at - self.system.start_s) / 3600) - oldest] = float(text)
+                    stored[round((at - self.system.start_s) / STEP_S) - oldest] = float(text)
                 good = open_ & ~differ(stored, right[record][place])
                 self.waits += [time.monotonic() - acknowledged] * int(good.sum())
                 waiting[record, place] = open_ & ~good

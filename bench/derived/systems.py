@@ -1,5 +1,6 @@
 """What is measured: how each system is started, written to, asked, and how it mends its rows."""
 
+import atexit
 import json
 import os
 import pathlib
@@ -10,12 +11,15 @@ import struct
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
 import numpy as np
 
-from month import HOURS, LEVEL_1, LEVEL_2, RULES, SITES, rule_file
+from month import HOURS, LEVEL_1, LEVEL_2, RULES, SITES, STEP_H, STEPS, rule_file
+
+STEP_S = STEP_H * 3600
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/clients"))
@@ -66,6 +70,7 @@ class System:
         environment = {**os.environ, **self.environment()}
         with open(self.directory.parent / f"{self.directory.name}.log", "ab") as said:
             self.process = subprocess.Popen(self.command(), stdout=said, stderr=said, env=environment)
+        atexit.register(self.process.kill)
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -91,8 +96,11 @@ class System:
         if parameters:
             url += "?" + urllib.parse.urlencode(parameters, doseq=True)
         request = urllib.request.Request(url, body, dict(head))
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            return answer.read()
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as error:
+            raise OSError(f"{self.name}: {url[:300]}: {error.read()[:500]}") from error
 
     def write(self, message):
         head = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
@@ -109,23 +117,23 @@ class System:
 
     def stored(self, record, phase_s=0):
         """The rows of a rule as [series, step]."""
-        end_s = self.start_s + HOURS * 3600 + 3599
+        end_s = self.start_s + HOURS * 3600 + STEP_S - 1
         found = self.query(f"{{__name__={json.dumps(record)}}}[31d]", end_s)
         by = next(rule.by for rule in RULES if rule.record == record)
-        rows = np.full(({"device": 1000, "site": SITES, "all": 1}[by], HOURS), np.nan)
+        rows = np.full(({"device": 1000, "site": SITES, "all": 1}[by], STEPS), np.nan)
         for one in found:
             place = int(one["metric"].get("device" if by == "device" else "site", "0"))
             times, texts = zip(*one["values"])
-            steps = np.round((np.array(times) - self.start_s - phase_s) / 3600, 6)
+            steps = np.round((np.array(times) - self.start_s - phase_s) / STEP_S, 6)
             assert np.all(steps == np.round(steps)), f"{record} has rows beside the steps: {steps[:3]}"
-            within = (steps >= 1) & (steps <= HOURS)
+            within = (steps >= 1) & (steps <= STEPS)
             rows[place, steps[within].astype(int) - 1] = np.array(texts, dtype=float)[within]
         return rows
 
     def phase(self):
-        """Seconds between whole hours and the rows."""
-        found = self.query("{__name__='all:avg6h'}[31d]", self.start_s + HOURS * 3600 + 3599)
-        return round((found[0]["values"][0][0] - self.start_s) % 3600, 3)
+        """Seconds between whole steps and the rows."""
+        found = self.query("{__name__='all:avg6h'}[31d]", self.start_s + HOURS * 3600 + STEP_S - 1)
+        return round((found[0]["values"][0][0] - self.start_s) % STEP_S, 3)
 
     def tool(self, words):
         """Runs one, and counts what it takes."""
@@ -150,7 +158,7 @@ class Prometheus(System):
     def replay(self):
         """promtool makes blocks of the rules; of a chain one level at a time. What is there is deleted first."""
         self.forget_rows()
-        end_s = self.start_s + HOURS * 3600 + 3599
+        end_s = self.start_s + HOURS * 3600 + STEP_S - 1
         rules = self.directory.parent / "month.yml"
         for level in [LEVEL_1, LEVEL_2]:
             rules.write_text(rule_file("month", level))
@@ -180,8 +188,8 @@ class VictoriaMetrics(System):
         rules = self.directory.parent / "vm-month.yml"
         for level in [LEVEL_1, LEVEL_2]:
             rules.write_text(rule_file("month", level))
-            words = [f"-rule={rules}", f"-datasource.url={url}", f"-remoteWrite.url={url}", "-replay.disableProgressBar"]
-            words += [f"-replay.timeFrom={moment(self.start_s + 3600)}", f"-replay.timeTo={moment(self.start_s + HOURS * 3600)}"]
+            words = [f"-rule={rules}", f"-datasource.url={url}", f"-remoteWrite.url={url}", "-replay.disableProgressBar", f"-datasource.queryStep={STEP_H}h"]
+            words += [f"-replay.timeFrom={moment(self.start_s + STEP_S)}", f"-replay.timeTo={moment(self.start_s + HOURS * 3600)}"]
             # No rule of a level reads what another one writes.
             self.tool([vmalert, *words, "-replay.rulesDelay=1ms", "-remoteWrite.flushInterval=200ms"])
             self.settle()

@@ -254,7 +254,10 @@ class Judge:
     @staticmethod
     def waits(corrections, last):
         assert corrections["corrected"], corrections
-        return corrections["pendingSteps"] and milliseconds(corrections["pendingFrom"]) <= last
+        if not corrections["isPending"]:
+            return False
+        # Steps that look ahead wait, but only newer ones.
+        return not corrections["pendingSteps"] or milliseconds(corrections["pendingFrom"]) <= last
 
     def check(self):
         self.ledger.check()
@@ -278,7 +281,7 @@ class Judge:
         return milliseconds(rule["corrections"]["since"]) if "corrections" in rule else 0
 
     def verify(self, last):
-        words = ["rules", "verify", "--url", f"http://127.0.0.1:{self.server.http}", "--from", "0", "--to", str(last)]
+        words = ["rules", "verify", "--url", f"http://127.0.0.1:{self.server.http}", "--from", "0", "--to", f"{last / 1000:.3f}"]
         done = subprocess.run([BINARY, *words], capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
 
