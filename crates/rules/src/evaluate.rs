@@ -67,6 +67,8 @@ pub struct Options {
     pub external_labels: Labels,
     /// Where users find this server.
     pub external_url: String,
+    /// Series that a rule may write; 0 is no limit.
+    pub series_max: usize,
 }
 
 /// Why a step of a rule has no rows.
@@ -194,6 +196,7 @@ impl Running {
                     };
                     let mut rows = of.rows(when.row_ms, &options.settings, &*source)?;
                     check_limit(limit, rows.len(), "series")?;
+                    check_series(options, rows.len())?;
                     rows.sort_by(|a, b| a.labels.cmp(&b.labels));
                     Ok(rows)
                 }
@@ -205,7 +208,9 @@ impl Running {
                         source: &*source,
                     };
                     let found = of.alerts(when)?;
-                    state.alerts.step(&of, found, when, limit)
+                    let rows = state.alerts.step(&of, found, when, limit)?;
+                    check_series(options, rows.len())?;
+                    Ok(rows)
                 }
             });
         state.last = Some(state.write(made, when, storage));
@@ -320,6 +325,18 @@ fn failure(error: engine::Error) -> Failure {
         ) => Failure::Storage(text),
         _ => Failure::Rule(text),
     }
+}
+
+/// A step with more series says nothing of the expression: the limit may be raised.
+fn check_series(options: &Options, made: usize) -> Result<(), Failure> {
+    let most = options.series_max;
+    if most > 0 && made > most {
+        return Err(Failure::Storage(format!(
+            "{made} series are more than a rule may write ({most}, --max-rule-series); none was \
+             written"
+        )));
+    }
+    Ok(())
 }
 
 pub(crate) fn check_limit(limit: usize, made: usize, what: &str) -> Result<(), Failure> {

@@ -334,6 +334,59 @@ fn the_limit_of_alerts_clears_them() {
 }
 
 #[test]
+fn an_alert_keeps_its_age_where_the_clock_is_set_back() {
+    let mut memory = Memory::default();
+    memory.set("x a=1", 0, 0.0);
+    memory.set("x a=1", 100 * MIN, 0.0);
+    let mut group = running("name: g\nrules:\n- {alert: Down, expr: x == 0, for: 3m}");
+    minutes(&mut group, &mut memory, 100..102);
+    minutes(&mut group, &mut memory, 1..3);
+    assert_eq!(states(&group), [("1", State::Pending)]);
+    minutes(&mut group, &mut memory, 3..4);
+    assert_eq!(states(&group), [("1", State::Firing)]);
+    assert_eq!(group.alerts(0).next().unwrap().active_at_ms, 0);
+}
+
+#[test]
+fn alerts_beyond_what_a_rule_may_have_are_not_made() {
+    let mut memory = Memory::default();
+    let options = Options {
+        series_max: 4,
+        ..Options::default()
+    };
+    let error = |group: &Running| {
+        let step = group.last(0).unwrap();
+        step.failure.as_ref().map(ToString::to_string)
+    };
+    for series in 0..3 {
+        memory.set(&format!("x a={series}"), 0, 0.0);
+    }
+    let mut group = running("name: g\nrules:\n- {alert: Down, expr: x == 0}");
+    group.step(0, &options, &mut memory);
+    assert!(error(&group).unwrap().starts_with("6 series are more"));
+    assert_eq!(memory.take(), Vec::<String>::new());
+    group.step(
+        0,
+        &Options {
+            series_max: 6,
+            ..options
+        },
+        &mut memory,
+    );
+    assert_eq!(error(&group), None);
+    // 100 texts of a MiB.
+    for series in 0..100 {
+        memory.set(&format!("x a={series}"), 0, 0.0);
+    }
+    let mut group = running(
+        "name: g\nrules:\n- {alert: Down, expr: x == 0, annotations: {a: '{{ printf \"%1000000d\" 1 }}'}}",
+    );
+    group.step(0, &Options::default(), &mut memory);
+    let error = error(&group).unwrap();
+    assert!(error.ends_with("have more than 67108864 bytes"), "{error}");
+}
+
+#[test]
 fn a_template_that_fails_says_so_in_its_place() {
     let mut memory = Memory::default();
     memory.set("x a=1", 0, 0.0);

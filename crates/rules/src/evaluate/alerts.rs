@@ -1,13 +1,17 @@
 //! Alerts of one rule: from the first result to pending, firing and resolved.
 
-use super::{Alerted, Failure, Row, When, check_limit, evaluate};
+use super::{Alerted, Failure, Row, When, check_limit, check_series, evaluate, failure};
 use crate::template::{Data, Template};
-use latewood_promql::engine::Query;
+use latewood_promql::engine::{EvalError, Query};
 use latewood_promql::labels::{Labels, METRIC};
 use std::collections::BTreeMap;
 
 /// How long a resolved alert is kept, so that it is told again if it was not heard: milliseconds.
 const RESOLVED_MS: i64 = 15 * 60 * 1000;
+/// Series of an alert: `ALERTS` and `ALERTS_FOR_STATE`.
+const SERIES: usize = 2;
+/// Bytes of labels and annotations of the alerts that a rule has at one time.
+const TEXTS_BYTES_MAX: usize = 64 << 20;
 
 /// The state of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,15 +58,22 @@ pub struct Active {
 
 /// The alerts of a rule, by their labels.
 #[derive(Debug, Default)]
-pub(super) struct Alerts(BTreeMap<Labels, Active>);
+pub(super) struct Alerts {
+    all: BTreeMap<Labels, Active>,
+    /// Of the last step; 0 before the first.
+    at_ms: i64,
+}
 
 impl Alerted<'_> {
     /// The alerts that the expression has now, each as if it were new.
     pub(super) fn alerts(&self, when: When) -> Result<Vec<Active>, Failure> {
         let settings = &self.options.settings;
         let found = evaluate(&self.rule.query, when.row_ms, settings, self.source)?;
-        let mut alerts: BTreeMap<Labels, Active> = BTreeMap::new();
+        check_series(self.options, SERIES * found.len())?;
+        let (mut alerts, mut bytes) = (BTreeMap::<Labels, Active>::new(), 0);
         for (labels, value) in found {
+            let checked = self.source.check();
+            checked.map_err(|interrupt| failure(EvalError::from(interrupt).into()))?;
             let expand = |template: &Template| self.expand(template, &labels, value, when.at_ms);
             let templates = self.alerting.labels.iter();
             let added: Vec<(&str, String)> = templates
@@ -83,6 +94,12 @@ impl Alerted<'_> {
                 resolved_at_ms: None,
                 keep_firing_since_ms: None,
             };
+            bytes += alert.len_bytes();
+            if bytes > TEXTS_BYTES_MAX {
+                return Err(Failure::Rule(format!(
+                    "labels and annotations of its alerts have more than {TEXTS_BYTES_MAX} bytes"
+                )));
+            }
             if alerts.insert(alert.labels.clone(), alert).is_some() {
                 let text = "vector contains metrics with the same labelset after applying alert \
                             labels";
@@ -112,7 +129,7 @@ impl Alerted<'_> {
     }
 
     /// The rows of an alert.
-    fn rows(&self, alert: &Active, when: When) -> [Row; 2] {
+    fn rows(&self, alert: &Active, when: When) -> [Row; SERIES] {
         let row = |name: &str, state: &str, value| Row {
             labels: alert.labels.with(METRIC, name).with("alertstate", state),
             at_ms: when.row_ms,
@@ -130,11 +147,14 @@ impl Alerted<'_> {
 impl Alerts {
     pub(super) fn of(alerts: impl IntoIterator<Item = Active>) -> Self {
         let alerts = alerts.into_iter();
-        Self(alerts.map(|alert| (alert.labels.clone(), alert)).collect())
+        Self {
+            all: alerts.map(|alert| (alert.labels.clone(), alert)).collect(),
+            at_ms: 0,
+        }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Active> {
-        self.0.values()
+        self.all.values()
     }
 
     /// Goes on to the alerts that were `found` now. Returns the rows of those that are pending or
@@ -146,18 +166,24 @@ impl Alerts {
         when: When,
         limit: usize,
     ) -> Result<Vec<Row>, Failure> {
+        // A clock that was set back: alerts keep the time that they had.
+        let back_ms = self.at_ms - when.at_ms;
+        if back_ms > 0 {
+            self.all.values_mut().for_each(|alert| alert.shift(back_ms));
+        }
+        self.at_ms = when.at_ms;
         let now: Vec<Labels> = found.iter().map(|alert| alert.labels.clone()).collect();
         for alert in found {
-            match self.0.get_mut(&alert.labels) {
+            match self.all.get_mut(&alert.labels) {
                 Some(held) if held.state != State::Inactive => {
                     held.value = alert.value;
                     held.annotations = alert.annotations;
                 }
-                _ => drop(self.0.insert(alert.labels.clone(), alert)),
+                _ => drop(self.all.insert(alert.labels.clone(), alert)),
             }
         }
         let mut rows = Vec::new();
-        self.0.retain(|labels, alert| {
+        self.all.retain(|labels, alert| {
             // Both are in the order of labels.
             let has_result = now.binary_search(labels).is_ok();
             let is_kept = alert.go_on(of, has_result, when.at_ms);
@@ -166,9 +192,9 @@ impl Alerts {
             }
             is_kept
         });
-        let active = rows.len() / 2;
+        let active = rows.len() / SERIES;
         if let Err(failure) = check_limit(limit, active, "alerts") {
-            self.0.clear();
+            self.all.clear();
             return Err(failure);
         }
         Ok(rows)
@@ -176,6 +202,25 @@ impl Alerts {
 }
 
 impl Active {
+    /// Bytes of its labels and annotations.
+    fn len_bytes(&self) -> usize {
+        let texts = self.annotations.iter();
+        let texts = texts.map(|(name, text)| name.len() + text.len());
+        self.labels.len_bytes() + texts.sum::<usize>()
+    }
+
+    /// Takes all of its times back.
+    fn shift(&mut self, back_ms: i64) {
+        self.active_at_ms -= back_ms;
+        for at_ms in [
+            &mut self.fired_at_ms,
+            &mut self.resolved_at_ms,
+            &mut self.keep_firing_since_ms,
+        ] {
+            *at_ms = at_ms.map(|at_ms| at_ms - back_ms);
+        }
+    }
+
     /// Goes on to `at_ms`. Returns whether the alert is kept.
     fn go_on(&mut self, of: &Alerted<'_>, has_result: bool, at_ms: i64) -> bool {
         if has_result {

@@ -134,6 +134,7 @@ impl Suite<'_> {
             query_offset_ms: 0,
             external_labels: self.test.external_labels.clone(),
             external_url: self.test.external_url.clone(),
+            series_max: 0,
         }
     }
 

@@ -65,6 +65,7 @@ impl EngineIntake {
             Ok(position) => {
                 self.report.position = self.report.position.max(position);
                 let scratch = std::mem::take(&mut self.scratch);
+                self.note_arrivals(&waiting);
                 self.count_late(Waited::Known, &waiting, &scratch);
                 self.note_outcomes(&waiting, &scratch);
                 self.scratch = scratch;
@@ -73,6 +74,15 @@ impl EngineIntake {
         }
         self.known = waiting;
         self.known.clear();
+    }
+
+    #[inline]
+    fn note_arrivals(&self, waiting: &[Pending]) {
+        self.shared.observe.arrivals.came(waiting.len(), |at| {
+            let pending = waiting[at];
+            let key = key_of(&self.series[pending.slot as usize].place);
+            (key, self.now_ms.saturating_sub(pending.timestamp_ms))
+        });
     }
 
     fn note_outcomes(&mut self, waiting: &[Pending], scratch: &Scratch) {
@@ -163,6 +173,7 @@ impl EngineIntake {
         }
         drop(pass);
         drop(batch);
+        self.note_arrivals(waiting);
         self.count_late(Waited::Fresh(from), waiting, &self.scratch);
         for (index, pending) in waiting.iter().enumerate() {
             let outcome = self.scratch.outcomes()[index];

@@ -7,6 +7,7 @@
 //! wrong.
 
 mod ages;
+mod arrivals;
 mod commands;
 mod connections;
 mod counters;
@@ -21,6 +22,7 @@ mod refused;
 mod slowlog;
 
 pub(crate) use ages::{AGE_BOUNDS_MS, AgeCounters, Ages};
+pub(crate) use arrivals::{Arrivals, Picked};
 pub(crate) use commands::{CommandId, CommandRow, Commands};
 pub(crate) use connections::{Connections, Listeners};
 pub(crate) use counters::Counters;
@@ -60,6 +62,8 @@ pub(crate) struct Observe {
     pub(crate) ages: AgeCounters,
     /// How late samples come.
     pub(crate) lateness: Lateness,
+    /// Some of the samples that come.
+    pub(crate) arrivals: Arrivals,
     /// Requests over a limit.
     pub(crate) refused: Refused,
     /// Slow commands.
@@ -122,6 +126,7 @@ impl Observe {
             errors: Errors::default(),
             ages: AgeCounters::default(),
             lateness: Lateness::default(),
+            arrivals: Arrivals::default(),
             refused: Refused::default(),
             slowlog: SlowLog::default(),
             latency: Arc::default(),
@@ -204,6 +209,10 @@ impl Observe {
             ages.note(now_ms.saturating_sub(append.timestamp));
         }
         self.ages.add(&ages);
+        self.arrivals.came(batch.len(), |at| {
+            let append = &batch[at];
+            (append.key, now_ms.saturating_sub(append.timestamp))
+        });
         Arrival { ages, now_ms }
     }
 

@@ -49,3 +49,17 @@ pub(crate) struct GroupFigures {
     pub(crate) evaluations: AtomicU64,
     pub(crate) failures: AtomicU64,
 }
+
+impl GroupFigures {
+    /// Goes on where those of another version of the group end.
+    pub(super) fn continue_from(&self, old: &Self) {
+        for (own, old) in [
+            (&self.iterations, &old.iterations),
+            (&self.missed, &old.missed),
+            (&self.evaluations, &old.evaluations),
+            (&self.failures, &old.failures),
+        ] {
+            own.fetch_add(old.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! never held while something is evaluated, so readers wait for nobody. A group that is retired is
 //! not evaluated again, and what is under way ends soon and writes nothing.
 
+use super::delays::Delays;
 use super::figures::GroupFigures;
 use super::grid::Grid;
 use super::owners::{Owners, RuleId};
@@ -13,7 +14,7 @@ use latewood_rules::{Group, Kind, Rule};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 /// Evaluations after which the states of alerts are restored: what alerts read may be written by
@@ -27,7 +28,11 @@ pub(crate) struct LiveGroup {
     /// As it was read.
     pub(crate) group: Group,
     pub(crate) figures: GroupFigures,
+    /// How late the samples come that its rules read, in their order.
+    pub(crate) delays: Vec<Arc<Delays>>,
     pub(super) grid: Grid,
+    /// The first time at which it was not evaluated.
+    next_ms: AtomicI64,
     pub(super) is_retired: Arc<AtomicBool>,
     pub(super) run: Mutex<Run>,
     shown: Mutex<Shown>,
@@ -151,9 +156,11 @@ impl LiveGroup {
         };
         Self {
             grid: Grid::new(&file, &group.name, group.interval_ms.unwrap_or(interval_ms)),
+            delays: group.rules.iter().map(|_| Arc::default()).collect(),
             file,
             group,
             figures: GroupFigures::default(),
+            next_ms: AtomicI64::new(i64::MAX),
             is_retired: Arc::default(),
             run: Mutex::new(run),
             shown: Mutex::new(shown),
@@ -168,6 +175,19 @@ impl LiveGroup {
     /// How often it is evaluated, milliseconds.
     pub(crate) fn interval_ms(&self) -> i64 {
         self.grid.interval_ms()
+    }
+
+    /// When it is evaluated first: not later than it would have been without a reload.
+    pub(super) fn first_ms(&self, now_ms: i64) -> i64 {
+        let after_ms = self.grid.after(now_ms);
+        self.next_ms
+            .fetch_min(after_ms, Ordering::Relaxed)
+            .min(after_ms)
+    }
+
+    /// It was evaluated at all times before.
+    pub(super) fn goes_on_at(&self, next_ms: i64) {
+        self.next_ms.store(next_ms, Ordering::Relaxed);
     }
 
     /// How it is now.
@@ -211,10 +231,11 @@ impl LiveGroup {
 
     /// Goes on where another version of the same group ends: each rule with the first one that has
     /// the same name and labels.
-    pub(super) fn continue_from(&self, old: &Self, owners: &Owners) {
+    pub(super) fn continue_from(&mut self, old: &Self, owners: &Owners) {
         old.is_retired.store(true, Ordering::Release);
         let (mut old_run, mut run) = (old.run.lock(), self.run.lock());
         let mut by_name: HashMap<_, VecDeque<usize>> = HashMap::new();
+        let mut continued = Vec::new();
         for (at, rule) in old.group.rules.iter().enumerate() {
             let held = by_name.entry((&rule.name, rule.labels())).or_default();
             held.push_back(at);
@@ -232,6 +253,7 @@ impl LiveGroup {
                 newest_ms: None,
             };
             let is_alert = matches!(rule.kind, Kind::Alert(_));
+            continued.push((at, from));
             let alerts = old_run.running.alerts(from).filter(|_| is_alert).cloned();
             let seen = old_run.running.seen(from).cloned();
             run.running.restore(at, alerts, seen);
@@ -244,11 +266,27 @@ impl LiveGroup {
             run.left.extend(seen.map(|labels| (id, labels.clone())));
         }
         run.restores_after = old_run.restores_after;
-        let (took, began_ms, at_ms) = {
-            let old = old.shown.lock();
-            (old.took, old.began_ms, old.at_ms)
-        };
-        self.show(|shown| (shown.took, shown.began_ms, shown.at_ms) = (took, began_ms, at_ms));
+        drop(run);
+        if self.grid == old.grid {
+            // A time at which the evaluation was cut short comes again.
+            self.goes_on_at(old.next_ms.load(Ordering::Relaxed));
+        }
+        self.figures.continue_from(&old.figures);
+        let was = old.shown();
+        self.show(|shown| {
+            (shown.took, shown.began_ms, shown.at_ms) = (was.took, was.began_ms, was.at_ms);
+            for &(at, from) in &continued {
+                let (rule, old) = (&mut shown.rules[at], &was.rules[from]);
+                if matches!(self.group.rules[at].kind, Kind::Alert(_)) {
+                    (rule.began_ms, rule.alerts) = (old.began_ms, Arc::clone(&old.alerts));
+                }
+            }
+        });
+        for (at, from) in continued {
+            if self.group.rules[at].text == old.group.rules[from].text {
+                self.delays[at] = Arc::clone(&old.delays[from]);
+            }
+        }
     }
 
     /// Forgets what its rules did, as another node goes on with them.

@@ -1,6 +1,6 @@
 //! The groups that files and patterns name. Tested by `tests/`.
 
-use crate::state::Rules as Settings;
+use crate::state::{Rules as Settings, digest as digest_of};
 use latewood_promql::labels::Labels;
 use latewood_rules::{Group, load};
 use std::collections::BTreeSet;
@@ -52,6 +52,29 @@ pub(super) fn groups(settings: &Settings) -> Result<Vec<(String, Group)>, String
         faults.push(format!("and {more} more"));
     }
     Err(faults.join("\n"))
+}
+
+/// A digest of groups, and of the settings that change what they do; 0 without files.
+pub(super) fn digest(groups: &[(String, Group)], settings: &Settings) -> u64 {
+    if settings.files.is_empty() {
+        return 0;
+    }
+    let groups = groups.iter().map(|(file, group)| {
+        let rules = group.rules.iter();
+        let rules = rules.map(|rule| digest_of(&(&rule.name, &rule.text, &rule.kind)));
+        let rules: Vec<u64> = rules.collect();
+        let times = (group.interval_ms, group.query_offset_ms, group.limit);
+        // Times of evaluation depend on the file.
+        digest_of(&(file, &group.name, times, rules))
+    });
+    let groups: Vec<u64> = groups.collect();
+    let times = (settings.interval_ms, settings.query_offset_ms);
+    digest_of(&(
+        groups,
+        times,
+        &settings.external_labels,
+        settings.series_max,
+    ))
 }
 
 /// The labels of `NAME=VALUE`.

@@ -5,6 +5,7 @@
 //!       -> group    a group and what its rules have done
 //!       -> turns    threads take the group that is due first (grid) and evaluate it:
 //!                   reader (series, rows), owners (a series has one rule), restore, notify
+//!       -> delays   how late the samples come that rules read
 //! ```
 //!
 //! A group is evaluated by one thread at a time, at the times of its grid; times that passed
@@ -19,6 +20,7 @@
 //! Tested by `tests/`, `tests/http/rules.rs` and `tests/clients/test_rules.py`.
 
 mod corrections;
+mod delays;
 mod figures;
 mod grid;
 mod group;
@@ -32,27 +34,33 @@ mod tests;
 mod turns;
 
 pub(crate) use corrections::{Chosen, Found, Status};
+pub(crate) use delays::ShownDelays;
 pub(crate) use figures::{BOUNDS_S, Durations, Figures};
 pub(crate) use group::{Health, LiveGroup, Shown, ShownRule};
 pub(crate) use notify::{Notifier, QUEUE_MAX, Target};
 
 use crate::base::clock::now_ms;
-use crate::state::{Promql, Rules as Settings};
+use crate::state::{Promql, Rules as Settings, Shared, with_rules};
 use corrections::{Corrections, Plan};
+use delays::Readers;
+use latewood_cluster::node::Node;
 use latewood_promql::engine::{self, Pool};
 use latewood_rules::Group;
 use latewood_rules::evaluate::Options;
 use owners::Owners;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 pub(crate) use turns::THREADS;
 use turns::{Task, Turns};
 
 /// What all evaluations may hold, as a multiple of what one query may.
 const MEMORY_SHARES: usize = 2;
+
+/// How often it is looked how late samples came.
+const DELAYS_EVERY: Duration = Duration::from_secs(1);
 
 /// The rules of a server.
 pub(crate) struct Manager {
@@ -65,6 +73,8 @@ pub(crate) struct Manager {
     groups: Mutex<Groups>,
     /// Told when `groups` changes.
     changed: Condvar,
+    /// Who reads which series, for delays.
+    readers: Mutex<Arc<Readers>>,
     /// Held by a reload.
     reloading: Mutex<()>,
     /// Why no rule can be evaluated, when it was looked at.
@@ -72,6 +82,10 @@ pub(crate) struct Manager {
     /// When the files were read, milliseconds, and negative if they were wrong.
     read_ms: AtomicI64,
     corrections: Corrections,
+    /// Of what is in the files; 0 without files.
+    digest: AtomicU64,
+    /// Tells other nodes of it.
+    node: OnceLock<Arc<Node>>,
     pub(crate) notifier: Notifier,
     pub(crate) figures: Figures,
 }
@@ -131,20 +145,26 @@ impl Manager {
                 query_offset_ms: settings.query_offset_ms as i64,
                 external_labels,
                 external_url: settings.external_url.clone(),
+                series_max: settings.series_max as usize,
             },
             longest: Duration::from_millis(promql.timeout_ms),
             owners: Owners::default(),
             groups: Mutex::default(),
             changed: Condvar::new(),
+            readers: Mutex::default(),
             reloading: Mutex::default(),
             obstacle: Mutex::default(),
             read_ms: AtomicI64::new(now_ms()),
             corrections: Corrections::default(),
+            digest: AtomicU64::new(0),
+            node: OnceLock::new(),
             notifier,
             figures: Figures::default(),
             settings: settings.clone(),
         };
         let groups = load::groups(&manager.settings)?;
+        let digest = load::digest(&groups, &manager.settings);
+        manager.digest.store(digest, Ordering::Relaxed);
         manager.replace(groups, true, now_ms());
         Ok(manager)
     }
@@ -165,6 +185,9 @@ impl Manager {
             Ok(groups) => {
                 let rules = groups.iter().map(|(_, group)| group.rules.len()).sum();
                 let counts = (groups.len(), rules);
+                let digest = load::digest(&groups, &self.settings);
+                self.digest.store(digest, Ordering::Relaxed);
+                self.tell_nodes();
                 self.replace(groups, false, now_ms);
                 self.read_ms.store(now_ms, Ordering::Relaxed);
                 Ok(counts)
@@ -173,6 +196,23 @@ impl Manager {
                 self.read_ms.store(-now_ms, Ordering::Relaxed);
                 Err(why)
             }
+        }
+    }
+
+    /// Other nodes hear from `node` which files this one has, now and after each reload.
+    pub(crate) fn told_by(&self, node: &Arc<Node>) {
+        self.node.get_or_init(|| Arc::clone(node));
+        self.tell_nodes();
+    }
+
+    fn tell_nodes(&self) {
+        let rules = self.digest.load(Ordering::Relaxed);
+        if let Some(node) = self.node.get() {
+            node.change(|standing| {
+                if let Some(me) = standing.members.first_mut() {
+                    me.digests[1] = with_rules(me.digests[1], rules);
+                }
+            });
         }
     }
 
@@ -192,20 +232,29 @@ impl Manager {
         self.owners.series()
     }
 
+    /// Notes how late samples come, until the server stops.
+    pub(crate) fn watch_delays(&self, shared: &Shared) {
+        let arrivals = &shared.observe.arrivals;
+        arrivals.turn_on();
+        let mut groups = self.groups.lock();
+        while !groups.turns.has_stopped() {
+            let until = Instant::now() + DELAYS_EVERY;
+            while !groups.turns.has_stopped()
+                && !self.changed.wait_until(&mut groups, until).timed_out()
+            {}
+            let readers = Arc::clone(&self.readers.lock());
+            MutexGuard::unlocked(&mut groups, || {
+                readers.note(shared, &arrivals.take(), now_ms());
+            });
+        }
+    }
+
     /// Ends all evaluations soon.
     pub(crate) fn stop(&self) {
         self.groups.lock().turns.stop();
         self.changed.notify_all();
         self.corrections.stop();
         self.notifier.stop();
-    }
-
-    /// Series that one rule may write.
-    fn series_max(&self) -> usize {
-        match self.settings.series_max {
-            0 => usize::MAX,
-            most => most as usize,
-        }
     }
 
     /// Has `groups` evaluated from now on, and no others. Those that are there already go on; where
@@ -222,7 +271,7 @@ impl Manager {
                 Some(held) if held.is_same(&group, interval_ms) => Arc::clone(held),
                 _ => {
                     let named = (file, group);
-                    let live = LiveGroup::new(named, interval_ms, &self.owners, restores);
+                    let mut live = LiveGroup::new(named, interval_ms, &self.owners, restores);
                     if let Some(held) = held {
                         live.continue_from(held, &self.owners);
                     }
@@ -240,15 +289,15 @@ impl Manager {
             .map(|group| (group, group.retire(&self.owners)))
             .collect();
         // Before a new group is evaluated.
-        let planned: Vec<_> = all.values().cloned().collect();
+        let live: Vec<_> = all.values().cloned().collect();
         let settings = &self.options.settings;
-        self.corrections.set_plan(|number| {
-            Plan::new(number, &planned, settings, |group| self.offset_ms(group))
-        });
+        self.corrections
+            .set_plan(|number| Plan::new(number, &live, settings, |group| self.offset_ms(group)));
+        *self.readers.lock() = Arc::new(Readers::of(&live, settings));
         let mut groups = self.groups.lock();
         groups.all = all;
         for group in begun {
-            let at_ms = group.grid.after(now_ms);
+            let at_ms = group.first_ms(now_ms);
             groups.turns.put(at_ms, Task::Evaluate(group));
         }
         for (group, series) in left {

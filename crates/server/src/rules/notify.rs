@@ -98,9 +98,10 @@ impl Notifier {
         sent: &mut BTreeMap<Labels, i64>,
         at_ms: i64,
     ) {
-        sent.retain(|labels, _| {
+        sent.retain(|labels, last_ms| {
             let found = alerts.binary_search_by(|alert| alert.labels.cmp(labels));
-            found.is_ok()
+            // After a clock was set back.
+            found.is_ok() && *last_ms <= at_ms
         });
         if self.targets.is_empty() {
             return;
@@ -116,10 +117,19 @@ impl Notifier {
                 let ends_ms = alert.resolved_at_ms.unwrap_or(at_ms + lasts_ms);
                 told.push(Arc::new(self.message(alert, ends_ms, &link)));
             }
+            if told.len() == BATCH_MAX {
+                self.put(&mut told);
+            }
         }
+        self.put(&mut told);
+    }
+
+    /// Queues alerts for each Alertmanager.
+    fn put(&self, told: &mut Vec<Arc<Value>>) {
         for target in self.targets.iter().filter(|_| !told.is_empty()) {
-            target.put(&told);
+            target.put(told);
         }
+        told.clear();
     }
 
     fn is_due(&self, alert: &Active, last_ms: Option<i64>, at_ms: i64) -> bool {

@@ -10,7 +10,7 @@ use crate::labelled::{self, Named, Reader, Views};
 use crate::state::Shared;
 use latewood_engine::Error;
 use latewood_promql::labels::{Labels, METRIC};
-use latewood_promql::source::{Interrupt, Matcher, Source, SourceError, is_stale};
+use latewood_promql::source::{Interrupt, Matcher, Source, SourceError};
 use latewood_rules::evaluate::{Refused, Row, Storage};
 use latewood_wire::intake::{Intake, Moment, Refused as NotTaken, Slot};
 use latewood_wire::series_name::{NameError, SeriesName};
@@ -88,14 +88,6 @@ impl Storage for RuleStorage<'_> {
     fn write(&mut self, rows: &[Row]) -> Result<Vec<Refused>, String> {
         if self.holds_back {
             return Ok(Vec::new());
-        }
-        let made = rows.iter().filter(|row| !is_stale(row.value)).count();
-        let most = self.manager.series_max();
-        if made > most {
-            return Err(format!(
-                "{made} series are more than a rule may write ({most}, --max-rule-series); none was \
-                 written"
-            ));
         }
         if self.is_retired.load(Ordering::Relaxed) {
             return Err("the group was changed or removed meanwhile".to_owned());

@@ -1,5 +1,9 @@
 //! Rules over a database on a simulated disk, evaluated at times that the tests choose.
 
+mod bench;
+mod corrections;
+mod random;
+
 use super::reader::{RuleReader, append};
 use super::*;
 use crate::intake::EngineIntake;
@@ -234,6 +238,8 @@ fn a_reload_goes_on_where_the_rules_were() {
     write(world.dir.path(), &format!("{longer}{alert}"));
     assert_eq!(world.manager.reload(), Ok((1, 2)));
     assert!(first.is_retired());
+    // Readers see it all the time.
+    assert_eq!(world.rule(1).state(), "pending");
     world.turn(1);
     let rule = world.rule(1);
     assert_eq!(rule.state(), "pending");
@@ -245,6 +251,65 @@ fn a_reload_goes_on_where_the_rules_were() {
     assert!(!world.manager.last_read().1);
     world.turn(2);
     assert_eq!(world.rule(1).alerts[0].active_at_ms, since);
+}
+
+#[test]
+fn a_time_at_which_a_reload_came_is_not_lost() {
+    let rule =
+        |value| format!("groups: [{{name: g, rules: [{{record: r, expr: vector({value})}}]}}]");
+    let world = World::new(&rule(1));
+    let first = world.group();
+    let (at_ms, task) = world.manager.next(|| i64::MAX / 4).unwrap();
+    write(world.dir.path(), &rule(2));
+    assert_eq!(world.manager.reload(), Ok((1, 1)));
+    let (again_ms, again) = world.manager.next(|| i64::MAX / 4).unwrap();
+    assert_eq!(again_ms, at_ms);
+    let group = |task| match task {
+        Task::Evaluate(group) => group,
+        Task::Left { .. } => panic!("a group"),
+    };
+    assert!(Arc::ptr_eq(&group(task), &first));
+    assert!(Arc::ptr_eq(&group(again), &world.group()));
+}
+
+#[test]
+fn a_clock_that_is_set_back_holds_no_group_up() {
+    let world = World::new(RECORD);
+    let seen = |now_ms| world.manager.groups.lock().turns.see(now_ms);
+    seen(now_ms());
+    // Not long enough to be more than a correction.
+    seen(now_ms() - MINUTE_MS / 2);
+    seen(1_000_000);
+    let (at_ms, _) = world.manager.next(|| 1_000_000 + MINUTE_MS).unwrap();
+    assert!(
+        (1_000_000..=1_000_000 + MINUTE_MS).contains(&at_ms),
+        "{at_ms}"
+    );
+}
+
+#[test]
+fn other_nodes_hear_which_files_this_one_has() {
+    let mut world = World::new(RECORD);
+    let (node, _clock) = follow(&world.shared);
+    let own = || node.standing().members[0].digests[1];
+    let before = own();
+    world.manager.told_by(&node);
+    let first = own();
+    assert_eq!(crate::state::differing(before, first), ["rules"]);
+    write(world.dir.path(), &RECORD.replace("2 *", "3 *"));
+    world.manager.reload().unwrap();
+    assert_eq!(crate::state::differing(first, own()), ["rules"]);
+    write(world.dir.path(), RECORD);
+    world.manager.reload().unwrap();
+    assert_eq!(own(), first);
+    // What is not read changes nothing.
+    write(world.dir.path(), "groups: [{}]");
+    world.manager.reload().unwrap_err();
+    assert_eq!(own(), first);
+    world.manager =
+        crate::rules::Manager::new(&Settings::default(), &world.shared.settings.promql).unwrap();
+    world.manager.told_by(&node);
+    assert_eq!(own(), before);
 }
 
 #[test]

@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 pub(crate) const THREADS: usize = 4;
 /// How soon a clock that was set is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A clock that is set back by more than this has groups go on by it.
+const BACK_MS: i64 = 60_000;
 /// Bytes of the disk that rules leave to others.
 const FREE_BYTES_MIN: u64 = 64 << 20;
 
@@ -30,6 +32,8 @@ const FREE_BYTES_MIN: u64 = 64 << 20;
 pub(super) struct Turns {
     due: BinaryHeap<Reverse<Due>>,
     last: u64,
+    /// By the clock.
+    newest_ms: i64,
     has_stopped: bool,
 }
 
@@ -59,6 +63,29 @@ impl Turns {
             number,
             task,
         }));
+    }
+
+    /// Sees what the clock says: where it was set back, groups do not wait until it is there again.
+    pub(super) fn see(&mut self, now_ms: i64) {
+        if now_ms >= self.newest_ms.saturating_sub(BACK_MS) {
+            self.newest_ms = self.newest_ms.max(now_ms);
+            return;
+        }
+        let back_ms = self.newest_ms - now_ms;
+        tracing::warn!(back_ms, "the clock was set back: rules go on by it");
+        self.newest_ms = now_ms;
+        let due = std::mem::take(&mut self.due).into_iter();
+        let due = due.map(|Reverse(mut due)| {
+            if let Task::Evaluate(group) = &due.task {
+                due.at_ms = due.at_ms.min(group.grid.after(now_ms));
+            }
+            Reverse(due)
+        });
+        self.due = due.collect();
+    }
+
+    pub(super) fn has_stopped(&self) -> bool {
+        self.has_stopped
     }
 
     pub(super) fn stop(&mut self) {
@@ -99,7 +126,7 @@ impl Manager {
     /// What writes the rows of rules.
     pub(super) fn intake(shared: &Arc<Shared>) -> EngineIntake {
         let way = Way::new(Protocol::Rules, Route::Rules);
-        EngineIntake::new(Arc::clone(shared), way, "rules", None, InPause::Wait)
+        EngineIntake::new(Arc::clone(shared), way, "rules", None, InPause::Refuse)
     }
 
     /// Waits for what is due next by `clock`; `None` once the server stops.
@@ -110,6 +137,7 @@ impl Manager {
                 return None;
             }
             let now_ms = clock();
+            groups.turns.see(now_ms);
             let wait = match groups.turns.due.peek() {
                 Some(Reverse(due)) if due.at_ms <= now_ms => {
                     let due = groups.turns.due.pop()?.0;
@@ -145,6 +173,7 @@ impl Manager {
             self.turn(shared, intake, &group, newest_ms, missed);
         }
         let next_ms = newest_ms + group.interval_ms();
+        group.goes_on_at(next_ms);
         self.groups.lock().turns.put(next_ms, Task::Evaluate(group));
         self.changed.notify_one();
     }

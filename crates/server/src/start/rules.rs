@@ -33,6 +33,9 @@ pub(super) fn start(
         Ok(())
     };
     handles.push(spawn("corrections".to_owned(), shared, run)?);
+    if let Some(node) = shared.node.get() {
+        rules.told_by(node);
+    }
     if !rules.is_on() {
         return Ok(handles);
     }
@@ -44,6 +47,12 @@ pub(super) fn start(
         };
         handles.push(spawn(format!("rules-{number}"), shared, run)?);
     }
+    let own = Arc::clone(rules);
+    let watch = move |shared: &Shared| {
+        own.watch_delays(shared);
+        Ok(())
+    };
+    handles.push(spawn("rule-delays".to_owned(), shared, watch)?);
     for number in 0..rules.notifier.targets().len() {
         let rules = Arc::clone(rules);
         let run = move |_: &Shared| rules.notifier.targets()[number].run();

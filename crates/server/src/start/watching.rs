@@ -206,7 +206,7 @@ impl News {
                     other,
                     differs,
                     options,
-                    "another node was started with other users or settings: what clients see will \
+                    "another node has other users, settings or rule files: what clients see will \
                      change when it owns the log"
                 );
             }
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn what_differs_is_named() {
         let (mut told, mut now) = (Told::default(), standing());
-        now.members[1].digests = [0, 1 << 48];
+        now.members[1].digests = [0, 1 << 36];
         let differs = News::Differs {
             other: "db-2:6379".to_owned(),
             what: vec!["reads"],

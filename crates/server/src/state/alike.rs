@@ -2,26 +2,32 @@
 //! each other, and in words what differs.
 //!
 //! The digest of the settings has a part for each of [`PARTS`], so that a difference can be named.
-//! Nodes of one version compare them, as they were started: a later CONFIG SET is not told.
+//! Nodes of one version compare them, as they were started: a later CONFIG SET is not told. The part
+//! of rule files is set when they are read, also again ([`with_rules`]).
 //!
 //! Tested by its own tests.
 
 use super::settings::Settings;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Bits of the digest of a part: two that differ are taken for alike once in 65,536.
-const PART_BITS: u32 = 16;
+/// Bits of the digest of a part: two that differ are taken for alike once in 4096.
+const PART_BITS: u32 = 12;
+const PART_MASK: u64 = (1 << PART_BITS) - 1;
 
 /// The parts of the settings, the lowest bits first.
-const PARTS: [&str; 4] = ["series", "retention", "time-limits", "reads"];
+const PARTS: [&str; 5] = ["series", "retention", "time-limits", "reads", "rules"];
+/// Where the part of rules is among them.
+const RULES_AT: u32 = 4;
 
 /// What each part is of, for people.
-const MEANINGS: [&str; 4] = [
+const MEANINGS: [&str; 5] = [
     "what new series get: the ts-... options, sender-duplicate-policy, influx-db-label, otlp-...",
     "retention, max-series",
     "future-limit, past-limit, redis-future-limit, redis-past-limit",
     "reads, max-staleness, durability, promql-lookback, promql-delayed-name-removal, \
      notify-keyspace-events",
+    "rules: the files, their paths and what is in them; evaluation-interval, rule-query-offset, \
+     external-labels, max-rule-series",
 ];
 
 /// The options of a part, for people.
@@ -31,7 +37,7 @@ pub(crate) fn options_of(part: &str) -> &'static str {
 }
 
 impl Settings {
-    /// Of the users and of the settings that should be alike.
+    /// Of the users and of the settings that should be alike, those of rules as without files.
     pub(crate) fn digests(&self) -> [u64; 2] {
         let Self { senders, .. } = self;
         let file = self.aclfile.as_ref().map(std::fs::read_to_string);
@@ -57,19 +63,31 @@ impl Settings {
             digest(&(self.time_limits, senders.time_limits)),
             digest(&(reads, self.durability, promql, self.notify)),
         ];
-        let settings = parts.into_iter().rev().fold(0, |all, part| {
-            all << PART_BITS | part >> (u64::BITS - PART_BITS)
-        });
+        let settings = parts
+            .into_iter()
+            .rev()
+            .fold(0, |all, part| all << PART_BITS | bits_of(part));
         let users = digest(&(words, self.requirepass.is_empty()));
         [users, settings]
     }
+}
+
+/// A digest of settings with rule files that have the digest `rules`.
+pub(crate) fn with_rules(settings: u64, rules: u64) -> u64 {
+    let shift = PART_BITS * RULES_AT;
+    settings & !(PART_MASK << shift) | bits_of(rules) << shift
+}
+
+/// What of a digest is told.
+fn bits_of(digest: u64) -> u64 {
+    digest >> (u64::BITS - PART_BITS)
 }
 
 /// The parts in which two digests of settings differ.
 pub(crate) fn differing(one: u64, other: u64) -> Vec<&'static str> {
     let differs = |at: &usize| {
         let shift = PART_BITS * *at as u32;
-        (one ^ other) >> shift & ((1 << PART_BITS) - 1) != 0
+        (one ^ other) >> shift & PART_MASK != 0
     };
     (0..PARTS.len())
         .filter(differs)
@@ -77,7 +95,8 @@ pub(crate) fn differing(one: u64, other: u64) -> Vec<&'static str> {
         .collect()
 }
 
-fn digest(of: &impl std::fmt::Debug) -> u64 {
+/// The digest of what `of` shows.
+pub(crate) fn digest(of: &impl std::fmt::Debug) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{of:?}").hash(&mut hasher);
     hasher.finish()
@@ -119,6 +138,10 @@ mod tests {
         );
         // What is of one machine.
         assert_eq!(told(|of| of.memory_bytes = 9), [""; 0]);
+        let own = Settings::default().digests()[1];
+        let rules = with_rules(own, digest(&"a rule"));
+        assert_eq!(differing(own, rules), ["rules"]);
+        assert_eq!(with_rules(rules, 0), own);
         let secret = |text: &str| {
             let mut of = Settings::default();
             of.users.push(text.to_owned());

@@ -20,7 +20,7 @@ mod runtime;
 mod settings;
 mod shared;
 
-pub(crate) use alike::{differing, options_of};
+pub(crate) use alike::{differing, digest, options_of, with_rules};
 pub(crate) use database::Database;
 pub(crate) use exec_lock::{ExecBeside, ExecShared};
 pub(crate) use figures::ListenerFigures;

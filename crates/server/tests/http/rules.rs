@@ -98,6 +98,11 @@ fn rules_write_series_and_are_shown_as_prometheus_does() {
     ] {
         assert_eq!(record[field], value, "{field}");
     }
+    eventually("a delay", || {
+        let groups = body(&mut http, "/api/v1/rules")["data"]["groups"].take();
+        let delay = &groups[0]["rules"][0]["inputDelay"];
+        delay["samples"] == 1 && delay["queryOffset"].as_u64() < Some(60)
+    });
     assert!(record["lastEvaluation"].as_str().unwrap().ends_with('Z'));
     let hot = &b["rules"][0];
     assert_eq!(
@@ -283,8 +288,11 @@ fn who_may_not_read_everything_sees_no_rules_and_reloads_nothing() {
         http.send(format!("GET /api/v1/rules HTTP/1.1\r\nHost: x\r\n{head}\r\n").as_bytes());
         let answer = http.answer();
         let shown: Value = serde_json::from_slice(&answer.body).unwrap();
+        let warnings = shown["warnings"].to_string();
         let shown = shown["data"]["groups"].as_array().unwrap().len();
         assert_eq!(shown, groups, "{user}");
+        let says_why = warnings.contains("user \\\"some\\\" may not read every series");
+        assert_eq!(says_why, groups == 0, "{warnings}");
         assert_eq!(http.post_with("/-/reload", &head, b"").status, 403);
     }
 }

@@ -17,10 +17,13 @@ pub struct ReaderId(pub u64);
 /// time, and is called under locks: it must not use the database.
 pub type Selects = Arc<dyn Fn(&Labels, &[u8]) -> bool + Send + Sync>;
 
+/// A label that a series has, or has not: name and value.
+pub(super) type Pair = (Box<[u8]>, Box<[u8]>);
+
 /// Which series a reader reads.
 #[derive(Clone)]
 pub struct Selector {
-    pub(super) pair: Option<(Box<[u8]>, Box<[u8]>)>,
+    pub(super) pair: Option<Pair>,
     pub(super) selects: Selects,
 }
 

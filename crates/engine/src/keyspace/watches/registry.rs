@@ -1,6 +1,6 @@
 //! All readers and their selectors, found by the labels of a series.
 
-use super::reader::{ChangedSeries, Reader, ReaderId, Watcher};
+use super::reader::{ChangedSeries, Pair, Reader, ReaderId, Watcher};
 use crate::series::watched::{Mark, WatchSet};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -18,7 +18,7 @@ pub(super) struct Registry {
     pub(super) generation: u64,
     pub(super) readers: BTreeMap<ReaderId, Reader>,
     /// Selectors by a pair of theirs; the pair of each name apart, and those without one.
-    by_pair: HashMap<(Box<[u8]>, Box<[u8]>), Vec<Entry>, FixedState>,
+    by_pair: HashMap<Pair, Vec<Entry>, FixedState>,
     without_pair: Vec<Entry>,
     /// Names of pairs, with all selectors that have one.
     by_name: BTreeMap<Box<[u8]>, Vec<Entry>>,

@@ -162,8 +162,53 @@ pub(super) fn report(manager: &Manager) -> String {
             text.sample(name, Some(("rule_group", &group.0)), value(group));
         }
     }
+    corrections(&mut text, manager);
     notifications(&mut text, manager);
     text.0
+}
+
+fn corrections(text: &mut Text, manager: &Manager) {
+    let name = "latewood_rules_pending_steps";
+    let help = "Steps of rules that wait to be computed again, as far as they are counted.";
+    text.one(name, "gauge", help, manager.pending_steps());
+    let figures = manager.correction_figures();
+    for (name, help, value) in [
+        (
+            "latewood_rules_corrected_steps_total",
+            "Steps of rules that were computed again.",
+            &figures.steps,
+        ),
+        (
+            "latewood_rules_corrected_rows_total",
+            "Rows of rules that corrections wrote.",
+            &figures.rows_written,
+        ),
+        (
+            "latewood_rules_deleted_rows_total",
+            "Rows of rules that corrections removed.",
+            &figures.rows_deleted,
+        ),
+        (
+            "latewood_rules_final_steps_total",
+            "Steps of rules that changed and keep their rows, as their inputs may be gone.",
+            &figures.final_steps,
+        ),
+        (
+            "latewood_rules_skipped_steps_total",
+            "Steps that were missed longer ago than --rules-catch-up.",
+            &figures.skipped_steps,
+        ),
+        (
+            "latewood_rules_failed_corrections_total",
+            "Passes of corrections that failed; they are repeated.",
+            &figures.failures,
+        ),
+    ] {
+        text.one(name, "counter", help, value.load(Ordering::Relaxed));
+    }
+    let name = "latewood_rules_correction_seconds_total";
+    let help = "Time that corrections of rules took.";
+    text.one(name, "counter", help, count(&figures.took_ns) / 1e9);
 }
 
 fn notifications(text: &mut Text, manager: &Manager) {

@@ -27,11 +27,11 @@ pub(super) async fn respond(
 }
 
 /// The same with a value whose making may block, or that may be long.
-pub(super) async fn respond_in_thread(
+pub(super) async fn respond_in_thread<T: Into<Told>>(
     context: &Context,
     endpoint: Endpoint,
     request: Request,
-    data: impl FnOnce(&Asked, &Parameters) -> Result<Value, Answer> + Send + 'static,
+    data: impl FnOnce(&Asked, &Parameters) -> Result<T, Answer> + Send + 'static,
 ) -> Response {
     let result = async {
         let asked = Asked::with_parameters(context, endpoint, request).await;
@@ -40,7 +40,7 @@ pub(super) async fn respond_in_thread(
         let work = move || {
             let data = data(&asked, &parameters)?;
             drop(parameters);
-            let (_, text) = enveloped(data);
+            let (_, text) = enveloped(data.into());
             // What it was made of is gone.
             asked.hold_only(text.len())?;
             Ok::<_, Answer>((asked, Text::from(text)))
@@ -73,14 +73,30 @@ impl Pieces for Text {
 }
 
 fn success(data: Value) -> Response {
-    enveloped(data).into_response()
+    enveloped(data.into()).into_response()
 }
 
-fn enveloped(data: Value) -> ([(HeaderName, &'static str); 1], String) {
+/// A value, and what its reader must know about it.
+pub(super) struct Told {
+    pub(super) data: Value,
+    pub(super) warnings: Vec<String>,
+}
+
+impl From<Value> for Told {
+    fn from(data: Value) -> Self {
+        let warnings = Vec::new();
+        Self { data, warnings }
+    }
+}
+
+fn enveloped(told: Told) -> ([(HeaderName, &'static str); 1], String) {
     let mut envelope = Map::new();
     // Moved: a copy of a long tree takes as much again.
-    envelope.insert("data".to_owned(), data);
+    envelope.insert("data".to_owned(), told.data);
     envelope.insert("status".to_owned(), "success".into());
+    if !told.warnings.is_empty() {
+        envelope.insert("warnings".to_owned(), told.warnings.into());
+    }
     json_text(&envelope)
 }
 

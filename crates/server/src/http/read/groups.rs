@@ -2,15 +2,15 @@
 //! them, and `POST /-/reload`.
 //!
 //! Alerts hold labels and values of series, and rules are those of the whole server: a user who may
-//! not read every key (`~*`) sees none. Tested by `tests/http/rules.rs`.
+//! not read every key (`~*`) sees none, with a warning that says so. Tested by `tests/http/rules.rs`.
 
 use super::asked::Asked;
-use super::envelope::{respond, respond_in_thread};
+use super::envelope::{Told, respond, respond_in_thread};
 use super::parameters::Parameters;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
 use crate::observe::Endpoint;
-use crate::rules::{LiveGroup, ShownRule, rfc3339_ms};
+use crate::rules::{LiveGroup, ShownDelays, ShownRule, rfc3339_ms};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -35,9 +35,10 @@ pub(crate) async fn rules(State(context): State<Context>, request: Request) -> R
         |asked, parameters| {
             let wanted = Wanted::read(parameters)?;
             if !asked.may_read_all() {
-                return Ok(json!({"groups": []}));
+                return Ok(hidden(asked, json!({"groups": []})));
             }
-            wanted.page(asked, &asked.context.rules.groups())
+            let page = wanted.page(asked, &asked.context.rules.groups())?;
+            Ok(page.into())
         },
     )
     .await
@@ -46,17 +47,31 @@ pub(crate) async fn rules(State(context): State<Context>, request: Request) -> R
 /// `GET /api/v1/alerts`.
 pub(crate) async fn alerts(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(&context, Endpoint::RuleGroups, request, |asked, _| {
-        let mut alerts = Vec::new();
-        if asked.may_read_all() {
-            for group in asked.context.rules.groups() {
-                let rules = group.shown().rules;
-                asked.hold_bytes(memory_bytes(&[], &rules))?;
-                alerts.extend(rules.iter().flat_map(|rule| rule.active().map(alert)));
-            }
+        if !asked.may_read_all() {
+            return Ok(hidden(asked, json!({"alerts": []})));
         }
-        Ok(json!({"alerts": alerts}))
+        let mut alerts = Vec::new();
+        for group in asked.context.rules.groups() {
+            let rules = group.shown().rules;
+            asked.hold_bytes(memory_bytes(&[], &rules))?;
+            alerts.extend(rules.iter().flat_map(|rule| rule.active().map(alert)));
+        }
+        Ok(json!({"alerts": alerts}).into())
     })
     .await
+}
+
+/// What a user sees who may not read every key: no error, which would be shown in the place of all
+/// else by whoever lists rules of several servers.
+fn hidden(asked: &Asked, data: Value) -> Told {
+    let user = String::from_utf8_lossy(asked.user_name());
+    let warning = format!(
+        "rules and alerts are hidden: user {user:?} may not read every series (needs ~* and TS.MRANGE)"
+    );
+    Told {
+        data,
+        warnings: vec![warning],
+    }
 }
 
 /// `GET /api/v1/alertmanagers`.
@@ -157,9 +172,14 @@ impl Wanted {
             let shown = group.shown();
             asked.hold_bytes(memory_bytes(&group.group.rules, &shown.rules))?;
             let rules = group.group.rules.iter().zip(&shown.rules);
+            let rules = rules.zip(&group.delays);
             let rules: Vec<Value> = rules
-                .filter(|(rule, _)| self.wants(rule))
-                .map(|(rule, shown)| self.rule(rule, shown))
+                .filter(|((rule, _), _)| self.wants(rule))
+                .map(|((rule, shown), delays)| {
+                    let mut rule = self.rule(rule, shown);
+                    rule["inputDelay"] = delays.shown().map_or(Value::Null, input_delay);
+                    rule
+                })
                 .collect();
             if rules.is_empty() {
                 continue;
@@ -251,6 +271,17 @@ fn memory_bytes(rules: &[Rule], shown: &[ShownRule]) -> usize {
         ALERT_BYTES + 2 * (alert.labels.len_bytes() + annotations)
     });
     rules.chain(alerts).sum()
+}
+
+/// How late the samples of a rule come, seconds.
+fn input_delay(delays: ShownDelays) -> Value {
+    json!({
+        "p50": number(delays.p50_s),
+        "p99": number(delays.p99_s),
+        "p999": number(delays.p999_s),
+        "samples": delays.samples,
+        "queryOffset": delays.query_offset_s,
+    })
 }
 
 fn alert(alert: &Active) -> Value {

@@ -33,8 +33,13 @@ impl Manager {
         let begun = shared.db.begin_evaluations(&readers);
         begun.map_err(|error| error.to_string())?;
         for planned in rules.iter().filter(|planned| planned.reader.is_ok()) {
-            let newest = &mut run.rules[planned.at].newest_ms;
-            *newest = Some(newest.map_or(row_ms, |newest| newest.max(row_ms)));
+            let newest = run.rules[planned.at].newest_ms.unwrap_or(i64::MIN);
+            if row_ms <= newest {
+                // The clock went back: of what stands before this step the evaluation knows
+                // nothing.
+                self.add_steps(shared, planned, row_ms, row_ms)?;
+            }
+            run.rules[planned.at].newest_ms = Some(newest.max(row_ms));
         }
         Ok(())
     }

@@ -11,6 +11,8 @@ mod planted {
     thread_local! {
         /// What is said to be done before its rows are written.
         pub(in crate::rules) static DONE_FIRST: Cell<bool> = const { Cell::new(false) };
+        /// After so many slices, or what follows them, all passes end, as if the process had.
+        pub(in crate::rules) static STOPS_IN: Cell<Option<u32>> = const { Cell::new(None) };
         /// How far the first and the last dirty step are moved, milliseconds.
         pub(in crate::rules) static MOVED_MS: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
         /// Changes are taken for those of another group.
@@ -33,6 +35,12 @@ mod planted {
     pub(in crate::rules) fn is_done_first() -> bool {
         DONE_FIRST.get()
     }
+
+    pub(in crate::rules) fn stops() -> bool {
+        let left = STOPS_IN.get();
+        STOPS_IN.set(left.map(|left| left.saturating_sub(1)));
+        left == Some(0)
+    }
 }
 
 #[cfg(not(test))]
@@ -47,5 +55,10 @@ pub(super) fn group<T>(group: T) -> T {
 
 #[cfg(not(test))]
 pub(super) fn is_done_first() -> bool {
+    false
+}
+
+#[cfg(not(test))]
+pub(super) fn stops() -> bool {
     false
 }

@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     /// All rules, alerts too, group by group.
     pub(crate) rules: Vec<Planned>,
     /// The corrected ones, those that feed others before them.
-    pub(super) order: Vec<usize>,
+    pub(in crate::rules) order: Vec<usize>,
     /// The rules that each one may read.
     pub(super) below: Vec<Vec<usize>>,
     /// The first rule of each group, by its key.
@@ -59,7 +59,7 @@ impl Planned {
     }
 
     /// How its groups are computed one by one, if they are.
-    pub(super) fn narrow(&self) -> Option<Narrow<'_>> {
+    pub(in crate::rules) fn narrow(&self) -> Option<Narrow<'_>> {
         // A limit counts the rows of all groups, and another rule knows no groups.
         if self.group.group.limit > 0 || !self.rivals.is_empty() {
             return None;

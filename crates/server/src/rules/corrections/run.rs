@@ -79,7 +79,7 @@ impl Manager {
             let is_ready = !shared.db.is_loading() && shared.is_owner();
             if !is_ready {
                 self.corrections.forget();
-            } else if let Err(why) = self.round(shared, &mut intake) {
+            } else if let Err(why) = self.round(shared, &mut intake, now_ms()) {
                 tracing::debug!(why, "rows of rules are not corrected");
             }
             self.corrections.pause(LOOK_EVERY, false);
@@ -94,13 +94,14 @@ impl Manager {
         &self,
         shared: &Arc<Shared>,
         intake: &mut EngineIntake,
+        now_ms: i64,
     ) -> Result<(), String> {
         if let Some(why) = self.obstacle(shared) {
             self.corrections.refuse_all(&why);
             return Err(why);
         }
         let plan = self.corrections.watch(shared)?;
-        self.catch_up(shared, &plan)?;
+        self.catch_up(shared, &plan, now_ms)?;
         self.serve(shared, intake, &plan);
         loop {
             self.corrections.look(shared);
@@ -129,7 +130,7 @@ impl Manager {
     }
 
     /// Makes what groups missed pending, before they are evaluated for the first time.
-    fn catch_up(&self, shared: &Shared, plan: &Plan) -> Result<(), String> {
+    fn catch_up(&self, shared: &Shared, plan: &Plan, now_ms: i64) -> Result<(), String> {
         for group in self.groups() {
             let rules = plan.of(&group);
             let Some(mut run) = group.run.try_lock() else {
@@ -140,7 +141,7 @@ impl Manager {
                 .iter()
                 .any(|planned| planned.reader.is_ok() && unknown(planned.at))
             {
-                let next_ms = group.grid.after(now_ms()) - self.offset_ms(&group);
+                let next_ms = group.grid.after(now_ms) - self.offset_ms(&group);
                 self.add_missed(shared, rules, &mut run, next_ms)?;
             }
         }
@@ -220,7 +221,7 @@ impl Corrections {
     }
 
     /// Looks which readers have something to do.
-    fn look(&self, shared: &Shared) {
+    pub(in crate::rules) fn look(&self, shared: &Shared) {
         let readers = shared.db.readers();
         let mut state = self.state.lock();
         for reader in readers {

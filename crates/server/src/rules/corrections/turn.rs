@@ -116,6 +116,9 @@ impl Manager {
         for &(from, to) in work.later.spans() {
             self.add_steps(of.shared, of.planned, from, to)?;
         }
+        if faults::stops() {
+            return Err("the process has ended here".to_owned());
+        }
         let done = of.shared.db.done(work.reader, work.position);
         done.map_err(|error| error.to_string())?;
         let later = (work.later.len(&of.planned.grid), work.later.ends());
@@ -190,6 +193,9 @@ impl Manager {
         of: &Comparing<'_>,
         work: &mut Work,
     ) -> Result<(), String> {
+        if faults::stops() {
+            return Err("the process has ended here".to_owned());
+        }
         let Some((group, (from, to))) = work.take(of.planned) else {
             return Ok(());
         };
@@ -217,7 +223,10 @@ impl Manager {
         compared: Compared,
     ) -> Result<(), String> {
         let rows = of.rows(compared)?;
-        let most = self.series_max();
+        let most = match self.settings.series_max {
+            0 => usize::MAX,
+            most => most as usize,
+        };
         let made = rows.series.iter().filter(|series| !series.given.is_empty());
         let made = made.count();
         if made > most {

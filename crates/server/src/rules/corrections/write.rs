@@ -7,7 +7,8 @@
 
 use super::plan::Planned;
 use super::rows::{Comparing, Rows, SeriesRows};
-use crate::intake::EngineIntake;
+use crate::intake::{EngineIntake, InPause, enter};
+use crate::messaging::{ADD_EVENT, Class};
 use crate::rules::group::Run;
 use crate::rules::reader::{append, named};
 use latewood_engine::ErrorKind;
@@ -140,16 +141,22 @@ impl Comparing<'_> {
             .map(|(timestamp, value)| Sample { timestamp, value })
             .collect();
         let gaps = gaps(found, &self.planned.grid);
-        let db = &self.shared.db;
         loop {
-            match db.replace_rows(name.key(), &gaps, &rows) {
+            let entered = enter(self.shared, InPause::Refuse);
+            let entered = entered.map_err(|failure| failure.to_string())?;
+            let replaced = self.shared.db.replace_rows(name.key(), &gaps, &rows);
+            match replaced {
                 Ok(done) => {
+                    if self.shared.events.is_listening() {
+                        self.shared.changed(Class::Module, ADD_EVENT, name.key());
+                    }
                     written.rows += done.written as u64;
                     written.deleted += (found.len() - rows.len()) as u64;
                     written.refused += done.refused as u64;
                     return Ok(());
                 }
                 Err(error) if error.kind() == ErrorKind::NoSuchKey && !rows.is_empty() => {
+                    drop(entered);
                     // Its first row makes the series, as the live evaluation would.
                     let first = rows.remove(0);
                     let row = Row {

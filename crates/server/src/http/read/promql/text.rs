@@ -14,7 +14,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use latewood_promql::tree::Expr;
 use latewood_promql::{QUERY_BYTES_MAX, parse as parsed_text, pretty, to_json};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Bytes for each byte of a query's text: of its tree and a copy.
 pub(super) const TREE_BYTES: usize = 384;
@@ -42,7 +42,7 @@ fn parsed(asked: &Asked, parameters: &Parameters, each_bytes: usize) -> Result<E
 pub(crate) async fn format(State(context): State<Context>, request: Request) -> Response {
     respond_in_thread(&context, Endpoint::Status, request, |asked, parameters| {
         let expr = parsed(asked, parameters, TREE_BYTES)?;
-        Ok(pretty(&expr).into())
+        Ok(Value::from(pretty(&expr)))
     })
     .await
 }

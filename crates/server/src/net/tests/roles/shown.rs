@@ -210,13 +210,13 @@ fn a_node_tells_who_has_its_address_and_what_differs() {
             id: super::OWNER,
             is_older: false,
         });
-        standing.members[1].digests = [0, 1 << 48 | 1 << 16];
+        standing.members[1].digests = [0, 1 << 48 | 1 << 12];
     });
     let shared = format!("cluster_address_shared_with:{TWO}");
     let lines = [
         &shared,
         "cluster_settings_differ:1",
-        "cluster_settings_differing:reads,retention",
+        "cluster_settings_differing:retention,rules",
     ];
     has_lines(&mut client, "INFO cluster", &lines);
     has_lines(&mut client, "CLUSTER INFO", &[&shared]);
