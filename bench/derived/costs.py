@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What rules cost a sample that is in order: TS.ADD to servers that run beside each other, without rules, with
 20 that watch nothing of it, with 20 that watch all of it, and with 10,000. Samples are 0 to 5 s behind the
-clock, groups run every 15 s. Writes docs/benchmarks/derived-costs.json.
+clock, groups run every 15 s. Adds to docs/benchmarks/derived.json and derived.md.
 
     bench/derived/costs.py --binary target/demo/latewood
 
@@ -21,8 +21,9 @@ import tempfile
 import time
 import urllib.request
 
-import page
 from systems import ROOT, TICKS, free_port
+
+import derived  # noqa: E402, beside the other pages: systems says where
 
 SERIES, PIPELINE = 1_000, 50
 
@@ -186,22 +187,25 @@ def instructions(binary, directory):
 def main():
     of = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     of.add_argument("--binary", default=ROOT / "target/demo/latewood", type=pathlib.Path)
-    of.add_argument("--out", default=ROOT / "docs/benchmarks/derived-costs.json", type=pathlib.Path)
+    of.add_argument("--out", default=ROOT / "docs/benchmarks", type=pathlib.Path)
+    of.add_argument("--build", default="--profile demo", help="how the binary was built, for the page")
     of.add_argument("--seconds", default=2.0, type=float)
     of.add_argument("--rounds", default=15, type=int)
     of.add_argument("--series", default=100_000, type=int)
     of.add_argument("--instructions", action="store_true")
     read = of.parse_args()
-    report = {"machine": page.machine()}
-    if read.out.exists():
-        report = json.loads(read.out.read_text()) | report
+    out = read.out / "derived.json"
+    all_ = json.loads(out.read_text()) if out.exists() else {}
+    report = all_.get("costs", {}) | {"machine": derived.machine(), "build": read.build}
     with tempfile.TemporaryDirectory(prefix="latewood-costs-") as place:
         if read.instructions:
             report["instructions_a_sample"] = instructions(read.binary, pathlib.Path(place))
         else:
             report["paired"] = paired(read.binary, pathlib.Path(place), read.seconds, read.rounds)
             report["bytes_a_series"] = memory(read.binary, pathlib.Path(place), read.series)
-    read.out.write_text(json.dumps(report, indent=1) + "\n")
+    all_["costs"] = report
+    out.write_text(json.dumps(all_, indent=1) + "\n")
+    (read.out / "derived.md").write_text(derived.drawn(all_))
     print(json.dumps(report, indent=1))
 
 

@@ -20,16 +20,16 @@ import random
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 
 import numpy as np
 
-import page
 from grid import offset_ms
 from month import AFTER_S, HOURS, PER_SITE, RULES, SLOT_S, STEP_H, STEPS, Month, differ, rule_file
 from systems import ROOT, STALE, STEP_S, Latewood, Prometheus, VictoriaMetrics, packed, sample, series
+
+import derived  # noqa: E402, beside the other pages: systems says where
 
 # Hours that are fed before it is waited until their rows are right, and rows of how many series are watched.
 CHUNK_H, WATCHED = 12, 6
@@ -256,6 +256,7 @@ def main():
     of.add_argument("--binary", default=ROOT / "target/demo/latewood", type=pathlib.Path)
     of.add_argument("--out", default=ROOT / "docs/benchmarks", type=pathlib.Path)
     of.add_argument("--only", default="latewood,prometheus,victoriametrics")
+    of.add_argument("--build", default="--profile demo", help="how the binary was built, for the page")
     of.add_argument("--seed", default=1, type=int)
     of.add_argument("--quick", action="store_true", help="peers live a tenth of the month: to see whether it runs")
     read = of.parse_args()
@@ -269,12 +270,12 @@ def main():
     }
     out = read.out / "derived.json"
     report = json.loads(out.read_text()) if out.exists() else {"systems": {}}
-    report |= {"month": month.describe(), "machine": page.machine(), "command": " ".join(sys.argv[:1] + sys.argv[1:]), "seed": read.seed}
+    report |= {"month": month.describe(), "machine": derived.machine(), "seed": read.seed, "build": read.build}
     for name in read.only.split(","):
         report["systems"][name] = kinds[name]()
         print(name, json.dumps(report["systems"][name]), flush=True)
         out.write_text(json.dumps(report, indent=1) + "\n")
-    (read.out / "derived.md").write_text(page.drawn(report))
+    (read.out / "derived.md").write_text(derived.drawn(report))
     shutil.rmtree(directory)
 
 

@@ -22,7 +22,7 @@ from month import HOURS, LEVEL_1, LEVEL_2, RULES, SITES, STEP_H, STEPS, rule_fil
 STEP_S = STEP_H * 3600
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/clients"))
+sys.path[:0] = [str(ROOT / "tests/clients"), str(ROOT / "crates/bench/report")]
 
 from prometheus_read import field, snappy, varint  # noqa: E402
 

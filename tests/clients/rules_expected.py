@@ -111,10 +111,11 @@ class Expected:
             self.check_rule(rule, group, first, last)
         return self.wrong
 
-    def grid(self, group):
-        """A step of a group, from the rows that it has."""
+    def phase(self, group, first):
+        """Where in the interval the steps of a group are, from the rows that it has; `first` is one if it has none."""
         times = {at for rule in group.rules for rows in self.own(rule).values() for at in rows}
         phases = {at % group.interval_ms for at in times}
+        phases = phases or {first % group.interval_ms}
         assert len(phases) == 1, f"rows of {group.name} are at {sorted(phases)} of {group.interval_ms} ms"
         return phases.pop()
 
@@ -124,7 +125,7 @@ class Expected:
         return {labels: rows for labels, rows in self.stored[rule.record].items() if own <= dict(labels).items()}
 
     def check_rule(self, rule, group, first, last):
-        stored, phase = self.own(rule), self.grid(group)
+        stored, phase = self.own(rule), self.phase(group, first)
         first += (phase - first) % group.interval_ms
         # What is final has its last right value, and levels above read it.
         expected = {labels: {at: value for at, value in rows.items() if at < first} for labels, rows in stored.items()}

@@ -272,7 +272,7 @@ class Judge:
                 if rule.back_ms:
                     first = max(first, self.ledger.floors.get("r", 0) + rule.back_ms)
                 self.stay(rule, stored[rule.record], first)
-                spans[group.name, rule.record, own] = (first, last - rule.ahead_ms)
+                spans[group.name, rule.record, own] = (first, last)
         wrong = self.compare(spans, stored)
         assert not wrong, f"{len(wrong)} rows are wrong:\n" + "\n".join(wrong[:20])
         return spans, stored
