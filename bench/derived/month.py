@@ -137,7 +137,9 @@ class Month:
     def rows(self, now, phase_s=0, first=1):
         """Of all rules, with what is there after hour `now`, from step `first` on."""
         values = np.where(self.arrived <= now, self.values, np.nan)
-        over = lambda rule: self.grouped(rule, values, phase_s, first)
+        # Rules over others look back at rows before the first one.
+        begin = max(1, first - max(rule.hours for rule in LEVEL_2) // STEP_H)
+        over = lambda rule: self.grouped(rule, values, phase_s, begin)
         rows = {rule.record: over(rule) for rule in LEVEL_1}
         for rule in LEVEL_2:
             source = rows[rule.sources[0]]
@@ -148,7 +150,7 @@ class Month:
                 rows[rule.record] = quietly(function, windows(source, rule.hours // STEP_H), axis=2)
             else:
                 rows[rule.record] = quietly(np.nanmax, source, axis=0, keepdims=True)
-        return rows
+        return {record: all_[:, first - begin :] for record, all_ in rows.items()}
 
     def windows(self, slots, hours, phase_s, first):
         """[device, step, slot] of what a window of each step has."""

@@ -213,7 +213,10 @@ class Writer(threading.Thread):
     def stale(self):
         keys = [key for key, series in self.ledger.series.items() if series.is_remote]
         if keys:
-            self.ledger.add(self.random.choice(keys), self.now() - self.random.randrange(3_000), STALE)
+            key, at = self.random.choice(keys), self.now() - self.random.randrange(3_000)
+            # NaN does not replace a number, whatever the policy.
+            if at not in self.ledger.series[key].samples:
+                self.ledger.add(key, at, STALE)
 
 
 class Judge:
