@@ -69,7 +69,9 @@ class Server:
             except OSError:
                 assert self.process.poll() is None, "it does not start"
                 time.sleep(0.1)
-        self.random, self.begun = random.Random(1), False
+        self.random = random.Random(1)
+        while not self.ask("PING").startswith(b"+PONG"):
+            time.sleep(0.1)
 
     def ask(self, *words):
         self.socket.sendall(command(*words))
@@ -111,8 +113,11 @@ class Server:
 
     def info(self, name):
         self.socket.sendall(command("INFO", "memory"))
-        data = self.socket.recv(1 << 16).decode()
-        return next(int(line.split(":")[1]) for line in data.splitlines() if line.startswith(name + ":"))
+        data = self.socket.recv(1 << 16)
+        head, _, _ = data.partition(b"\r\n")
+        while len(data) < len(head) + 2 + int(head[1:]) + 2:
+            data += self.socket.recv(1 << 16)
+        return next(int(line.split(":")[1]) for line in data.decode().splitlines() if line.startswith(name + ":"))
 
     def end(self):
         self.process.terminate()
@@ -202,6 +207,7 @@ def main():
             report["instructions_a_sample"] = instructions(read.binary, pathlib.Path(place))
         else:
             report["paired"] = paired(read.binary, pathlib.Path(place), read.seconds, read.rounds)
+            print(json.dumps(report["paired"]), flush=True)
             report["bytes_a_series"] = memory(read.binary, pathlib.Path(place), read.series)
     all_["costs"] = report
     out.write_text(json.dumps(all_, indent=1) + "\n")

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 SITES, PER_SITE, HOURS = 20, 50, 720
-# Hours between the steps of rules.
-STEP_H = 3
+# Hours between the steps of rules. promtool replays nothing of groups that are slower than its blocks of 2 hours.
+STEP_H = 2
 STEPS = HOURS // STEP_H
 DEVICES = SITES * PER_SITE
 SLOT_S, SLOTS = 1_800, 2 * HOURS

@@ -54,7 +54,7 @@ def month_of(report):
         f"- Command: `bench/derived/run.py`, seed {report['seed']}" + (f", Latewood: {report['build']}" if report.get("build") else ""),
         f"- {month['devices']:,} devices, {month['samples']:,} samples of 30 days, {month['late_percent']} % of them late: devices go"
         f" offline and send all when they are back. Delays: p50 {month['delay_hours_p50']} hours, p99 {month['delay_hours_p99']} hours",
-        f"- {month['rules']} rules, a step every three hours: by device, by site and over all, windows of 6 hours to a day, four over rows of others",
+        f"- {month['rules']} rules, a step every two hours: by device, by site and over all, windows of 6 hours to a day, four over rows of others",
         "",
         "The month is past, and fed hour by hour in the order in which samples came. At each step every rule of a peer is asked"
         " as its rule manager (Prometheus) or vmalert would ask, over what was there by then, and its rows are written"
