@@ -85,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(options) => return tools::inspect(&options),
         Command::Stats(options) => return tools::stats(&options),
         Command::Test(options) => return tools::test(&options),
+        Command::Rules(options) => return tools::ask_rules(&options),
         Command::Cluster(options) => return tools::cluster(&options),
         Command::Merge(options) => return tools::merge(&options),
         Command::Backup(options) => return tools::backup(&options),

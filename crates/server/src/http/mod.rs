@@ -222,6 +222,8 @@ fn status_routes() -> Router<Context> {
         .route("/api/v1/features", get(status::features))
         .route("/api/v1/metadata", get(read::metadata))
         .route("/api/v1/rules", get(read::groups::rules))
+        .route("/api/v1/rules/verify", post(read::corrections::verify))
+        .route("/api/v1/rules/backfill", post(read::corrections::backfill))
         .route("/api/v1/alerts", get(read::groups::alerts))
         .route("/api/v1/alertmanagers", get(read::groups::alertmanagers))
         .route(

@@ -46,6 +46,10 @@ named! {
         Lateness => "lateness",
         /// `/api/v1/rules` and `/api/v1/alerts`.
         RuleGroups => "rule_groups",
+        /// `/api/v1/rules/verify`.
+        VerifyRules => "verify_rules",
+        /// `/api/v1/rules/backfill`.
+        Backfill => "backfill_rules",
         /// `/-/reload`.
         Reload => "reload",
     }
@@ -65,8 +69,9 @@ impl Endpoint {
             | Self::Explain
             | Self::Cancel
             // Alerts hold labels and values of series.
-            | Self::RuleGroups => "ts.mrange",
-            Self::Reload => "config|set",
+            | Self::RuleGroups
+            | Self::VerifyRules => "ts.mrange",
+            Self::Reload | Self::Backfill => "config|set",
             // Names of metrics and senders need more.
             Self::Status | Self::Lateness => "ping",
             // Texts of queries are as confidential as the arguments in the slow log.

@@ -34,10 +34,11 @@ pub(crate) struct GivenLog(pub(crate) Cluster);
 /// The only option that is not a setting.
 const CONFIG: &str = "config";
 /// Variables that are no options of the server, and those of the tools.
-const OTHER_VARIABLES: [&str; 7] = [
+const OTHER_VARIABLES: [&str; 8] = [
     "LATEWOOD_CONFIG",
     "LATEWOOD_KAFKA_PASSWORD",
     "LATEWOOD_BACKUP_USER",
+    "LATEWOOD_RULES_USER",
     "LATEWOOD_FROM_USER",
     "LATEWOOD_FROM_PASSWORD",
     "LATEWOOD_TO_USER",

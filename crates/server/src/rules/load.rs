@@ -69,9 +69,15 @@ pub(super) fn digest(groups: &[(String, Group)], settings: &Settings) -> u64 {
     });
     let groups: Vec<u64> = groups.collect();
     let times = (settings.interval_ms, settings.query_offset_ms);
+    let corrections = (
+        settings.correct_back_ms,
+        settings.catch_up_ms,
+        settings.retention_ms,
+    );
     digest_of(&(
         groups,
         times,
+        corrections,
         &settings.external_labels,
         settings.series_max,
     ))

@@ -29,15 +29,17 @@ mod notify;
 mod owners;
 mod reader;
 mod restore;
+mod stamp;
 #[cfg(test)]
 mod tests;
 mod turns;
 
-pub(crate) use corrections::{Chosen, Found, Status};
+pub(crate) use corrections::{Chosen, Found, Status, Verifying};
 pub(crate) use delays::ShownDelays;
 pub(crate) use figures::{BOUNDS_S, Durations, Figures};
 pub(crate) use group::{Health, LiveGroup, Shown, ShownRule};
 pub(crate) use notify::{Notifier, QUEUE_MAX, Target};
+pub(crate) use stamp::rfc3339_ms;
 
 use crate::base::clock::now_ms;
 use crate::state::{Promql, Rules as Settings, Shared, with_rules};
@@ -73,6 +75,8 @@ pub(crate) struct Manager {
     groups: Mutex<Groups>,
     /// Told when `groups` changes.
     changed: Condvar,
+    /// Told when the server stops.
+    stopped: Condvar,
     /// Who reads which series, for delays.
     readers: Mutex<Arc<Readers>>,
     /// Held by a reload.
@@ -95,21 +99,6 @@ pub(crate) struct Manager {
 pub(crate) fn none() -> Arc<Manager> {
     let manager = Manager::new(&Settings::default(), &Promql::default());
     Arc::new(manager.expect("there are no files that could be wrong"))
-}
-
-/// A time of milliseconds as Go writes it in JSON; 0 is none.
-pub(crate) fn rfc3339_ms(at_ms: i64) -> String {
-    if at_ms == 0 {
-        return "0001-01-01T00:00:00Z".to_owned();
-    }
-    let mut text = latewood_promql::rfc3339(at_ms.div_euclid(1000));
-    let millis = format!(".{:03}", at_ms.rem_euclid(1000));
-    // It ends with a Z.
-    text.insert_str(
-        text.len() - 1,
-        millis.trim_end_matches('0').trim_end_matches('.'),
-    );
-    text
 }
 
 /// Groups and when they are due.
@@ -151,6 +140,7 @@ impl Manager {
             owners: Owners::default(),
             groups: Mutex::default(),
             changed: Condvar::new(),
+            stopped: Condvar::new(),
             readers: Mutex::default(),
             reloading: Mutex::default(),
             obstacle: Mutex::default(),
@@ -240,7 +230,7 @@ impl Manager {
         while !groups.turns.has_stopped() {
             let until = Instant::now() + DELAYS_EVERY;
             while !groups.turns.has_stopped()
-                && !self.changed.wait_until(&mut groups, until).timed_out()
+                && !self.stopped.wait_until(&mut groups, until).timed_out()
             {}
             let readers = Arc::clone(&self.readers.lock());
             MutexGuard::unlocked(&mut groups, || {
@@ -253,8 +243,17 @@ impl Manager {
     pub(crate) fn stop(&self) {
         self.groups.lock().turns.stop();
         self.changed.notify_all();
+        self.stopped.notify_all();
         self.corrections.stop();
         self.notifier.stop();
+    }
+
+    /// Series that one rule may write.
+    fn series_max(&self) -> usize {
+        match self.options.series_max {
+            0 => usize::MAX,
+            most => most,
+        }
     }
 
     /// Has `groups` evaluated from now on, and no others. Those that are there already go on; where

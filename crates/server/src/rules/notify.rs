@@ -7,6 +7,7 @@
 //! Tested below and by `tests/clients/test_rules.py`.
 
 use super::group::LiveGroup;
+use super::stamp::rfc3339_ms;
 use crate::state::Rules as Settings;
 use latewood_promql::labels::Labels;
 use latewood_rules::evaluate::{Active, State};
@@ -164,8 +165,8 @@ impl Notifier {
         json!({
             "labels": labels,
             "annotations": annotations,
-            "startsAt": super::rfc3339_ms(starts_ms),
-            "endsAt": super::rfc3339_ms(ends_ms),
+            "startsAt": rfc3339_ms(starts_ms),
+            "endsAt": rfc3339_ms(ends_ms),
             "generatorURL": link,
         })
     }

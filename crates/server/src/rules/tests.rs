@@ -206,6 +206,21 @@ fn a_rule_has_no_more_series_than_the_server_allows() {
 }
 
 #[test]
+fn a_pause_of_writes_holds_no_rule_up() {
+    let mut world = World::new(RECORD);
+    world.sample(&[("__name__", "t"), ("job", "a")], 0, 3.0);
+    let until = Instant::now() + Duration::from_secs(3600);
+    world.shared.pause.begin(until, false);
+    world.turn(0);
+    assert!(!world.rule(0).error.is_empty());
+    assert_eq!(world.manager.reload(), Ok((1, 2)));
+    world.shared.pause.end();
+    world.turn(1);
+    assert_eq!(world.rule(0).error, "");
+    assert_eq!(world.ask("job:t:max", 1).len(), 1);
+}
+
+#[test]
 fn two_rules_do_not_write_the_same_series() {
     let text = "
 groups:

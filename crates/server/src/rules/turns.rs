@@ -195,17 +195,14 @@ impl Manager {
             Some(why) => Err(why),
             None => self.evaluate(shared, intake, group, at_ms),
         };
-        match evaluated {
-            Err(why) => {
-                missed += 1;
-                let error = format!("rules are not evaluated: {why}");
-                group.show(|shown| {
-                    for rule in &mut shown.rules {
-                        (rule.health, rule.error) = (Health::Bad, error.clone());
-                    }
-                });
-            }
-            Ok(()) => {}
+        if let Err(why) = evaluated {
+            missed += 1;
+            let error = format!("rules are not evaluated: {why}");
+            group.show(|shown| {
+                for rule in &mut shown.rules {
+                    (rule.health, rule.error) = (Health::Bad, error.clone());
+                }
+            });
         }
         group.figures.missed.fetch_add(missed, Atomic::Relaxed);
     }
@@ -225,6 +222,13 @@ impl Manager {
         for rule in 0..group.group.rules.len() {
             if group.is_retired() || shared.lifetime.stopping.load(Atomic::Acquire) {
                 return Ok(());
+            }
+            if run.rules[rule]
+                .newest_ms
+                .is_some_and(|newest_ms| newest_ms > row_ms)
+            {
+                // The clock was set back: corrections mend the rows of such a step.
+                continue;
             }
             let (took, rows) = self.step(shared, intake, group, &mut run, rule, at_ms);
             rules_took += took;

@@ -73,6 +73,10 @@ pub(crate) enum Command {
     /// Run unit tests of rules.
     #[command(subcommand)]
     Test(crate::tools::Test),
+    /// Compare the rows of recording rules with what their expressions give, or have them
+    /// computed again.
+    #[command(subcommand)]
+    Rules(crate::tools::Rules),
     /// Count the contents of a directory; damage is not detected.
     Stats(crate::tools::Stats),
 }

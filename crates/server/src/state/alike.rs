@@ -27,7 +27,7 @@ const MEANINGS: [&str; 5] = [
     "reads, max-staleness, durability, promql-lookback, promql-delayed-name-removal, \
      notify-keyspace-events",
     "rules: the files, their paths and what is in them; evaluation-interval, rule-query-offset, \
-     external-labels, max-rule-series",
+     external-labels, max-rule-series, rules-correct-back, rules-catch-up, rules-retention",
 ];
 
 /// The options of a part, for people.

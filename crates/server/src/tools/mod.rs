@@ -1,4 +1,4 @@
-//! `latewood check|inspect|stats|merge|backup|restore|cluster|test`: what is done to data and rules
+//! `latewood check|inspect|stats|merge|backup|restore|cluster|test|rules`: what is done to data and rules
 //! beside serving them.
 //!
 //! The work is the engine's (`latewood_engine::tools`); here are the words
@@ -12,6 +12,7 @@ mod cluster;
 mod cluster_init;
 mod cluster_restore;
 mod cluster_stats;
+mod corrections;
 mod merge;
 mod offsite;
 mod output;
@@ -20,6 +21,7 @@ mod survey;
 
 pub(crate) use backup::{Backup, Restore, backup, restore};
 pub(crate) use cluster::{Cluster, cluster};
+pub(crate) use corrections::{Rules, rules as ask_rules};
 pub(crate) use merge::{Merge, merge};
 pub(crate) use rules::{Test, test};
 

@@ -4,6 +4,7 @@
 mod browser;
 pub(crate) mod client;
 mod console;
+mod corrections;
 mod export;
 mod influx;
 mod lateness;

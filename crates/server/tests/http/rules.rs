@@ -34,25 +34,25 @@ groups:
 ";
 
 /// A rule file in a folder of its own.
-struct File {
+pub(super) struct File {
     _dir: TempDir,
     path: PathBuf,
 }
 
 impl File {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rules.yml");
         std::fs::write(&path, text).unwrap();
         Self { _dir: dir, path }
     }
 
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.path.to_str().unwrap()
     }
 }
 
-fn body(http: &mut Http, path: &str) -> Value {
+pub(super) fn body(http: &mut Http, path: &str) -> Value {
     let answer = http.get(path);
     serde_json::from_slice(&answer.body).unwrap()
 }
@@ -98,11 +98,6 @@ fn rules_write_series_and_are_shown_as_prometheus_does() {
     ] {
         assert_eq!(record[field], value, "{field}");
     }
-    eventually("a delay", || {
-        let groups = body(&mut http, "/api/v1/rules")["data"]["groups"].take();
-        let delay = &groups[0]["rules"][0]["inputDelay"];
-        delay["samples"] == 1 && delay["queryOffset"].as_u64() < Some(60)
-    });
     assert!(record["lastEvaluation"].as_str().unwrap().ends_with('Z'));
     let hot = &b["rules"][0];
     assert_eq!(
@@ -140,6 +135,32 @@ fn rules_write_series_and_are_shown_as_prometheus_does() {
     ] {
         assert!(metrics.contains(&name), "{name}");
     }
+}
+
+#[test]
+fn a_rule_says_how_late_its_samples_come() {
+    let file = File::new(RULES);
+    let server = server(&["--rules", file.name()]);
+    let mut http = Http::to(server.http());
+    let mut delay = |group: usize| {
+        let groups = body(&mut http, "/api/v1/rules")["data"]["groups"].take();
+        groups[group]["rules"][0]["inputDelay"].clone()
+    };
+    assert_eq!(delay(0), Value::Null);
+    let minute_ago = server_ms() - 60_000;
+    let mut sender = Http::to(server.http());
+    let line = format!("t{{job=\"a\"}} 3 {minute_ago}\n");
+    let written = sender.post("/api/v1/import/prometheus", line.as_bytes());
+    assert_eq!(written.status, 204);
+    eventually("a delay", || delay(0)["samples"] == 1);
+    let offset_s = delay(1)["queryOffset"].as_u64().unwrap();
+    assert!((60..120).contains(&offset_s), "{offset_s}");
+}
+
+/// The clock, milliseconds.
+fn server_ms() -> i64 {
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    since.as_millis() as i64
 }
 
 #[test]

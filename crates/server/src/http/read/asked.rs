@@ -355,9 +355,11 @@ impl Drop for Waiting {
 pub(super) fn side(context: &Context, endpoint: Endpoint) -> &Permits {
     match endpoint {
         Endpoint::Query | Endpoint::QueryRange | Endpoint::Explain => &context.work.queries,
-        Endpoint::Queries | Endpoint::Cancel | Endpoint::Server | Endpoint::Reload => {
-            &context.work.control
-        }
+        Endpoint::Queries
+        | Endpoint::Cancel
+        | Endpoint::Server
+        | Endpoint::Backfill
+        | Endpoint::Reload => &context.work.control,
         _ => &context.work.readers,
     }
 }

@@ -10,7 +10,7 @@ use super::parameters::Parameters;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
 use crate::observe::Endpoint;
-use crate::rules::{LiveGroup, ShownDelays, ShownRule, rfc3339_ms};
+use crate::rules::{LiveGroup, ShownDelays, ShownRule, Status, rfc3339_ms};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -174,11 +174,16 @@ impl Wanted {
             let rules = group.group.rules.iter().zip(&shown.rules);
             let rules = rules.zip(&group.delays);
             let rules: Vec<Value> = rules
-                .filter(|((rule, _), _)| self.wants(rule))
-                .map(|((rule, shown), delays)| {
-                    let mut rule = self.rule(rule, shown);
-                    rule["inputDelay"] = delays.shown().map_or(Value::Null, input_delay);
-                    rule
+                .enumerate()
+                .filter(|(_, ((rule, _), _))| self.wants(rule))
+                .map(|(at, ((rule, shown), delays))| {
+                    let mut shown = self.rule(rule, shown);
+                    shown["inputDelay"] = delays.shown().map_or(Value::Null, input_delay);
+                    if let Kind::Record { .. } = rule.kind {
+                        let status = asked.context.rules.corrections_of(group, at);
+                        shown["corrections"] = corrections(&status);
+                    }
+                    shown
                 })
                 .collect();
             if rules.is_empty() {
@@ -271,6 +276,27 @@ fn memory_bytes(rules: &[Rule], shown: &[ShownRule]) -> usize {
         ALERT_BYTES + 2 * (alert.labels.len_bytes() + annotations)
     });
     rules.chain(alerts).sum()
+}
+
+/// How the rows of a recording rule are kept right.
+fn corrections(status: &Status) -> Value {
+    let time = |at_ms: Option<i64>| at_ms.map(rfc3339_ms);
+    let last_s = status.last_run.map(|(_, took)| took.as_secs_f64());
+    json!({
+        "corrected": status.is_corrected(),
+        "reason": status.reason,
+        "since": time(status.since_ms),
+        "final": time(status.final_ms),
+        "isPending": status.is_pending,
+        "pendingSteps": status.pending_steps,
+        "pendingFrom": time(status.pending.map(|ends| ends.0)),
+        "pendingTo": time(status.pending.map(|ends| ends.1)),
+        "lastRun": rfc3339_ms(status.last_run.map_or(0, |(began_ms, _)| began_ms)),
+        "lastRunSeconds": number(last_s.unwrap_or(0.0)),
+        "rowsWritten": status.rows_written,
+        "rowsDeleted": status.rows_deleted,
+        "failure": status.failure,
+    })
 }
 
 /// How late the samples of a rule come, seconds.

@@ -20,6 +20,7 @@
 
 mod asked;
 mod cardinality;
+pub(super) mod corrections;
 mod envelope;
 mod export;
 pub(super) mod groups;

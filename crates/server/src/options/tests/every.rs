@@ -102,6 +102,10 @@ const EVERY_OPTION: &str = r#"
             max-rule-series = 4
             alertmanager = ["http://u:p@am:9093"]
             alert-resend-delay = "2s"
+            rules-correction-cpu = 50
+            rules-correct-back = "90d"
+            rules-catch-up = "2h"
+            rules-retention = "365d"
             advertise = "db-1:6379"
             advertise-http = "https://db-1:443"
         "#;
@@ -160,6 +164,10 @@ fn every_option_of_rules() -> Rules {
         series_max: 4,
         alertmanagers: vec!["http://u:p@am:9093".into()],
         resend_delay_ms: 2_000,
+        correction_cpu_percent: 50,
+        correct_back_ms: 90 * 24 * 3_600_000,
+        catch_up_ms: 2 * 3_600_000,
+        retention_ms: 365 * 24 * 3_600_000,
     }
 }
 

@@ -6,8 +6,10 @@ use super::run::Ticket;
 use crate::rules::Manager;
 use crate::rules::group::LiveGroup;
 use crate::state::Shared;
+use latewood_engine::ReaderState;
 use latewood_promql::labels::Labels;
 use latewood_promql::source::Matcher;
+use latewood_rules::Kind;
 use latewood_rules::correct::compare::{Compared, Difference};
 use latewood_rules::correct::steps::Steps;
 use std::sync::Arc;
@@ -46,20 +48,27 @@ impl Status {
     }
 }
 
-/// Which rules are meant; empty is all.
+/// Which rules are meant; none of a kind are all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chosen {
-    /// The name of a group.
-    pub(crate) group: String,
-    /// The name of a rule.
-    pub(crate) rule: String,
+    /// Names of groups.
+    pub(crate) groups: Vec<String>,
+    /// Names of rules.
+    pub(crate) rules: Vec<String>,
+    /// Files.
+    pub(crate) files: Vec<String>,
 }
 
 impl Chosen {
+    /// Recording rules that are meant.
     fn has(&self, planned: &Planned) -> bool {
-        let is_named = |wanted: &str, name: &str| wanted.is_empty() || wanted == name;
-        is_named(&self.group, &planned.group.group.name)
-            && is_named(&self.rule, &planned.rule().name)
+        let is_named =
+            |wanted: &[String], name: &String| wanted.is_empty() || wanted.contains(name);
+        let (rule, group) = (planned.rule(), &planned.group);
+        matches!(rule.kind, Kind::Record { .. })
+            && is_named(&self.groups, &group.group.name)
+            && is_named(&self.rules, &rule.name)
+            && is_named(&self.files, &group.file)
     }
 }
 
@@ -68,6 +77,50 @@ pub(crate) struct Found<'a> {
     pub(crate) rule: &'a Planned,
     pub(crate) labels: &'a Labels,
     pub(crate) difference: Difference,
+}
+
+/// A comparison of rows with their expressions, under way.
+pub(crate) struct Verifying {
+    plan: Arc<Plan>,
+    states: Vec<ReaderState>,
+    span: (i64, i64),
+    /// Rules to compare, the next one last.
+    left: Vec<usize>,
+    current: Option<Verified>,
+    /// Rules that were compared.
+    pub(crate) rules: usize,
+    /// Steps of them.
+    pub(crate) steps: u64,
+    /// Rules that are not corrected, and why.
+    pub(crate) skipped: Vec<(String, String)>,
+}
+
+struct Verified {
+    at: usize,
+    steps: Steps,
+    since: i64,
+}
+
+impl Verifying {
+    /// The steps of a rule to compare; none before its first evaluation.
+    fn rule(&mut self, of: &Comparing<'_>, at: usize) -> Option<Verified> {
+        let planned = of.planned;
+        let reader = planned.reader.as_ref();
+        let mut states = self.states.iter();
+        let state = states.find(|state| reader == Ok(&state.reader))?;
+        let newest = planned.group.run.lock().rules[planned.at].newest_ms?;
+        let last = newest.saturating_sub(planned.reads.ahead_ms());
+        let whole = of.first_whole(&planned.reads);
+        let mut steps = Steps::default();
+        let first = self.span.0.max(state.since).max(whole);
+        steps.add(&planned.grid, first, self.span.1.min(last));
+        self.rules += 1;
+        Some(Verified {
+            at,
+            steps,
+            since: state.since,
+        })
+    }
 }
 
 impl Manager {
@@ -129,15 +182,10 @@ impl Manager {
     /// The corrected rules whose rows selectors may match, and those below them, in the order of
     /// corrections.
     fn below(plan: &Plan, selectors: &[Vec<Matcher>]) -> Vec<usize> {
-        let is_read = |planned: &Planned| {
-            let mut outputs = planned.outputs.iter();
-            outputs.any(|output| selectors.iter().any(|matchers| output.may_match(matchers)))
-        };
-        let read = plan.rules.iter().enumerate();
-        let read = read
-            .filter(|(_, planned)| is_read(planned))
-            .map(|(at, _)| at);
-        let mut open: Vec<usize> = read.collect();
+        let mut open: Vec<usize> = selectors.iter().flat_map(|one| plan.read_by(one)).collect();
+        if open.is_empty() {
+            return open;
+        }
         let mut is_found = vec![false; plan.rules.len()];
         while let Some(at) = open.pop() {
             if !std::mem::replace(&mut is_found[at], true) {
@@ -152,15 +200,24 @@ impl Manager {
     /// for a warning, with the span of those rows.
     pub(crate) fn stale_rules(
         &self,
+        shared: &Shared,
         selectors: &[Vec<Matcher>],
     ) -> Vec<(String, Option<(i64, i64)>)> {
         let plan = self.corrections.plan();
-        let rules = Self::below(&plan, selectors).into_iter();
-        let waits = rules.filter_map(|at| {
-            let status = self.status(&plan.rules[at]);
-            status
-                .is_pending
-                .then(|| (plan.rules[at].name(), status.pending))
+        let rules = Self::below(&plan, selectors);
+        if rules.is_empty() {
+            return Vec::new();
+        }
+        // What changed since the corrector looked last counts, too.
+        let states = shared.db.readers();
+        let waits = rules.into_iter().filter_map(|at| {
+            let planned = &plan.rules[at];
+            let status = self.status(planned);
+            let reader = planned.reader.as_ref();
+            let mut states = states.iter();
+            let state = states.find(|state| reader == Ok(&state.reader));
+            let is_pending = status.is_pending || state.is_some_and(|state| state.pending > 0);
+            is_pending.then(|| (planned.name(), status.pending))
         });
         waits.collect()
     }
@@ -187,66 +244,122 @@ impl Manager {
         ticket.wait()
     }
 
-    /// Lists the rows of `from_ms..=to_ms` that are not what their expressions give now. Returns how
-    /// many steps were compared. Rules that are not corrected, and steps that are final, are left
-    /// out.
+    /// Whether some recording rule is meant.
+    pub(crate) fn has_chosen(&self, chosen: &Chosen) -> bool {
+        let plan = self.corrections.plan();
+        plan.rules.iter().any(|planned| chosen.has(planned))
+    }
+
+    /// Begins to compare the rows of `from_ms..=to_ms` with what their expressions give now. Rules
+    /// that are not corrected, and steps that are final, are left out.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub(crate) fn begin_verify(
+        &self,
+        shared: &Shared,
+        chosen: &Chosen,
+        (from_ms, to_ms): (i64, i64),
+    ) -> Result<Verifying, String> {
+        let plan = self.corrections.watch(shared)?;
+        let rules = plan.rules.iter().enumerate();
+        let rules = rules.filter(|(_, planned)| chosen.has(planned));
+        let (corrected, others): (Vec<_>, Vec<_>) =
+            rules.partition(|(_, planned)| planned.reader.is_ok());
+        let skipped = others.into_iter().filter_map(|(_, planned)| {
+            let why = planned.reader.as_ref().err()?;
+            Some((planned.name(), why.clone()))
+        });
+        Ok(Verifying {
+            skipped: skipped.collect(),
+            states: shared.db.readers(),
+            left: corrected.into_iter().rev().map(|(at, _)| at).collect(),
+            plan: Arc::clone(&plan),
+            span: (from_ms, to_ms),
+            current: None,
+            rules: 0,
+            steps: 0,
+        })
+    }
+
+    /// Goes on with a comparison, some steps of one rule. Returns whether there is more.
     ///
     /// # Errors
     /// What cannot be read, and that the deadline has passed.
+    pub(crate) fn verify_more(
+        &self,
+        shared: &Arc<Shared>,
+        verifying: &mut Verifying,
+        deadline: Instant,
+        sink: &mut dyn FnMut(Found<'_>),
+    ) -> Result<bool, String> {
+        let plan = Arc::clone(&verifying.plan);
+        let comparing = |planned| Comparing {
+            manager: self,
+            shared,
+            plan: &plan,
+            planned,
+            group: None,
+            deadline: Some(deadline),
+        };
+        let Some(current) = &mut verifying.current else {
+            let Some(at) = verifying.left.pop() else {
+                return Ok(false);
+            };
+            verifying.current = verifying.rule(&comparing(&plan.rules[at]), at);
+            return Ok(true);
+        };
+        let planned = &plan.rules[current.at];
+        let Some((from, to)) = current.steps.take(&planned.grid, STEPS_MAX) else {
+            verifying.current = None;
+            return Ok(true);
+        };
+        let compared = Compared {
+            grid: planned.grid,
+            from,
+            to,
+            newest: to,
+            since: current.since,
+            removes_between: true,
+        };
+        let rows = comparing(planned).rows(compared);
+        let rows = rows.map_err(|why| format!("{}: {why}", planned.name()))?;
+        for series in &rows.series {
+            for difference in series.differences(&rows.compared) {
+                sink(Found {
+                    rule: planned,
+                    labels: &series.labels,
+                    difference,
+                });
+            }
+        }
+        verifying.steps += planned.grid.count(from, to);
+        Ok(true)
+    }
+
+    /// A whole comparison. Returns how many steps were compared.
+    ///
+    /// # Errors
+    /// Those of [`Manager::begin_verify`] and [`Manager::verify_more`].
+    #[cfg(test)]
     pub(crate) fn verify(
         &self,
         shared: &Arc<Shared>,
         chosen: &Chosen,
-        (from_ms, to_ms): (i64, i64),
+        span: (i64, i64),
         deadline: Instant,
         sink: &mut dyn FnMut(Found<'_>) -> Result<(), String>,
     ) -> Result<u64, String> {
-        let plan = self.corrections.watch(shared)?;
-        let states = shared.db.readers();
-        let mut compared_steps = 0;
-        for &at in &plan.order {
-            let planned = &plan.rules[at];
-            let reader = planned.reader.as_ref();
-            let state = states.iter().find(|state| reader == Ok(&state.reader));
-            let newest = planned.group.run.lock().rules[planned.at].newest_ms;
-            let (Some(state), Some(newest), true) = (state, newest, chosen.has(planned)) else {
-                continue;
-            };
-            let of = Comparing {
-                manager: self,
-                shared,
-                plan: &plan,
-                planned,
-                group: None,
-                deadline: Some(deadline),
-            };
-            let mut steps = Steps::default();
-            let last = newest.saturating_sub(planned.reads.ahead_ms());
-            let first = from_ms.max(state.since).max(of.first_whole(&planned.reads));
-            steps.add(&planned.grid, first, to_ms.min(last));
-            compared_steps += steps.len(&planned.grid);
-            while let Some((from, to)) = steps.take(&planned.grid, STEPS_MAX) {
-                let compared = Compared {
-                    grid: planned.grid,
-                    from,
-                    to,
-                    newest: to,
-                    since: state.since,
-                    removes_between: true,
-                };
-                let rows = of.rows(compared)?;
-                for series in &rows.series {
-                    for difference in series.differences(&rows.compared) {
-                        sink(Found {
-                            rule: planned,
-                            labels: &series.labels,
-                            difference,
-                        })?;
-                    }
-                }
+        let mut verifying = self.begin_verify(shared, chosen, span)?;
+        let mut all = Ok(());
+        let mut one = |found: Found<'_>| {
+            if all.is_ok() {
+                all = sink(found);
             }
-        }
-        Ok(compared_steps)
+        };
+        while self.verify_more(shared, &mut verifying, deadline, &mut one)? {}
+        all?;
+        Ok(verifying.steps)
     }
 
     /// Has the rows of `from_ms..=to_ms` computed anew, also those that are older than their rules.

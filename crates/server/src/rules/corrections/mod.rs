@@ -32,7 +32,7 @@ mod turn;
 mod work;
 mod write;
 
-pub(crate) use ask::{Chosen, Found, Status};
+pub(crate) use ask::{Chosen, Found, Status, Verifying};
 pub(super) use plan::Plan;
 
 use crate::state::Shared;

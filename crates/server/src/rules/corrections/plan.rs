@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     pub(in crate::rules) order: Vec<usize>,
     /// The rules that each one may read.
     pub(super) below: Vec<Vec<usize>>,
+    /// Rules by the metrics that they write.
+    by_metric: HashMap<String, Vec<usize>>,
     /// The first rule of each group, by its key.
     firsts: HashMap<String, usize>,
 }
@@ -136,6 +138,12 @@ impl Plan {
                 plan.below[*to].push(*from);
             }
         }
+        for (at, planned) in plan.rules.iter().enumerate() {
+            for output in &planned.outputs {
+                let rules = plan.by_metric.entry(output.metric.clone()).or_default();
+                rules.push(at);
+            }
+        }
         plan.find_rivals();
         plan.order = edges::order(plan.rules.len(), &edges);
         let rules = &plan.rules;
@@ -204,6 +212,23 @@ impl Plan {
                 self.rules[at].reader = Err(why);
             }
         }
+    }
+
+    /// Rules whose rows a selector may match.
+    pub(super) fn read_by(&self, matchers: &[Matcher]) -> Vec<usize> {
+        let metric = matchers.iter().find_map(|matcher| match &matcher.test {
+            Test::Equal(value) if *matcher.name == *METRIC => std::str::from_utf8(value).ok(),
+            _ => None,
+        });
+        let rules: Vec<usize> = match metric {
+            Some(metric) => self.by_metric.get(metric).cloned().unwrap_or_default(),
+            None => (0..self.rules.len()).collect(),
+        };
+        let is_read = |at: &usize| {
+            let mut outputs = self.rules[*at].outputs.iter();
+            outputs.any(|output| output.may_match(matchers))
+        };
+        rules.into_iter().filter(is_read).collect()
     }
 
     /// The rules of a group, if it is one of this plan.

@@ -386,9 +386,16 @@ fn who_reads_is_told_of_what_waits() {
     let selectors = |text: &str| vec![parse_selector(text).unwrap()];
     bench.sample("a", A, 100, 7.5);
     bench.manager.corrections.look(&bench.shared);
-    let stale = bench.manager.stale_rules(&selectors("t:ratio"));
+    let stale = bench
+        .manager
+        .stale_rules(&bench.shared, &selectors("t:ratio"));
     assert_eq!(stale[0].0, "rule \"job:t:sum\" of group \"chain\"");
-    assert_eq!(bench.manager.stale_rules(&selectors("other")), []);
+    assert_eq!(
+        bench
+            .manager
+            .stale_rules(&bench.shared, &selectors("other")),
+        []
+    );
     // Somebody waits, and a thread works.
     let soon = Instant::now() + Duration::from_secs(60);
     let Bench {
@@ -400,7 +407,12 @@ fn who_reads_is_told_of_what_waits() {
         assert_eq!(waits.join().unwrap(), Ok(()));
         manager.corrections.stop();
     });
-    assert_eq!(bench.manager.stale_rules(&selectors("t:ratio")), []);
+    assert_eq!(
+        bench
+            .manager
+            .stale_rules(&bench.shared, &selectors("t:ratio")),
+        []
+    );
     bench.check(0, 10);
     let chosen = Chosen {
         rule: "none".to_owned(),

@@ -3,6 +3,7 @@
 //! ```text
 //! wanted      parameters of a query, in the order and the words of Prometheus
 //!   views     the series that it reads, each at one moment
+//!   rules     rows of rules among them that are not right yet
 //!   result    its answer, piece by piece (rows, json, refusal)
 //!   explained what its parts did, instead of a result
 //! registry    queries that run, and those that took most
@@ -23,6 +24,7 @@ mod refusal;
 mod registry;
 mod result;
 mod rows;
+mod rules;
 mod text;
 mod views;
 mod wanted;

@@ -7,6 +7,7 @@ use super::json::{Stamps, put_column, put_head, put_texts};
 use super::refusal::{before_evaluation, refusal};
 use super::registry::Listed;
 use super::rows::{Row, Rows};
+use super::rules;
 use super::text::{PLAN_BYTES, TREE_BYTES};
 use super::views::{Asking, Views};
 use super::wanted::Wanted;
@@ -48,6 +49,8 @@ pub(super) struct Answering {
     late: u64,
     /// What [`Views::warning`] says.
     doubt: Option<String>,
+    /// Rows of rules that wait for late samples, in words.
+    stale: Vec<String>,
     listed: Listed,
 }
 
@@ -68,6 +71,7 @@ impl Answering {
             idle_since: None,
             late: 0,
             doubt: None,
+            stale: Vec::new(),
             listed,
         }
     }
@@ -83,6 +87,7 @@ impl Answering {
         let _tree_memory = asked.permits().memory(text_bytes * TREE_BYTES)?;
         let query = Query::new(&wanted.text).map_err(|error| refusal(error, None))?;
         running.parsed();
+        self.stale = rules::look(asked, wanted, &query, running.deadline())?;
         let views = Asking::views(asked, running);
         let refused = |error| refusal(error, Some(&views));
         if wanted.is_range {
@@ -147,6 +152,7 @@ impl Answering {
         }
         out.push(b'}');
         let (mut warnings, mut infos) = (Vec::from_iter(self.doubt.clone()), Vec::new());
+        warnings.extend(self.stale.iter().cloned());
         for annotation in annotations.iter() {
             let text = annotation.shown(&self.wanted.text);
             match annotation.level {

@@ -20,6 +20,8 @@ pub(super) struct Wanted {
     /// Its times; those of an instant query are the same.
     pub(super) times: Times,
     pub(super) is_range: bool,
+    /// Rows of rules must have all late samples worked in.
+    pub(super) is_fresh: bool,
     /// Series that are returned at most, if there is a limit.
     pub(super) limit: Option<usize>,
     /// The parameter `stats`.
@@ -52,6 +54,7 @@ impl Wanted {
             text: parameters.first("query").to_owned(),
             times,
             is_range,
+            is_fresh: is_fresh(parameters.first("fresh"))?,
             limit,
             stats: parameters.first("stats").to_owned(),
             longest,
@@ -64,6 +67,18 @@ impl Wanted {
                 ..Settings::default()
             },
         })
+    }
+}
+
+/// What `fresh` says.
+fn is_fresh(text: &str) -> Result<bool, Answer> {
+    match text {
+        "" | "0" | "false" => Ok(false),
+        "1" | "true" => Ok(true),
+        other => {
+            let wrong = format!("expected 1 or 0, got {other:?}");
+            Err(Answer::parameter("fresh", wrong))
+        }
     }
 }
 
