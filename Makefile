@@ -10,6 +10,8 @@
 #                        ROUNDS faults of brokers, object store and nodes
 #   make bench           the reports of docs/benchmarks, beside its peers: 2 to 3 hours
 #   make bench QUICK=1   the same from less data, into target/benchmarks-quick: minutes
+#   make derived         docs/benchmarks/derived.md: rows of rules after a month of late samples, beside
+#                        Prometheus and VictoriaMetrics: half an hour
 #   make deb             a Debian package, in target/debian; needs cargo-deb
 #   make static          the server as one file without shared libraries, in target/STATIC/release
 #   make check           formatting, lints, documentation, dependencies: before a commit
@@ -47,8 +49,8 @@ with = $(if $(filter $(1),$(LEFT_OUT)),,$(2))
 # They need brokers: nothing but their names selects them.
 BROKER_TESTS := --test broker --test kafka
 
-.PHONY: demo cluster-demo test check every programs rust soak bench build quick clients console differential faults \
-	kafka fuzz instructions deb static
+.PHONY: demo cluster-demo test check every programs rust soak bench derived build quick clients console differential \
+	faults rows kafka fuzz instructions deb static
 
 # needs-TOOL fails with how to get the tool.
 needs-%:
@@ -121,6 +123,10 @@ clients: programs $(VENV)/ready $(call with,node,tests/clients/node/node_modules
 faults: programs $(VENV)/ready needs-kafka needs-networks
 	LATEWOOD_ROUNDS=$(ROUNDS) $(VENV)/bin/python -m pytest -q -s tests/clients/test_faults.py tests/clients/test_cluster_faults.py
 
+# Rows of rules after random writes and ROUNDS kills.
+rows: programs $(VENV)/ready
+	LATEWOOD_ROUNDS=$(ROUNDS) $(VENV)/bin/python -m pytest -q -s tests/clients/test_rules_random.py
+
 # The console in a browser, and its assets built anew.
 console: programs tests/console/node_modules console/node_modules
 	node --test --test-concurrency=2 tests/console/*.test.mjs
@@ -164,8 +170,12 @@ soak: build instructions needs-c++
 	PROMQL_ORACLE_EXPRESSIONS=$(EXPRESSIONS) \
 		$(CARGO) test --release --locked -p latewood-server --test it a_server_answers_as_prometheus -- --nocapture
 	LATEWOOD_COMMANDS=1000000 $(MAKE) differential
-	$(MAKE) faults
+	$(MAKE) faults rows
 	SANITIZE=address fuzz/run.sh $(TIME)
 
 bench: build $(VENV)/ready
 	$(RELEASE)/latewood-bench all $(if $(QUICK),--quick)
+
+derived: quick $(VENV)/ready
+	$(VENV)/bin/python bench/derived/run.py
+	$(VENV)/bin/python bench/derived/costs.py

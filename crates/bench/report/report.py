@@ -19,6 +19,7 @@ import jinja2
 import markdown
 
 import charts
+import derived
 from tables import (
     SHOWS,
     bracketed,
@@ -36,6 +37,8 @@ from tables import (
 )
 
 HERE = pathlib.Path(__file__).parent
+# Of other shapes than those that `latewood-bench` writes, with a page of their own.
+OWN = {"derived": derived.drawn}
 # Bits a value, mean over the 58 series of the Numenta benchmark, chunks of 1,024, measured with
 # other implementations: for orientation.
 OTHER_CODINGS = {
@@ -639,9 +642,11 @@ def html(page, reports):
 
 def files(folder):
     """Names and contents of all that follows from the raw runs in a folder."""
-    reports = {file.stem: Report(file.stem, read(file)) for file in sorted(pathlib.Path(folder).glob("*.json"))}
+    runs = {file.stem: read(file) for file in sorted(pathlib.Path(folder).glob("*.json"))}
+    reports = {name: Report(name, run) for name, run in runs.items() if name not in OWN}
     page = index(reports)
     made = {"README.md": page, "report.html": html(page, reports)}
+    made |= {f"{name}.md": OWN[name](run) for name, run in runs.items() if name in OWN}
     for name, report in reports.items():
         made |= {f"{name}.md": report.page} | report.charts
     return made

@@ -1,11 +1,13 @@
 //! A database without threads of its own, the log on, in batches of 50.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use latewood_engine::io::Env;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery, Sink};
 use latewood_engine::{
-    Append, AppendTo, Create, Db, Defaults, Options, RuleSpec, Scratch, SeriesRef,
+    Append, AppendTo, Create, Db, Defaults, Options, ReaderId, RuleSpec, Scratch, Selector,
+    SeriesRef, Watcher,
 };
 use latewood_model::{Aggregator, DuplicatePolicy, Labels, SeriesOptions};
 use tempfile::TempDir;
@@ -147,6 +149,48 @@ pub(super) fn one_rule() -> Anything<Box<dyn Path>> {
         base.db.create_rule(key, &destination, rule)?;
     }
     Ok(Box::new(ByKey(base)))
+}
+
+/// Readers of rules.
+const READERS: u64 = 20;
+
+/// The same with readers that watch every series, or none of them. A third of the samples is at or
+/// before what they have used, as with samples up to 5 s old and an evaluation every 15 s.
+struct Watched(Base);
+
+pub(super) fn watched() -> Anything<Box<dyn Path>> {
+    watching(true)
+}
+
+pub(super) fn unwatched() -> Anything<Box<dyn Path>> {
+    watching(false)
+}
+
+fn watching(is_read: bool) -> Anything<Box<dyn Path>> {
+    let base = Base::open()?;
+    let watchers = (0..READERS).map(|reader| Watcher {
+        reader: ReaderId(reader),
+        selectors: vec![Selector::new(Arc::new(move |_, _| is_read))],
+    });
+    base.db.watch(watchers.collect())?;
+    Ok(Box::new(Watched(base)))
+}
+
+impl Path for Watched {
+    fn prepare(&mut self) -> Anything {
+        let base = &self.0;
+        let used_ms = base.newest_ms + BATCH as i64 * STEP_MS * 4 / 3;
+        for reader in (0..READERS).map(ReaderId) {
+            let drained = base.db.drain(reader)?;
+            base.db.done(reader, drained.position)?;
+            base.db.begin_evaluation(reader, used_ms)?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) -> Anything<u64> {
+        self.0.append()
+    }
 }
 
 struct ByReference(Base, Vec<SeriesRef>);

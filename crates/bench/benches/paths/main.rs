@@ -40,7 +40,7 @@ struct Entry {
     open: fn() -> Anything<Box<dyn Path>>,
 }
 
-const PATHS: [Entry; 17] = [
+const PATHS: [Entry; 19] = [
     entry("parse_ts_add", wire::ITEMS, wire::parse),
     entry("parse_ts_madd", wire::ITEMS, wire::parse_many),
     entry("parse_lines", wire::ITEMS, wire::lines),
@@ -48,6 +48,8 @@ const PATHS: [Entry; 17] = [
     entry("append_by_key", engine::ITEMS, engine::by_key),
     entry("append_by_key_timed", engine::ITEMS, engine::by_key_timed),
     entry("append_one_rule", engine::ITEMS, engine::one_rule),
+    entry("append_unwatched", engine::ITEMS, engine::unwatched),
+    entry("append_watched", engine::ITEMS, engine::watched),
     entry("append_by_reference", engine::ITEMS, engine::by_reference),
     entry("append_late", engine::ITEMS, engine::late),
     entry("append_late_block", engine::ITEMS, engine::late_block),
