@@ -150,7 +150,7 @@ fn rows_are_series_and_end_where_there_is_no_row() {
     world.sample(&[("__name__", "t"), ("job", "a")], 0, 3.0);
     world.turn(0);
     let row = "{__name__=\"job:t:max\", job=\"a\", team=\"db\"} 3".to_owned();
-    assert_eq!(world.ask("job:t:max", 0), [row.clone()]);
+    assert_eq!(world.ask("job:t:max", 0), std::slice::from_ref(&row));
     // The second rule has seen the row of the first one.
     assert_eq!(world.ask("job:t:twice", 0).len(), 1);
     assert_eq!(world.rule(1).health, Health::Good);
@@ -443,7 +443,8 @@ groups:
 #[test]
 fn what_is_wrong_with_files_and_labels_is_said() {
     let shared = shared();
-    let wrong: [(fn(&mut Settings), &str); 5] = [
+    type Change = fn(&mut Settings);
+    let wrong: [(Change, &str); 5] = [
         (
             |of| of.files = vec!["/none.yml".into()],
             "/none.yml: there is no such file",

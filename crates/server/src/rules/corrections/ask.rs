@@ -417,11 +417,14 @@ impl Manager {
         }
         let now_ms = now_ms().saturating_sub(self.offset_ms(&planned.group));
         let row_ms = planned.grid.at_or_before(now_ms);
-        self.begin(shared, &planned.group, &mut run, row_ms)?;
+        let group = &planned.group;
+        let mut begun = self.begin_group(shared, group, &mut run, row_ms)?;
+        let rules = plan.of(group);
+        for at in 0..rules.len() {
+            self.begin_rule(shared, &mut begun, (group, at), &mut run, row_ms)?;
+        }
         // Nobody has evaluated it.
-        let rules = plan.of(&planned.group).iter();
-        rules
-            .map(|rule| self.add_steps(shared, rule, row_ms, row_ms))
-            .collect()
+        let mut rules = rules.iter();
+        rules.try_for_each(|rule| self.add_steps(shared, rule, row_ms, row_ms))
     }
 }

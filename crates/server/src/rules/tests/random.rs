@@ -161,7 +161,8 @@ fn rows_are_what_an_instant_query_gives_over_the_final_data() {
 
 #[test]
 fn planted_faults_are_found() {
-    let plants: [(&str, fn(bool)); 4] = [
+    type Plant = fn(bool);
+    let plants: [(&str, Plant); 4] = [
         ("done before its rows", |on| faults::DONE_FIRST.set(on)),
         ("the first dirty step", |on| {
             faults::MOVED_MS.set((i64::from(on), 0));
