@@ -374,13 +374,14 @@ fn alerts_beyond_what_a_rule_may_have_are_not_made() {
         &mut memory,
     );
     assert_eq!(error(&group), None);
-    // 100 texts of a MiB.
+    // 100 texts of 0.7 MB.
     for series in 0..100 {
         memory.set(&format!("x a={series}"), 0, 0.0);
     }
-    let mut group = running(
-        "name: g\nrules:\n- {alert: Down, expr: x == 0, annotations: {a: '{{ printf \"%1000000d\" 1 }}'}}",
-    );
+    let text = "y".repeat(700_000);
+    let mut group = running(&format!(
+        "name: g\nrules:\n- {{alert: Down, expr: x == 0, annotations: {{a: '{text}'}}}}"
+    ));
     group.step(0, &Options::default(), &mut memory);
     let error = error(&group).unwrap();
     assert!(error.ends_with("have more than 67108864 bytes"), "{error}");
