@@ -348,7 +348,7 @@ fn grafana_saves_and_tests() {
         json!([])
     );
     for (endpoint, data) in [
-        ("rules", json!({"groups": []})),
+        ("rules", json!({"groups": [], "mayReload": true})),
         ("alerts", json!({"alerts": []})),
         ("status/tsdb", json!(null)),
         ("status/runtimeinfo", json!(null)),
