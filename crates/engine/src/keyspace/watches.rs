@@ -3,7 +3,7 @@
 //! What a rule needs:
 //! 1. [`Core::watch`] says who the readers are and which series each of them selects. A reader's
 //!    selectors never change: with others it is another reader.
-//! 2. Before an evaluation at some time reads, [`Core::begin_evaluation`] sets the reader's horizon.
+//! 2. Before an evaluation at some time reads, [`Core::begin_evaluations`] sets the reader's horizon.
 //!    When it returns, each change at or below that time either is visible to reads or will be
 //!    marked.
 //! 3. [`Core::drain`] returns what changed in what a reader has used, up to a position of the log.

@@ -304,7 +304,7 @@ pub enum Record<'a> {
     Pending {
         /// The number of the reader.
         reader: u64,
-        /// Its horizon, and what changed for it; [`crate::keyspace::watches`] reads it.
+        /// Its horizon, and what changed for it; its form is in `docs/format/wal.md`.
         state: &'a [u8],
     },
     /// Steps of a reader are to be computed again.
