@@ -89,6 +89,7 @@ test('what is dirty, final and never corrected, and the delay of inputs', async 
     rules['site:temp:mean'].inputDelay = { p50: 2, p99: 61, p999: 5400, samples: 30_000, queryOffset: 5400 };
     rules['site:temp:twice'].corrections = corrected();
     rules['site:temp:twice'].inputDelay = { p50: 0, p99: 0, p999: 0, samples: 0, queryOffset: 0 };
+    rules.Hot.inputDelay = null;
     rules.Hot.corrections = { corrected: false, reason: 'alerts are not corrected' };
   });
   await becomes(() => names(page).then((all) => all.length), 3, page);

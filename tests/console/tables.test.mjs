@@ -82,6 +82,6 @@ test('an answer that cannot be drawn is an error of its page, and of no other', 
   await page.goto(query(server, { ...SPAN, q: 'odd' }));
   await page.locator('.notice.error', { hasText: 'this page cannot be drawn' }).waitFor();
   await page.getByRole('link', { name: 'Rules' }).click();
-  await page.getByText('No compaction rules').waitFor();
+  await page.locator('.rules .notice.empty').waitFor();
   assert.equal(await page.locator('.notice.error').count(), 0);
 });

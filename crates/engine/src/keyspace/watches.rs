@@ -170,7 +170,7 @@ impl Core {
         let mut registry = self.watches.registry.write();
         let held = registry.readers.get_mut(&reader);
         let held = held.ok_or_else(|| no_reader(reader))?;
-        held.drained = held.pending.len();
+        held.drain();
         Ok(Drained {
             position,
             changes: held.changes(),

@@ -140,8 +140,9 @@ impl Walk<'_> {
     }
 }
 
-/// Spans of rows to delete, from differences of one series: those of neighbouring steps together.
-pub fn gaps(found: &[Difference], grid: &StepGrid) -> Vec<(i64, i64)> {
+/// Spans of rows to delete, from differences of one series: those of neighbouring steps together
+/// where it `joins`, as nothing that stays can be between them.
+pub fn gaps(found: &[Difference], grid: &StepGrid, joins: bool) -> Vec<(i64, i64)> {
     let mut gaps: Vec<(i64, i64)> = Vec::new();
     let mut last = None;
     for one in found {
@@ -151,7 +152,9 @@ pub fn gaps(found: &[Difference], grid: &StepGrid) -> Vec<(i64, i64)> {
         }
         match gaps.last_mut().filter(|gap| {
             // Nothing that stays is between them.
-            last == Some(gap.1) && one.at_ms.abs_diff(gap.1) <= grid.interval_ms.unsigned_abs()
+            joins
+                && last == Some(gap.1)
+                && one.at_ms.abs_diff(gap.1) <= grid.interval_ms.unsigned_abs()
         }) {
             Some(gap) => gap.1 = one.at_ms,
             None => gaps.push((one.at_ms, one.at_ms)),
@@ -238,7 +241,7 @@ mod tests {
                     one.stored.map(f64::to_bits)
                 );
             }
-            for (a, b) in gaps(&found, &GRID) {
+            for (a, b) in gaps(&found, &GRID, true) {
                 rows.retain(|at, _| !(a..=b).contains(at));
             }
             rows.extend(found.iter().filter_map(Difference::row));

@@ -11,7 +11,7 @@ use latewood_promql::Times;
 use latewood_promql::engine::{Error, EvalError, Query, Settings};
 use latewood_promql::labels::Labels;
 use latewood_promql::reads::Reads;
-use latewood_promql::source::Source;
+use latewood_promql::source::{Interrupt, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A recording rule that is evaluated at many steps.
@@ -221,6 +221,8 @@ impl Given {
 fn is_lasting(error: &Error) -> bool {
     matches!(
         error,
-        Error::Eval(EvalError::Source(_) | EvalError::Interrupt(_) | EvalError::Crowded)
+        Error::Eval(
+            EvalError::Source(_) | EvalError::Interrupt(Interrupt::Canceled) | EvalError::Crowded
+        )
     )
 }

@@ -9,11 +9,11 @@ use super::owners::RuleId;
 use crate::intake::EngineIntake;
 use crate::labelled::{self, Named, Reader, Views};
 use crate::state::Shared;
-use latewood_engine::Error;
+use latewood_engine::{Db, Error};
 use latewood_promql::labels::{Labels, METRIC};
 use latewood_promql::source::{Interrupt, Matcher, Source, SourceError};
 use latewood_rules::evaluate::{Refused, Row, Storage};
-use latewood_wire::intake::{Intake, Moment, Refused as NotTaken, Slot};
+use latewood_wire::intake::{Intake, Moment, Reason, Refused as NotTaken, Slot};
 use latewood_wire::series_name::{NameError, SeriesName};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,7 +98,7 @@ impl Storage for RuleStorage<'_> {
         self.manager.protect(self.shared);
         let denied: Vec<usize> = refused.iter().map(|one| one.row).collect();
         let taken = (0..rows.len()).filter(|row| denied.binary_search(row).is_err());
-        match append(self.intake, rows, taken) {
+        match append(self.intake, &self.shared.db, rows, taken) {
             Ok(more) => {
                 // What has no row is nobody's.
                 let without = more.iter().map(|one| rows[one.row].labels.clone());
@@ -162,6 +162,7 @@ pub(super) fn protect_made(shared: &Shared, plan: &Plan) {
 /// What kept rows from being written that are not at fault.
 pub(super) fn append(
     intake: &mut EngineIntake,
+    db: &Db,
     rows: &[Row],
     which: impl Iterator<Item = usize>,
 ) -> Result<Vec<Refused>, String> {
@@ -171,7 +172,7 @@ pub(super) fn append(
         let row = &rows[at];
         // Rows of a rule are far below 2^32.
         let line = at as u32 + 1;
-        match slot(intake, &mut name, &row.labels) {
+        match slot(intake, db, &mut name, &row.labels) {
             Ok(slot) => intake.sample(slot, Moment::whole(row.at_ms), row.value, line),
             Err(why) => intake.refuse(line, why.reason, format_args!("{}", why.text)),
         }
@@ -196,6 +197,7 @@ pub(super) fn append(
 /// The series with these labels.
 fn slot(
     intake: &mut EngineIntake,
+    db: &Db,
     name: &mut SeriesName,
     labels: &Labels,
 ) -> Result<Slot, NotTaken> {
@@ -204,7 +206,19 @@ fn slot(
         return Ok(slot);
     }
     named(name, labels)?;
+    if is_of_others(db, name.key(), labels) {
+        return Err(NotTaken {
+            reason: Reason::Name,
+            text: "the key of this series is that of one with other labels".to_owned(),
+        });
+    }
     intake.learn(row, b"", name)
+}
+
+/// Whether the key that the series with these labels would have is that of another one.
+pub(super) fn is_of_others(db: &Db, key: &[u8], labels: &Labels) -> bool {
+    let held = db.resolve(key).ok().and_then(|series| db.labels(&series));
+    held.is_some_and(|held| labelled::shown(&held, key) != *labels)
 }
 
 /// Makes `name` that of the series with these labels.

@@ -74,7 +74,10 @@ impl World {
             at_ms: self.minute(minutes),
             value,
         };
-        assert_eq!(append(&mut self.intake, &[row], 0..1), Ok(vec![]));
+        assert_eq!(
+            append(&mut self.intake, &self.shared.db, &[row], 0..1),
+            Ok(vec![])
+        );
     }
 
     fn group(&self) -> Arc<LiveGroup> {

@@ -75,7 +75,7 @@ impl Manager {
     ) {
         let group = match task {
             Task::Left { series, at_ms } => {
-                self.end_series(intake, series, at_ms);
+                self.end_series(shared, intake, series, at_ms);
                 return self.protect(shared);
             }
             Task::Evaluate(group) if group.is_retired() => return,
@@ -154,7 +154,7 @@ impl Manager {
             samples += rows;
         }
         let left = std::mem::take(&mut run.left);
-        self.end_series(intake, left, row_ms);
+        self.end_series(shared, intake, left, row_ms);
         if let Some(evaluations) = run.restores_after {
             run.restores_after = (evaluations + 1 < RESTORES_AFTER).then_some(evaluations + 1);
             if run.restores_after.is_none() {
@@ -227,7 +227,13 @@ impl Manager {
     }
 
     /// Marks those of `series` stale that nobody took over.
-    fn end_series(&self, intake: &mut EngineIntake, series: Vec<(RuleId, Labels)>, at_ms: i64) {
+    fn end_series(
+        &self,
+        shared: &Shared,
+        intake: &mut EngineIntake,
+        series: Vec<(RuleId, Labels)>,
+        at_ms: i64,
+    ) {
         let still_owned = series
             .into_iter()
             .flat_map(|(id, labels)| self.owners.release(id, vec![labels]));
@@ -241,7 +247,7 @@ impl Manager {
         if rows.is_empty() {
             return;
         }
-        if let Err(why) = append(intake, &rows, 0..rows.len()) {
+        if let Err(why) = append(intake, &shared.db, &rows, 0..rows.len()) {
             tracing::warn!(why, "series of removed rules could not be marked stale");
         }
     }

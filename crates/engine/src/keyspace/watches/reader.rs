@@ -251,20 +251,42 @@ impl Reader {
         self.bound();
     }
 
-    /// Joins all that is pending, if it is too much.
+    /// Joins what came since the last drain, if it is too much: what that returned stays as it is
+    /// until it is done.
     fn bound(&mut self) {
+        if self.pending.len() - self.drained > PENDING_MAX {
+            let fresh = self.pending.split_off(self.drained);
+            self.pending.extend(joined(&fresh));
+        }
+    }
+
+    /// All that is pending counts as returned from here on; what is too much is joined.
+    pub(super) fn drain(&mut self) {
         if self.pending.len() > PENDING_MAX {
             self.pending = joined(&self.pending);
-            // None of them was returned whole.
-            self.drained = 0;
         }
+        self.drained = self.pending.len();
     }
 }
 
-/// One change for each selector, of any series, around all of its changes.
+/// One change for each selector, of any series, around all of its changes. Steps are joined only
+/// where they meet, unless they are very many: those between were asked for by nobody.
 pub(super) fn joined(changes: &[Pending]) -> Vec<Pending> {
+    let is_steps = |pending: &&Pending| pending.change.selector == Change::STEPS;
+    let mut steps: Vec<Pending> = changes.iter().filter(is_steps).cloned().collect();
+    steps.sort_unstable_by_key(|pending| pending.change.from);
+    steps.dedup_by(|next, held| {
+        let meet = next.change.from <= held.change.to.saturating_add(1);
+        if meet {
+            held.change.to = held.change.to.max(next.change.to);
+            held.at = held.at.max(next.at);
+        }
+        meet
+    });
+    let keeps_steps = steps.len() <= PENDING_MAX / 2;
     let mut hulls: BTreeMap<u32, Pending> = BTreeMap::new();
-    for Pending { change, at } in changes {
+    let others = changes.iter().filter(|one| !(keeps_steps && is_steps(one)));
+    for Pending { change, at } in others {
         let hull = hulls.entry(change.selector).or_insert_with(|| Pending {
             change: Change {
                 series: None,
@@ -276,5 +298,6 @@ pub(super) fn joined(changes: &[Pending]) -> Vec<Pending> {
         hull.change.to = hull.change.to.max(change.to);
         hull.at = hull.at.max(*at);
     }
-    hulls.into_values().collect()
+    let steps = steps.into_iter().filter(|_| keeps_steps);
+    hulls.into_values().chain(steps).collect()
 }

@@ -13,6 +13,7 @@ use latewood_promql::source::Matcher;
 use latewood_rules::Kind;
 use latewood_rules::correct::compare::{Compared, Difference};
 use latewood_rules::correct::steps::Steps;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -123,6 +124,9 @@ impl Verifying {
         })
     }
 }
+
+/// Steps of one rule that one backfill may have: 19 years of minutes.
+const BACKFILL_STEPS_MAX: u64 = 10_000_000;
 
 impl Manager {
     /// What is told of the corrections of a rule of a group.
@@ -377,11 +381,22 @@ impl Manager {
         let plan = self.corrections.watch(shared)?;
         let meant = plan.order.iter().map(|&at| &plan.rules[at]);
         let meant: Vec<_> = meant.filter(|planned| chosen.has(planned)).collect();
+        for planned in &meant {
+            let count = planned.grid.count(from_ms, to_ms.min(now_ms()));
+            if count > BACKFILL_STEPS_MAX {
+                return Err(format!(
+                    "{count} steps of {} are more than a backfill may have ({BACKFILL_STEPS_MAX}): \
+                     begin later",
+                    planned.name()
+                ));
+            }
+        }
         for planned in meant.iter().filter(|planned| planned.reader.is_ok()) {
             self.begin_early(shared, &plan, planned)?;
         }
         let states = shared.db.readers();
         let (mut all, mut rules) = (0, 0);
+        let mut backfilled = HashSet::new();
         for planned in meant {
             let Ok(reader) = planned.reader else {
                 continue;
@@ -402,8 +417,9 @@ impl Manager {
             self.add_steps(shared, planned, from, to)?;
             all += steps.len(&planned.grid);
             rules += 1;
+            backfilled.insert(reader);
         }
-        self.corrections.state.lock().is_urgent = rules > 0;
+        self.corrections.state.lock().urgent = backfilled;
         self.corrections.changed.notify_all();
         Ok((all, rules))
     }

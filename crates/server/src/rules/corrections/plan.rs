@@ -202,6 +202,12 @@ impl Plan {
         for (at, rival) in found {
             self.rules[at].rivals.push(rival);
         }
+        while self.refuse_rivals() {}
+    }
+
+    /// A rule is not corrected where a rival is not. Returns whether there was one.
+    fn refuse_rivals(&mut self) -> bool {
+        let mut has_met = false;
         for at in 0..self.rules.len() {
             let mut rivals = self.rules[at].rivals.iter();
             let other = rivals.find(|rival| self.rules[**rival].reader.is_err());
@@ -212,8 +218,10 @@ impl Plan {
                      would tell their rows apart"
                 );
                 self.rules[at].reader = Err(why);
+                has_met = true;
             }
         }
+        has_met
     }
 
     /// Rules whose rows a selector may match.

@@ -46,10 +46,11 @@ impl Manager {
         intake: &mut EngineIntake,
         now_ms: i64,
     ) -> Result<(), String> {
+        // First: until the readers are known, the log is kept, which a full disk has no room for.
+        let plan = self.corrections.watch(shared)?;
         if let Some(why) = self.obstacle(shared) {
             return Err(why);
         }
-        let plan = self.corrections.watch(shared)?;
         self.catch_up(shared, &plan, now_ms)?;
         self.serve(shared, intake, &plan);
         loop {
@@ -68,11 +69,14 @@ impl Manager {
                 let begun = Instant::now();
                 let turned = self.correct(shared, intake, &plan, at);
                 has_more |= matches!(turned, Turned::More | Turned::Done(_));
+                if !matches!(turned, Turned::More) {
+                    self.corrections.state.lock().urgent.remove(&reader);
+                }
                 self.rest(begun.elapsed());
                 self.serve(shared, intake, &plan);
             }
             if !has_more {
-                self.corrections.set_urgent(false);
+                self.corrections.state.lock().urgent.clear();
                 return Ok(());
             }
         }
@@ -115,6 +119,9 @@ impl Manager {
             return Err("the rules have just changed: ask again".to_owned());
         }
         for &at in &ticket.rules {
+            // Rows of the rules below it are written by now; a pass that was begun before may
+            // know nothing of them.
+            let position = ticket.position.max(shared.db.position());
             loop {
                 if Instant::now() >= ticket.deadline || self.corrections.has_stopped() {
                     let rule = plan.rules[at].name();
@@ -124,7 +131,7 @@ impl Manager {
                 }
                 match self.correct(shared, intake, plan, at) {
                     Turned::Nothing => break,
-                    Turned::Done(position) if position >= ticket.position => break,
+                    Turned::Done(done) if done >= position => break,
                     Turned::More | Turned::Done(_) => {}
                     Turned::Failed(why) => {
                         let rule = plan.rules[at].name();
@@ -149,17 +156,13 @@ impl Corrections {
         self.state.lock().has_stopped
     }
 
-    fn set_urgent(&self, is_urgent: bool) {
-        self.state.lock().is_urgent = is_urgent;
-    }
-
     fn next_ticket(&self) -> Option<Arc<Ticket>> {
         self.state.lock().tickets.pop_front()
     }
 
     /// There is nothing to wait for.
     fn refuse_all(&self, why: &str) {
-        self.set_urgent(false);
+        self.state.lock().urgent.clear();
         while let Some(ticket) = self.next_ticket() {
             ticket.answer(Err(why.to_owned()));
         }
@@ -193,7 +196,8 @@ impl Corrections {
         let until = Instant::now() + longest;
         let mut state = self.state.lock();
         loop {
-            let is_urgent = state.is_urgent || state.has_stopped || !state.tickets.is_empty();
+            let is_urgent =
+                !state.urgent.is_empty() || state.has_stopped || !state.tickets.is_empty();
             if is_urgent || self.changed.wait_until(&mut state, until).timed_out() || !is_rest {
                 return;
             }

@@ -51,8 +51,8 @@ pub(super) struct State {
     pub(super) rules: HashMap<ReaderId, RuleState>,
     /// Who waits for fresh rows.
     pub(super) tickets: VecDeque<Arc<Ticket>>,
-    /// A backfill is under way: there are no rests.
-    pub(super) is_urgent: bool,
+    /// Rules of which a backfill is under way: there are no rests.
+    pub(super) urgent: HashSet<ReaderId>,
     pub(super) has_stopped: bool,
 }
 

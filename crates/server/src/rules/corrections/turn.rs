@@ -3,7 +3,7 @@
 
 use super::faults;
 use super::plan::{Plan, Planned};
-use super::rows::Comparing;
+use super::rows::{Comparing, Rows};
 use super::state::{Last, Retry};
 use super::work::{Known, STEPS_MAX, Work};
 use crate::base::clock::now_ms;
@@ -36,6 +36,8 @@ pub(in crate::rules) enum Turned {
     /// It is repeated.
     Failed(String),
 }
+
+const CHANGED: &str = "the group was changed or removed meanwhile";
 
 impl Manager {
     /// Computes again what changed for one rule.
@@ -105,6 +107,7 @@ impl Manager {
             }
         }
         match self.finish(of, &work) {
+            Ok(()) if !work.failure.is_empty() => Turned::Failed(work.failure),
             Ok(()) => Turned::Done(work.position),
             Err(why) => Turned::Failed(why),
         }
@@ -187,7 +190,11 @@ impl Manager {
         }
     }
 
-    /// Computes and writes the next steps.
+    /// Computes and writes the next steps. Those that cannot be computed now are put off, alone if
+    /// there is time to find out which they are, and the others are not kept waiting.
+    ///
+    /// # Errors
+    /// What keeps all steps from being computed.
     fn slice(
         &self,
         intake: &mut EngineIntake,
@@ -204,25 +211,37 @@ impl Manager {
             group: group.as_ref(),
             ..*of
         };
-        let newest = of.planned.group.run.lock().rules[of.planned.at].newest_ms;
-        let compared = Compared {
-            grid: of.planned.grid,
-            from,
-            to,
-            newest: newest.unwrap_or(to),
-            since: work.since,
-            removes_between: true,
-        };
-        self.apply(intake, &of, work.reader, compared)
+        let begun = Instant::now();
+        let mut spans = vec![(from, to)];
+        while let Some((from, to)) = spans.pop() {
+            let newest = of.planned.group.run.lock().rules[of.planned.at].newest_ms;
+            let compared = Compared {
+                grid: of.planned.grid,
+                from,
+                to,
+                newest: newest.unwrap_or(to),
+                since: work.since,
+                removes_between: true,
+            };
+            match self.rows(&of, compared) {
+                Ok(rows) => self.apply(intake, &of, work.reader, rows)?,
+                Err(_) if of.planned.group.is_retired() => return Err(CHANGED.to_owned()),
+                Err(_) if from < to && begun.elapsed() < TURN_MAX => {
+                    let interval_ms = compared.grid.interval_ms;
+                    let middle = from + (to - from) / interval_ms / 2 * interval_ms;
+                    spans.extend([(middle + interval_ms, to), (from, middle)]);
+                }
+                Err(why) => work.put_off(of.planned, (from, to), why),
+            }
+        }
+        Ok(())
     }
 
-    fn apply(
-        &self,
-        intake: &mut EngineIntake,
-        of: &Comparing<'_>,
-        reader: ReaderId,
-        compared: Compared,
-    ) -> Result<(), String> {
+    /// What steps of a rule give.
+    ///
+    /// # Errors
+    /// Why they cannot be computed now.
+    fn rows(&self, of: &Comparing<'_>, compared: Compared) -> Result<Rows, String> {
         let rows = of.rows(compared)?;
         let (made, most) = (rows.widest(), self.series_max());
         if made > most {
@@ -232,12 +251,23 @@ impl Manager {
                 compared.from, compared.to
             ));
         }
+        Ok(rows)
+    }
+
+    fn apply(
+        &self,
+        intake: &mut EngineIntake,
+        of: &Comparing<'_>,
+        reader: ReaderId,
+        rows: Rows,
+    ) -> Result<(), String> {
+        let compared = rows.compared;
         if rows.failed > 0 {
             let (rule, why) = (of.planned.name(), &rows.failure);
             tracing::debug!(rule, why, steps = rows.failed, "steps without rows");
         }
         let Some(written) = of.write(intake, rows)? else {
-            return Err("the group was changed or removed meanwhile".to_owned());
+            return Err(CHANGED.to_owned());
         };
         let figures = &self.corrections.figures;
         let steps = compared.grid.count(compared.from, compared.to);

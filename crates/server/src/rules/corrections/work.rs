@@ -29,7 +29,8 @@ pub(super) struct Work {
     pub(super) whole: Steps,
     /// Steps of groups of it, by their labels.
     pub(super) groups: BTreeMap<Labels, Steps>,
-    /// Steps that look at samples that are still to come: they are computed later.
+    /// Steps that look at samples that are still to come, or that cannot be computed now: they are
+    /// computed later.
     pub(super) later: Steps,
     /// Steps that are final, among those that were asked for.
     pub(super) final_steps: u64,
@@ -37,6 +38,8 @@ pub(super) struct Work {
     pub(super) since: i64,
     /// Steps of the whole rule that are computed at a time.
     pub(super) most: usize,
+    /// Why steps cannot be computed now; empty if all can.
+    pub(super) failure: String,
 }
 
 /// What is known when changes are drained, milliseconds.
@@ -71,6 +74,7 @@ impl Work {
             final_steps: 0,
             since: known.since,
             most: 0,
+            failure: String::new(),
         };
         let narrow = planned.narrow();
         // The first step whose inputs are all there.
@@ -176,6 +180,12 @@ impl Work {
         }
         self.cut_before(of.planned, whole, true);
         self.since = self.since.max(whole);
+    }
+
+    /// Leaves steps for later that cannot be computed now.
+    pub(super) fn put_off(&mut self, planned: &Planned, (from, to): (i64, i64), why: String) {
+        self.later.add(&planned.grid, from, to);
+        self.failure = why;
     }
 
     /// Whether no step is left.

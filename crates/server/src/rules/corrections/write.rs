@@ -10,7 +10,7 @@ use super::rows::{Comparing, Rows, SeriesRows};
 use crate::intake::{EngineIntake, InPause, enter};
 use crate::messaging::{ADD_EVENT, Class};
 use crate::rules::group::Run;
-use crate::rules::reader::{append, named};
+use crate::rules::reader::{append, is_of_others, named};
 use latewood_engine::ErrorKind;
 use latewood_model::Sample;
 use latewood_promql::labels::Labels;
@@ -85,7 +85,7 @@ impl Comparing<'_> {
             self.look_behind(compared, newest, batch)?;
         }
         for (series, found) in &*batch {
-            self.write_series(intake, &run, series, found, written)?;
+            self.write_series(intake, &run, compared, (series, found), written)?;
         }
         if is_newest && newest == compared.newest {
             for (series, _) in &*batch {
@@ -121,8 +121,8 @@ impl Comparing<'_> {
         &self,
         intake: &mut EngineIntake,
         run: &Run,
-        series: &SeriesRows,
-        found: &[Difference],
+        compared: &Compared,
+        (series, found): (&SeriesRows, &[Difference]),
         written: &mut Written,
     ) -> Result<(), String> {
         if found.is_empty() {
@@ -132,7 +132,10 @@ impl Comparing<'_> {
         let owners = &self.manager.owners;
         let id = run.rules[self.planned.at].id;
         let mut name = SeriesName::new();
-        if owners.has_other(id, labels) || named(&mut name, labels).is_err() {
+        let is_own = !owners.has_other(id, labels)
+            && named(&mut name, labels).is_ok()
+            && !is_of_others(&self.shared.db, name.key(), labels);
+        if !is_own {
             written.refused += found.len() as u64;
             return Ok(());
         }
@@ -140,7 +143,8 @@ impl Comparing<'_> {
         let mut rows: Vec<Sample> = rows
             .map(|(timestamp, value)| Sample { timestamp, value })
             .collect();
-        let gaps = gaps(found, &self.planned.grid);
+        let joins = compared.removes_between && series.is_of_rule;
+        let gaps = gaps(found, &self.planned.grid, joins);
         let deleted = (found.len() - rows.len()) as u64;
         loop {
             let entered = enter(self.shared, InPause::Refuse);
@@ -165,7 +169,7 @@ impl Comparing<'_> {
                         at_ms: first.timestamp,
                         value: first.value,
                     };
-                    let refused = append(intake, &[row], 0..1)?;
+                    let refused = append(intake, &self.shared.db, &[row], 0..1)?;
                     written.rows += 1 - refused.len() as u64;
                     written.refused += refused.len() as u64;
                     if rows.is_empty() {

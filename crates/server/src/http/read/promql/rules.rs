@@ -43,6 +43,10 @@ pub(super) fn look(
         }
         let waited = rules.wait_fresh(shared, &selectors, deadline);
         return waited.map(|()| Vec::new()).map_err(|why| {
+            let why = match asked.may_read_all() {
+                true => why,
+                false => "rows of rules are not fresh yet".to_owned(),
+            };
             let mut answer = Answer::new(StatusCode::SERVICE_UNAVAILABLE, why);
             answer.error_type = Some("timeout");
             answer
@@ -52,6 +56,11 @@ pub(super) fn look(
     let stale: Vec<_> = stale
         .filter(|(_, rows)| rows.is_none_or(|(from, to)| from <= span.1 && span.0 <= to))
         .collect();
+    if !stale.is_empty() && !asked.may_read_all() {
+        return Ok(vec![
+            "rows of rules wait for late samples to be worked in".to_owned(),
+        ]);
+    }
     let warnings = stale.iter().take(TOLD_MAX).map(|(rule, rows)| match rows {
         Some((from, to)) => {
             let (from, to) = (rfc3339_ms(*from), rfc3339_ms(*to));
