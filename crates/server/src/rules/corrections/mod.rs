@@ -28,6 +28,7 @@ pub(super) mod faults;
 pub(super) mod plan;
 mod rows;
 mod run;
+mod sound;
 pub(super) mod state;
 mod turn;
 mod work;

@@ -2,6 +2,7 @@
 //! applies and that `verify` lists. Reads only. Tested by `super::tests`.
 
 use super::plan::{Plan, Planned};
+use super::sound::Sound;
 use crate::labelled::{self, Views, raw};
 use crate::rules::manager::Manager;
 use crate::rules::reader::{RuleReader, named};
@@ -15,6 +16,7 @@ use latewood_rules::correct::compare::{Compared, Difference, Pair};
 use latewood_rules::correct::given::{Given, Many};
 use latewood_rules::correct::steps::whole_from;
 use latewood_wire::series_name::SeriesName;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -156,24 +158,27 @@ impl Comparing<'_> {
             interval_ms: compared.grid.interval_ms,
             settings: &self.manager.options.settings,
         };
-        let mut sources = || Ok(Box::new(Views::new(self.reader())) as Box<dyn Source + '_>);
-        let grid = planned.grid;
-        if grid.interval_ms == compared.grid.interval_ms {
-            if !grid.has(compared.from) {
-                return Ok(Given::default());
-            }
-            return many.evaluate(compared.from, compared.to, &mut sources);
-        }
-        // A rival with other steps: those that both have.
+        let damage = Mutex::new(None);
+        let mut sources = || {
+            let views = Views::new(self.reader());
+            let damage = &damage;
+            Ok(Box::new(Sound { views, damage }) as Box<dyn Source + '_>)
+        };
         let mut given = Given::default();
-        let mut at_ms = compared.from;
-        while at_ms <= compared.to {
-            if grid.has(at_ms) {
-                given.add(many.evaluate(at_ms, at_ms, &mut sources)?);
+        let grid = planned.grid;
+        if grid.interval_ms != compared.grid.interval_ms {
+            // A rival with other steps: those that both have.
+            let mut at_ms = compared.from;
+            while at_ms <= compared.to {
+                if grid.has(at_ms) {
+                    given.add(many.evaluate(at_ms, at_ms, &mut sources)?);
+                }
+                at_ms += compared.grid.interval_ms;
             }
-            at_ms += compared.grid.interval_ms;
+        } else if grid.has(compared.from) {
+            given = many.evaluate(compared.from, compared.to, &mut sources)?;
         }
-        Ok(given)
+        damage.into_inner().map_or(Ok(given), Err)
     }
 
     fn reader(&self) -> RuleReader {

@@ -2,7 +2,10 @@
 
 use super::bench::Bench;
 use crate::rules::corrections::{Chosen, faults};
+use latewood_engine::RuleSpec;
+use latewood_model::{Aggregator, Labels as Held, SeriesOptions};
 use latewood_promql::parse_selector;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -313,6 +316,29 @@ fn rows_may_be_final_by_their_age() {
 }
 
 #[test]
+fn nothing_is_computed_of_what_is_damaged() {
+    let mut bench = chain();
+    bench.shared.db.flush().unwrap();
+    let blocks = bench.shared.db.blocks();
+    assert!(!blocks.is_empty());
+    bench.restart(|disk| {
+        let disk = disk.kill();
+        for block in &blocks {
+            let mut bytes = disk.bytes(block).unwrap();
+            let middle = bytes.len() / 2;
+            bytes.truncate(middle);
+            disk.set_bytes(block, bytes).unwrap();
+        }
+        disk
+    });
+    bench.sample("a", A, 100, 7.5);
+    assert_eq!(bench.correct(10), 0);
+    let group = bench.manager.groups()[0].clone();
+    let failure = bench.manager.corrections_of(&group, 0).failure;
+    assert!(failure.contains("damaged"), "{failure}");
+}
+
+#[test]
 fn rules_that_cannot_be_corrected_say_why() {
     let text = "
 groups:
@@ -378,6 +404,44 @@ fn another_expression_begins_anew_and_a_backfill_reaches_back() {
     bench.backfill(0, 12);
     bench.correct(12);
     bench.check(0, 12);
+}
+
+#[test]
+fn rows_of_compaction_rules_are_samples_like_others() {
+    let text = "
+groups:
+- name: g
+  interval: 1m
+  rules:
+  - {record: 'r:top', expr: 'max_over_time(r[3m])'}
+";
+    let mut bench = Bench::new(text);
+    let rolled = SeriesOptions {
+        labels: Held::new([(&b"__name__"[..], &b"r"[..])]).unwrap(),
+        ..SeriesOptions::default()
+    };
+    let db = Arc::clone(&bench.shared);
+    db.db.create(b"raw", &SeriesOptions::default()).unwrap();
+    db.db.create(b"rolled", &rolled).unwrap();
+    let spec = RuleSpec {
+        aggregator: Aggregator::Max,
+        bucket_ms: 60_000,
+        align: 0,
+    };
+    db.db.create_rule(b"raw", b"rolled", spec).unwrap();
+    drop(db);
+    for step in 0..=10 {
+        bench.sample("raw", "", step * 60 - 1, 1.0);
+        bench.turn(step);
+    }
+    let before = bench.rows();
+    assert!(before.len() > 5);
+    bench.sample("raw", "", 100, 99.0);
+    bench.shared.db.settle().unwrap();
+    assert!(bench.correct(10) > 0);
+    assert_eq!(bench.verify(0, 10), 0);
+    let rows = bench.rows();
+    assert_eq!(rows.values().filter(|value| *value == "99.0").count(), 3);
 }
 
 #[test]
