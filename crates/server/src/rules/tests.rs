@@ -1,6 +1,7 @@
 //! Rules over a database on a simulated disk, evaluated at times that the tests choose.
 
 mod bench;
+mod beside;
 mod corrections;
 mod random;
 

@@ -1,19 +1,18 @@
 //! What a correction reads, and whether it is damaged: rows that were made before the damage are
 //! better than what is left gives. Tested by `super::tests`.
 
-use crate::labelled::Views;
-use crate::rules::reader::RuleReader;
+use crate::labelled::{Reader, Views};
 use latewood_promql::source::{Found, Hold, Interrupt, Matcher, Source, SourceError, Take};
 use parking_lot::Mutex;
 
 /// A source that tells of damage when it goes.
-pub(super) struct Sound<'a> {
-    pub(super) views: Views<RuleReader>,
+pub(super) struct Sound<'a, R: Reader> {
+    pub(super) views: Views<R>,
     /// What is damaged, in words.
     pub(super) damage: &'a Mutex<Option<String>>,
 }
 
-impl Drop for Sound<'_> {
+impl<R: Reader> Drop for Sound<'_, R> {
     fn drop(&mut self) {
         if let Some(warning) = self.views.warning() {
             *self.damage.lock() = Some(warning);
@@ -21,7 +20,7 @@ impl Drop for Sound<'_> {
     }
 }
 
-impl Source for Sound<'_> {
+impl<R: Reader> Source for Sound<'_, R> {
     fn select(
         &self,
         matchers: &[Matcher],
