@@ -45,6 +45,12 @@ impl Db {
         self.core.readers()
     }
 
+    /// One of them, as of the last drain or look of anybody: what the shards noted since is not
+    /// pending yet.
+    pub fn reader(&self, reader: ReaderId) -> Option<ReaderState> {
+        self.core.reader(reader)
+    }
+
     /// Sets [`ReaderState::since`], milliseconds: where older steps become final, or where a
     /// backfill begins. It outlives a restart.
     ///

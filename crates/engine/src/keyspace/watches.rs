@@ -152,13 +152,16 @@ impl Core {
         if !registry.is_known() {
             return Vec::new();
         }
-        let states = registry.readers.iter().map(|(&reader, held)| ReaderState {
-            reader,
-            horizon: held.horizon,
-            since: held.since,
-            pending: held.pending.len(),
-        });
+        let states = registry.readers.iter();
+        let states = states.map(|(&reader, held)| held.state(reader));
         states.collect()
+    }
+
+    /// See [`crate::Db::reader`].
+    pub(crate) fn reader(&self, reader: ReaderId) -> Option<ReaderState> {
+        let registry = self.watches.registry.read();
+        let held = registry.readers.get(&reader)?;
+        registry.is_known().then(|| held.state(reader))
     }
 
     /// See [`crate::Db::drain`].

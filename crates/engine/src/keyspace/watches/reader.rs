@@ -195,6 +195,16 @@ impl Reader {
         pending
     }
 
+    /// How it is now.
+    pub(super) fn state(&self, reader: ReaderId) -> ReaderState {
+        ReaderState {
+            reader,
+            horizon: self.horizon,
+            since: self.since,
+            pending: self.pending.len(),
+        }
+    }
+
     /// All that is pending.
     pub(super) fn changes(&self) -> Vec<Change> {
         let changes = self.pending.iter().map(|pending| pending.change.clone());

@@ -218,10 +218,11 @@ impl Manager {
         let waits = rules.into_iter().filter_map(|at| {
             let planned = &plan.rules[at];
             let status = self.status(planned);
-            let reader = planned.reader.as_ref();
-            let mut states = states.iter();
-            let state = states.find(|state| reader == Ok(&state.reader));
-            let is_pending = status.is_pending || state.is_some_and(|state| state.pending > 0);
+            // By their numbers.
+            let reader = planned.reader.as_ref().ok();
+            let place = reader
+                .and_then(|reader| states.binary_search_by_key(reader, |one| one.reader).ok());
+            let is_pending = status.is_pending || place.is_some_and(|at| states[at].pending > 0);
             is_pending.then(|| (planned.name(), status.pending))
         });
         waits.collect()

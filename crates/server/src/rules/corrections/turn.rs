@@ -143,12 +143,10 @@ impl Manager {
             }
             run.rules[planned.at].newest_ms
         };
-        let states = db.readers();
-        let state = states.iter().find(|state| state.reader == reader);
-        let (Some(newest), Some(state)) = (newest, state) else {
+        let (Some(newest), Some(state)) = (newest, db.reader(reader)) else {
             return Ok(None);
         };
-        let known = self.known(of, newest, state);
+        let known = self.known(of, newest, &state);
         let mut work = Work::new(reader, drained.position, &drained.changes, of, &known);
         if work.is_empty() && work.final_steps == 0 && !work.later.is_empty() {
             // All of it waits for what it looks ahead to.
