@@ -1,52 +1,22 @@
 //! What a rule gives at many steps at once, beside what it gives at each.
 
+use crate::evaluate::Memory;
 use latewood_promql::engine::Settings;
-use latewood_promql::labels::Labels;
 use latewood_promql::reads::Reads;
-use latewood_promql::source::{Found, Hold, Matcher, Source, SourceError, Take};
 use latewood_rules::RuleFile;
 use latewood_rules::correct::given::{Given, Many};
 
 const MIN: i64 = 60_000;
 
-struct Memory(Vec<(Labels, Vec<(i64, f64)>)>);
-
-impl Source for Memory {
-    fn select(
-        &self,
-        matchers: &[Matcher],
-        _: i64,
-        _: i64,
-        _: &mut Hold<'_>,
-    ) -> Result<Vec<Found>, SourceError> {
-        let series = self.0.iter().map(|(labels, _)| labels);
-        Ok(Found::among(series.enumerate(), matchers))
-    }
-
-    fn read(
-        &self,
-        handle: usize,
-        from_ms: i64,
-        to_ms: i64,
-        take: &mut Take<'_>,
-    ) -> Result<(), SourceError> {
-        for (at_ms, value) in &self.0[handle].1 {
-            if (from_ms..=to_ms).contains(at_ms) && take(&[*at_ms], &[*value]).is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
-
 fn memory() -> Memory {
-    let series = [("a", 0..30), ("b", 5..8), ("c", 12..20), ("d", 14..16)];
-    let series = series.into_iter().map(|(host, minutes)| {
-        let labels = Labels::from_pairs([("__name__", "t"), ("host", host), ("job", "j")]);
-        let samples = minutes.map(|minute| (minute * MIN, 0.1 * minute as f64 + 0.3));
-        (labels, samples.collect())
-    });
-    Memory(series.collect())
+    let mut memory = Memory::default();
+    for (host, minutes) in [("a", 0..30), ("b", 5..8), ("c", 12..20), ("d", 14..16)] {
+        for minute in minutes {
+            let value = 0.1 * minute as f64 + 0.3;
+            memory.set(&format!("t host={host} job=j"), minute * MIN, value);
+        }
+    }
+    memory
 }
 
 /// Evaluates steps 0 to 29 of an expression.

@@ -10,7 +10,7 @@ const MIN: i64 = 60_000;
 
 /// Series in memory that take any row, and that fail when they are told to.
 #[derive(Default)]
-struct Memory {
+pub(crate) struct Memory {
     series: BTreeMap<Labels, BTreeMap<i64, f64>>,
     written: Vec<String>,
     is_damaged: bool,
@@ -27,7 +27,7 @@ fn labels(text: &str) -> Labels {
 }
 
 impl Memory {
-    fn set(&mut self, series: &str, at_ms: i64, value: f64) {
+    pub(crate) fn set(&mut self, series: &str, at_ms: i64, value: f64) {
         let samples = self.series.entry(labels(series)).or_default();
         samples.insert(at_ms, value);
     }

@@ -19,7 +19,7 @@ const EVERY_MAX: u64 = 1 << 20;
 pub(crate) struct Arrivals {
     is_on: AtomicBool,
     came: AtomicU64,
-    /// One in so many is picked.
+    /// One of this number of samples is picked.
     every: AtomicU64,
     picked: Mutex<Vec<Picked>>,
 }

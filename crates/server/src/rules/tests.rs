@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// A time so many minutes after now.
+    /// The time `minutes` after now.
     fn minute(&self, minutes: i64) -> i64 {
         self.now_ms + minutes * MINUTE_MS
     }

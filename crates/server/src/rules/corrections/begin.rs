@@ -94,9 +94,10 @@ impl Manager {
         let unknown = |planned: &&Planned| {
             planned.reader.is_ok() && run.rules[planned.at].newest_ms.is_none()
         };
-        let states = match rules.iter().any(|planned| unknown(&planned)) {
-            true => shared.db.readers(),
-            false => Vec::new(),
+        let states = if rules.iter().any(|planned| unknown(&planned)) {
+            shared.db.readers()
+        } else {
+            Vec::new()
         };
         for planned in rules {
             let Ok(reader) = planned.reader else {

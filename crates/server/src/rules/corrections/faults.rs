@@ -11,7 +11,7 @@ mod planted {
     thread_local! {
         /// What is said to be done before its rows are written.
         pub(in crate::rules) static DONE_FIRST: Cell<bool> = const { Cell::new(false) };
-        /// After so many slices, or what follows them, all passes end, as if the process had.
+        /// The slices after which all passes end, as if the process had.
         pub(in crate::rules) static STOPS_IN: Cell<Option<u32>> = const { Cell::new(None) };
         /// How far the first and the last dirty step are moved, milliseconds.
         pub(in crate::rules) static MOVED_MS: Cell<(i64, i64)> = const { Cell::new((0, 0)) };

@@ -1,6 +1,6 @@
 //! The thread of corrections: pass after pass, and whoever waits for fresh rows first.
 //!
-//! After a pass it rests so long that it takes no more than its share of one core. Tested by
+//! After a pass it rests until it has taken no more than its share of one core. Tested by
 //! `super::tests`, which turn by turn do what this thread does.
 
 use super::plan::Plan;
@@ -143,7 +143,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Leaves the core to others after work that took so long.
+    /// Leaves the core to others after work that took `took`.
     fn rest(&self, took: Duration) {
         let percent = self.settings.correction_cpu_percent.clamp(1, 100) as u32;
         let rest = took * (100 - percent) / percent;

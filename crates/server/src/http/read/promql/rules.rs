@@ -43,9 +43,11 @@ pub(super) fn look(
         }
         let waited = rules.wait_fresh(shared, &selectors, deadline);
         return waited.map(|()| Vec::new()).map_err(|why| {
-            let why = match asked.may_read_all() {
-                true => why,
-                false => "rows of rules are not fresh yet".to_owned(),
+            // It may name series that the user may not read.
+            let why = if asked.may_read_all() {
+                why
+            } else {
+                "rows of rules are not fresh yet".to_owned()
             };
             let mut answer = Answer::new(StatusCode::SERVICE_UNAVAILABLE, why);
             answer.error_type = Some("timeout");
