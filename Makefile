@@ -176,6 +176,6 @@ soak: build instructions needs-c++
 bench: build $(VENV)/ready
 	$(RELEASE)/latewood-bench all $(if $(QUICK),--quick)
 
-derived: quick $(VENV)/ready
+derived: build $(VENV)/ready
 	$(VENV)/bin/python bench/derived/run.py
 	$(VENV)/bin/python bench/derived/costs.py

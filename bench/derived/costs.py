@@ -3,7 +3,7 @@
 20 that watch nothing of it, with 20 that watch all of it, and with 10,000. Samples are 0 to 5 s behind the
 clock, groups run every 15 s. Adds to docs/benchmarks/derived.json and derived.md.
 
-    bench/derived/costs.py --binary target/demo/latewood
+    bench/derived/costs.py --binary target/release/latewood
 
 Servers take turns of some seconds, so that what else a machine does hits all of them. `--instructions` counts
 under valgrind instead.
@@ -189,14 +189,48 @@ def instructions(binary, directory):
     return found
 
 
+def waits(server, until):
+    """Microseconds that single samples took, one after the other."""
+    took = []
+    while not until():
+        for _ in range(200):
+            words = "TS.ADD", f"reading:{server.random.randrange(SERIES)}", int(time.time() * 1000), 1, "ON_DUPLICATE", "LAST"
+            begun = time.perf_counter()
+            server.ask(*words)
+            took.append(1e6 * (time.perf_counter() - begun))
+    took.sort()
+    return {"samples": len(took), "p50": round(took[len(took) // 2], 1), "p99.9": round(took[len(took) * 999 // 1000], 1), "most": round(took[-1], 1)}
+
+
+def beside(binary, directory, steps=1_000):
+    """How long a sample takes while a backfill writes a million rows, and while nothing else goes on."""
+    text = "groups:\n- name: g\n  interval: 15s\n  rules:\n  - record: r\n    expr: max by (device) (max_over_time(reading[1m]))\n"
+    server = Server(binary, directory / "beside", text)
+    server.begin()
+    start_s = int(time.time()) - 15 * steps
+    for first in range(0, steps, 10):
+        for device in range(0, SERIES, PIPELINE):
+            rows = [("TS.MADD", *(word for at in range(10) for word in (f"reading:{one}", (start_s + 15 * (first + at)) * 1000, at))) for one in range(device, device + PIPELINE)]
+            server.socket.sendall(b"".join(command(*row) for row in rows))
+            server.answers(11 * PIPELINE)
+    end = time.monotonic() + 10
+    alone = waits(server, lambda: time.monotonic() > end)
+    words = [binary, "rules", "backfill", "--url", f"http://127.0.0.1:{server.http}", "--from", str(start_s)]
+    subprocess.run([str(word) for word in words], check=True, stdout=subprocess.DEVNULL)
+    rows = lambda: server.metric("latewood_rules_corrected_rows_total")
+    during = waits(server, lambda: rows() >= SERIES * (steps - 10))
+    server.end()
+    return {"alone": alone, "during": during}
+
+
 def main():
     of = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    of.add_argument("--binary", default=ROOT / "target/demo/latewood", type=pathlib.Path)
+    of.add_argument("--binary", default=ROOT / "target/release/latewood", type=pathlib.Path)
     of.add_argument("--out", default=ROOT / "docs/benchmarks", type=pathlib.Path)
-    of.add_argument("--build", default="--profile demo", help="how the binary was built, for the page")
+    of.add_argument("--build", default="--release", help="how the binary was built, for the page")
     of.add_argument("--seconds", default=2.0, type=float)
     of.add_argument("--rounds", default=15, type=int)
-    of.add_argument("--series", default=100_000, type=int)
+    of.add_argument("--series", default=1_000_000, type=int)
     of.add_argument("--instructions", action="store_true")
     read = of.parse_args()
     out = read.out / "derived.json"
@@ -208,6 +242,8 @@ def main():
         else:
             report["paired"] = paired(read.binary, pathlib.Path(place), read.seconds, read.rounds)
             print(json.dumps(report["paired"]), flush=True)
+            report["beside_a_backfill"] = beside(read.binary, pathlib.Path(place))
+            print(json.dumps(report["beside_a_backfill"]), flush=True)
             report["bytes_a_series"] = memory(read.binary, pathlib.Path(place), read.series)
     all_["costs"] = report
     out.write_text(json.dumps(all_, indent=1) + "\n")

@@ -22,7 +22,13 @@ pub fn file(path: &Path, ignores_unknown: bool) -> Result<RuleFile, Vec<String>>
 /// # Errors
 /// Where it cannot be read, is too long, or is no UTF-8.
 pub fn text(path: &Path) -> io::Result<String> {
-    read(File::open(path)?)
+    let opened = File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound if path.is_symlink() => {
+            io::Error::new(error.kind(), "it is a link to a file that is not there")
+        }
+        _ => error,
+    });
+    read(opened?)
 }
 
 /// The same of what is read from `from`.
@@ -33,8 +39,14 @@ pub fn read(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
     // One byte more, so that the parser says that it is too long.
     let limit = FILE_BYTES_MAX as u64 + 1;
-    from.take(limit).read_to_string(&mut text)?;
-    Ok(text)
+    let read = from.take(limit).read_to_string(&mut text);
+    read.map(|_| text).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => io::Error::new(
+            error.kind(),
+            "it is no text in UTF-8, as a rule file has to be",
+        ),
+        _ => error,
+    })
 }
 
 /// The files that a pattern names, in their order; none if no file does. A relative pattern starts

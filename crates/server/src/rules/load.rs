@@ -20,7 +20,12 @@ pub(super) fn groups(settings: &Settings) -> Result<Vec<(String, Group)>, String
             Ok(found) if found.is_empty() && !pattern.contains(['*', '?', '[']) => {
                 faults.push(format!("{pattern}: there is no such file"));
             }
-            Ok(found) => files.extend(found),
+            Ok(found) => {
+                if found.is_empty() {
+                    tracing::warn!(pattern, "no rule file matches this pattern of --rules");
+                }
+                files.extend(found);
+            }
             Err(fault) => faults.push(fault.to_string()),
         }
     }
