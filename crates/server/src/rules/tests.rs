@@ -3,6 +3,7 @@
 mod bench;
 mod beside;
 mod corrections;
+mod parts;
 mod random;
 
 use super::due::Task;
