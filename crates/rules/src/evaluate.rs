@@ -331,12 +331,15 @@ fn failure(error: engine::Error) -> Failure {
 fn check_series(options: &Options, made: usize) -> Result<(), Failure> {
     let most = options.series_max;
     if most > 0 && made > most {
-        return Err(Failure::Storage(format!(
-            "{made} series are more than a rule may write ({most}, --max-rule-series); none was \
-             written"
-        )));
+        let why = crowded(made, most);
+        return Err(Failure::Storage(format!("{why}; none was written")));
     }
     Ok(())
+}
+
+/// That a rule has too many series.
+pub fn crowded(made: usize, most: usize) -> String {
+    format!("{made} series are more than a rule may write ({most}, --max-rule-series)")
 }
 
 pub(crate) fn check_limit(limit: usize, made: usize, what: &str) -> Result<(), Failure> {

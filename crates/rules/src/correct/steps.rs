@@ -92,6 +92,16 @@ impl Steps {
         was.is_some_and(|was| was > last)
     }
 
+    /// Removes those within `from..=to`.
+    pub fn remove(&mut self, grid: &StepGrid, from: i64, to: i64) {
+        let mut kept = Self::default();
+        for &(first, last) in &self.spans {
+            kept.add(grid, first, last.min(from.saturating_sub(1)));
+            kept.add(grid, first.max(to.saturating_add(1)), last);
+        }
+        *self = kept;
+    }
+
     /// Takes the first ones out, at most `most` of them: those of one span.
     pub fn take(&mut self, grid: &StepGrid, most: usize) -> Option<(i64, i64)> {
         let span = self.spans.first_mut()?;
@@ -200,6 +210,10 @@ mod tests {
                 steps.add(&GRID, from, to);
                 model.extend((from..=to).filter(|at| GRID.has(*at)));
             }
+            let from = random(400);
+            let to = from + random(60) - 5;
+            steps.remove(&GRID, from, to);
+            model.retain(|at| !(from..=to).contains(at));
             let (low, high) = (random(200), 150 + random(300));
             let kept = model.split_off(&low);
             assert_eq!(steps.cut_before(&GRID, low), model.len() as u64);

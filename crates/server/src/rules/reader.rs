@@ -119,14 +119,19 @@ impl Storage for RuleStorage<'_> {
 
 impl Manager {
     /// Keeps others from writing the series that rules write, and lets them write again what no rule
-    /// does.
+    /// does. What a rule made before stays its own: that a row of it was not written changes nothing.
     pub(super) fn protect(&self, shared: &Shared) {
         let mut name = SeriesName::new();
+        let (db, plan) = (&shared.db, self.corrections.plan());
         self.owners.tell(|labels, rule| {
             // What has no name is no series.
-            if named(&mut name, labels).is_ok() {
-                shared.db.own(name.key(), rule);
+            if named(&mut name, labels).is_err() {
+                return;
             }
+            let made = db.resolve(name.key()).ok();
+            let made = made.filter(|series| rule.is_none() && db.is_of_rule(series));
+            let writer = made.and_then(|_| Some(plan.writer(labels)?.name()));
+            db.own(name.key(), rule.or(writer.as_deref()));
         });
     }
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod beside;
 mod corrections;
+mod parts;
 mod random;
 
 use super::due::Task;
@@ -213,6 +214,24 @@ fn a_rule_has_no_more_series_than_the_server_allows() {
     assert!(error.contains("--max-rule-series"), "{error}");
     // Nothing is said of rows that were there: the step can be evaluated again.
     assert_eq!(world.ask("many", 1).len(), 1);
+}
+
+#[test]
+fn a_series_of_a_rule_stays_its_own_when_rows_cannot_be_written() {
+    let mut world = World::new("groups: [{name: g, rules: [{record: double, expr: 2 * t}]}]");
+    world.sample(&[("__name__", "t")], -30, 3.0);
+    world.turn(-30);
+    // It ends, and begins again where nothing can be written.
+    world.turn(-20);
+    world.sample(&[("__name__", "t")], -10, 4.0);
+    let until = Instant::now() + Duration::from_secs(3600);
+    world.shared.pause.begin(until, false);
+    world.turn(-10);
+    assert!(!world.rule(0).error.is_empty());
+    world.shared.pause.end();
+    let refused = world.shared.db.delete_range(b"double", 0, i64::MAX);
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("series is written by rule"), "{text}");
 }
 
 #[test]

@@ -181,10 +181,48 @@ fn a_backfill_makes_rows_of_before_the_rule() {
     let begun = lines(&output.stdout);
     assert_eq!(begun[0]["rules"], 2);
     assert!(begun[0]["steps"].as_u64() > Some(1000), "{begun:?}");
+    assert_eq!(begun[0]["skipped"], json!([]));
+    assert_eq!(begun[0]["differences"], Value::Null);
     let rows = result(&mut world.http, query, &fresh);
     assert_eq!(rows[0]["value"][1], "28", "{rows}");
     let output = world.tool(&["verify", "--from", &from]);
     assert_eq!(output.status.code(), Some(0), "{:?}", lines(&output.stdout));
+}
+
+#[test]
+fn a_backfill_of_nothing_says_why_and_one_is_cancelled() {
+    let mut world = World::new(&[]);
+    let from = format!("{}", world.row_s() - 40.0);
+    for what in ["backfill", "verify"] {
+        let output = world.tool(&[what, "--from", &from, "--rule", "fixed"]);
+        assert_eq!(output.status.code(), Some(2));
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            told.contains("no rule can be") && told.contains("fixed time"),
+            "{told}"
+        );
+    }
+    // Before 1970, which is long ago.
+    let output = world.tool(&["verify", "--from", "-1", "--to", "-0.5", "--group", "g"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let output = world.tool(&["backfill", "--cancel"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = lines(&output.stdout);
+    assert_eq!(told[0]["skipped"].as_array().unwrap().len(), 1, "{told:?}");
+    assert!(told[0]["steps"].is_u64());
+    let output = world.tool(&["backfill", "--cancel", "--from", "1"]);
+    assert_eq!(output.status.code(), Some(2));
+    let output = world.tool(&["backfill"]);
+    assert_eq!(output.status.code(), Some(2));
+    let path = "/api/v1/rules/backfill";
+    for (form, wrong) in [
+        ("cancel=true&from=1", "give neither from nor to"),
+        ("cancel=perhaps", "expected true or false"),
+    ] {
+        let (status, told) = post(&mut world.http, path, form);
+        let told = String::from_utf8(told).unwrap();
+        assert!(status == 400 && told.contains(wrong), "{form}: {told}");
+    }
 }
 
 #[test]
@@ -228,6 +266,7 @@ fn what_cannot_be_asked_is_refused() {
         ("", "\"from\\\": a time is needed"),
         ("from=x", "from"),
         ("from=9&to=8", "it is before from"),
+        ("from=4000000000", "it is in the future"),
         ("from=9&group=g", "unknown parameter"),
         ("from=9&rule_name[]=Hot", "no such recording rule"),
     ] {

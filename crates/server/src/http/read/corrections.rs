@@ -1,5 +1,6 @@
 //! `POST /api/v1/rules/verify`: the rows of recording rules that differ from what their expressions
-//! give; and `POST /api/v1/rules/backfill`: has rows computed again.
+//! give; and `POST /api/v1/rules/backfill`: has rows computed again, or with `cancel=true` drops what
+//! is left of that.
 //!
 //! Both answer lines of JSON, the last of which counts. Values are texts as in queries, `"stale"` is
 //! a stale mark, `null` no row. Whoever asks may run CONFIG SET, as for a reload, and to verify also
@@ -28,17 +29,18 @@ use std::time::{Duration, Instant};
 
 /// The type of lines of JSON.
 const LINES: &str = "application/x-ndjson";
-const PARAMETERS: [&str; 5] = ["from", "to", "rule_group[]", "rule_name[]", "file[]"];
+const PARAMETERS: [&str; 6] = [
+    "from",
+    "to",
+    "rule_group[]",
+    "rule_name[]",
+    "file[]",
+    "cancel",
+];
 /// The command that a user needs.
 const CHANGE_COMMAND: &str = "config|set";
-/// Rules that are not corrected which are told; of more their number.
+/// Rules that are left out which are told; of more their number.
 const SKIPPED_MAX: usize = 100;
-
-/// Which rules, and which of their rows.
-struct Wanted {
-    span: (i64, i64),
-    chosen: Chosen,
-}
 
 /// `POST /api/v1/rules/verify`.
 pub(crate) async fn verify(State(context): State<Context>, request: Request) -> Response {
@@ -50,8 +52,10 @@ pub(crate) async fn verify(State(context): State<Context>, request: Request) -> 
             let text = "permission to read all keys (~*) is required: values of rows are told";
             return Err(Answer::new(StatusCode::FORBIDDEN, text));
         }
+        parameters.only(&PARAMETERS[..5])?;
         let answering = Answering {
-            wanted: Wanted::read(&parameters, &asked)?,
+            span: span(&parameters)?,
+            chosen: chosen(&parameters, &asked)?,
             verifying: None,
             differences: 0,
         };
@@ -65,18 +69,31 @@ pub(crate) async fn backfill(State(context): State<Context>, request: Request) -
     let answer = async {
         let read = Asked::with_parameters(&context, Endpoint::Backfill, request).await;
         let (asked, parameters) = read?;
-        let Wanted { span, chosen } = Wanted::read(&parameters, &asked)?;
+        parameters.only(&PARAMETERS)?;
+        let span = if cancels(&parameters)? {
+            None
+        } else {
+            Some(span(&parameters)?)
+        };
+        let chosen = chosen(&parameters, &asked)?;
         let work = move || {
-            let begun = asked.context.rules.backfill(asked.shared(), &chosen, span);
-            let (steps, rules) = begun.map_err(Answer::busy)?;
-            tracing::info!(
-                steps,
-                rules,
-                from_ms = span.0,
-                to_ms = span.1,
-                "a backfill of rules"
+            let (rules, shared) = (&asked.context.rules, asked.shared());
+            let done = match span {
+                Some(span) => rules.backfill(shared, &chosen, span),
+                None => rules.cancel(shared, &chosen),
+            };
+            let done = done.map_err(Answer::busy)?;
+            let what = span.map_or(
+                "a backfill of rules was cancelled",
+                |_| "a backfill of rules",
             );
-            let line = json!({"rules": rules, "steps": steps, "differences": 0});
+            tracing::info!(steps = done.steps, rules = done.rules, ?span, "{what}");
+            let line = json!({
+                "rules": done.rules,
+                "steps": done.steps,
+                "skipped": told(&done.skipped),
+                "notCorrected": done.skipped.len(),
+            });
             Ok::<_, Answer>((asked, format!("{line}\n")))
         };
         let (asked, text) = context.block_in(&context.work.control, work).await??;
@@ -85,39 +102,68 @@ pub(crate) async fn backfill(State(context): State<Context>, request: Request) -
     answered(&context, Endpoint::Backfill, answer.await)
 }
 
-impl Wanted {
-    fn read(parameters: &Parameters, asked: &Asked) -> Result<Self, Answer> {
-        parameters.only(&PARAMETERS)?;
-        let all = |name| parameters.all(name).map(str::to_owned).collect();
-        let from_ms = parameters.time("from")?;
-        let from_ms = from_ms.ok_or_else(|| Answer::parameter("from", "a time is needed"))?;
-        let to_ms = parameters.time("to")?.unwrap_or_else(now_ms);
-        if to_ms < from_ms {
-            return Err(Answer::parameter("to", "it is before from"));
+/// Which rows are meant, milliseconds.
+fn span(parameters: &Parameters) -> Result<(i64, i64), Answer> {
+    let now_ms = now_ms();
+    let from_ms = parameters.time("from")?;
+    let from_ms = from_ms.ok_or_else(|| Answer::parameter("from", "a time is needed"))?;
+    let to_ms = parameters.time("to")?.unwrap_or(now_ms);
+    if from_ms > now_ms {
+        return Err(Answer::parameter("from", "it is in the future"));
+    }
+    if to_ms < from_ms {
+        return Err(Answer::parameter("to", "it is before from"));
+    }
+    Ok((from_ms, to_ms))
+}
+
+/// Whether a backfill is to end.
+fn cancels(parameters: &Parameters) -> Result<bool, Answer> {
+    let wrong = |text| Err(Answer::parameter("cancel", text));
+    match parameters.first("cancel") {
+        "" | "0" | "false" => Ok(false),
+        "1" | "true"
+            if !parameters.first("from").is_empty() || !parameters.first("to").is_empty() =>
+        {
+            wrong("it drops all that waits: give neither from nor to".to_owned())
         }
-        if !asked.shared().is_owner() {
-            let text =
-                "this node does not own the log: the owner corrects the rows of rules, ask it";
-            return Err(Answer::busy(text));
-        }
-        if !asked.context.rules.is_on() {
-            return Err(Answer::bad("the server has no rule files (--rules)"));
-        }
-        let chosen = Chosen {
-            groups: all("rule_group[]"),
-            rules: all("rule_name[]"),
-            files: all("file[]"),
-        };
-        if !asked.context.rules.has_chosen(&chosen) {
-            return Err(Answer::bad("there is no such recording rule"));
-        }
-        let span = (from_ms, to_ms);
-        Ok(Self { span, chosen })
+        "1" | "true" => Ok(true),
+        other => wrong(format!("expected true or false, got {other:?}")),
     }
 }
 
+/// Which rules are meant.
+fn chosen(parameters: &Parameters, asked: &Asked) -> Result<Chosen, Answer> {
+    let all = |name| parameters.all(name).map(str::to_owned).collect();
+    if !asked.shared().is_owner() {
+        let text = "this node does not own the log: the owner corrects the rows of rules, ask it";
+        return Err(Answer::busy(text));
+    }
+    if !asked.context.rules.is_on() {
+        return Err(Answer::bad("the server has no rule files (--rules)"));
+    }
+    let chosen = Chosen {
+        groups: all("rule_group[]"),
+        rules: all("rule_name[]"),
+        files: all("file[]"),
+    };
+    if !asked.context.rules.has_chosen(&chosen) {
+        return Err(Answer::bad("there is no such recording rule"));
+    }
+    Ok(chosen)
+}
+
+/// The first rules that are left out, with the reasons.
+fn told(skipped: &[(String, String)]) -> Vec<Value> {
+    let skipped = skipped.iter().take(SKIPPED_MAX);
+    skipped
+        .map(|(rule, why)| json!({"rule": rule, "reason": why}))
+        .collect()
+}
+
 struct Answering {
-    wanted: Wanted,
+    span: (i64, i64),
+    chosen: Chosen,
     verifying: Option<Verifying>,
     differences: u64,
 }
@@ -128,7 +174,7 @@ impl Answering {
         let (rules, shared) = (&asked.context.rules, asked.shared());
         let mut verifying = match self.verifying.take() {
             Some(verifying) => verifying,
-            None => rules.begin_verify(shared, &self.wanted.chosen, self.wanted.span)?,
+            None => rules.begin_verify(shared, &self.chosen, self.span)?,
         };
         let longest = Duration::from_millis(shared.settings.promql.timeout_ms);
         let differences = &mut self.differences;
@@ -142,14 +188,12 @@ impl Answering {
             self.verifying = Some(verifying);
             return Ok(None);
         }
-        let skipped = verifying.skipped.iter().take(SKIPPED_MAX);
-        let skipped = skipped.map(|(rule, why)| json!({"rule": rule, "reason": why}));
         Ok(Some(json!({
             "rules": verifying.rules,
             "steps": verifying.steps,
             "differences": self.differences,
             "notCorrected": verifying.skipped.len(),
-            "skipped": skipped.collect::<Vec<_>>(),
+            "skipped": told(&verifying.skipped),
         })))
     }
 }

@@ -1,9 +1,9 @@
-//! What others ask of corrections: what is told of a rule, fresh rows, verify and backfill.
+//! What others ask of corrections: what is told of a rule, fresh rows and verify.
 
+use super::pace::Pace;
 use super::plan::{Plan, Planned};
 use super::rows::Comparing;
 use super::state::Ticket;
-use crate::base::clock::now_ms;
 use crate::rules::group::LiveGroup;
 use crate::rules::manager::Manager;
 use crate::state::Shared;
@@ -13,11 +13,10 @@ use latewood_promql::source::Matcher;
 use latewood_rules::Kind;
 use latewood_rules::correct::compare::{Compared, Difference};
 use latewood_rules::correct::steps::Steps;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Steps that are compared at a time.
+/// Steps that are compared at a time, at most.
 const STEPS_MAX: usize = 100;
 
 /// What is told of the corrections of a rule.
@@ -63,7 +62,7 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// Recording rules that are meant.
-    fn has(&self, planned: &Planned) -> bool {
+    pub(super) fn has(&self, planned: &Planned) -> bool {
         let is_named =
             |wanted: &[String], name: &String| wanted.is_empty() || wanted.contains(name);
         let (rule, group) = (planned.rule(), &planned.group);
@@ -93,7 +92,7 @@ pub(crate) struct Verifying {
     pub(crate) rules: usize,
     /// Steps of them.
     pub(crate) steps: u64,
-    /// Rules that are not corrected, and why.
+    /// Rules that are left out, and why.
     pub(crate) skipped: Vec<(String, String)>,
 }
 
@@ -101,10 +100,19 @@ struct Verified {
     at: usize,
     steps: Steps,
     since: i64,
+    pace: Pace,
 }
 
 impl Verifying {
-    /// The steps of a rule to compare; none before its first evaluation.
+    /// Begins with a rule; not before its first evaluation.
+    fn begin(&mut self, of: &Comparing<'_>, at: usize) {
+        self.current = self.rule(of, at);
+        if self.current.is_none() {
+            let why = "it has not been evaluated yet".to_owned();
+            self.skipped.push((of.planned.name(), why));
+        }
+    }
+
     fn rule(&mut self, of: &Comparing<'_>, at: usize) -> Option<Verified> {
         let planned = of.planned;
         let reader = planned.reader.as_ref();
@@ -121,12 +129,10 @@ impl Verifying {
             at,
             steps,
             since: state.since,
+            pace: Pace::new(of.series_about(), STEPS_MAX),
         })
     }
 }
-
-/// Steps of one rule that one backfill may have: 19 years of minutes.
-const BACKFILL_STEPS_MAX: u64 = 10_000_000;
 
 impl Manager {
     /// What is told of the corrections of a rule of a group.
@@ -312,11 +318,11 @@ impl Manager {
             let Some(at) = verifying.left.pop() else {
                 return Ok(false);
             };
-            verifying.current = verifying.rule(&comparing(&plan.rules[at]), at);
+            verifying.begin(&comparing(&plan.rules[at]), at);
             return Ok(true);
         };
         let planned = &plan.rules[current.at];
-        let Some((from, to)) = current.steps.take(&planned.grid, STEPS_MAX) else {
+        let Some((from, to)) = current.steps.take(&planned.grid, current.pace.steps()) else {
             verifying.current = None;
             return Ok(true);
         };
@@ -330,6 +336,7 @@ impl Manager {
         };
         let rows = comparing(planned).rows(compared);
         let rows = rows.map_err(|why| format!("{}: {why}", planned.name()))?;
+        current.pace.saw(rows.series.len());
         for series in &rows.series {
             for difference in series.differences(&rows.compared) {
                 sink(Found {
@@ -366,82 +373,5 @@ impl Manager {
         while self.verify_more(shared, &mut verifying, deadline, &mut one)? {}
         all?;
         Ok(verifying.steps)
-    }
-
-    /// Has the rows of `from_ms..=to_ms` computed anew, also those that are older than their rules.
-    /// Returns how many steps of how many rules that are.
-    ///
-    /// # Errors
-    /// Those of the log.
-    pub(crate) fn backfill(
-        &self,
-        shared: &Arc<Shared>,
-        chosen: &Chosen,
-        (from_ms, to_ms): (i64, i64),
-    ) -> Result<(u64, usize), String> {
-        let plan = self.corrections.watch(shared)?;
-        let meant = plan.order.iter().map(|&at| &plan.rules[at]);
-        let meant: Vec<_> = meant.filter(|planned| chosen.has(planned)).collect();
-        for planned in &meant {
-            let count = planned.grid.count(from_ms, to_ms.min(now_ms()));
-            if count > BACKFILL_STEPS_MAX {
-                return Err(format!(
-                    "{count} steps of {} are more than a backfill may have ({BACKFILL_STEPS_MAX}): \
-                     begin later",
-                    planned.name()
-                ));
-            }
-        }
-        for planned in meant.iter().filter(|planned| planned.reader.is_ok()) {
-            self.begin_early(shared, &plan, planned)?;
-        }
-        let states = shared.db.readers();
-        let (mut all, mut rules) = (0, 0);
-        let mut backfilled = HashSet::new();
-        for planned in meant {
-            let Ok(reader) = planned.reader else {
-                continue;
-            };
-            let Some(newest) = planned.group.run.lock().rules[planned.at].newest_ms else {
-                continue;
-            };
-            let mut steps = Steps::default();
-            steps.add(&planned.grid, from_ms, to_ms.min(newest));
-            let Some((from, to)) = steps.ends() else {
-                continue;
-            };
-            let state = states.iter().find(|state| state.reader == reader);
-            if state.is_some_and(|state| state.since > from) {
-                let set = shared.db.set_since(reader, from);
-                set.map_err(|error| error.to_string())?;
-            }
-            self.add_steps(shared, planned, from, to)?;
-            all += steps.len(&planned.grid);
-            rules += 1;
-            backfilled.insert(reader);
-        }
-        self.corrections.state.lock().urgent = backfilled;
-        self.corrections.changed.notify_all();
-        Ok((all, rules))
-    }
-
-    /// Has a group that waits for its first step, perhaps for a day, count the step before as its
-    /// last: what a backfill adds ends there.
-    fn begin_early(&self, shared: &Shared, plan: &Plan, planned: &Planned) -> Result<(), String> {
-        let mut run = planned.group.run.lock();
-        if run.rules[planned.at].newest_ms.is_some() {
-            return Ok(());
-        }
-        let now_ms = now_ms().saturating_sub(self.offset_ms(&planned.group));
-        let row_ms = planned.grid.at_or_before(now_ms);
-        let group = &planned.group;
-        let mut begun = self.begin_group(shared, group, &mut run, row_ms)?;
-        let rules = plan.of(group);
-        for at in 0..rules.len() {
-            self.begin_rule(shared, &mut begun, (group, at), &mut run, row_ms)?;
-        }
-        // Nobody has evaluated it.
-        let mut rules = rules.iter();
-        rules.try_for_each(|rule| self.add_steps(shared, rule, row_ms, row_ms))
     }
 }

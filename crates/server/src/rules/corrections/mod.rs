@@ -4,11 +4,13 @@
 //! plan    which rules are corrected, who reads what, in which order
 //! begin   before a live evaluation: the horizon of its rules, steps that were missed
 //! work    what changed -> steps, whole or of groups; which of them are final
+//! pace    how many steps are computed at a time
 //! rows    what the rule gives at steps, against what is stored: the comparison
 //! write   rows and gaps, beside the live evaluation
 //! turn    one pass of one rule: drain, compare, write, done
 //! run     the thread: pass after pass, with rests; whoever waits for fresh rows first
-//! ask     verify, backfill, fresh rows and what is told of each rule
+//! ask     verify, fresh rows and what is told of each rule
+//! backfill   steps that are asked for, and how that is cancelled
 //! ```
 //!
 //! Invariants:
@@ -23,14 +25,16 @@
 //! while the database is used. Tested by `tests`.
 
 mod ask;
+mod backfill;
 mod begin;
 pub(super) mod faults;
+mod pace;
 pub(super) mod plan;
 mod rows;
 mod run;
 mod sound;
 pub(super) mod state;
-mod turn;
+pub(super) mod turn;
 mod work;
 mod write;
 

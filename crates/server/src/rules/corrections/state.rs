@@ -6,6 +6,7 @@ use crate::rules::reader::protect_made;
 use crate::state::Shared;
 use latewood_engine::Position;
 use latewood_engine::{ReaderId, ReaderState};
+use latewood_rules::correct::steps::Steps;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -68,6 +69,12 @@ pub(super) struct RuleState {
     pub(super) failure: String,
     /// Not before.
     pub(super) retry: Option<Retry>,
+    /// Where the next part of what was asked for begins.
+    pub(super) next_part: Option<i64>,
+    /// Why steps of a part could not be computed; told after the last one.
+    pub(super) part_failure: String,
+    /// Steps that samples changed and that are pending as steps, as far as that is known.
+    pub(super) owed: Steps,
     /// Steps that the last drain found, and both ends.
     pub(super) pending: (u64, Option<(i64, i64)>),
     /// Where the reader is, when it was looked at last.

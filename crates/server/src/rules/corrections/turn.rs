@@ -2,22 +2,22 @@
 //! done.
 
 use super::faults;
+use super::pace::Pace;
 use super::plan::{Plan, Planned};
 use super::rows::{Comparing, Rows};
 use super::state::{Last, Retry};
-use super::work::{Known, STEPS_MAX, Work};
+use super::work::{Known, STEPS_MAX, Taken, Work};
 use crate::base::clock::now_ms;
 use crate::intake::EngineIntake;
 use crate::rules::manager::Manager;
 use crate::state::Shared;
 use latewood_engine::{Position, ReaderId, ReaderState};
 use latewood_rules::correct::compare::Compared;
+use latewood_rules::evaluate::crowded;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Rows that are computed at a time, about.
-const ROWS_MAX: usize = 2_000_000;
 /// How long a pass works before others have their turn.
 const TURN_MAX: Duration = Duration::from_millis(200);
 /// The first and the longest wait before a pass that failed is repeated.
@@ -97,8 +97,12 @@ impl Manager {
                 // All that was drained is drained again.
                 return Turned::Failed(why);
             }
-            let pending = work.pending(of.planned);
-            if begun.elapsed() > TURN_MAX && !work.is_empty() {
+            if begun.elapsed() <= TURN_MAX {
+                continue;
+            }
+            work.end_part(of.planned);
+            if !work.is_empty() {
+                let pending = work.pending(of.planned);
                 self.with_rule(reader, |rule| {
                     rule.pending = pending;
                     rule.work = Some(work);
@@ -107,13 +111,16 @@ impl Manager {
             }
         }
         match self.finish(of, &work) {
-            Ok(()) if !work.failure.is_empty() => Turned::Failed(work.failure),
-            Ok(()) => Turned::Done(work.position),
+            Ok(why) if !why.is_empty() => Turned::Failed(why),
+            Ok(_) if work.is_part => Turned::More,
+            Ok(_) => Turned::Done(work.position),
             Err(why) => Turned::Failed(why),
         }
     }
 
-    fn finish(&self, of: &Comparing<'_>, work: &Work) -> Result<(), String> {
+    /// Says that the work is done. Returns why steps of it could not be computed, or of other parts
+    /// if this is the last one; empty if all could.
+    fn finish(&self, of: &Comparing<'_>, work: &Work) -> Result<String, String> {
         // First: whatever is not done is told again.
         for &(from, to) in work.later.spans() {
             self.add_steps(of.shared, of.planned, from, to)?;
@@ -124,12 +131,26 @@ impl Manager {
         let done = of.shared.db.done(work.reader, work.position);
         done.map_err(|error| error.to_string())?;
         let later = (work.later.len(&of.planned.grid), work.later.ends());
-        self.with_rule(work.reader, |rule| rule.pending = later);
-        Ok(())
+        Ok(self.with_rule(work.reader, |rule| {
+            (rule.pending, rule.owed) = (later, work.owed.clone());
+            rule.next_part = work.next_part;
+            if !work.failure.is_empty() {
+                rule.part_failure.clone_from(&work.failure);
+            }
+            if work.next_part.is_some() {
+                String::new()
+            } else {
+                std::mem::take(&mut rule.part_failure)
+            }
+        }))
     }
 
-    /// Drains what changed, if that makes steps dirty.
-    fn find_work(&self, of: &Comparing<'_>, reader: ReaderId) -> Result<Option<Work>, String> {
+    /// Drains what changed, and says which steps that makes dirty.
+    pub(super) fn drained(
+        &self,
+        of: &Comparing<'_>,
+        reader: ReaderId,
+    ) -> Result<Option<(Work, Known)>, String> {
         let (db, planned) = (&of.shared.db, of.planned);
         let drained = db.drain(reader).map_err(|error| error.to_string())?;
         if drained.changes.is_empty() {
@@ -147,7 +168,16 @@ impl Manager {
             return Ok(None);
         };
         let known = self.known(of, newest, &state);
-        let mut work = Work::new(reader, drained.position, &drained.changes, of, &known);
+        let work = Work::new(reader, drained.position, &drained.changes, of, &known);
+        Ok(Some((work, known)))
+    }
+
+    /// Drains what changed, if that makes steps dirty.
+    fn find_work(&self, of: &Comparing<'_>, reader: ReaderId) -> Result<Option<Work>, String> {
+        let (db, planned) = (&of.shared.db, of.planned);
+        let Some((mut work, known)) = self.drained(of, reader)? else {
+            return Ok(None);
+        };
         if work.is_empty() && work.final_steps == 0 && !work.later.is_empty() {
             // All of it waits for what it looks ahead to.
             let pending = work.pending(planned);
@@ -160,12 +190,14 @@ impl Manager {
         }
         let final_steps = &self.corrections.figures.final_steps;
         final_steps.fetch_add(work.final_steps, Ordering::Relaxed);
-        let horizon = newest.max(state.horizon);
-        let begun = db.begin_evaluations(&[(reader, horizon)]);
+        // It rises only.
+        let begun = db.begin_evaluations(&[(reader, known.newest)]);
         begun.map_err(|error| error.to_string())?;
-        if !work.whole.is_empty() {
-            work.most = (ROWS_MAX / of.series_about().max(1)).clamp(1, STEPS_MAX);
+        if !work.whole.is_empty() || !work.asked.is_empty() {
+            work.pace = Pace::new(of.series_about(), STEPS_MAX);
         }
+        let next_part = self.with_rule(reader, |rule| rule.next_part);
+        work.take_part(planned, next_part);
         let pending = work.pending(planned);
         self.with_rule(reader, |rule| {
             rule.pending = pending;
@@ -185,6 +217,7 @@ impl Manager {
             since: state.since,
             now_ms,
             back_to: (back_ms > 0).then(|| now_ms.saturating_sub(back_ms)),
+            owed: self.with_rule(state.reader, |rule| rule.owed.clone()),
         }
     }
 
@@ -202,11 +235,12 @@ impl Manager {
         if faults::stops() {
             return Err("the process has ended here".to_owned());
         }
-        let Some((group, (from, to))) = work.take(of.planned) else {
+        let Some(taken) = work.take(of.planned) else {
             return Ok(());
         };
+        let Taken { from, to, .. } = taken;
         let of = Comparing {
-            group: group.as_ref(),
+            group: taken.group.as_ref(),
             ..*of
         };
         let begun = Instant::now();
@@ -222,14 +256,27 @@ impl Manager {
                 removes_between: true,
             };
             match self.rows(&of, compared) {
-                Ok(rows) => self.apply(intake, &of, work.reader, rows)?,
+                Ok(rows) => {
+                    if of.group.is_none() {
+                        work.pace.saw(rows.series.len());
+                    }
+                    self.apply(intake, &of, work.reader, rows)?;
+                }
                 Err(_) if of.planned.group.is_retired() => return Err(CHANGED.to_owned()),
                 Err(_) if from < to && begun.elapsed() < TURN_MAX => {
                     let interval_ms = compared.grid.interval_ms;
                     let middle = from + (to - from) / interval_ms / 2 * interval_ms;
                     spans.extend([(middle + interval_ms, to), (from, middle)]);
                 }
-                Err(why) => work.put_off(of.planned, (from, to), why),
+                Err(why) => {
+                    let one = Taken {
+                        group: None,
+                        from,
+                        to,
+                        ..taken
+                    };
+                    work.put_off(of.planned, &one, why);
+                }
             }
         }
         Ok(())
@@ -243,10 +290,10 @@ impl Manager {
         let rows = of.rows(compared)?;
         let (made, most) = (rows.widest(), self.series_max());
         if made > most {
+            let why = crowded(made, most);
+            let Compared { from, to, .. } = compared;
             return Err(format!(
-                "{made} series are more than a rule may write ({most}, --max-rule-series); the \
-                 rows from {} to {} stay as they are",
-                compared.from, compared.to
+                "{why}; the rows from {from} to {to} stay as they are"
             ));
         }
         Ok(rows)
@@ -283,7 +330,7 @@ impl Manager {
         Ok(())
     }
 
-    fn with_rule<T>(
+    pub(super) fn with_rule<T>(
         &self,
         reader: ReaderId,
         change: impl FnOnce(&mut super::state::RuleState) -> T,
@@ -315,11 +362,18 @@ impl Manager {
             let wait = rule
                 .retry
                 .map_or(RETRY_MIN, |retry| (retry.wait * 2).min(RETRY_MAX));
-            rule.retry = (!why.is_empty()).then(|| Retry {
-                at: Instant::now() + wait,
-                wait,
-            });
-            rule.failure = why;
+            // A pass that goes on has not ended yet.
+            if *turned != Turned::More {
+                rule.retry = (!why.is_empty()).then(|| Retry {
+                    at: Instant::now() + wait,
+                    wait,
+                });
+            }
+            rule.failure = if why.is_empty() {
+                rule.part_failure.clone()
+            } else {
+                why
+            };
             rule.last = Some(last);
         });
     }

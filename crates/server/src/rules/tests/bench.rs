@@ -8,7 +8,8 @@ use crate::labelled::{self, Views, raw};
 use crate::messaging::Mailboxes;
 use crate::options::testing::{open_on, shared, shared_over};
 use crate::rules::Manager;
-use crate::rules::corrections::Chosen;
+use crate::rules::corrections::turn::Turned;
+use crate::rules::corrections::{Chosen, Status};
 use crate::rules::group::LiveGroup;
 use crate::rules::reader::RuleReader;
 use crate::state::Rules as Settings;
@@ -211,6 +212,19 @@ impl Bench {
         figures() - before
     }
 
+    /// One pass of the first rule.
+    pub(super) fn pass(&mut self) -> Turned {
+        let plan = self.manager.corrections.plan();
+        self.manager
+            .correct(&self.shared, &mut self.intake, &plan, 0)
+    }
+
+    /// How the first rule is corrected.
+    pub(super) fn status(&self) -> Status {
+        let group = self.manager.groups()[0].clone();
+        self.manager.corrections_of(&group, 0)
+    }
+
     /// Starts again, after what `to` makes of the disk.
     pub(super) fn restart(&mut self, to: impl FnOnce(&SimDisk) -> SimDisk) {
         self.shared.db.sync().unwrap();
@@ -334,7 +348,15 @@ impl Bench {
         let begun = self
             .manager
             .backfill(&self.shared, &Chosen::default(), span);
-        begun.unwrap()
+        let begun = begun.unwrap();
+        (begun.steps, begun.rules)
+    }
+
+    /// Drops what was asked for. Returns how many steps of how many rules.
+    pub(super) fn cancel(&mut self) -> (u64, usize) {
+        let dropped = self.manager.cancel(&self.shared, &Chosen::default());
+        let dropped = dropped.unwrap();
+        (dropped.steps, dropped.rules)
     }
 
     /// How many differences `verify` lists between two steps.
