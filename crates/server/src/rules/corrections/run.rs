@@ -36,7 +36,9 @@ impl Manager {
         }
     }
 
-    /// One pass of each rule that has something to do.
+    /// One pass of each rule that has something to do, those that others feed behind these. What
+    /// changes meanwhile waits for the next round: samples that keep coming a little late do not make
+    /// a step be computed over and over again.
     ///
     /// # Errors
     /// Why there is none.
@@ -53,6 +55,7 @@ impl Manager {
         }
         self.catch_up(shared, &plan, now_ms)?;
         self.serve(shared, intake, &plan);
+        let mut has_ended = vec![false; plan.rules.len()];
         loop {
             self.corrections.look(shared);
             let mut has_more = false;
@@ -63,13 +66,14 @@ impl Manager {
                 let Ok(reader) = plan.rules[at].reader else {
                     continue;
                 };
-                if !self.corrections.has_pending(reader) || !self.is_due(reader) {
+                if has_ended[at] || !self.corrections.has_pending(reader) || !self.is_due(reader) {
                     continue;
                 }
                 let begun = Instant::now();
                 let turned = self.correct(shared, intake, &plan, at);
                 has_more |= matches!(turned, Turned::More | Turned::Done(_));
-                if !matches!(turned, Turned::More) {
+                has_ended[at] = turned != Turned::More;
+                if has_ended[at] {
                     self.corrections.state.lock().urgent.remove(&reader);
                 }
                 self.rest(begun.elapsed());
