@@ -21,8 +21,9 @@
 //!    sees what it wrote.
 //! 2. What is taken from a shard at a position holds all changes of groups up to that position: a
 //!    group is logged under the lock under which its changes are marked.
-//! 3. Nothing pending is dropped but by [`Core::done`] or with its reader; what is too much is
-//!    joined into one span a selector.
+//! 3. Nothing pending is dropped but by [`Core::done`] or with its reader, and what a drain returned
+//!    stays as it is until it is done. Other changes of a series are joined into a few spans; what is
+//!    too much, of a reader or of all of them, into a few spans a selector.
 //! 4. The log from where a manifest needs it says all horizons, and all that is pending or marked: it
 //!    is said anew ([`Core::log_readers`]) after the rows of a flush are made and before they are
 //!    published, and a replay marks what it applies from there on. A FLUSHALL takes the log before it
@@ -171,13 +172,9 @@ impl Core {
         let position = self.log().map_or_else(Position::default, Log::written);
         self.collect();
         let mut registry = self.watches.registry.write();
-        let held = registry.readers.get_mut(&reader);
-        let held = held.ok_or_else(|| no_reader(reader))?;
-        held.drain();
-        Ok(Drained {
-            position,
-            changes: held.changes(),
-        })
+        let changes = registry.drain(reader);
+        let changes = changes.ok_or_else(|| no_reader(reader))?;
+        Ok(Drained { position, changes })
     }
 
     /// See [`crate::Db::done`].
@@ -188,9 +185,7 @@ impl Core {
         let mut registry = self.watches.registry.write();
         let held = registry.readers.get_mut(&reader);
         let held = held.ok_or_else(|| no_reader(reader))?;
-        held.pending.drain(..held.drained);
-        held.drained = 0;
-        held.done = held.done.max(position.0);
+        held.end_drained(position.0);
         Ok(())
     }
 
