@@ -69,6 +69,30 @@ fn a_series_that_changes_its_look_twice_is_told_under_each() {
     assert_eq!(told.len(), 4, "two looks that came and went: {changes:?}");
 }
 
+#[test]
+fn very_many_that_look_the_same_are_told_whole_once() {
+    const SERIES: i64 = 3_000;
+    let db = open(&SimDisk::new()).unwrap();
+    watch(&db, vec![of_m()]);
+    db.begin_evaluation(READER, SERIES).unwrap();
+    let alike = labelled(&[(b"__name__", b"x"), (b"metric", b"m")]);
+    let create = Create::With(&alike);
+    for number in 0..SERIES {
+        let key = format!("s{number}");
+        for at in [number, SERIES + 1] {
+            let one = Append {
+                create,
+                ..sample(key.as_bytes(), at, 1.0)
+            };
+            append(&db, &[one]).unwrap();
+        }
+    }
+    let changes = db.drain(READER).unwrap().changes;
+    assert_eq!(untold(&changes, SERIES), None);
+    let count = changes.len();
+    assert!(count <= SERIES as usize + 1, "{count}");
+}
+
 /// Which of `series`, each with a change at its number, no change tells.
 fn untold(changes: &[Change], series: i64) -> Option<i64> {
     let mut of_series: BTreeMap<&[u8], Vec<&Change>> = BTreeMap::new();

@@ -102,6 +102,9 @@ impl Core {
     /// # Errors
     /// Those of the log.
     pub(crate) fn log_readers(&self) -> Result<Option<u64>> {
+        let _collecting = self.watches.collecting.lock();
+        // Most of it, while evaluations may begin.
+        self.collect();
         let _turn = self.watches.turn.lock();
         let registry = self.watches.registry.read();
         if registry.readers.is_empty() || self.is_log_given_up() {
@@ -125,6 +128,7 @@ impl Core {
         if self.log_readers()? != Some(0) {
             return Ok(());
         }
+        let _collecting = self.watches.collecting.lock();
         let _turn = self.watches.turn.lock();
         self.log_states(|held, at| Cow::Owned(held.with_all_gone(at)))?;
         Ok(())
