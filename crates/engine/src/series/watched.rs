@@ -389,15 +389,14 @@ impl Watched {
 
     /// Notes that all series are gone.
     pub(crate) fn note_all_gone(&mut self) {
-        self.places = Vec::new();
-        if !self.is_on() {
-            return;
-        }
         let (from, to) = (Timestamp::MIN, self.top);
         let all = Mark::new(Span { from, to }, self.now());
         // Marks and looks say no more than that.
         self.noted = Noted::default();
-        self.note_hull(WatchSet::UNKNOWN, &all);
+        self.places = Vec::new();
+        if self.is_on() {
+            self.note_hull(WatchSet::UNKNOWN, &all);
+        }
     }
 
     fn note_hull(&mut self, set: WatchSet, mark: &Mark) {
