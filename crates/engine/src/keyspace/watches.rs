@@ -21,8 +21,9 @@
 //!    sees what it wrote.
 //! 2. What is taken from a shard at a position holds all changes of groups up to that position: a
 //!    group is logged under the lock under which its changes are marked.
-//! 3. Nothing pending is dropped but by [`Core::done`] or with its reader; what is too much is
-//!    joined into one span a selector.
+//! 3. Nothing pending is dropped but by [`Core::done`] or with its reader, and what a drain returned
+//!    stays as it is until it is done. Other changes of a series are joined into a few spans; what is
+//!    too much, of a reader or of all of them, into a few spans a selector.
 //! 4. The log from where a manifest needs it says all horizons, and all that is pending or marked: it
 //!    is said anew ([`Core::log_readers`]) after the rows of a flush are made and before they are
 //!    published, and a replay marks what it applies from there on. A FLUSHALL takes the log before it
@@ -34,7 +35,9 @@
 //! took is not marked either; horizons and pending changes that it took are known again from the next
 //! state of the reader.
 //!
-//! Locks: `turn`, then shards, then `registry`, with which nothing else is locked.
+//! Locks: `collecting`, then `turn`, then shards, then `registry`, with which nothing else is locked. To
+//! collect from very many new series takes seconds, and evaluations begin meanwhile: a horizon that
+//! is raised then only makes what is handed out longer.
 //! Tested by `tests/watches` against a set of changed samples.
 
 mod marks;
@@ -62,7 +65,9 @@ const MARKS_PER_LOCK_MAX: usize = 256;
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Watches {
-    /// Held while readers or horizons change, and while changes are collected.
+    /// Held while changes are collected. What is taken from a shard is on its way to its readers.
+    collecting: Mutex<()>,
+    /// Held while readers or horizons change.
     turn: Mutex<()>,
     registry: RwLock<Registry>,
 }
@@ -78,6 +83,7 @@ fn no_reader(reader: ReaderId) -> Error {
 impl Core {
     /// See [`crate::Db::watch`].
     pub(crate) fn watch(&self, watchers: Vec<Watcher>) -> Result<()> {
+        let collecting = self.watches.collecting.lock();
         let turn = self.watches.turn.lock();
         let mut registry = self.watches.registry.write();
         registry.set(watchers);
@@ -86,7 +92,7 @@ impl Core {
         for shard in &self.shards {
             shard.lock().watched.begin_generation(generation, top);
         }
-        drop(turn);
+        drop((turn, collecting));
         // Those that were known from the log are from here on known from this.
         self.log_readers().map(drop)
     }
@@ -146,7 +152,7 @@ impl Core {
 
     /// See [`crate::Db::readers`].
     pub(crate) fn readers(&self) -> Vec<ReaderState> {
-        let _turn = self.watches.turn.lock();
+        let _collecting = self.watches.collecting.lock();
         self.collect();
         let registry = self.watches.registry.read();
         if !registry.is_known() {
@@ -166,18 +172,14 @@ impl Core {
 
     /// See [`crate::Db::drain`].
     pub(crate) fn drain(&self, reader: ReaderId) -> Result<Drained> {
-        let _turn = self.watches.turn.lock();
+        let _collecting = self.watches.collecting.lock();
         self.known(reader)?;
         let position = self.log().map_or_else(Position::default, Log::written);
         self.collect();
         let mut registry = self.watches.registry.write();
-        let held = registry.readers.get_mut(&reader);
-        let held = held.ok_or_else(|| no_reader(reader))?;
-        held.drain();
-        Ok(Drained {
-            position,
-            changes: held.changes(),
-        })
+        let changes = registry.drain(reader);
+        let changes = changes.ok_or_else(|| no_reader(reader))?;
+        Ok(Drained { position, changes })
     }
 
     /// See [`crate::Db::done`].
@@ -188,13 +190,11 @@ impl Core {
         let mut registry = self.watches.registry.write();
         let held = registry.readers.get_mut(&reader);
         let held = held.ok_or_else(|| no_reader(reader))?;
-        held.pending.drain(..held.drained);
-        held.drained = 0;
-        held.done = held.done.max(position.0);
+        held.end_drained(position.0);
         Ok(())
     }
 
-    /// Hands out what the shards have noted, if it is known to whom.
+    /// Hands out what the shards have noted, if it is known to whom. Hold `collecting`.
     fn collect(&self) {
         if !self.watches.registry.read().is_known() {
             return;
@@ -238,5 +238,40 @@ impl Core {
         for (set, mark) in taken.hulls {
             registry.hand_out_hull(set, &mark);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ReaderId, Watcher};
+    use crate::io::sim::SimDisk;
+    use crate::series::watched::Span;
+    use crate::{Db, Defaults, Options};
+    use std::path::Path;
+
+    #[test]
+    fn evaluations_begin_while_changes_are_collected() {
+        let options = Options {
+            background: false,
+            ..Options::default()
+        };
+        let env = SimDisk::new().env(1);
+        let db = Db::open(&env, Path::new("/db"), options, Defaults::default())
+            .expect("an empty disk takes a database");
+        let reader = ReaderId(1);
+        let watcher = Watcher {
+            reader,
+            selectors: Vec::new(),
+        };
+        db.watch(vec![watcher]).expect("it is open");
+        let core = &db.parts().core;
+        // This would wait for ever if it waited for that.
+        let _collecting = core.watches.collecting.lock();
+        core.begin_evaluations(&[(reader, 100)])
+            .expect("it is open");
+        let span = Span { from: 1, to: 2 };
+        core.add_pending(reader, span).expect("it is open");
+        let state = core.reader(reader).expect("it is watched");
+        assert_eq!((state.horizon, state.pending), (100, 1));
     }
 }

@@ -4,6 +4,7 @@
 //! Lock order: shards in ascending order ([`super::shard`]).
 
 use super::shard::{Shard, ShardGuard, ShardState};
+use super::watched::Watched;
 use crate::io::trusted::{Horizon, Time};
 use crate::observe::halt::Halt;
 use latewood_model::SeriesId;
@@ -46,6 +47,7 @@ impl Shards {
         let shards = (0..count).map(|_| {
             let mut state = ShardState {
                 stride_log2,
+                watched: Watched::of_shards(count),
                 ..ShardState::default()
             };
             state.group.begin(stride_log2);

@@ -18,12 +18,16 @@
 //! 2. A series whose watch set is unknown counts as watched by all.
 //! 3. Horizons change under the shard's lock. They go back only where readers leave.
 //! 4. A look that comes or goes is noted, until those that look the same are marked.
-//! 5. At most [`MARKS_MAX`] series are marked and as many looks kept. What is more is joined into
-//!    one hull for each watch set.
+//! 5. At most [`MARKS_MAX`] series are marked. What is more is joined into one hull for each watch set.
+//! 6. Looks of all shards that have come or gone take at most [`LOOKS_BYTES_MAX`], those that are gone
+//!    and are told as such as much again, and no shard keeps more than its share: also where nobody
+//!    collects them, as on a node that follows another. What is more is a hull.
 //!
-//! Tested below against a set of timestamps, and by `tests/watches`.
+//! Tested by `tests.rs` against a set of timestamps, and by `tests/watches`.
 
 mod mark;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use mark::{Mark, Span};
 
@@ -35,12 +39,12 @@ use std::sync::Arc;
 /// Marked series of a shard, and looks that are gone.
 const MARKS_MAX: usize = 4096;
 
-/// Looks of a shard that have come or gone since changes were collected. Beyond them, anything may have
-/// a twin.
-const LOOKS_MAX: usize = 256 * 1024;
+/// Bytes of looks that have come or gone since changes were collected, in all shards. Beyond them,
+/// anything may have a twin.
+const LOOKS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The number of a watch set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WatchSet(pub(crate) u32);
 
 impl WatchSet {
@@ -78,13 +82,52 @@ pub(crate) enum NotedLook {
     },
 }
 
+/// Looks, and the bytes they take.
+#[derive(Debug)]
+struct Looks<T> {
+    all: Vec<T>,
+    bytes: usize,
+}
+
+impl<T> Default for Looks<T> {
+    fn default() -> Self {
+        let (all, bytes) = (Vec::new(), 0);
+        Self { all, bytes }
+    }
+}
+
+impl<T> Looks<T> {
+    /// Adds one, with what it takes beside itself; gives it back if that is more than `bytes_max`.
+    fn add(&mut self, look: T, beside: usize, bytes_max: usize) -> Result<(), T> {
+        let bytes = self.bytes + size_of::<T>() + beside;
+        if bytes > bytes_max {
+            return Err(look);
+        }
+        self.bytes = bytes;
+        self.all.push(look);
+        Ok(())
+    }
+
+    fn take(&mut self) -> Vec<T> {
+        std::mem::take(self).all
+    }
+}
+
+/// What is known of the series at a place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    set: WatchSet,
+    /// One more than the index of its mark; 0 if it has none.
+    mark: u32,
+}
+
 /// What is noted.
 #[derive(Debug, Default)]
 struct Noted {
-    looks: Vec<NotedLook>,
-    /// Marks by the place of their series.
-    marks: HashMap<usize, Mark, FixedState>,
-    gone: Vec<GoneLook>,
+    looks: Looks<NotedLook>,
+    /// Marks with the places of their series.
+    marks: Vec<(usize, Mark)>,
+    gone: Looks<GoneLook>,
     /// What was too much for that.
     hulls: HashMap<WatchSet, Mark, FixedState>,
 }
@@ -108,8 +151,10 @@ pub(crate) struct Watched {
     generation: u64,
     /// The horizons of watch sets, by their numbers. That of unknown series is `top`.
     horizons: Vec<Timestamp>,
-    /// The watch sets of series, by their places; none are unknown.
-    sets: Vec<WatchSet>,
+    /// The watch sets and the marks of series, by their places.
+    places: Vec<Place>,
+    /// Bytes of looks of this shard.
+    looks_bytes_max: usize,
     /// The position of the group that a replay applies.
     pub(crate) replays: Option<u64>,
     noted: Noted,
@@ -121,7 +166,8 @@ impl Default for Watched {
             top: Timestamp::MIN,
             generation: 0,
             horizons: Vec::new(),
-            sets: Vec::new(),
+            places: Vec::new(),
+            looks_bytes_max: LOOKS_BYTES_MAX,
             replays: None,
             noted: Noted::default(),
         }
@@ -129,6 +175,14 @@ impl Default for Watched {
 }
 
 impl Watched {
+    /// That of one of so many shards.
+    pub(crate) fn of_shards(shards: usize) -> Self {
+        Self {
+            looks_bytes_max: LOOKS_BYTES_MAX / shards.max(1),
+            ..Self::default()
+        }
+    }
+
     /// Changes after this time are of no interest to anybody.
     #[inline]
     pub(crate) fn top(&self) -> Timestamp {
@@ -142,8 +196,21 @@ impl Watched {
     }
 
     /// The watch set of the series at `place`.
+    #[inline]
     pub(crate) fn set_of(&self, place: usize) -> WatchSet {
-        self.sets.get(place).copied().unwrap_or(WatchSet::UNKNOWN)
+        self.place(place).set
+    }
+
+    #[inline]
+    fn place(&self, place: usize) -> Place {
+        self.places.get(place).copied().unwrap_or_default()
+    }
+
+    fn place_mut(&mut self, place: usize) -> &mut Place {
+        if self.places.len() <= place {
+            self.places.resize(place + 1, Place::default());
+        }
+        &mut self.places[place]
     }
 
     /// Which selectors its numbers of watch sets stand for.
@@ -153,17 +220,14 @@ impl Watched {
 
     /// The watch set of the series at `place` is known from here on, with its horizon.
     pub(crate) fn know(&mut self, place: usize, set: WatchSet, horizon: Timestamp) {
-        if self.sets.len() <= place {
-            self.sets.resize(place + 1, WatchSet::UNKNOWN);
-        }
-        self.sets[place] = set;
+        self.place_mut(place).set = set;
         self.raise(set, horizon);
     }
 
     /// The labels or the key of the series at `place` are others than before.
     pub(crate) fn unknow(&mut self, place: usize) {
-        if let Some(set) = self.sets.get_mut(place) {
-            *set = WatchSet::UNKNOWN;
+        if let Some(place) = self.places.get_mut(place) {
+            place.set = WatchSet::UNKNOWN;
         }
     }
 
@@ -172,7 +236,8 @@ impl Watched {
     pub(crate) fn begin_generation(&mut self, generation: u64, top: Timestamp) {
         self.generation = generation;
         self.top = top;
-        self.sets.clear();
+        let places = self.places.iter_mut();
+        places.for_each(|place| place.set = WatchSet::UNKNOWN);
         self.horizons.clear();
         // Hulls of numbers that count no more are those of anybody.
         let all = self.noted.hulls.drain().map(|(_, hull)| hull);
@@ -203,6 +268,7 @@ impl Watched {
     }
 
     /// The newest time that a reader of this watch set has used.
+    #[inline]
     fn horizon(&self, set: WatchSet) -> Timestamp {
         match set {
             WatchSet::UNKNOWN => self.top,
@@ -214,22 +280,42 @@ impl Watched {
     }
 
     /// Notes that the samples of `from..=to` of the series at `place` changed.
+    #[inline]
     pub(crate) fn note(&mut self, place: usize, from: Timestamp, to: Timestamp) {
-        let set = self.set_of(place);
+        let Place { set, mark } = self.place(place);
         let horizon = self.horizon(set);
         if from > horizon || from > to {
             return;
         }
         let to = to.min(horizon);
         let (span, at) = (Span { from, to }, self.now());
-        let is_full = self.noted.marks.len() >= MARKS_MAX;
-        match self.noted.marks.get_mut(&place) {
-            Some(mark) => mark.add(span, at),
-            None if is_full => self.note_hull(set, &Mark::new(span, at)),
-            None => {
-                self.noted.marks.insert(place, Mark::new(span, at));
-            }
+        match self.noted.marks.get_mut((mark as usize).wrapping_sub(1)) {
+            Some((_, mark)) => mark.add(span, at),
+            None => self.note_first(place, set, Mark::new(span, at)),
         }
+    }
+
+    #[cold]
+    fn note_first(&mut self, place: usize, set: WatchSet, mark: Mark) {
+        let marks = &mut self.noted.marks;
+        if marks.len() >= MARKS_MAX {
+            self.note_hull(set, &mark);
+            return;
+        }
+        marks.push((place, mark));
+        let count = marks.len() as u32;
+        self.place_mut(place).mark = count;
+    }
+
+    /// What is marked of the series at `place`, which is not any more.
+    fn take_mark(&mut self, place: usize) -> Option<Mark> {
+        let held = std::mem::take(&mut self.places.get_mut(place)?.mark);
+        let at = (held as usize).checked_sub(1)?;
+        let (_, mark) = self.noted.marks.swap_remove(at);
+        if let Some(&(moved, _)) = self.noted.marks.get(at) {
+            self.place_mut(moved).mark = held;
+        }
+        Some(mark)
     }
 
     /// Notes that what the series at `place` showed in `whole` is gone, with what is marked of it.
@@ -241,7 +327,7 @@ impl Watched {
     ) {
         let set = self.set_of(place);
         let (horizon, at) = (self.horizon(set), self.now());
-        let mut mark = self.noted.marks.remove(&place);
+        let mut mark = self.take_mark(place);
         if let Some(Span { from, to }) = whole.filter(|whole| whole.from <= horizon) {
             let to = to.min(horizon);
             let span = Span { from, to };
@@ -251,9 +337,11 @@ impl Watched {
             }
         }
         let Some(mark) = mark else { return };
-        if self.noted.gone.len() < MARKS_MAX {
-            self.noted.gone.push(look(mark));
-        } else {
+        let look = look(mark);
+        let beside = look.key.len() + look.labels.as_bytes().len();
+        let gone = &mut self.noted.gone;
+        let is_full = gone.all.len() >= MARKS_MAX;
+        if is_full || gone.add(look, beside, self.looks_bytes_max).is_err() {
             self.note_hull(set, &mark);
         }
     }
@@ -277,10 +365,16 @@ impl Watched {
 
     #[cold]
     fn note_look(&mut self, look: NotedLook) {
-        if self.noted.looks.len() < LOOKS_MAX {
-            self.noted.looks.push(look);
+        let beside = match &look {
+            NotedLook::New(_) => 0,
+            NotedLook::Gone { key, labels, .. } => key.len() + labels.as_bytes().len(),
+        };
+        let looks = &mut self.noted.looks;
+        if looks.add(look, beside, self.looks_bytes_max).is_ok() {
             return;
         }
+        // It covers what the twins of all of them have.
+        looks.take();
         let span = Span {
             from: Timestamp::MIN,
             to: self.top,
@@ -290,20 +384,19 @@ impl Watched {
 
     /// Takes the looks that have come or gone.
     pub(crate) fn take_looks(&mut self) -> Vec<NotedLook> {
-        std::mem::take(&mut self.noted.looks)
+        self.noted.looks.take()
     }
 
     /// Notes that all series are gone.
     pub(crate) fn note_all_gone(&mut self) {
-        self.sets.clear();
-        if !self.is_on() {
-            return;
-        }
         let (from, to) = (Timestamp::MIN, self.top);
         let all = Mark::new(Span { from, to }, self.now());
         // Marks and looks say no more than that.
         self.noted = Noted::default();
-        self.note_hull(WatchSet::UNKNOWN, &all);
+        self.places = Vec::new();
+        if self.is_on() {
+            self.note_hull(WatchSet::UNKNOWN, &all);
+        }
     }
 
     fn note_hull(&mut self, set: WatchSet, mark: &Mark) {
@@ -318,117 +411,21 @@ impl Watched {
     /// Takes looks and hulls, and up to `marks_max` marks. Returns whether that is all.
     pub(crate) fn take(&mut self, marks_max: usize) -> (Taken, bool) {
         let noted = &mut self.noted;
-        let marks = noted.marks.extract_if(|_, _| true).take(marks_max);
+        let stay = noted.marks.len().saturating_sub(marks_max);
         let taken = Taken {
-            marks: marks.collect(),
-            gone: std::mem::take(&mut noted.gone),
+            marks: noted.marks.split_off(stay),
+            gone: noted.gone.take(),
             hulls: noted.hulls.drain().collect(),
         };
-        (taken, noted.marks.is_empty())
+        for &(place, _) in &taken.marks {
+            self.place_mut(place).mark = 0;
+        }
+        (taken, stay == 0)
     }
 
     /// What is marked of the series at `place` is of no interest.
     pub(crate) fn forget(&mut self, place: usize) {
-        self.noted.marks.remove(&place);
+        self.take_mark(place);
         self.unknow(place);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    const PLACE: usize = 3;
-    const SET: WatchSet = WatchSet(2);
-
-    fn watched(horizon: Timestamp) -> Watched {
-        let mut watched = Watched::default();
-        watched.begin_generation(1, Timestamp::MIN);
-        watched.raise_all(&[SET], 1, horizon);
-        watched.know(PLACE, SET, horizon);
-        watched
-    }
-
-    fn spans(taken: &Taken) -> Vec<Span> {
-        let marks = taken.marks.iter().map(|(_, mark)| mark);
-        let hulls = taken.hulls.iter().map(|(_, mark)| mark);
-        let gone = taken.gone.iter().map(|look| &look.mark);
-        let all = marks.chain(hulls).chain(gone);
-        all.flat_map(|mark| mark.spans().to_vec()).collect()
-    }
-
-    #[test]
-    fn only_what_was_used_is_marked() {
-        let mut watched = watched(100);
-        watched.note(PLACE, 101, 101);
-        assert!(watched.take(9).0.marks.is_empty(), "nobody used it");
-        watched.note(PLACE, 100, 100);
-        watched.note(PLACE, 50, 500);
-        let (taken, is_all) = watched.take(9);
-        assert!(is_all && spans(&taken) == [Span { from: 50, to: 100 }]);
-        watched.know(PLACE, WatchSet::NOBODY, Timestamp::MIN);
-        watched.note(PLACE, 0, 10);
-        assert!(watched.take(9).0.marks.is_empty(), "no selector has it");
-        watched.unknow(PLACE);
-        watched.note(PLACE, 10, 10);
-        assert_eq!(watched.take(9).0.marks.len(), 1, "unknown is watched");
-    }
-
-    #[test]
-    fn a_very_late_sample_stays_apart_from_others() {
-        let mut watched = watched(10_000_000);
-        watched.note(PLACE, 5, 5);
-        for at in 0..1_000 {
-            watched.note(PLACE, 9_000_000 + 7 * at, 9_000_000 + 7 * at);
-        }
-        let mut spans = spans(&watched.take(9).0);
-        spans.sort_by_key(|span| span.from);
-        assert_eq!(spans[0], Span { from: 5, to: 5 });
-        assert!(spans[1].from >= 9_000_000);
-    }
-
-    #[test]
-    fn whatever_is_joined_covers_all_that_was_noted() {
-        for seed in 0..200_u64 {
-            let mut chance = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-            let mut next = |below: u64| {
-                chance ^= chance << 13;
-                chance ^= chance >> 7;
-                chance ^= chance << 17;
-                (chance % below) as i64
-            };
-            let mut watched = watched(500);
-            let mut noted = BTreeSet::new();
-            for _ in 0..next(40) {
-                let from = next(600);
-                let to = from + next(20);
-                watched.note(PLACE, from, to);
-                noted.extend(from..=to.min(500));
-            }
-            let spans = spans(&watched.take(9).0);
-            for at in noted {
-                let covered = spans.iter().any(|span| span.from <= at && at <= span.to);
-                assert!(covered, "seed {seed}: {at} is in none of {spans:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn more_series_than_a_shard_marks_are_joined_by_watch_set() {
-        let mut watched = watched(1_000_000);
-        let places = MARKS_MAX + 10;
-        for place in 0..places {
-            watched.know(place, SET, 1_000_000);
-            watched.note(place, place as i64, place as i64);
-        }
-        let (taken, is_all) = watched.take(usize::MAX);
-        assert!(is_all && taken.marks.len() == MARKS_MAX);
-        let [(set, hull)] = &taken.hulls[..] else {
-            panic!("one watch set");
-        };
-        assert_eq!(*set, SET);
-        let (from, to) = (MARKS_MAX as i64, places as i64 - 1);
-        assert_eq!(hull.spans(), [Span { from, to }]);
     }
 }

@@ -1,6 +1,7 @@
 //! What changed in what a reader has used: whatever differs between what it read and what it would
 //! read now is in the changes that are drained, and hardly anything else.
 
+mod bounds;
 mod crashes;
 mod random;
 mod steps;

@@ -34,19 +34,22 @@ impl Core {
         to: Timestamp,
     ) {
         if from <= state.watched.top() {
-            self.mark_watched(state, id, Span { from, to });
+            self.mark_watched(state, id, from, to);
         }
     }
 
     /// The same where readers have used that time.
-    #[cold]
-    fn mark_watched(&self, state: &mut ShardState, id: SeriesId, span: Span) {
-        self.find_set(state, id);
-        let place = self.shards.place_of(id);
-        state.watched.note(place, span.from, span.to);
+    #[inline(never)]
+    fn mark_watched(&self, state: &mut ShardState, id: SeriesId, from: Timestamp, to: Timestamp) {
+        let place = id.0 as usize >> state.stride_log2;
+        if state.watched.set_of(place) == WatchSet::UNKNOWN {
+            self.find_set(state, id);
+        }
+        state.watched.note(place, from, to);
     }
 
     /// Finds out which selectors match a series, if that is not known.
+    #[cold]
     fn find_set(&self, state: &mut ShardState, id: SeriesId) {
         let place = self.shards.place_of(id);
         // A series without a key yet is not what it will be.

@@ -2,12 +2,16 @@
 
 use crate::log::Position;
 use crate::series::watched::{Mark, Span, WatchSet};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use latewood_model::{Labels, SeriesId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Changes kept for a reader, above which they are joined.
+/// Series with changes kept for a reader, above which they are joined.
 const PENDING_MAX: usize = 16 * 1024;
+/// Steps that are kept apart where changes are joined.
+pub(super) const STEPS_MAX: usize = PENDING_MAX / 2;
 
 /// The number of a reader, which the caller gives. It means the same after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,6 +72,16 @@ pub struct ChangedSeries {
     pub expires_at_ms: Option<i64>,
 }
 
+impl ChangedSeries {
+    /// Whether all is the same but how much was visible.
+    fn looks_as(&self, other: &Self) -> bool {
+        (self.id, self.is_gone, self.expires_at_ms)
+            == (other.id, other.is_gone, other.expires_at_ms)
+            && self.key == other.key
+            && self.labels == other.labels
+    }
+}
+
 /// Samples of a series that changed after a reader had used them. The span may be longer than
 /// what changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +113,8 @@ pub struct ReaderState {
     pub horizon: Timestamp,
     /// Steps before it are not to be touched, milliseconds; the smallest timestamp if not said.
     pub since: Timestamp,
-    /// Changes that are not done.
+    /// Series and steps with changes that are not done. A series counts once for each selector since
+    /// the last drain, and once for what that returned.
     pub pending: usize,
 }
 
@@ -112,12 +127,53 @@ pub struct Drained {
     pub changes: Vec<Change>,
 }
 
-/// A change that is not done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Changes of one series, of any series of a selector, or of steps, that are not done.
+#[derive(Clone, Debug)]
 pub(super) struct Pending {
-    pub(super) change: Change,
-    /// The position in the log of the newest of what it holds.
-    pub(super) at: u64,
+    /// See [`Change::selector`].
+    pub(super) selector: u32,
+    pub(super) series: Option<Arc<ChangedSeries>>,
+    pub(super) mark: Mark,
+}
+
+/// Changes with the same key may be joined, if the series looks the same.
+type Key = (u32, Option<SeriesId>);
+
+impl Pending {
+    fn key(&self) -> Key {
+        let id = self.series.as_ref().map(|series| series.id);
+        (self.selector, id)
+    }
+
+    /// Whether it is about this series, or any series of a selector.
+    pub(super) fn is_of(&self, selector: u32, series: Option<&Arc<ChangedSeries>>) -> bool {
+        let is_same = match (&self.series, series) {
+            (None, None) => true,
+            (Some(held), Some(series)) => Arc::ptr_eq(held, series),
+            _ => false,
+        };
+        self.selector == selector && is_same
+    }
+
+    fn is_steps(&self) -> bool {
+        self.selector == Change::STEPS
+    }
+
+    /// Joins what changed of the same series, unless it looks otherwise. What was visible then may be
+    /// less now.
+    fn join(&mut self, new: &Self) -> bool {
+        match (&mut self.series, &new.series) {
+            (None, None) => {}
+            (Some(held), Some(series)) if held.looks_as(series) => {
+                if held.floor < series.floor {
+                    *held = Arc::clone(series);
+                }
+            }
+            _ => return false,
+        }
+        self.mark.add_all(&new.mark);
+        true
+    }
 }
 
 /// A reader.
@@ -130,9 +186,12 @@ pub(super) struct Reader {
     pub(super) done: u64,
     /// The watch sets it is in.
     pub(super) sets: Vec<WatchSet>,
-    pub(super) pending: Vec<Pending>,
-    /// How many of those pending were returned by the last drain.
-    pub(super) drained: usize,
+    pending: Vec<Pending>,
+    /// How many of those pending were returned by the last drain: they stay as they are until they
+    /// are done.
+    drained: usize,
+    /// The newest of the others with each key, but for steps, counted from `drained`.
+    fresh: HashMap<Key, usize, FixedState>,
 }
 
 impl Reader {
@@ -145,6 +204,7 @@ impl Reader {
             sets: Vec::new(),
             pending: Vec::new(),
             drained: 0,
+            fresh: HashMap::default(),
         }
     }
 
@@ -161,37 +221,32 @@ impl Reader {
         let count = selectors.len() as u32;
         self.selectors = selectors;
         self.sets.clear();
-        let of_all = |pending: &Pending| pending.change.selector == Change::ALL;
+        let of_all = |pending: &Pending| pending.selector == Change::ALL;
         if self.pending.iter().any(of_all) {
             let each = |pending: Pending| {
-                let selectors = match pending.change.selector {
+                let selectors = match pending.selector {
                     Change::ALL => 0..=count.saturating_sub(1),
                     selector => selector..=selector,
                 };
-                selectors.map(move |selector| {
-                    let mut pending = pending.clone();
-                    pending.change.selector = selector;
-                    pending
+                selectors.map(move |selector| Pending {
+                    selector,
+                    ..pending.clone()
                 })
             };
-            self.pending = std::mem::take(&mut self.pending)
-                .into_iter()
-                .flat_map(each)
-                .collect();
-            self.drained = 0;
+            let all = std::mem::take(&mut self.pending).into_iter();
+            self.set_pending(all.flat_map(each).collect());
         }
     }
 
     /// Anything it has used may be gone, up to the group of the log at `at`.
     pub(super) fn with_all_gone(&self, at: u64) -> Vec<Pending> {
-        let change = Change {
+        let (from, to) = (Timestamp::MIN, self.horizon);
+        let mut pending = self.pending.clone();
+        pending.push(Pending {
             selector: Change::ALL,
             series: None,
-            from: Timestamp::MIN,
-            to: self.horizon,
-        };
-        let mut pending = self.pending.clone();
-        pending.push(Pending { change, at });
+            mark: Mark::new(Span { from, to }, at),
+        });
         pending
     }
 
@@ -206,8 +261,33 @@ impl Reader {
     }
 
     /// All that is pending.
+    pub(super) fn pending(&self) -> &[Pending] {
+        &self.pending
+    }
+
+    /// How much of that came since the last drain.
+    pub(super) fn fresh(&self) -> usize {
+        self.pending.len() - self.drained
+    }
+
+    /// This is pending, and nothing else; no drain has returned it.
+    pub(super) fn set_pending(&mut self, pending: Vec<Pending>) {
+        self.pending = pending;
+        self.drained = 0;
+        self.find_fresh();
+    }
+
+    /// All that is pending.
     pub(super) fn changes(&self) -> Vec<Change> {
-        let changes = self.pending.iter().map(|pending| pending.change.clone());
+        let changes = self.pending.iter().flat_map(|pending| {
+            let spans = pending.mark.spans().iter();
+            spans.map(|&Span { from, to }| Change {
+                selector: pending.selector,
+                series: pending.series.clone(),
+                from,
+                to,
+            })
+        });
         changes.collect()
     }
 
@@ -216,19 +296,23 @@ impl Reader {
         if mark.newest <= self.done {
             return;
         }
-        for &Span { from, to } in mark.spans() {
-            if from <= self.horizon {
-                let change = Change {
-                    selector,
-                    series: series.cloned(),
-                    from,
-                    to: to.min(self.horizon),
-                };
-                let at = mark.newest;
-                self.pending.push(Pending { change, at });
-            }
+        let Some(mark) = mark.up_to(self.horizon) else {
+            return;
+        };
+        let series = series.cloned();
+        let new = Pending {
+            selector,
+            series,
+            mark,
+        };
+        let fresh = self.fresh();
+        let at = self.fresh.entry(new.key()).or_insert(fresh);
+        let held = self.pending.get_mut(self.drained + *at);
+        if !held.is_some_and(|held| held.join(&new)) {
+            *at = fresh;
+            self.pending.push(new);
+            self.bound();
         }
-        self.bound();
     }
 
     /// Steps are to be computed again, says the log at `at`. A replay does not join them: it may
@@ -240,74 +324,101 @@ impl Reader {
             self.drained
         };
         let undrained = self.pending[joins_from..].iter_mut();
-        let mut steps = undrained.filter(|held| held.change.selector == Change::STEPS);
-        let met = steps.find(|held| {
-            let Change { from, to, .. } = held.change;
-            span.gap(Span { from, to }) <= 1
-        });
-        if let Some(held) = met {
-            held.change.from = held.change.from.min(span.from);
-            held.change.to = held.change.to.max(span.to);
-            held.at = held.at.max(at);
+        let mut steps = undrained.filter(|held| held.is_steps());
+        if let Some(held) = steps.find(|held| held.mark.meets(span)) {
+            held.mark.add(span, at);
             return;
         }
-        let change = Change {
-            selector: Change::STEPS,
-            series: None,
-            from: span.from,
-            to: span.to,
-        };
-        self.pending.push(Pending { change, at });
+        self.pending.push(steps_of(Mark::new(span, at)));
         self.bound();
     }
 
-    /// Joins what came since the last drain, if it is too much: what that returned stays as it is
-    /// until it is done.
     fn bound(&mut self) {
-        if self.pending.len() - self.drained > PENDING_MAX {
-            let fresh = self.pending.split_off(self.drained);
-            self.pending.extend(joined(&fresh));
+        if self.fresh() > PENDING_MAX {
+            self.join_fresh(STEPS_MAX);
         }
+    }
+
+    /// Joins what came since the last drain.
+    pub(super) fn join_fresh(&mut self, steps_max: usize) {
+        let fresh = self.pending.split_off(self.drained);
+        self.pending.extend(joined(&fresh, steps_max));
+        self.find_fresh();
     }
 
     /// All that is pending counts as returned from here on; what is too much is joined.
-    pub(super) fn drain(&mut self) {
-        if self.pending.len() > PENDING_MAX {
-            self.pending = joined(&self.pending);
+    pub(super) fn drain(&mut self, is_too_much: bool) {
+        if self.pending.len() > PENDING_MAX || is_too_much {
+            self.pending = joined(&self.pending, STEPS_MAX);
         }
         self.drained = self.pending.len();
+        self.find_fresh();
+    }
+
+    /// What was drained is done, up to this position of the log.
+    pub(super) fn end_drained(&mut self, position: u64) {
+        self.pending.drain(..self.drained);
+        self.drained = 0;
+        self.done = self.done.max(position);
+        self.find_fresh();
+    }
+
+    /// A replay meets that what it has is done up to this position. Whatever came later is marked
+    /// again by the groups behind it.
+    pub(super) fn end_replayed(&mut self, position: u64) {
+        self.pending
+            .retain(|pending| pending.mark.newest > position);
+        self.drained = 0;
+        self.done = self.done.max(position);
+        self.find_fresh();
+    }
+
+    /// Finds what came since the last drain, and gives back memory that is not needed.
+    fn find_fresh(&mut self) {
+        let fresh = (0..).zip(&self.pending[self.drained..]);
+        let keys = fresh.filter(|(_, pending)| !pending.is_steps());
+        self.fresh = keys.map(|(at, pending)| (pending.key(), at)).collect();
+        self.pending.shrink_to_fit();
     }
 }
 
-/// One change for each selector, of any series, around all of its changes. Steps are joined only
-/// where they meet, unless they are very many: those between were asked for by nobody.
-pub(super) fn joined(changes: &[Pending]) -> Vec<Pending> {
-    let is_steps = |pending: &&Pending| pending.change.selector == Change::STEPS;
-    let mut steps: Vec<Pending> = changes.iter().filter(is_steps).cloned().collect();
-    steps.sort_unstable_by_key(|pending| pending.change.from);
+fn steps_of(mark: Mark) -> Pending {
+    Pending {
+        selector: Change::STEPS,
+        series: None,
+        mark,
+    }
+}
+
+/// The changes of each selector as those of any series, in a few spans. Steps are joined only where
+/// they meet, unless they are more than `steps_max`: those between were asked for by nobody.
+pub(super) fn joined(changes: &[Pending], steps_max: usize) -> Vec<Pending> {
+    let (steps, others): (Vec<_>, Vec<_>) = changes.iter().partition(|one| one.is_steps());
+    let mut hulls: BTreeMap<u32, Mark> = BTreeMap::new();
+    for Pending { selector, mark, .. } in others {
+        let hull = hulls.entry(*selector);
+        hull.and_modify(|hull| hull.add_all(mark)).or_insert(*mark);
+    }
+    let mut steps: Vec<Mark> = steps.iter().flat_map(|one| one.mark.apart()).collect();
+    steps.sort_unstable_by_key(|mark| mark.first().from);
     steps.dedup_by(|next, held| {
-        let meet = next.change.from <= held.change.to.saturating_add(1);
+        let meet = held.meets(next.first());
         if meet {
-            held.change.to = held.change.to.max(next.change.to);
-            held.at = held.at.max(next.at);
+            held.add_all(next);
         }
         meet
     });
-    let keeps_steps = steps.len() <= PENDING_MAX / 2;
-    let mut hulls: BTreeMap<u32, Pending> = BTreeMap::new();
-    let others = changes.iter().filter(|one| !(keeps_steps && is_steps(one)));
-    for Pending { change, at } in others {
-        let hull = hulls.entry(change.selector).or_insert_with(|| Pending {
-            change: Change {
-                series: None,
-                ..*change
-            },
-            at: *at,
+    if steps.len() > steps_max {
+        let all = steps.drain(..).reduce(|mut all, next| {
+            all.add_all(&next);
+            all
         });
-        hull.change.from = hull.change.from.min(change.from);
-        hull.change.to = hull.change.to.max(change.to);
-        hull.at = hull.at.max(*at);
+        steps.extend(all);
     }
-    let steps = steps.into_iter().filter(|_| keeps_steps);
-    hulls.into_values().chain(steps).collect()
+    let hulls = hulls.into_iter().map(|(selector, mark)| Pending {
+        selector,
+        series: None,
+        mark,
+    });
+    hulls.chain(steps.into_iter().map(steps_of)).collect()
 }

@@ -1,15 +1,21 @@
 //! All readers and their selectors, found by the labels of a series.
 
-use super::reader::{ChangedSeries, Pair, Reader, ReaderId, Watcher};
+use super::reader::{Change, ChangedSeries, Pair, Reader, ReaderId, STEPS_MAX, Watcher};
 use crate::series::watched::{Mark, WatchSet};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use latewood_model::{Labels, Timestamp};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Watch sets. Series beyond them count as watched by all.
 const SETS_MAX: usize = 64 * 1024;
+
+/// What is pending of all readers together, above which the most are joined, to what is enough. One
+/// takes about 150 bytes, beside what the series looked like.
+const PENDING_ALL_MAX: usize = 512 * 1024;
+const PENDING_ALL_ENOUGH: usize = PENDING_ALL_MAX / 4 * 3;
 
 /// See the module.
 #[derive(Default)]
@@ -17,6 +23,10 @@ pub(super) struct Registry {
     /// Counts the changes of readers.
     pub(super) generation: u64,
     pub(super) readers: BTreeMap<ReaderId, Reader>,
+    /// What is pending of all of them is no more than this.
+    pending: usize,
+    /// What drains returned and nobody has done is too much by itself.
+    is_tight: bool,
     /// Selectors by a pair of theirs; the pair of each name apart, and those without one.
     by_pair: HashMap<Pair, Vec<Entry>, FixedState>,
     without_pair: Vec<Entry>,
@@ -60,6 +70,60 @@ impl Registry {
             held.set_selectors(selectors);
             self.readers.insert(reader, held);
         }
+        self.bound();
+    }
+
+    /// Changes a reader, known or not.
+    pub(super) fn change<T>(
+        &mut self,
+        reader: ReaderId,
+        change: impl FnOnce(&mut Reader) -> T,
+    ) -> T {
+        let held = self.readers.entry(reader).or_insert_with(Reader::new);
+        let before = held.pending().len();
+        let changed = change(held);
+        self.pending += held.pending().len().saturating_sub(before);
+        if self.pending > PENDING_ALL_MAX {
+            self.bound();
+        }
+        changed
+    }
+
+    /// Counts what is pending, and joins it if that is too much, of those with the most first.
+    fn bound(&mut self) {
+        let pending = self.readers.values().map(|held| held.pending().len());
+        let mut pending: usize = pending.sum();
+        let is_over = pending > PENDING_ALL_MAX;
+        if is_over {
+            let steps_max = (PENDING_ALL_ENOUGH / 2 / self.readers.len()).min(STEPS_MAX);
+            let mut readers: Vec<_> = self.readers.values_mut().collect();
+            readers.sort_by_key(|held| Reverse(held.fresh()));
+            for held in readers {
+                if pending <= PENDING_ALL_ENOUGH {
+                    break;
+                }
+                pending -= held.pending().len();
+                held.join_fresh(steps_max);
+                pending += held.pending().len();
+            }
+        }
+        self.is_tight = is_over && pending > PENDING_ALL_ENOUGH;
+        // If it is too much still, it is not counted again at each change.
+        self.pending = if self.is_tight {
+            PENDING_ALL_ENOUGH
+        } else {
+            pending
+        };
+    }
+
+    /// All that is pending of a reader, which counts as returned from here on.
+    pub(super) fn drain(&mut self, reader: ReaderId) -> Option<Vec<Change>> {
+        if self.is_tight {
+            self.bound();
+        }
+        let held = self.readers.get_mut(&reader)?;
+        held.drain(self.is_tight);
+        Some(held.changes())
     }
 
     /// The newest horizon.
@@ -127,9 +191,7 @@ impl Registry {
         let entries = self.matching(&series.labels, &series.key);
         let series = Arc::new(series);
         for Entry { reader, selector } in entries {
-            if let Some(reader) = self.readers.get_mut(&reader) {
-                reader.take(selector, Some(&series), mark);
-            }
+            self.change(reader, |held| held.take(selector, Some(&series), mark));
         }
     }
 
@@ -151,9 +213,7 @@ impl Registry {
             },
         };
         for &Entry { reader, selector } in &*entries {
-            if let Some(reader) = self.readers.get_mut(&reader) {
-                reader.take(selector, None, mark);
-            }
+            self.change(reader, |held| held.take(selector, None, mark));
         }
     }
 }

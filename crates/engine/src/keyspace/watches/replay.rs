@@ -51,12 +51,7 @@ impl Core {
 
     /// A replay meets what a reader has done.
     pub(crate) fn replay_done(&self, reader: u64, position: u64) {
-        self.registered(reader, |held| {
-            // Whatever came later is marked again by the groups behind it.
-            held.pending.retain(|pending| pending.at > position);
-            held.drained = 0;
-            held.done = held.done.max(position);
-        });
+        self.registered(reader, |held| held.end_replayed(position));
     }
 
     /// A replay meets what was known of a reader. No shard may be locked.
@@ -79,8 +74,7 @@ impl Core {
             held.horizon = held.horizon.max(state.horizon);
             held.since = state.since;
             held.done = state.position;
-            held.pending = state.changes;
-            held.drained = 0;
+            held.set_pending(state.changes);
             held.horizon
         }))
     }
@@ -98,8 +92,7 @@ impl Core {
     /// Changes what is registered of a reader, known or not.
     pub(super) fn registered<T>(&self, reader: u64, change: impl FnOnce(&mut Reader) -> T) -> T {
         let mut registry = self.watches.registry.write();
-        let held = registry.readers.entry(ReaderId(reader));
-        change(held.or_insert_with(Reader::new))
+        registry.change(ReaderId(reader), change)
     }
 
     /// Logs all that is known of readers. Returns the first group of the log that is needed for
@@ -109,6 +102,9 @@ impl Core {
     /// # Errors
     /// Those of the log.
     pub(crate) fn log_readers(&self) -> Result<Option<u64>> {
+        let _collecting = self.watches.collecting.lock();
+        // Most of it, while evaluations may begin.
+        self.collect();
         let _turn = self.watches.turn.lock();
         let registry = self.watches.registry.read();
         if registry.readers.is_empty() || self.is_log_given_up() {
@@ -120,7 +116,7 @@ impl Core {
             return Ok(Some(0));
         }
         drop(registry);
-        self.log_states(|held, _| Cow::Borrowed(&held.pending))
+        self.log_states(|held, _| Cow::Borrowed(held.pending()))
     }
 
     /// The same where all series are gone: the log before is needed no more, known readers or not.
@@ -132,6 +128,7 @@ impl Core {
         if self.log_readers()? != Some(0) {
             return Ok(());
         }
+        let _collecting = self.watches.collecting.lock();
         let _turn = self.watches.turn.lock();
         self.log_states(|held, at| Cow::Owned(held.with_all_gone(at)))?;
         Ok(())

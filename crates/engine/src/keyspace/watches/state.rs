@@ -3,8 +3,9 @@
 //! It is written at each flush, since the log before it may go. Tested below and by
 //! `tests/watches`.
 
-use super::reader::{Change, ChangedSeries, Pending, Reader, joined};
+use super::reader::{Change, ChangedSeries, Pending, Reader, STEPS_MAX, joined};
 use crate::log::Position;
+use crate::series::watched::{Mark, Span};
 use crate::storage::files::bytes::{Put, Take};
 use latewood_model::{Labels, SeriesId, Timestamp};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub(super) fn of(
     if bytes.len() <= bytes_max {
         return bytes;
     }
-    put(reader, position, &joined(pending))
+    put(reader, position, &joined(pending, STEPS_MAX))
 }
 
 fn put(reader: &Reader, position: Position, changes: &[Pending]) -> Vec<u8> {
@@ -41,21 +42,24 @@ fn put(reader: &Reader, position: Position, changes: &[Pending]) -> Vec<u8> {
     bytes.signed(reader.horizon);
     bytes.signed(reader.since);
     bytes.number(position.0);
-    bytes.number(changes.len() as u64);
+    let spans = changes.iter().map(|pending| pending.mark.spans().len());
+    bytes.number(spans.sum::<usize>() as u64);
     let mut before: Option<&Arc<ChangedSeries>> = None;
-    for Pending { change, .. } in changes {
-        bytes.number(u64::from(change.selector));
-        bytes.signed(change.from);
-        bytes.signed(change.to);
-        match &change.series {
-            None => bytes.byte(ANY),
-            Some(series) if before.is_some_and(|before| Arc::ptr_eq(before, series)) => {
-                bytes.byte(SAME);
-            }
-            Some(series) => {
-                bytes.byte(NAMED);
-                put_series(&mut bytes, series);
-                before = Some(series);
+    for pending in changes {
+        for span in pending.mark.spans() {
+            bytes.number(u64::from(pending.selector));
+            bytes.signed(span.from);
+            bytes.signed(span.to);
+            match &pending.series {
+                None => bytes.byte(ANY),
+                Some(series) if before.is_some_and(|before| Arc::ptr_eq(before, series)) => {
+                    bytes.byte(SAME);
+                }
+                Some(series) => {
+                    bytes.byte(NAMED);
+                    put_series(&mut bytes, series);
+                    before = Some(series);
+                }
             }
         }
     }
@@ -76,7 +80,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<State> {
     let mut bytes = Take(bytes);
     let (horizon, since) = (bytes.signed()?, bytes.signed()?);
     let position = bytes.number()?;
-    let mut changes = Vec::new();
+    let mut changes: Vec<Pending> = Vec::new();
     let mut before = None;
     for _ in 0..bytes.count()? {
         let selector = u32::try_from(bytes.number()?).ok()?;
@@ -90,16 +94,17 @@ pub(super) fn read(bytes: &[u8]) -> Option<State> {
             }
             _ => return None,
         };
-        let change = Change {
-            selector,
-            series,
-            from,
-            to,
-        };
-        changes.push(Pending {
-            change,
-            at: position,
-        });
+        let span = Span { from, to };
+        match changes.last_mut() {
+            Some(last) if selector != Change::STEPS && last.is_of(selector, series.as_ref()) => {
+                last.mark.add(span, position);
+            }
+            _ => changes.push(Pending {
+                selector,
+                series,
+                mark: Mark::new(span, position),
+            }),
+        }
     }
     let state = State {
         horizon,
@@ -144,26 +149,34 @@ mod tests {
             expires_at_ms: Some(9),
         });
         let change = |selector, series, from| Pending {
-            change: Change {
-                selector,
-                series,
-                from,
-                to: 8,
-            },
-            at: 44,
+            selector,
+            series,
+            mark: Mark::new(Span { from, to: 8 }, 44),
         };
         let mut reader = Reader::new();
         (reader.horizon, reader.since) = (100, -7);
-        reader.pending = vec![
-            change(3, Some(series.clone()), 1),
-            change(3, Some(series), 2),
+        let mut spans = change(3, Some(Arc::clone(&series)), 1);
+        spans.mark.add(Span { from: 20, to: 30 }, 44);
+        reader.set_pending(vec![
+            spans,
+            change(5, Some(series), 2),
             change(4, None, i64::MIN),
             change(Change::STEPS, None, 5),
-        ];
-        let bytes = of(&reader, &reader.pending, Position(44), usize::MAX);
+            change(Change::STEPS, None, 6),
+        ]);
+        let bytes = of(&reader, reader.pending(), Position(44), usize::MAX);
         let state = read(&bytes).unwrap();
         assert_eq!((state.horizon, state.since), (100, -7));
-        assert_eq!((state.position, state.changes), (44, reader.pending));
+        assert_eq!((state.position, state.changes.len()), (44, 5));
+        assert!(
+            state
+                .changes
+                .iter()
+                .all(|pending| pending.mark.newest == 44)
+        );
+        let mut again = Reader::new();
+        again.set_pending(state.changes);
+        assert_eq!(again.changes(), reader.changes());
         assert!((0..bytes.len()).all(|end| read(&bytes[..end]).is_none()));
     }
 
@@ -171,14 +184,13 @@ mod tests {
     fn a_state_has_these_bytes() {
         let mut reader = Reader::new();
         (reader.horizon, reader.since) = (5, 3);
-        let change = Change {
+        let span = Span { from: 2, to: 4 };
+        let pending = Pending {
             selector: 1,
             series: None,
-            from: 2,
-            to: 4,
+            mark: Mark::new(span, 9),
         };
-        reader.pending = vec![Pending { change, at: 9 }];
-        let bytes = of(&reader, &reader.pending, Position(9), usize::MAX);
+        let bytes = of(&reader, &[pending], Position(9), usize::MAX);
         let expected = [0x15, 0x0d, 0x13, 0x03, 0x03, 0x09, 0x11, 0x00];
         assert_eq!(bytes, expected, "needs a new format version");
     }

@@ -10,8 +10,11 @@
 
 use crate::keyspace::core::Core;
 use crate::series::watched::{Mark, NOT_LOGGED, NotedLook};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use latewood_model::{Labels, Matcher, SeriesId, Test};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const METRIC: &[u8] = b"__name__";
 
@@ -27,39 +30,68 @@ fn shown<'a>(labels: &'a Labels, key: &'a [u8]) -> Shown<'a> {
     shown
 }
 
+/// The same as bytes, which no other look has.
+fn bytes_of(shown: &Shown<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for part in shown.iter().flat_map(|(&name, &value)| [name, value]) {
+        bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(part);
+    }
+    bytes
+}
+
+/// A series that has come or a look that has gone.
+struct Noted {
+    id: SeriesId,
+    labels: Labels,
+    key: Arc<[u8]>,
+    /// Whether no other one in its shard looks the same.
+    is_alone: bool,
+}
+
 impl Core {
     /// Marks the twins of series that have come or gone in a shard. No shard may be locked.
     pub(super) fn collect_twins(&self, shard: usize, looks: Vec<NotedLook>) {
+        // Very many may look the same.
+        let mut all: HashMap<Vec<u8>, Noted, FixedState> = HashMap::default();
         for look in looks {
-            match look {
-                NotedLook::New(place) => {
-                    let id = self.shards.id_of(shard, place);
-                    let state = self.shards[shard].lock();
-                    let key = state.series(id).map(|series| series.key.clone());
-                    drop(state);
-                    if let Some(key) = key {
-                        self.mark_twins(id, &self.labels_of(id), &key);
-                    }
-                }
-                NotedLook::Gone { id, labels, key } => self.mark_twins(id, &labels, &key),
-            }
+            let Some(noted) = self.noted(shard, look) else {
+                continue;
+            };
+            let same = all.entry(bytes_of(&shown(&noted.labels, &noted.key)));
+            same.and_modify(|held| held.is_alone = false)
+                .or_insert(noted);
         }
+        all.values().for_each(|noted| self.mark_twins(noted));
     }
 
-    /// Marks those that look like a series with these labels under `key`, but for itself.
-    fn mark_twins(&self, id: SeriesId, labels: &Labels, key: &[u8]) {
-        if self
-            .watches
-            .registry
-            .read()
-            .matching(labels, key)
-            .is_empty()
-        {
-            return;
-        }
-        let look = shown(labels, key);
+    /// What was noted, if it is there and anybody selects it.
+    fn noted(&self, shard: usize, look: NotedLook) -> Option<Noted> {
+        let (id, labels, key) = match look {
+            NotedLook::New(place) => {
+                let id = self.shards.id_of(shard, place);
+                let state = self.shards[shard].lock();
+                let key = state.series(id)?.key.clone();
+                drop(state);
+                (id, self.labels_of(id), key)
+            }
+            NotedLook::Gone { id, labels, key } => (id, labels, key),
+        };
+        let registry = self.watches.registry.read();
+        let is_selected = !registry.matching(&labels, &key).is_empty();
+        is_selected.then_some(Noted {
+            id,
+            labels,
+            key,
+            is_alone: true,
+        })
+    }
+
+    /// Marks those that look the same, but for itself if it is alone.
+    fn mark_twins(&self, noted: &Noted) {
+        let look = shown(&noted.labels, &noted.key);
         for twin in self.alike(&look) {
-            if twin == id {
+            if twin == noted.id && noted.is_alone {
                 continue;
             }
             let mut state = self.shards.lock_of(twin);

@@ -16,7 +16,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    pub(super) fn join(self, other: Self) -> Self {
+    fn join(self, other: Self) -> Self {
         Self {
             from: self.from.min(other.from),
             to: self.to.max(other.to),
@@ -40,6 +40,9 @@ impl Span {
 pub(crate) struct Mark {
     spans: [Span; SPANS_MAX],
     count: u8,
+    /// The distance of the closest two when there were too many, in milliseconds: others that are as
+    /// close are joined at once.
+    reach: u64,
     /// The position in the log of the newest change.
     pub(crate) newest: u64,
 }
@@ -49,6 +52,7 @@ impl Mark {
         Self {
             spans: [span; SPANS_MAX],
             count: 1,
+            reach: 1,
             newest: at,
         }
     }
@@ -58,37 +62,73 @@ impl Mark {
         &self.spans[..usize::from(self.count)]
     }
 
+    /// One of them.
+    pub(crate) fn first(&self) -> Span {
+        self.spans[0]
+    }
+
+    /// Whether a span overlaps or touches one of them.
+    pub(crate) fn meets(&self, span: Span) -> bool {
+        self.spans().iter().any(|held| held.gap(span) <= 1)
+    }
+
+    /// Each span as a mark.
+    pub(crate) fn apart(&self) -> impl Iterator<Item = Self> {
+        self.spans()
+            .iter()
+            .map(|&span| Self::new(span, self.newest))
+    }
+
+    /// What of it is at or before `end`.
+    pub(crate) fn up_to(&self, end: Timestamp) -> Option<Self> {
+        let spans = self.spans().iter().filter(|span| span.from <= end);
+        let mut spans = spans.map(|&Span { from, to }| Span {
+            from,
+            to: to.min(end),
+        });
+        let mut mark = Self::new(spans.next()?, self.newest);
+        spans.for_each(|span| mark.add(span, self.newest));
+        Some(mark)
+    }
+
     /// Adds a span; joins the closest two if there are too many.
-    pub(super) fn add(&mut self, span: Span, at: u64) {
+    #[inline]
+    pub(crate) fn add(&mut self, span: Span, at: u64) {
         self.newest = self.newest.max(at);
         let held = &mut self.spans[..usize::from(self.count)];
-        if let Some(met) = held.iter_mut().find(|held| held.gap(span) <= 1) {
-            *met = met.join(span);
-            return;
+        // Most samples follow the one before.
+        let mut newest_first = held.iter_mut().rev();
+        match newest_first.find(|held| held.gap(span) <= self.reach) {
+            Some(met) => *met = met.join(span),
+            None => self.add_apart(span),
         }
+    }
+
+    #[cold]
+    fn add_apart(&mut self, span: Span) {
         if let Some(free) = self.spans.get_mut(usize::from(self.count)) {
             *free = span;
             self.count += 1;
-            return;
+        } else {
+            self.join_closest(span);
         }
-        self.join_closest(span);
     }
 
     /// Joins the closest two of its spans and `span`.
-    #[cold]
     fn join_closest(&mut self, span: Span) {
         let mut all = [span; SPANS_MAX + 1];
         all[..SPANS_MAX].copy_from_slice(&self.spans);
         all.sort_unstable_by_key(|span| span.from);
         let gaps = (1..all.len()).map(|at| (all[at - 1].gap(all[at]), at));
-        let closest = gaps.min().map_or(1, |(_, at)| at);
+        let (gap, closest) = gaps.min().unwrap_or((0, 1));
         all[closest - 1] = all[closest - 1].join(all[closest]);
         all.copy_within(closest + 1.., closest);
         self.spans.copy_from_slice(&all[..SPANS_MAX]);
+        self.reach = gap.max(1);
     }
 
     /// Adds all that `other` has.
-    pub(super) fn add_all(&mut self, other: &Self) {
+    pub(crate) fn add_all(&mut self, other: &Self) {
         let spans = other.spans().iter();
         spans.for_each(|&span| self.add(span, other.newest));
     }
