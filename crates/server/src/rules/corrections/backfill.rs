@@ -189,12 +189,11 @@ impl Manager {
     }
 }
 
-/// The rules that are meant, in the order of corrections, and those that are not corrected, with the
-/// reason.
-fn meant<'a>(
-    plan: &'a Plan,
-    chosen: &Chosen,
-) -> (Vec<(&'a Planned, ReaderId)>, Vec<(String, String)>) {
+/// Rules by name, and why they have no part in it.
+type Skipped = Vec<(String, String)>;
+
+/// The rules that are meant, in the order of corrections, and those that are not corrected.
+fn meant<'a>(plan: &'a Plan, chosen: &Chosen) -> (Vec<(&'a Planned, ReaderId)>, Skipped) {
     let ordered = plan.order.iter().map(|at| &plan.rules[*at]);
     let ordered = ordered.filter(|planned| chosen.has(planned));
     let meant = ordered.filter_map(|planned| Some((planned, planned.reader.clone().ok()?)));
