@@ -33,8 +33,8 @@ def costs_of(costs):
         "- Command: `bench/derived/costs.py`" + (f", server: {costs['build']}" if costs.get("build") else ""),
         "- TS.ADD at pipeline 50 to 1,000 series with three labels, samples 0 to 5 s behind the clock, groups every 15 s; servers take"
         " turns. *Without what runs anyway*: less the CPU time that the server takes in the same time without samples. A third of the"
-        " samples of *20 watched* comes behind the evaluation of its step, so the last steps of all 20 rules are computed again and"
-        " again: their corrections, at most 25 % of a core, are what that line pays.",
+        " samples of *20 watched* comes behind the evaluation of its step, so the last step of all 20 rules, over a million samples and"
+        " more, is computed again each second: their corrections, at most 25 % of a core, are what that line pays.",
         "",
         "| rules | CPU a sample, ns | against none | without what runs anyway | log, bytes a sample | bytes a series | instructions a sample |",
         "|---|--:|--:|--:|--:|--:|--:|",
