@@ -20,7 +20,8 @@
 //!    its reader reads. A writer that did not see it has given its lock back before, so the reader
 //!    sees what it wrote.
 //! 2. What is taken from a shard at a position holds all changes of groups up to that position: a
-//!    group is logged under the lock under which its changes are marked.
+//!    group is logged under the lock under which its changes are marked. Steps are logged and
+//!    registered in one `turn`, and no drain reads its position within one.
 //! 3. Nothing pending is dropped but by [`Core::done`] or with its reader, and what a drain returned
 //!    stays as it is until it is done. Other changes of a series are joined into a few spans; what is
 //!    too much, of a reader or of all of them, into a few spans a selector.
@@ -172,9 +173,13 @@ impl Core {
 
     /// See [`crate::Db::drain`].
     pub(crate) fn drain(&self, reader: ReaderId) -> Result<Drained> {
+        let position = {
+            // Steps that are logged up to here are registered.
+            let _turn = self.watches.turn.lock();
+            self.log().map_or_else(Position::default, Log::written)
+        };
         let _collecting = self.watches.collecting.lock();
         self.known(reader)?;
-        let position = self.log().map_or_else(Position::default, Log::written);
         self.collect();
         let mut registry = self.watches.registry.write();
         let changes = registry.drain(reader);
