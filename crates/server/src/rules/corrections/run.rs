@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// How often is looked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long rules that had their pass wait for others that have more to do: those may take hours.
+const WAIT_MAX: Duration = Duration::from_secs(10);
 
 impl Manager {
     /// Corrects rows until the server stops.
@@ -38,7 +40,8 @@ impl Manager {
 
     /// One pass of each rule that has something to do, those that others feed behind these. What
     /// changes meanwhile waits for the next round: samples that keep coming a little late do not make
-    /// a step be computed over and over again.
+    /// a step be computed over and over again. Where one has more to do for long, as with a backfill,
+    /// the others have another pass meanwhile.
     ///
     /// # Errors
     /// Why there is none.
@@ -56,9 +59,10 @@ impl Manager {
         self.catch_up(shared, &plan, now_ms)?;
         self.serve(shared, intake, &plan);
         let mut has_ended = vec![false; plan.rules.len()];
+        let mut waits_since = Instant::now();
         loop {
             self.corrections.look(shared);
-            let mut has_more = false;
+            let (mut has_more, mut goes_on) = (false, false);
             for &at in &plan.order {
                 if self.corrections.has_stopped() || self.corrections.plan().number != plan.number {
                     return Ok(());
@@ -73,6 +77,7 @@ impl Manager {
                 let turned = self.correct(shared, intake, &plan, at);
                 has_more |= matches!(turned, Turned::More | Turned::Done(_));
                 has_ended[at] = turned != Turned::More;
+                goes_on |= !has_ended[at];
                 if has_ended[at] {
                     self.corrections.state.lock().urgent.remove(&reader);
                 }
@@ -82,6 +87,10 @@ impl Manager {
             if !has_more {
                 self.corrections.state.lock().urgent.clear();
                 return Ok(());
+            }
+            if goes_on && waits_since.elapsed() > WAIT_MAX {
+                has_ended.fill(false);
+                waits_since = Instant::now();
             }
         }
     }

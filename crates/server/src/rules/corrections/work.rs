@@ -57,8 +57,9 @@ pub(super) struct Work {
     pub(super) since: i64,
     /// Steps of the whole rule that are computed at a time.
     pub(super) pace: Pace,
-    /// When its changes were drained.
-    begun: Instant,
+    /// When the first steps that were asked for were taken: what samples changed before them, however
+    /// long that took, does not end a part without any progress.
+    asked_since: Option<Instant>,
     /// Why steps cannot be computed now; empty if all can.
     pub(super) failure: String,
 }
@@ -104,7 +105,7 @@ impl Work {
             final_steps: 0,
             since,
             pace: Pace::new(0, STEPS_MAX),
-            begun: Instant::now(),
+            asked_since: None,
             failure: String::new(),
         }
     }
@@ -254,8 +255,8 @@ impl Work {
 
     /// Ends a part that takes long, once nothing but what was asked for is left.
     pub(super) fn end_part(&mut self, planned: &Planned) {
-        let is_asked = self.whole.is_empty() && self.groups.is_empty();
-        if is_asked && self.begun.elapsed() > PART_TIME_MAX {
+        let is_long = |since: Instant| since.elapsed() > PART_TIME_MAX;
+        if self.asked_since.is_some_and(is_long) {
             let open = std::mem::take(&mut self.asked);
             self.leave(planned, &open);
         }
@@ -298,6 +299,7 @@ impl Work {
         // A group has few series.
         let Some(mut first) = self.groups.first_entry() else {
             let steps = self.asked.take(grid, most)?;
+            self.asked_since.get_or_insert_with(Instant::now);
             return Some(of_whole(steps, true));
         };
         let group = first.key().clone();
