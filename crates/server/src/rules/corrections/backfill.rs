@@ -152,7 +152,7 @@ impl Manager {
         // What is left of an earlier drain is in this one too.
         self.with_rule(reader, |rule| rule.work = None);
         let planned = of.planned;
-        let Some((mut work, _)) = self.drained(of, reader)? else {
+        let Some((mut work, known)) = self.drained(of, reader)? else {
             let state = of.shared.db.reader(reader);
             if state.is_some_and(|state| state.pending > 0) {
                 let rule = planned.name();
@@ -168,6 +168,12 @@ impl Manager {
         let dropped = work.asked.len(grid);
         if dropped == 0 {
             return Ok(0);
+        }
+        if work.since > known.since {
+            // What has expired is told no more once this is done.
+            let raised = of.shared.db.set_since(reader, work.since);
+            raised.map_err(|error| error.to_string())?;
+            self.with_rule(reader, |rule| rule.final_to = Some(work.since));
         }
         // Those that look ahead were asked for by nobody.
         let mut kept = changed.clone();
