@@ -202,9 +202,10 @@ fn a_backfill_of_nothing_says_why_and_one_is_cancelled() {
             "{told}"
         );
     }
-    // Before 1970, which is long ago.
+    // Before 1970, where there are no steps.
     let output = world.tool(&["verify", "--from", "-1", "--to", "-0.5", "--group", "g"]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("are final, or there is none"));
     let output = world.tool(&["backfill", "--cancel"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let told = lines(&output.stdout);

@@ -106,14 +106,22 @@ struct Verified {
 impl Verifying {
     /// Begins with a rule; not before its first evaluation.
     fn begin(&mut self, of: &Comparing<'_>, at: usize) {
-        self.current = self.rule(of, at);
-        if self.current.is_none() {
-            let why = "it has not been evaluated yet".to_owned();
-            self.skipped.push((of.planned.name(), why));
-        }
+        let verified = self.rule(of, at);
+        let why = match &verified {
+            None => "it has not been evaluated yet",
+            Some(verified) if verified.steps.is_empty() => {
+                "all of its steps between these times are final, or there is none"
+            }
+            Some(_) => {
+                self.current = verified;
+                self.rules += 1;
+                return;
+            }
+        };
+        self.skipped.push((of.planned.name(), why.to_owned()));
     }
 
-    fn rule(&mut self, of: &Comparing<'_>, at: usize) -> Option<Verified> {
+    fn rule(&self, of: &Comparing<'_>, at: usize) -> Option<Verified> {
         let planned = of.planned;
         let reader = planned.reader.as_ref();
         let mut states = self.states.iter();
@@ -124,7 +132,6 @@ impl Verifying {
         let mut steps = Steps::default();
         let first = self.span.0.max(state.since).max(whole);
         steps.add(&planned.grid, first, self.span.1.min(last));
-        self.rules += 1;
         Some(Verified {
             at,
             steps,
