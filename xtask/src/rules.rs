@@ -22,6 +22,20 @@ const FORBIDDEN: [(&str, &str); 5] = [
 /// Forbidden in the pure crates and in the engine outside `io/`.
 const OUTSIDE_WORLD: [&str; 4] = ["std::fs", "SystemTime::now", "Instant::now", "std::net"];
 
+/// Looks for a series in memory alone, in the engine above `series/`.
+const AWAKE_ALONE: [&str; 7] = [
+    "slab.get",
+    "slab.iter",
+    "slab.page_from",
+    "slab.places()",
+    "slab.len()",
+    ".series(",
+    ".series_mut(",
+];
+
+/// What makes such a look right: a note, or that the series was woken before.
+const IS_AWAKE: [&str; 4] = ["// awake: ", ".wake(", ".lock_series(", ".lock_slot("];
+
 /// One line that breaks a rule.
 pub(crate) struct Breach {
     pub(crate) line: usize,
@@ -42,7 +56,19 @@ pub(crate) fn check_file(path: &str, text: &str) -> Vec<Breach> {
     if lines.len() > FILE_LINES_MAX {
         breach(1, format!("{} lines: one noun, one file", lines.len()));
     }
+    let asks_presence = path.starts_with("crates/engine/src/")
+        && !path.starts_with("crates/engine/src/series/")
+        && !path.ends_with("base/slab.rs")
+        && !path.contains("/tests");
     for (start, length, name) in functions(&lines) {
+        let body = &lines[start..start + length];
+        if asks_presence && let Some(at) = unexplained_look(body) {
+            let why = "it may be parked: ask for its presence, or say `// awake: REASON`";
+            breach(
+                start + at + 1,
+                format!("fn {name} looks for a series in memory; {why}"),
+            );
+        }
         if length > FUNCTION_LINES_MAX {
             breach(start + 1, format!("fn {name} has {length} lines"));
         }
@@ -76,6 +102,19 @@ pub(crate) fn check_file(path: &str, text: &str) -> Vec<Breach> {
         }
     }
     breaches
+}
+
+/// The first line of a function that looks for a series in memory alone, without a reason before.
+fn unexplained_look(body: &[&str]) -> Option<usize> {
+    let has = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
+    let looks = |line: &&str| {
+        let code = line.split("//").next().unwrap_or(line);
+        // That of a presence.
+        has(&code.replace(".series()", ""), &AWAKE_ALONE)
+    };
+    let at = body.iter().position(looks)?;
+    let is_explained = body[..=at].iter().any(|line| has(line, &IS_AWAKE));
+    (!is_explained).then_some(at)
 }
 
 fn has_safety_note(lines: &[&str], index: usize) -> bool {
@@ -195,6 +234,22 @@ mod tests {
         assert!(rules_broken("crates/engine/src/io/mapped.rs", noted).is_empty());
         let idle = "//! X.\nfn f() {\n    matches!(x, 1);\n}\n";
         assert_eq!(rules_broken("a.rs", idle).len(), 1);
+    }
+
+    #[test]
+    fn a_look_for_awake_series_alone_needs_a_reason() {
+        let within = |body: &str| {
+            let text = format!("//! X.\nfn f() {{\n{body}    state.slab.get(place);\n}}\n");
+            rules_broken("crates/engine/src/rules/a.rs", &text).len()
+        };
+        assert_eq!(within(""), 1);
+        assert_eq!(within("    // awake: it has a head.\n"), 0);
+        assert_eq!(within("    core.wake(state, id);\n"), 0);
+        assert_eq!(within("    // Somebody else.\n"), 1);
+        let asks = "//! X.\nfn f() {\n    core.presence(state, id);\n}\n";
+        assert!(rules_broken("crates/engine/src/rules/a.rs", asks).is_empty());
+        let inside = "//! X.\nfn f() {\n    state.slab.get(place);\n}\n";
+        assert!(rules_broken("crates/engine/src/series/a.rs", inside).is_empty());
     }
 
     #[test]

@@ -66,6 +66,12 @@ pub struct Options {
     pub disk_budget_bytes: u64,
     /// Maximum size of a merged block in bytes; above 0.
     pub block_bytes_max: u64,
+    /// Whether a start parks every series that may be parked.
+    #[cfg(test)]
+    pub(crate) parks: bool,
+    /// A fault: the lines of a file that take parked series for gone.
+    #[cfg(test)]
+    pub(crate) blind: Option<(&'static str, std::ops::Range<u32>)>,
     /// Threads that share one large query; 0 means one per core, 1 means only the
     /// calling thread.
     pub query_threads: usize,
@@ -239,6 +245,10 @@ impl Default for Options {
             retention_ms: 0,
             disk_budget_bytes: 0,
             block_bytes_max: 512 * 1024 * 1024,
+            #[cfg(test)]
+            parks: false,
+            #[cfg(test)]
+            blind: None,
         }
     }
 }

@@ -123,6 +123,7 @@ impl Db {
         let mut sum = Memory::default();
         for shard in &self.core.shards {
             let mut page = 0;
+            // awake: what is parked holds no samples.
             while let Some((next, series)) = shard.lock().slab.page_from(page) {
                 series.for_each(|series| sum += series.memory());
                 page = next;

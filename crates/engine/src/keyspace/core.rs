@@ -249,7 +249,7 @@ impl Core {
         self.observe.halt.check()
     }
 
-    /// Locks the shard of the series under `key`.
+    /// Locks the shard of the series under `key`, which is awake from here on.
     pub(crate) fn lock_series(&self, key: &[u8]) -> Result<(ShardGuard<'_>, SeriesId)> {
         match self.lock_slot(key) {
             Some((state, id)) if !self.is_expired(&state, self.shards.place_of(id)) => {
@@ -259,14 +259,17 @@ impl Core {
         }
     }
 
-    /// As [`Core::lock_series`], also for an expired series.
+    /// As [`Core::lock_series`], also for an expired series. It is awake from here on.
     pub(crate) fn lock_slot(&self, key: &[u8]) -> Option<(ShardGuard<'_>, SeriesId)> {
         let hash = self.keys.hash(key);
         loop {
             let id = self.keys.find(hash, key)?;
-            let state = self.shards.lock_of(id);
+            let mut state = self.shards.lock_of(id);
             // Between the look and the lock the key may have gone elsewhere.
             if self.keys.find(hash, key) == Some(id) {
+                if state.is_parked(id) {
+                    self.wake(&mut state, id);
+                }
                 return Some((state, id));
             }
         }

@@ -118,9 +118,9 @@ impl Core {
             let untold = state.heads.take_untold();
             if self.keys.len() == 0 {
                 // A replay makes the map of keys last.
-                series += state.slab.len();
+                series += state.count_there();
             }
-            stored += state.heads.stored();
+            stored += state.heads.stored() + state.parked.len();
             drop(state);
             self.budget.add(&self.member, untold);
         }

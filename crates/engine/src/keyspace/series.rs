@@ -16,6 +16,7 @@ impl Core {
     /// Takes a series out of its shard, with all that is kept beside it. Its
     /// key still names it and nothing is logged: both are the caller's.
     pub(crate) fn take_out(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
+        self.wake(state, id);
         self.mark_gone(state, id);
         let series = state.slab.remove(self.shards.place_of(id))?;
         state.guarded -= usize::from(series.source().is_some());
@@ -63,7 +64,7 @@ impl Core {
         labels.unwrap_or_default()
     }
 
-    /// What a series file keeps of a series, right after its head was frozen.
+    /// What a series file keeps of a series, right after its head was frozen, or of a parked one.
     pub(crate) fn row_of(
         &self,
         state: &ShardState,
@@ -71,7 +72,10 @@ impl Core {
         position: Position,
     ) -> Option<SeriesRow> {
         let place = self.shards.place_of(id);
-        let series = state.slab.get(place)?;
+        // awake: a parked one has its row.
+        let Some(series) = state.slab.get(place) else {
+            return self.parked_row(state, id);
+        };
         let persisted = series.persisted();
         let source = series.rules().map(|source| Box::new(source.row()));
         Some(SeriesRow {

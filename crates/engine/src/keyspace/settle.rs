@@ -120,6 +120,7 @@ impl Settler {
     ) -> Result<()> {
         let job = {
             let mut state = self.core.shards[shard].lock();
+            // awake: what has late operations does not park.
             let Some(series) = state.slab.get_mut(place) else {
                 return Ok(());
             };
@@ -161,6 +162,7 @@ impl Settler {
 
     fn look_at(&self, state: &mut ShardState, mut one: Waiting, turns_max: u32) {
         let place = one.place;
+        // awake: what has late operations does not park.
         let Some(series) = state.slab.get_mut(place) else {
             return;
         };
@@ -190,6 +192,7 @@ impl Core {
     /// Queues or settles a series that just staged a late sample.
     #[inline]
     pub(crate) fn after_late(&self, state: &mut ShardState, place: usize) {
+        // awake: it has just got a late operation.
         let Some(series) = state.slab.get_mut(place) else {
             return;
         };
@@ -202,6 +205,7 @@ impl Core {
 
     /// Counts what a series with late samples holds, and settles it if it is due.
     fn late_upkeep(&self, state: &mut ShardState, place: usize) {
+        // awake: it has late operations.
         let Some(series) = state.slab.get_mut(place) else {
             return;
         };

@@ -80,6 +80,7 @@ impl Core {
             let mut start = 0;
             loop {
                 let mut state = shard.lock();
+                // awake: only these have heads.
                 let places = state.slab.places();
                 if start >= places {
                     state.heads.need_from(log_start);

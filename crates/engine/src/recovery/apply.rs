@@ -108,6 +108,9 @@ impl Replayer<'_> {
         let core = self.recovery.core;
         let is_sample = matches!(record, Record::Sample { .. });
         let changed = id_of(&record).filter(|_| !is_sample);
+        if let Some(id) = changed {
+            self.wake(state, id);
+        }
         match record {
             Record::Sample {
                 id,
@@ -117,7 +120,11 @@ impl Replayer<'_> {
             } => {
                 check_time(id, timestamp)?;
                 let sample = Sample::new(timestamp, value);
-                if !self.recovery.replay_sample(state, id, sample, policy)? {
+                let mut is_applied = self.recovery.replay_sample(state, id, sample, policy)?;
+                if !is_applied && self.wake(state, id) {
+                    is_applied = self.recovery.replay_sample(state, id, sample, policy)?;
+                }
+                if !is_applied {
                     self.note_orphan(state, id);
                 }
             }
@@ -164,6 +171,16 @@ impl Replayer<'_> {
         Ok(())
     }
 
+    /// Wakes a parked series, for the log to be applied to it. Returns whether it was parked.
+    fn wake(&self, state: &mut ShardState, id: SeriesId) -> bool {
+        let is_woken = self.recovery.core.wake(state, id);
+        if is_woken && let Some(series) = state.slab.get_mut(self.recovery.core.shards.place_of(id))
+        {
+            self.begin(series, &mut state.sealer);
+        }
+        is_woken
+    }
+
     fn alter(&self, state: &mut ShardState, id: SeriesId, options: &SeriesOptions) -> Result<()> {
         let core = self.recovery.core;
         let place = core.shards.place_of(id);
@@ -171,6 +188,7 @@ impl Replayer<'_> {
         if is_other_look {
             core.mark_old_look(state, id);
         }
+        // awake: `apply_one` woke it.
         if let Some(series) = state.slab.get_mut(place) {
             series.set_options(options, &mut state.sealer)?;
             state.recount(place);
@@ -193,6 +211,7 @@ impl Replayer<'_> {
         let core = self.recovery.core;
         let place = core.shards.place_of(id);
         let watched = core.watched_span(state, id, from, to);
+        // awake: `apply_one` woke it.
         if let Some(series) = state.slab.get_mut(place) {
             let sealer = &mut state.sealer;
             let deleted = fetching(|| series.delete_logged(from, to, sealer))?;
@@ -243,6 +262,7 @@ impl Replayer<'_> {
     }
 
     fn rename(&self, state: &mut ShardState, id: SeriesId, key: &[u8]) {
+        // awake: `apply_one` woke it.
         self.recovery.core.mark_old_look(state, id);
         state.unnamed.retain(|&unnamed| unnamed != id);
         if self.is_live {
@@ -258,6 +278,7 @@ impl Replayer<'_> {
         let place = self.recovery.core.shards.place_of(id);
         state.next_place = state.next_place.max(place + 1);
         self.recovery.core.insert_unnamed(state, id, options);
+        // awake: it was entered a line before.
         if let Some(series) = state.slab.get_mut(place) {
             self.begin(series, &mut state.sealer);
         }
@@ -327,7 +348,7 @@ impl Replayer<'_> {
         for (number, shard) in self.recovery.core.shards.iter().enumerate() {
             let mut state = shard.lock();
             let is_older = |place: &usize| state.restored_position(*place) <= position.0;
-            let places = state.slab.iter().map(|(place, _)| place);
+            let places = self.recovery.core.there(&state, 0).map(|(place, _)| place);
             for place in places.filter(is_older).collect::<Vec<_>>() {
                 let id = self.recovery.core.shards.id_of(number, place);
                 self.recovery.core.take_out(&mut state, id);
@@ -358,6 +379,7 @@ impl Recovery<'_> {
         policy: DuplicatePolicy,
     ) -> Result<bool> {
         let place = self.core.shards.place_of(id);
+        // awake: whoever calls wakes it and comes again.
         let Some(series) = state.slab.get_mut(place) else {
             return Ok(false);
         };

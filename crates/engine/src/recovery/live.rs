@@ -53,9 +53,12 @@ impl<'a> Changes<'a> {
     }
 
     /// Notes the key that a series of a record has now: before and after it is applied.
-    fn note(&mut self, state: &ShardState, id: Option<SeriesId>) {
+    fn note(&mut self, core: &Core, state: &ShardState, id: Option<SeriesId>) {
         let id = id.filter(|_| self.are_gathered);
-        let Some(series) = id.and_then(|id| state.series(id)) else {
+        let Some(presence) = id.map(|id| core.presence(state, id)) else {
+            return;
+        };
+        let Some(series) = presence.series() else {
             return;
         };
         let is_last = |last: &Arc<[u8]>| Arc::ptr_eq(last, &series.key);
@@ -130,7 +133,7 @@ impl Replayer<'_> {
         let mut applied = Ok(());
         for record in &records[*done..] {
             let id = id_of(record).filter(|&id| core.shards.shard_of(id) == shard);
-            changes.note(&state, id);
+            changes.note(core, &state, id);
             applied = match record {
                 Record::Cut(cut) => self.cut_in(at, shard, &mut state, *cut),
                 record => self.apply_to(at, shard, &mut state, record),
@@ -138,7 +141,7 @@ impl Replayer<'_> {
             if applied.is_err() {
                 break;
             }
-            changes.note(&state, id);
+            changes.note(core, &state, id);
             *done += 1;
         }
         core.tell_budget(&mut state);
@@ -180,7 +183,7 @@ impl Replayer<'_> {
         for record in &records[*done..] {
             let of = id_of(record).map(|id| (core.shards.shard_of(id), id));
             let mut note = |all: &Everything<'_>| {
-                of.inspect(|&(shard, id)| changes.note(&all.states[shard], Some(id)));
+                of.inspect(|&(shard, id)| changes.note(core, &all.states[shard], Some(id)));
             };
             note(&all);
             applied = self.apply_beside(at, &mut all, record, &mut gone);
@@ -243,11 +246,13 @@ impl Replayer<'_> {
             }
             Record::DeleteSeries { id } => {
                 let state = &all.states[core.shards.shard_of(id)];
-                let series = state.series(id);
+                let presence = core.presence(state, id);
+                let series = presence.series();
                 gone.extend(series.map(|series| (series.key.clone(), id)));
                 // Its owner does so later, and says nothing of it.
                 if let Some(source) = series.and_then(Series::source) {
                     let state = &mut all.states[core.shards.shard_of(source)];
+                    core.wake(state, source);
                     let source = state.series_mut(source);
                     source.into_iter().for_each(|source| source.remove_rule(id));
                 }
@@ -264,6 +269,7 @@ impl Replayer<'_> {
     /// Gives a series another key, for readers too.
     pub(super) fn rename_live(&self, state: &mut ShardState, id: SeriesId, key: &[u8]) {
         let keys = &self.recovery.core.keys;
+        // awake: `apply_one` woke it.
         let Some(series) = state.series_mut(id) else {
             return;
         };
@@ -316,6 +322,7 @@ impl Replayer<'_> {
             if state.restored_position(place) >= at.0 {
                 continue;
             }
+            // awake: only these have heads.
             let Some(series) = state.slab.get_mut(place) else {
                 continue;
             };

@@ -7,12 +7,11 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::LoadProgress;
+#[cfg(test)]
 use crate::base::partition::partition_of;
 use crate::recovery::Recovery;
-use crate::series::rules::Source;
+use crate::series::presence::Parked;
 use crate::series::shard::ShardState;
-use crate::series::stored::Persisted;
-use crate::series::{Marks, Series};
 use crate::storage::files::directory::Directory;
 use crate::storage::files::manifest::{PartitionFiles, SeriesFileMeta};
 use crate::storage::files::row::SeriesRow;
@@ -152,33 +151,26 @@ impl Recovery<'_> {
         } else {
             self.core.index_labels(id, Some(&row.options.labels));
         }
-        let mut series = Series::new(row.key, &row.options);
-        series.marks = Marks::new(row.made_by);
-        let persisted = Persisted {
-            newest: row.newest,
-            newest_value: row.last_value,
-            flushed_last: row.flushed_last,
-            holds_nan: row.holds_nan,
-        };
-        series.restore(id, persisted, &self.core.store.blocks);
-        series.begin_replay();
-        if let Some(source) = row.source {
-            let number = || self.rules.made.fetch_add(1, Ordering::Relaxed);
-            let source = Source::restore(*source, number);
-            if source.has_history() {
+        let number = || self.rules.made.fetch_add(1, Ordering::Relaxed);
+        let parked = Parked::new(row, number);
+        #[cfg(test)]
+        if self.core.options.parks && parked.may_rest() && !is_old {
+            state.heads.know(partition_of(id));
+            state.parked.insert(place, Box::new(parked));
+            return;
+        }
+        self.core.enter(state, parked);
+        // awake: it was entered a line before.
+        if let Some(series) = state.slab.get_mut(place) {
+            series.begin_replay();
+            if series.has_history() {
                 self.rules.note_history(id);
             }
-            series.set_rules(source);
+            if is_old {
+                // The next flush writes it in the newest version.
+                series.marks.note_changed();
+            }
         }
-        state.heads.know(partition_of(id));
-        state.heads.note(&mut series, partition_of(id));
-        series.marks.note_filed();
-        if is_old {
-            // The next flush writes it in the newest version.
-            series.marks.note_changed();
-        }
-        state.slab.insert(place, series);
-        state.note_rules(place);
     }
 }
 

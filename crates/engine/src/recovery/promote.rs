@@ -62,6 +62,7 @@ impl Recovery<'_> {
     fn end_following(&self, state: &mut ShardState) -> bool {
         let mut carries = false;
         state.watched.replays = None;
+        // awake: to the others no log is applied.
         let places: Vec<usize> = state.slab.iter().map(|(place, _)| place).collect();
         for place in places {
             let Some(series) = state.slab.get_mut(place) else {

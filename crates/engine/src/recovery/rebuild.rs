@@ -94,7 +94,7 @@ impl Recovery<'_> {
         let mut live = BTreeSet::new();
         for (number, shard) in self.core.shards.iter().enumerate() {
             let state = shard.lock();
-            let places = state.slab.iter().map(|(place, _)| place);
+            let places = self.core.there(&state, 0).map(|(place, _)| place);
             live.extend(places.map(|place| partition_of(self.core.shards.id_of(number, place))));
         }
         live
@@ -102,7 +102,7 @@ impl Recovery<'_> {
 
     /// Enters every series under its key; the keys of those in another's way.
     fn map_keys(&self, named: &[SeriesId]) -> Vec<Arc<[u8]>> {
-        let count = |state: &ShardState| state.slab.len();
+        let count = |state: &ShardState| state.count_there();
         let series: usize = self
             .core
             .shards
@@ -138,20 +138,23 @@ impl Recovery<'_> {
             slab,
             sealer,
             heads,
-            unnamed,
             ..
         } = &mut *state;
-        let mut doubled = Vec::new();
+        // awake: the log is applied to no other.
         for (place, series) in slab.iter_mut() {
-            let id = self.core.shards.id_of(shard, place);
             if self.core.is_follower() {
                 series.begin_following(sealer);
-                if unnamed.contains(&id) {
-                    continue;
-                }
             } else if series.end_replay(sealer) {
+                let id = self.core.shards.id_of(shard, place);
                 heads.note(series, partition_of(id));
             }
+        }
+        let mut doubled = Vec::new();
+        for (place, presence) in self.core.there(&state, 0) {
+            let id = self.core.shards.id_of(shard, place);
+            let Some(series) = presence.series().filter(|_| !state.unnamed.contains(&id)) else {
+                continue;
+            };
             let key = &series.key;
             let other = self
                 .core

@@ -61,6 +61,7 @@ impl Recovery<'_> {
         spec: RuleSpec,
     ) {
         let number = self.rules.made.fetch_add(1, Ordering::Relaxed);
+        // awake: `apply_one` woke it.
         if let Some(series) = state.series_mut(source) {
             let rule = Rule::new(destination, number, spec, series.floor_by_newest());
             series.source_mut_or_new().add(rule);
@@ -69,6 +70,7 @@ impl Recovery<'_> {
 
     /// Replays the end of a rule, at its source.
     fn replay_delete_rule(&self, state: &mut ShardState, source: SeriesId, destination: SeriesId) {
+        self.core.wake(state, source);
         if let Some(series) = state.series_mut(source) {
             series.remove_rule(destination);
         }
@@ -82,8 +84,8 @@ impl Recovery<'_> {
             self.all_rules(&states)
                 .into_iter()
                 .partition(|&(_, destination, _)| {
-                    let slab = &states[self.core.shards.shard_of(destination)].slab;
-                    slab.get(self.core.shards.place_of(destination)).is_none()
+                    let state = &states[self.core.shards.shard_of(destination)];
+                    !self.core.presence(state, destination).is_there()
                 });
         for (source, destination, _) in gone {
             self.replay_delete_rule(
@@ -94,11 +96,7 @@ impl Recovery<'_> {
         }
         for (source, destination, number) in there {
             let state = &mut states[self.core.shards.shard_of(destination)];
-            let series = state.series_mut(destination);
-            if let Some(series) = series.filter(|series| series.link().is_none()) {
-                series.set_link(Some(Link { source, number }));
-                state.guarded += 1;
-            } else {
+            if !state.tie(destination, Link { source, number }) {
                 self.replay_delete_rule(
                     &mut states[self.core.shards.shard_of(source)],
                     source,
@@ -112,8 +110,8 @@ impl Recovery<'_> {
     fn all_rules(&self, states: &AllShards<'_>) -> Vec<(SeriesId, SeriesId, u64)> {
         let mut found = Vec::new();
         for (shard, state) in states.iter().enumerate() {
-            for (place, series) in state.slab.iter() {
-                if let Some(source) = series.rules() {
+            for (place, presence) in self.core.there(state, 0) {
+                if let Some(source) = presence.series().and_then(Series::rules) {
                     let id = self.core.shards.id_of(shard, place);
                     let rules = source.rules().iter();
                     found.extend(rules.map(|rule| (id, rule.destination, rule.number)));
@@ -125,6 +123,7 @@ impl Recovery<'_> {
 
     /// Replays that the dirty buckets of a source are in flight.
     fn replay_take(&self, state: &mut ShardState, id: SeriesId, all: bool) {
+        // awake: `apply_one` woke it.
         let Some(series) = state.series_mut(id) else {
             return;
         };
@@ -136,6 +135,7 @@ impl Recovery<'_> {
 
     /// Replays that the buckets in flight are clean.
     fn replay_done(&self, state: &mut ShardState, id: SeriesId) {
+        // awake: `apply_one` woke it.
         let series = state.series_mut(id);
         if let Some(source) = series.and_then(Series::source_mut) {
             source.done();
@@ -150,6 +150,7 @@ impl Recovery<'_> {
         id: SeriesId,
         change: impl FnOnce(&mut Source),
     ) {
+        // awake: `apply_one` woke it.
         let series = state.series_mut(id);
         if let Some(source) = series.and_then(Series::source_mut) {
             change(source);
@@ -167,6 +168,7 @@ impl Recovery<'_> {
         first: Timestamp,
         last: Timestamp,
     ) {
+        // awake: `apply_one` woke it.
         let series = state.series_mut(id);
         if let Some(source) = series.and_then(Series::source_mut) {
             source.left(destination, first, last);

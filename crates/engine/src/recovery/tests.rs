@@ -2,6 +2,8 @@
 //! starts that no file of a young database brings about.
 
 mod formats;
+mod parked;
+mod twins;
 
 use super::Recovery;
 use crate::io::sim::{SimDisk, SimRandom};

@@ -90,6 +90,7 @@ impl Rules {
     ) {
         let floor = self.core.store.blocks.floor();
         let state = &mut states[self.core.shards.shard_of(source)];
+        // awake: its rule was just made.
         let Some(series) = state.series_mut(source) else {
             return;
         };
@@ -189,7 +190,8 @@ impl Rules {
     /// Brings what will be read next up to date.
     pub(crate) fn prepare(&self, destination: SeriesId, wanted: Wanted) {
         let state = self.core.shards.lock_of(destination);
-        let is_destination = state.series(destination).and_then(Series::source).is_some();
+        let presence = self.core.presence(&state, destination);
+        let is_destination = presence.series().and_then(Series::source).is_some();
         drop(state);
         if is_destination {
             // The read meets the error too.
@@ -215,6 +217,7 @@ impl Rules {
 
     pub(super) fn has_history(&self, source: SeriesId) -> bool {
         let state = self.core.shards.lock_of(source);
+        // awake: what has a history left does not park.
         state.series(source).is_some_and(Series::has_history)
     }
 
@@ -250,6 +253,7 @@ impl Rules {
         let _turn = self.turns[source.0 as usize % self.turns.len()].lock();
         let slice = {
             let mut state = self.core.shards.lock_of(source);
+            // awake: what has a history left does not park.
             let series = state.series_mut(source);
             let floor = self.core.store.blocks.floor();
             series.and_then(|series| series.history_slice(pick, floor))
@@ -276,6 +280,7 @@ impl Rules {
     fn forget_slice(&self, id: SeriesId, slice: &Slice, met: &[Option<Damage>]) -> Result<()> {
         let mut guard = self.core.shards.lock_of(id);
         let state = &mut *guard;
+        // awake: what has a history left does not park.
         let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             return Ok(());
         };

@@ -75,7 +75,8 @@ impl Rules {
 
     fn source_of(&self, id: SeriesId) -> Option<SeriesId> {
         let state = self.core.shards.lock_of(id);
-        state.series(id).and_then(Series::source)
+        let presence = self.core.presence(&state, id);
+        presence.series().and_then(Series::source)
     }
 
     /// The first source above a series that has some of its history to compute, or itself.
@@ -127,6 +128,7 @@ impl Rules {
         let mut found = None;
         for (at, level) in levels.iter().enumerate().rev() {
             let mut state = self.core.shards.lock_of(level.source);
+            self.core.wake(&mut state, level.source);
             let Some(series) = state.series_mut(level.source) else {
                 break;
             };
@@ -146,7 +148,8 @@ impl Rules {
     /// The newest timestamp of a series; the smallest one of an empty series.
     fn newest_of(&self, id: SeriesId) -> Option<Timestamp> {
         let state = self.core.shards.lock_of(id);
-        state.series(id).map(Series::newest_or_min)
+        let presence = self.core.presence(&state, id);
+        presence.series().map(Series::newest_or_min)
     }
 
     /// Refuses a rule that would make a circle or too long a chain. All of it is locked.
@@ -159,10 +162,10 @@ impl Rules {
         source: SeriesId,
         destination: SeriesId,
     ) -> Result<()> {
-        let series = |id| states[self.core.shards.shard_of(id)].series(id);
+        let presence = |id| (self.core).presence(&states[self.core.shards.shard_of(id)], id);
         let (mut rules, mut at) = (1, source);
-        while let Some(above) = series(at).and_then(Series::source)
-            && series(above).is_some()
+        while let Some(above) = presence(at).series().and_then(Series::source)
+            && presence(above).is_there()
         {
             if above == destination {
                 let text = "the rule would make a circle: the source key is computed from the \
@@ -173,9 +176,15 @@ impl Rules {
         }
         let mut level = vec![destination];
         while rules <= CHAIN_MAX {
-            let sources = level.iter().filter_map(|&id| series(id)?.rules());
-            let below = sources.flat_map(Source::rules).map(|rule| rule.destination);
-            level = below.filter(|&id| series(id).is_some()).collect();
+            let mut below = Vec::new();
+            for &id in &level {
+                let presence = presence(id);
+                let rules = presence.series().and_then(Series::rules);
+                let rules = rules.map_or(&[][..], Source::rules);
+                below.extend(rules.iter().map(|rule| rule.destination));
+            }
+            below.retain(|&id| presence(id).is_there());
+            level = below;
             if level.is_empty() {
                 return Ok(());
             }

@@ -48,6 +48,7 @@ impl Rules {
         state: &mut ShardState,
         id: SeriesId,
     ) -> Result<Option<Arc<[u8]>>> {
+        self.core.wake(state, id);
         let Some(series) = state.series(id) else {
             return Ok(None);
         };

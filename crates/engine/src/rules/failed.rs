@@ -24,6 +24,10 @@ impl Rules {
         let mut failed = FailedBuckets::default();
         for level in levels {
             let mut state = self.core.shards.lock_of(level.source);
+            if !failed.rows.is_empty() {
+                // One that is parked has none of its own.
+                self.core.wake(&mut state, level.source);
+            }
             let Some(series) = state.series_mut(level.source) else {
                 // Rows that were computed before it was removed stay.
                 failed = FailedBuckets::default();
@@ -50,6 +54,7 @@ impl Rules {
     /// `Corrupt`.
     pub(crate) fn check_read(&self, source: SeriesId) -> Result<()> {
         let state = self.core.shards.lock_of(source);
+        // awake: what has failed buckets does not park.
         let Some((series, links)) = state
             .series(source)
             .and_then(|series| Some((series, series.rules()?)))
@@ -89,6 +94,7 @@ impl Rules {
             }
             for (shard, place) in sources {
                 let mut state = self.core.shards[shard].lock();
+                // awake: what has failed buckets does not park.
                 let series = state.slab.get_mut(place);
                 if let Some(source) = series.and_then(Series::source_mut) {
                     source.try_failed_again();

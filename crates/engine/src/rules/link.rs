@@ -98,18 +98,23 @@ impl Rules {
     pub(crate) fn key_of(&self, id: SeriesId) -> Option<Arc<[u8]>> {
         let state = self.core.shards.lock_of(id);
         let place = self.core.shards.place_of(id);
-        let series = state.slab.get(place)?;
+        let presence = self.core.presence(&state, id);
+        let series = presence.series()?;
         (!self.core.is_expired(&state, place)).then(|| series.key.clone())
     }
 
     /// The source of the rule to a series.
     fn link_in(&self, states: &AllShards<'_>, id: SeriesId) -> Option<SeriesId> {
-        states[self.core.shards.shard_of(id)].series(id)?.source()
+        let state = &states[self.core.shards.shard_of(id)];
+        self.core.presence(state, id).series()?.source()
     }
 
     fn has_rules(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
-        let series = states[self.core.shards.shard_of(id)].series(id);
-        series.is_some_and(|series| series.rules().is_some())
+        let state = &states[self.core.shards.shard_of(id)];
+        let presence = self.core.presence(state, id);
+        presence
+            .series()
+            .is_some_and(|series| series.rules().is_some())
     }
 
     fn check_source(&self, states: &AllShards<'_>, source: SeriesId) -> Result<()> {
@@ -147,7 +152,8 @@ impl Rules {
 
     /// Whether the series is there or nothing has removed it yet.
     fn is_held(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
-        states[self.core.shards.shard_of(id)].series(id).is_some()
+        let state = &states[self.core.shards.shard_of(id)];
+        self.core.presence(state, id).is_there()
     }
 
     /// Removes the source of the series under `key` if its time has come, and
@@ -161,7 +167,8 @@ impl Rules {
         };
         drop(state);
         let state = self.core.shards.lock_of(source);
-        let key = state.series(source).map(|series| series.key.clone());
+        let presence = self.core.presence(&state, source);
+        let key = presence.series().map(|series| series.key.clone());
         drop(state);
         key.map_or(Ok(()), |key| self.purge(&key))
     }
@@ -179,6 +186,8 @@ impl Rules {
             self.core.shards.shard_of(source),
             self.core.shards.shard_of(destination),
         );
+        self.core.wake(&mut states[from], source);
+        self.core.wake(&mut states[to], destination);
         if states[from].series(source).is_none() {
             return;
         }
@@ -209,10 +218,12 @@ impl Rules {
         destination: SeriesId,
     ) {
         let state = &mut states[self.core.shards.shard_of(source)];
+        self.core.wake(state, source);
         if let Some(series) = state.series_mut(source) {
             series.remove_rule(destination);
         }
         let state = &mut states[self.core.shards.shard_of(destination)];
+        self.core.wake(state, destination);
         if let Some(series) = state.series_mut(destination)
             && series.source() == Some(source)
         {
@@ -236,14 +247,15 @@ impl Rules {
     /// Takes away the rules of a source whose destinations are gone.
     pub(crate) fn prune_rules(&self, source: SeriesId) {
         let mut states = self.core.shards.lock_all();
-        let state = &states[self.core.shards.shard_of(source)];
+        let shard = self.core.shards.shard_of(source);
+        self.core.wake(&mut states[shard], source);
+        let state = &states[shard];
         let Some(links) = state.series(source).and_then(Series::rules) else {
             return;
         };
         let rules = links.rules().iter().map(|rule| rule.destination);
         let gone: Vec<SeriesId> = rules.filter(|&id| !self.is_held(&states, id)).collect();
-        let state = &mut states[self.core.shards.shard_of(source)];
-        if let Some(series) = state.series_mut(source) {
+        if let Some(series) = states[shard].series_mut(source) {
             gone.into_iter().for_each(|id| series.remove_rule(id));
         }
     }

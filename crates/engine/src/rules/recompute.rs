@@ -64,6 +64,7 @@ impl Rules {
         let _turn = self.turns[source.0 as usize % self.turns.len()].lock();
         let settles = {
             let state = self.core.shards.lock_of(source);
+            // awake: what has dirty buckets does not park.
             match state.series(source) {
                 Some(series) if series.has_rule_work(take) => {
                     take == Take::All && series.late_pending() >= SETTLE_FIRST
@@ -147,6 +148,7 @@ impl Rules {
     /// Refuses where rows of a destination may be old: they come with the log.
     fn check_clean(&self, source: SeriesId) -> Result<()> {
         let state = self.core.shards.lock_of(source);
+        // awake: what has dirty buckets does not park.
         match state.series(source).and_then(Series::rules) {
             Some(source) if source.is_dirty() => Err(Error::new(
                 ErrorKind::AtOwner,
@@ -164,8 +166,9 @@ impl Rules {
     /// `Away`.
     pub(crate) fn recompute_for_removal(&self, source: SeriesId) -> Result<()> {
         let state = self.core.shards.lock_of(source);
-        let is_source = state
-            .series(source)
+        let presence = self.core.presence(&state, source);
+        let is_source = presence
+            .series()
             .is_some_and(|series| series.rules().is_some());
         drop(state);
         if !is_source {
@@ -289,6 +292,7 @@ impl Rules {
     fn working(&self, shard: usize, from: usize) -> Option<(Vec<usize>, usize)> {
         let state = self.core.shards[shard].lock();
         let (mut works, mut next) = (Vec::new(), None);
+        // awake: what has dirty buckets does not park.
         for (place, series) in state.slab.iter_from(from).take(SERIES_PER_LOCK_MAX) {
             next = Some(place + 1);
             if series.has_rule_work(Take::All) || series.has_failed() || series.has_history() {
@@ -322,6 +326,7 @@ impl Rules {
             for place in noted {
                 let take = {
                     let mut state = self.core.shards[shard].lock();
+                    // awake: what has dirty buckets does not park.
                     let series = state.slab.get_mut(place);
                     let Some(source) = series.and_then(Series::source_mut) else {
                         continue;
@@ -347,6 +352,7 @@ impl Rules {
     fn take_dirty(&self, id: SeriesId, take: Take) -> Result<Option<Work>> {
         let mut guard = self.core.shards.lock_of(id);
         let state = &mut *guard;
+        // awake: what has dirty buckets does not park.
         let Some(series) = state.series_mut(id) else {
             return Ok(None);
         };
@@ -370,6 +376,7 @@ impl Rules {
     fn forget_dirty(&self, id: SeriesId, work: &Work, damage: &[Option<Damage>]) -> Result<()> {
         let mut guard = self.core.shards.lock_of(id);
         let state = &mut *guard;
+        // awake: what has buckets in flight does not park.
         let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             return Ok(());
         };

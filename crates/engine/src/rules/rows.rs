@@ -50,6 +50,7 @@ impl Rules {
             }
             let put = self.with_destination(rule.destination, link, |state| {
                 self.put_rows(state, rule.destination, &rows)?;
+                // awake: `with_destination` woke it.
                 let series = state.series(rule.destination);
                 Ok(series.map_or_else(Arc::default, |series| series.key.clone()))
             })?;
@@ -65,6 +66,7 @@ impl Rules {
                 return rows.into();
             };
             let mut state = self.core.shards.lock_of(id);
+            self.core.wake(&mut state, id);
             match state.series_mut(id) {
                 Some(series) if series.rules().is_some() => {
                     series.snapshot(first.timestamp, last.timestamp)
@@ -91,6 +93,7 @@ impl Rules {
         write: impl FnOnce(&mut ShardState) -> Result<T>,
     ) -> Result<Option<T>> {
         let mut state = self.core.shards.lock_of(id);
+        self.core.wake(&mut state, id);
         let series = state.series(id);
         if series.and_then(Series::link) != Some(link) {
             return Ok(None);
@@ -120,6 +123,7 @@ impl Rules {
                 // LAST keeps a number over NaN, but this row must become NaN.
                 self.delete_rows(state, id, row.timestamp, row.timestamp)?;
             }
+            // awake: `with_destination` woke it, or `lock_series`.
             let Some(series) = state.slab.get_mut(place) else {
                 break;
             };
@@ -152,6 +156,7 @@ impl Rules {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Option<Arc<[u8]>>> {
+        // awake: `with_destination` woke it, or `lock_series`.
         let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             return Ok(None);
         };

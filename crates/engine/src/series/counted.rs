@@ -139,7 +139,7 @@ impl Series {
 
     /// Notes that it is not known what counts, if the newest sample is ahead of the
     /// horizon. Returns whether it is.
-    fn assume_far(&mut self, horizon: &mut Horizon) -> bool {
+    pub(crate) fn assume_far(&mut self, horizon: &mut Horizon) -> bool {
         let newest = self.newest_or_min();
         let counts = self.retention_ms != 0 && self.counts();
         let is_far = counts && newest > horizon.now();

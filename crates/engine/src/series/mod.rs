@@ -21,6 +21,7 @@
 
 pub(crate) mod expiries;
 pub(crate) mod heads;
+pub(crate) mod presence;
 pub(crate) mod rules;
 pub(crate) mod shard;
 pub(crate) mod shards;

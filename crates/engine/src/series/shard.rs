@@ -10,6 +10,7 @@ use crate::log::GroupBuilder;
 use crate::observe::halt::Halt;
 use crate::series::expiries::Times;
 use crate::series::heads::Heads;
+use crate::series::presence::ParkedSeries;
 use crate::series::watched::Watched;
 use crate::series::{Sealer, Series, SettleWork};
 use latewood_model::SeriesId;
@@ -109,7 +110,9 @@ impl Shard {
 pub(crate) struct ShardState {
     /// Ids of adjacent places differ by two to this power.
     pub(crate) stride_log2: u8,
+    /// The awake series. One that is not here may be parked: see [`crate::series::presence`].
     pub(crate) slab: Slab<Series>,
+    pub(crate) parked: ParkedSeries,
     pub(crate) sealer: Sealer,
     /// Records of the current batch.
     pub(crate) group: GroupBuilder,
@@ -142,7 +145,7 @@ pub(crate) struct ShardState {
 }
 
 impl ShardState {
-    /// The series `id`, which belongs to this shard.
+    /// The series `id`, which belongs to this shard, if it is awake.
     pub(crate) fn series(&self, id: SeriesId) -> Option<&Series> {
         self.slab.get(id.0 as usize >> self.stride_log2)
     }
@@ -274,6 +277,7 @@ impl ShardState {
 
     pub(crate) fn clear_series(&mut self) {
         self.slab.clear();
+        self.parked.clear();
         self.queue.clear();
         self.heads.clear();
         self.expiries.clear();

@@ -126,6 +126,7 @@ impl Flusher {
             for start in places.clone().step_by(PLACES_PER_LOCK) {
                 let state = shard.lock();
                 let some = start..(start + PLACES_PER_LOCK).min(places.end);
+                // awake: the row of a parked one is as good as it was.
                 let series = some.filter_map(|place| state.slab.get(place));
                 let outdated =
                     series.filter(|series| series.marks.is_outdated() || series.has_head());
@@ -188,7 +189,7 @@ impl Flusher {
         let log2 = PARTITION_BITS - u32::from(self.core.shards.stride_log2());
         let first = (partition as usize) << log2;
         let shards = self.core.shards.iter();
-        let places = shards.map(|shard| shard.lock().slab.places()).max();
+        let places = shards.map(|shard| shard.lock().next_place).max();
         let end = (first + (1 << log2)).min(places.unwrap_or(0));
         first..end.max(first)
     }
@@ -199,6 +200,7 @@ impl Flusher {
         let worth: Vec<usize> = {
             let state = self.core.shards[shard].lock();
             let is_worth = |place: &usize| {
+                // awake: a parked one has no late operations.
                 let series = state.slab.get(*place);
                 series.is_some_and(|series| series.late_pending() >= SETTLE_MIN)
             };
@@ -213,7 +215,7 @@ impl Flusher {
     }
 
     /// Freezes one series under its shard's lock; `None` where there is none, or no change that
-    /// only counts.
+    /// only counts. A parked one goes from file to file as it is.
     fn cut(
         &self,
         state: &mut ShardState,
@@ -222,8 +224,14 @@ impl Flusher {
         wants_changes: bool,
     ) -> Result<Option<Cut>> {
         let place = self.core.shards.place_of(id);
+        // awake: a parked one has nothing to freeze, and its row.
         let Some(series) = state.slab.get_mut(place) else {
-            return Ok(None);
+            let parked = self.core.parked_row(state, id).filter(|_| !wants_changes);
+            return Ok(parked.map(|row| Cut {
+                row,
+                is_new: false,
+                frozen: None,
+            }));
         };
         let frozen = series.freeze(
             id,
@@ -296,6 +304,7 @@ impl Flusher {
             for start in places.clone().step_by(PLACES_PER_LOCK) {
                 let mut state = shard.lock();
                 for place in start..(start + PLACES_PER_LOCK).min(places.end) {
+                    // awake: only these have heads.
                     if let Some(series) = state.slab.get_mut(place) {
                         series.thaw(number);
                     }

@@ -1,4 +1,4 @@
-//! The live series of a partition at the start of a merge.
+//! The live series of a partition at the start of a merge, awake or parked.
 //!
 //! They are read under the shards' locks, a few dozen series per lock, so that
 //! writers wait only briefly. A removed series never returns under its id, and
@@ -48,16 +48,17 @@ impl Merger {
             while place < start + places {
                 let state = self.core.shards[shard].lock();
                 let end = (place + SERIES_PER_LOCK_MAX).min(start + places);
-                if place >= state.slab.places() {
+                if place >= state.next_place {
                     break;
                 }
                 for place in place..end {
-                    let Some(found) = state.slab.get(place) else {
+                    let id = self.core.shards.id_of(shard, place);
+                    let presence = self.core.presence(&state, id);
+                    let Some(found) = presence.series() else {
                         continue;
                     };
                     let mut facts = found.facts();
                     facts.floor = facts.floor.max(floor);
-                    let id = self.core.shards.id_of(shard, place);
                     series[(id.0 - first_id) as usize] = Some(facts);
                 }
                 place = end;

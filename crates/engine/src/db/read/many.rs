@@ -421,13 +421,13 @@ impl Db {
                 if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms)) {
                     continue;
                 }
+                // awake: the others are looked at one by one.
                 match state.slab.get_mut(place) {
                     Some(held) if held.source().is_none() => {
                         found[at] = Some(read(held, &FailedBuckets::default()));
                     }
-                    // Its rule may have dirty buckets.
-                    Some(_) => behind.push(at),
-                    None => {}
+                    // Its rule may have dirty buckets, or it is not awake.
+                    _ => behind.push(at),
                 }
             }
         }
@@ -456,6 +456,9 @@ impl Db {
         let shard = &self.core.shards[self.core.shards.shard_of(series.id)];
         let mut state = shard.lock();
         let mut failed = FailedBuckets::default();
+        if state.is_parked(series.id) {
+            self.core.wake(&mut state, series.id);
+        }
         if state.slab.get(place)?.source().is_some() {
             drop(state);
             match self.rules.bring_up(series.id, wanted) {
@@ -463,6 +466,7 @@ impl Db {
                 Err(away) => failed.away = Some(away),
             }
             state = shard.lock();
+            self.core.wake(&mut state, series.id);
         }
         if self.core.is_expired(&state, place) {
             None

@@ -110,10 +110,12 @@ impl Db {
             let (mut found, mut next, mut rules) = (Vec::new(), None, 0);
             {
                 let state = state.lock();
-                let series = state.slab.iter_from(place).take(SERIES_PER_LOCK_MAX);
-                for (place, series) in series {
+                let series = self.core.there(&state, place).take(SERIES_PER_LOCK_MAX);
+                for (place, presence) in series {
                     next = Some(place + 1);
-                    if !self.core.is_expired(&state, place) {
+                    if let Some(series) = presence.series()
+                        && !self.core.is_expired(&state, place)
+                    {
                         let one = Detached::of(series, floor);
                         rules += one.as_ref().map_or(0, |one| one.rules.len());
                         found.extend(one);
@@ -140,7 +142,8 @@ impl Db {
 
     fn detached(&self, source: SeriesId, floor: Timestamp) -> Option<Detached> {
         let state = self.core.shards.lock_of(source);
-        Detached::of(state.series(source)?, floor)
+        let presence = self.core.presence(&state, source);
+        Detached::of(presence.series()?, floor)
     }
 
     /// Visits those of a source, or the one to `wanted`.

@@ -36,7 +36,8 @@ impl Db {
                     if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms)) {
                         return None;
                     }
-                    let series = state.slab.get(place)?;
+                    let presence = self.core.presence(&state, id);
+                    let series = presence.series()?;
                     let key = series.key.clone();
                     Some(SeriesRef { id, key })
                 }));
@@ -130,11 +131,10 @@ impl Db {
             let state = self.core.shards[shard].lock();
             let place = random() % state.next_place.max(1);
             cursor = self.core.shards.cursor_of(shard, place);
-            if let Some(series) = state.slab.get(place)
+            let id = self.core.shards.id_of(shard, place);
+            if let Some(series) = self.core.presence(&state, id).series()
                 && !self.core.is_expired(&state, place)
-                && !state
-                    .unnamed
-                    .contains(&self.core.shards.id_of(shard, place))
+                && !state.unnamed.contains(&id)
             {
                 return Some((*series.key).into());
             }

@@ -94,10 +94,13 @@ impl Db {
             let overdue_ms = self.core.overdue_ms(&state);
             let is_expired =
                 |place| overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms));
-            for (place, series) in state.slab.iter_from(place) {
+            for (place, presence) in self.core.there(&state, place) {
                 if left == 0 {
                     return self.core.shards.cursor_of(shard, place);
                 }
+                let Some(series) = presence.series() else {
+                    continue;
+                };
                 let id = self.core.shards.id_of(shard, place);
                 if !is_expired(place) && !state.unnamed.contains(&id) {
                     visit(&series.key);

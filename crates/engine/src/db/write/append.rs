@@ -242,6 +242,7 @@ impl Db {
     ) -> Outcome {
         let core = &*self.core;
         let place = core.shards.place_of(id);
+        // awake: a parked one wakes where its sample is taken alone.
         let Some(series) = state.slab.get_mut(place).filter(|held| is_meant(held)) else {
             return Err(Refusal::NoSuchKey);
         };

@@ -13,6 +13,7 @@ use crate::db::Db;
 use crate::db::write::append::Append;
 use crate::keyspace::creation::Create;
 use crate::observe::stages::Stage;
+use crate::series::Series;
 use crate::series::shard::ShardState;
 use latewood_model::SeriesId;
 
@@ -70,8 +71,14 @@ impl Db {
             Some(id) if self.core.is_expired(state, self.core.shards.place_of(id)) => {
                 return SeriesLookup::Elsewhere;
             }
-            Some(id) if self.is_guarded(state, id, is_owner) => return SeriesLookup::Guarded(id),
-            Some(id) => return SeriesLookup::Here(id),
+            Some(id) => {
+                self.core.wake(state, id);
+                return if self.is_guarded(state, id, is_owner) {
+                    SeriesLookup::Guarded(id)
+                } else {
+                    SeriesLookup::Here(id)
+                };
+            }
             None if !is_owner && self.core.owned.holds(append.key) => {
                 return SeriesLookup::Refused(Refusal::Owned);
             }
@@ -110,13 +117,15 @@ impl Db {
     /// Whether a rule writes to a series, or somebody owns it who is not the writer.
     #[cold]
     pub(crate) fn is_guarded(&self, state: &ShardState, id: SeriesId, is_owner: bool) -> bool {
-        let series = state.slab.get(self.core.shards.place_of(id));
-        series
-            .is_some_and(|series| series.source().is_some() || series.marks.is_owned() && !is_owner)
+        let presence = self.core.presence(state, id);
+        let is_for =
+            |series: &Series| series.source().is_some() || series.marks.is_owned() && !is_owner;
+        presence.series().is_some_and(is_for)
     }
 
     /// Whether somebody owns a series.
     pub(crate) fn is_owned(&self, state: &ShardState, id: SeriesId) -> bool {
+        // awake: what somebody owns does not park.
         let series = state.slab.get(self.core.shards.place_of(id));
         series.is_some_and(|series| series.marks.is_owned())
     }

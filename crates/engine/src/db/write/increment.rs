@@ -78,6 +78,7 @@ impl Db {
         id: SeriesId,
         failed: &FailedBuckets,
     ) -> Outcome {
+        // awake: it was found or made under this lock.
         let newest = match state.series(id) {
             Some(series) => failed
                 .newest_of(series)

@@ -62,6 +62,7 @@ impl Db {
         let shard = self.core.shards.shard_of(source);
         let place = self.core.shards.place_of(source);
         let key = Arc::<[u8]>::from(to);
+        self.core.wake(locked.state(shard), source);
         if let Some(series) = locked.state(shard).slab.get_mut(place) {
             let options = series.options(self.core.labels_of(source));
             self.core.check_fits_log(to, &options)?;

@@ -110,7 +110,10 @@ impl Db {
                 if overdue_ms.is_some_and(is_due) || is_guarded() {
                     return None;
                 }
-                Some(self.append_here(state, append, policy))
+                let outcome = self.append_here(state, append, policy);
+                // Alone, it can wake.
+                let is_parked = || state.is_parked(id);
+                Some(outcome).filter(|out| *out != Err(Refusal::StaleSeries) || !is_parked())
             },
             |index, scratch| self.append_with_rules(&batch[index], index, scratch, policy),
         )
@@ -139,11 +142,12 @@ impl Db {
     /// Whether the series exists and has the key it had when it was resolved.
     #[inline]
     fn is_current(&self, state: &ShardState, series: &SeriesRef) -> bool {
+        // awake: whoever asks woke it.
         let held = state.slab.get(self.core.shards.place_of(series.id));
         held.is_some_and(|held| Arc::ptr_eq(&held.key, &series.key))
     }
 
-    /// Appends a sample to a series that may have expired, or to the destination of
+    /// Appends a sample to a series that may have expired, is parked, or to the destination of
     /// a rule: removing or recomputing it first needs other locks.
     #[cold]
     fn append_with_rules(
@@ -163,6 +167,7 @@ impl Db {
                 return Ok((Err(Refusal::Away), Position::default()));
             };
             let mut state = self.core.shards[self.core.shards.shard_of(*id)].lock();
+            self.core.wake(&mut state, *id);
             // It expired after `purge`.
             if self.is_current(&state, append.series)
                 && self.core.is_expired(&state, self.core.shards.place_of(*id))

@@ -12,7 +12,8 @@ use latewood_model::{SeriesId, Timestamp};
 impl Core {
     /// What a series looks like, under the lock of its shard.
     pub(super) fn look_of(&self, state: &ShardState, id: SeriesId) -> Option<ChangedSeries> {
-        let series = state.series(id)?;
+        let presence = self.presence(state, id);
+        let series = presence.series()?;
         Some(ChangedSeries {
             id,
             key: series.key.clone(),
@@ -56,7 +57,8 @@ impl Core {
         if state.watched.set_of(place) != WatchSet::UNKNOWN || state.unnamed.contains(&id) {
             return;
         }
-        let Some(key) = state.series(id).map(|series| series.key.clone()) else {
+        let presence = self.presence(state, id);
+        let Some(key) = presence.series().map(|series| series.key.clone()) else {
             return;
         };
         let labels = self.labels_of(id);
@@ -87,6 +89,7 @@ impl Core {
     }
 
     pub(super) fn watched_whole(&self, state: &mut ShardState, id: SeriesId) -> Option<Span> {
+        self.wake(state, id);
         let series = state.series_mut(id)?;
         let (from, to) = series.extent(self.store.blocks.floor()).span?;
         Some(Span { from, to })

@@ -71,7 +71,7 @@ impl Core {
             NotedLook::New(place) => {
                 let id = self.shards.id_of(shard, place);
                 let state = self.shards[shard].lock();
-                let key = state.series(id)?.key.clone();
+                let key = self.presence(&state, id).series()?.key.clone();
                 drop(state);
                 (id, self.labels_of(id), key)
             }

@@ -60,6 +60,7 @@ impl<'a> Build<'a> {
         let mut guard = core.shards.lock_of(self.id);
         let state = &mut *guard;
         // FLUSHALL may have removed it.
+        // awake: what has no key does not park.
         let Some(series) = state.slab.get_mut(core.shards.place_of(self.id)) else {
             return Ok(());
         };
@@ -145,6 +146,7 @@ impl Db {
     ) -> Result<Position> {
         let state = locked.state(self.core.shards.shard_of(id));
         let key = Arc::<[u8]>::from(named.key);
+        // awake: what has no key does not park.
         let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             // FLUSHALL removed it: the copy came first.
             return Ok(Position::default());

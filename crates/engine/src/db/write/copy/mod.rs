@@ -203,7 +203,7 @@ impl Db {
             let state = core.shards.lock_of(id);
             let place = core.shards.place_of(id);
             // Removed meanwhile: its expiry time is unknown.
-            if state.slab.get(place).is_some() {
+            if core.presence(&state, id).is_there() {
                 return Ok(CopySource {
                     options,
                     snapshot,

@@ -1,0 +1,236 @@
+//! Two databases to which the same is done, of which one parks series, and what they answer.
+
+use super::SHARDS;
+use crate::io::Env;
+use crate::io::sim::{SimClock, SimDisk};
+use crate::tools::check;
+use crate::{Db, Defaults, Options, RangeQuery, Sink};
+use latewood_model::{Matcher, Test};
+use std::fmt::Debug;
+use std::ops::{ControlFlow, Range};
+use std::path::Path;
+use std::sync::Arc;
+
+const DIR: &str = "/db";
+/// Series files are written anew, whatever they hold.
+pub(super) const WHOLE: u64 = u64::MAX;
+
+/// A place that takes parked series for gone: a file, and the lines of a function.
+pub(super) type Blind = (&'static str, Range<u32>);
+
+/// One of the two databases.
+pub(super) struct Twin {
+    disk: SimDisk,
+    pub(super) clock: Arc<SimClock>,
+    db: Option<Db>,
+    parks: bool,
+    blind: Option<Blind>,
+    /// Series that were parked, as often as they were counted.
+    pub(super) parked: usize,
+}
+
+impl Twin {
+    pub(super) fn new(parks: bool, blind: Option<Blind>) -> Self {
+        let mut twin = Self {
+            disk: SimDisk::new(),
+            clock: Arc::default(),
+            db: None,
+            parks,
+            blind,
+            parked: 0,
+        };
+        twin.open(WHOLE);
+        twin
+    }
+
+    fn open(&mut self, series_file_bytes_min: u64) {
+        let options = Options {
+            background: false,
+            segment_bytes: 64 * 1024,
+            shards: SHARDS,
+            strict: true,
+            series_file_bytes_min,
+            parks: self.parks,
+            blind: self.blind.clone(),
+            ..Options::default()
+        };
+        let env = Env {
+            clock: self.clock.clone(),
+            ..self.disk.env(1)
+        };
+        let mut said = Vec::new();
+        let checked = check(&env, Path::new(DIR), &mut |finding| {
+            said.push(finding.what.clone());
+        });
+        let is_sound = checked.is_ok_and(|checked| checked.damage == 0 && !checked.is_refused);
+        assert!(
+            is_sound || !self.disk.bytes(&Path::new(DIR).join("FORMAT")).is_ok(),
+            "{said:?}"
+        );
+        let db = Db::open(&env, Path::new(DIR), options, Defaults::default());
+        self.db = Some(db.unwrap());
+        self.count();
+    }
+
+    pub(super) fn db(&self) -> &Db {
+        self.db.as_ref().expect("open between steps")
+    }
+
+    /// Parks each series that `wants` and may be parked.
+    pub(super) fn park(&mut self, wants: &mut dyn FnMut() -> bool) {
+        if !self.parks {
+            return;
+        }
+        let core = &self.db().parts().core;
+        for (number, shard) in core.shards.iter().enumerate() {
+            let mut state = shard.lock();
+            let places: Vec<usize> = state.slab.iter().map(|(place, _)| place).collect();
+            for place in places {
+                if wants() {
+                    core.park(&mut state, core.shards.id_of(number, place));
+                }
+            }
+        }
+        self.count();
+    }
+
+    fn count(&mut self) {
+        let shards = self.db().parts().core.shards.iter();
+        self.parked += shards.map(|shard| shard.lock().parked.len()).sum::<usize>();
+    }
+}
+
+/// Both databases.
+pub(super) struct Pair(pub(super) [Twin; 2]);
+
+impl Pair {
+    pub(super) fn new(blind: Option<Blind>) -> Self {
+        Self([Twin::new(false, None), Twin::new(true, blind)])
+    }
+
+    /// Does something to both, which say the same.
+    pub(super) fn both<T: Debug>(&self, what: impl Fn(&Db) -> T) -> T {
+        let [plain, parking] = &self.0;
+        let said = what(plain.db());
+        assert_eq!(format!("{:?}", what(parking.db())), format!("{said:?}"));
+        said
+    }
+
+    pub(super) fn park_all(&mut self) {
+        self.0.iter_mut().for_each(|twin| twin.park(&mut || true));
+    }
+
+    /// Closes both, and opens them again.
+    pub(super) fn reopen(&mut self, series_file_bytes_min: u64) {
+        for twin in &mut self.0 {
+            twin.db.take().expect("open between steps").close().unwrap();
+            twin.open(series_file_bytes_min);
+        }
+    }
+
+    /// Kills both, and opens them again.
+    pub(super) fn kill(&mut self, series_file_bytes_min: u64) {
+        for twin in &mut self.0 {
+            twin.disk = twin.disk.kill();
+            drop(twin.db.take());
+            twin.open(series_file_bytes_min);
+        }
+    }
+
+    pub(super) fn compare(&self) {
+        self.both(listed);
+        let keys = self.both(keys);
+        for key in keys {
+            self.both(|db| answers(db, &key));
+        }
+    }
+}
+
+pub(super) struct Rows(Vec<(i64, u64)>);
+
+impl Sink for Rows {
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], _: usize) -> ControlFlow<()> {
+        let bits = values.iter().map(|value| value.to_bits());
+        self.0.extend(timestamps.iter().copied().zip(bits));
+        ControlFlow::Continue(())
+    }
+}
+
+pub(super) fn keys(db: &Db) -> Vec<Vec<u8>> {
+    let (mut keys, mut cursor) = (Vec::new(), 0);
+    loop {
+        cursor = db.scan(cursor, 3, &mut |key| keys.push(key.to_vec()));
+        if cursor == 0 {
+            break;
+        }
+    }
+    keys.sort_unstable();
+    keys
+}
+
+/// What a database says of all its series, and without waking any.
+pub(super) fn listed(db: &Db) -> (usize, Vec<String>) {
+    let north = Matcher {
+        name: b"site"[..].into(),
+        test: Test::AnyOf(vec![b"north"[..].into()]),
+    };
+    let mut said = Vec::new();
+    for matchers in [&[][..], &[north]] {
+        let found = db.select(matchers);
+        said.push(format!("{found:?}"));
+        let values = db
+            .label_values(b"site", matchers, None, usize::MAX, None)
+            .unwrap();
+        said.push(format!("{:?}", values.iter().collect::<Vec<_>>()));
+    }
+    let mut rules = Vec::new();
+    db.scan_rules(0, usize::MAX, &mut |mut state| {
+        // A source that woke does not know it.
+        state.recomputed_ms = None;
+        rules.push(format!("{state:?}"));
+    });
+    rules.sort_unstable();
+    said.extend(rules);
+    assert_eq!(db.random_key().is_some(), !db.is_empty());
+    (db.len(), said)
+}
+
+/// All that a series shows.
+pub(super) fn answers(db: &Db, key: &[u8]) -> Vec<String> {
+    let query = RangeQuery {
+        latest: false,
+        from: i64::MIN,
+        to: i64::MAX,
+        filter_by_timestamps: None,
+        filter_by_value: None,
+        count: None,
+        aggregation: None,
+        reverse: false,
+    };
+    let mut rows = Rows(Vec::new());
+    let read = db.range(key, &query, &mut rows);
+    let info = db.info(key).unwrap();
+    let series = db.resolve(key).unwrap();
+    let made_by = db
+        .parts()
+        .core
+        .shards
+        .lock_of(series.id)
+        .series(series.id)
+        .map(|series| series.marks.made_by());
+    vec![
+        format!("{} {read:?} {:?}", String::from_utf8_lossy(key), rows.0),
+        format!("{:?} {:?}", db.last_sample(key), db.last_sample_latest(key)),
+        format!(
+            "{} {:?} {:?}",
+            info.total_samples, info.first_timestamp, info.last_timestamp
+        ),
+        format!("{:?} {made_by:?} {:?}", info.options, db.expires_at(key)),
+        format!("{:?} {:?}", db.rules_of(key), db.source_of(key)),
+        format!(
+            "{:?} {:?}",
+            db.extent(&series).map(|extent| extent.span),
+            db.floor_of(&series)
+        ),
+    ]
+}
