@@ -18,7 +18,7 @@ pub(crate) mod memory_member;
 mod memory_use;
 pub(crate) mod metadata;
 pub(crate) mod owned;
-mod park;
+pub(crate) mod park;
 pub(crate) mod pin;
 pub(crate) mod publish;
 mod series;

@@ -136,6 +136,22 @@ impl Core {
         true
     }
 
+    /// Parks a series that a start has read, if it is to; otherwise it comes back.
+    pub(crate) fn park_loaded(
+        &self,
+        state: &mut ShardState,
+        parked: Parked,
+        is_old: bool,
+    ) -> Option<Parked> {
+        if !self.options.parks || is_old || !parked.may_rest() {
+            return Some(parked);
+        }
+        let id = parked.row.id;
+        state.heads.know(partition_of(id));
+        (state.parked).insert(self.shards.place_of(id), Box::new(parked));
+        None
+    }
+
     /// Whether the code there is to take parked series for gone.
     pub(crate) fn is_blind(&self, at: &Location<'_>) -> bool {
         let blind = self.options.blind.as_ref();

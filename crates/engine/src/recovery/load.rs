@@ -7,8 +7,6 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::LoadProgress;
-#[cfg(test)]
-use crate::base::partition::partition_of;
 use crate::recovery::Recovery;
 use crate::series::presence::Parked;
 use crate::series::shard::ShardState;
@@ -154,11 +152,9 @@ impl Recovery<'_> {
         let number = || self.rules.made.fetch_add(1, Ordering::Relaxed);
         let parked = Parked::new(row, number);
         #[cfg(test)]
-        if self.core.options.parks && parked.may_rest() && !is_old {
-            state.heads.know(partition_of(id));
-            state.parked.insert(place, Box::new(parked));
+        let Some(parked) = self.core.park_loaded(state, parked, is_old) else {
             return;
-        }
+        };
         self.core.enter(state, parked);
         // awake: it was entered a line before.
         if let Some(series) = state.slab.get_mut(place) {

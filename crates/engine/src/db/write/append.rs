@@ -241,8 +241,7 @@ impl Db {
         is_meant: impl FnOnce(&Series) -> bool,
     ) -> Outcome {
         let core = &*self.core;
-        let place = core.shards.place_of(id);
-        // awake: a parked one wakes where its sample is taken alone.
+        let place = core.shards.place_of(id); // awake: else the sample is taken alone, and wakes it.
         let Some(series) = state.slab.get_mut(place).filter(|held| is_meant(held)) else {
             return Err(Refusal::NoSuchKey);
         };

@@ -110,10 +110,11 @@ impl Db {
                 if overdue_ms.is_some_and(is_due) || is_guarded() {
                     return None;
                 }
-                let outcome = self.append_here(state, append, policy);
-                // Alone, it can wake.
-                let is_parked = || state.is_parked(id);
-                Some(outcome).filter(|out| *out != Err(Refusal::StaleSeries) || !is_parked())
+                match self.append_here(state, append, policy) {
+                    // Alone, it can wake.
+                    Err(Refusal::StaleSeries) if state.is_parked(id) => None,
+                    outcome => Some(outcome),
+                }
             },
             |index, scratch| self.append_with_rules(&batch[index], index, scratch, policy),
         )
