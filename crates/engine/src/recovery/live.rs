@@ -33,8 +33,8 @@ type GoneKeys = Vec<(Arc<[u8]>, SeriesId)>;
 
 /// Which series a group changed, for those who wait for that. Gathered only while somebody does. Who
 /// began to wait meanwhile, and may have looked before the group was applied, is told to look again.
-#[derive(Default)]
 struct Changes<'a> {
+    core: &'a Core,
     hook: Option<&'a FollowHook>,
     are_gathered: bool,
     keys: Vec<Arc<[u8]>>,
@@ -46,16 +46,18 @@ impl<'a> Changes<'a> {
     fn new(core: &'a Core) -> Self {
         let hook = core.options.on_follow.as_ref();
         Self {
+            core,
             hook,
             are_gathered: hook.is_some_and(FollowHook::is_wanted),
-            ..Self::default()
+            keys: Vec::new(),
+            are_all_gone: false,
         }
     }
 
     /// Notes the key that a series of a record has now: before and after it is applied.
-    fn note(&mut self, core: &Core, state: &ShardState, id: Option<SeriesId>) {
+    fn note(&mut self, state: &ShardState, id: Option<SeriesId>) {
         let id = id.filter(|_| self.are_gathered);
-        let Some(presence) = id.map(|id| core.presence(state, id)) else {
+        let Some(presence) = id.map(|id| self.core.presence(state, id)) else {
             return;
         };
         let Some(series) = presence.series() else {
@@ -133,7 +135,7 @@ impl Replayer<'_> {
         let mut applied = Ok(());
         for record in &records[*done..] {
             let id = id_of(record).filter(|&id| core.shards.shard_of(id) == shard);
-            changes.note(core, &state, id);
+            changes.note(&state, id);
             applied = match record {
                 Record::Cut(cut) => self.cut_in(at, shard, &mut state, *cut),
                 record => self.apply_to(at, shard, &mut state, record),
@@ -141,7 +143,7 @@ impl Replayer<'_> {
             if applied.is_err() {
                 break;
             }
-            changes.note(core, &state, id);
+            changes.note(&state, id);
             *done += 1;
         }
         core.tell_budget(&mut state);
@@ -183,7 +185,7 @@ impl Replayer<'_> {
         for record in &records[*done..] {
             let of = id_of(record).map(|id| (core.shards.shard_of(id), id));
             let mut note = |all: &Everything<'_>| {
-                of.inspect(|&(shard, id)| changes.note(core, &all.states[shard], Some(id)));
+                of.inspect(|&(shard, id)| changes.note(&all.states[shard], Some(id)));
             };
             note(&all);
             applied = self.apply_beside(at, &mut all, record, &mut gone);
