@@ -39,14 +39,13 @@ fn idle_bodies_give_way_to_those_that_come() {
     let mut idle: Vec<_> = (0..places).map(|_| idle(server.http(), "")).collect();
     // A byte now and then does not help.
     idle.iter_mut().for_each(|http| http.send(b"m"));
-    eventually("a place", || {
-        let answer = Http::to(server.http()).post("/write", b"m v=1 1\n");
-        assert!([204, 503].contains(&answer.status), "{}", answer.text());
-        answer.status == 204
-    });
-    for _ in 0..2 {
-        let mut sender = Http::to(server.http());
-        assert_eq!(sender.post("/write", b"m v=1 1\n").status, 204);
+    // The server may not have met all of them when the first of these comes.
+    for _ in 0..3 {
+        eventually("a place", || {
+            let answer = Http::to(server.http()).post("/write", b"m v=1 1\n");
+            assert!([204, 503].contains(&answer.status), "{}", answer.text());
+            answer.status == 204
+        });
     }
     let told = idle
         .iter_mut()
