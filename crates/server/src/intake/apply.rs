@@ -90,7 +90,7 @@ impl EngineIntake {
         for (index, (pending, outcome)) in outcomes.enumerate() {
             match outcome {
                 Ok(_) => self.report.samples += 1,
-                Err(Refusal::StaleSeries) => self.renew(*pending, index),
+                Err(Refusal::StaleSeries) => self.renew(*pending, Waited::Known, index),
                 Err(_) => {
                     self.note(pending, *outcome);
                     self.note_sender(Some((Waited::Known, index)));
@@ -102,7 +102,7 @@ impl EngineIntake {
     /// Creates again the series of a sample, which was removed; `index` is that of the sample among
     /// those that waited.
     #[cold]
-    fn renew(&mut self, pending: Pending, index: usize) {
+    fn renew(&mut self, pending: Pending, waited: Waited, index: usize) {
         let slot = pending.slot as usize;
         if let Place::There(series) = &self.series[slot].place {
             let mut name = SeriesName::new();
@@ -117,21 +117,26 @@ impl EngineIntake {
                 }
             }
         }
-        self.senders.renew(index, self.fresh.len());
+        self.senders.renew(waited, index, self.fresh.len());
         self.fresh.push(pending);
     }
 
     fn apply_fresh(&mut self) {
-        let waiting = std::mem::take(&mut self.fresh);
-        // What was found stale comes on top of what waited.
-        let parts = waiting.chunks(APPEND_BATCH_MAX);
-        for (number, part) in parts.enumerate() {
-            self.apply_fresh_part(part, number * APPEND_BATCH_MAX);
+        // Samples wait again whose series went between two parts. They create it then, so each
+        // round leaves fewer.
+        while !self.fresh.is_empty() {
+            let waiting = std::mem::take(&mut self.fresh);
+            let first = self.senders.take_fresh(waiting.len());
+            // What was found stale comes on top of what waited.
+            let parts = waiting.chunks(APPEND_BATCH_MAX);
+            for (number, part) in parts.enumerate() {
+                self.apply_fresh_part(part, first + number * APPEND_BATCH_MAX);
+            }
         }
     }
 
     /// Applies those of the fresh ones that begin with number `from`.
-    fn apply_fresh_part(&mut self, waiting: &[Pending], from: usize) {
+    pub(super) fn apply_fresh_part(&mut self, waiting: &[Pending], from: usize) {
         let is_of_rule = self.protocol == Protocol::Rules;
         let batch = waiting.iter().map(|pending| {
             let (key, create) = match &self.series[pending.slot as usize].place {
@@ -178,12 +183,17 @@ impl EngineIntake {
         self.note_arrivals(waiting);
         self.count_late(Waited::Fresh(from), waiting, &self.scratch);
         for (index, pending) in waiting.iter().enumerate() {
-            let outcome = self.scratch.outcomes()[index];
-            self.note(pending, outcome);
-            if outcome.is_ok() {
-                self.arrive(pending.slot as usize);
-            } else {
-                self.note_sender(Some((Waited::Fresh(from), index)));
+            let waited = Waited::Fresh(from);
+            match self.scratch.outcomes()[index] {
+                // A part before this one created it, and it was removed since.
+                Err(Refusal::NoSuchKey) => self.renew(*pending, waited, index),
+                outcome => {
+                    self.note(pending, outcome);
+                    match outcome {
+                        Ok(_) => self.arrive(pending.slot as usize),
+                        Err(_) => self.note_sender(Some((waited, index))),
+                    }
+                }
             }
         }
     }

@@ -24,6 +24,9 @@ pub(super) struct Senders {
     route: Route,
     runs: Vec<Run>,
     last: Option<IpAddr>,
+    /// Samples of other series that were taken to be applied: those that wait again are numbered
+    /// behind them.
+    taken: usize,
     /// Samples whose series had been removed: their places among those of other series, and the
     /// places of their runs.
     renewed: Vec<(usize, usize)>,
@@ -45,6 +48,7 @@ impl Senders {
             route,
             runs: Vec::new(),
             last: None,
+            taken: 0,
             renewed: Vec::new(),
         }
     }
@@ -54,15 +58,23 @@ impl Senders {
         let gone = self.runs.len().saturating_sub(1);
         self.runs.drain(..gone);
         self.renewed.clear();
+        self.taken = 0;
         for run in &mut self.runs {
             (run.known, run.fresh) = (0, 0);
         }
     }
 
-    /// Notes that sample `known` of an existing series becomes sample `fresh` of the others.
-    pub(super) fn renew(&mut self, known: usize, fresh: usize) {
-        let run = self.run_of(known, |run| run.known);
-        self.renewed.push((fresh, run));
+    /// Takes the samples of other series that wait, to apply them; the number of the first.
+    pub(super) fn take_fresh(&mut self, count: usize) -> usize {
+        let first = self.taken;
+        self.taken += count;
+        first
+    }
+
+    /// Notes that a sample which waited becomes sample `fresh` of those that wait to be created.
+    pub(super) fn renew(&mut self, waited: Waited, index: usize, fresh: usize) {
+        let run = self.run_of_waited(waited, index);
+        self.renewed.push((self.taken + fresh, run));
     }
 
     /// The place of the run that a sample which waited is of.

@@ -402,7 +402,8 @@ fn late_samples_of_removed_series_belong_to_who_sent_them() {
         bring(&mut intake, series, at(ms), 1.0, 1);
     }
     assert_eq!(intake.finish().samples, 2);
-    shared.db.remove(&[b"m"]).unwrap();
+    let removed = shared.db.remove(&[b"m{host=\"a\"}"]).unwrap();
+    assert_eq!(removed.0, 1);
     for (sender, series, ms) in [
         (1, "n", 4_000),
         (2, "m", 9_000),
@@ -428,4 +429,31 @@ fn late_samples_of_removed_series_belong_to_who_sent_them() {
         (b"me 10.0.0.3", 1, 1),
     ];
     assert_eq!(rows, wanted);
+}
+
+#[test]
+fn a_series_that_goes_between_two_parts_of_a_batch_is_created_again() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    for (sender, ms) in [(1, 5_000), (1, 6_000), (2, 9_000), (3, 8_000)] {
+        intake.sent_by([10, 0, 0, sender].into(), b"me");
+        bring(&mut intake, "m", at(ms), 1.0, 1);
+    }
+    let waiting = std::mem::take(&mut intake.fresh);
+    let first = intake.senders.take_fresh(waiting.len());
+    intake.apply_fresh_part(&waiting[..2], first);
+    // The first part has a reference to it now.
+    shared.db.remove(&[b"m{host=\"a\"}"]).unwrap();
+    intake.apply_fresh_part(&waiting[2..], first + 2);
+    let report = intake.finish();
+    assert_eq!((report.samples, report.refused()), (4, 0), "{report:?}");
+    // The removal took the first part.
+    assert_eq!(
+        stored(&shared, "m{host=\"a\"}"),
+        [(8_000, 1.0), (9_000, 1.0)]
+    );
+    assert_eq!(labelled(&shared, b"host", b"a").len(), 1);
+    let (rows, _) = shared.observe.lateness.senders(now_ms(), 2);
+    let rows: Vec<_> = rows.iter().map(|row| (&*row.name, row.sum.late)).collect();
+    assert_eq!(rows, [(&b"me 10.0.0.3"[..], 1)]);
 }
