@@ -84,6 +84,7 @@ fn add(group: &mut GroupBuilder, record: &Record<'_>) {
         Record::Steps { reader, from, to } => group.steps(*reader, *from, *to),
         Record::Since { reader, at } => group.since(*reader, *at),
         Record::Cut(cut) => group.cut(*cut),
+        Record::Ended(ended) => group.ended(ended),
     }
 }
 

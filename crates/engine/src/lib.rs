@@ -53,7 +53,8 @@ pub use base::cancelled::{Cancel, Cancelled, is_cancelled};
 pub use base::detail::Detail;
 pub use base::error::{Error, ErrorKind, Result};
 pub use base::options::{
-    Defaults, Durability, FollowHook, KeyHook, LoadProgress, NoticeHook, Options, ProgressHook,
+    Defaults, DropEmpty, Durability, FollowHook, KeyHook, LoadProgress, NoticeHook, Options,
+    ProgressHook,
 };
 pub use base::tally::{Tallied, Tally};
 pub use base::text::shown_key;

@@ -15,6 +15,8 @@ const SERIES: usize = 1_000;
 struct World {
     db: Db,
     clock: Arc<SimClock>,
+    /// Series that stay.
+    kept: usize,
 }
 
 impl World {
@@ -30,7 +32,8 @@ impl World {
             ..options(2)
         };
         let db = Db::open(&env, Path::new(DIR), options, last_wins()).unwrap();
-        Self { db, clock }
+        let kept = 0;
+        Self { db, clock, kept }
     }
 
     /// All memory the database accounts for.
@@ -44,12 +47,15 @@ impl World {
     /// order and late ones.
     fn fill(&self, round: usize) -> Vec<Vec<u8>> {
         let key = |n: usize| format!("pod:{round}:{n}").into_bytes();
+        let begin_ms = self.clock.now_ms();
         let keys: Vec<_> = (0..SERIES).map(key).collect();
         for (n, key) in keys.iter().enumerate() {
             let pod = format!("pod-{round}-{n}");
             let labels = [("pod", pod.as_str()), ("zone", "a")];
             let labels = labels.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
             let options = SeriesOptions {
+                // Far longer than all its samples.
+                retention_ms: 100_000,
                 labels: Labels::new(labels).unwrap(),
                 ..SeriesOptions::default()
             };
@@ -58,8 +64,8 @@ impl World {
                 .chain((0..20).map(|at| 1_005 + at * 50));
             let batch: Vec<_> = samples
                 .map(|timestamp| Append {
-                    create: Create::With(&options),
-                    ..sample(key, timestamp, (timestamp % 7) as f64)
+                    create: Create::Sent(&options),
+                    ..sample(key, begin_ms + timestamp, (timestamp % 7) as f64)
                 })
                 .collect();
             append(&self.db, &batch).unwrap();
@@ -76,7 +82,7 @@ impl World {
             let full = self.bytes();
             remove(&keys);
             self.db.maintain().unwrap();
-            assert_eq!(self.db.len(), 0, "round {round}");
+            assert_eq!(self.db.len(), self.kept, "round {round}");
             (full, self.bytes())
         };
         (0..ROUNDS).map(round).collect()
@@ -112,6 +118,21 @@ fn series_that_expire_give_their_memory_back() {
         world.clock.advance_ms(2_000);
     });
     assert_given_back(&rounds);
+}
+
+#[test]
+fn series_that_end_give_their_memory_back() {
+    let mut world = World::open(0);
+    let fleet: [&[u8]; 3] = [b"a", b"b", b"c"];
+    world.kept = fleet.len();
+    let rounds = world.churn(|_| {
+        // They are past their retention, by the data too.
+        world.clock.advance_ms(200_000);
+        let now_ms = world.clock.now_ms();
+        append(&world.db, &fleet.map(|key| sample(key, now_ms, 1.0))).unwrap();
+    });
+    assert_given_back(&rounds);
+    assert_eq!(world.db.stats().series_ended, (ROUNDS * SERIES) as u64);
 }
 
 #[test]

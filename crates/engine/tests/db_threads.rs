@@ -9,7 +9,7 @@ use crate::model::ops::Op;
 use crate::model::oracle::Oracle;
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::SimRandom;
-use latewood_engine::{Db, Defaults, Options, Scratch};
+use latewood_engine::{Db, Defaults, DropEmpty, Options, Scratch};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,6 +20,8 @@ fn open(dir: &Path, defaults: Defaults) -> Db {
         segment_bytes: 1024 * 1024,
         sync_interval_ms: 5,
         shards: 4,
+        // Their samples are of 1970.
+        drop_empty: DropEmpty::None,
         ..Options::default()
     };
     Db::open(&Env::real(), dir, options, defaults).unwrap()
@@ -57,7 +59,7 @@ fn own(op: Op, thread: u64) -> Option<Op> {
         Op::DeleteRange(key, from, to) => Op::DeleteRange(name(key), from, to),
         Op::Remove(keys) => Op::Remove(keys.into_iter().map(name).collect()),
         Op::Change(change) => Op::Change(renamed(change, name)),
-        Op::FlushAll | Op::SetDefaults(_) => return None,
+        Op::End(_) | Op::FlushAll | Op::SetDefaults(_) => return None,
     })
 }
 

@@ -2,7 +2,7 @@
 //! a panic.
 
 use latewood_engine::ErrorKind;
-use latewood_engine::log::{Cut, GroupBuilder, GroupForm, Record, RecordIter};
+use latewood_engine::log::{Cut, Ended, GroupBuilder, GroupForm, Record, RecordIter};
 use latewood_model::limits::CHUNK_SIZE_BYTES_MAX;
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, SeriesId, SeriesOptions};
 use proptest::prelude::*;
@@ -23,6 +23,8 @@ enum Entry {
     RuleHistory(u64, u64, i64, i64),
     RuleFilled(u64, u64, i64, i64),
     FlushAll,
+    /// The first id, the stride and the bits.
+    Ended(u64, u8, Vec<u8>),
     Cut(Cut),
     Floor(i64),
     Horizon(u64, i64),
@@ -57,6 +59,7 @@ impl Entry {
             }
             Self::FlushAll => group.flush_all(),
             Self::Cut(cut) => group.cut(*cut),
+            Self::Ended(..) => group.ended(&self.ended()),
             Self::Floor(floor) => group.floor(*floor),
             Self::Horizon(reader, at) => group.horizon(*reader, *at),
             Self::Done(reader, position) => group.done(*reader, *position),
@@ -130,8 +133,20 @@ impl Entry {
             Self::Horizon(reader, at) => Record::Horizon { reader, at },
             Self::Done(reader, position) => Record::Done { reader, position },
             Self::Pending(..) => self.pending(),
+            Self::Ended(..) => Record::Ended(self.ended()),
             Self::Steps(reader, from, to) => Record::Steps { reader, from, to },
             Self::Since(reader, at) => Record::Since { reader, at },
+        }
+    }
+
+    fn ended(&self) -> Ended<'_> {
+        match self {
+            Self::Ended(first, stride_log2, bits) => Ended {
+                first: SeriesId(*first),
+                stride_log2: *stride_log2,
+                bits,
+            },
+            _ => panic!("series that ended"),
         }
     }
 
@@ -227,6 +242,7 @@ fn entries() -> impl Strategy<Value = Entry> {
             .prop_map(|(i, d, f, l)| Entry::RuleFilled(i, d, f, l)),
         1 => Just(Entry::FlushAll),
         1 => (1..=u64::MAX, ids(), 0..=16_u8, 1..9_u64).prop_map(cut),
+        1 => (ids(), 0..=9_u8, proptest::collection::vec(any::<u8>(), 1..9)).prop_map(ended),
         1 => (1..=i64::MAX).prop_map(Entry::Floor),
         1 => any::<(u64, i64)>().prop_map(|(r, at)| Entry::Horizon(r, at)),
         1 => any::<(u64, u64)>().prop_map(|(r, p)| Entry::Done(r, p)),
@@ -245,6 +261,18 @@ fn cut((flush, first, stride_log2, count): (u64, u64, u8, u64)) -> Entry {
         stride_log2,
         count: count.min((left >> stride_log2) + 1),
     })
+}
+
+/// Bits as a writer sets them, which end with their partition at the latest.
+fn ended((first, stride_log2, mut bits): (u64, u8, Vec<u8>)) -> Entry {
+    let left = (0xffff - (first & 0xffff)) >> stride_log2;
+    bits.truncate((left as usize + 1) / 8);
+    if bits.is_empty() {
+        bits.push(1);
+    }
+    bits[0] |= 1;
+    *bits.last_mut().expect("not empty") |= 1;
+    Entry::Ended(first, stride_log2, bits)
 }
 
 fn group_of(entries: &[Entry]) -> GroupBuilder {
@@ -439,7 +467,6 @@ fn a_floor_has_these_bytes() {
     }
 }
 
-/// A sample of 0 at 0, `step` away from series 0.
 #[test]
 fn records_of_readers_have_these_bytes() {
     let all = [
@@ -456,30 +483,4 @@ fn records_of_readers_have_these_bytes() {
         let bytes = group_of(&[entry]).payload().to_vec();
         assert_eq!(bytes, expected, "needs a new format version");
     }
-}
-
-fn sample_after(step: i64) -> Vec<u8> {
-    let folded = (step << 1 ^ step >> 63) as u64;
-    let len = folded.max(1).ilog2() / 7 + 1;
-    let step = (folded << len | 1 << (len - 1)).to_le_bytes();
-    [&[0x0a][..], &step[..len as usize], &[0x01]].concat()
-}
-
-#[test]
-fn ids_wrap_at_32_bits_only_where_a_group_is_not_wide() {
-    let id_after = |step, form| match RecordIter::new(&sample_after(step), form).next() {
-        Some(Ok(Record::Sample { id, .. })) => Some(id.0),
-        Some(Err(error)) => {
-            assert_eq!(error.kind(), ErrorKind::Corrupt);
-            None
-        }
-        other => panic!("{other:?}"),
-    };
-    let back = -(1 << 30);
-    assert_eq!(id_after(back, GroupForm::Narrow), Some(3 << 30));
-    assert_eq!(id_after(back, GroupForm::Wide), None);
-    assert_eq!(id_after(1 << 31, GroupForm::Narrow), None);
-    let most = SeriesId::MAX.0 as i64;
-    assert_eq!(id_after(most, GroupForm::Wide), Some(SeriesId::MAX.0));
-    assert_eq!(id_after(most + 1, GroupForm::Wide), None);
 }

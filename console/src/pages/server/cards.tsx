@@ -101,7 +101,7 @@ function Samples({ status: { samples } }: { status: Status }) {
   return (
     <Facts title="Samples since the start" facts={[
       ['series', count(samples.series)],
-      ['created, expired', `${count(samples.series_created)}, ${count(samples.series_expired)}`],
+      ['created, expired, ended', `${count(samples.series_created)}, ${count(samples.series_expired)}, ${count(samples.series_ended)}`],
       ['in order', count(samples.in_order)],
       ['late, waiting to be merged', `${count(samples.late)}, ${count(samples.late_pending)}`],
       ['duplicate, ignored', `${count(samples.duplicate)}, ${count(samples.ignored)}`],

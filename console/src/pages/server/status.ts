@@ -23,7 +23,7 @@ const SHAPE = {
   tls: { certificate_expiry_s: new Maybe(NUMBER) },
   commands: { commands: NUMBER },
   samples: {
-    series: NUMBER, series_created: NUMBER, series_expired: NUMBER, in_order: NUMBER, late: NUMBER, duplicate: NUMBER, ignored: NUMBER, refused: NUMBER, refused_total: NUMBER,
+    series: NUMBER, series_created: NUMBER, series_expired: NUMBER, series_ended: NUMBER, in_order: NUMBER, late: NUMBER, duplicate: NUMBER, ignored: NUMBER, refused: NUMBER, refused_total: NUMBER,
     late_pending: NUMBER, settles_failed: NUMBER, rules_failed: NUMBER, sent_by_redis: NUMBER,
   },
   intake: [{ protocol: TEXT, samples: NUMBER, refused: new Named(NUMBER), refused_last_ms: new Maybe(NUMBER) }],

@@ -1,5 +1,5 @@
 //! Background jobs: settling late samples, recomputing dirty buckets, indexing
-//! labels, removing expired series, flushing, merging, syncing the log and
+//! labels, removing expired and ended series, flushing, merging, syncing the log and
 //! preparing its next segment.
 //!
 //! Each job has its own thread, so that a long settle does not delay a sync, a slow
@@ -172,10 +172,11 @@ fn run_index(core: &Core) {
     }
 }
 
-/// Removes expired series, and keeps the metadata of metrics. An error of the log halts
-/// it, which reports it to writers.
+/// Removes expired series and those that have ended, and keeps the metadata of metrics. An error of
+/// the log halts it, which reports it to writers.
 fn run_expiry(core: &Core, rules: &Rules) {
-    while core.observe.signals.sleep(EXPIRY_TICK) && rules.sweep_expired().is_ok() {
+    let sweep = || rules.sweep_expired().and_then(|()| rules.end_some());
+    while core.observe.signals.sleep(EXPIRY_TICK) && sweep().is_ok() {
         keep_metadata(core);
     }
 }

@@ -21,6 +21,20 @@ named! {
     }
 }
 
+named! {
+    /// Which series end once retention has left nothing of their samples.
+    #[derive(Default)]
+    pub enum DropEmpty {
+        /// Those that senders and rules of the server made.
+        #[default]
+        Sent = 0 => "sent",
+        /// Those too that commands made.
+        All = 1 => "all",
+        /// None: a series stays until somebody removes it.
+        None = 2 => "none",
+    }
+}
+
 /// The options with which a database is opened.
 #[derive(Clone)]
 pub struct Options {
@@ -61,6 +75,9 @@ pub struct Options {
     /// How long samples of all series are kept, in milliseconds by the wall clock;
     /// 0 means forever. Older samples are refused.
     pub retention_ms: u64,
+    /// Which series are removed once all of their samples are older than that, or than their own
+    /// retention.
+    pub drop_empty: DropEmpty,
     /// The disk budget: maximum bytes of all files; 0 means no limit. Above the
     /// limit the oldest samples are removed.
     pub disk_budget_bytes: u64,
@@ -84,6 +101,8 @@ pub struct Options {
     /// Called with the key of each expired series after its removal, without locks
     /// held, on the thread that removed it.
     pub on_expired: Option<KeyHook>,
+    /// The same of each series that ended: see [`Options::drop_empty`].
+    pub on_ended: Option<KeyHook>,
     /// Called with the key of each series that compaction rules wrote to, without
     /// locks held. It must not call the database.
     pub on_rule_write: Option<KeyHook>,
@@ -235,6 +254,7 @@ impl Default for Options {
             // A page: a file takes no less.
             series_file_bytes_min: 4096,
             on_expired: None,
+            on_ended: None,
             query_threads: 0,
             backfill_samples: 128 * 1024,
             on_rule_write: None,
@@ -243,6 +263,7 @@ impl Default for Options {
             on_follow: None,
             on_notice: None,
             retention_ms: 0,
+            drop_empty: DropEmpty::default(),
             disk_budget_bytes: 0,
             block_bytes_max: 512 * 1024 * 1024,
             #[cfg(test)]

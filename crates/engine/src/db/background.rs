@@ -3,6 +3,7 @@
 use crate::background::MergeStats;
 use crate::background::merge::step::Want;
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::options::DropEmpty;
 use crate::db::Db;
 use crate::observe::signals::Job;
 use latewood_model::Timestamp;
@@ -124,6 +125,17 @@ impl Db {
             return Ok(());
         }
         self.parts.merger.expire_by_clock().map(|_| ())
+    }
+
+    /// Sets which series are removed once retention has left nothing of their samples; see
+    /// [`crate::Options::drop_empty`].
+    pub fn set_drop_empty(&self, which: DropEmpty) {
+        self.rules.set_drop_empty(which);
+    }
+
+    /// Which series are removed once retention has left nothing of their samples.
+    pub fn drop_empty(&self) -> DropEmpty {
+        self.rules.drop_empty()
     }
 
     /// Trusts the wall clock as it stands: retention and expiry follow it at once. The

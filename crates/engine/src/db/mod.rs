@@ -252,7 +252,7 @@ impl Db {
 
     /// Runs one step of all background jobs except merging, for a database
     /// without background threads: indexes new labels, settles late samples,
-    /// removes expired series, flushes if a flush is due, syncs the log under
+    /// removes expired series and those that have ended, flushes if a flush is due, syncs the log under
     /// [`Durability::Interval`] and prepares the next log segment.
     ///
     /// # Errors
@@ -269,6 +269,7 @@ impl Db {
         core.make_room_for_metadata();
         let saved = core.metadata.save(&core.env, core.store.dir());
         let settled = self.settle().and(self.rules.sweep_expired());
+        let settled = settled.and(self.rules.end_all());
         let kept_up = settled.and(self.parts.flusher.flush_if_due().map(drop));
         if let Some(log) = self.core.log() {
             if self.core.options.durability == Durability::Interval {

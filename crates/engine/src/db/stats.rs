@@ -34,6 +34,8 @@ pub struct Stats {
     pub series_created: u64,
     /// Series that expired.
     pub series_expired: u64,
+    /// Series that ended: see [`crate::Options::drop_empty`].
+    pub series_ended: u64,
     /// Series with an expiry time.
     pub series_expiring: u64,
     /// Average time to the expiry of those, in milliseconds.
@@ -180,6 +182,7 @@ impl Core {
         stats.samples_refused += counters.refused;
         stats.series_created += counters.created;
         stats.series_expired += counters.expired;
+        stats.series_ended += counters.ended;
         stats.settles += counters.settles;
         stats.settles_failed += counters.settles_failed;
         stats.samples_settled += counters.settled;

@@ -13,6 +13,7 @@
 //!    its names, and in no other.
 
 mod enter;
+mod leave;
 
 use super::ids::{Ids, bitmap_bytes};
 use super::packed::Packed;
@@ -67,37 +68,43 @@ impl Inverted {
     /// has them, or `None` if it was removed.
     pub(crate) fn apply<'a>(&mut self, changes: impl Iterator<Item = (u64, Option<&'a [u8]>)>) {
         let mut come = Vec::with_capacity(changes.size_hint().0);
+        let mut gone = Vec::new();
         for (id, labels) in changes {
             match labels {
-                Some(labels) if self.series.insert(id) => come.push((id, labels)),
+                Some(labels) if self.series.insert(id) => {
+                    if !gone.is_empty() {
+                        self.unlink_all(&mut gone);
+                    }
+                    come.push((id, labels));
+                }
                 _ => {
                     // A removal may remove names, and with them what `link_all` has
                     // looked up.
                     self.link_all(&come);
                     come.clear();
-                    self.change(id, labels);
+                    match labels {
+                        None if self.series.remove(id) => gone.push(id),
+                        None => {}
+                        Some(labels) => {
+                            self.unlink_all(&mut gone);
+                            self.change(id, labels);
+                        }
+                    }
                 }
             }
+        }
+        if !gone.is_empty() {
+            self.unlink_all(&mut gone);
         }
         self.link_all(&come);
     }
 
-    /// Changes the labels of a series in the index, or removes it.
-    fn change(&mut self, id: u64, labels: Option<&[u8]>) {
-        match labels {
-            Some(labels) if !self.has(id, labels) => {
-                self.unlink(id);
-                self.link_all(&[(id, labels)]);
-            }
-            Some(_) => {}
-            None => self.remove(id),
-        }
-    }
-
-    fn remove(&mut self, id: u64) {
-        if self.series.remove(id) {
-            self.unlink(id);
-            self.set_pairs(id, &[]);
+    /// Changes the labels of a series in the index.
+    #[cold]
+    fn change(&mut self, id: u64, labels: &[u8]) {
+        if !self.has(id, labels) {
+            self.unlink_all(&mut vec![id]);
+            self.link_all(&[(id, labels)]);
         }
     }
 
@@ -194,35 +201,6 @@ impl Inverted {
         let held = self.pairs_of(id).map(|pair| self.pair(pair));
         held.eq(Labels::pairs_in(labels))
     }
-
-    /// Removes a series from the lists and sets of its labels.
-    fn unlink(&mut self, id: u64) {
-        let mut pairs: Vec<u32> = self.pairs_of(id).collect();
-        pairs.sort_unstable();
-        pairs.dedup();
-        for pair in pairs {
-            let Some((name_number, _)) = self.pairs.string(pair) else {
-                continue;
-            };
-            let posting = self.postings.get_mut(pair as usize);
-            let pair_empty = posting.is_some_and(|posting| posting.remove(id));
-            if pair_empty {
-                self.postings.remove(pair as usize);
-                self.pairs.release(pair);
-            }
-            if let Some(name) = self.named.get_mut(name_number as usize) {
-                name.series.remove(id);
-                if pair_empty {
-                    name.pairs.remove(pair);
-                }
-                if name.pairs.is_empty() {
-                    self.named.remove(name_number as usize);
-                    self.names.release(name_number);
-                    self.recent.clear();
-                }
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -231,6 +209,10 @@ mod tests {
 
     fn put(index: &mut Inverted, id: u64, labels: &[u8]) {
         index.apply([(id, Some(labels))].into_iter());
+    }
+
+    fn remove(index: &mut Inverted, ids: impl Iterator<Item = u64>) {
+        index.apply(ids.map(|id| (id, None)));
     }
 
     fn labels(pairs: &[(&str, &str)]) -> Labels {
@@ -251,7 +233,7 @@ mod tests {
         assert_eq!(index.labels(7), Some(Labels::default()));
         assert!(index.posting(b"x", b"1").is_none());
         assert_eq!(index.name(b"x").map(|name| name.series.len()), Some(1));
-        index.remove(9);
+        remove(&mut index, [9].into_iter());
         assert_eq!((index.pair_count(), index.names().count()), (0, 0));
         assert_eq!(index.labels(9), None);
         assert!(index.series().iter().eq([7]));
@@ -272,7 +254,12 @@ mod tests {
                 0 => first_bytes = bytes,
                 _ => assert!(bytes < first_bytes * 3 / 2, "{bytes} in round {round}"),
             }
-            (0..1_000).for_each(|id| index.remove(round * 1_000 + id));
+            // One by one, and many at once in any order.
+            let ids = (0..1_000).map(|id| round * 1_000 + id * 7 % 1_000);
+            match round % 2 {
+                0 => ids.for_each(|id| remove(&mut index, [id].into_iter())),
+                _ => remove(&mut index, ids),
+            }
         }
         assert_eq!(index.pair_count(), 0);
     }

@@ -62,30 +62,36 @@ impl Posting {
         }
     }
 
-    /// Removes a series; returns `true` if none is left, and the list must be
-    /// removed.
-    pub(crate) fn remove(&mut self, id: u64) -> bool {
+    /// Removes series, whose ids ascend; returns `true` if none is left, and the list
+    /// must be removed.
+    pub(crate) fn remove_all(&mut self, gone: &[u64]) -> bool {
         match self {
-            Self::One(only) => return *only == id,
+            Self::One(only) => return gone.binary_search(only).is_ok(),
             Self::Array(ids) => {
-                let place = u32::try_from(id).map(|id| ids.binary_search(&id));
-                if let Ok(Ok(place)) = place
-                    && let Some(only) = remove_at(ids, place)
-                {
-                    *self = Self::One(u64::from(only));
+                let near = gone.iter().filter_map(|&id| u32::try_from(id).ok());
+                match remove_ascending(ids, near) {
+                    Left::None => return true,
+                    Left::One(only) => *self = Self::One(u64::from(only)),
+                    Left::More => {}
                 }
             }
-            Self::Wide(ids) => {
-                if let Ok(place) = ids.binary_search(&id)
-                    && let Some(only) = remove_at(ids, place)
-                {
-                    *self = Self::One(only);
-                }
-            }
+            Self::Wide(ids) => match remove_ascending(ids, gone.iter().copied()) {
+                Left::None => return true,
+                Left::One(only) => *self = Self::One(only),
+                Left::More => {}
+            },
             Self::Bitmap(ids) => {
+                for &id in gone {
+                    ids.remove(id);
+                }
                 // At half the limit, so that a list near the limit does not alternate.
-                if ids.remove(id) && ids.len() <= (ARRAY_MAX / 2) as u64 {
-                    *self = of_ascending(&ids.iter().collect::<Vec<_>>());
+                if ids.len() <= (ARRAY_MAX / 2) as u64 {
+                    let left: Vec<u64> = ids.iter().collect();
+                    match left[..] {
+                        [] => return true,
+                        [only] => *self = Self::One(only),
+                        _ => *self = of_ascending(&left),
+                    }
                 }
             }
         }
@@ -189,16 +195,36 @@ fn insert_near_end<T: Copy + Ord>(ids: &mut Vec<T>, id: T) {
     }
 }
 
-/// Removes an id; returns the only one that is left, if so.
-fn remove_at<T: Copy>(ids: &mut Vec<T>, place: usize) -> Option<T> {
-    ids.remove(place);
-    if let [only] = ids[..] {
-        return Some(only);
+/// What is left of some ids.
+enum Left<T> {
+    None,
+    One(T),
+    More,
+}
+
+/// Removes ids from others; both ascend. What stays is moved once.
+fn remove_ascending<T: Copy + Ord>(ids: &mut Vec<T>, gone: impl Iterator<Item = T>) -> Left<T> {
+    let (mut kept, mut from) = (0, 0);
+    for id in gone {
+        let place = from + ids[from..].partition_point(|&held| held < id);
+        if ids.get(place) == Some(&id) {
+            if kept < from {
+                ids.copy_within(from..place, kept);
+            }
+            kept += place - from;
+            from = place + 1;
+        }
+    }
+    ids.drain(kept..from);
+    match ids[..] {
+        [] => return Left::None,
+        [only] => return Left::One(only),
+        _ => {}
     }
     if ids.capacity() > 4 * ids.len() {
         ids.shrink_to_fit();
     }
-    None
+    Left::More
 }
 
 /// Whether a list above the maximum length should stay an array.
@@ -235,10 +261,18 @@ mod tests {
                 set.insert(id);
             } else {
                 id = set.range(id..).next().copied().unwrap_or(id);
-                let last = set.len() == 1 && set.contains(&id);
-                assert_eq!(posting.remove(id), last);
-                if !last {
-                    set.remove(&id);
+                // One, or some of those that follow it and one that is not there.
+                let counts = if grows { [1; 4] } else { [1, 1, 5, 400] };
+                let count = counts[random.below(4) as usize];
+                let mut gone: Vec<u64> = set.range(id..).take(count).copied().collect();
+                gone.push(wide(3_000));
+                let last = set.iter().all(|id| gone.contains(id));
+                assert_eq!(posting.remove_all(&gone), last);
+                let first = *set.first().unwrap();
+                set.retain(|id| !gone.contains(id));
+                if last {
+                    // Nobody uses the list any more.
+                    (posting, set) = (Posting::One(first), BTreeSet::from([first]));
                 }
             }
             assert_eq!(posting.len(), set.len() as u64);

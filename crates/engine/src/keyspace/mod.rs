@@ -8,6 +8,7 @@ pub(crate) mod creation;
 pub(crate) mod crowd;
 pub(crate) mod defaults;
 pub(crate) mod disk_budget;
+pub(crate) mod ended;
 pub(crate) mod expiry;
 pub(crate) mod flush_state;
 pub(crate) mod keys;

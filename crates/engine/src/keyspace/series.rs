@@ -18,6 +18,11 @@ impl Core {
     pub(crate) fn take_out(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
         self.wake(state, id);
         self.mark_gone(state, id);
+        self.take_unmarked(state, id)
+    }
+
+    /// The same, without a mark of what readers have used of it.
+    pub(super) fn take_unmarked(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
         let series = state.slab.remove(self.shards.place_of(id))?;
         state.guarded -= usize::from(series.source().is_some());
         state.guarded -= usize::from(series.marks.is_owned());

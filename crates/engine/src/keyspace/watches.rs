@@ -55,7 +55,7 @@ pub use reader::{
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::core::Core;
 use crate::log::{Log, Position};
-use crate::series::watched::{Mark, Span, Taken};
+use crate::series::watched::{GoneLook, Mark, Span, Taken};
 use latewood_model::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use registry::Registry;
@@ -239,6 +239,17 @@ impl Core {
                 expires_at_ms: gone.expires_at_ms,
             };
             registry.hand_out(look, &gone.mark);
+        }
+        for GoneLook {
+            labels, key, mark, ..
+        } in taken.ended
+        {
+            let entries = registry.matching(&labels, &key);
+            registry.hand_out_ended(&entries, &mark);
+        }
+        if let Some(mark) = taken.ended_any {
+            let all = registry.all_entries();
+            registry.hand_out_ended(&all, &mark);
         }
         for (set, mark) in taken.hulls {
             registry.hand_out_hull(set, &mark);

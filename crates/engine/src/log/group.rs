@@ -279,6 +279,20 @@ mod tests {
         assert!(group.touched().eq([0, 1]));
     }
 
+    #[test]
+    fn series_that_end_share_a_residue_and_wait_for_nothing() {
+        let mut group = GroupBuilder::new();
+        group.begin(2);
+        group.end_series(&[6, 10, 70_002].map(SeriesId));
+        assert!(group.touched().eq([0, 1]));
+        assert!(group.changed().is_empty());
+        let bytes = group.seal(1, 0, 0, 0);
+        let header = bytes.first_chunk().and_then(GroupHeader::peek);
+        let header = header.expect("sane");
+        assert_eq!((header.stride_log2, header.residue), (2, 2));
+        assert_eq!(header.flags & FLAG_BARRIER, 0);
+    }
+
     fn sealed(synced: u64) -> GroupHeader {
         let mut group = GroupBuilder::new();
         group.begin(4);

@@ -76,6 +76,7 @@ fn tally(mut reader: SegmentReader, header: &SegmentHeader) -> Result<Tally> {
                 Record::DeleteRange { .. } | Record::DeleteSeries { .. } | Record::FlushAll => {
                     tally.deletions += 1;
                 }
+                Record::Ended(ended) => tally.deletions += ended.count(),
                 _ => tally.others += 1,
             }
         }

@@ -57,7 +57,7 @@ pub(crate) use inspect::segment_facts;
 pub(crate) use latch::LOG_FAILED;
 pub use options::{LogOptions, LogStats, Position};
 pub(crate) use pin::LogPin;
-pub use record::{Cut, GroupForm, Record, RecordIter};
+pub use record::{Cut, Ended, GroupForm, Record, RecordIter};
 pub use remote::{RemoteLog, RemotePin};
 pub use replay::{LogStart, Replay};
 pub use report::{LogHole, RecoveryReport};

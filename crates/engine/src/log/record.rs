@@ -10,8 +10,10 @@
 //! is in [`crate::log::group`], reading in [`read`], and both are tested together in
 //! `tests/log_group.rs`.
 
+pub(crate) mod ended;
 mod read;
 
+pub use ended::Ended;
 pub use read::RecordIter;
 
 use crate::base::partition::partition_of;
@@ -129,6 +131,7 @@ pub(crate) mod kind {
     pub(crate) const PENDING: u8 = 21;
     pub(crate) const STEPS: u8 = 22;
     pub(crate) const SINCE: u8 = 23;
+    pub(crate) const ENDED: u8 = 24;
 }
 
 /// The last timestamp of a deletion that is none but [`Record::Expired`]: versions that do
@@ -275,6 +278,8 @@ pub enum Record<'a> {
         /// Its options and labels.
         options: Box<SeriesOptions>,
     },
+    /// Series are gone that nobody removed.
+    Ended(Ended<'a>),
     /// Every series is gone.
     FlushAll,
     /// Series were frozen for a flush, as they were here. Only in the log of a database whose log

@@ -22,6 +22,8 @@ named! {
         ExpireCycle = 3 => "expire-cycle",
         /// Writing one partition into blocks.
         Flush = 4 => "flush",
+        /// Removing series of which retention left nothing, a slice of time at once.
+        EndCycle = 5 => "series-end",
     }
 }
 
@@ -32,7 +34,7 @@ impl Work {
             Self::LogSync => Some(Stage::LogSync),
             Self::Settle => Some(Stage::Settle),
             Self::Rules => Some(Stage::RuleCompute),
-            Self::ExpireCycle => None,
+            Self::ExpireCycle | Self::EndCycle => None,
             Self::Flush => Some(Stage::BlockFlush),
         }
     }

@@ -46,6 +46,7 @@ impl Replayer<'_> {
                 held = None;
                 match record {
                     Record::Cut(cut) => self.cut(at, cut)?,
+                    Record::Ended(ended) => self.end(at, &ended),
                     Record::Floor { floor } => {
                         let store = &self.recovery.core.store;
                         store.apply_floor(&mut store.published.lock(), floor);
@@ -155,6 +156,7 @@ impl Replayer<'_> {
             Record::Expire { .. }
             | Record::FlushAll
             | Record::Cut(_)
+            | Record::Ended(_)
             | Record::Floor { .. }
             | Record::Horizon { .. }
             | Record::Done { .. }
@@ -436,6 +438,7 @@ pub(super) fn id_of(record: &Record<'_>) -> Option<SeriesId> {
         | Record::Expire { id, .. } => Some(id),
         Record::FlushAll
         | Record::Cut(_)
+        | Record::Ended(_)
         | Record::Floor { .. }
         | Record::Horizon { .. }
         | Record::Done { .. }

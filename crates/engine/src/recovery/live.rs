@@ -17,7 +17,7 @@ use crate::io::waiting::{fetching, no_wait};
 use crate::keyspace::core::Core;
 use crate::keyspace::store::Published;
 use crate::log::group::{FLAG_BARRIER, GroupHeader};
-use crate::log::record::{Record, RecordIter};
+use crate::log::record::{Ended, Record, RecordIter};
 use crate::log::{Cut, Position};
 use crate::recovery::Replayer;
 use crate::recovery::apply::id_of;
@@ -66,6 +66,19 @@ impl<'a> Changes<'a> {
         let is_last = |last: &Arc<[u8]>| Arc::ptr_eq(last, &series.key);
         if !self.keys.last().is_some_and(is_last) {
             self.keys.push(series.key.clone());
+        }
+    }
+
+    /// Notes the keys of series that a record ends, before it is applied.
+    fn note_ended<'s>(
+        &mut self,
+        ended: &Ended<'_>,
+        state_of: impl Fn(SeriesId) -> Option<&'s ShardState>,
+    ) {
+        for id in ended.ids() {
+            if let Some(state) = state_of(id) {
+                self.note(state, Some(id));
+            }
         }
     }
 
@@ -138,6 +151,13 @@ impl Replayer<'_> {
             changes.note(&state, id);
             applied = match record {
                 Record::Cut(cut) => self.cut_in(at, shard, &mut state, *cut),
+                Record::Ended(ended) => {
+                    changes.note_ended(ended, |id| {
+                        (core.shards.shard_of(id) == shard).then_some(&*state)
+                    });
+                    self.end_in(at, shard, &mut state, ended);
+                    Ok(())
+                }
                 record => self.apply_to(at, shard, &mut state, record),
             };
             if applied.is_err() {
@@ -183,6 +203,9 @@ impl Replayer<'_> {
         let (mut gone, mut changes) = (GoneKeys::new(), Changes::new(core));
         let mut applied = Ok(());
         for record in &records[*done..] {
+            if let Record::Ended(ended) = record {
+                changes.note_ended(ended, |id| Some(&all.states[core.shards.shard_of(id)]));
+            }
             let of = id_of(record).map(|id| (core.shards.shard_of(id), id));
             let mut note = |all: &Everything<'_>| {
                 of.inspect(|&(shard, id)| changes.note(&all.states[shard], Some(id)));
@@ -228,6 +251,12 @@ impl Replayer<'_> {
             Record::Cut(cut) => {
                 let mut states = all.states.iter_mut().enumerate();
                 return states.try_for_each(|(shard, state)| self.cut_in(at, shard, state, cut));
+            }
+            Record::Ended(ref ended) => {
+                for (shard, state) in all.states.iter_mut().enumerate() {
+                    self.end_in(at, shard, state, ended);
+                }
+                return Ok(());
             }
             Record::Floor { floor } => {
                 core.store.apply_floor(&mut all.published, floor);
@@ -294,12 +323,21 @@ impl Replayer<'_> {
             core.store.carries_cuts.fetch_or(is_open, Ordering::Relaxed);
             return Ok(());
         }
-        let first = core.shards.shard_of(cut.first);
-        let step = 1usize << cut.stride_log2.min(core.shards.stride_log2());
-        for shard in (first % step..core.shards.len()).step_by(step) {
+        for shard in self.shards_of(cut.first, cut.stride_log2) {
             self.cut_in(at, shard, &mut core.shards[shard].lock(), cut)?;
         }
         Ok(())
+    }
+
+    /// The shards of ids that are two to the power `stride_log2` apart.
+    pub(super) fn shards_of(
+        &self,
+        first: SeriesId,
+        stride_log2: u8,
+    ) -> impl Iterator<Item = usize> + use<> {
+        let shards = &self.recovery.core.shards;
+        let step = 1usize << stride_log2.min(shards.stride_log2());
+        (shards.shard_of(first) % step..shards.len()).step_by(step)
     }
 
     /// The same for the series of one shard.

@@ -24,6 +24,7 @@ pub(crate) mod rebuild;
 pub(crate) mod rules;
 
 mod apply;
+mod ended;
 pub(crate) mod promote;
 
 use crate::background::{Flusher, Parts};

@@ -1,6 +1,9 @@
 //! What the fuzz targets run, on bytes of golden files with a byte changed, and
 //! starts that no file of a young database brings about.
 
+mod ended;
+mod ended_followed;
+mod ended_watched;
 mod formats;
 mod parked;
 mod twins;

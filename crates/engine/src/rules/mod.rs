@@ -6,6 +6,7 @@
 pub(crate) mod backfill;
 mod chain;
 pub(crate) mod compute;
+mod ends;
 pub(crate) mod expiry;
 pub(crate) mod failed;
 pub(crate) mod latest;
@@ -19,6 +20,7 @@ mod rows;
 use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
 use backfill::Filling;
+use ends::Ends;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -54,6 +56,8 @@ pub(crate) struct Rules {
     lost: Mutex<LostSources>,
     /// No other lock is requested while it is held.
     filling: Mutex<Filling>,
+    /// Which series end, and how far they were looked at.
+    ends: Ends,
     /// Writes of rules to sources since the start: chains are longer than one.
     passed_on: AtomicU64,
     /// Rules created since the start.
@@ -71,6 +75,7 @@ impl Rules {
             away: Mutex::default(),
             lost: Mutex::default(),
             filling: Mutex::default(),
+            ends: Ends::new(core.options.drop_empty),
             passed_on: AtomicU64::new(0),
             made: AtomicU64::new(0),
             failed: AtomicU64::new(0),

@@ -353,6 +353,8 @@ pub(crate) struct Counters {
     pub(crate) refused: u64,
     pub(crate) created: u64,
     pub(crate) expired: u64,
+    /// Past retention, with their samples.
+    pub(crate) ended: u64,
     pub(crate) settles: u64,
     pub(crate) settles_failed: u64,
     pub(crate) settled: u64,

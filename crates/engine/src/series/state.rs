@@ -307,6 +307,11 @@ impl Series {
         self.policy.unwrap_or(default)
     }
 
+    /// How long its samples are kept, counted from its newest one; 0 is for ever.
+    pub(crate) fn retention_ms(&self) -> u64 {
+        self.retention_ms
+    }
+
     /// The oldest timestamp that a late sample may have if the newest sample is at
     /// `newest`; the smallest one during the replay.
     pub(super) fn floor(&self, newest: Timestamp) -> Timestamp {

@@ -20,17 +20,20 @@
 //! 4. A look that comes or goes is noted, until those that look the same are marked.
 //! 5. At most [`MARKS_MAX`] series are marked. What is more is joined into one hull for each watch set.
 //! 6. Looks of all shards that have come or gone take at most [`LOOKS_BYTES_MAX`], those that are gone
-//!    and are told as such as much again, and no shard keeps more than its share: also where nobody
+//!    and are told as such as much again, and those of series that ended too, and no
+//!    shard keeps more than its share: also where nobody
 //!    collects them, as on a node that follows another. What is more is a hull.
 //!
 //! Tested by `tests.rs` against a set of timestamps, and by `tests/watches`.
 
+mod ended;
 mod mark;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use mark::{Mark, Span};
 
+use ended::EndedLooks;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use latewood_model::{Labels, SeriesId, Timestamp};
@@ -68,6 +71,13 @@ pub(crate) struct GoneLook {
     /// When it was to expire, if the series is gone.
     pub(crate) expires_at_ms: Option<i64>,
     pub(crate) mark: Mark,
+}
+
+impl GoneLook {
+    /// Bytes that it takes beside itself.
+    fn bytes_beside(&self) -> usize {
+        self.key.len() + self.labels.as_bytes().len()
+    }
 }
 
 /// A series that has come, under this place, or what one showed that shows it no more: others may look
@@ -128,6 +138,7 @@ struct Noted {
     /// Marks with the places of their series.
     marks: Vec<(usize, Mark)>,
     gone: Looks<GoneLook>,
+    ended: EndedLooks,
     /// What was too much for that.
     hulls: HashMap<WatchSet, Mark, FixedState>,
 }
@@ -138,6 +149,10 @@ pub(crate) struct Taken {
     /// Marks with the place of their series.
     pub(crate) marks: Vec<(usize, Mark)>,
     pub(crate) gone: Vec<GoneLook>,
+    /// Of series that ended: steps that read what is marked are final.
+    pub(crate) ended: Vec<GoneLook>,
+    /// The same of any series.
+    pub(crate) ended_any: Option<Mark>,
     /// Marks of any series of a watch set.
     pub(crate) hulls: Vec<(WatchSet, Mark)>,
 }
@@ -239,6 +254,7 @@ impl Watched {
         let places = self.places.iter_mut();
         places.for_each(|place| place.set = WatchSet::UNKNOWN);
         self.horizons.clear();
+        self.noted.ended.forget_sets(self.looks_bytes_max);
         // Hulls of numbers that count no more are those of anybody.
         let all = self.noted.hulls.drain().map(|(_, hull)| hull);
         let all = all.reduce(|mut all, hull| {
@@ -338,12 +354,37 @@ impl Watched {
         }
         let Some(mark) = mark else { return };
         let look = look(mark);
-        let beside = look.key.len() + look.labels.as_bytes().len();
+        let beside = look.bytes_beside();
         let gone = &mut self.noted.gone;
         let is_full = gone.all.len() >= MARKS_MAX;
         if is_full || gone.add(look, beside, self.looks_bytes_max).is_err() {
             self.note_hull(set, &mark);
         }
+    }
+
+    /// Notes that the series at `place` ended by its own retention, and what it showed in `whole`
+    /// with it.
+    pub(crate) fn note_ended(
+        &mut self,
+        place: usize,
+        whole: Span,
+        look: impl FnOnce(Mark) -> GoneLook,
+    ) {
+        let set = self.set_of(place);
+        let Span { from, to } = whole;
+        let horizon = self.horizon(set);
+        if from <= horizon {
+            let to = to.min(horizon);
+            let mark = Mark::new(Span { from, to }, self.now());
+            let ended = &mut self.noted.ended;
+            ended.note(set, mark, look, self.looks_bytes_max);
+        }
+    }
+
+    /// What the log says of readers holds what ended up to this position.
+    pub(crate) fn forget_ended(&mut self, position: u64) {
+        let ended = &mut self.noted.ended;
+        ended.forget_up_to(position, self.looks_bytes_max);
     }
 
     /// The series at `place` shows something else than before, or has come.
@@ -411,10 +452,13 @@ impl Watched {
     /// Takes looks and hulls, and up to `marks_max` marks. Returns whether that is all.
     pub(crate) fn take(&mut self, marks_max: usize) -> (Taken, bool) {
         let noted = &mut self.noted;
+        let (ended, ended_any) = noted.ended.take();
         let stay = noted.marks.len().saturating_sub(marks_max);
         let taken = Taken {
             marks: noted.marks.split_off(stay),
             gone: noted.gone.take(),
+            ended,
+            ended_any,
             hulls: noted.hulls.drain().collect(),
         };
         for &(place, _) in &taken.marks {

@@ -7,8 +7,8 @@ use crate::db_support::{DIR, append, last_wins, open, options, sample};
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::io::{Clock, Env};
 use latewood_engine::query::Columns;
-use latewood_engine::{Create, Db, ErrorKind, ExpireIf};
-use latewood_model::{Aggregator, Sample, SeriesOptions};
+use latewood_engine::{Append, Create, Db, Defaults, DropEmpty, ErrorKind, ExpireIf, Options};
+use latewood_model::{Aggregator, CompactionPolicy, Sample, SeriesOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +18,20 @@ fn open_at(disk: &SimDisk, clock: &Arc<SimClock>) -> Db {
         ..disk.env(1)
     };
     Db::open(&env, Path::new(DIR), options(2), last_wins()).unwrap()
+}
+
+/// Sets the retention of a series.
+fn keep(db: &Db, key: &[u8], retention_ms: u64) {
+    let change = |options: &mut SeriesOptions| options.retention_ms = retention_ms;
+    db.alter_with(key, change).unwrap();
+    db.set_drop_empty(DropEmpty::All);
+}
+
+/// Three series that are written to, so that data agree on the time.
+fn write_fleet(db: &Db, clock: &SimClock) {
+    for key in [b"f1", b"f2", b"f3"] {
+        append(db, &[sample(key, clock.now_ms(), 1.0)]).unwrap();
+    }
 }
 
 /// However a source goes, what closed before is in its destination.
@@ -236,4 +250,101 @@ fn a_deletion_where_nothing_expired_leaves_no_bucket_behind() {
     assert_eq!(kept(&db), [(0, 1.0)]);
     add(&db, &[(3_000, 7.0)]);
     assert_eq!(kept(&db), [(0, 8.0)]);
+}
+
+/// The rows of a destination may be far older than the samples that they are made of.
+#[test]
+fn a_destination_ends_after_its_sources() {
+    let (disk, clock) = (SimDisk::new(), Arc::default());
+    let db = open_at(&disk, &clock);
+    tie(&db);
+    db.create(b"next", &SeriesOptions::default()).unwrap();
+    let sums = spec(Aggregator::Sum, 10, 0);
+    db.create_rule(DESTINATION, b"next", sums).unwrap();
+    add(&db, &[(5, 1.0), (15, 2.0), (25, 4.0)]);
+    db.settle().unwrap();
+    for key in [DESTINATION, b"next"] {
+        keep(&db, key, 1_000);
+    }
+    write_fleet(&db, &clock);
+    db.maintain().unwrap();
+    assert_eq!(db.len(), 6);
+    keep(&db, SOURCE, 1_000);
+    for left in [5, 4, 3] {
+        db.maintain().unwrap();
+        // The walk may meet a source before what it writes to.
+        assert!(db.len() <= left, "{} series, not {left}", db.len());
+    }
+    let db = open_at(&disk.kill(), &clock);
+    assert_eq!(db.len(), 3);
+}
+
+/// Where the source comes back, its rule goes on with the rows.
+#[test]
+fn a_source_stays_as_long_as_its_rows() {
+    let (disk, clock) = (SimDisk::new(), Arc::default());
+    let db = open_at(&disk, &clock);
+    tie(&db);
+    db.create(b"next", &SeriesOptions::default()).unwrap();
+    let sums = spec(Aggregator::Sum, 20, 0);
+    db.create_rule(DESTINATION, b"next", sums).unwrap();
+    add(&db, &[(5, 1.0), (15, 2.0), (25, 4.0), (35, 8.0)]);
+    db.settle().unwrap();
+    keep(&db, SOURCE, 1_000);
+    keep(&db, DESTINATION, 1_000);
+    write_fleet(&db, &clock);
+    for _ in 0..3 {
+        db.maintain().unwrap();
+    }
+    assert!(db.contains(SOURCE), "there are rows of its rows");
+    let now = clock.now_ms() / 100 * 100;
+    add(&db, &[(now, 8.0), (now + 10, 16.0)]);
+    assert_eq!(kept(&db).last(), Some(&(now, 8.0)));
+    keep(&db, b"next", 1_000);
+    clock.advance_ms(86_400_000);
+    write_fleet(&db, &clock);
+    for _ in 0..4 {
+        db.maintain().unwrap();
+    }
+    for key in [SOURCE, DESTINATION, b"next"] {
+        assert!(!db.contains(key), "{key:?}");
+    }
+}
+
+/// Destinations of a policy that never got a row go behind their source.
+#[test]
+fn what_a_policy_made_goes_with_its_source() {
+    let (disk, clock) = (SimDisk::new(), Arc::new(SimClock::default()));
+    let env = Env {
+        clock: clock.clone(),
+        ..disk.env(1)
+    };
+    let defaults = Defaults {
+        compactions: CompactionPolicy::parse("sum:30d:0;max:30d:1d").unwrap(),
+        ..last_wins()
+    };
+    let options = Options {
+        retention_ms: 86_400_000,
+        ..options(2)
+    };
+    let db = Db::open(&env, Path::new(DIR), options, defaults).unwrap();
+    let plain = SeriesOptions::default();
+    let create = Create::Sent(&plain);
+    let sent = |key, at| Append {
+        create,
+        ..sample(key, at, 1.0)
+    };
+    append(&db, &[sent(b"pod", clock.now_ms())]).unwrap();
+    assert_eq!(db.len(), 3);
+    clock.advance_ms(3 * 86_400_000);
+    let fleet: [&[u8]; 3] = [b"f1", b"f2", b"f3"];
+    let batch = fleet.map(|key| sent(key, clock.now_ms()));
+    append(&db, &batch).unwrap();
+    while db.merge_step().unwrap() {}
+    for _ in 0..2 {
+        db.maintain().unwrap();
+    }
+    // Their own destinations are empty too, and wait for a row.
+    assert_eq!(db.len(), 9);
+    assert!(!db.contains(b"pod"));
 }

@@ -78,6 +78,14 @@ impl Chance {
         }
     }
 
+    /// Of a series with a retention of its own.
+    fn kept(&self) -> SeriesOptions {
+        SeriesOptions {
+            retention_ms: 1 + self.below(2000 * self.step_ms),
+            ..self.options()
+        }
+    }
+
     pub(crate) fn defaults(&self) -> Defaults {
         Defaults {
             duplicate_policy: self.policy(),
@@ -117,7 +125,10 @@ impl Chance {
     }
 
     fn writes(&self, oracle: &Oracle) -> Vec<Write> {
+        // Sometimes all series go on minutes later, and those that do not have ended.
+        let leap = self.one_in(5).then(|| oracle.usual_newest() + 200_000);
         let count = match self.below(100) {
+            0..40 if leap.is_some() => 20,
             0..40 => 1 + self.below(4),
             40..80 => self.below(200),
             80..99 => self.below(1500),
@@ -125,7 +136,7 @@ impl Chance {
         };
         let late = !self.one_in(3);
         let mixed = self.one_in(2);
-        let steady = self.one_in(2).then(|| self.key());
+        let steady = (leap.is_none() && self.one_in(2)).then(|| self.key());
         let mut newest = std::collections::BTreeMap::new();
         let writes = (0..count).map(|_| {
             let key = match &steady {
@@ -133,9 +144,10 @@ impl Chance {
                 _ => self.key(),
             };
             let held = oracle.series.get(&key);
-            let newest = newest
-                .entry(key.clone())
-                .or_insert_with(|| held.and_then(|series| series.newest()).unwrap_or(0));
+            let newest = newest.entry(key.clone()).or_insert_with(|| {
+                let held = held.and_then(|series| series.newest());
+                leap.or(held).unwrap_or(0)
+            });
             let timestamp = match self.below(5000) {
                 0 => -1 - self.below(10) as i64,
                 1 => newest.saturating_add(1_000_000),
@@ -148,9 +160,10 @@ impl Chance {
                 timestamp,
                 value: self.value(),
                 on_duplicate: (mixed && self.one_in(3)).then(|| self.policy()),
-                creation: match self.below(6) {
+                creation: match self.below(8) {
                     0 => Creation::Never,
                     1 => Creation::With(self.options()),
+                    2..5 => Creation::Sent(self.kept()),
                     _ => Creation::Defaults,
                 },
             }

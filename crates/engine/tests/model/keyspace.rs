@@ -98,6 +98,8 @@ impl Change {
         if let Self::Restore(..) = self {
             made.expires_at_ms = None;
         }
+        // Copies are made by commands.
+        made.is_sent &= matches!(self, Self::Rename(..));
         if let Self::Rename(from, to, replace)
         | Self::Copy(from, to, replace)
         | Self::Restore(from, to, replace) = self

@@ -32,13 +32,13 @@ const RUNS: u64 = 150;
 /// Operations of one run.
 const STEPS: usize = 150;
 
-/// A run that panics is named by the number that repeats it.
-fn run(seed: u64) {
+/// A run that panics is named by the number that repeats it. Returns how many series ended in it.
+fn run(seed: u64) -> u64 {
     let outcome = std::panic::catch_unwind(|| Run::new(seed).steps(STEPS));
-    if let Err(cause) = outcome {
+    outcome.unwrap_or_else(|cause| {
         eprintln!("repeat this run with LATEWOOD_SEED={seed}");
-        std::panic::resume_unwind(cause);
-    }
+        std::panic::resume_unwind(cause)
+    })
 }
 
 pub(crate) fn number(name: &str) -> Option<u64> {
@@ -52,14 +52,19 @@ pub(crate) fn number(name: &str) -> Option<u64> {
 #[test]
 fn random_operations_match_a_naive_map() {
     match number("LATEWOOD_SEED") {
-        Some(seed) => run(seed),
-        None => (1..=RUNS).for_each(run),
+        Some(seed) => {
+            run(seed);
+        }
+        None => {
+            let ended: u64 = (1..=RUNS).map(run).sum();
+            assert!(ended > RUNS / 10, "only {ended} series ended");
+        }
     }
 }
 
 /// Runs with one seed after the other, from `LATEWOOD_SEED` on if it is given: `least` of them, and
 /// others for `LATEWOOD_SOAK_SECONDS`.
-pub(crate) fn soak(least: u64, run: fn(u64)) {
+pub(crate) fn soak(least: u64, run: impl Fn(u64)) {
     let limit = Duration::from_secs(number("LATEWOOD_SOAK_SECONDS").unwrap_or(0));
     let first = number("LATEWOOD_SEED").unwrap_or(1_000_000);
     let begun = Instant::now();
@@ -73,5 +78,7 @@ pub(crate) fn soak(least: u64, run: fn(u64)) {
 
 #[test]
 fn soak_model() {
-    soak(5, run);
+    soak(5, |seed| {
+        run(seed);
+    });
 }

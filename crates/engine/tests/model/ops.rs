@@ -11,6 +11,8 @@ pub(crate) enum Creation {
     Never,
     Defaults,
     With(SeriesOptions),
+    /// As a sender makes series.
+    Sent(SeriesOptions),
 }
 
 /// One sample of a batch.
@@ -34,6 +36,7 @@ impl Write {
                 Creation::Never => Create::Never,
                 Creation::Defaults => Create::Defaults,
                 Creation::With(options) => Create::With(options),
+                Creation::Sent(options) => Create::Sent(options),
             },
         }
     }
@@ -47,6 +50,8 @@ pub(crate) enum Op {
     Alter(Vec<u8>, SeriesOptions),
     DeleteRange(Vec<u8>, i64, i64),
     Remove(Vec<Vec<u8>>),
+    /// Background work, in the course of which these end.
+    End(Vec<Vec<u8>>),
     FlushAll,
     SetDefaults(Defaults),
     Change(Change),
@@ -78,6 +83,11 @@ impl Op {
             Self::Remove(keys) => {
                 let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
                 db.remove(&keys).map(|(count, _)| Answer::Count(count))
+            }
+            Self::End(_) => {
+                let before = db.stats().series_ended;
+                db.maintain()
+                    .map(|()| Answer::Count(db.stats().series_ended - before))
             }
             Self::FlushAll => db.flush_all().map(|_| Answer::Done),
             Self::Change(change) => change.apply(db),
@@ -117,7 +127,7 @@ impl Op {
                 Some(series) => Answer::Count(series.delete(*from, *to)),
                 None => Answer::Refused(ErrorKind::NoSuchKey),
             },
-            Self::Remove(keys) => {
+            Self::Remove(keys) | Self::End(keys) => {
                 let removed = keys
                     .iter()
                     .filter(|key| oracle.series.remove(*key).is_some());
@@ -170,7 +180,7 @@ impl Op {
             Self::Create(key, _) | Self::Alter(key, _) | Self::DeleteRange(key, _, _) => {
                 vec![key.clone()]
             }
-            Self::Remove(keys) => keys.clone(),
+            Self::Remove(keys) | Self::End(keys) => keys.clone(),
             Self::FlushAll => oracle.series.keys().cloned().collect(),
             Self::Change(change) => change.keys(),
             Self::SetDefaults(_) => Vec::new(),
@@ -192,7 +202,9 @@ impl Op {
                     .map(|n| Some(Self::Append(mine[..n].to_vec())))
                     .collect()
             }
-            Self::Remove(_) => vec![Some(Self::Remove(vec![key.to_vec()])), None],
+            Self::Remove(_) | Self::End(_) => {
+                vec![Some(Self::Remove(vec![key.to_vec()])), None]
+            }
             whole => vec![Some(whole.clone()), None],
         }
     }

@@ -22,6 +22,8 @@ pub(crate) struct Series {
     pub(crate) options: SeriesOptions,
     pub(crate) samples: BTreeMap<i64, f64>,
     pub(crate) expires_at_ms: Option<i64>,
+    /// A sender made it, so it ends.
+    pub(crate) is_sent: bool,
     /// A SUM made a NaN: whose bits it has is the processor's choice.
     pub(crate) summed_nan: bool,
 }
@@ -36,8 +38,11 @@ impl Oracle {
             (Some(series), _) => series,
             (None, Create::Never) => return Err(Refusal::NoSuchKey),
             (None, Create::Defaults) => self.insert(append.key, self.defaults.series.clone()),
-            (None, Create::With(options) | Create::Sent(options) | Create::Derived(options)) => {
-                self.insert(append.key, options.clone())
+            (None, Create::With(options)) => self.insert(append.key, options.clone()),
+            (None, Create::Sent(options) | Create::Derived(options)) => {
+                let series = self.insert(append.key, options.clone());
+                series.is_sent = true;
+                series
             }
             (None, Create::Labelled(bytes, read)) => {
                 let options = SeriesOptions {
@@ -50,6 +55,28 @@ impl Oracle {
         let own = append.on_duplicate.or(series.options.duplicate_policy);
         let policy = own.unwrap_or(default_policy);
         series.append(append.timestamp, append.value, policy)
+    }
+
+    /// The newest sample of all that are not far ahead of the clock.
+    pub(crate) fn usual_newest(&self) -> i64 {
+        let newest = self.series.values().filter_map(Series::newest);
+        newest.filter(|at| *at < NOW / 2).max().unwrap_or(0)
+    }
+
+    /// The keys of series that have ended: a retention of their own is past, or nothing is left.
+    pub(crate) fn ended(&self) -> Vec<Vec<u8>> {
+        let all = self.series.values();
+        let mut newest: Vec<i64> = all.filter_map(Series::newest).collect();
+        newest.sort_unstable_by_key(|at| std::cmp::Reverse(*at));
+        // Three series agree on the time; of fewer than five, half of them.
+        let needed = newest.len().div_ceil(2).clamp(1, 3);
+        let now = newest
+            .get(needed - 1)
+            .map_or(i64::MIN, |agreed| NOW.min(*agreed));
+        let all = self.series.iter();
+        all.filter(|(_, series)| series.has_ended(now))
+            .map(|(key, _)| key.clone())
+            .collect()
     }
 
     /// Appends the newest value and `delta`.
@@ -86,12 +113,24 @@ impl Oracle {
     }
 }
 
-/// A day after the simulated clock, which stands still.
-const HORIZON: i64 = 1_700_000_000_000 + 86_400_000;
+/// The simulated clock, which stands still.
+const NOW: i64 = 1_700_000_000_000;
+/// A day after it.
+const HORIZON: i64 = NOW + 86_400_000;
 
 impl Series {
     pub(crate) fn newest(&self) -> Option<i64> {
         self.samples.keys().next_back().copied()
+    }
+
+    fn has_ended(&self, now: i64) -> bool {
+        let retention_ms = self.options.retention_ms;
+        let slack_ms = (retention_ms / 16).clamp(60_000, 86_400_000);
+        let is_past = self.newest().is_none_or(|newest| {
+            let end = newest.saturating_add_unsigned(retention_ms);
+            end.saturating_add_unsigned(slack_ms) < now
+        });
+        self.is_sent && retention_ms > 0 && is_past
     }
 
     fn append(&mut self, timestamp: i64, value: f64, policy: DuplicatePolicy) -> Outcome {

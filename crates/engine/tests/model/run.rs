@@ -32,6 +32,8 @@ pub(crate) struct Run {
     journal: Vec<Step>,
     /// Promised to be on disk.
     promised: Position,
+    /// Series that ended.
+    ended: u64,
 }
 
 impl Run {
@@ -57,19 +59,21 @@ impl Run {
             oracle,
             journal: Vec::new(),
             promised: Position(0),
+            ended: 0,
             chance,
         };
         run.open();
         run
     }
 
-    /// Random steps, with a whole comparison at the end.
-    pub(crate) fn steps(&mut self, count: usize) {
+    /// Random steps, with a whole comparison at the end. Returns how many series ended.
+    pub(crate) fn steps(&mut self, count: usize) -> u64 {
         for _ in 0..count {
             self.step();
         }
         reads::check_all(self.db(), &self.oracle);
         self.reopen_closed();
+        self.ended
     }
 
     fn db(&self) -> &Db {
@@ -82,7 +86,7 @@ impl Run {
             55..78 => self.read(),
             78..80 => self.fail_looks(),
             80..82 => self.maintain(Db::settle),
-            82..84 => self.maintain(Db::maintain),
+            82..84 => self.end(),
             84..87 => self.maintain(Db::flush),
             87..88 => self.maintain(Db::merge),
             88..90 => self.maintain(|db| db.merge_step().map(drop)),
@@ -100,6 +104,17 @@ impl Run {
 
     fn write(&mut self) {
         let op = self.chance.op(&self.oracle);
+        self.apply(op);
+    }
+
+    /// Works in the background; some series end.
+    fn end(&mut self) {
+        let ended = self.oracle.ended();
+        self.ended += ended.len() as u64;
+        self.apply(Op::End(ended));
+    }
+
+    fn apply(&mut self, op: Op) {
         let before = self.db().position();
         let mut scratch = std::mem::take(&mut self.scratch);
         let answer = op.apply(self.db(), &mut scratch);
@@ -178,7 +193,9 @@ impl Run {
             }
             2 => {
                 let work = [Db::settle, Db::flush, Db::merge, Db::maintain];
-                let done = self.chance.pick(&work)(self.db());
+                // Where nothing ends meanwhile.
+                let left_out = usize::from(!self.oracle.ended().is_empty());
+                let done = self.chance.pick(&work[..work.len() - left_out])(self.db());
                 done.unwrap_or_else(|error| told(&error));
                 self.disk.heal();
                 // Nothing was promised to a disk that fails, unless writes go on.

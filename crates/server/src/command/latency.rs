@@ -174,6 +174,9 @@ fn advice(event: Event) -> &'static str {
             latewood_engine::Work::Flush => {
                 "Flushes take long: the disk is slow, or much was written since the last flush."
             }
+            latewood_engine::Work::EndCycle => {
+                "Series that retention left nothing of are removed in the background, a slice of time at once."
+            }
             latewood_engine::Work::ExpireCycle => {
                 "Many series expired at once; they are removed in the background."
             }

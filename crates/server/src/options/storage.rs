@@ -7,7 +7,7 @@ use super::range::{
 };
 use super::row::{Row, computed, row};
 use crate::state::{Settings, Shared};
-use latewood_engine::{Durability, Result};
+use latewood_engine::{DropEmpty, Durability, Result};
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding};
 
 pub(super) const ROWS: &[Row] = &[
@@ -103,6 +103,21 @@ pub(super) const ROWS: &[Row] = &[
              older samples are refused; 0 keeps them forever",
         )
         .live(|shared, settings| shared.db.set_retention_ms(settings.retention_ms)),
+    row("drop-empty-series WHICH", "sent")
+        .is(word!(
+            "drop-empty-series",
+            DropEmpty::of_name,
+            drop_empty,
+            "sent, all or none"
+        ))
+        .help(
+            "Which series are removed once all their samples are past --retention, the disk \
+             budget or their own retention: those of senders and rules, all with samples, or none",
+        )
+        .live(|shared, settings| {
+            shared.db.set_drop_empty(settings.drop_empty);
+            Ok(())
+        }),
     row("disk-budget BYTES", "0")
         .is(Kind::Bytes(DISK_BUDGET, |of| &mut of.disk_budget_bytes))
         .help(

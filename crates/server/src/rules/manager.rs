@@ -28,6 +28,8 @@ const MEMORY_SHARES: usize = 2;
 
 /// How often it is looked how late samples came.
 const DELAYS_EVERY: Duration = Duration::from_secs(1);
+/// How often it is forgotten who wrote what is gone.
+const FORGET_EVERY: Duration = Duration::from_secs(600);
 
 /// The rules of a server.
 pub(crate) struct Manager {
@@ -180,10 +182,11 @@ impl Manager {
         self.owners.series()
     }
 
-    /// Notes how late samples come, until the server stops.
+    /// Notes how late samples come, and forgets who wrote what is gone, until the server stops.
     pub(crate) fn watch_delays(&self, shared: &Shared) {
         let arrivals = &shared.observe.arrivals;
         arrivals.turn_on();
+        let mut forget_at = Instant::now() + FORGET_EVERY;
         let mut groups = self.groups.lock();
         while !groups.turns.has_stopped() {
             let until = Instant::now() + DELAYS_EVERY;
@@ -193,6 +196,10 @@ impl Manager {
             let readers = Arc::clone(&self.readers.lock());
             MutexGuard::unlocked(&mut groups, || {
                 readers.note(shared, &arrivals.take(), now_ms());
+                if Instant::now() >= forget_at {
+                    self.forget_gone(shared);
+                    forget_at = Instant::now() + FORGET_EVERY;
+                }
             });
         }
     }

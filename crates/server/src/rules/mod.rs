@@ -23,6 +23,7 @@ mod corrections;
 mod delays;
 mod due;
 mod figures;
+mod gone;
 mod grid;
 mod group;
 mod load;

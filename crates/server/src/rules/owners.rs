@@ -10,7 +10,7 @@
 use latewood_promql::labels::Labels;
 use latewood_promql::source::is_stale;
 use latewood_rules::evaluate::{Refused, Row};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,6 +117,13 @@ impl Owners {
         for (labels, rule) in untold {
             tell(&labels, rule.as_deref());
         }
+    }
+
+    /// The labels of all series that rules write. Until the guard is dropped, nobody hears of others.
+    pub(super) fn written(&self) -> (MutexGuard<'_, ()>, Vec<Labels>) {
+        let turn = self.telling.lock();
+        let all = self.all.lock();
+        (turn, all.series.keys().cloned().collect())
     }
 
     /// The number of series that rules write.

@@ -3,6 +3,7 @@
 mod bench;
 mod beside;
 mod corrections;
+mod gone;
 mod load;
 mod parts;
 mod random;

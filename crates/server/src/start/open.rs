@@ -33,7 +33,7 @@ pub(super) fn open(
 ) -> Result<Opened, Stop> {
     let stopped = Weak::clone(&shared);
     let following = events.of_follower();
-    let [hearing, creating, events] = [(); 3].map(|()| Arc::clone(events));
+    let [hearing, ending, creating, events] = [(); 4].map(|()| Arc::clone(events));
     let options = Options {
         log: settings.wal,
         strict: settings.strict,
@@ -44,6 +44,7 @@ pub(super) fn open(
         series_max: settings.series_max,
         query_series_max: settings.query_series_max,
         retention_ms: settings.retention_ms,
+        drop_empty: settings.drop_empty,
         disk_budget_bytes: settings.disk_budget_bytes,
         on_notice: Some(notices),
         flush_age_ms: settings.flush_age_s.saturating_mul(1000),
@@ -55,6 +56,10 @@ pub(super) fn open(
         })),
         on_expired: Some(KeyHook::new(move |key| {
             hearing.changed(Class::Expired, "expired", key);
+        })),
+        // Retention took it: who listens hears that as an expiry.
+        on_ended: Some(KeyHook::new(move |key| {
+            ending.changed(Class::Expired, "expired", key);
         })),
         on_rule_write: Some(KeyHook::new(move |key| {
             events.changed(Class::Module, "ts.add:dest", key);

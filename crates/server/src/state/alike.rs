@@ -22,7 +22,7 @@ const RULES_AT: u32 = 4;
 /// What each part is of, for people.
 const MEANINGS: [&str; 5] = [
     "what new series get: the ts-... options, sender-duplicate-policy, influx-db-label, otlp-...",
-    "retention, max-series",
+    "retention, drop-empty-series, max-series",
     "future-limit, past-limit, redis-future-limit, redis-past-limit",
     "reads, max-staleness, durability, promql-lookback, promql-delayed-name-removal, \
      notify-keyspace-events",
@@ -59,7 +59,7 @@ impl Settings {
                 &senders.influx_db_label,
                 &senders.otlp,
             )),
-            digest(&(self.retention_ms, self.series_max)),
+            digest(&(self.retention_ms, self.drop_empty, self.series_max)),
             digest(&(self.time_limits, senders.time_limits)),
             digest(&(reads, self.durability, promql, self.notify)),
         ];
@@ -106,6 +106,7 @@ pub(crate) fn digest(of: &impl std::fmt::Debug) -> u64 {
 mod tests {
     use super::*;
     use crate::state::Reads;
+    use latewood_engine::DropEmpty;
 
     fn told(change: impl FnOnce(&mut Settings)) -> Vec<&'static str> {
         let mut other = Settings::default();
@@ -126,6 +127,7 @@ mod tests {
         assert_eq!(told(|of| of.cluster.nodes.staleness_max_ms = 9), ["reads"]);
         assert_eq!(told(|of| of.promql.lookback_ms = 9), ["reads"]);
         assert_eq!(told(|of| of.retention_ms = 9), ["retention"]);
+        assert_eq!(told(|of| of.drop_empty = DropEmpty::None), ["retention"]);
         assert_eq!(told(|of| of.time_limits.past_ms = 9), ["time-limits"]);
         let both = told(|of| {
             of.senders.time_limits.past_ms = 9;

@@ -5,7 +5,7 @@ use super::line_port::LinePort;
 use crate::base::time_limits::TimeLimits;
 use crate::messaging::Notify;
 use latewood_cluster::topic::Replication;
-use latewood_engine::{Defaults, Durability};
+use latewood_engine::{Defaults, DropEmpty, Durability};
 use latewood_model::{DuplicatePolicy, named};
 use latewood_wire::otlp::Naming;
 use std::path::PathBuf;
@@ -55,6 +55,8 @@ pub(crate) struct Settings {
     pub(crate) log_bytes_max: u64,
     /// Milliseconds that samples of any series are kept; 0 is for ever.
     pub(crate) retention_ms: u64,
+    /// Which series are removed once all their samples are older.
+    pub(crate) drop_empty: DropEmpty,
     /// Disk budget in bytes (0 = unlimited).
     pub(crate) disk_budget_bytes: u64,
     /// Number of event loops, at least 1.

@@ -1,6 +1,6 @@
 //! RENAME, RENAMENX, EXPIRE and its family.
 
-use crate::harness::{Server, eventually};
+use crate::harness::{Server, eventually, text};
 
 const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
 
@@ -151,4 +151,32 @@ fn a_series_goes_when_its_time_comes_and_stays_gone() {
     client.expect(&[("EXISTS k", ":0\r\n"), ("DBSIZE", ":1\r\n")]);
     let ttl: u64 = client.ask("TTL long")[1..].trim().parse().unwrap();
     assert!((900..=1_000).contains(&ttl), "{ttl}");
+}
+
+#[test]
+fn a_series_ends_once_retention_leaves_nothing_of_it() {
+    let server = Server::with(&["--retention", "1s", "--drop-empty-series", "none"]);
+    let (mut client, mut listener) = (server.client(), server.client());
+    client.expect(&[
+        ("CONFIG SET notify-keyspace-events Ex", "+OK\r\n"),
+        (
+            "CONFIG GET drop-empty-series",
+            "*2\r\n$17\r\ndrop-empty-series\r\n$4\r\nnone\r\n",
+        ),
+    ]);
+    assert!(
+        client
+            .ask("CONFIG SET drop-empty-series some")
+            .starts_with("-ERR")
+    );
+    listener.ask("SUBSCRIBE __keyevent@0__:expired");
+    client.ask("TS.ADD k * 1");
+    client.expect(&[("CONFIG SET drop-empty-series all", "+OK\r\n")]);
+    client.wait_until("EXISTS k", ":0\r\n");
+    let told = text(&listener.reply());
+    assert!(told.ends_with("$1\r\nk\r\n"), "{told}");
+    eventually("a series that ended", || client.info("series_ended") == 1);
+    assert_eq!(client.info("expired_keys"), 0);
+    client.ask("TS.ADD k * 2");
+    client.expect(&[("EXISTS k", ":1\r\n")]);
 }

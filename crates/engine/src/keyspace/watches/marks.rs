@@ -5,6 +5,7 @@
 
 use super::reader::ChangedSeries;
 use crate::keyspace::core::Core;
+use crate::keyspace::ended::EndedBy;
 use crate::series::shard::ShardState;
 use crate::series::watched::{GoneLook, Span, WatchSet};
 use latewood_model::{SeriesId, Timestamp};
@@ -102,13 +103,58 @@ impl Core {
         }
     }
 
-    /// Call it before a series is removed.
+    /// Call it before a series is removed. One whose time had come ends, as far as readers hear of it;
+    /// a replay has no clock, so there whoever drains the change says whether it had.
     #[inline]
     pub(crate) fn mark_gone(&self, state: &mut ShardState, id: SeriesId) {
-        if state.watched.is_on() {
-            let expires_at_ms = state.expiries.get(self.shards.place_of(id));
-            self.end_look(state, id, expires_at_ms);
+        if !state.watched.is_on() {
+            return;
         }
+        let is_replay = state.watched.replays.is_some();
+        match state.expiries.get(self.shards.place_of(id)) {
+            Some(at_ms) if !is_replay && at_ms <= self.time.now_ms() => {
+                self.end_series_look(state, id, EndedBy::Own);
+            }
+            at_ms => self.end_look(state, id, at_ms.filter(|_| is_replay)),
+        }
+    }
+
+    /// Call it before a series that ended is taken out. Retention is no change, so only what was
+    /// marked before is told; and what ended by its own retention, which nobody finds any more.
+    #[inline]
+    pub(crate) fn mark_ended(&self, state: &mut ShardState, id: SeriesId, by: EndedBy) {
+        if state.watched.is_on() {
+            self.end_series_look(state, id, by);
+        }
+    }
+
+    #[cold]
+    fn end_series_look(&self, state: &mut ShardState, id: SeriesId, by: EndedBy) {
+        let place = self.shards.place_of(id);
+        self.find_set(state, id);
+        let look = self.look_of(state, id);
+        // Nobody saw one without a key.
+        let is_seen =
+            state.watched.set_of(place) != WatchSet::NOBODY && !state.unnamed.contains(&id);
+        let Some(look) = look.filter(|_| is_seen) else {
+            state.watched.forget(place);
+            return;
+        };
+        let gone = |mark| GoneLook {
+            id,
+            key: look.key.clone(),
+            labels: look.labels.clone(),
+            floor: look.floor,
+            expires_at_ms: None,
+            mark,
+        };
+        state.watched.note_gone_look(id, &look.key, &look.labels);
+        state.watched.note_gone(place, None, gone);
+        let whole = self.watched_whole(state, id);
+        if let Some(whole) = whole.filter(|_| by == EndedBy::Own) {
+            state.watched.note_ended(place, whole, gone);
+        }
+        state.watched.unknow(place);
     }
 
     /// Call it before the labels or the key of a series change, and [`Core::mark_look`] after it.

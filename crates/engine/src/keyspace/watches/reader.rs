@@ -55,7 +55,8 @@ pub struct Watcher {
     pub selectors: Vec<Selector>,
 }
 
-/// A series at the time of a change.
+/// A series at the time of a change. Those that ended by their own retention are told as one: without
+/// key and labels, gone, and expired long ago.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedSeries {
     /// Its number.
@@ -73,6 +74,18 @@ pub struct ChangedSeries {
 }
 
 impl ChangedSeries {
+    /// What stands for all that ended. The log has it like any other.
+    pub(super) fn ended() -> Self {
+        Self {
+            id: SeriesId::MAX,
+            key: Arc::default(),
+            labels: Labels::default(),
+            floor: Timestamp::MIN,
+            is_gone: true,
+            expires_at_ms: Some(1),
+        }
+    }
+
     /// Whether all is the same but how much was visible.
     fn looks_as(&self, other: &Self) -> bool {
         (self.id, self.is_gone, self.expires_at_ms)
@@ -153,6 +166,12 @@ impl Pending {
             _ => false,
         };
         self.selector == selector && is_same
+    }
+
+    /// Whether it says what ended.
+    fn has_ended(&self) -> bool {
+        let series = self.series.as_ref();
+        series.is_some_and(|series| **series == ChangedSeries::ended())
     }
 
     fn is_steps(&self) -> bool {
@@ -390,13 +409,14 @@ fn steps_of(mark: Mark) -> Pending {
     }
 }
 
-/// The changes of each selector as those of any series, in a few spans. Steps are joined only where
+/// The changes of each selector as those of any series, in a few spans, and what ended apart. Steps are joined only where
 /// they meet, unless they are more than `steps_max`: those between were asked for by nobody.
 pub(super) fn joined(changes: &[Pending], steps_max: usize) -> Vec<Pending> {
     let (steps, others): (Vec<_>, Vec<_>) = changes.iter().partition(|one| one.is_steps());
-    let mut hulls: BTreeMap<u32, Mark> = BTreeMap::new();
-    for Pending { selector, mark, .. } in others {
-        let hull = hulls.entry(*selector);
+    let mut hulls: BTreeMap<(u32, bool), Mark> = BTreeMap::new();
+    for pending in others {
+        let mark = &pending.mark;
+        let hull = hulls.entry((pending.selector, pending.has_ended()));
         hull.and_modify(|hull| hull.add_all(mark)).or_insert(*mark);
     }
     let mut steps: Vec<Mark> = steps.iter().flat_map(|one| one.mark.apart()).collect();
@@ -415,10 +435,40 @@ pub(super) fn joined(changes: &[Pending], steps_max: usize) -> Vec<Pending> {
         });
         steps.extend(all);
     }
-    let hulls = hulls.into_iter().map(|(selector, mark)| Pending {
+    let of_hull = |((selector, has_ended), mark): ((u32, bool), Mark)| Pending {
         selector,
-        series: None,
+        series: has_ended.then(|| Arc::new(ChangedSeries::ended())),
         mark,
-    });
+    };
+    let hulls = hulls.into_iter().map(of_hull);
     hulls.chain(steps.into_iter().map(steps_of)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ended_stays_apart_where_changes_are_joined() {
+        let pending = |series: Option<ChangedSeries>, from, to| Pending {
+            selector: 3,
+            series: series.map(Arc::new),
+            mark: Mark::new(Span { from, to }, 7),
+        };
+        let other = ChangedSeries {
+            id: SeriesId(4),
+            ..ChangedSeries::ended()
+        };
+        let all = [
+            pending(Some(ChangedSeries::ended()), 1, 50),
+            pending(Some(other), 60, 61),
+            pending(Some(ChangedSeries::ended()), 2, 80),
+            pending(None, 62, 63),
+        ];
+        let joined = joined(&all, STEPS_MAX);
+        let spans = joined.iter().map(|one| (one.has_ended(), one.mark.first()));
+        let changed = Span { from: 60, to: 63 };
+        let ended = Span { from: 1, to: 80 };
+        assert_eq!(spans.collect::<Vec<_>>(), [(false, changed), (true, ended)]);
+    }
 }

@@ -195,21 +195,30 @@ impl Registry {
         }
     }
 
+    /// Hands out that series ended, and what is marked with them.
+    pub(super) fn hand_out_ended(&mut self, entries: &[Entry], mark: &Mark) {
+        let series = Arc::new(ChangedSeries::ended());
+        for &Entry { reader, selector } in entries {
+            self.change(reader, |held| held.take(selector, Some(&series), mark));
+        }
+    }
+
+    /// The selectors of all readers.
+    pub(super) fn all_entries(&self) -> Arc<[Entry]> {
+        let entries = self.readers.iter().flat_map(|(&reader, held)| {
+            let selectors = 0..held.selectors.len() as u32;
+            selectors.map(move |selector| Entry { reader, selector })
+        });
+        entries.collect()
+    }
+
     /// Hands out a mark of any series of a watch set.
     pub(super) fn hand_out_hull(&mut self, set: WatchSet, mark: &Mark) {
-        let all = |registry: &Self| -> Arc<[Entry]> {
-            let readers = registry.readers.iter();
-            let entries = readers.flat_map(|(&reader, held)| {
-                let selectors = 0..held.selectors.len() as u32;
-                selectors.map(move |selector| Entry { reader, selector })
-            });
-            entries.collect()
-        };
         let entries = match set {
-            WatchSet::UNKNOWN => all(self),
+            WatchSet::UNKNOWN => self.all_entries(),
             WatchSet(number) => match self.sets.get(number as usize) {
                 Some(entries) => Arc::clone(entries),
-                None => all(self),
+                None => self.all_entries(),
             },
         };
         for &Entry { reader, selector } in &*entries {

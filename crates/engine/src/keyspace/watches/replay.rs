@@ -59,13 +59,16 @@ impl Core {
     /// # Errors
     /// `Corrupt`.
     pub(crate) fn replay_pending(&self, reader: u64, state: &[u8]) -> Result<()> {
-        let horizon = self.register_pending(reader, state)?;
+        let (horizon, position) = self.register_pending(reader, state)?;
         self.raise_horizons(&[(ReaderId(reader), horizon)]);
+        for shard in &self.shards {
+            shard.lock().watched.forget_ended(position);
+        }
         Ok(())
     }
 
-    /// The same for the registry alone. Returns the horizon.
-    fn register_pending(&self, reader: u64, state: &[u8]) -> Result<Timestamp> {
+    /// The same for the registry alone. Returns the horizon, and up to where the log is in the state.
+    fn register_pending(&self, reader: u64, state: &[u8]) -> Result<(Timestamp, u64)> {
         let Some(state) = state::read(state) else {
             let text = format!("the log makes no sense: the state of reader {reader}");
             return Err(Error::new(ErrorKind::Corrupt, text));
@@ -75,7 +78,7 @@ impl Core {
             held.since = state.since;
             held.done = state.position;
             held.set_pending(state.changes);
-            held.horizon
+            (held.horizon, state.position)
         }))
     }
 
@@ -188,8 +191,11 @@ impl Core {
             Record::Horizon { reader, at } => self.follow_horizon(states, reader, at),
             Record::Done { reader, position } => self.replay_done(reader, position),
             Record::Pending { reader, state } => {
-                let horizon = self.register_pending(reader, state)?;
+                let (horizon, position) = self.register_pending(reader, state)?;
                 self.follow_horizon(states, reader, horizon);
+                for state in states {
+                    state.watched.forget_ended(position);
+                }
             }
             Record::Steps { reader, from, to } => {
                 self.replay_steps(reader, Span { from, to }, position.0);

@@ -4,13 +4,14 @@
 //! They are rare beside samples, so they are written part by part, each part
 //! reserving the bytes it needs. `record.rs` says what each holds.
 //!
-//! Invariant: what concerns more than one series, or takes the key of one,
-//! makes the group a barrier. Tested by `tests/log_group.rs`.
+//! Invariant: what concerns series of more than one shard, or takes the key of one, makes the group a
+//! barrier; but for series that ended, whose keys a replay does not look at. Tested by `tests/log_group.rs`.
 
 use crate::format::rule::RuleSpec;
 use crate::format::varint::{VARINT_BYTES_MAX, put, zigzag};
 use crate::log::created::Created;
 use crate::log::group::GroupBuilder;
+use crate::log::record::ended::{Ended, gather};
 use crate::log::record::{CONTROL, CONTROL_SHIFT, Cut, EXPIRED, kind};
 use latewood_model::{MadeBy, SeriesId, SeriesOptions, Timestamp};
 
@@ -74,6 +75,31 @@ impl GroupBuilder {
         self.control(kind::DELETE_SERIES, id);
         self.note_id(id);
         self.barrier = true;
+    }
+
+    /// Adds that series ended, which nobody removed: retention took their samples. The ids are of one
+    /// shard and ascend. The group becomes no barrier: whoever takes a key anew says so behind it, and
+    /// no living source writes to a series that ends.
+    pub fn end_series(&mut self, ids: &[SeriesId]) {
+        let (mut bits, mut rest) = (Vec::new(), ids);
+        while let Some(&first) = rest.first() {
+            let stride_log2 = self.stride_log2;
+            let count = gather(rest, stride_log2, &mut bits);
+            self.ended(&Ended {
+                first,
+                stride_log2,
+                bits: &bits,
+            });
+            rest = &rest[count..];
+        }
+    }
+
+    /// The same as one record.
+    pub fn ended(&mut self, ended: &Ended<'_>) {
+        self.tag(kind::ENDED, ended.first);
+        self.put_varint(u64::from(ended.stride_log2));
+        self.put_bytes(ended.bits);
+        ended.ids().for_each(|id| self.note_id(id));
     }
 
     /// Adds a series' new key; the group becomes a barrier.

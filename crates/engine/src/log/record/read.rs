@@ -10,8 +10,8 @@ use crate::format::value::take_value;
 use crate::format::varint::{take, take_bytes, unzigzag};
 use crate::log::created::Created;
 use crate::log::record::{
-    CONTROL, CONTROL_SHIFT, Context, Cut, EXPIRED, FORM_SHIFT, GroupForm, POLICY_TAG, Record,
-    SAME_TIMESTAMP, SERIES_BITS, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP, kind,
+    CONTROL, CONTROL_SHIFT, Context, Cut, EXPIRED, Ended, FORM_SHIFT, GroupForm, POLICY_TAG,
+    Record, SAME_TIMESTAMP, SERIES_BITS, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP, kind,
 };
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{
@@ -99,6 +99,15 @@ impl<'a> RecordIter<'a> {
         })
     }
 
+    fn ended(&mut self) -> Option<Record<'a>> {
+        let ended = Ended {
+            first: self.take_id()?,
+            stride_log2: u8::try_from(take(&mut self.bytes)?).ok()?,
+            bits: take_bytes(&mut self.bytes)?,
+        };
+        ended.is_sane().then_some(Record::Ended(ended))
+    }
+
     fn take_id(&mut self) -> Option<SeriesId> {
         self.form.id(take(&mut self.bytes)?).map(SeriesId)
     }
@@ -117,6 +126,7 @@ impl<'a> RecordIter<'a> {
             kind::FLUSH_ALL => Some(Record::FlushAll),
             kind::CREATE_ALIKE => self.create_alike(),
             kind::CUT => self.cut(),
+            kind::ENDED => self.ended(),
             kind::FLOOR => self.floor(),
             kind::HORIZON => Some(Record::Horizon {
                 reader: take(&mut self.bytes)?,

@@ -6,7 +6,7 @@ use crate::format::rule::RuleSpec;
 use crate::io::sim::SimDisk;
 use crate::io::{Disk, Env};
 use crate::tools::check;
-use crate::{Append, Create, Db, Defaults, NoticeHook, Options, Scratch};
+use crate::{Append, Create, Db, Defaults, DropEmpty, NoticeHook, Options, Scratch};
 use latewood_model::{
     Aggregator, DuplicatePolicy, Labels, MadeBy, Matcher, SeriesId, SeriesOptions, Test,
 };
@@ -274,4 +274,17 @@ fn a_directory_of_before_opens_and_is_converted_as_it_is_flushed() {
     holds_what_was_there(&db);
     assert_eq!(made_by(&db, b"new"), MadeBy::Add);
     assert_eq!(db.parts().core.store.manifest().key_seed, contents.key_seed);
+}
+
+#[test]
+fn series_of_before_do_not_end() {
+    let (db, _) = open_hearing(&of_before());
+    db.set_retention_ms(1_000).unwrap();
+    // All their samples are far below it.
+    db.accept_clock().unwrap();
+    db.maintain().unwrap();
+    assert_eq!((db.len(), db.stats().series_ended), (3, 0));
+    db.set_drop_empty(DropEmpty::All);
+    db.maintain().unwrap();
+    assert_eq!((db.len(), db.stats().series_ended), (0, 3));
 }

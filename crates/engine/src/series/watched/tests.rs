@@ -158,3 +158,59 @@ fn more_series_than_a_shard_marks_are_joined_by_watch_set() {
     let (from, to) = (MARKS_MAX as i64, places as i64 - 1);
     assert_eq!(hull.spans(), [Span { from, to }]);
 }
+
+fn look_at(place: usize) -> impl FnOnce(Mark) -> GoneLook {
+    move |mark| GoneLook {
+        id: SeriesId(place as u64),
+        key: b"key"[..].into(),
+        labels: Labels::default(),
+        floor: 0,
+        expires_at_ms: None,
+        mark,
+    }
+}
+
+#[test]
+fn series_that_end_are_one_look_of_their_watch_set() {
+    let mut watched = watched(100);
+    let whole = |place: usize| Span {
+        from: place as i64,
+        to: 2 * place as i64,
+    };
+    for place in 1..10 * MARKS_MAX {
+        watched.know(place, SET, 100);
+        watched.note_ended(place, whole(place), look_at(place));
+    }
+    watched.know(0, WatchSet::NOBODY, Timestamp::MIN);
+    watched.note_ended(0, whole(0), look_at(0));
+    // With other readers, and of one whose watch set nobody knows.
+    watched.begin_generation(2, 100);
+    watched.note_ended(3, whole(3), look_at(3));
+    let (taken, _) = watched.take(9);
+    assert!(taken.hulls.is_empty() && taken.gone.is_empty() && taken.ended_any.is_none());
+    let spans = taken.ended.iter().map(|look| look.mark.spans().to_vec());
+    let all = Span { from: 1, to: 100 };
+    assert_eq!(spans.collect::<Vec<_>>(), [[all], [whole(3)]]);
+}
+
+#[test]
+fn series_that_end_and_nobody_knows_are_bounded_until_the_log_has_them() {
+    let mut watched = watched(100);
+    let whole = Span { from: 5, to: 90 };
+    for place in 0..MARKS_MAX + 7 {
+        watched.unknow(place);
+        watched.replays = Some(place as u64);
+        watched.note_ended(place, whole, look_at(place));
+    }
+    let last = MARKS_MAX as u64 + 6;
+    watched.forget_ended(last - 10);
+    let (taken, _) = watched.take(9);
+    // Those that were too much are of any series.
+    assert_eq!(taken.ended.len(), 3);
+    let any = taken.ended_any.expect("more ended than are kept");
+    assert_eq!((any.spans(), any.newest), (&[whole][..], last));
+    watched.note_ended(1, whole, look_at(1));
+    watched.forget_ended(last);
+    let (taken, _) = watched.take(9);
+    assert!(taken.ended.is_empty() && taken.ended_any.is_none());
+}

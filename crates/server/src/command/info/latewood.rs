@@ -25,6 +25,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "sync_interval_ms", shared.settings.sync_interval_ms);
     field(text, "series", stats.series);
     field(text, "series_created", stats.series_created);
+    field(text, "series_ended", stats.series_ended);
     field(text, "samples_appended", samples);
     field(text, "samples_in_order", stats.samples_in_order);
     field(text, "samples_late", stats.samples_late);

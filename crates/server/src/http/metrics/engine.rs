@@ -14,6 +14,8 @@ pub(super) fn ingest(text: &mut Text, stats: &Stats) {
     figures! { text;
         gauge "series" "Number of series." = stats.series;
         counter "series_created_total" "Series created." = stats.series_created;
+        counter "series_ended_total" "Series removed since retention left nothing of them."
+            = stats.series_ended;
     }
     let help = "Samples accepted by any protocol, by their relation to stored samples.";
     text.family("samples_total", Kind::Counter, help);

@@ -8,7 +8,7 @@ use crate::state::{
     Senders, Settings,
 };
 use latewood_cluster::kafka;
-use latewood_engine::{Defaults, Durability};
+use latewood_engine::{Defaults, DropEmpty, Durability};
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding, Ignore, SeriesOptions};
 use latewood_tls::{AuthClients, Protocols, ServerOptions};
 use latewood_wire::influx::Precision;
@@ -38,6 +38,7 @@ const EVERY_OPTION: &str = r#"
             strict = "on"
             memory = "64mb"
             retention = "90d"
+            drop-empty-series = "all"
             disk-budget = "10gb"
             flush-age = 60
             log-max = 4194304
@@ -240,6 +241,7 @@ fn every_option_can_stand_in_the_file() {
         strict: true,
         memory_bytes: 64 << 20,
         retention_ms: 90 * 86_400_000,
+        drop_empty: DropEmpty::All,
         disk_budget_bytes: 10 << 30,
         flush_age_s: 60,
         series_max: 7,

@@ -44,6 +44,7 @@ pub(super) fn samples(shared: &Shared, stats: &Stats) -> Value {
         "series": stats.series,
         "series_created": stats.series_created,
         "series_expired": stats.series_expired,
+        "series_ended": stats.series_ended,
         "label_pairs": stats.label_pairs,
         "in_order": stats.samples_in_order,
         "late": stats.samples_late,
