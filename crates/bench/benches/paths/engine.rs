@@ -6,8 +6,8 @@ use std::sync::Arc;
 use latewood_engine::io::Env;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery, Sink};
 use latewood_engine::{
-    Append, AppendTo, Create, Db, Defaults, Options, ReaderId, RuleSpec, Scratch, Selector,
-    SeriesRef, Watcher,
+    Append, AppendTo, Create, Db, Defaults, DropEmpty, Options, ReaderId, RuleSpec, Scratch,
+    Selector, SeriesRef, Watcher,
 };
 use latewood_model::{Aggregator, DuplicatePolicy, Labels, SeriesOptions};
 use tempfile::TempDir;
@@ -45,6 +45,8 @@ impl Base {
         let options = Options {
             background: false,
             shards: 1,
+            // To look for series that ended, among all, is no part of these paths.
+            drop_empty: DropEmpty::None,
             ..Options::default()
         };
         let defaults = Defaults {
