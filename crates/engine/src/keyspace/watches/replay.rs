@@ -67,19 +67,23 @@ impl Core {
         Ok(())
     }
 
-    /// The same for the registry alone. Returns the horizon, and up to where the log is in the state.
+    /// The same for the registry alone. Returns the horizon, and up to where the log is in the states
+    /// of all readers: one group may say that of one, and the next one that of others.
     fn register_pending(&self, reader: u64, state: &[u8]) -> Result<(Timestamp, u64)> {
         let Some(state) = state::read(state) else {
             let text = format!("the log makes no sense: the state of reader {reader}");
             return Err(Error::new(ErrorKind::Corrupt, text));
         };
-        Ok(self.registered(reader, |held| {
+        let horizon = self.registered(reader, |held| {
             held.horizon = held.horizon.max(state.horizon);
             held.since = state.since;
             held.done = state.position;
             held.set_pending(state.changes);
-            (held.horizon, state.position)
-        }))
+            held.horizon
+        });
+        let registry = self.watches.registry.read();
+        let known = registry.readers.values().map(|held| held.done).min();
+        Ok((horizon, known.unwrap_or(0)))
     }
 
     /// A replay meets steps of a reader that are to be computed again, in the group at `at`.
