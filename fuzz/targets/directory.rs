@@ -216,16 +216,7 @@ fn serve(db: &Db) {
             break;
         }
     }
-    let query = RangeQuery {
-        latest: false,
-        from: i64::MIN,
-        to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
-        reverse: false,
-    };
+    let query = RangeQuery::EVERYTHING;
     for _ in 0..2 {
         for key in &keys {
             tell(db.range(key, &query, &mut Nowhere));

@@ -27,6 +27,20 @@ pub struct RangeQuery {
     pub latest: bool,
 }
 
+impl RangeQuery {
+    /// All samples of a series, the oldest one first.
+    pub const EVERYTHING: Self = Self {
+        from: i64::MIN,
+        to: i64::MAX,
+        filter_by_timestamps: None,
+        filter_by_value: None,
+        count: None,
+        aggregation: None,
+        reverse: false,
+        latest: false,
+    };
+}
+
 /// The aggregation of samples into buckets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregation {

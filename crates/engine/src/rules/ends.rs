@@ -2,8 +2,8 @@
 //! that are written.
 //!
 //! A *pass* looks at all series, a slice of time at once, and removes those of which [`Terms`] say
-//! that they have ended: what closed before a source goes is in its destinations, and a destination
-//! stays as long as its source. A pass is due when the floor has risen, and when by what the last one
+//! that they have ended. A source stays until all that it writes to has ended but for it, what closed
+//! before it goes is in its destinations, and these end behind it. A pass is due when the floor has risen, and when by what the last one
 //! saw a series may have ended by its own retention; else once in an hour. Passes take a fiftieth of
 //! a core at most.
 //!

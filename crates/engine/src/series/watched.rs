@@ -190,7 +190,7 @@ impl Default for Watched {
 }
 
 impl Watched {
-    /// That of one of so many shards.
+    /// The watched part of one of `shards` shards, which share the bytes of looks.
     pub(crate) fn of_shards(shards: usize) -> Self {
         Self {
             looks_bytes_max: LOOKS_BYTES_MAX / shards.max(1),

@@ -64,18 +64,8 @@ impl Sink for Rows {
 
 /// All samples of a series.
 pub(crate) fn read(db: &Db, key: &[u8]) -> Result<Vec<Sample>> {
-    let query = RangeQuery {
-        latest: false,
-        from: i64::MIN,
-        to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
-        reverse: false,
-    };
     let mut rows = Rows(Vec::new());
-    db.range(key, &query, &mut rows)?;
+    db.range(key, &RangeQuery::EVERYTHING, &mut rows)?;
     Ok(rows.0)
 }
 

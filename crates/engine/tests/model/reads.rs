@@ -24,16 +24,7 @@ impl Sink for Rows {
 
 /// A query for every sample of a series.
 pub(crate) fn everything() -> RangeQuery {
-    RangeQuery {
-        latest: false,
-        from: i64::MIN,
-        to: i64::MAX,
-        filter_by_timestamps: None,
-        filter_by_value: None,
-        count: None,
-        aggregation: None,
-        reverse: false,
-    }
+    RangeQuery::EVERYTHING
 }
 
 /// The samples a query returns.

@@ -409,8 +409,9 @@ fn steps_of(mark: Mark) -> Pending {
     }
 }
 
-/// The changes of each selector as those of any series, in a few spans, and what ended apart. Steps are joined only where
-/// they meet, unless they are more than `steps_max`: those between were asked for by nobody.
+/// The changes of each selector as those of any series, in a few spans, and what ended apart. Steps
+/// are joined only where they meet, unless they are more than `steps_max`: those between were asked
+/// for by nobody.
 pub(super) fn joined(changes: &[Pending], steps_max: usize) -> Vec<Pending> {
     let (steps, others): (Vec<_>, Vec<_>) = changes.iter().partition(|one| one.is_steps());
     let mut hulls: BTreeMap<(u32, bool), Mark> = BTreeMap::new();

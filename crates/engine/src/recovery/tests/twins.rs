@@ -17,17 +17,6 @@ pub(super) const READER: ReaderId = ReaderId(1);
 /// Series files are written anew, whatever they hold.
 pub(super) const WHOLE: u64 = u64::MAX;
 
-const EVERYTHING: RangeQuery = RangeQuery {
-    latest: false,
-    from: i64::MIN,
-    to: i64::MAX,
-    filter_by_timestamps: None,
-    filter_by_value: None,
-    count: None,
-    aggregation: None,
-    reverse: false,
-};
-
 /// A place that takes parked series for gone: a file, and lines of it.
 pub(super) type Blind = (&'static str, Range<u32>);
 
@@ -227,9 +216,9 @@ pub(super) fn listed(db: &Db) -> (usize, Vec<String>) {
     said.extend(rules);
     // Up to here nothing wakes.
     let found = db.select(&[]);
-    for view in db.views(&found, &EVERYTHING, true) {
+    for view in db.views(&found, &RangeQuery::EVERYTHING, true) {
         let mut rows = Rows(Vec::new());
-        let read = view.view.run(&EVERYTHING, &mut rows);
+        let read = view.view.run(&RangeQuery::EVERYTHING, &mut rows);
         said.push(format!(
             "{:?} {:?} {read:?} {:?}",
             view.key, view.labels, rows.0
@@ -242,7 +231,7 @@ pub(super) fn listed(db: &Db) -> (usize, Vec<String>) {
 /// All that a series shows.
 pub(super) fn answers(db: &Db, key: &[u8]) -> Vec<String> {
     let mut rows = Rows(Vec::new());
-    let read = db.range(key, &EVERYTHING, &mut rows);
+    let read = db.range(key, &RangeQuery::EVERYTHING, &mut rows);
     let info = db.info(key).unwrap();
     let series = db.resolve(key).unwrap();
     let made_by = db

@@ -1,12 +1,12 @@
 //! Series that ended by their own retention, as far as readers must hear of it.
 //!
 //! What they showed is no change, but steps that read it are final: computed again, they would miss
-//! it. One look of each watch set is enough for that, with all that ended in its mark. Where watch sets are not
-//! known, in a replay or on a node that follows, looks are kept one by one until the log says what
-//! was pending when they were known. Those that are too much are joined: steps of all readers are
-//! final then, and none of them is computed wrongly.
+//! it. One look of each watch set is enough for that, with all that ended in its mark. Where watch
+//! sets are not known, in a replay or on a node that follows, looks are kept one by one until the log
+//! says what was pending when they were known. Those that are too many are joined: steps of all
+//! readers are final then, and none of them is computed wrongly.
 //!
-//! Tested with [`super`] and by `keyspace/watches/tests.rs`.
+//! Tested with [`super`] and by `recovery/tests/ended_watched.rs`.
 
 use super::{GoneLook, Looks, MARKS_MAX, Mark, WatchSet};
 use foldhash::fast::FixedState;

@@ -83,14 +83,16 @@ pub(crate) async fn backfill(State(context): State<Context>, request: Request) -
                 None => rules.cancel(shared, &chosen),
             };
             let done = done.map_err(Answer::busy)?;
-            let what = span.map_or(
-                "a backfill of rules was cancelled",
-                |_| "a backfill of rules",
-            );
-            tracing::info!(steps = done.steps, rules = done.rules, ?span, "{what}");
+            let (steps, rules) = (done.steps, done.rules);
+            match span {
+                Some((from_ms, to_ms)) => {
+                    tracing::info!(steps, rules, from_ms, to_ms, "a backfill of rules");
+                }
+                None => tracing::info!(steps, rules, "a backfill of rules was cancelled"),
+            }
             let line = json!({
-                "rules": done.rules,
-                "steps": done.steps,
+                "rules": rules,
+                "steps": steps,
                 "skipped": told(&done.skipped),
                 "notCorrected": done.skipped.len(),
             });
