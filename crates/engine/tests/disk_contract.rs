@@ -122,6 +122,22 @@ fn reads_past_the_end_say_so() {
 }
 
 #[test]
+fn reads_that_were_announced_are_as_any() {
+    on_all(|env, root| {
+        let path = root.join("file");
+        let file = env.disk.create(&path, 0).unwrap();
+        file.write_at(b"some bytes", 5_000).unwrap();
+        let file = env.disk.open(&path).unwrap();
+        for (offset, len_bytes) in [(5_000, 10), (0, 0), (9_000, 100), (u64::MAX, u64::MAX)] {
+            file.will_read(offset, len_bytes);
+        }
+        let mut found = [0; 10];
+        file.read_at(&mut found, 5_000).unwrap();
+        assert_eq!(&found, b"some bytes");
+    });
+}
+
+#[test]
 fn a_file_that_there_is_no_room_for_leaves_its_name_free() {
     let dir = tempfile::tempdir().unwrap();
     let (disk, path) = (Env::real().disk, dir.path().join("file"));

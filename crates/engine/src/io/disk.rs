@@ -336,6 +336,12 @@ impl File for RealFile {
         self.file.sync_data()
     }
 
+    fn will_read(&self, offset: u64, len_bytes: u64) {
+        let (range, advice) = (NonZeroU64::new(len_bytes), Advice::WillNeed);
+        // A read that was not announced only takes longer.
+        let _ = rustix::fs::fadvise(&self.file, offset, range, advice);
+    }
+
     fn truncate(&self, len_bytes: u64) -> io::Result<()> {
         let mapping = self.mapping.lock();
         if !matches!(*mapping, Mapping::Untried | Mapping::Unwanted)

@@ -200,6 +200,12 @@ pub trait File: Send + Sync + Debug {
     /// the operating system refuses.
     fn truncate(&self, len_bytes: u64) -> io::Result<()>;
 
+    /// Says that these bytes will be read soon, so that they are on their way meanwhile. Only a
+    /// hint.
+    fn will_read(&self, offset: u64, len_bytes: u64) {
+        let _ = (offset, len_bytes);
+    }
+
     /// Whether it is one of a disk that is a cache: its bytes may not be on this machine now, or
     /// later. Its length is known.
     fn may_be_away(&self) -> bool {

@@ -79,24 +79,38 @@ impl Recovery<'_> {
         }
     }
 
-    /// Makes the series of a partition. What changed since the whole file is read before it: a
-    /// series is entered once, as it is.
+    /// Makes the series of a partition. What changed since the whole file, and what was parked
+    /// before it, is read before it: a series is entered once, as it is.
     fn load_partition(&self, files: &PartitionFiles) -> Result<()> {
-        let mut changed: BTreeMap<SeriesId, Option<SeriesRow>> = BTreeMap::new();
-        for changes in &files.changes {
-            let rows = |rows: &mut Vec<SeriesRow>, _| {
-                changed.extend(rows.drain(..).map(|row| (row.id, Some(row))));
+        let whole = files.series.map_or(0, |whole| whole.number);
+        let mut parked: BTreeMap<SeriesId, Option<SeriesRow>> = BTreeMap::new();
+        let mut changed = BTreeMap::new();
+        for file in files.series_files().filter(|file| file.number != whole) {
+            let found = if file.number < whole {
+                &mut parked
+            } else {
+                &mut changed
             };
-            let removed = self.read(&changes.file, rows)?;
-            changed.extend(removed.into_iter().map(|id| (id, None)));
+            let rows = |rows: &mut Vec<SeriesRow>, _| {
+                found.extend(rows.drain(..).map(|row| (row.id, Some(row))));
+            };
+            let removed = self.read(file, rows)?;
+            found.extend(removed.into_iter().map(|id| (id, None)));
         }
         if let Some(whole) = &files.series {
-            self.read(whole, |rows, is_old| {
+            let removed = self.read(whole, |rows, is_old| {
+                for row in &*rows {
+                    parked.remove(&row.id);
+                }
                 rows.retain(|row| !changed.contains_key(&row.id));
                 self.enter(rows, is_old);
             })?;
+            for id in removed {
+                parked.remove(&id);
+            }
         }
-        let mut rows: Vec<SeriesRow> = changed.into_values().flatten().collect();
+        parked.extend(changed);
+        let mut rows: Vec<SeriesRow> = parked.into_values().flatten().collect();
         self.enter(&mut rows, false);
         Ok(())
     }

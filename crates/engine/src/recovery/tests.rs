@@ -6,6 +6,7 @@ mod ended_followed;
 mod ended_watched;
 mod formats;
 mod parked;
+mod parked_files;
 mod twins;
 
 use super::Recovery;
@@ -19,16 +20,18 @@ use std::path::Path;
 
 const MANIFEST: &[u8] = include_bytes!("../../tests/golden/manifest-v2.bin");
 const SERIES: &[u8] = include_bytes!("../../tests/golden/series-v2.cat");
+const PARKED: &[u8] = include_bytes!("../../tests/golden/series-v4.cat");
 
 #[test]
 fn changed_bytes_make_no_reader_panic() {
     let random = SimRandom::new(3);
     read_manifest(MANIFEST).unwrap();
     read_series(SERIES).unwrap();
+    read_series(PARKED).unwrap();
     for _ in 0..3_000 {
         // The fields of the second copy stand alone, without their checksum.
         let fields = &MANIFEST[MANIFEST.len() / 2 + 16..];
-        let mut bytes = [fields, SERIES][random.below(2) as usize].to_vec();
+        let mut bytes = [fields, SERIES, PARKED][random.below(3) as usize].to_vec();
         let at = random.below(bytes.len() as u64) as usize;
         bytes[at] = random.below(256) as u8;
         let cut = random.below(2 * bytes.len() as u64) as usize;

@@ -186,7 +186,7 @@ impl Checker<'_> {
         self.checked.series += found;
         let named = files.series_count();
         if is_whole && found != named {
-            let partition = files.series.map_or(0, |file| file.partition);
+            let partition = files.series_files().next().map_or(0, |file| file.partition);
             self.damage(format!(
                 "the series files of partition {partition} hold {found} series, not {named} as the manifest says"
             ));

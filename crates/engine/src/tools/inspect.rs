@@ -75,18 +75,13 @@ fn stretch_facts(env: &Env, path: &Path, number: u64, offset: u64) -> Result<Det
 
 fn manifest_facts(manifest: &Manifest) -> Detail {
     let partitions = manifest.partitions.iter().map(|(partition, files)| {
-        let series = files.series_files().map(|file| {
-            Detail::Fields(vec![
-                ("file", names::series_file(file.number).into()),
-                ("series", file.rows.into()),
-                ("bytes", file.len_bytes.into()),
-                ("position", file.position.into()),
-            ])
-        });
+        let series = files.awake_files().map(series_file_row);
+        let parked = files.parked.iter().map(series_file_row);
         let blocks = |list: &[BlockMeta]| Detail::List(list.iter().map(block_row).collect());
         Detail::Fields(vec![
             ("partition", (*partition).into()),
             ("series", Detail::List(series.collect())),
+            ("parked", Detail::List(parked.collect())),
             ("base", blocks(&files.base)),
             ("late", blocks(&files.late)),
         ])
@@ -100,6 +95,15 @@ fn manifest_facts(manifest: &Manifest) -> Detail {
         ("log_start", manifest.log_start.into()),
         ("floor", manifest.floor.into()),
         ("partitions", Detail::List(partitions.collect())),
+    ])
+}
+
+fn series_file_row(file: &SeriesFileMeta) -> Detail {
+    Detail::Fields(vec![
+        ("file", names::series_file(file.number).into()),
+        ("series", file.rows.into()),
+        ("bytes", file.len_bytes.into()),
+        ("position", file.position.into()),
     ])
 }
 

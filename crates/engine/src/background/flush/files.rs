@@ -65,11 +65,17 @@ impl WrittenSeries {
             Self::Whole(file) => {
                 files.series = Some(file);
                 files.changes.clear();
+                // It has the rows of parked series, too.
+                files.parked.clear();
+                files.living = 0;
             }
             Self::Changes { file, new, removed } => {
                 let living = (files.series_count() + new).saturating_sub(removed);
                 let changes = file.map(|file| ChangesMeta { file, living });
                 files.changes.extend(changes);
+                if !files.parked.is_empty() {
+                    files.living = living;
+                }
             }
         }
     }
@@ -191,7 +197,7 @@ impl<'a> Files<'a> {
         self.paths.push(path.clone());
         let (env, partition) = (&self.core.env, self.partition);
         match &self.rows {
-            Rows::All => SeriesFileWriter::create(env, &path, number, partition),
+            Rows::All => SeriesFileWriter::create(env, &path, number, partition, &[]),
             Rows::Changed(removed) => {
                 SeriesFileWriter::create_changes(env, &path, number, partition, removed)
             }

@@ -77,7 +77,7 @@ fn filled_with(disk: &SimDisk, chunks: &[Chunk]) -> Vec<PathBuf> {
     }
     let number = core.store.new_file_number();
     let path = core.store.series_file_path(number);
-    let mut writer = SeriesFileWriter::create(env, &path, number, 0).unwrap();
+    let mut writer = SeriesFileWriter::create(env, &path, number, 0, &[]).unwrap();
     for id in 0..2 {
         let row = core.row_of(&core.shards[0].lock(), SeriesId(id), Position(2));
         let mut row = row.unwrap();

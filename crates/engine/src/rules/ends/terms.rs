@@ -91,3 +91,69 @@ fn own_end(series: &Series, newest: Timestamp) -> Option<i64> {
     let past_ms = newest.saturating_add_unsigned(retention_ms);
     (retention_ms > 0).then(|| past_ms.saturating_add_unsigned(slack(retention_ms)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Disk;
+    use crate::io::sim::{SimDisk, SimRandom};
+    use crate::series::presence::Parked;
+    use crate::storage::files::chance::random_rows;
+    use crate::storage::files::series_file::ParkedFile;
+    use crate::storage::files::{SeriesFileWriter, SeriesRow};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    /// Some rows have no sample, some a retention of their own, which may end before or after the
+    /// floor.
+    fn rows(random: &SimRandom) -> Vec<SeriesRow> {
+        let mut rows = random_rows(random, 3, 3_000);
+        for row in &mut rows {
+            let newest = 1_000_000_000 + random.below(500_000_000) as i64;
+            row.newest = (random.below(200) > 0).then_some(newest);
+            row.options.retention_ms = random.below(3) * random.below(300_000_000);
+            row.made_by = [MadeBy::Sender, MadeBy::Rule, MadeBy::Create][random.below(3) as usize];
+            (row.flushed_last, row.source) = (None, None);
+        }
+        rows
+    }
+
+    /// That a page need not be read for a series that ended.
+    #[test]
+    fn no_row_ends_before_the_terms_of_its_page() {
+        let random = SimRandom::new(8);
+        let (disk, path) = (SimDisk::new(), Path::new("/parked"));
+        disk.create_dir_all(Path::new("/")).unwrap();
+        let env = disk.env(1);
+        let mut writer = SeriesFileWriter::create_paged(&env, path, 1, 3).unwrap();
+        rows(&random)
+            .iter()
+            .for_each(|row| writer.row(row).unwrap());
+        let file = ParkedFile::open(&env, path, &writer.finish().unwrap()).unwrap();
+        let (mut ended, mut passed) = (0, 0);
+        for page in 0..file.pages() {
+            let series: Vec<Series> = file
+                .read_page(page)
+                .unwrap()
+                .into_iter()
+                .map(|row| Parked::new(row, || 0).into_series(&Arc::default()))
+                .collect();
+            for _ in 0..200 {
+                let at =
+                    || random.below(2) as i64 * (900_000_000 + random.below(600_000_000) as i64);
+                let (floor, now_ms) = (at(), at());
+                let at = |at| if at == 0 { Timestamp::MIN } else { at };
+                let terms = Terms {
+                    which: DropEmpty::All,
+                    floor: at(floor),
+                    now_ms: at(now_ms),
+                };
+                let may = file.terms(page).may_have_ended(terms.floor, terms.now_ms);
+                let has = series.iter().any(|series| terms.ended(series).is_some());
+                assert!(may || !has, "{terms:?} of {:?}", file.terms(page));
+                (ended, passed) = (ended + u32::from(has), passed + u32::from(!may));
+            }
+        }
+        assert!(ended > 100 && passed > 100, "{ended} {passed}");
+    }
+}

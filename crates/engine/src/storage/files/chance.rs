@@ -186,6 +186,24 @@ pub(crate) fn give_changes(random: &SimRandom, manifest: &mut Manifest) {
     }
 }
 
+/// Adds files of parked series; the other golden files have none.
+pub(crate) fn give_parked(random: &SimRandom, manifest: &mut Manifest) {
+    for (&partition, files) in &mut manifest.partitions {
+        for _ in 0..random.below(4) {
+            manifest.next_file += 1;
+            files.parked.push(SeriesFileMeta {
+                number: manifest.next_file - 1,
+                partition,
+                len_bytes: random.below(1 << 20),
+                rows: random.below(65_536),
+                position: random.next_u64() >> 1,
+                checksum: random.next_u64() as u32,
+            });
+            files.living = random.below(65_536);
+        }
+    }
+}
+
 fn random_block(random: &SimRandom, number: u64, partition: u32, family: Family) -> BlockMeta {
     let first = random.next_u64() as i64;
     BlockMeta {

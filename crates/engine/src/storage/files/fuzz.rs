@@ -6,7 +6,7 @@ use crate::io::sim::SimDisk;
 use crate::storage::files::bytes::{Put, Take};
 use crate::storage::files::manifest::{Manifest, SeriesFileMeta};
 use crate::storage::files::row_code::Before;
-use crate::storage::files::series_file::SeriesFileReader;
+use crate::storage::files::series_file::{ParkedFile, SeriesFileReader};
 use std::path::Path;
 
 /// Reads `bytes` as a manifest; a valid one is written and read again.
@@ -24,8 +24,8 @@ pub(crate) fn read_manifest(bytes: &[u8]) -> Result<()> {
     Manifest::decode(bytes).map(|_| ())
 }
 
-/// Reads `bytes` as a series file and as the rows of a section; valid rows are
-/// written and read again.
+/// Reads `bytes` as a series file, front to back and page by page, and as the rows of a section;
+/// valid rows are written and read again.
 pub(crate) fn read_series(bytes: &[u8]) -> Result<()> {
     [1, 2]
         .into_iter()
@@ -60,8 +60,20 @@ fn read_file(bytes: &[u8]) -> Result<()> {
     assert!(written.is_ok(), "a disk without faults");
     let env = disk.env(0);
     let meta = SeriesFileMeta::of_file(&env, path)?;
+    let parked = ParkedFile::open(&env, path, &meta);
+    let mut at_random = Vec::new();
+    if let Ok(parked) = &parked {
+        for page in 0..parked.pages() {
+            at_random.extend(parked.read_page(page).unwrap_or_default());
+        }
+    }
     let mut reader = SeriesFileReader::open(&env, path, &meta)?;
-    let mut rows = Vec::new();
-    while reader.next(&mut rows)? {}
+    let (mut rows, mut in_order) = (Vec::new(), Vec::new());
+    while reader.next(&mut rows)? {
+        in_order.append(&mut rows);
+    }
+    if parked.is_ok() {
+        assert_eq!(format!("{at_random:?}"), format!("{in_order:?}"));
+    }
     Ok(())
 }

@@ -168,7 +168,9 @@ impl Manifest {
         let partitions = self.partitions.values();
         let changes = partitions.flat_map(|files| &files.changes);
         let rows = files().map(|file| file.rows);
-        let rows = sum(&mut rows.chain(changes.map(|changes| changes.living)));
+        let rows = rows.chain(changes.map(|changes| changes.living));
+        let living = self.partitions.values().map(|files| files.living);
+        let rows = sum(&mut rows.chain(living));
         let numbers = [
             ("epoch", self.epoch),
             ("newest flush", self.flush),
@@ -210,6 +212,12 @@ impl Manifest {
             .any(|files| has_nothing_to_change(&files))
         {
             return Some("it has changes of a series file that it does not name".to_owned());
+        }
+        let mut all = self.partitions.iter();
+        if let Some((partition, _)) = all.find(|(_, files)| !files.is_in_order()) {
+            return Some(format!(
+                "its series files of partition {partition} are not in the order of their numbers"
+            ));
         }
         let mut seen = BTreeSet::new();
         let names = blocks().map(|block| block.number);
@@ -265,7 +273,7 @@ impl Copy<'_> {
     fn files(&mut self, partition: u32) -> Option<PartitionFiles> {
         let mut files = PartitionFiles::default();
         self.lists(|kind, list| match kind {
-            kind::SERIES..=kind::CHANGES => Some(files.take_list(kind, list, partition)),
+            kind::SERIES..=kind::PARKED => Some(files.take_list(kind, list, partition)),
             _ => None,
         })?;
         Some(files)

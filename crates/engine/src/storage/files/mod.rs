@@ -2,8 +2,9 @@
 //!
 //! The *manifest* names every block and every series file of the database and is
 //! replaced as a whole: a crash leaves the old or the new one. A *series file*
-//! holds all series of one partition, without their samples; files of changes may follow it. What
-//! neither holds is in the log, from the position of each series on.
+//! holds all series of one partition, without their samples; files of changes may follow it, and
+//! parked series are in files of their own. What
+//! none of them holds is in the log, from the position of each series on.
 //!
 //! Opening a database decides by one table ([`table`]) what the directory is.
 //! [`crate::recovery`] then loads the series files, replays the log over them and
@@ -16,7 +17,7 @@
 
 pub(crate) mod bytes;
 #[cfg(test)]
-mod chance;
+pub(crate) mod chance;
 pub(crate) mod directory;
 pub(crate) mod doubt;
 #[cfg(any(test, fuzzing, feature = "fuzzing"))]

@@ -14,6 +14,7 @@ pub(super) mod kind {
     pub(crate) const BASE: u8 = 2;
     pub(crate) const LATE: u8 = 3;
     pub(crate) const CHANGES: u8 = 4;
+    pub(crate) const PARKED: u8 = 5;
     /// A build that does not know a kind with this bit passes over the list, and loses its files
     /// with the next manifest.
     pub(crate) const DISPENSABLE: u8 = 1 << 7;
@@ -22,10 +23,15 @@ pub(super) mod kind {
 /// The files of one partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PartitionFiles {
-    /// The file of all its series.
+    /// The file of all its series, but for those that are parked.
     pub(crate) series: Option<SeriesFileMeta>,
     /// What changed since, in this order.
     pub(crate) changes: Vec<ChangesMeta>,
+    /// The files of parked series, in the order of their numbers.
+    pub(crate) parked: Vec<SeriesFileMeta>,
+    /// Its series, awake or parked, where there are files of parked ones; else 0. Which of these
+    /// files still count for an id, the manifest does not say.
+    pub(crate) living: u64,
     /// In this order the chunks of a series ascend over all blocks.
     pub(crate) base: Vec<BlockMeta>,
     /// In arrival order.
@@ -41,7 +47,7 @@ pub(crate) struct SeriesFileMeta {
     pub(crate) partition: u32,
     /// Length of the file.
     pub(crate) len_bytes: u64,
-    /// Number of series in it, removed ones included.
+    /// Number of series in it; in a file of changes removed ones are included.
     pub(crate) rows: u64,
     /// The newest position of a row.
     pub(crate) position: u64,
@@ -59,14 +65,34 @@ pub(crate) struct ChangesMeta {
 }
 
 impl PartitionFiles {
-    /// The files of its series, in the order in which they apply.
+    /// The files of its series, in the order in which they apply, which is that of their numbers.
     pub(crate) fn series_files(&self) -> impl Iterator<Item = &SeriesFileMeta> {
+        let mut parked = self.parked.iter().peekable();
+        let mut others = self.awake_files().peekable();
+        std::iter::from_fn(move || {
+            let next = others.peek().map_or(u64::MAX, |file| file.number);
+            let before = parked.next_if(|file| file.number < next);
+            before.or_else(|| others.next())
+        })
+    }
+
+    /// Those that hold no parked series.
+    pub(crate) fn awake_files(&self) -> impl Iterator<Item = &SeriesFileMeta> {
         let changes = self.changes.iter().map(|changes| &changes.file);
         self.series.iter().chain(changes)
     }
 
-    /// Series in its files.
+    /// Whether both kinds of files stand in the order of their numbers.
+    pub(super) fn is_in_order(&self) -> bool {
+        self.parked.is_sorted_by_key(|file| file.number)
+            && self.awake_files().is_sorted_by_key(|file| file.number)
+    }
+
+    /// Series in its files, awake or parked.
     pub(crate) fn series_count(&self) -> u64 {
+        if !self.parked.is_empty() {
+            return self.living;
+        }
         let whole = self.series.map_or(0, |file| file.rows);
         self.changes.last().map_or(whole, |changes| changes.living)
     }
@@ -102,6 +128,14 @@ impl PartitionFiles {
             }
             lists.push((kind::CHANGES, list));
         }
+        if !self.parked.is_empty() {
+            let mut list = Put::default();
+            list.number(self.living);
+            for file in &self.parked {
+                put_series_file(&mut list, file);
+            }
+            lists.push((kind::PARKED, list));
+        }
         out.number(lists.len() as u64);
         for (kind, list) in lists {
             out.byte(kind);
@@ -115,6 +149,10 @@ impl PartitionFiles {
         match kind {
             kind::SERIES => self.series = Some(take_series_file(&mut bytes, partition)?),
             kind::CHANGES => self.changes = take_changes(&mut bytes, partition)?,
+            kind::PARKED => {
+                self.living = bytes.number()?;
+                self.parked = take_parked(&mut bytes, partition)?;
+            }
             kind::BASE => self.base = take_blocks(&mut bytes, partition, Family::Base)?,
             _ => self.late = take_blocks(&mut bytes, partition, Family::Late)?,
         }
@@ -135,9 +173,9 @@ impl PartitionFiles {
         };
         Some(Self {
             series,
-            changes: Vec::new(),
             base: list(Family::Base)?,
             late: list(Family::Late)?,
+            ..Self::default()
         })
     }
 }
@@ -167,6 +205,15 @@ fn take_changes(bytes: &mut Take<'_>, partition: u32) -> Option<Vec<ChangesMeta>
             file: take_series_file(bytes, partition)?,
             living: bytes.number()?,
         });
+    }
+    Some(all)
+}
+
+/// At least one: an empty list is left out.
+fn take_parked(bytes: &mut Take<'_>, partition: u32) -> Option<Vec<SeriesFileMeta>> {
+    let mut all = vec![take_series_file(bytes, partition)?];
+    while !bytes.is_empty() {
+        all.push(take_series_file(bytes, partition)?);
     }
     Some(all)
 }

@@ -3,18 +3,22 @@
 use super::partition::CHANGES_MAX;
 use super::*;
 use crate::io::sim::SimRandom;
-use crate::storage::files::chance::{give_changes, random_manifest};
+use crate::storage::files::chance::{give_changes, give_parked, random_manifest};
 
 const GOLDEN_SEED: u64 = 7;
 const GOLDEN_1: &[u8] = include_bytes!("../../../../tests/golden/manifest-v1.bin");
 const GOLDEN_2: &[u8] = include_bytes!("../../../../tests/golden/manifest-v2.bin");
 const GOLDEN_CHANGES: &[u8] = include_bytes!("../../../../tests/golden/manifest-v2-changes.bin");
+const GOLDEN_PARKED: &[u8] = include_bytes!("../../../../tests/golden/manifest-v2-parked.bin");
 
 #[test]
 fn random_manifests_come_back() {
     for seed in 0..500 {
         let random = SimRandom::new(seed);
         let mut manifest = random_manifest(&random);
+        if seed % 3 > 0 {
+            give_parked(&random, &mut manifest);
+        }
         if seed % 2 == 0 {
             give_changes(&random, &mut manifest);
         }
@@ -88,7 +92,7 @@ fn a_file_named_twice_or_not_given_yet_is_refused() {
 #[test]
 fn numbers_that_cannot_be_added_to_are_refused_in_words() {
     type Forge = fn(&mut Manifest);
-    let forged: [(Forge, &str); 12] = [
+    let forged: [(Forge, &str); 13] = [
         (
             |manifest| manifest.epoch = u64::MAX,
             "epoch is 18446744073709551615",
@@ -122,6 +126,10 @@ fn numbers_that_cannot_be_added_to_are_refused_in_words() {
             "series in files is 18446744073709551615",
         ),
         (
+            |manifest| parked(manifest).living = u64::MAX,
+            "series in files is 18446744073709551615",
+        ),
+        (
             |manifest| block(manifest).len_bytes = u64::MAX,
             "bytes of files is 18446744073709551615",
         ),
@@ -139,7 +147,9 @@ fn numbers_that_cannot_be_added_to_are_refused_in_words() {
         ),
     ];
     for (forge, words) in forged {
-        let mut manifest = random_manifest(&SimRandom::new(GOLDEN_SEED));
+        let random = SimRandom::new(GOLDEN_SEED);
+        let mut manifest = random_manifest(&random);
+        give_parked(&random, &mut manifest);
         forge(&mut manifest);
         let error = Manifest::decode(&manifest.encode()).expect_err(words);
         assert_eq!(error.kind(), ErrorKind::Corrupt);
@@ -150,6 +160,11 @@ fn numbers_that_cannot_be_added_to_are_refused_in_words() {
 fn series_file(manifest: &mut Manifest) -> &mut SeriesFileMeta {
     let mut files = manifest.partitions.values_mut();
     files.find_map(|files| files.series.as_mut()).unwrap()
+}
+
+fn parked(manifest: &mut Manifest) -> &mut PartitionFiles {
+    let mut files = manifest.partitions.values_mut();
+    files.find(|files| !files.parked.is_empty()).unwrap()
 }
 
 fn block(manifest: &mut Manifest) -> &mut BlockMeta {
@@ -197,6 +212,65 @@ fn golden_manifests_are_read_and_the_newest_is_written() {
         GOLDEN_CHANGES == manifest.encode(),
         "files of changes are written otherwise"
     );
+    give_parked(&SimRandom::new(GOLDEN_SEED), &mut manifest);
+    let mut all = manifest.partitions.values();
+    assert!(all.any(|files| files.parked.len() > 1));
+    assert_eq!(Manifest::decode(GOLDEN_PARKED).unwrap(), manifest);
+    assert!(
+        GOLDEN_PARKED == manifest.encode(),
+        "files of parked series are written otherwise"
+    );
+}
+
+#[test]
+fn series_files_apply_in_the_order_of_their_numbers() {
+    let file = |number| SeriesFileMeta {
+        number,
+        partition: 0,
+        len_bytes: 60,
+        rows: 5,
+        position: 10 + number,
+        checksum: 0,
+    };
+    let changes = |number| ChangesMeta {
+        file: file(number),
+        living: 7,
+    };
+    let mut manifest = Manifest {
+        next_file: 9,
+        ..Manifest::default()
+    };
+    *manifest.partition(0) = PartitionFiles {
+        series: Some(file(3)),
+        changes: vec![changes(4), changes(7)],
+        parked: vec![file(2), file(6), file(8)],
+        living: 11,
+        ..PartitionFiles::default()
+    };
+    let read = Manifest::decode(&manifest.encode()).unwrap();
+    assert!(
+        read.series_files()
+            .map(|file| file.number)
+            .eq([2, 3, 4, 6, 7, 8])
+    );
+    assert_eq!(read.partitions[&0].series_count(), 11);
+    assert_eq!(read.log_next_min(), 19);
+    type Forge = fn(&mut PartitionFiles);
+    let forged: [Forge; 3] = [
+        |files| files.parked.swap(0, 1),
+        |files| files.changes.swap(0, 1),
+        |files| files.changes[0].file.number = 1,
+    ];
+    for forge in forged {
+        let mut manifest = manifest.clone();
+        forge(manifest.partition(0));
+        let error = Manifest::decode(&manifest.encode()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains("in the order of"), "{error}");
+    }
+    // One number for two files.
+    manifest.partition(0).parked[0].number = 3;
+    assert!(Manifest::decode(&manifest.encode()).is_err());
 }
 
 #[test]
@@ -275,13 +349,13 @@ fn with_list(kind: u8, of_partition: bool) -> Vec<u8> {
 #[test]
 fn lists_of_a_later_kind_are_passed_over_or_refused_in_words() {
     for of_partition in [true, false] {
-        let manifest = Manifest::decode(&with_list(0x85, of_partition)).unwrap();
+        let manifest = Manifest::decode(&with_list(0x86, of_partition)).unwrap();
         assert_eq!(
             manifest.partitions,
             BTreeMap::from([(1 << 20, PartitionFiles::default())])
         );
-        let error = Manifest::decode(&with_list(5, of_partition)).unwrap_err();
+        let error = Manifest::decode(&with_list(6, of_partition)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("files of kind 5"), "{error}");
+        assert!(error.to_string().contains("files of kind 6"), "{error}");
     }
 }

@@ -1,11 +1,20 @@
-//! Round trips, damage, size and the golden file of series files.
+//! Round trips, damage, size and the golden files of series files.
 
+mod paged;
+
+use super::format::{FOOTER_BYTES, word_at};
 use super::*;
+use crate::base::error::{ErrorKind, Result};
+use crate::base::partition::partition_of;
 use crate::io::Random;
 use crate::io::sim::{SimDisk, SimRandom};
 use crate::storage::files::chance::{give_expired, random_row, random_rows};
-use latewood_model::{Labels, MadeBy, SeriesOptions};
+use crate::storage::files::manifest::SeriesFileMeta;
+use crate::storage::files::row::SeriesRow;
+use latewood_model::{Labels, MadeBy, SeriesId, SeriesOptions};
 use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
 
 const PATH: &str = "/db/series/series-0000000000000007.cat";
 const GOLDEN_1: &[u8] = include_bytes!("../../../../tests/golden/series-v1.cat");
@@ -25,7 +34,7 @@ fn disk() -> SimDisk {
 
 fn write(disk: &SimDisk, rows: &[SeriesRow]) -> Result<SeriesFileMeta> {
     let partition = rows.first().map_or(3, |row| partition_of(row.id));
-    let mut writer = SeriesFileWriter::create(&disk.env(1), Path::new(PATH), 7, partition)?;
+    let mut writer = SeriesFileWriter::create(&disk.env(1), Path::new(PATH), 7, partition, &[])?;
     for row in rows {
         writer.row(row)?;
     }
@@ -189,6 +198,16 @@ fn a_whole_file_of_other_series_is_not_taken() {
 
 #[test]
 fn alike_series_take_few_bytes() {
+    let rows = alike_rows();
+    let disk = disk();
+    let meta = write(&disk, &rows).unwrap();
+    let each = meta.len_bytes as f64 / rows.len() as f64;
+    assert!(each < 30.0, "{each:.1} bytes a series");
+    assert!(same(&read(&disk, &meta).unwrap(), &rows));
+}
+
+/// Twenty thousand series of hosts, such as there are.
+fn alike_rows() -> Vec<SeriesRow> {
     let mut rows = Vec::new();
     for number in 0..20_000_u32 {
         let mut row = random_row(&SimRandom::new(u64::from(number)), 3 << 16 | number);
@@ -218,11 +237,7 @@ fn alike_series_take_few_bytes() {
         (row.unnamed, row.expires_at_ms, row.source) = (false, None, None);
         rows.push(row);
     }
-    let disk = disk();
-    let meta = write(&disk, &rows).unwrap();
-    let each = meta.len_bytes as f64 / rows.len() as f64;
-    assert!(each < 30.0, "{each:.1} bytes a series");
-    assert!(same(&read(&disk, &meta).unwrap(), &rows));
+    rows
 }
 
 #[test]
@@ -241,26 +256,27 @@ fn golden_files_are_read() {
     golden_is_read(GOLDEN_2, rows);
     let (rows, removed) = with_removed(random_rows(&SimRandom::new(3), 3, 40));
     let disk = disk();
-    let mut meta = write_changes(&disk, &rows, &removed);
-    meta.len_bytes = GOLDEN_3.len() as u64;
-    meta.checksum = word_at(GOLDEN_3, GOLDEN_3.len() - FOOTER_BYTES + 20);
-    disk.set_bytes(Path::new(PATH), GOLDEN_3.to_vec()).unwrap();
+    let written = write_changes(&disk, &rows, &removed);
+    let meta = put_golden(&disk, GOLDEN_3, &written);
     let again = read_changes(&disk, &meta).unwrap();
     assert!(same(&again.0, &rows) && again.1 == removed);
 }
 
 fn golden_is_read(golden: &[u8], rows: Vec<SeriesRow>) {
     let disk = disk();
-    let meta = write(&disk, &rows).unwrap();
-    let bytes = golden.to_vec();
-    let footer = bytes.len() - FOOTER_BYTES;
-    let golden_meta = SeriesFileMeta {
-        len_bytes: bytes.len() as u64,
-        checksum: word_at(&bytes, footer + 20),
-        ..meta
-    };
-    disk.set_bytes(Path::new(PATH), bytes).unwrap();
-    assert!(same(&read(&disk, &golden_meta).unwrap(), &rows));
+    let written = write(&disk, &rows).unwrap();
+    let meta = put_golden(&disk, golden, &written);
+    assert!(same(&read(&disk, &meta).unwrap(), &rows));
+}
+
+/// Puts a golden file in the place of the same that was written, which may be compressed otherwise.
+fn put_golden(disk: &SimDisk, golden: &[u8], written: &SeriesFileMeta) -> SeriesFileMeta {
+    disk.set_bytes(Path::new(PATH), golden.to_vec()).unwrap();
+    SeriesFileMeta {
+        len_bytes: golden.len() as u64,
+        checksum: word_at(golden, golden.len() - FOOTER_BYTES + 20),
+        ..*written
+    }
 }
 
 #[test]

@@ -1,0 +1,201 @@
+//! Reading the rows of parked series at random: one page for one row.
+//!
+//! An open file holds its directory, and that a bit for each id of its partition. The directory was
+//! verified against the footer, which is the manifest's, and a page is verified against the
+//! directory: so a page of another file, or of another time, is found. Tested with the files.
+
+use crate::base::error::{Error, Result};
+use crate::base::partition::{first_of, partition_of};
+use crate::io::{Env, File};
+use crate::storage::files::bytes::Take;
+use crate::storage::files::manifest::SeriesFileMeta;
+use crate::storage::files::row::SeriesRow;
+use crate::storage::files::row_code::Before;
+use crate::storage::files::series_file::format::{
+    DIRECTORY, DIRECTORY_LEN_BYTES, FOOTER_BYTES, HEADER_BYTES, Opened, SECTION_BYTES_MAX,
+    SectionHeader, VERSION_PARKED, chained, damaged, word_at,
+};
+use crate::storage::files::series_file::pages::{Page, PageTerms, Pages, low_bits};
+use latewood_model::SeriesId;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use zstd::bulk::Decompressor;
+
+/// The rows of parked series of a partition, read page by page. It stays readable after its file is
+/// removed.
+#[derive(Debug)]
+pub(crate) struct ParkedFile {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    meta: SeriesFileMeta,
+    pages: Pages,
+    /// Where each page begins, and where the last one ends.
+    offsets: Box<[u64]>,
+}
+
+impl ParkedFile {
+    /// Opens the file at `path`, which must be the one that `meta` describes: reads header, footer
+    /// and directory.
+    ///
+    /// # Errors
+    /// `Unsupported` for a later version; `Corrupt` if one of these is damaged or the file does
+    /// not match the manifest; `Io`, also if the file does not exist.
+    pub(crate) fn open(env: &Env, path: &Path, meta: &SeriesFileMeta) -> Result<Self> {
+        let opened = Opened::new(env, path, meta)?;
+        let failed = |error| Error::io("cannot open a series file", path, error);
+        if opened.version != VERSION_PARKED {
+            return Err(damaged("it is not a file of parked series").at(path));
+        }
+        let no_directory = || damaged("its directory is invalid").at(path);
+        // Behind the header and before the length of the section.
+        let end = meta.len_bytes - FOOTER_BYTES as u64 - DIRECTORY_LEN_BYTES as u64;
+        let mut len = [0; DIRECTORY_LEN_BYTES];
+        opened.file.read_at(&mut len, end).map_err(failed)?;
+        let len = u64::from(word_at(&len, 0));
+        let is_there = end.checked_sub(len).filter(|&at| at >= HEADER_BYTES as u64);
+        let at = is_there.ok_or_else(no_directory)?;
+        let mut section = vec![0; len as usize];
+        opened.file.read_at(&mut section, at).map_err(failed)?;
+        let (header, stored) = section.split_first_chunk().ok_or_else(no_directory)?;
+        let header = SectionHeader::from_bytes(header);
+        if header.section_len() != len || header.rows & DIRECTORY == 0 {
+            return Err(no_directory());
+        }
+        let raw = decompress(&header, stored).map_err(|error| error.at(path))?;
+        let pages = Pages::decode(&raw, header.rows & !DIRECTORY).ok_or_else(no_directory)?;
+        let offsets = pages.offsets();
+        let chain = chained(pages.chain(opened.chain), &header.bytes());
+        // A fuzzer skips the last check.
+        let is_of_file = offsets.last() == Some(&at)
+            && pages.ids.len() == meta.rows
+            && (cfg!(fuzzing) || chain == opened.closed_chain);
+        if !is_of_file {
+            return Err(damaged("its directory does not match its footer").at(path));
+        }
+        Ok(Self {
+            file: opened.file,
+            path: path.to_owned(),
+            meta: *meta,
+            pages,
+            offsets: offsets.into(),
+        })
+    }
+
+    /// Its description in the manifest.
+    pub(crate) fn meta(&self) -> &SeriesFileMeta {
+        &self.meta
+    }
+
+    /// Whether it has a row of this series.
+    pub(crate) fn contains(&self, id: SeriesId) -> bool {
+        partition_of(id) == self.meta.partition && self.pages.ids.contains(u32::from(low_bits(id)))
+    }
+
+    /// The ids of its rows, ascending.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = SeriesId> {
+        let first = first_of(self.meta.partition).0;
+        let lows = self.pages.ids.iter();
+        lows.map(move |low| SeriesId(first + u64::from(low)))
+    }
+
+    /// How many rows it has.
+    pub(crate) fn len(&self) -> u64 {
+        self.meta.rows
+    }
+
+    /// The page with the row of this series, if there is one.
+    pub(crate) fn page_of(&self, id: SeriesId) -> Option<usize> {
+        let low = low_bits(id);
+        let pages = &self.pages.pages;
+        let behind = || pages.partition_point(|page| page.first <= low);
+        self.contains(id).then(|| behind().saturating_sub(1))
+    }
+
+    /// How many pages it has.
+    pub(crate) fn pages(&self) -> usize {
+        self.pages.pages.len()
+    }
+
+    /// What tells whether a row of a page may have ended.
+    pub(crate) fn terms(&self, page: usize) -> PageTerms {
+        self.pages.pages[page].terms
+    }
+
+    /// The rows of a page, ascending.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is damaged, `Io`.
+    pub(crate) fn read_page(&self, page: usize) -> Result<Vec<SeriesRow>> {
+        let (offset, end) = (self.offsets[page], self.offsets[page + 1]);
+        let mut section = vec![0; (end - offset) as usize];
+        let read = self.file.read_at(&mut section, offset);
+        read.map_err(|error| self.failed(error))?;
+        let rows = self.rows(page, &section);
+        rows.map_err(|error| error.at(&self.path))
+    }
+
+    fn rows(&self, page: usize, section: &[u8]) -> Result<Vec<SeriesRow>> {
+        let Page { header, .. } = self.pages.pages[page];
+        let stored = section.strip_prefix(&header.bytes()[..]);
+        let stored =
+            stored.ok_or_else(|| damaged("the header of a page does not match its directory"))?;
+        let raw = decompress(&header, stored)?;
+        let mut bytes = Take(&raw);
+        let (mut before, mut rows) = (Before::default(), Vec::new());
+        for low in self.pages.ids.range(self.pages.lows(page)) {
+            let id = SeriesId(first_of(self.meta.partition).0 + u64::from(low));
+            let row = before.take(&mut bytes, VERSION_PARKED);
+            let row = row.filter(|row| row.id == id && row.position <= self.meta.position);
+            rows.push(row.ok_or_else(|| damaged("a series is invalid"))?);
+        }
+        if bytes.is_empty() {
+            Ok(rows)
+        } else {
+            Err(damaged("the rows of a page do not match its directory"))
+        }
+    }
+
+    /// The row of a series, if it has one.
+    ///
+    /// # Errors
+    /// As [`ParkedFile::read_page`].
+    pub(crate) fn read(&self, id: SeriesId) -> Result<Option<SeriesRow>> {
+        let Some(page) = self.page_of(id) else {
+            return Ok(None);
+        };
+        let mut rows = self.read_page(page)?.into_iter();
+        Ok(rows.find(|row| row.id == id))
+    }
+
+    /// Asks the system to fetch these pages, which will be read next, so that it does so at once.
+    pub(crate) fn will_read(&self, pages: impl Iterator<Item = usize>) {
+        for page in pages {
+            let (offset, end) = (self.offsets[page], self.offsets[page + 1]);
+            self.file.will_read(offset, end - offset);
+        }
+    }
+
+    /// Bytes of memory it holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let pages = self.pages.pages.capacity() * size_of::<Page>();
+        size_of::<Self>() + pages + size_of_val(&*self.offsets) + self.pages.ids.serialized_size()
+    }
+
+    #[cold]
+    fn failed(&self, error: io::Error) -> Error {
+        Error::io("cannot read a series file", &self.path, error)
+    }
+}
+
+/// The bytes of a section, without the name of the file in an error.
+fn decompress(header: &SectionHeader, stored: &[u8]) -> Result<Vec<u8>> {
+    if header.raw_len as usize > SECTION_BYTES_MAX {
+        return Err(damaged("a section is too long"));
+    }
+    let mut raw = Vec::new();
+    let mut decompressor =
+        Decompressor::new().map_err(|_| damaged("a section does not decompress"))?;
+    header.decompress(stored, &mut decompressor, &mut raw)?;
+    Ok(raw)
+}

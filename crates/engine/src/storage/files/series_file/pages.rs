@@ -1,0 +1,186 @@
+//! The directory of a file of parked series: where its pages are, what a sweep has to know of
+//! them, and which series they hold.
+//!
+//! A writer and a sequential reader make it of the rows that they meet ([`Pages::note`],
+//! [`Pages::end_page`]); the bytes of both are the same. Tested with the files.
+
+use crate::base::partition::PARTITION_BITS;
+use crate::storage::files::bytes::{Put, Take};
+use crate::storage::files::row::SeriesRow;
+use crate::storage::files::series_file::format::{
+    HEADER_BYTES, SECTION_HEADER_BYTES, SectionHeader, chained,
+};
+use latewood_model::{SeriesId, Timestamp};
+use roaring::RoaringBitmap;
+
+/// A bit for each id of a partition.
+const IDS_BYTES: usize = 1 << PARTITION_BITS >> 3;
+/// The bits of an id that differ within a partition.
+const LOW_BITS: u64 = (1 << PARTITION_BITS) - 1;
+
+/// What tells whether retention may have left nothing of some row of a page: lower bounds of what
+/// `rules/ends/terms.rs` judges by. `i64::MAX` where there is no such row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageTerms {
+    /// The oldest of the newest timestamps of its rows; the smallest one if a row has no sample.
+    pub(crate) newest_min: Timestamp,
+    /// When the first of those with a retention of their own is past it: the newest timestamp and
+    /// the retention; the smallest one if such a row has no sample.
+    pub(crate) ends_min_ms: i64,
+}
+
+impl PageTerms {
+    const NONE: Self = Self {
+        newest_min: i64::MAX,
+        ends_min_ms: i64::MAX,
+    };
+
+    fn note(&mut self, row: &SeriesRow) {
+        self.newest_min = self.newest_min.min(row.newest.unwrap_or(i64::MIN));
+        let retention_ms = row.options.retention_ms;
+        if retention_ms > 0 {
+            let end_ms = row
+                .newest
+                .map(|newest| newest.saturating_add_unsigned(retention_ms));
+            self.ends_min_ms = self.ends_min_ms.min(end_ms.unwrap_or(i64::MIN));
+        }
+    }
+
+    /// Whether some row of the page may have ended, with this floor and time of the database.
+    pub(crate) fn may_have_ended(&self, floor: Timestamp, now_ms: i64) -> bool {
+        // One without a sample ends at once where it has a retention of its own.
+        self.newest_min < floor || self.ends_min_ms < now_ms || self.ends_min_ms == i64::MIN
+    }
+}
+
+/// A page. It begins where the one before it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) header: SectionHeader,
+    /// Its first row: the low bits of the id.
+    pub(super) first: u16,
+    pub(super) terms: PageTerms,
+}
+
+/// All pages of a file, and their ids.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    pub(super) pages: Vec<Page>,
+    /// The low bits of the ids of all rows.
+    pub(super) ids: RoaringBitmap,
+    /// First row and terms of the page that is not over.
+    open: Option<(u16, PageTerms)>,
+}
+
+pub(super) fn low_bits(id: SeriesId) -> u16 {
+    (id.0 & LOW_BITS) as u16
+}
+
+impl Pages {
+    /// Adds a row to the page that is not over.
+    pub(super) fn note(&mut self, row: &SeriesRow) {
+        let low = low_bits(row.id);
+        self.ids.insert(u32::from(low));
+        let (_, terms) = self.open.get_or_insert((low, PageTerms::NONE));
+        terms.note(row);
+    }
+
+    /// The page is over, and this is the header of its section.
+    pub(super) fn end_page(&mut self, header: SectionHeader) {
+        let page = self.open.take().map(|(first, terms)| Page {
+            header,
+            first,
+            terms,
+        });
+        self.pages.extend(page);
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Put::default();
+        let (mut newest, mut end) = (0, 0);
+        for page in &self.pages {
+            out.raw(&page.header.bytes());
+            out.number(u64::from(page.first));
+            out.step(newest, page.terms.newest_min);
+            out.step(end, page.terms.ends_min_ms);
+            (newest, end) = (page.terms.newest_min, page.terms.ends_min_ms);
+        }
+        let mut bits = [0_u8; IDS_BYTES];
+        for low in &self.ids {
+            bits[low as usize / 8] |= 1 << (low % 8);
+        }
+        out.raw(&bits);
+        out.0
+    }
+
+    /// Reads a directory of `count` pages; `None` if it contradicts itself.
+    pub(super) fn decode(bytes: &[u8], count: u32) -> Option<Self> {
+        let mut bytes = Take(bytes);
+        let mut pages: Vec<Page> = Vec::new();
+        let (mut newest_min, mut ends_min_ms) = (0, 0);
+        for _ in 0..count {
+            let header = bytes.raw(SECTION_HEADER_BYTES as u64)?;
+            let header = SectionHeader::from_bytes(header.try_into().ok()?);
+            let first = u16::try_from(bytes.number()?).ok()?;
+            newest_min = bytes.step(newest_min)?;
+            ends_min_ms = bytes.step(ends_min_ms)?;
+            let terms = PageTerms {
+                newest_min,
+                ends_min_ms,
+            };
+            pages.push(Page {
+                header,
+                first,
+                terms,
+            });
+        }
+        let mut ids = RoaringBitmap::from_lsb0_bytes(0, bytes.raw(IDS_BYTES as u64)?);
+        ids.optimize();
+        let pages = Self {
+            pages,
+            ids,
+            open: None,
+        };
+        let is_sound = bytes.is_empty() && pages.is_sound();
+        is_sound.then_some(pages)
+    }
+
+    /// Whether each page begins with a row behind those of the page before, and has as many rows as
+    /// its section says.
+    fn is_sound(&self) -> bool {
+        let is_sound = |page: usize| {
+            let (rows, first) = (self.lows(page), u32::from(self.pages[page].first));
+            let count = u64::from(self.pages[page].header.rows);
+            rows.start == first
+                && rows.start < rows.end
+                && self.ids.contains(first)
+                && self.ids.range_cardinality(rows) == count
+        };
+        let first = self.pages.first().map(|page| u32::from(page.first));
+        (0..self.pages.len()).all(is_sound) && self.ids.min() == first
+    }
+
+    /// The low bits that ids of a page may have.
+    pub(super) fn lows(&self, page: usize) -> std::ops::Range<u32> {
+        let next = self.pages.get(page + 1);
+        let end = next.map_or(1 << PARTITION_BITS, |next| u32::from(next.first));
+        u32::from(self.pages[page].first)..end
+    }
+
+    /// The checksum over all headers up to here; `chain` is that of the file's own.
+    pub(super) fn chain(&self, chain: u32) -> u32 {
+        let headers = self.pages.iter().map(|page| page.header.bytes());
+        headers.fold(chain, |chain, header| chained(chain, &header))
+    }
+
+    /// Where each page begins, and where the last one ends.
+    pub(super) fn offsets(&self) -> Vec<u64> {
+        let mut offset = HEADER_BYTES as u64;
+        let mut offsets = vec![offset];
+        offsets.extend(self.pages.iter().map(|page| {
+            offset += page.header.section_len();
+            offset
+        }));
+        offsets
+    }
+}

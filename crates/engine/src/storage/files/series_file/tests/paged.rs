@@ -1,0 +1,336 @@
+//! Files of parked series, read front to back and at random, and whole files beside them.
+
+use super::super::format::{
+    DIRECTORY, DIRECTORY_LEN_BYTES, FOOTER_BYTES, HEADER_BYTES, SectionHeader, chained, footer_of,
+    word_at,
+};
+use super::super::pages::{PageTerms, Pages};
+use super::*;
+use crate::base::partition::first_of;
+use crc_fast::crc32_iscsi;
+use zstd::bulk::{compress, decompress};
+
+const GOLDEN: &[u8] = include_bytes!("../../../../../tests/golden/series-v4.cat");
+const GOLDEN_WHOLE: &[u8] = include_bytes!("../../../../../tests/golden/series-v4-whole.cat");
+
+fn write_paged(disk: &SimDisk, rows: &[SeriesRow]) -> Result<SeriesFileMeta> {
+    let partition = rows.first().map_or(3, |row| partition_of(row.id));
+    let mut writer = SeriesFileWriter::create_paged(&disk.env(1), Path::new(PATH), 7, partition)?;
+    for row in rows {
+        writer.row(row)?;
+    }
+    writer.finish()
+}
+
+/// A whole file: these rows, and these removed.
+fn write_whole(disk: &SimDisk, rows: &[SeriesRow], removed: &[SeriesId]) -> SeriesFileMeta {
+    let (env, path) = (disk.env(1), Path::new(PATH));
+    let mut writer = SeriesFileWriter::create(&env, path, 7, 3, removed).unwrap();
+    rows.iter().for_each(|row| writer.row(row).unwrap());
+    writer.finish().unwrap()
+}
+
+fn open(disk: &SimDisk, meta: &SeriesFileMeta) -> Result<ParkedFile> {
+    ParkedFile::open(&disk.env(1), Path::new(PATH), meta)
+}
+
+fn read_pages(file: &ParkedFile) -> Vec<Vec<SeriesRow>> {
+    (0..file.pages())
+        .map(|page| file.read_page(page).unwrap())
+        .collect()
+}
+
+/// As a plain reading of what it is to be.
+fn terms_of(rows: &[SeriesRow]) -> PageTerms {
+    let newest = rows.iter().map(|row| row.newest.unwrap_or(i64::MIN));
+    let own = rows.iter().filter(|row| row.options.retention_ms > 0);
+    let ends = own.map(|row| match row.newest {
+        Some(newest) => {
+            let end = i128::from(newest) + i128::from(row.options.retention_ms);
+            i64::try_from(end).unwrap_or(i64::MAX)
+        }
+        None => i64::MIN,
+    });
+    PageTerms {
+        newest_min: newest.min().unwrap_or(i64::MAX),
+        ends_min_ms: ends.min().unwrap_or(i64::MAX),
+    }
+}
+
+#[test]
+fn parked_series_come_back_in_order_and_at_random() {
+    for seed in 0..40 {
+        let random = SimRandom::new(seed);
+        let count = [0, 1, 2, 300, 3_000][random.below(5) as usize];
+        let mut rows = random_rows(&random, 3, count);
+        if seed % 2 == 0 {
+            rows.iter_mut().for_each(|row| give_expired(&random, row));
+        }
+        let disk = disk();
+        let meta = write_paged(&disk, &rows).unwrap();
+        assert!(same(&read(&disk, &meta).unwrap(), &rows), "seed {seed}");
+        let file = open(&disk, &meta).unwrap();
+        assert_eq!((*file.meta(), file.len()), (meta, rows.len() as u64));
+        assert!(file.ids().eq(rows.iter().map(|row| row.id)), "seed {seed}");
+        let pages = read_pages(&file);
+        assert!(same(&pages.concat(), &rows), "seed {seed}");
+        assert!(count < 300 || pages.len() > 3, "{} pages", pages.len());
+        for (page, rows) in pages.iter().enumerate() {
+            assert_eq!(file.terms(page), terms_of(rows), "seed {seed} page {page}");
+        }
+        let mut expected = rows.iter().peekable();
+        file.will_read(0..file.pages());
+        for id in (first_of(3).0..).take(2 * count as usize + 9).map(SeriesId) {
+            let row = expected.next_if(|row| row.id == id).cloned();
+            let page = pages
+                .iter()
+                .position(|page| page.iter().any(|row| row.id == id));
+            assert_eq!(file.contains(id), row.is_some(), "seed {seed} id {}", id.0);
+            assert_eq!(file.page_of(id), page, "seed {seed} id {}", id.0);
+            let found = file.read(id).unwrap();
+            assert!(same(&Vec::from_iter(found), &Vec::from_iter(row)));
+            // The same low bits.
+            let far = SeriesId(id.0 + (1 << 16));
+            assert!(!file.contains(far) && file.read(far).unwrap().is_none());
+        }
+    }
+}
+
+#[test]
+fn a_long_series_has_a_page_of_its_own() {
+    let random = SimRandom::new(5);
+    let mut rows = random_rows(&random, 3, 3);
+    let mut source = random_row(&random, 0).source.unwrap_or_default();
+    source.late.timestamps = (0..100_000).map(|_| random.next_u64() as i64).collect();
+    rows[1].source = Some(source);
+    let disk = disk();
+    let meta = write_paged(&disk, &rows).unwrap();
+    let file = open(&disk, &meta).unwrap();
+    assert_eq!(file.pages(), 2);
+    assert!(same(&read_pages(&file).concat(), &rows));
+}
+
+#[test]
+fn a_page_is_short_and_a_series_takes_little_memory() {
+    let rows = alike_rows();
+    let disk = disk();
+    let meta = write_paged(&disk, &rows).unwrap();
+    assert!(same(&read(&disk, &meta).unwrap(), &rows));
+    let each = meta.len_bytes as f64 / rows.len() as f64;
+    assert!(each < 40.0, "{each:.1} bytes a series");
+    let file = open(&disk, &meta).unwrap();
+    let page = meta.len_bytes as f64 / file.pages() as f64;
+    assert!(page < 8_192.0, "{page:.0} bytes a page");
+    let memory = file.memory_bytes() as f64 / rows.len() as f64;
+    assert!(memory < 1.0, "{memory:.2} bytes of memory a series");
+}
+
+#[test]
+fn every_damaged_byte_is_found_by_whoever_reads_it() {
+    let disk = disk();
+    let rows = alike_rows()[..260].to_vec();
+    let meta = write_paged(&disk, &rows).unwrap();
+    let whole = disk.bytes(Path::new(PATH)).unwrap();
+    let file = open(&disk, &meta).unwrap();
+    let pages = read_pages(&file);
+    assert!(pages.len() > 2);
+    let mut damaged = vec![0; pages.len()];
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        disk.set_bytes(Path::new(PATH), bytes).unwrap();
+        let error = read(&disk, &meta).expect_err("a bit was flipped");
+        assert!(error.to_string().contains(PATH), "byte {at}: {error}");
+        let file = match open(&disk, &meta) {
+            Ok(file) => file,
+            Err(error) => {
+                // But for the version.
+                assert!(at == 8 || at == 9 || error.kind() == ErrorKind::Corrupt);
+                assert!(error.to_string().contains(PATH), "byte {at}: {error}");
+                continue;
+            }
+        };
+        let mut found = 0;
+        for (page, rows) in pages.iter().enumerate() {
+            match file.read_page(page) {
+                Ok(read) => assert!(same(&read, rows), "byte {at}"),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Corrupt, "byte {at}");
+                    assert!(error.to_string().contains(PATH), "byte {at}: {error}");
+                    assert!(file.read(rows[0].id).is_err());
+                    damaged[page] += 1;
+                    found += 1;
+                }
+            }
+        }
+        assert_eq!(found, 1, "byte {at}");
+    }
+    assert!(damaged.iter().all(|&bytes| bytes > 20), "{damaged:?}");
+    for cut in (0..whole.len()).step_by(11) {
+        disk.set_bytes(Path::new(PATH), whole[..cut].to_vec())
+            .unwrap();
+        assert_eq!(open(&disk, &meta).unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(read(&disk, &meta).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+}
+
+/// Puts another directory into a file, with all checksums right.
+fn forge(disk: &SimDisk, meta: &SeriesFileMeta, change: impl Fn(&mut Pages)) -> SeriesFileMeta {
+    let bytes = disk.bytes(Path::new(PATH)).unwrap();
+    let end = bytes.len() - FOOTER_BYTES - DIRECTORY_LEN_BYTES;
+    let at = end - word_at(&bytes, end) as usize;
+    let (header, stored) = bytes[at..end].split_first_chunk().unwrap();
+    let header = SectionHeader::from_bytes(header);
+    let raw = decompress(stored, header.raw_len as usize).unwrap();
+    let mut pages = Pages::decode(&raw, header.rows & !DIRECTORY).unwrap();
+    change(&mut pages);
+    let raw = pages.encode();
+    let stored = compress(&raw, 1).unwrap();
+    let count = pages.pages.len() as u32;
+    let header = SectionHeader::new(&stored, raw.len() as u32, count | DIRECTORY);
+    let chain = chained(
+        pages.chain(crc32_iscsi(&bytes[..HEADER_BYTES])),
+        &header.bytes(),
+    );
+    let footer = footer_of(meta.rows, meta.position, chain);
+    let len = header.section_len() as u32;
+    let parts = [
+        &bytes[..at],
+        &header.bytes(),
+        &stored,
+        &len.to_le_bytes(),
+        &footer,
+    ];
+    let bytes = parts.concat();
+    let meta = SeriesFileMeta {
+        len_bytes: bytes.len() as u64,
+        checksum: word_at(&footer, 20),
+        ..*meta
+    };
+    disk.set_bytes(Path::new(PATH), bytes).unwrap();
+    meta
+}
+
+/// Whatever the checksums say.
+#[test]
+fn a_directory_that_contradicts_the_rows_is_refused() {
+    type Change = fn(&mut Pages);
+    // With whether it also contradicts itself.
+    let changes: [(Change, bool); 7] = [
+        (|_| {}, false),
+        (|pages| pages.pages[1].terms.newest_min ^= 1, false),
+        (|pages| pages.pages[1].terms.ends_min_ms ^= 1, false),
+        (|pages| pages.pages[1].first += 1, true),
+        (
+            |pages| {
+                pages.ids.remove_smallest(1);
+            },
+            true,
+        ),
+        (
+            |pages| {
+                pages.ids.insert(65_535);
+            },
+            true,
+        ),
+        (
+            |pages| {
+                pages.pages.remove(1);
+            },
+            true,
+        ),
+    ];
+    for (number, (change, contradicts_itself)) in changes.into_iter().enumerate() {
+        let disk = disk();
+        let meta = write_paged(&disk, &random_rows(&SimRandom::new(3), 3, 300)).unwrap();
+        let meta = forge(&disk, &meta, change);
+        assert_eq!(read(&disk, &meta).is_err(), number > 0, "change {number}");
+        let opened = open(&disk, &meta);
+        assert_eq!(opened.is_err(), contradicts_itself, "change {number}");
+        for error in [read(&disk, &meta).err(), opened.err()]
+            .into_iter()
+            .flatten()
+        {
+            assert!(error.to_string().contains("directory"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn files_of_other_versions_are_refused_in_words() {
+    let disk = disk();
+    let meta = write_paged(&disk, &[]).unwrap();
+    assert_eq!(open(&disk, &meta).unwrap().pages(), 0);
+    let mut bytes = disk.bytes(Path::new(PATH)).unwrap();
+    bytes[8] = 9;
+    disk.set_bytes(Path::new(PATH), bytes).unwrap();
+    let error = open(&disk, &meta).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("version 9"), "{error}");
+    let rows = random_rows(&SimRandom::new(1), 3, 9);
+    for removed in [vec![], vec![SeriesId(3 << 16)]] {
+        disk.env(1).disk.remove(Path::new(PATH)).unwrap();
+        let meta = write_whole(&disk, &rows, &removed);
+        let error = open(&disk, &meta).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert!(error.to_string().contains(PATH), "{error}");
+    }
+}
+
+#[test]
+fn a_whole_file_says_which_series_are_gone() {
+    for seed in 0..20 {
+        let random = SimRandom::new(seed);
+        let count = [0, 1, 2, 50, 3_000][random.below(5) as usize];
+        let (rows, removed) = with_removed(random_rows(&random, 3, count));
+        let disk = disk();
+        let meta = write_whole(&disk, &rows, &removed);
+        assert_eq!(meta.rows, rows.len() as u64, "only those that are there");
+        let again = read_changes(&disk, &meta).unwrap();
+        assert!(same(&again.0, &rows) && again.1 == removed, "seed {seed}");
+        let version = disk.bytes(Path::new(PATH)).unwrap()[8];
+        assert_eq!(version, if removed.is_empty() { 2 } else { 4 });
+    }
+}
+
+#[test]
+fn golden_files_of_version_4_are_read() {
+    let rows = random_rows(&SimRandom::new(4), 3, 120);
+    let golden_disk = disk();
+    let written = write_paged(&golden_disk, &rows).unwrap();
+    let meta = put_golden(&golden_disk, GOLDEN, &written);
+    assert!(same(&read(&golden_disk, &meta).unwrap(), &rows));
+    let file = open(&golden_disk, &meta).unwrap();
+    assert!(file.pages() > 1);
+    for (page, rows) in read_pages(&file).iter().enumerate() {
+        assert_eq!(file.terms(page), terms_of(rows));
+    }
+    assert!(same(&read_pages(&file).concat(), &rows));
+    let (rows, removed) = with_removed(random_rows(&SimRandom::new(5), 3, 40));
+    let disk = disk();
+    let written = write_whole(&disk, &rows, &removed);
+    let meta = put_golden(&disk, GOLDEN_WHOLE, &written);
+    let again = read_changes(&disk, &meta).unwrap();
+    assert!(same(&again.0, &rows) && again.1 == removed);
+}
+
+#[test]
+fn a_failing_disk_is_told_of_when_it_is_read() {
+    use crate::io::sim::{Fault, Op, Trouble};
+    let disk = disk();
+    let rows = random_rows(&SimRandom::new(3), 3, 20);
+    let meta = write_paged(&disk, &rows).unwrap();
+    let reads = || disk.count(Op::Read);
+    let file = open(&disk, &meta).unwrap();
+    let before = reads();
+    file.read(rows[7].id).unwrap().unwrap();
+    assert_eq!(reads() - before, 1, "one read for one row");
+    disk.plan(Fault {
+        op: Some(Op::Read),
+        after: 0,
+        trouble: Trouble::Fail(io::ErrorKind::Other),
+    });
+    let error = file.read(rows[7].id).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.to_string().contains(PATH), "{error}");
+}
