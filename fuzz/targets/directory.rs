@@ -211,7 +211,11 @@ fn serve(db: &Db) {
     let mut keys: Vec<Vec<u8>> = Vec::new();
     let mut cursor = 0;
     loop {
-        cursor = db.scan(cursor, 100, &mut |key| keys.push(key.to_vec()));
+        let next = db.scan(cursor, 100, &mut |key| keys.push(key.to_vec()));
+        cursor = next.unwrap_or_else(|error| {
+            named_by_a_read(&error);
+            0
+        });
         if cursor == 0 {
             break;
         }

@@ -34,7 +34,14 @@ const AWAKE_ALONE: [&str; 7] = [
 ];
 
 /// What makes such a look right: a note, or that the series was woken before.
-const IS_AWAKE: [&str; 4] = ["// awake: ", ".wake(", ".lock_series(", ".lock_slot("];
+const IS_AWAKE: [&str; 6] = [
+    "// awake: ",
+    ".wake(",
+    ".wake_linked(",
+    ".lock_series(",
+    ".lock_slot(",
+    ".lock_if_there(",
+];
 
 /// One line that breaks a rule.
 pub(crate) struct Breach {

@@ -77,9 +77,10 @@ pub use series::shard::LateSample;
 
 // Reads.
 pub use db::read::listing::{Listed, MaySee, Values};
-pub use db::read::many::{Latest, SeriesView, View};
+pub use db::read::many::{Latest, SeriesView};
 pub use db::read::rule_states::RuleState;
 pub use db::read::spread::Spread;
+pub use db::read::view::View;
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
 pub use storage::metadata::Metadata;
 

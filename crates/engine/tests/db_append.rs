@@ -203,9 +203,11 @@ fn a_scan_sees_every_series_while_others_come_and_go() {
     }
     let (mut seen, mut cursor, mut round) = (BTreeSet::new(), 0, 0);
     loop {
-        cursor = db.scan(cursor, 7, &mut |key| {
-            seen.insert(key.to_vec());
-        });
+        cursor = db
+            .scan(cursor, 7, &mut |key| {
+                seen.insert(key.to_vec());
+            })
+            .unwrap();
         if cursor == 0 {
             break;
         }

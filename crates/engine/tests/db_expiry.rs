@@ -74,9 +74,12 @@ fn assert_gone(db: &Db) {
         assert_eq!(error.unwrap_err().kind(), ErrorKind::NoSuchKey);
     }
     let mut keys = Vec::new();
-    assert_eq!(db.scan(0, 100, &mut |key| keys.push(key.to_vec())), 0);
+    assert_eq!(
+        db.scan(0, 100, &mut |key| keys.push(key.to_vec())).unwrap(),
+        0
+    );
     assert_eq!(keys, [b"stays"]);
-    let selected = db.select(&[]);
+    let selected = db.select(&[]).unwrap();
     assert_eq!(selected.len(), 1);
     assert_eq!(db.remove(&[b"k"]).unwrap().0, 0);
 }
@@ -85,7 +88,7 @@ fn assert_gone(db: &Db) {
 fn nobody_sees_a_series_once_its_time_has_come() {
     let world = World::new();
     let db = world.with_ttl(1_000);
-    let selected = db.select(&[]);
+    let selected = db.select(&[]).unwrap();
     world.clock.advance_ms(999);
     assert!(db.contains(b"k") && db.len() == 2);
     assert_eq!(db.expires_at(b"k").unwrap(), Some(world.now_ms() + 1));

@@ -23,7 +23,7 @@ fn is_not(name: &str, value: &str) -> Matcher {
 }
 
 fn keys(db: &Db, matchers: &[Matcher]) -> Vec<String> {
-    let found = db.select(matchers).into_iter();
+    let found = db.select(matchers).unwrap().into_iter();
     found
         .map(|series| String::from_utf8_lossy(&series.key).into_owned())
         .collect()
@@ -74,7 +74,7 @@ fn labels_follow_alter_remove_and_flush() {
         .unwrap();
     assert_eq!(keys(&db, &[is("site", "north")]), ["d"]);
     assert_eq!(keys(&db, &[is("site", "east")]), ["a"]);
-    let found = db.select(&[is("site", "east")]);
+    let found = db.select(&[is("site", "east")]).unwrap();
     let labels = db.labels(&found[0]).unwrap();
     let pairs: Vec<_> = labels.iter().collect();
     assert_eq!(pairs, [(&b"site"[..], &b"east"[..]), (b"a", b"b")]);
@@ -181,14 +181,16 @@ fn a_long_read_ends_once_nobody_wants_it() {
     for at in (2..50_000).chain((2..50_000).step_by(60)) {
         append(&db, &[sample(b"0", at, at as f64)]).unwrap();
     }
-    let series = db.select(&[]);
+    let series = db.select(&[]).unwrap();
     let (all, one) = ([], [Matcher::new(b"one", Test::Present)]);
     let values = |matchers: &[Matcher], cancelled: Cancelled<'_>| {
         let values = db.label_values(b"one", matchers, None, usize::MAX, cancelled);
         values.unwrap().len()
     };
     let reads: [Sized<'_>; 8] = [
-        ("series", &|until| db.select_until(&one, until).len()),
+        ("series", &|until| {
+            db.select_until(&one, until).unwrap().len()
+        }),
         ("newest samples", &|until| {
             db.latest(series.clone(), true, until).unwrap().len()
         }),

@@ -113,7 +113,7 @@ fn what_a_selection_found_can_be_written_to() {
     };
     db.create(b"k", &labelled).unwrap();
     let place = Matcher::new(b"place", Test::AnyOf(vec![b"1"[..].into()]));
-    let found = db.select(&[place]);
+    let found = db.select(&[place]).unwrap();
     assert_eq!(append_to(&db, &[to(&found[0], 3, 3.0)]), [Ok(3)]);
     assert_eq!(timestamps(&db, b"k"), [3]);
 }

@@ -231,14 +231,14 @@ fn numbers_of_series_are_not_given_again() {
     let db = open(&disk).unwrap();
     put(&db, b"a", 1);
     put(&db, b"b", 1);
-    let last = db.select(&[]).iter().map(|series| series.id).max();
+    let last = db.select(&[]).unwrap().iter().map(|series| series.id).max();
     db.remove(&[b"a", b"b"]).unwrap();
     db.flush().unwrap();
     db.flush_all().unwrap();
     db.close().unwrap();
     let db = open(&disk).unwrap();
     put(&db, b"c", 1);
-    assert!(db.select(&[])[0].id > last.unwrap());
+    assert!(db.select(&[]).unwrap()[0].id > last.unwrap());
 }
 
 #[test]

@@ -176,7 +176,7 @@ impl Run {
         let matchers = self.matchers();
         let passes = |labels: &Labels| matchers.iter().all(|matcher| matcher.matches(labels));
         let wanted: Vec<_> = self.held.iter().filter(|(_, l)| passes(l)).collect();
-        let found = self.db().select(&matchers);
+        let found = self.db().select(&matchers).unwrap();
         let keys: Vec<&[u8]> = found.iter().map(|series| &*series.key).collect();
         let wanted_keys: Vec<&[u8]> = wanted.iter().map(|(key, _)| &key[..]).collect();
         assert_eq!(keys, wanted_keys, "{matchers:?}");
@@ -259,7 +259,7 @@ impl Creator {
     fn check(&self, db: &Db) -> u64 {
         let by = Matcher::new(b"by", Test::AnyOf(vec![self.name.as_bytes().into()]));
         let done = self.done.load(Ordering::Acquire);
-        let found = db.select(std::slice::from_ref(&by));
+        let found = db.select(std::slice::from_ref(&by)).unwrap();
         assert!(found.len() as u64 >= done, "{} of {done}", found.len());
         for (number, series) in (0..done).zip(&found) {
             assert_eq!(*series.key, *self.key(number));
@@ -268,7 +268,7 @@ impl Creator {
             return done;
         };
         let number = Test::AnyOf(vec![newest.to_string().as_bytes().into()]);
-        let found = db.select(&[by, Matcher::new(b"number", number)]);
+        let found = db.select(&[by, Matcher::new(b"number", number)]).unwrap();
         let keys: Vec<&[u8]> = found.iter().map(|series| &*series.key).collect();
         assert_eq!(keys, [&self.key(newest)[..]]);
         assert_eq!(db.labels(&found[0]).unwrap().len(), 2);

@@ -21,6 +21,7 @@ mod db_quarantine;
 mod db_races;
 mod db_rename;
 mod db_resolved;
+mod db_rows;
 mod db_rules;
 mod db_shared;
 mod db_store;

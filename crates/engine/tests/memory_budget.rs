@@ -220,6 +220,30 @@ fn new_series_are_refused_before_samples_are() {
     assert_eq!(append(db, &[sample(b"new", 1, 1.0)]).unwrap(), [Ok(1)]);
 }
 
+/// Series that nobody writes to make room for new ones, without waiting until they are idle for
+/// long.
+#[test]
+fn where_new_series_are_refused_idle_ones_leave_memory() {
+    let world = World::open(options(2));
+    let db = &world.db;
+    let keys: Vec<String> = (0..200).map(|number| number.to_string()).collect();
+    for key in &keys {
+        append(db, &[sample(key.as_bytes(), 1, 1.0)]).unwrap();
+    }
+    db.flush().unwrap();
+    world.hold(BUDGET / 2);
+    assert_eq!(db.stats().series_parked, 0);
+    for _ in 0..30 {
+        world.hold(BUDGET / 100 * 88);
+    }
+    assert_eq!(world.add(b"new"), Err(Refusal::OutOfMemory));
+    assert_eq!(db.stats().series_parked, 200);
+    // As much as they took.
+    world.hold(BUDGET / 2);
+    assert_eq!(world.add(b"new"), Ok(1));
+    assert_eq!(timestamps(db, b"7"), [1]);
+}
+
 /// A flush, a merge or a reply takes memory for a moment.
 #[test]
 fn a_peak_keeps_no_new_series_out() {

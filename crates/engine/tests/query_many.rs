@@ -168,7 +168,7 @@ fn every_reducer_equals_its_naive_twin() {
     let mut numbers = Numbers::new();
     let db = open(1);
     let twins = fill(&db, &mut numbers, 90, 200);
-    let series = db.select(&[]);
+    let series = db.select(&[]).unwrap();
     for reducer in REDUCERS {
         let rows = columns(&twins).into_iter();
         let mut expected: Vec<(i64, f64)> = rows
@@ -211,7 +211,7 @@ fn buckets_are_reduced_as_rows_are() {
         .into_iter()
         .map(|(at, values)| (at, naive(Aggregator::Max, &values)))
         .collect();
-    let found = reduce(&db, &db.select(&[]), &query, Aggregator::Max);
+    let found = reduce(&db, &db.select(&[]).unwrap(), &query, Aggregator::Max);
     assert_rows(&found, &expected, "max of sums");
 }
 
@@ -223,7 +223,8 @@ fn the_number_of_threads_changes_no_bit() {
     fill(&one, &mut numbers, 70, 100);
     fill(&four, &mut Numbers(seed), 70, 100);
     for reducer in REDUCERS {
-        let [a, b] = [&one, &four].map(|db| reduce(db, &db.select(&[]), &all(false), reducer));
+        let [a, b] =
+            [&one, &four].map(|db| reduce(db, &db.select(&[]).unwrap(), &all(false), reducer));
         assert_eq!(a.timestamps, b.timestamps);
         let bits = |rows: &Columns| rows.values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&a), bits(&b), "{reducer}");
@@ -236,7 +237,7 @@ fn a_series_removed_meanwhile_is_passed_over() {
     for key in [b"a", b"b", b"c"] {
         append(&db, &[sample(key, 10, 1.0)]).unwrap();
     }
-    let series = db.select(&[]);
+    let series = db.select(&[]).unwrap();
     db.remove(&[b"b"]).unwrap();
     let rows = reduce(&db, &series, &all(false), Aggregator::Sum);
     assert_eq!((rows.timestamps, rows.values), (vec![10], vec![2.0]));
@@ -275,7 +276,7 @@ fn a_join_has_a_row_for_every_timestamp() {
     for reverse in [false, true] {
         let query = all(reverse);
         let mut parts: Vec<Columns> = Vec::new();
-        for found in db.views(&db.select(&[]), &query, false) {
+        for found in db.views(&db.select(&[]).unwrap(), &query, false) {
             let mut part = Columns::default();
             found.view.run(&query, &mut part).unwrap();
             parts.push(part);
@@ -456,7 +457,7 @@ fn a_series_reaches_from_its_oldest_to_its_newest_sample() {
     for at in 5..2000 {
         append(&db, &[sample(b"k", at * 10, at as f64)]).unwrap();
     }
-    let extent = |key: &[u8]| db.extent(&db.resolve(key).unwrap()).unwrap();
+    let extent = |key: &[u8]| db.extent(&db.resolve(key).unwrap()).unwrap().unwrap();
     assert_eq!((extent(b"empty").chunks, extent(b"empty").span), (0, None));
     let in_order = extent(b"k");
     assert!(in_order.chunks > 1);
@@ -471,7 +472,7 @@ fn a_series_reaches_from_its_oldest_to_its_newest_sample() {
     assert_eq!((both.chunks, both.span), (1, Some((3, 20_000))));
     let removed = db.resolve(b"k").unwrap();
     db.remove(&[b"k"]).unwrap();
-    assert_eq!(db.extent(&removed), None);
+    assert_eq!(db.extent(&removed).unwrap(), None);
 }
 
 #[test]
@@ -490,7 +491,7 @@ fn a_series_does_not_reach_to_samples_past_its_retention() {
     for key in [&b"few"[..], b"many"] {
         append(&db, &[sample(key, 1_000_000, 1.0)]).unwrap();
         let series = db.resolve(key).unwrap();
-        let span = db.extent(&series).unwrap().span;
+        let span = db.extent(&series).unwrap().unwrap().span;
         assert_eq!(span, Some((1_000_000, 1_000_000)));
     }
 }

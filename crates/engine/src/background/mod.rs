@@ -13,7 +13,7 @@ pub(crate) mod merge;
 mod flush;
 
 pub use flush::FlushStats;
-pub(crate) use flush::Flusher;
+pub(crate) use flush::{Flusher, Which};
 
 pub use merge::MergeStats;
 pub(crate) use merge::Merger;

@@ -78,6 +78,9 @@ pub struct Options {
     /// Which series are removed once all of their samples are older than that, or than their own
     /// retention.
     pub drop_empty: DropEmpty,
+    /// Milliseconds without a write after which a series leaves memory, once all of its samples are
+    /// in blocks; 0 means never. It is read and written as before, and comes back when it is written.
+    pub park_after_ms: u64,
     /// The disk budget: maximum bytes of all files; 0 means no limit. Above the
     /// limit the oldest samples are removed.
     pub disk_budget_bytes: u64,
@@ -264,6 +267,7 @@ impl Default for Options {
             on_notice: None,
             retention_ms: 0,
             drop_empty: DropEmpty::default(),
+            park_after_ms: 900_000,
             disk_budget_bytes: 0,
             block_bytes_max: 512 * 1024 * 1024,
             #[cfg(test)]

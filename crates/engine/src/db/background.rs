@@ -1,7 +1,7 @@
 //! Flushing, merging and retention as an embedding program controls them.
 
-use crate::background::MergeStats;
 use crate::background::merge::step::Want;
+use crate::background::{MergeStats, Which};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::DropEmpty;
 use crate::db::Db;
@@ -18,6 +18,23 @@ impl Db {
     /// later flush tries again. Errors of the log.
     pub fn flush(&self) -> Result<()> {
         self.parts.flusher.flush_all_partitions()
+    }
+
+    /// Takes those series out of memory that nobody wrote to since the last look for such series, and
+    /// all of whose samples are in blocks. Returns how many there were. In the background that happens
+    /// by itself: see [`crate::Options::park_after_ms`].
+    ///
+    /// # Errors
+    /// `Io` if the files cannot be written, `Corrupt` if older ones cannot be read; errors of the
+    /// log. The series stay in memory.
+    pub fn park_idle(&self) -> Result<u64> {
+        self.parts.flusher.park_now(Which::Idle)
+    }
+
+    /// The same with all series that may be parked, idle or not.
+    #[cfg(test)]
+    pub(crate) fn park_all(&self) -> Result<u64> {
+        self.parts.flusher.park_now(Which::All)
     }
 
     /// Starts a flush in the background and does not wait for it.
@@ -131,6 +148,13 @@ impl Db {
     /// [`crate::Options::drop_empty`].
     pub fn set_drop_empty(&self, which: DropEmpty) {
         self.rules.set_drop_empty(which);
+    }
+
+    /// Sets after how many milliseconds without a write a series leaves memory; see
+    /// [`crate::Options::park_after_ms`].
+    pub fn set_park_after_ms(&self, park_after_ms: u64) {
+        let cell = &self.core.store.park_after_ms;
+        cell.store(park_after_ms, Ordering::Relaxed);
     }
 
     /// Which series are removed once retention has left nothing of their samples.

@@ -24,6 +24,9 @@ pub struct DbMemory {
     pub key_map_bytes: usize,
     /// The label index.
     pub index_bytes: usize,
+    /// What is in memory of parked series beside their labels: which there are, where their rows
+    /// are, and rows that were read lately.
+    pub parked_bytes: usize,
     /// Buffers of log groups that are not yet appended.
     pub log_buffer_bytes: usize,
     /// Roots of open blocks, and what was read from blocks lately, also by the
@@ -39,19 +42,28 @@ impl DbMemory {
         self.series.total_bytes()
             + self.key_map_bytes
             + self.index_bytes
+            + self.parked_bytes
             + self.log_buffer_bytes
             + self.block_bytes
             + self.metadata_bytes
     }
 }
 
-/// The cached sums over all series and the index.
+/// Sums over all series, and over what many of them share.
+#[derive(Clone, Copy, Debug)]
+struct Sums {
+    series: Memory,
+    index_bytes: usize,
+    parked_bytes: usize,
+}
+
+/// The cached sums.
 #[derive(Debug, Default)]
 pub(crate) struct KeptMemory(Mutex<Option<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
-    sums: (Memory, usize),
+    sums: Sums,
     made_ns: u64,
     cost_ns: u64,
 }
@@ -64,11 +76,12 @@ impl Db {
     pub fn memory(&self) -> DbMemory {
         let core = &self.core;
         let shards = core.shards.iter();
-        let (series, index_bytes) = self.summed_memory();
+        let sums = self.summed_memory();
         DbMemory {
-            series,
+            series: sums.series,
             key_map_bytes: core.keys.memory_bytes(),
-            index_bytes,
+            index_bytes: sums.index_bytes,
+            parked_bytes: sums.parked_bytes,
             log_buffer_bytes: shards.map(|shard| shard.lock().group.memory_bytes()).sum(),
             block_bytes: core.store.blocks.get().memory_bytes()
                 + core.store.cache.held_bytes() as usize,
@@ -84,9 +97,9 @@ impl Db {
     pub fn memory_of(&self, key: &[u8]) -> Result<usize> {
         let own = self.read(key, |series| series.memory())?;
         let keys = &self.core.keys;
-        let (_, index_bytes) = self.summed_memory();
-        let shared = keys.memory_bytes() + index_bytes;
-        Ok(own.total_bytes() + shared / keys.len().max(1))
+        let of_map = keys.memory_bytes() / keys.len().max(1);
+        let of_index = self.summed_memory().index_bytes / self.core.series_count().max(1);
+        Ok(own.total_bytes() + of_map + of_index)
     }
 }
 
@@ -98,8 +111,7 @@ impl KeptMemory {
 }
 
 impl Db {
-    /// Bytes of all series, and of the label index.
-    fn summed_memory(&self) -> (Memory, usize) {
+    fn summed_memory(&self) -> Sums {
         // A thread that finds the lock taken waits for the sum being computed.
         let mut kept = self.kept_memory.0.lock();
         let begun_ns = self.core.env.clock.monotonic_ns();
@@ -108,7 +120,11 @@ impl Db {
         {
             return kept.sums;
         }
-        let sums = (self.sum_series(), self.core.index.memory_bytes());
+        let sums = Sums {
+            series: self.sum_series(),
+            index_bytes: self.core.index.memory_bytes(),
+            parked_bytes: self.core.parked_bytes(),
+        };
         let made_ns = self.core.env.clock.monotonic_ns();
         *kept = Some(Kept {
             sums,
@@ -123,7 +139,7 @@ impl Db {
         let mut sum = Memory::default();
         for shard in &self.core.shards {
             let mut page = 0;
-            // awake: what is parked holds no samples.
+            // awake: what is in memory of the parked ones is counted apart.
             while let Some((next, series)) = shard.lock().slab.page_from(page) {
                 series.for_each(|series| sum += series.memory());
                 page = next;

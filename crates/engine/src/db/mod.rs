@@ -16,6 +16,7 @@ mod observe;
 mod quarantine;
 pub(crate) mod read;
 pub(crate) mod resources;
+mod rows;
 mod rules;
 pub(crate) mod stats;
 mod watches;
@@ -118,7 +119,7 @@ impl Db {
         parts.merger.begin_retention();
         parts.merger.expire_by_clock()?;
         core.look_at_disk();
-        if core.keys.len() > 0 {
+        if core.series_count() > 0 {
             core.note_replayed();
         }
         let db = Self::assemble(parts, recovery, guard, &resources);
@@ -222,10 +223,8 @@ impl Db {
 
     /// The number of series.
     pub fn len(&self) -> usize {
-        self.core
-            .keys
-            .len()
-            .saturating_sub(self.core.overdue_count())
+        let series = self.core.series_count();
+        series.saturating_sub(self.core.overdue_count())
     }
 
     /// Whether the database has no series.
@@ -271,6 +270,7 @@ impl Db {
         let settled = self.settle().and(self.rules.sweep_expired());
         let settled = settled.and(self.rules.end_all());
         let kept_up = settled.and(self.parts.flusher.flush_if_due().map(drop));
+        while self.parts.flusher.park_if_due() {}
         if let Some(log) = self.core.log() {
             if self.core.options.durability == Durability::Interval {
                 log.sync_to(log.written())?;

@@ -19,6 +19,8 @@ use std::sync::atomic::Ordering;
 pub struct Stats {
     /// Existing series.
     pub series: u64,
+    /// Those of them that are parked: see [`crate::Options::park_after_ms`].
+    pub series_parked: u64,
     /// Accepted samples newer than all others of their series.
     pub samples_in_order: u64,
     /// Accepted samples older than the newest of their series, whether they came
@@ -151,6 +153,7 @@ impl Db {
         let core = &self.core;
         let mut stats = Stats {
             series: self.len() as u64,
+            series_parked: core.parked_keys.len() as u64,
             label_pairs: core.index.pair_count() as u64,
             rules_made: self.rules.made.load(Ordering::Relaxed),
             rules_failed: self.rules.failed.load(Ordering::Relaxed),

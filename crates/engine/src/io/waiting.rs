@@ -10,6 +10,10 @@
 //! Rows of a rule whose history is being computed are waited for in the same way: not under
 //! [`no_wait`], and up to a deadline ([`until`]).
 //!
+//! A row of a parked series is in a file of this machine, and is read in a moment. A thread that
+//! leaves even that to others ([`leave_rows`]) gets `Away` as well where it looks for series by their
+//! labels, or for some of all.
+//!
 //! `Away` says to come again. A file that is missing or wrong where it is kept is `Corrupt`:
 //! whoever reads it goes on as with any damage.
 //!
@@ -37,6 +41,7 @@ thread_local! {
     /// Within a task: how long it has waited.
     static TASK: Cell<Option<Duration>> = const { Cell::new(None) };
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
+    static LEAVES_ROWS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// While it lives, its thread has a deadline.
@@ -111,6 +116,34 @@ impl Drop for NoWait {
     fn drop(&mut self) {
         SCOPES.set(SCOPES.get().saturating_sub(1));
     }
+}
+
+/// While it lives, its thread reads no rows of the series that it looks for.
+#[derive(Debug)]
+pub struct LeaveRows(PhantomData<*const ()>);
+
+/// Has this thread's looks for series by their labels, or for some of all, fail with
+/// [`crate::ErrorKind::Away`] where they meet a parked series whose row is not at hand, until the value
+/// is dropped. For one who can read once more on a thread for which nobody waits. Not nested.
+pub fn leave_rows() -> LeaveRows {
+    LEAVES_ROWS.set(true);
+    LeaveRows(PhantomData)
+}
+
+impl Drop for LeaveRows {
+    fn drop(&mut self) {
+        LEAVES_ROWS.set(false);
+    }
+}
+
+/// Whether this thread leaves the rows of parked series to others.
+pub(crate) fn leaves_rows() -> bool {
+    LEAVES_ROWS.get()
+}
+
+/// Whether others wait for this thread: it must not wait.
+pub(crate) fn is_waited_for() -> bool {
+    SCOPES.get() > 0
 }
 
 /// Makes a file be on this machine, or has it fetched where this thread must not wait.

@@ -40,6 +40,7 @@ impl Core {
     /// Takes all series and blocks away from readers.
     pub(crate) fn clear_series(&self, states: &mut AllShards<'_>) {
         self.keys.clear();
+        self.parked_keys.clear();
         states.iter_mut().for_each(|state| state.clear_series());
         self.store.set_no_blocks();
         self.index.clear();

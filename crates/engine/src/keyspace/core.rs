@@ -18,6 +18,7 @@ use crate::keyspace::limits::Limits;
 use crate::keyspace::memory_budget::Budget;
 use crate::keyspace::memory_member::Member;
 use crate::keyspace::owned::Owned;
+use crate::keyspace::parked_keys::ParkedKeys;
 use crate::keyspace::store::Store;
 use crate::keyspace::watches::Watches;
 use crate::log::{LOG_FAILED, Log, Position, RemoteLog};
@@ -41,7 +42,10 @@ pub(crate) struct Core {
     pub(crate) defaults: DefaultOptions,
     /// See [`crate::series::shard`] for the order of locks.
     pub(crate) shards: Shards,
+    /// Of the series that are awake.
     pub(crate) keys: Keys,
+    /// Of the parked ones.
+    pub(crate) parked_keys: ParkedKeys,
     pub(crate) index: Index,
     pub(crate) store: Store,
     pub(crate) log: LogCell,
@@ -126,6 +130,7 @@ impl Core {
             defaults: DefaultOptions::default(),
             shards: Shards::new(options.shards, &observe.halt, &time),
             keys: Keys::new(env.random.next_u64()),
+            parked_keys: ParkedKeys::default(),
             index: Index::new(
                 options.shards,
                 env.random.next_u64(),
@@ -251,32 +256,37 @@ impl Core {
 
     /// Locks the shard of the series under `key`, which is awake from here on.
     pub(crate) fn lock_series(&self, key: &[u8]) -> Result<(ShardGuard<'_>, SeriesId)> {
-        match self.lock_slot(key) {
-            Some((state, id)) if !self.is_expired(&state, self.shards.place_of(id)) => {
-                Ok((state, id))
-            }
-            _ => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
-        }
+        let locked = self.lock_if_there(key)?;
+        locked.ok_or_else(|| Error::new(ErrorKind::NoSuchKey, "the key does not exist"))
+    }
+
+    /// The same; `None` if there is no such series.
+    ///
+    /// # Errors
+    /// Those of [`Core::locate`].
+    pub(crate) fn lock_if_there(&self, key: &[u8]) -> Result<Option<(ShardGuard<'_>, SeriesId)>> {
+        let locked = self.lock_slot(key)?;
+        Ok(locked.filter(|(state, id)| !self.is_expired(state, self.shards.place_of(*id))))
     }
 
     /// As [`Core::lock_series`], also for an expired series. It is awake from here on.
-    pub(crate) fn lock_slot(&self, key: &[u8]) -> Option<(ShardGuard<'_>, SeriesId)> {
+    pub(crate) fn lock_slot(&self, key: &[u8]) -> Result<Option<(ShardGuard<'_>, SeriesId)>> {
         let hash = self.keys.hash(key);
-        loop {
-            let id = self.keys.find(hash, key)?;
-            let mut state = self.shards.lock_of(id);
+        while let Some(id) = self.locate(hash, key)? {
+            let state = self.shards.lock_of(id);
             // Between the look and the lock the key may have gone elsewhere.
             if self.keys.find(hash, key) == Some(id) {
-                if state.is_parked(id) {
-                    self.wake(&mut state, id);
-                }
-                return Some((state, id));
+                return Ok(Some((state, id)));
             }
         }
+        Ok(None)
     }
 
-    /// The series under `key`, expired or not.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<SeriesId> {
-        self.keys.find(self.keys.hash(key), key)
+    /// The series under `key`, expired or not. It is awake, or wakes; no lock may be held.
+    ///
+    /// # Errors
+    /// Those of [`Core::locate`].
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<SeriesId>> {
+        self.locate(self.keys.hash(key), key)
     }
 }

@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 /// themselves, may fill before new ones are refused: the rest is for samples of
 /// those there are.
 const SERIES_PERCENT: u64 = 85;
+/// The share from which on series that rest are parked sooner than they would be.
+const NEAR_PERCENT: u64 = 65;
 /// How long a look counts.
 const LOOK_NS: u64 = 1_000_000_000;
 /// How long memory must be there before a new series waits in vain again: at the edge it
@@ -32,6 +34,8 @@ const STORED_BYTES: u64 = 160;
 pub(crate) struct Crowd {
     /// Memory that no flush frees leaves no room for new series.
     is_crowded: AtomicBool,
+    /// It soon will: see [`NEAR_PERCENT`].
+    is_near: AtomicBool,
     /// A new series has waited in vain, and memory was not there for [`CALM_NS`] since.
     waited_in_vain: AtomicBool,
     /// When the last look was, and the last one that found it crowded.
@@ -57,6 +61,11 @@ struct Look {
 impl Crowd {
     pub(crate) fn is_crowded(&self) -> bool {
         self.is_crowded.load(Ordering::Relaxed)
+    }
+
+    /// Whether existing series will soon leave no memory for new ones.
+    pub(crate) fn is_near(&self) -> bool {
+        self.is_near.load(Ordering::Relaxed)
     }
 
     /// Whether a new series has waited in vain lately.
@@ -110,7 +119,9 @@ impl Crowd {
         let new = self.new_bytes.load(Ordering::Relaxed);
         let unstored = self.unstored_bytes.load(Ordering::Relaxed);
         let stays = u64::try_from(least + new).unwrap_or(0) + unstored;
-        let is_crowded = limit_bytes > 0 && stays >= limit_bytes / 100 * SERIES_PERCENT;
+        let fills = |percent| limit_bytes > 0 && stays >= limit_bytes / 100 * percent;
+        self.is_near.store(fills(NEAR_PERCENT), Ordering::Relaxed);
+        let is_crowded = fills(SERIES_PERCENT);
         let was_crowded = self.is_crowded.swap(is_crowded, Ordering::Relaxed);
         if !is_crowded {
             return;

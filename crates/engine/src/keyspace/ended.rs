@@ -34,7 +34,10 @@ impl Core {
         state: &mut ShardState,
         ids: &[(SeriesId, EndedBy)],
     ) -> Result<Vec<Series>> {
-        let take = |&(id, by): &(SeriesId, EndedBy)| Some((id, self.take_ended(state, id, by)?));
+        // One that cannot be read stays.
+        let take = |&(id, by): &(SeriesId, EndedBy)| {
+            Some((id, self.take_ended(state, id, by).ok().flatten()?))
+        };
         let (ids, ended): (Vec<_>, Vec<_>) = ids.iter().filter_map(take).unzip();
         if self.log().is_some() {
             state.group.end_series(&ids);
@@ -55,20 +58,23 @@ impl Core {
         state: &mut ShardState,
         id: SeriesId,
         by: EndedBy,
-    ) -> Option<Series> {
-        self.wake(state, id);
+    ) -> Result<Option<Series>> {
+        self.wake(state, id)?;
         self.mark_ended(state, id, by);
-        self.take_unmarked(state, id)
+        Ok(self.take_unmarked(state, id))
     }
 
     /// Why a series ended of which the log says that it did.
-    pub(crate) fn why_ended(&self, state: &ShardState, id: SeriesId) -> EndedBy {
-        let newest = self.presence(state, id).series().and_then(Series::newest);
+    ///
+    /// # Errors
+    /// Those of [`Core::presence`].
+    pub(crate) fn why_ended(&self, state: &ShardState, id: SeriesId) -> Result<EndedBy> {
+        let newest = self.presence(state, id)?.series().and_then(Series::newest);
         let floor = self.store.blocks.floor();
-        if newest.is_some_and(|newest| newest >= floor) {
+        Ok(if newest.is_some_and(|newest| newest >= floor) {
             EndedBy::Own
         } else {
             EndedBy::Floor
-        }
+        })
     }
 }

@@ -132,9 +132,7 @@ impl Core {
             loop {
                 let state = shard.lock();
                 if page == 0 {
-                    let parked = state.parked.values();
-                    let parked = parked.filter_map(|parked| parked.row.newest);
-                    parked.for_each(|at| newest.note(at));
+                    state.parked.newest().for_each(|at| newest.note(at));
                 }
                 // awake: the parked ones are noted.
                 let Some((next, series)) = state.slab.page_from(page) else {

@@ -80,7 +80,7 @@ impl Core {
     /// in different shards at the same moment may pass it by one each.
     pub(crate) fn check_series_max(&self) -> std::result::Result<(), Refusal> {
         let max = self.limits.series_max.load(Ordering::Relaxed);
-        if max > 0 && self.keys.len() as u64 >= max {
+        if max > 0 && self.series_count() as u64 >= max {
             return Err(self.limits.refuse_series(Excess::Series));
         }
         Ok(())

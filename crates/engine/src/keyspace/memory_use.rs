@@ -112,13 +112,13 @@ impl Core {
     }
 
     fn tell_all(&self) {
-        let (mut series, mut stored) = (self.keys.len(), 0);
+        let (mut series, mut stored) = (self.series_count(), 0);
         for shard in &self.shards {
             let mut state = shard.lock();
             let untold = state.heads.take_untold();
             if self.keys.len() == 0 {
-                // A replay makes the map of keys last.
-                series += state.count_there();
+                // awake: a replay makes the map of keys last; the parked ones are counted.
+                series += state.slab.len();
             }
             stored += state.heads.stored() + state.parked.len();
             drop(state);
@@ -129,6 +129,13 @@ impl Core {
         self.member.series.store(series as u64, order);
         self.member.unstored.store(unstored, order);
         self.member.told_ns.store(self.budget.now_ns(), order);
+    }
+
+    /// What is in memory of parked series, their labels aside.
+    pub(crate) fn parked_bytes(&self) -> usize {
+        let shards = self.shards.iter();
+        let rows: usize = shards.map(|shard| shard.lock().parked.memory_bytes()).sum();
+        rows + self.parked_keys.memory_bytes() + self.store.parked.get().memory_bytes()
     }
 
     fn measure(&self) {

@@ -23,7 +23,7 @@ impl Core {
     fn has_series_of(&self, metric: &str) -> bool {
         let names = SUFFIXES.map(|suffix| [metric, suffix].concat());
         let mut names = names.iter().map(String::as_bytes);
-        if names.clone().any(|name| self.find(name).is_some()) {
+        if names.clone().any(|name| self.names(name) != (None, false)) {
             return true;
         }
         let index = self.index.current();

@@ -1,14 +1,25 @@
-//! Parked series as the rest of the database meets them: where a series is, all that are there, and
-//! waking one ([`crate::series::presence`]).
+//! Parked series as the rest of the database meets them: where a series is, all that are there,
+//! waking one, and parking ([`crate::series::presence`]).
 //!
-//! A series wakes under the lock of its shard, as it was when its row was made. Its key, labels and
-//! expiry stay where they are meanwhile, and a parked destination still counts as guarded.
+//! A series wakes under the lock of its shard, as it was when its row was made. Its labels stay in
+//! the index meanwhile. Its key is in the map of keys while it is awake, and its fingerprint among
+//! the parked ones ([`super::parked_keys`]) while it is parked. A row is read from its file before
+//! the lock is taken ([`Core::bring`]); who did not foresee that it is needed reads it under the lock.
 //!
-//! Tested by `recovery/tests/parked.rs`.
+//! Invariants:
+//! 1. The map of keys has exactly the series that are awake and have a key.
+//! 2. A file that holds the row of a parked series is named by the manifest before the series leaves
+//!    memory, and the newest of them that has a row of it is the one that counts.
+//! 3. What only awake series can be does not park: a source or destination of a compaction rule, a
+//!    series with an expiry time, without a key, or that somebody owns.
+//!
+//! Tested by `recovery/tests/parked.rs` and the model test.
 
+use crate::base::error::Result;
 use crate::base::partition::partition_of;
 use crate::io::trusted::Horizon;
 use crate::keyspace::core::Core;
+use crate::keyspace::creation::series_bytes;
 use crate::series::Series;
 use crate::series::presence::{Parked, Presence};
 use crate::series::shard::ShardState;
@@ -18,9 +29,36 @@ use latewood_model::SeriesId;
 use std::panic::Location;
 
 impl Core {
-    /// Where the series `id` is, which belongs to this shard.
+    /// Where the series `id` is, which belongs to this shard. Reads the row of a parked one, which
+    /// [`Core::bring`] can do before; to know whether it is there, ask [`Core::is_there`].
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt` if the row cannot be read.
     #[cfg_attr(test, track_caller)]
-    pub(crate) fn presence<'a>(&self, state: &'a ShardState, id: SeriesId) -> Presence<'a> {
+    pub(crate) fn presence<'a>(&self, state: &'a ShardState, id: SeriesId) -> Result<Presence<'a>> {
+        let place = self.shards.place_of(id);
+        // awake: the parked ones are next.
+        if let Some(series) = state.slab.get(place) {
+            return Ok(Presence::Awake(series));
+        }
+        if !state.is_parked(id) {
+            return Ok(Presence::Gone);
+        }
+        #[cfg(test)]
+        if self.is_blind(Location::caller()) {
+            return Ok(Presence::Gone);
+        }
+        let parked = match state.parked.held(place) {
+            Some(parked) => parked.clone(),
+            None => self.read_parked(id)?,
+        };
+        Ok(self.as_awake(parked))
+    }
+
+    /// The same for compaction rules and owners: a parked series that is in a file has none, and is not
+    /// read.
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn linked<'a>(&self, state: &'a ShardState, id: SeriesId) -> Presence<'a> {
         let place = self.shards.place_of(id);
         // awake: the parked ones are next.
         if let Some(series) = state.slab.get(place) {
@@ -30,28 +68,87 @@ impl Core {
         if self.is_blind(Location::caller()) {
             return Presence::Gone;
         }
-        let parked = state.parked.get(&place);
-        parked.map_or(Presence::Gone, |parked| self.as_awake(parked))
+        match state.parked.held(place) {
+            _ if state.parked.is_filed(place) => Presence::Filed,
+            Some(parked) => self.as_awake(parked.clone()),
+            None => Presence::Gone,
+        }
     }
 
-    /// The series of a shard that are awake or parked, from a place on, in order.
+    /// Wakes a series for what rules have to do with it: one that is in a file has no rules, and stays.
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn wake_linked(&self, state: &mut ShardState, id: SeriesId) {
+        let place = self.shards.place_of(id);
+        #[cfg(test)]
+        if self.is_blind(Location::caller()) {
+            return;
+        }
+        if state.parked.held(place).is_some() && !state.parked.is_filed(place) {
+            let woken = self.wake(state, id);
+            debug_assert!(woken.is_ok(), "nothing is read");
+        }
+    }
+
+    /// Whether the series `id`, which belongs to this shard, is awake or parked.
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn is_there(&self, state: &ShardState, id: SeriesId) -> bool {
+        // awake: the parked ones are next.
+        if state.series(id).is_some() {
+            return true;
+        }
+        #[cfg(test)]
+        if self.is_blind(Location::caller()) {
+            return false;
+        }
+        state.is_parked(id)
+    }
+
+    /// The places of the series of a shard that are awake or parked, from a place on, in order.
     #[cfg_attr(test, track_caller)]
     pub(crate) fn there<'a>(
         &self,
         state: &'a ShardState,
         from: usize,
+    ) -> impl Iterator<Item = usize> + use<'a> {
+        let is_blind = {
+            #[cfg(test)]
+            let is_blind = self.is_blind(Location::caller());
+            #[cfg(not(test))]
+            let is_blind = false;
+            is_blind
+        };
+        let parked = (!is_blind).then(|| state.parked.iter_from(from));
+        let mut parked = parked.into_iter().flatten().peekable();
+        // awake: the parked ones are beside it.
+        let awake = state.slab.iter_from(from).map(|(place, _)| place);
+        let mut awake = awake.peekable();
+        std::iter::from_fn(move || {
+            let next = awake.peek().copied().unwrap_or(usize::MAX);
+            parked
+                .next_if(|place| *place < next)
+                .or_else(|| awake.next())
+        })
+    }
+
+    /// The same as they would be awake, but only those whose row is at hand, as any is that has
+    /// compaction rules.
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn at_hand<'a>(
+        &self,
+        state: &'a ShardState,
+        from: usize,
     ) -> impl Iterator<Item = (usize, Presence<'a>)> {
-        let mut parked = state.parked.range(from..).peekable();
+        let mut parked = state.parked.held_from(from).peekable();
         #[cfg(test)]
         if self.is_blind(Location::caller()) {
-            parked = state.parked.range(usize::MAX..).peekable();
+            parked = state.parked.held_from(usize::MAX).peekable();
         }
         // awake: the parked ones are beside it.
         let mut awake = state.slab.iter_from(from).peekable();
         std::iter::from_fn(move || {
             let next = awake.peek().map_or(usize::MAX, |(place, _)| *place);
-            match parked.next_if(|(place, _)| **place < next) {
-                Some((&place, parked)) => Some((place, self.as_awake(parked))),
+            match parked.next_if(|(place, _)| *place < next) {
+                Some((place, parked)) => Some((place, self.as_awake(parked.clone()))),
                 None => awake
                     .next()
                     .map(|(place, series)| (place, Presence::Awake(series))),
@@ -59,48 +156,89 @@ impl Core {
         })
     }
 
-    fn as_awake(&self, parked: &Parked) -> Presence<'static> {
-        let mut series = parked.clone().into_series(&self.store.blocks);
+    /// As it would be awake.
+    pub(crate) fn as_awake(&self, parked: Parked) -> Presence<'static> {
+        let mut series = parked.into_series(&self.store.blocks);
         // What counts for its retention is looked up when it wakes.
         series.assume_far(&mut Horizon::new(&self.time));
         Presence::Parked(Box::new(series))
     }
 
-    /// The row of a parked series.
+    /// The row of a parked series that is in no file of parked series.
     #[cfg_attr(test, track_caller)]
-    pub(crate) fn parked_row(&self, state: &ShardState, id: SeriesId) -> Option<SeriesRow> {
+    pub(crate) fn unfiled_row(&self, state: &ShardState, id: SeriesId) -> Option<SeriesRow> {
         #[cfg(test)]
         if self.is_blind(Location::caller()) {
             return None;
         }
-        let parked = state.parked.get(&self.shards.place_of(id));
-        parked.map(|parked| parked.row.clone())
+        let place = self.shards.place_of(id);
+        let parked = state.parked.held(place)?;
+        (!state.parked.is_filed(place)).then(|| parked.row.clone())
+    }
+
+    /// The position up to which the files hold what the log says of a series; 0 unless a replay goes
+    /// on. Reads the row of a parked one, which is at hand then.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt` if the row cannot be read.
+    #[inline]
+    pub(crate) fn stored_position(&self, state: &mut ShardState, id: SeriesId) -> Result<u64> {
+        let place = self.shards.place_of(id);
+        if state.parked.is_empty() || !state.parked.is_filed(place) {
+            return Ok(state.restored_position(place));
+        }
+        if state.parked.held(place).is_none() {
+            state.parked.hold(place, self.read_parked(id)?);
+        }
+        let parked = state.parked.held(place);
+        Ok(parked.map_or(0, |parked| parked.row.position))
     }
 
     /// Brings a series into memory if it is parked. Returns whether it was. A replay says next that
     /// it applies the log to it.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt` if its row cannot be read: it stays parked.
     #[cfg_attr(test, track_caller)]
-    pub(crate) fn wake(&self, state: &mut ShardState, id: SeriesId) -> bool {
+    pub(crate) fn wake(&self, state: &mut ShardState, id: SeriesId) -> Result<bool> {
         if !state.is_parked(id) {
-            return false;
+            return Ok(false);
         }
         #[cfg(test)]
         if self.is_blind(Location::caller()) {
-            return false;
+            return Ok(false);
         }
         let place = self.shards.place_of(id);
-        if let Some(parked) = state.parked.remove(&place) {
-            self.enter(state, *parked);
-        }
+        let read = match state.parked.held(place) {
+            Some(_) => None,
+            None => Some(self.read_parked(id)?),
+        };
+        let is_filed = state.parked.is_filed(place);
+        let Some(parked) = state.parked.remove(place).or(read) else {
+            return Ok(false);
+        };
+        let key = parked.row.key.clone();
+        state.heads.grew(series_bytes(&key, &parked.row.options));
+        self.enter(state, parked);
         // awake: it was entered a line before.
         if let Some(series) = state.slab.get_mut(place) {
+            if is_filed {
+                series.marks.note_woken();
+            }
+            if self.owned.holds(&key) {
+                series.marks.set_owned(true);
+                state.guarded += 1;
+            }
             if self.is_follower() {
                 series.begin_following(&mut state.sealer);
             } else {
                 series.end_replay(&mut state.sealer);
             }
         }
-        true
+        let hash = self.keys.hash(&key);
+        self.keys.insert(hash, key, id);
+        self.parked_keys.remove(hash, id);
+        Ok(true)
     }
 
     /// Puts the series of a row in its place.
@@ -114,25 +252,81 @@ impl Core {
         state.slab.insert(place, series);
         state.note_rules(place);
     }
+
+    /// Whether series are parked: the log is here and tells what changed since a row was made.
+    pub(crate) fn parks(&self) -> bool {
+        self.log().is_some() && !self.log.is_remote() && !self.is_follower()
+    }
+
+    /// Whether a series may leave memory, once a file of parked series has its row.
+    pub(crate) fn may_park(&self, state: &ShardState, id: SeriesId) -> bool {
+        let place = self.shards.place_of(id);
+        // awake: only such a series can be parked.
+        let series = state.slab.get(place);
+        series.is_some_and(|series| {
+            series.is_at_rest()
+                && series.rules().is_none()
+                && series.link().is_none()
+                && state.expiries.get(place).is_none()
+                && !state.unnamed.contains(&id)
+        })
+    }
+
+    /// Whether a series that a start finds in a file of parked series stays parked. Where others
+    /// follow the log, or it follows that of another, all series are awake.
+    pub(crate) fn may_stay_parked(&self, row: &SeriesRow) -> bool {
+        let may_park = row.source.is_none() && row.expires_at_ms.is_none() && !row.unnamed;
+        may_park && !self.log.is_remote() && !self.is_follower()
+    }
+
+    /// Notes that a series is parked whose row a start found in a file.
+    pub(crate) fn note_parked(&self, state: &mut ShardState, row: &SeriesRow) {
+        state.heads.know(partition_of(row.id));
+        let hash = self.keys.hash(&row.key);
+        self.parked_keys.insert_found(hash, &row.key, row.id);
+        let place = self.shards.place_of(row.id);
+        state.parked.note_filed(place, row.newest);
+    }
+
+    /// Takes a series out of memory whose row the newest file of parked series has, unless something
+    /// changed since that row was made. The caller drops it after it gave back the lock of the shard.
+    pub(crate) fn park_filed(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
+        if !self.may_park(state, id) {
+            return None;
+        }
+        let series = self.leave(state, id)?;
+        let place = self.shards.place_of(id);
+        state.parked.note_filed(place, series.newest());
+        Some(series)
+    }
+
+    /// Takes a series out of memory that is about to be noted as parked.
+    fn leave(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
+        let series = state.slab.remove(self.shards.place_of(id))?;
+        state.queue.forget(&series);
+        state.heads.forget(&series, partition_of(id));
+        let hash = self.keys.hash(&series.key);
+        self.parked_keys.insert(hash, id);
+        self.keys.remove(hash, &series.key, id);
+        Some(series)
+    }
 }
 
 #[cfg(test)]
 impl Core {
-    /// Takes a series out of memory. Returns whether it could be.
+    /// Takes a series out of memory and keeps its row at hand, also one with compaction rules.
+    /// Returns whether it could be.
     pub(crate) fn park(&self, state: &mut ShardState, id: SeriesId) -> bool {
         let position = self.log().map(crate::log::Log::written).unwrap_or_default();
         let row = self.row_of(state, id, position);
         // awake: only such a series can be parked.
-        let parked = row.and_then(|row| state.series(id)?.parked(row));
-        let place = self.shards.place_of(id);
-        let Some((parked, series)) =
-            parked.and_then(|parked| Some((parked, state.slab.remove(place)?)))
-        else {
+        let Some(parked) = row.and_then(|row| state.series(id)?.parked(row)) else {
             return false;
         };
-        state.queue.forget(&series);
-        state.heads.forget(&series, partition_of(id));
-        state.parked.insert(place, Box::new(parked));
+        if self.leave(state, id).is_none() {
+            return false;
+        }
+        state.parked.hold(self.shards.place_of(id), parked);
         true
     }
 
@@ -148,7 +342,9 @@ impl Core {
         }
         let id = parked.row.id;
         state.heads.know(partition_of(id));
-        (state.parked).insert(self.shards.place_of(id), Box::new(parked));
+        let hash = self.keys.hash(&parked.row.key);
+        self.parked_keys.insert(hash, id);
+        state.parked.hold(self.shards.place_of(id), parked);
         None
     }
 

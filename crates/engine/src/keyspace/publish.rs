@@ -71,10 +71,12 @@ impl Core {
         next.next_id = next.next_id.max(self.next_id_of_all());
         let mut blocks = self.store.open_blocks(&next, &self.store.blocks.get())?;
         blocks.floor = blocks.floor.max(published.floor);
+        let parked = self.store.open_parked(&next)?;
         self.sync_before(&next)?;
         write_new(&self.env, &store.dir, &next)?;
         put_in_force(&self.env, &store.dir).map_err(|error| self.halt(error))?;
         self.store.blocks.set(Arc::new(blocks));
+        self.store.parked.set(parked);
         let named = |manifest| paths(&store.dir, manifest).into_iter().collect();
         let (old, new): (BTreeSet<_>, BTreeSet<_>) = (named(&published.manifest), named(&next));
         published.unremoved.extend(old.difference(&new).cloned());

@@ -11,14 +11,20 @@ use crate::series::Series;
 use crate::series::shard::ShardState;
 use crate::storage::files::row::SeriesRow;
 use latewood_model::{Labels, SeriesId};
+#[cfg(test)]
+use std::panic::Location;
+use std::sync::Arc;
 
 impl Core {
     /// Takes a series out of its shard, with all that is kept beside it. Its
     /// key still names it and nothing is logged: both are the caller's.
-    pub(crate) fn take_out(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
-        self.wake(state, id);
+    ///
+    /// # Errors
+    /// Those of [`Core::wake`]; it stays.
+    pub(crate) fn take_out(&self, state: &mut ShardState, id: SeriesId) -> Result<Option<Series>> {
+        self.wake(state, id)?;
         self.mark_gone(state, id);
-        self.take_unmarked(state, id)
+        Ok(self.take_unmarked(state, id))
     }
 
     /// The same, without a mark of what readers have used of it.
@@ -32,6 +38,9 @@ impl Core {
         if series.marks.is_filed() {
             state.removed.push(id);
         }
+        if series.marks.is_woken() {
+            state.parked.note_gone(self.shards.place_of(id));
+        }
         self.note_expiry(state, id, None);
         self.index_labels(id, None);
         Some(series)
@@ -44,7 +53,7 @@ impl Core {
         key: &[u8],
         id: SeriesId,
     ) -> Result<Position> {
-        self.take_out(state, id);
+        self.take_out(state, id)?;
         if self.log().is_some() {
             state.group.delete_series(id);
         }
@@ -69,7 +78,26 @@ impl Core {
         labels.unwrap_or_default()
     }
 
-    /// What a series file keeps of a series, right after its head was frozen, or of a parked one.
+    /// The key of the series `id`, which belongs to this shard, if it is there.
+    ///
+    /// # Errors
+    /// Those of [`Core::presence`].
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn key_in(&self, state: &ShardState, id: SeriesId) -> Result<Option<Arc<[u8]>>> {
+        #[cfg(test)]
+        if self.is_blind(Location::caller()) {
+            // awake: so the fault has it.
+            return Ok(state.series(id).map(|series| series.key.clone()));
+        }
+        if let Some(parked) = state.parked.held(self.shards.place_of(id)) {
+            return Ok(Some(parked.row.key.clone()));
+        }
+        let presence = self.presence(state, id)?;
+        Ok(presence.series().map(|series| series.key.clone()))
+    }
+
+    /// What a series file keeps of a series, right after its head was frozen, or of a parked one
+    /// that is in no file of parked series.
     pub(crate) fn row_of(
         &self,
         state: &ShardState,
@@ -79,7 +107,7 @@ impl Core {
         let place = self.shards.place_of(id);
         // awake: a parked one has its row.
         let Some(series) = state.slab.get(place) else {
-            return self.parked_row(state, id);
+            return self.unfiled_row(state, id);
         };
         let persisted = series.persisted();
         let source = series.rules().map(|source| Box::new(source.row()));
@@ -103,7 +131,8 @@ impl Core {
     /// See [`crate::Db::own`].
     pub(crate) fn own(&self, key: &[u8], owner: Option<&str>) {
         let _turn = self.owned.set(key, owner);
-        let Some((mut state, id)) = self.lock_slot(key) else {
+        // One that cannot be read is marked when it wakes.
+        let Ok(Some((mut state, id))) = self.lock_slot(key) else {
             return;
         };
         let Some(series) = state.series_mut(id) else {

@@ -14,6 +14,7 @@ use crate::storage::files::LostBlock;
 use crate::storage::files::directory::{block_path, remove_if_there, series_file_path, sweep};
 use crate::storage::files::doubt::Doubt;
 use crate::storage::files::manifest::Manifest;
+use crate::storage::files::parked::{CurrentParked, ParkedFiles};
 use latewood_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,11 +33,15 @@ pub(crate) struct Store {
     pub(super) dir: PathBuf,
     /// The blocks as they stand now.
     pub(crate) blocks: Arc<CurrentBlocks>,
+    /// The files of parked series as they stand now.
+    pub(crate) parked: CurrentParked,
     pub(crate) disk_budget: DiskBudget,
     pub(crate) published: Mutex<Published>,
     pub(crate) next_file: AtomicU64,
     /// How long samples of all series are kept, by the wall clock; 0 means forever.
     pub(crate) retention_ms: AtomicU64,
+    /// See [`crate::Options::park_after_ms`].
+    pub(crate) park_after_ms: AtomicU64,
     pub(crate) cache: Cache,
     /// Blocks that the start had to leave out.
     pub(crate) lost: Mutex<Vec<LostBlock>>,
@@ -111,11 +116,13 @@ impl Store {
         Self {
             env: env.clone(),
             blocks: Arc::default(),
+            parked: CurrentParked::default(),
             disk_budget: DiskBudget::new(options.disk_budget_bytes),
             dir: dir.to_owned(),
             published: Mutex::default(),
             next_file: AtomicU64::new(1),
             retention_ms: options.retention_ms.into(),
+            park_after_ms: options.park_after_ms.into(),
             cache,
             lost: Mutex::default(),
             doubts: Mutex::new(Arc::default()),
@@ -239,7 +246,13 @@ impl Store {
         }));
     }
 
+    /// The files of parked series that `next` names.
+    pub(crate) fn open_parked(&self, next: &Manifest) -> Result<ParkedFiles> {
+        ParkedFiles::open(&self.env, &self.dir, next, &self.parked.get())
+    }
+
     pub(crate) fn set_no_blocks(&self) {
+        self.parked.set(ParkedFiles::default());
         self.blocks.set(Arc::new(BlockSet {
             flush: self.blocks.get().flush,
             floor: Timestamp::MIN,

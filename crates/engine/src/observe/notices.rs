@@ -21,6 +21,8 @@ pub(crate) enum About {
     Halt,
     /// Blocks cannot be written.
     Flush,
+    /// Series cannot be parked.
+    Park,
     /// Blocks cannot be merged.
     Merge,
     /// Late samples cannot be settled.

@@ -14,6 +14,7 @@ use crate::series::shard::{ShardGuard, ShardState};
 use crate::series::watched::Span;
 use crate::series::{Fate, Marks, Sealer, Series};
 use latewood_model::{DuplicatePolicy, MadeBy, Sample, SeriesId, SeriesOptions, Timestamp};
+use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
 /// Records whose series are fetched before the first of them is applied: few
@@ -31,7 +32,7 @@ impl Replayer<'_> {
             if ahead.is_empty() {
                 return Ok(());
             }
-            self.touch(&ahead);
+            self.touch(&ahead)?;
             self.apply_some(at, &mut ahead)?;
         }
     }
@@ -46,7 +47,7 @@ impl Replayer<'_> {
                 held = None;
                 match record {
                     Record::Cut(cut) => self.cut(at, cut)?,
-                    Record::Ended(ended) => self.end(at, &ended),
+                    Record::Ended(ended) => self.end(at, &ended)?,
                     Record::Floor { floor } => {
                         let store = &self.recovery.core.store;
                         store.apply_floor(&mut store.published.lock(), floor);
@@ -63,7 +64,7 @@ impl Replayer<'_> {
                         self.recovery.core.replay_steps(reader, span, at.0);
                     }
                     Record::Since { reader, at } => self.recovery.core.register_since(reader, at),
-                    _ => self.flush_all(at),
+                    _ => self.flush_all(at)?,
                 }
                 continue;
             };
@@ -75,7 +76,7 @@ impl Replayer<'_> {
                 Some(same) => same,
                 None => (shard, self.recovery.core.shards[shard].lock()),
             };
-            if state.restored_position(self.recovery.core.shards.place_of(id)) < at.0 {
+            if self.recovery.core.stored_position(&mut state, id)? < at.0 {
                 let clock = &self.recovery.core.env.clock;
                 state
                     .heads
@@ -94,15 +95,21 @@ impl Replayer<'_> {
 
     /// Fetches the series of records that come next; those of a group nearly
     /// always lie in one shard.
-    fn touch(&self, records: &[Record<'_>]) {
+    fn touch(&self, records: &[Record<'_>]) -> Result<()> {
         let Some(first) = records.first().and_then(id_of) else {
-            return;
+            return Ok(());
         };
         let shard = self.recovery.core.shards.shard_of(first);
         let ids = records.iter().filter_map(id_of);
         let here = ids.filter(|&id| self.recovery.core.shards.shard_of(id) == shard);
         let state = self.recovery.core.shards[shard].lock();
         state.touch(here.map(|id| self.recovery.core.shards.place_of(id)));
+        if state.parked.is_empty() {
+            return Ok(());
+        }
+        drop(state);
+        let ids: Vec<SeriesId> = records.iter().filter_map(id_of).collect();
+        self.recovery.core.bring(&ids)
     }
 
     pub(super) fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {
@@ -110,7 +117,7 @@ impl Replayer<'_> {
         let is_sample = matches!(record, Record::Sample { .. });
         let changed = id_of(&record).filter(|_| !is_sample);
         if let Some(id) = changed {
-            self.wake(state, id);
+            self.wake(state, id)?;
         }
         match record {
             Record::Sample {
@@ -122,7 +129,7 @@ impl Replayer<'_> {
                 check_time(id, timestamp)?;
                 let sample = Sample::new(timestamp, value);
                 let mut is_applied = self.recovery.replay_sample(state, id, sample, policy)?;
-                if !is_applied && self.wake(state, id) {
+                if !is_applied && self.wake(state, id)? {
                     is_applied = self.recovery.replay_sample(state, id, sample, policy)?;
                 }
                 if !is_applied {
@@ -144,7 +151,7 @@ impl Replayer<'_> {
                 }
             }
             Record::DeleteSeries { id } => {
-                core.take_out(state, id);
+                core.take_out(state, id)?;
             }
             Record::Build { id, options } => self.build(state, id, &options),
             Record::Rename { id, key } => self.rename(state, id, key),
@@ -174,13 +181,17 @@ impl Replayer<'_> {
     }
 
     /// Wakes a parked series, for the log to be applied to it. Returns whether it was parked.
-    fn wake(&self, state: &mut ShardState, id: SeriesId) -> bool {
-        let is_woken = self.recovery.core.wake(state, id);
-        if is_woken && let Some(series) = state.slab.get_mut(self.recovery.core.shards.place_of(id))
-        {
+    fn wake(&self, state: &mut ShardState, id: SeriesId) -> Result<bool> {
+        let (core, place) = (self.recovery.core, self.recovery.core.shards.place_of(id));
+        let position = core.stored_position(state, id)?;
+        let is_woken = core.wake(state, id)?;
+        if is_woken && let Some(series) = state.slab.get_mut(place) {
             self.begin(series, &mut state.sealer);
+            if let Some(position) = NonZeroU64::new(position) {
+                state.restored.insert(place, position);
+            }
         }
-        is_woken
+        Ok(is_woken)
     }
 
     fn alter(&self, state: &mut ShardState, id: SeriesId, options: &SeriesOptions) -> Result<()> {
@@ -319,7 +330,7 @@ impl Replayer<'_> {
 
     /// Removes every series that was there at `position`, and the metadata: its file was not
     /// written behind the group.
-    fn flush_all(&self, position: Position) {
+    fn flush_all(&self, position: Position) -> Result<()> {
         let came_later = |state: &ShardState| {
             let mut restored = state.restored.iter();
             restored.any(|(_, at)| at.get() > position.0)
@@ -327,14 +338,14 @@ impl Replayer<'_> {
         self.recovery.core.metadata.clear();
         let mut shards = self.recovery.core.shards.iter();
         if shards.any(|shard| came_later(&shard.lock())) {
-            self.remove_older(position);
-            return;
+            return self.remove_older(position);
         }
         for shard in &self.recovery.core.shards {
             let mut state = shard.lock();
             state.watched.replays = Some(position.0);
             state.clear_series();
         }
+        self.recovery.core.parked_keys.clear();
         self.recovery.core.index.clear();
         self.recovery
             .core
@@ -342,18 +353,21 @@ impl Replayer<'_> {
             .expiring
             .store(0, Ordering::Relaxed);
         self.recovery.core.store.clear_files(position);
+        Ok(())
     }
 
     /// The same where files hold what came later and their manifest asks for
     /// the group all the same. No such manifest is written any more.
-    fn remove_older(&self, position: Position) {
+    fn remove_older(&self, position: Position) -> Result<()> {
         for (number, shard) in self.recovery.core.shards.iter().enumerate() {
             let mut state = shard.lock();
-            let is_older = |place: &usize| state.restored_position(*place) <= position.0;
-            let places = self.recovery.core.there(&state, 0).map(|(place, _)| place);
-            for place in places.filter(is_older).collect::<Vec<_>>() {
+            let places: Vec<usize> = self.recovery.core.there(&state, 0).collect();
+            for place in places {
                 let id = self.recovery.core.shards.id_of(number, place);
-                self.recovery.core.take_out(&mut state, id);
+                if self.recovery.core.stored_position(&mut state, id)? > position.0 {
+                    continue;
+                }
+                self.recovery.core.take_out(&mut state, id)?;
             }
         }
         self.recovery.core.store.drop_floor();
@@ -365,6 +379,7 @@ impl Replayer<'_> {
         for &partition in manifest.partitions.keys() {
             state.heads.owe(partition, position.0, || now_ns);
         }
+        Ok(())
     }
 }
 

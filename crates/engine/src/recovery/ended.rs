@@ -4,6 +4,7 @@
 //! with what concerns other shards. While readers look, their keys go with them. Tested by
 //! `recovery/tests/ended.rs`.
 
+use crate::base::error::Result;
 use crate::base::partition::partition_of;
 use crate::log::Position;
 use crate::log::record::Ended;
@@ -12,12 +13,13 @@ use crate::series::shard::ShardState;
 
 impl Replayer<'_> {
     /// Takes out the series that the group at `at` says ended, under the locks of their shards.
-    pub(super) fn end(&self, at: Position, ended: &Ended<'_>) {
+    pub(super) fn end(&self, at: Position, ended: &Ended<'_>) -> Result<()> {
         for shard in self.shards_of(ended.first, ended.stride_log2) {
             let mut state = self.recovery.core.shards[shard].lock();
-            self.end_in(at, shard, &mut state, ended);
+            self.end_in(at, shard, &mut state, ended)?;
             self.recovery.core.tell_budget(&mut state);
         }
+        Ok(())
     }
 
     /// The same for those of one shard.
@@ -27,23 +29,24 @@ impl Replayer<'_> {
         shard: usize,
         state: &mut ShardState,
         ended: &Ended<'_>,
-    ) {
+    ) -> Result<()> {
         let core = self.recovery.core;
         let here = ended.ids().filter(|&id| core.shards.shard_of(id) == shard);
         for id in here {
-            if state.restored_position(core.shards.place_of(id)) >= at.0 {
+            if core.stored_position(state, id)? >= at.0 {
                 // Files hold this group already.
                 continue;
             }
             let now_ns = || core.env.clock.monotonic_ns();
             state.heads.owe(partition_of(id), at.0, now_ns);
             state.watched.replays = Some(at.0);
-            let by = core.why_ended(state, id);
-            let series = core.take_ended(state, id, by);
+            let by = core.why_ended(state, id)?;
+            let series = core.take_ended(state, id, by)?;
             if let Some(series) = series.filter(|_| self.is_live) {
                 let hash = core.keys.hash(&series.key);
                 core.keys.remove(hash, &series.key, id);
             }
         }
+        Ok(())
     }
 }

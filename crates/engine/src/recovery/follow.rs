@@ -98,7 +98,7 @@ impl Follower {
             turn: Mutex::new(turn),
             is_loaded: AtomicBool::new(false),
         };
-        follower.look_if_loaded(parts, &follower.turn.lock());
+        follower.look_if_loaded(parts, &follower.turn.lock())?;
         let summary = RecoverySummary {
             blocks_lost: lost,
             ..RecoverySummary::default()
@@ -127,7 +127,7 @@ impl Follower {
                 turn.end(error.to_string());
             }
         }
-        self.look_if_loaded(parts, &turn);
+        self.look_if_loaded(parts, &turn)?;
         if self.is_loaded() {
             parts.core.index.relieve();
         }
@@ -153,16 +153,17 @@ impl Follower {
     }
 
     /// Lets readers look once all that the files need is applied.
-    fn look_if_loaded(&self, parts: &Parts, turn: &Turn) {
+    fn look_if_loaded(&self, parts: &Parts, turn: &Turn) -> Result<()> {
         let core = &parts.core;
         if self.is_loaded() || turn.ended.is_some() || applied(core) < turn.needed {
-            return;
+            return Ok(());
         }
-        Recovery::of(parts).rebuild_all(&[]);
-        if core.keys.len() > 0 {
+        Recovery::of(parts).rebuild_all(&[])?;
+        if core.series_count() > 0 {
             core.note_replayed();
         }
         self.is_loaded.store(true, Ordering::Release);
+        Ok(())
     }
 }
 

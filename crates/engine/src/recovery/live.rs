@@ -57,7 +57,7 @@ impl<'a> Changes<'a> {
     /// Notes the key that a series of a record has now: before and after it is applied.
     fn note(&mut self, state: &ShardState, id: Option<SeriesId>) {
         let id = id.filter(|_| self.are_gathered);
-        let Some(presence) = id.map(|id| self.core.presence(state, id)) else {
+        let Some(Ok(presence)) = id.map(|id| self.core.presence(state, id)) else {
             return;
         };
         let Some(series) = presence.series() else {
@@ -155,7 +155,7 @@ impl Replayer<'_> {
                     changes.note_ended(ended, |id| {
                         (core.shards.shard_of(id) == shard).then_some(&*state)
                     });
-                    self.end_in(at, shard, &mut state, ended);
+                    self.end_in(at, shard, &mut state, ended)?;
                     Ok(())
                 }
                 record => self.apply_to(at, shard, &mut state, record),
@@ -254,7 +254,7 @@ impl Replayer<'_> {
             }
             Record::Ended(ref ended) => {
                 for (shard, state) in all.states.iter_mut().enumerate() {
-                    self.end_in(at, shard, state, ended);
+                    self.end_in(at, shard, state, ended)?;
                 }
                 return Ok(());
             }
@@ -277,13 +277,13 @@ impl Replayer<'_> {
             }
             Record::DeleteSeries { id } => {
                 let state = &all.states[core.shards.shard_of(id)];
-                let presence = core.presence(state, id);
+                let presence = core.presence(state, id)?;
                 let series = presence.series();
                 gone.extend(series.map(|series| (series.key.clone(), id)));
                 // Its owner does so later, and says nothing of it.
                 if let Some(source) = series.and_then(Series::source) {
                     let state = &mut all.states[core.shards.shard_of(source)];
-                    core.wake(state, source);
+                    core.wake_linked(state, source);
                     let source = state.series_mut(source);
                     source.into_iter().for_each(|source| source.remove_rule(id));
                 }

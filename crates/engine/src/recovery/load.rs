@@ -17,7 +17,8 @@ use crate::storage::files::series_file::SeriesFileReader;
 use crate::storage::files::verdict::{Begins, LogFound};
 use latewood_model::SeriesId;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use roaring::RoaringTreemap;
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -79,39 +80,29 @@ impl Recovery<'_> {
         }
     }
 
-    /// Makes the series of a partition. What changed since the whole file, and what was parked
-    /// before it, is read before it: a series is entered once, as it is.
+    /// Makes the series of a partition. The newest file that mentions a series counts, so they are read
+    /// from the newest to the oldest: a series is entered once, as it is.
     fn load_partition(&self, files: &PartitionFiles) -> Result<()> {
-        let whole = files.series.map_or(0, |whole| whole.number);
-        let mut parked: BTreeMap<SeriesId, Option<SeriesRow>> = BTreeMap::new();
-        let mut changed = BTreeMap::new();
-        for file in files.series_files().filter(|file| file.number != whole) {
-            let found = if file.number < whole {
-                &mut parked
-            } else {
-                &mut changed
-            };
-            let rows = |rows: &mut Vec<SeriesRow>, _| {
-                found.extend(rows.drain(..).map(|row| (row.id, Some(row))));
-            };
-            let removed = self.read(file, rows)?;
-            found.extend(removed.into_iter().map(|id| (id, None)));
-        }
-        if let Some(whole) = &files.series {
-            let removed = self.read(whole, |rows, is_old| {
-                for row in &*rows {
-                    parked.remove(&row.id);
-                }
-                rows.retain(|row| !changed.contains_key(&row.id));
-                self.enter(rows, is_old);
+        let parked: BTreeSet<u64> = files.parked.iter().map(|file| file.number).collect();
+        let files: Vec<&SeriesFileMeta> = files.series_files().collect();
+        let mut known = RoaringTreemap::new();
+        for file in files.into_iter().rev() {
+            let mut here = RoaringTreemap::new();
+            let removed = self.read(file, |rows, is_old| {
+                here.extend(rows.iter().map(|row| row.id.0));
+                rows.retain(|row| !known.contains(row.id.0));
+                let from = if parked.contains(&file.number) {
+                    Origin::Parked
+                } else if is_old {
+                    Origin::Old
+                } else {
+                    Origin::Awake
+                };
+                self.enter(rows, from);
             })?;
-            for id in removed {
-                parked.remove(&id);
-            }
+            known |= here;
+            known.extend(removed.into_iter().map(|id| id.0));
         }
-        parked.extend(changed);
-        let mut rows: Vec<SeriesRow> = parked.into_values().flatten().collect();
-        self.enter(&mut rows, false);
         Ok(())
     }
 
@@ -134,7 +125,7 @@ impl Recovery<'_> {
     }
 
     /// Makes the series of these rows.
-    fn enter(&self, rows: &mut Vec<SeriesRow>, is_old: bool) {
+    fn enter(&self, rows: &mut Vec<SeriesRow>, from: Origin) {
         let mut by_shard = Vec::new();
         by_shard.resize_with(self.core.shards.len(), Vec::new);
         for row in rows.drain(..) {
@@ -143,18 +134,15 @@ impl Recovery<'_> {
         for (shard, rows) in self.core.shards.iter().zip(by_shard) {
             let mut state = shard.lock();
             for row in rows {
-                self.restore(&mut state, row, is_old);
+                self.restore(&mut state, row, from);
             }
         }
         self.core.index.relieve();
     }
 
-    fn restore(&self, state: &mut ShardState, row: SeriesRow, is_old: bool) {
+    fn restore(&self, state: &mut ShardState, row: SeriesRow, from: Origin) {
         let (id, place) = (row.id, self.core.shards.place_of(row.id));
         state.next_place = state.next_place.max(place + 1);
-        if let Some(position) = NonZeroU64::new(row.position) {
-            state.restored.insert(place, position);
-        }
         if row.expires_at_ms.is_some() {
             self.core.note_expiry(state, id, row.expires_at_ms);
         }
@@ -163,10 +151,16 @@ impl Recovery<'_> {
         } else {
             self.core.index_labels(id, Some(&row.options.labels));
         }
+        if from == Origin::Parked && self.core.may_stay_parked(&row) {
+            return self.core.note_parked(state, &row);
+        }
+        if let Some(position) = NonZeroU64::new(row.position) {
+            state.restored.insert(place, position);
+        }
         let number = || self.rules.made.fetch_add(1, Ordering::Relaxed);
         let parked = Parked::new(row, number);
         #[cfg(test)]
-        let Some(parked) = self.core.park_loaded(state, parked, is_old) else {
+        let Some(parked) = self.core.park_loaded(state, parked, from == Origin::Old) else {
             return;
         };
         self.core.enter(state, parked);
@@ -176,12 +170,23 @@ impl Recovery<'_> {
             if series.has_history() {
                 self.rules.note_history(id);
             }
-            if is_old {
+            match from {
+                Origin::Awake => {}
+                Origin::Parked => series.marks.note_woken(),
                 // The next flush writes it in the newest version.
-                series.marks.note_changed();
+                Origin::Old => series.marks.note_changed(),
             }
         }
     }
+}
+
+/// What file a row is from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Awake,
+    Parked,
+    /// Of awake series, in an older version.
+    Old,
 }
 
 /// Refuses times that no series has, whatever the checksums say.

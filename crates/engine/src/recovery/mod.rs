@@ -154,7 +154,7 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     summary.blocks_lost = core.store.lost.lock().clone();
     recovery.note_doubts(&summary.blocks_lost, &summary.log.holes)?;
     recovery.tidy(directory.manifest)?;
-    summary.series = core.keys.len() as u64;
+    summary.series = core.series_count() as u64;
     let quarantine = Quarantine::new(&env, &quarantine);
     summary.quarantined = quarantine.held()?;
     let quarantine_bytes = &core.store.disk_budget.quarantine_bytes;

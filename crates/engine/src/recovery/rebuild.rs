@@ -11,6 +11,7 @@ use crate::storage::files::manifest::Manifest;
 use crate::storage::files::table::ManifestFound;
 use latewood_model::SeriesId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 impl Recovery<'_> {
@@ -23,7 +24,7 @@ impl Recovery<'_> {
         for shard in &self.core.shards {
             let mut state = shard.lock();
             for id in std::mem::take(&mut state.unnamed) {
-                self.core.take_out(&mut state, id);
+                self.core.take_out(&mut state, id)?;
                 if is_followed {
                     state.group.delete_series(id);
                 }
@@ -41,19 +42,22 @@ impl Recovery<'_> {
     /// `named` are the series that got their keys behind what is lost, in order.
     pub(crate) fn rebuild(&self, named: &[SeriesId]) -> Result<Vec<Arc<[u8]>>> {
         self.drop_unnamed()?;
-        Ok(self.rebuild_all(named))
+        self.rebuild_all(named)
     }
 
     /// The same where the log goes on: what has no key yet may get one.
-    pub(crate) fn rebuild_all(&self, named: &[SeriesId]) -> Vec<Arc<[u8]>> {
-        let displaced = self.map_keys(named);
-        self.tie_rules();
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt` if a parked series cannot be read.
+    pub(crate) fn rebuild_all(&self, named: &[SeriesId]) -> Result<Vec<Arc<[u8]>>> {
+        let displaced = self.map_keys(named)?;
+        self.tie_rules()?;
         for shard in &self.core.shards {
             let mut state = shard.lock();
             state.restored.clear();
             state.watched.replays = None;
         }
-        displaced
+        Ok(displaced)
     }
 
     /// Puts the manifest of a new directory in force, and otherwise one without
@@ -94,21 +98,19 @@ impl Recovery<'_> {
         let mut live = BTreeSet::new();
         for (number, shard) in self.core.shards.iter().enumerate() {
             let state = shard.lock();
-            let places = self.core.there(&state, 0).map(|(place, _)| place);
+            let places = self.core.there(&state, 0);
             live.extend(places.map(|place| partition_of(self.core.shards.id_of(number, place))));
         }
         live
     }
 
-    /// Enters every series under its key; the keys of those in another's way.
-    fn map_keys(&self, named: &[SeriesId]) -> Vec<Arc<[u8]>> {
-        let count = |state: &ShardState| state.count_there();
-        let series: usize = self
-            .core
-            .shards
-            .iter()
-            .map(|shard| count(&shard.lock()))
-            .sum();
+    /// Enters every awake series under its key; the keys of those in another's way.
+    fn map_keys(&self, named: &[SeriesId]) -> Result<Vec<Arc<[u8]>>> {
+        let shards = self.core.shards.iter();
+        // awake: only these are in the map of keys.
+        let series = shards.map(|shard| shard.lock().slab.len()).sum();
+        // Series that woke in the replay.
+        self.core.keys.clear();
         self.core.keys.reserve(series);
         let doubled = std::thread::scope(|scope| {
             let shards =
@@ -121,13 +123,43 @@ impl Recovery<'_> {
             workers.into_iter().flat_map(join).collect::<Vec<_>>()
         });
         let mut rivals = BTreeMap::<Arc<[u8]>, BTreeSet<SeriesId>>::new();
-        for (key, pair) in doubled {
-            rivals.entry(key).or_default().extend(pair);
+        for key in self.core.parked_keys.take_doubled() {
+            let mut parked = self.wake_rivals(&key)?;
+            rivals.entry(key).or_default().append(&mut parked);
         }
-        rivals
-            .iter()
-            .flat_map(|(key, ids)| self.displace(key, ids, named))
-            .collect()
+        for (key, pair) in doubled {
+            let mut parked = self.wake_rivals(&key)?;
+            let rivals = rivals.entry(key).or_default();
+            rivals.extend(pair);
+            rivals.append(&mut parked);
+        }
+        let mut gone = Vec::new();
+        for (key, ids) in &rivals {
+            gone.extend(self.displace(key, ids, named)?);
+        }
+        Ok(gone)
+    }
+
+    /// Wakes the parked series that may have a key of awake ones. Returns those that have it.
+    fn wake_rivals(&self, key: &Arc<[u8]>) -> Result<BTreeSet<SeriesId>> {
+        let (hash, mut rivals) = (self.core.keys.hash(key), BTreeSet::new());
+        while let Some(id) = self.core.parked_keys.find(hash) {
+            let mut state = self.core.shards.lock_of(id);
+            let position = self.core.stored_position(&mut state, id)?;
+            self.core.wake(&mut state, id)?;
+            if let Some(position) = NonZeroU64::new(position) {
+                // By which rivals are told apart.
+                state
+                    .restored
+                    .insert(self.core.shards.place_of(id), position);
+            }
+            // awake: it woke a line before.
+            let series = state.series(id);
+            if series.is_some_and(|series| series.key == *key) {
+                rivals.insert(id);
+            }
+        }
+        Ok(rivals)
     }
 
     /// The same for one shard: pairs of series with one key. Its series expire from now
@@ -150,17 +182,17 @@ impl Recovery<'_> {
             }
         }
         let mut doubled = Vec::new();
-        for (place, presence) in self.core.there(&state, 0) {
+        // awake: the keys of the others were noted as their files were read.
+        for (place, series) in state.slab.iter() {
             let id = self.core.shards.id_of(shard, place);
-            let Some(series) = presence.series().filter(|_| !state.unnamed.contains(&id)) else {
+            if state.unnamed.contains(&id) {
                 continue;
-            };
+            }
             let key = &series.key;
-            let other = self
-                .core
-                .keys
-                .insert(self.core.keys.hash(key), key.clone(), id);
-            doubled.extend(other.map(|other| (key.clone(), [other, id])));
+            let hash = self.core.keys.hash(key);
+            let other = self.core.keys.insert(hash, key.clone(), id);
+            let parked = self.core.may_be_parked(hash).then_some(id);
+            doubled.extend(other.or(parked).map(|other| (key.clone(), [other, id])));
         }
         doubled
     }
@@ -172,24 +204,24 @@ impl Recovery<'_> {
         key: &Arc<[u8]>,
         rivals: &BTreeSet<SeriesId>,
         named: &[SeriesId],
-    ) -> Vec<Arc<[u8]>> {
+    ) -> Result<Vec<Arc<[u8]>>> {
         let rank = |id: &SeriesId| {
             let state = self.core.shards.lock_of(*id);
             let restored = state.restored_position(self.core.shards.place_of(*id));
             (named.iter().rposition(|named| named == id), restored, *id)
         };
         let Some(&winner) = rivals.iter().max_by_key(|id| rank(id)) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
-        let losers = rivals.iter().filter(|&&id| id != winner);
-        let gone = losers.filter_map(|&id| {
+        let mut gone = Vec::new();
+        for &id in rivals.iter().filter(|&&id| id != winner) {
             let mut state = self.core.shards.lock_of(id);
-            Some(self.core.take_out(&mut state, id)?.key)
-        });
-        let gone = gone.collect();
+            let series = self.core.take_out(&mut state, id)?;
+            gone.extend(series.map(|series| series.key));
+        }
         self.core
             .keys
             .insert(self.core.keys.hash(key), key.clone(), winner);
-        gone
+        Ok(gone)
     }
 }

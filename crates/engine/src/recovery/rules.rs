@@ -1,5 +1,6 @@
 //! Replaying records of rules. Tested by `tests/db_rules`.
 
+use crate::base::error::Result;
 use crate::base::window::Bucket;
 use crate::format::rule::RuleSpec;
 use crate::log::record::Record;
@@ -70,7 +71,7 @@ impl Recovery<'_> {
 
     /// Replays the end of a rule, at its source.
     fn replay_delete_rule(&self, state: &mut ShardState, source: SeriesId, destination: SeriesId) {
-        self.core.wake(state, source);
+        self.core.wake_linked(state, source);
         if let Some(series) = state.series_mut(source) {
             series.remove_rule(destination);
         }
@@ -78,14 +79,17 @@ impl Recovery<'_> {
 
     /// Gives each destination its end of the rule, once every series is what it
     /// was, and drops the rules whose destination is gone.
-    pub(crate) fn tie_rules(&self) {
+    ///
+    /// # Errors
+    /// Those of [`crate::keyspace::core::Core::wake`].
+    pub(crate) fn tie_rules(&self) -> Result<()> {
         let mut states = self.core.shards.lock_all();
         let (gone, there): (Vec<_>, Vec<_>) =
             self.all_rules(&states)
                 .into_iter()
                 .partition(|&(_, destination, _)| {
                     let state = &states[self.core.shards.shard_of(destination)];
-                    !self.core.presence(state, destination).is_there()
+                    !self.core.is_there(state, destination)
                 });
         for (source, destination, _) in gone {
             self.replay_delete_rule(
@@ -96,6 +100,13 @@ impl Recovery<'_> {
         }
         for (source, destination, number) in there {
             let state = &mut states[self.core.shards.shard_of(destination)];
+            if state
+                .parked
+                .is_filed(self.core.shards.place_of(destination))
+            {
+                // It was parked before it became one.
+                self.core.wake(state, destination)?;
+            }
             if !state.tie(destination, Link { source, number }) {
                 self.replay_delete_rule(
                     &mut states[self.core.shards.shard_of(source)],
@@ -104,13 +115,14 @@ impl Recovery<'_> {
                 );
             }
         }
+        Ok(())
     }
 
     /// Source, destination and number of every rule.
     fn all_rules(&self, states: &AllShards<'_>) -> Vec<(SeriesId, SeriesId, u64)> {
         let mut found = Vec::new();
         for (shard, state) in states.iter().enumerate() {
-            for (place, presence) in self.core.there(state, 0) {
+            for (place, presence) in self.core.at_hand(state, 0) {
                 if let Some(source) = presence.series().and_then(Series::rules) {
                     let id = self.core.shards.id_of(shard, place);
                     let rules = source.rules().iter();

@@ -4,6 +4,7 @@
 mod ended;
 mod ended_followed;
 mod ended_watched;
+mod filed;
 mod formats;
 mod parked;
 mod parked_files;

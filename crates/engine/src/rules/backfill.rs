@@ -190,7 +190,7 @@ impl Rules {
     /// Brings what will be read next up to date.
     pub(crate) fn prepare(&self, destination: SeriesId, wanted: Wanted) {
         let state = self.core.shards.lock_of(destination);
-        let presence = self.core.presence(&state, destination);
+        let presence = self.core.linked(&state, destination);
         let is_destination = presence.series().and_then(Series::source).is_some();
         drop(state);
         if is_destination {

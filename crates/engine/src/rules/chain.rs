@@ -75,7 +75,7 @@ impl Rules {
 
     fn source_of(&self, id: SeriesId) -> Option<SeriesId> {
         let state = self.core.shards.lock_of(id);
-        let presence = self.core.presence(&state, id);
+        let presence = self.core.linked(&state, id);
         presence.series().and_then(Series::source)
     }
 
@@ -128,7 +128,7 @@ impl Rules {
         let mut found = None;
         for (at, level) in levels.iter().enumerate().rev() {
             let mut state = self.core.shards.lock_of(level.source);
-            self.core.wake(&mut state, level.source);
+            self.core.wake_linked(&mut state, level.source);
             let Some(series) = state.series_mut(level.source) else {
                 break;
             };
@@ -148,7 +148,7 @@ impl Rules {
     /// The newest timestamp of a series; the smallest one of an empty series.
     fn newest_of(&self, id: SeriesId) -> Option<Timestamp> {
         let state = self.core.shards.lock_of(id);
-        let presence = self.core.presence(&state, id);
+        let presence = self.core.linked(&state, id);
         presence.series().map(Series::newest_or_min)
     }
 
@@ -162,7 +162,7 @@ impl Rules {
         source: SeriesId,
         destination: SeriesId,
     ) -> Result<()> {
-        let presence = |id| (self.core).presence(&states[self.core.shards.shard_of(id)], id);
+        let presence = |id| (self.core).linked(&states[self.core.shards.shard_of(id)], id);
         let (mut rules, mut at) = (1, source);
         while let Some(above) = presence(at).series().and_then(Series::source)
             && presence(above).is_there()

@@ -2,7 +2,7 @@
 //! that are written.
 //!
 //! A *pass* looks at all series, a slice of time at once, and removes those of which [`Terms`] say
-//! that they have ended. A source stays until all that it writes to has ended but for it, what closed
+//! that they have ended: first at those that are awake, then at the parked ones ([`parked`]). A source stays until all that it writes to has ended but for it, what closed
 //! before it goes is in its destinations, and these end behind it. A pass is due when the floor has risen, and when by what the last one
 //! saw a series may have ended by its own retention; else once in an hour. Passes take a fiftieth of
 //! a core at most.
@@ -18,11 +18,14 @@
 //!
 //! Tested by `tests/ends`, `tests/db_rules/ends.rs`, `tests/churn.rs` and the model test.
 
+mod parked;
 mod terms;
 
 use crate::base::error::Result;
 use crate::base::options::DropEmpty;
 use crate::io::waiting::no_wait;
+use crate::keyspace::core::Core;
+use crate::keyspace::ended::EndedBy;
 use crate::observe::observer::Work;
 use crate::rules::Rules;
 use crate::series::Series;
@@ -87,6 +90,8 @@ struct Pass {
     /// Where it goes on.
     shard: usize,
     place: usize,
+    /// Behind the last shard.
+    files: Option<parked::Files>,
     floor: Timestamp,
     /// See [`Terms::now_ms`].
     now_ms: i64,
@@ -213,6 +218,7 @@ impl Rules {
             ends,
             shard: 0,
             place: 0,
+            files: None,
             floor,
             now_ms,
             took_ns: 0,
@@ -224,7 +230,7 @@ impl Rules {
     /// `ended`. Returns whether the pass goes on.
     fn end_next(&self, pass: &mut Pass, ended: &mut u64) -> Result<bool> {
         let Some(&end) = pass.ends.get(pass.shard) else {
-            return Ok(false);
+            return self.end_next_parked(pass, ended);
         };
         let (shard, mut found) = (pass.shard, self.look(pass, end));
         let _no_wait = no_wait();
@@ -250,7 +256,7 @@ impl Rules {
         };
         let (from, mut found) = (pass.place, Vec::with_capacity(ends_max));
         let (mut looks, mut is_over) = (0, true);
-        // awake: nothing parks a series yet; what ends parked is for whoever does.
+        // awake: the parked ones are looked at page by page.
         for (place, series) in state.slab.iter_from(from).take_while(|(at, _)| *at < end) {
             if looks == LOOKS_MAX || found.len() == ends_max {
                 is_over = false;
@@ -294,7 +300,7 @@ impl Rules {
         // An id is not used again: a source that is gone stays so.
         let is_written = ending.source.is_some_and(|source| {
             let state = self.core.shards.lock_of(source);
-            self.core.presence(&state, source).is_there()
+            self.core.is_there(&state, source)
         });
         if is_written || !ending.is_source {
             return !is_written;
@@ -307,7 +313,7 @@ impl Rules {
     /// where the source comes back nobody would go on with its rows.
     fn leaves_no_rows(&self, source: SeriesId, terms: &Terms) -> bool {
         let state = self.core.shards.lock_of(source);
-        let presence = self.core.presence(&state, source);
+        let presence = self.core.linked(&state, source);
         let rules = presence.series().and_then(Series::rules);
         let rules = rules.map_or(&[][..], Source::rules).iter();
         let destinations: Vec<SeriesId> = rules.map(|rule| rule.destination).collect();
@@ -315,7 +321,7 @@ impl Rules {
         drop(state);
         destinations.into_iter().all(|destination| {
             let state = self.core.shards.lock_of(destination);
-            let presence = self.core.presence(&state, destination);
+            let presence = self.core.linked(&state, destination);
             let has_ended = presence.series().is_none_or(|series| terms.is_over(series));
             drop(presence);
             drop(state);
@@ -332,8 +338,8 @@ impl Rules {
         let mut state = self.core.shards[shard].lock();
         let (state_now, terms) = (&*state, self.terms(now_ms));
         let ends = found.series.iter().filter_map(|ending| {
-            let series = ending.still(state_now)?;
-            Some((ending.id, terms.ended(series)?))
+            let by = ending.still_ended(&self.core, state_now, &terms)?;
+            Some((ending.id, by))
         });
         let ends: Vec<_> = ends.collect();
         if ends.is_empty() {
@@ -352,13 +358,14 @@ impl Rules {
 }
 
 impl Ending {
-    /// The series, if nothing came that keeps it.
-    fn still<'a>(&self, state: &'a ShardState) -> Option<&'a Series> {
-        // awake: one that was parked meanwhile waits for another pass.
-        let series = state.series(self.id)?;
+    /// Why the series has ended, if nothing came that keeps it. One that cannot be read stays.
+    fn still_ended(&self, core: &Core, state: &ShardState, terms: &Terms) -> Option<EndedBy> {
+        let presence = core.presence(state, self.id).ok()?;
+        let series = presence.series()?;
         let has_work = series.has_rule_work(Take::All) || series.has_history();
         let is_same = series.source() == self.source && !has_work;
-        (is_same && !state.unnamed.contains(&self.id)).then_some(series)
+        let may_end = is_same && !state.unnamed.contains(&self.id);
+        may_end.then(|| terms.ended(series)).flatten()
     }
 }
 

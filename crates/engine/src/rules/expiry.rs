@@ -21,7 +21,7 @@ impl Rules {
         if self.core.shards.expiring.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
-        let Some((state, id)) = self.core.lock_slot(key) else {
+        let Some((state, id)) = self.core.lock_slot(key)? else {
             return Ok(());
         };
         if !self.core.is_expired(&state, self.core.shards.place_of(id)) {
@@ -30,7 +30,7 @@ impl Rules {
         drop(state);
         // What closed before a source goes is in its destinations.
         self.recompute_for_removal(id)?;
-        let Some((mut state, again)) = self.core.lock_slot(key) else {
+        let Some((mut state, again)) = self.core.lock_slot(key)? else {
             return Ok(());
         };
         if again != id || !self.core.is_expired(&state, self.core.shards.place_of(id)) {
@@ -48,7 +48,7 @@ impl Rules {
         state: &mut ShardState,
         id: SeriesId,
     ) -> Result<Option<Arc<[u8]>>> {
-        self.core.wake(state, id);
+        self.core.wake(state, id)?;
         let Some(series) = state.series(id) else {
             return Ok(None);
         };

@@ -26,7 +26,7 @@ impl Rules {
             let mut state = self.core.shards.lock_of(level.source);
             if !failed.rows.is_empty() {
                 // One that is parked has none of its own.
-                self.core.wake(&mut state, level.source);
+                self.core.wake_linked(&mut state, level.source);
             }
             let Some(series) = state.series_mut(level.source) else {
                 // Rows that were computed before it was removed stay.

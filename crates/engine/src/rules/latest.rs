@@ -90,7 +90,7 @@ impl Rules {
         above: &[Sample],
     ) -> Option<(Rule, Bucket, Snapshot)> {
         let mut state = self.core.shards.lock_of(source);
-        self.core.wake(&mut state, source);
+        self.core.wake_linked(&mut state, source);
         let series = state.series_mut(source)?;
         let mut rules = series.rules()?.rules().iter();
         let rule = rules.find(|rule| rule.destination == destination)?.clone();

@@ -45,13 +45,13 @@ impl Rules {
         self.purge_source(destination)?;
         // What is closed already came before the rule.
         self.recompute_destination(source, Wanted::Nothing)?;
-        let mut states = core.shards.lock_all();
-        let source = self.find_key(source)?;
+        let (mut states, [source, destination]) = self.lock_keys([source, destination])?;
+        let source = source.ok_or_else(no_such_key)?;
         let may_chain = core.defaults.get().chained_rules;
         if !may_chain {
             self.check_source(&states, source)?;
         }
-        let destination = self.find_key(destination)?;
+        let destination = destination.ok_or_else(no_such_key)?;
         self.check_destination(&states, destination, may_chain)?;
         self.check_chain(&states, source, destination)?;
         self.link(&mut states, source, destination, spec);
@@ -71,14 +71,14 @@ impl Rules {
         core.check_writable()?;
         self.purge(source)?;
         self.purge(destination)?;
-        let id = self.find_key(source)?;
+        let id = core.find(source)?.ok_or_else(no_such_key)?;
         // Buckets that closed before the rule ends belong to it, but for a history that is being
         // computed.
         self.recompute_levels(&self.levels_of(id))?;
-        let mut states = core.shards.lock_all();
-        let source = self.find_key(source)?;
+        let (mut states, [source, destination]) = self.lock_keys([source, destination])?;
+        let source = source.ok_or_else(no_such_key)?;
         let none = || Error::new(ErrorKind::NoSuchRule, "compaction rule does not exist");
-        let destination = self.find_key(destination).map_err(|_| none())?;
+        let destination = destination.ok_or_else(none)?;
         if self.link_in(&states, destination) != Some(source) {
             return Err(none());
         }
@@ -90,15 +90,28 @@ impl Rules {
         core.log_group(state)
     }
 
-    fn find_key(&self, key: &[u8]) -> Result<SeriesId> {
-        let found = self.core.find(key);
-        found.ok_or_else(|| Error::new(ErrorKind::NoSuchKey, "the key does not exist"))
+    /// Locks all shards, with the series under `keys`, which are awake.
+    fn lock_keys<const N: usize>(
+        &self,
+        keys: [&[u8]; N],
+    ) -> Result<(AllShards<'_>, [Option<SeriesId>; N])> {
+        loop {
+            for key in keys {
+                self.core.find(key)?;
+            }
+            let states = self.core.shards.lock_all();
+            let named = keys.map(|key| self.core.names(key));
+            if named.iter().all(|(_, may_be_parked)| !may_be_parked) {
+                return Ok((states, named.map(|(id, _)| id)));
+            }
+        }
     }
 
     pub(crate) fn key_of(&self, id: SeriesId) -> Option<Arc<[u8]>> {
         let state = self.core.shards.lock_of(id);
         let place = self.core.shards.place_of(id);
-        let presence = self.core.presence(&state, id);
+        // What rules tie together is awake, or at hand.
+        let presence = self.core.linked(&state, id);
         let series = presence.series()?;
         (!self.core.is_expired(&state, place)).then(|| series.key.clone())
     }
@@ -106,12 +119,12 @@ impl Rules {
     /// The source of the rule to a series.
     fn link_in(&self, states: &AllShards<'_>, id: SeriesId) -> Option<SeriesId> {
         let state = &states[self.core.shards.shard_of(id)];
-        self.core.presence(state, id).series()?.source()
+        self.core.linked(state, id).series()?.source()
     }
 
     fn has_rules(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
         let state = &states[self.core.shards.shard_of(id)];
-        let presence = self.core.presence(state, id);
+        let presence = self.core.linked(state, id);
         presence
             .series()
             .is_some_and(|series| series.rules().is_some())
@@ -153,7 +166,7 @@ impl Rules {
     /// Whether the series is there or nothing has removed it yet.
     fn is_held(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
         let state = &states[self.core.shards.shard_of(id)];
-        self.core.presence(state, id).is_there()
+        self.core.is_there(state, id)
     }
 
     /// Removes the source of the series under `key` if its time has come, and
@@ -167,7 +180,7 @@ impl Rules {
         };
         drop(state);
         let state = self.core.shards.lock_of(source);
-        let presence = self.core.presence(&state, source);
+        let presence = self.core.linked(&state, source);
         let key = presence.series().map(|series| series.key.clone());
         drop(state);
         key.map_or(Ok(()), |key| self.purge(&key))
@@ -186,8 +199,8 @@ impl Rules {
             self.core.shards.shard_of(source),
             self.core.shards.shard_of(destination),
         );
-        self.core.wake(&mut states[from], source);
-        self.core.wake(&mut states[to], destination);
+        self.core.wake_linked(&mut states[from], source);
+        self.core.wake_linked(&mut states[to], destination);
         if states[from].series(source).is_none() {
             return;
         }
@@ -218,12 +231,12 @@ impl Rules {
         destination: SeriesId,
     ) {
         let state = &mut states[self.core.shards.shard_of(source)];
-        self.core.wake(state, source);
+        self.core.wake_linked(state, source);
         if let Some(series) = state.series_mut(source) {
             series.remove_rule(destination);
         }
         let state = &mut states[self.core.shards.shard_of(destination)];
-        self.core.wake(state, destination);
+        self.core.wake_linked(state, destination);
         if let Some(series) = state.series_mut(destination)
             && series.source() == Some(source)
         {
@@ -248,7 +261,7 @@ impl Rules {
     pub(crate) fn prune_rules(&self, source: SeriesId) {
         let mut states = self.core.shards.lock_all();
         let shard = self.core.shards.shard_of(source);
-        self.core.wake(&mut states[shard], source);
+        self.core.wake_linked(&mut states[shard], source);
         let state = &states[shard];
         let Some(links) = state.series(source).and_then(Series::rules) else {
             return;
@@ -259,6 +272,10 @@ impl Rules {
             gone.into_iter().for_each(|id| series.remove_rule(id));
         }
     }
+}
+
+fn no_such_key() -> Error {
+    Error::new(ErrorKind::NoSuchKey, "the key does not exist")
 }
 
 fn invalid(text: &str) -> Error {

@@ -48,10 +48,11 @@ impl Rules {
         let plan = plan(key, options, &defaults);
         for planned in &plan {
             self.purge(&planned.key)?;
+            self.core.find(&planned.key)?;
         }
         let mut states = self.core.shards.lock_all();
-        // Somebody else was faster.
-        if self.core.keys.find(hash, key).is_some() {
+        // Somebody else was faster, or it has to wake.
+        if self.core.names(key) != (None, false) {
             return Ok(Ok(Position::default()));
         }
         let shard = self.core.shards.shard_of_hash(hash);
@@ -89,7 +90,7 @@ impl Rules {
             return false;
         };
         let hash = self.core.keys.hash(&planned.key);
-        if self.core.keys.find(hash, &planned.key).is_some() {
+        if self.core.names(&planned.key) != (None, false) {
             return false;
         }
         let state = &mut states[self.core.shards.shard_of_hash(hash)];

@@ -166,7 +166,7 @@ impl Rules {
     /// `Away`.
     pub(crate) fn recompute_for_removal(&self, source: SeriesId) -> Result<()> {
         let state = self.core.shards.lock_of(source);
-        let presence = self.core.presence(&state, source);
+        let presence = self.core.linked(&state, source);
         let is_source = presence
             .series()
             .is_some_and(|series| series.rules().is_some());
@@ -188,7 +188,7 @@ impl Rules {
     /// `Away`.
     pub(crate) fn recompute_key_for_removal(&self, key: &[u8]) -> Result<()> {
         only_away(self.recompute_key(key, Wanted::Nothing))?;
-        let Ok((state, id)) = self.core.lock_series(key) else {
+        let Some((state, id)) = self.core.lock_if_there(key)? else {
             return Ok(());
         };
         drop(state);
@@ -202,7 +202,7 @@ impl Rules {
     /// # Errors
     /// Those of [`Rules::recompute`] and [`Rules::fill`].
     pub(crate) fn recompute_key(&self, key: &[u8], wanted: Wanted) -> Result<()> {
-        let Ok((state, id)) = self.core.lock_series(key) else {
+        let Some((state, id)) = self.core.lock_if_there(key)? else {
             return Ok(());
         };
         let Some(series) = state.series(id).filter(|series| series.is_linked()) else {
@@ -231,7 +231,7 @@ impl Rules {
         key: &[u8],
         wanted: Wanted,
     ) -> Result<FailedBuckets> {
-        let Ok((state, id)) = self.core.lock_series(key) else {
+        let Some((state, id)) = self.core.lock_if_there(key)? else {
             return Ok(FailedBuckets::default());
         };
         if state.series(id).and_then(Series::source).is_none() {

@@ -66,7 +66,7 @@ impl Rules {
                 return rows.into();
             };
             let mut state = self.core.shards.lock_of(id);
-            self.core.wake(&mut state, id);
+            self.core.wake_linked(&mut state, id);
             match state.series_mut(id) {
                 Some(series) if series.rules().is_some() => {
                     series.snapshot(first.timestamp, last.timestamp)
@@ -93,7 +93,7 @@ impl Rules {
         write: impl FnOnce(&mut ShardState) -> Result<T>,
     ) -> Result<Option<T>> {
         let mut state = self.core.shards.lock_of(id);
-        self.core.wake(&mut state, id);
+        self.core.wake_linked(&mut state, id);
         let series = state.series(id);
         if series.and_then(Series::link) != Some(link) {
             return Ok(None);

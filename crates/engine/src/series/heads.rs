@@ -42,6 +42,8 @@ pub(crate) struct Head {
     pub(crate) bytes: usize,
     /// From where it needs the log, if it does.
     pub(crate) owed: Option<Owed>,
+    /// The newest group of the log with a record of one of its series, of this run.
+    pub(crate) newest: u64,
     /// The same, before the flush in progress.
     flushing: Option<Owed>,
 }
@@ -64,6 +66,7 @@ impl Head {
     /// Adds what another shard holds of the partition.
     pub(crate) fn add(&mut self, other: &Self) {
         self.bytes += other.bytes;
+        self.newest = self.newest.max(other.newest);
         self.owed = match (self.owed, other.owed) {
             (Some(one), Some(other)) => Some(Owed {
                 position: one.position.min(other.position),
@@ -122,9 +125,10 @@ impl Heads {
     /// Records that the group at `position` has records of a series of `partition`.
     /// Calls `now_ns` only if the partition owed nothing before.
     pub(crate) fn owe(&mut self, partition: u32, position: u64, now_ns: impl FnOnce() -> u64) {
-        let owed = &mut self.head(partition).owed;
-        if owed.is_none() {
-            *owed = Some(Owed {
+        let head = self.head(partition);
+        head.newest = position;
+        if head.owed.is_none() {
+            head.owed = Some(Owed {
                 position,
                 since_ns: now_ns(),
             });

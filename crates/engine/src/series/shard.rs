@@ -263,16 +263,37 @@ impl ShardState {
     }
 
     /// Takes the removed series of a partition.
-    pub(crate) fn take_removed(&mut self, partition: u32) -> impl Iterator<Item = SeriesId> {
+    pub(crate) fn take_removed(&mut self, partition: u32) -> Vec<SeriesId> {
         let of_partition = move |id: &mut SeriesId| partition_of(*id) == partition;
-        self.removed.extract_if(.., of_partition)
+        let removed: Vec<SeriesId> = self.removed.extract_if(.., of_partition).collect();
+        for id in &removed {
+            self.parked.forget_gone(id.0 as usize >> self.stride_log2);
+        }
+        removed
     }
 
-    /// Forgets the removed series of these places.
-    pub(crate) fn forget_removed(&mut self, places: &Range<usize>) {
-        let stride_log2 = self.stride_log2;
-        let place_of = |id: &SeriesId| id.0 as usize >> stride_log2;
-        self.removed.retain(|id| !places.contains(&place_of(id)));
+    /// Forgets the removed series of these places, but for those that files of parked series still
+    /// have.
+    pub(crate) fn forget_removed(
+        &mut self,
+        places: &Range<usize>,
+        is_still_held: impl Fn(SeriesId) -> bool,
+    ) {
+        let (stride_log2, parked) = (self.stride_log2, &mut self.parked);
+        self.removed.retain(|&id| {
+            let place = id.0 as usize >> stride_log2;
+            if !places.contains(&place) {
+                return true;
+            }
+            let is_held = is_still_held(id);
+            if is_held {
+                parked.note_gone(place);
+            } else {
+                // It went while the flush began, and the whole file says so.
+                parked.forget_gone(place);
+            }
+            is_held
+        });
     }
 
     pub(crate) fn clear_series(&mut self) {

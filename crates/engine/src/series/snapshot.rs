@@ -72,6 +72,18 @@ fn share(count: u64, first: Timestamp, last: Timestamp, from: Timestamp, to: Tim
 }
 
 impl Snapshot {
+    /// Without samples.
+    pub(crate) fn empty(from: Timestamp, to: Timestamp) -> Self {
+        Self {
+            from,
+            to,
+            stored: None,
+            chunks: Vec::new(),
+            late: SharedLate::default(),
+            tail: Tail::default(),
+        }
+    }
+
     /// Estimated maximum of the samples.
     pub(crate) fn samples(&self) -> u64 {
         let sealed: usize = self.chunks.iter().map(|chunk| chunk.count()).sum();
@@ -125,12 +137,8 @@ impl Snapshot {
     pub(crate) fn of_stored(stored: StoredSpan) -> Self {
         let (from, to) = stored.span();
         Self {
-            from,
-            to,
             stored: Some(stored),
-            chunks: Vec::new(),
-            late: SharedLate::default(),
-            tail: Tail::default(),
+            ..Self::empty(from, to)
         }
     }
 }

@@ -64,7 +64,8 @@ pub(crate) struct Series {
 }
 
 /// Who made a series, whether its shard has counted it among those with samples in blocks, what
-/// series files have of it and whether somebody owns it: in one byte, as a series has none to spare.
+/// series files have of it, whether somebody owns it and whether it was written to lately: in one
+/// byte, as a series has none to spare.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marks(u8);
 
@@ -77,15 +78,19 @@ impl Marks {
     const CHANGED: u8 = 1 << 5;
     /// Somebody has it for itself.
     const OWNED: u8 = 1 << 4;
-    const ALL: u8 = Self::STORED | Self::FILED | Self::CHANGED | Self::OWNED;
+    /// It was parked, and the newest file with a row of it is one of parked series.
+    const WOKEN: u8 = 1 << 3;
+    /// It came, woke or was written to since a look for series to park.
+    const ACTIVE: u8 = 1 << 2;
+    const MAKER: u8 = 0b11;
 
     pub(crate) fn new(made_by: MadeBy) -> Self {
-        Self(made_by as u8)
+        Self(made_by as u8 | Self::ACTIVE)
     }
 
     pub(crate) fn made_by(self) -> MadeBy {
         // Only numbers of makers are in it.
-        MadeBy::from_number(self.0 & !Self::ALL).unwrap_or(MadeBy::Create)
+        MadeBy::from_number(self.0 & Self::MAKER).unwrap_or(MadeBy::Create)
     }
 
     /// Notes that it is counted among those with samples in blocks; whether it was before.
@@ -116,7 +121,29 @@ impl Marks {
     /// Notes that a series file has its row as it is now; whether one had a row of it before.
     pub(crate) fn note_filed(&mut self) -> bool {
         let before = self.is_filed();
-        self.0 = self.0 & !Self::CHANGED | Self::FILED;
+        self.0 = self.0 & !(Self::CHANGED | Self::WOKEN) | Self::FILED;
+        before
+    }
+
+    /// Notes that a file of parked series has its row as it is, and no newer file has one.
+    pub(crate) fn note_woken(&mut self) {
+        self.0 |= Self::WOKEN | Self::FILED;
+    }
+
+    /// Whether the newest file with a row of it is one of parked series.
+    pub(crate) fn is_woken(self) -> bool {
+        self.0 & Self::WOKEN != 0
+    }
+
+    /// Notes that it was written to.
+    pub(crate) fn note_active(&mut self) {
+        self.0 |= Self::ACTIVE;
+    }
+
+    /// Whether it came, woke or was written to since this was asked last.
+    pub(crate) fn take_active(&mut self) -> bool {
+        let before = self.0 & Self::ACTIVE != 0;
+        self.0 &= !Self::ACTIVE;
         before
     }
 

@@ -225,7 +225,7 @@ fn the_series_and_their_rule_can_be_administered() {
 fn reads_of_many_series_tell_of_the_one() {
     let (_, db) = dirty();
     append(&db, &[sample(b"other", 1, 1.0)]).unwrap();
-    let found = db.select(&[]);
+    let found = db.select(&[]).unwrap();
     is_told(db.latest(found.clone(), false, None).unwrap_err());
     is_told(db.last_sample(DESTINATION).unwrap_err());
     add(&db, &[(4_005, 2.0), (4_015, 4.0)]);
@@ -259,7 +259,7 @@ fn an_open_bucket_that_is_damaged_is_no_silence() {
         latest: true,
         ..everything(None)
     };
-    for found in db.views(&db.select(&[]), &asked, false) {
+    for found in db.views(&db.select(&[]).unwrap(), &asked, false) {
         let run = found.view.run(&asked, &mut Columns::default());
         assert_eq!(run.unwrap_err().kind(), ErrorKind::Corrupt);
     }

@@ -216,7 +216,7 @@ fn deleting_the_first_bucket_waits_for_no_retention() {
 fn reads_over_many_series_find_what_closed() {
     let db = open(&SimDisk::new()).unwrap();
     tie(&db);
-    let found: Vec<_> = db.select(&[]);
+    let found: Vec<_> = db.select(&[]).unwrap();
     let destination = found
         .iter()
         .position(|one| *one.key == *DESTINATION)

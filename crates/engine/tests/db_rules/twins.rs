@@ -128,7 +128,7 @@ impl World {
 /// Everything a reader can ask, as text.
 fn shown(db: &Db) -> String {
     let mut text = String::new();
-    for series in db.select(&[]) {
+    for series in db.select(&[]).unwrap() {
         let key = &series.key;
         let name = String::from_utf8_lossy(key);
         writeln!(text, "{name}: {:?}", db.labels(&series)).unwrap();
@@ -141,8 +141,11 @@ fn shown(db: &Db) -> String {
         writeln!(text, "  {:?}", (info.total_samples, info.options)).unwrap();
     }
     let mut scanned = 0;
-    db.scan(0, 1_000, &mut |_| scanned += 1);
-    assert_eq!((scanned, db.len()), (db.select(&[]).len(), scanned));
+    db.scan(0, 1_000, &mut |_| scanned += 1).unwrap();
+    assert_eq!(
+        (scanned, db.len()),
+        (db.select(&[]).unwrap().len(), scanned)
+    );
     text
 }
 

@@ -87,11 +87,12 @@ fn keys(db: &Db) -> BTreeSet<String> {
     assert_eq!(
         db.scan(0, 10_000, &mut |key| {
             keys.insert(text(key));
-        }),
+        })
+        .unwrap(),
         0
     );
     assert_eq!(db.len(), keys.len());
-    assert_eq!(db.select(&[]).len(), keys.len());
+    assert_eq!(db.select(&[]).unwrap().len(), keys.len());
     keys
 }
 

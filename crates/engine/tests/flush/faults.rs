@@ -12,7 +12,7 @@ fn length() -> u64 {
     let db = open_adding(&disk).unwrap();
     tell(&db, &mut told, false).unwrap();
     assert_eq!(&content(&db).unwrap(), told.contents.last().unwrap());
-    assert!(db.stats().flush.flushes >= 4);
+    assert!(db.stats().flush.flushes >= 4 && db.stats().flush.parked >= 10);
     drop(db);
     let db = open_adding(&disk.kill()).unwrap();
     assert_eq!(&content(&db).unwrap(), told.contents.last().unwrap());

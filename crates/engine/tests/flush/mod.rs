@@ -1,8 +1,10 @@
 //! From memory into blocks and back, on a simulated disk without threads.
 
+mod amid;
 mod changes;
 mod faults;
 mod meanwhile;
+mod parking;
 mod story;
 mod triggers;
 

@@ -45,27 +45,33 @@ enum Step {
     Delete(i64, i64),
     Remove(&'static [u8]),
     Flush,
+    /// All series that may leave memory do.
+    Park,
 }
 
 fn steps() -> Vec<Step> {
-    use Step::{Ahead, Delete, Flush, Late, One, Remove};
+    use Step::{Ahead, Delete, Flush, Late, One, Park, Remove};
     vec![
         Ahead(0),
         Flush,
+        Park,
         Late(3),
         Ahead(100),
         Flush,
         Delete(20, 130),
         Late(5),
         Flush,
+        Park,
         Remove(b"c"),
         Ahead(200),
         Late(7),
         Delete(190, 400),
         Flush,
         One(b"b", 260),
+        Park,
         Flush,
         Remove(b"d"),
+        Park,
         Flush,
         Late(2),
         Ahead(300),
@@ -93,6 +99,11 @@ pub(crate) fn tell(db: &Db, told: &mut Told, goes_on: bool) -> Result<()> {
                 db.remove(&[key])?;
             }
             Step::Flush => match db.flush() {
+                Err(error) if !goes_on => return Err(error),
+                _ => {}
+            },
+            // The first look sees what came before it.
+            Step::Park => match db.park_idle().and_then(|_| db.park_idle()) {
                 Err(error) if !goes_on => return Err(error),
                 _ => {}
             },
@@ -135,7 +146,7 @@ fn apply(step: &Step, content: &mut Content) -> Vec<(&'static [u8], i64, f64)> {
         Step::Remove(key) => {
             content.remove(key);
         }
-        Step::Flush => {}
+        Step::Flush | Step::Park => {}
     }
     for &(key, at, value) in &samples {
         *content.entry(key).or_default().entry(at).or_default() += value;

@@ -121,7 +121,9 @@ fn matchers() -> Vec<Vec<Matcher>> {
 pub(crate) fn answers(db: &Db) -> Result<Answers, ErrorKind> {
     let (mut keys, mut cursor) = (Vec::new(), 0);
     loop {
-        cursor = db.scan(cursor, 3, &mut |key| keys.push(key.to_vec()));
+        cursor = db
+            .scan(cursor, 3, &mut |key| keys.push(key.to_vec()))
+            .unwrap();
         if cursor == 0 {
             break;
         }
@@ -131,11 +133,11 @@ pub(crate) fn answers(db: &Db) -> Result<Answers, ErrorKind> {
         .map(|key| series(db, &key).map(|series| (key, series)))
         .collect();
     let selected = matchers().into_iter().map(|matchers| {
-        let found = db.select(&matchers).into_iter();
+        let found = db.select(&matchers).unwrap().into_iter();
         found.map(|series| series.key.to_vec()).collect()
     });
     let selected = selected.collect();
-    let latest = db.latest(db.select(&[]), true, None);
+    let latest = db.latest(db.select(&[]).unwrap(), true, None);
     let latest = latest.map_err(|error| error.kind())?.into_iter();
     Ok(Answers {
         len: db.len(),

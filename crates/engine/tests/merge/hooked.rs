@@ -10,7 +10,7 @@ use std::{fmt, io};
 type Event = Box<dyn FnOnce() + Send>;
 
 /// What is to happen, and how many steps before. Steps are what is done to
-/// block files: their writer holds no lock that others wait for.
+/// files of one kind: their writer holds no lock that others wait for.
 #[derive(Default)]
 pub(crate) struct Hook {
     planned: Mutex<Option<(u64, Event)>>,
@@ -50,14 +50,26 @@ impl fmt::Debug for Hook {
     }
 }
 
-/// The surroundings of `disk` with a hook.
+/// The surroundings of `disk` with a hook at blocks.
 pub(crate) fn hooked(disk: &SimDisk) -> (Env, Arc<Hook>) {
+    hooked_at(disk, "blk")
+}
+
+/// The same at files with this suffix.
+pub(crate) fn hooked_at(disk: &SimDisk, suffix: &'static str) -> (Env, Arc<Hook>) {
     let hook = Arc::new(Hook::default());
-    (with_layer(disk.env(1), Hooked(hook.clone())), hook)
+    let layer = Hooked {
+        hook: hook.clone(),
+        suffix,
+    };
+    (with_layer(disk.env(1), layer), hook)
 }
 
 #[derive(Debug)]
-struct Hooked(Arc<Hook>);
+struct Hooked {
+    hook: Arc<Hook>,
+    suffix: &'static str,
+}
 
 #[derive(Debug)]
 struct HookedFile {
@@ -67,15 +79,15 @@ struct HookedFile {
 
 impl Layer for Hooked {
     fn create(&self, under: &dyn Disk, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
-        let is_block = path.extension().is_some_and(|suffix| suffix == "blk");
-        if is_block {
-            self.0.step();
+        let is_meant = path.extension().is_some_and(|suffix| suffix == self.suffix);
+        if is_meant {
+            self.hook.step();
         }
         let file = under.create(path, len_bytes)?;
-        if !is_block {
+        if !is_meant {
             return Ok(file);
         }
-        let hook = self.0.clone();
+        let hook = self.hook.clone();
         Ok(Arc::new(HookedFile { file, hook }))
     }
 }

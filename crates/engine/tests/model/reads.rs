@@ -213,7 +213,9 @@ pub(crate) fn check_info(db: &Db, key: &[u8], series: &Series) {
 pub(crate) fn check_scan(db: &Db, oracle: &Oracle, count: usize) {
     let (mut seen, mut cursor) = (Vec::new(), 0);
     loop {
-        cursor = db.scan(cursor, count, &mut |key| seen.push(key.to_vec()));
+        cursor = db
+            .scan(cursor, count, &mut |key| seen.push(key.to_vec()))
+            .unwrap();
         if cursor == 0 {
             break;
         }

@@ -18,6 +18,11 @@ struct Step {
     after: Position,
 }
 
+/// Parks what may be parked: the first look sees what came before it.
+fn park(db: &Db) -> Result<()> {
+    db.park_idle().and_then(|_| db.park_idle()).map(drop)
+}
+
 /// See the module's page in `main.rs` for the rules it checks.
 pub(crate) struct Run {
     chance: Chance,
@@ -85,7 +90,8 @@ impl Run {
             0..55 => self.write(),
             55..78 => self.read(),
             78..80 => self.fail_looks(),
-            80..82 => self.maintain(Db::settle),
+            80 => self.maintain(Db::settle),
+            81 => self.maintain(park),
             82..84 => self.end(),
             84..87 => self.maintain(Db::flush),
             87..88 => self.maintain(Db::merge),
@@ -192,7 +198,7 @@ impl Run {
                 }
             }
             2 => {
-                let work = [Db::settle, Db::flush, Db::merge, Db::maintain];
+                let work = [Db::settle, Db::flush, Db::merge, park, Db::maintain];
                 // Where nothing ends meanwhile.
                 let left_out = usize::from(!self.oracle.ended().is_empty());
                 let done = self.chance.pick(&work[..work.len() - left_out])(self.db());

@@ -28,7 +28,7 @@ pub(super) struct View(BTreeMap<(Look, i64), u64>);
 /// All samples up to `at` of series that `selects` says.
 pub(super) fn view(db: &Db, at: i64, selects: impl Fn(&Labels, &[u8]) -> bool) -> View {
     let mut rows = BTreeMap::new();
-    let all = db.select(&[]);
+    let all = db.select(&[]).unwrap();
     let mut alike: BTreeMap<_, usize> = BTreeMap::new();
     for series in &all {
         let labels = db.labels(series).unwrap_or_default();

@@ -6,6 +6,7 @@
 mod leased;
 mod parked;
 mod replies;
+mod rows;
 mod session;
 mod stream;
 mod subscriptions;

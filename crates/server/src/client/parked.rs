@@ -42,6 +42,8 @@ pub(crate) struct Beside {
     pub(crate) is_write: bool,
     /// It reads data: the reply may need a proof.
     pub(crate) is_read: bool,
+    /// There is no reply: the command is run from its beginning then.
+    pub(crate) is_before: bool,
 }
 
 impl Beside {
@@ -51,6 +53,15 @@ impl Beside {
         is_brief: false,
         is_write: false,
         is_read: true,
+        is_before: false,
+    };
+    /// What a command needs before it is run.
+    pub(crate) const BEFORE: Self = Self {
+        is_begun: false,
+        is_brief: true,
+        is_write: false,
+        is_read: false,
+        is_before: true,
     };
     /// The rest of a reply.
     pub(crate) const BEGUN: Self = Self {
@@ -279,8 +290,11 @@ impl Session {
     /// was such a wait.
     pub(crate) fn end_parked(&mut self, shared: &Shared, out: &mut Vec<u8>) -> bool {
         let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);
-        if !matches!(waiting, Some(What::Reply(parked)) if !parked.beside.is_begun && !parked.beside.is_write)
-        {
+        let awaits_reply = matches!(waiting, Some(What::Reply(parked)) if {
+            let Beside { is_begun, is_write, is_before, .. } = parked.beside;
+            !is_begun && !is_write && !is_before
+        });
+        if !awaits_reply {
             return false;
         }
         if self.resume(shared, out, Why::News) {
@@ -298,10 +312,10 @@ impl Session {
         true
     }
 
-    /// Whether a command that changes data is under way on a reader thread.
+    /// Whether a command that changes data is under way on a reader thread, or is run in a moment.
     pub(crate) fn awaits_write(&self) -> bool {
         let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);
-        matches!(waiting, Some(What::Reply(parked)) if parked.beside.is_write)
+        matches!(waiting, Some(What::Reply(parked)) if parked.beside.is_write || parked.beside.is_before)
     }
 
     /// Whether the client has a part of a reply, and waits for the rest.
@@ -313,15 +327,15 @@ impl Session {
 }
 
 /// What arrives in the place of a reply whose making panicked. Of a reply that has
-/// begun nothing valid can follow.
+/// begun nothing valid can follow, and a command that was not run would have two.
 #[cold]
 fn panicked(shared: &Shared, protocol: Protocol, parked: &Parked) -> Arrived {
     tracing::error!("a long read panicked");
     let mut arrived = Arrived {
-        is_broken: parked.beside.is_begun,
+        is_broken: parked.beside.is_begun || parked.beside.is_before,
         ..Arrived::default()
     };
-    if !parked.beside.is_begun {
+    if !arrived.is_broken {
         shared.observe.errors.note(PANICKED, 1);
         Reply::new(&mut arrived.bytes, protocol).error(PANICKED);
     }

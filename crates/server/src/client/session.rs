@@ -40,6 +40,8 @@ pub(crate) struct Session {
     round_samples: u64,
     held: Held,
     multi: Multi,
+    /// How often the next command was held back for rows.
+    pub(super) rounds: u8,
     /// As what the last command began that may read.
     pub(super) reading: Reading,
     /// What WATCH named.
@@ -101,6 +103,7 @@ impl Session {
             round_samples: 0,
             held: Held::default(),
             multi: Multi::default(),
+            rounds: 0,
             reading: Reading::default(),
             watches: None,
             subscriptions: None,
@@ -332,6 +335,11 @@ impl Session {
     /// What the queued commands need of this node.
     pub(crate) fn transaction_aim(&self) -> Aim {
         self.multi.aim()
+    }
+
+    /// The queued commands, encoded one behind the other; none where EXEC will run none.
+    pub(crate) fn queued(&self) -> &[u8] {
+        self.multi.queued()
     }
 
     pub(crate) fn transaction_writes(&self) -> bool {

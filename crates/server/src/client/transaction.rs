@@ -127,6 +127,13 @@ impl Multi {
         }
     }
 
+    /// The queued commands; none where EXEC will run none.
+    pub(super) fn queued(&self) -> &[u8] {
+        let transaction = self.queued.as_ref();
+        let transaction = transaction.filter(|transaction| !transaction.has_failed);
+        transaction.map_or(&[], |transaction| transaction.bytes())
+    }
+
     /// Whether a queued command writes.
     pub(super) fn writes(&self) -> bool {
         let transaction = self.queued.as_ref();

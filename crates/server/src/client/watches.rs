@@ -42,6 +42,12 @@ impl Session {
         Ok(())
     }
 
+    /// What WATCH named.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = &[u8]> {
+        let watched = self.watches.iter().flat_map(|watches| &watches.keys);
+        watched.map(|key| &**key)
+    }
+
     /// Removes the watched keys whose time has come, so that it counts as the
     /// change it is.
     pub(crate) fn expire_watched(&self, shared: &Shared) {

@@ -24,7 +24,7 @@ const OF_SUBSCRIBERS: &[&str] = &[
 ];
 
 /// Checks a command called `name`. True: it is to be run now. False: it was
-/// queued, or it waits for the end of a pause.
+/// queued, or it is held back: by a pause, or until rows are there that it needs.
 ///
 /// # Errors
 /// The text of the error reply; the transaction, if there is one, has failed.
@@ -74,8 +74,24 @@ fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
         let admitted = call.shared.db.check_memory();
         admitted.map_err(|error| engine_text(&error).into_owned())?;
     }
+    if awaits_rows(call, spec) {
+        return Ok(false);
+    }
     let queued = transaction::queue(call, spec);
     queued
         .map(|queued| !queued)
         .map_err(|fault| fault.text(name).into_owned())
+}
+
+/// Whether a command is held back on an event loop for rows of parked series that it names.
+fn awaits_rows(call: &mut Call<'_>, spec: &Spec) -> bool {
+    let (args, session) = (call.args, &mut *call.session);
+    let is_on_loop = call.cancelled.is_none() && !session.in_exec();
+    // What is served before the database is open names no series.
+    let parked = call.shared.db.opened().map_or(0, |db| db.parked_len());
+    if parked == 0 || !is_on_loop || session.in_multi() {
+        return false;
+    }
+    let places = spec.keys.places(args, 0, spec.flags).unwrap_or_default();
+    session.await_rows(call.shared, places.iter().map(|(at, _)| args.word(*at)))
 }

@@ -17,7 +17,7 @@ use crate::base::redis_commands;
 use crate::client::{Arrived, Beside, Need, Streamed};
 use crate::observe::Ran;
 use crate::state::Shared;
-use latewood_engine::io::waiting::{PATIENCE, until};
+use latewood_engine::io::waiting::{PATIENCE, leave_rows, until};
 use latewood_wire::resp::{Parsed, Parser, encode_command};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub(crate) fn execute(call: &mut Call<'_>) {
     if let Err(text) = dispatch(call) {
         fail(call, start, text);
     }
-    if call.session.is_paused() {
+    if call.session.is_held_back() {
         // It will be run again.
         call.session.replies = before;
         return;
@@ -134,16 +134,21 @@ fn proven_as(call: &Call<'_>, spec: &Spec) -> Option<Beside> {
     })
 }
 
-/// Runs a command. One that only reads, and meets a block that is not on this machine, is run once
-/// more on a reader thread, which waits for the block.
+/// Runs a command. One that only reads, and meets a block that is not on this machine or a row of a
+/// parked series that is not at hand, is run once more on a reader thread, which waits for the block
+/// and reads the row.
 fn apply_or_leave(call: &mut Call<'_>, spec: &Spec, apply: Apply) -> Outcome {
     let begun = call.out.len();
-    let fault = match apply(call) {
+    let only_reads = spec.flags.contains(&"readonly") && !spec.flags.contains(&"blocking");
+    let leaves = only_reads && call.leaves(work::UNKNOWN);
+    let leaves_rows = leaves.then(leave_rows);
+    let outcome = apply(call);
+    drop(leaves_rows);
+    let fault = match outcome {
         Err(fault) if fault.is_away() => fault,
         done => return done,
     };
-    let only_reads = spec.flags.contains(&"readonly") && !spec.flags.contains(&"blocking");
-    if !only_reads || call.session.long_reply.has_more() || !call.leaves(work::UNKNOWN) {
+    if !leaves || call.session.long_reply.has_more() {
         return Err(fault);
     }
     call.out.truncate(begun);
@@ -263,6 +268,7 @@ fn leave(
     let is_write = spec.flags.contains(&"write");
     let kind = Beside {
         is_begun: false,
+        is_before: false,
         // A write may wait for the end of a pause.
         is_brief: !is_write && work::is_brief(samples),
         is_write,

@@ -30,7 +30,7 @@ impl Call<'_> {
     /// The series that pass `matchers`, by key; refused where the user may not
     /// read one of them, or where they are more than a query may be about.
     pub(crate) fn select(&self, matchers: &[Matcher]) -> Result<Vec<SeriesRef>, Fault> {
-        let series = self.shared.db.select_until(matchers, self.cancelled);
+        let series = self.shared.db.select_until(matchers, self.cancelled)?;
         self.shared.db.check_query(series.len())?;
         let is_readable =
             |series: &SeriesRef| is_cancelled(self.cancelled) || self.readable(&series.key);

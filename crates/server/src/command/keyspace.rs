@@ -95,7 +95,7 @@ fn kind(call: &mut Call<'_>) -> Outcome {
 }
 
 fn random(call: &mut Call<'_>) -> Outcome {
-    match call.shared.db.random_key() {
+    match call.shared.db.random_key()? {
         Some(key) => call.reply().bulk(key),
         None => call.reply().null(),
     }

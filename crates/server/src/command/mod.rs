@@ -80,6 +80,6 @@ pub(crate) use args::Args;
 pub(crate) use catalogue::CATALOGUE;
 pub(crate) use fault::{engine_text, refusal_text};
 pub(crate) use merge::fields as merge_fields;
-pub(crate) use registry::{all_commands, execute};
+pub(crate) use registry::{all_commands, exec_awaits_rows, execute};
 pub(crate) use roles::lost;
 pub(crate) use work::LOOP_SAMPLES_MAX;

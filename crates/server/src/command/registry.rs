@@ -5,8 +5,8 @@
 
 use super::args::Args;
 use super::call::Call;
-use super::dispatch;
 use super::spec::{Spec, Table};
+use super::{dispatch, transaction};
 use crate::client::Session;
 use crate::observe::CommandId;
 use crate::state::Shared;
@@ -76,6 +76,11 @@ pub(crate) fn execute(shared: &Shared, session: &mut Session, args: Args<'_>, ou
         cancelled: None,
         rest: None,
     });
+}
+
+/// Whether EXEC has to wait for rows of parked series; its connection is held back then.
+pub(crate) fn exec_awaits_rows(shared: &Shared, session: &mut Session) -> bool {
+    transaction::awaits_rows(&COMMANDS, shared, session)
 }
 
 /// Every command and subcommand with its full name, for the figures of commands.

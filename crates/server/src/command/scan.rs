@@ -48,7 +48,7 @@ fn matching_keys(call: &mut Call<'_>, glob: &Glob) -> Outcome {
             if glob.matches(key) {
                 found.push(key);
             }
-        });
+        })?;
         if cursor == 0 || found.is_over || is_cancelled(call.cancelled) {
             break;
         }
@@ -73,7 +73,7 @@ fn scan_from(call: &mut Call<'_>, cursor: u64, options: &ScanOptions) -> Outcome
         if options.matches(key) {
             found.push(key);
         }
-    });
+    })?;
     let mut reply = call.reply();
     reply.array(2);
     reply.bulk(next.to_string());

@@ -12,9 +12,10 @@ use super::call::{Call, Outcome};
 use super::dispatch::execute;
 use super::fault::Fault;
 use super::reply_limit::ReplyLimit;
-use super::spec::{Keys, Spec};
+use super::spec::{Keys, Spec, Table, find_in};
 use super::{monitor, roles};
-use crate::client::Bounds;
+use crate::client::{Bounds, Session};
+use crate::state::Shared;
 use latewood_model::limits::COMMAND_BYTES_MAX;
 use latewood_wire::resp::{Limits, Parsed, Parser};
 use std::sync::atomic::Ordering;
@@ -70,6 +71,34 @@ pub(crate) fn queue(call: &mut Call<'_>, spec: &Spec) -> Result<bool, Fault> {
     queued.inspect_err(|_| call.session.fail_transaction())?;
     call.reply().simple("QUEUED");
     Ok(true)
+}
+
+/// Whether EXEC is held back for rows of parked series that the queued commands name. Asked before
+/// the exec lock is taken.
+pub(super) fn awaits_rows(commands: &Table, shared: &Shared, session: &mut Session) -> bool {
+    let parked = shared.db.opened().map_or(0, |db| db.parked_len());
+    if parked == 0 || !session.may_hold_back() {
+        return session.hold_back(shared, Vec::new());
+    }
+    // Whether one of those that are watched has expired is looked at first.
+    let mut away = shared.db.rows_away(session.watched());
+    let (mut bytes, mut parser) = (session.queued(), Parser::new());
+    while let Ok(Parsed::Command { consumed }) = parser.parse(bytes, &LIMITS) {
+        let args = Args::new(parser.command(), bytes);
+        let keys = commands.find(args.word(0)).and_then(|spec| {
+            let sub = find_in(spec.subcommands(), args.get(1).unwrap_or_default());
+            let spec = sub.unwrap_or(spec);
+            spec.keys.places(args, 0, spec.flags)
+        });
+        let keys = keys.unwrap_or_default();
+        away.append(
+            &mut shared
+                .db
+                .rows_away(keys.iter().map(|(at, _)| args.word(*at))),
+        );
+        bytes = &bytes[consumed..];
+    }
+    session.hold_back(shared, away)
 }
 
 /// The error text for a command with a wrong number of words: a wrong EXEC ends

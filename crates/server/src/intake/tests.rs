@@ -68,7 +68,7 @@ fn stored(shared: &Shared, key: &str) -> Vec<(i64, f64)> {
 
 fn labelled(shared: &Shared, name: &[u8], value: &[u8]) -> Vec<SeriesRef> {
     let test = Test::AnyOf(vec![value.into()]);
-    shared.db.select(&[Matcher::new(name, test)])
+    shared.db.select(&[Matcher::new(name, test)]).unwrap()
 }
 
 #[test]

@@ -7,14 +7,17 @@
 //! exact ones are looked up, others are tried on the keys of those series.
 
 use super::{is_escaped, on_shown, text};
-use latewood_engine::{Db, SeriesRef, Values};
+use latewood_engine::{Db, ErrorKind, Result, SeriesRef, Values};
 use latewood_model::{Matcher as IndexMatcher, Test as IndexTest};
 use latewood_wire::selector::{Matcher, Test};
 use latewood_wire::series_name::METRIC;
 
 /// The series that pass all `matchers`, but for those on `__key__`, in no
 /// order; a series whose labels change meanwhile may be there twice.
-pub(crate) fn select(db: &Db, matchers: &[Matcher]) -> Vec<SeriesRef> {
+///
+/// # Errors
+/// Where what is kept in files of one of them cannot be read.
+pub(crate) fn select(db: &Db, matchers: &[Matcher]) -> Result<Vec<SeriesRef>> {
     let (mut on_metric, mut by_label) = (Vec::new(), Vec::new());
     let matchers = on_shown(matchers);
     for matcher in matchers
@@ -33,9 +36,9 @@ pub(crate) fn select(db: &Db, matchers: &[Matcher]) -> Vec<SeriesRef> {
     let mut with_metric = by_label.clone();
     with_metric.push(IndexMatcher::new(METRIC, IndexTest::Present));
     with_metric.extend(on_metric.iter().map(|matcher| to_index(db, matcher)));
-    let mut found = db.select(&with_metric);
-    found.extend(by_their_keys(db, &on_metric, by_label));
-    found
+    let mut found = db.select(&with_metric)?;
+    found.extend(by_their_keys(db, &on_metric, by_label)?);
+    Ok(found)
 }
 
 /// The series without a metric of their own whose keys pass.
@@ -43,7 +46,7 @@ fn by_their_keys(
     db: &Db,
     on_metric: &[&Matcher],
     mut by_label: Vec<IndexMatcher>,
-) -> Vec<SeriesRef> {
+) -> Result<Vec<SeriesRef>> {
     by_label.push(IndexMatcher::new(METRIC, IndexTest::Absent));
     let passes = |series: &SeriesRef| {
         let shown = text(&series.key);
@@ -56,19 +59,22 @@ fn by_their_keys(
     });
     let exact = exact.filter(|keys| !keys.iter().any(|key| is_escaped(key)));
     let Some(keys) = exact else {
-        let mut found = db.select(&by_label);
+        let mut found = db.select(&by_label)?;
         found.retain(passes);
-        return found;
+        return Ok(found);
     };
     let mut found = Vec::new();
     for key in keys {
-        found.extend(db.resolve(key).ok());
+        match db.resolve(key) {
+            Err(error) if error.kind() == ErrorKind::NoSuchKey => {}
+            resolved => found.push(resolved?),
+        }
     }
     found.retain(|series| {
         let labels = db.labels(series).unwrap_or_default();
         passes(series) && by_label.iter().all(|matcher| matcher.matches(&labels))
     });
-    found
+    Ok(found)
 }
 
 /// The same condition in the words of the index.

@@ -26,7 +26,7 @@ fn filled(series: &[Series<'_>]) -> Arc<Shared> {
 /// What a selector finds, each as `name=value,...`.
 fn found(shared: &Shared, selector: &str) -> Vec<String> {
     let matchers = parse(selector).unwrap();
-    let mut found = named(&shared.db, select(&shared.db, &matchers));
+    let mut found = named(&shared.db, select(&shared.db, &matchers).unwrap());
     retain_matching(&mut found, &[matchers]);
     let show = |one: &Named| {
         let pairs = one

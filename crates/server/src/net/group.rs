@@ -5,7 +5,8 @@
 //! shape of the replies. It is applied with one call of the engine when
 //! another command comes, when the buffer ends or when it is full; then the
 //! replies are written in the order of the commands. A command that its user
-//! may not run is such another one. The outcome is that of running the commands
+//! may not run is such another one. A group that needs rows of parked series is held back as a
+//! whole, and its commands are read again. The outcome is that of running the commands
 //! one by one; `tests/resp/fast_path.rs` compares the two.
 
 use super::fast::{self, Fast, Words};
@@ -18,7 +19,7 @@ use crate::command::{engine_text, lost, refusal_text, sample};
 use crate::messaging::{ADD_EVENT, Class};
 use crate::observe::GroupWork;
 use crate::state::Shared;
-use latewood_engine::{Append, Create, ErrorKind, Scratch, Stage, Timer};
+use latewood_engine::{Append, Create, Position, Result, Scratch, Stage, Timer};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::resp::Reply;
 use std::borrow::Cow;
@@ -45,6 +46,10 @@ pub(super) struct Group<'a> {
     commands: u64,
     /// Those that are TS.MADD.
     madds: u64,
+    /// The bytes of all of them.
+    bytes: usize,
+    /// The next command has no room in it.
+    is_cut: bool,
     /// Timestamps beyond them are left to the commands, which refuse them.
     limits: TimeLimits,
     /// Times the group stage by stage, if it is one of those that are timed.
@@ -64,7 +69,8 @@ impl<'a> Group<'a> {
 
     /// Takes the command at the start of `buffer` into the group; its length
     /// in bytes, or `None` if it is not one for a group, or not one that `user`
-    /// may run. Without a user all are allowed.
+    /// may run. Without a user all are allowed. A command that has no room makes the group full, and
+    /// nothing of it is taken.
     #[inline]
     pub(super) fn take(&mut self, buffer: &'a [u8], user: Option<&User>) -> Option<usize> {
         let mut words = Words::new(buffer);
@@ -92,13 +98,24 @@ impl<'a> Group<'a> {
                     },
                 });
             }
+            Fast::Madd(samples) if samples > self.room() && !self.appends.is_empty() => {
+                self.is_cut = true;
+                return Some(0);
+            }
             Fast::Madd(samples) => {
                 self.take_samples(&mut words, samples, user)?;
                 self.madds += 1;
             }
         }
         self.commands += 1;
-        Some(buffer.len() - words.len_bytes())
+        let bytes = buffer.len() - words.len_bytes();
+        self.bytes += bytes;
+        Some(bytes)
+    }
+
+    /// How many samples it takes yet.
+    fn room(&self) -> usize {
+        APPEND_BATCH_MAX.saturating_sub(self.appends.len())
     }
 
     /// Reads a sample that is not refused for its words or its time.
@@ -152,10 +169,11 @@ impl<'a> Group<'a> {
     /// Whether it is time to apply the group.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.appends.len() >= APPEND_BATCH_MAX || self.steps.len() >= 2 * APPEND_BATCH_MAX
+        self.is_cut || self.room() == 0 || self.steps.len() >= 2 * APPEND_BATCH_MAX
     }
 
-    /// Applies the samples, writes the replies and empties the group.
+    /// Applies the samples, writes the replies and empties the group. Returns the bytes of its commands
+    /// if these are held back, because rows of parked series are not at hand: then nothing is done.
     #[inline]
     pub(super) fn apply(
         &mut self,
@@ -163,9 +181,9 @@ impl<'a> Group<'a> {
         session: &mut Session,
         scratch: &mut Scratch,
         out: &mut Vec<u8>,
-    ) {
+    ) -> usize {
         if self.steps.is_empty() {
-            return;
+            return 0;
         }
         let is_madd = self
             .appends
@@ -175,56 +193,78 @@ impl<'a> Group<'a> {
         self.timer.end_for(Stage::Parse, self.appends.len());
         scratch.lend(std::mem::take(&mut self.timer));
         let begun = Instant::now();
+        scratch.leave_rows(session.may_hold_back());
+        let appended = shared.db.append(&self.appends, scratch);
+        if session.hold_back(shared, scratch.away()) {
+            scratch.give_back();
+            return self.clear();
+        }
+        let adds_failed = self.answer(shared, session, (appended, scratch), out);
+        self.count(shared, session, begun, adds_failed);
+        scratch.give_back().end_for(Stage::Reply, 0);
+        self.clear();
+        0
+    }
+
+    /// Writes the replies to what was `appended`, and notes how it went. Returns how many TS.ADD
+    /// failed.
+    #[inline]
+    fn answer(
+        &self,
+        shared: &Shared,
+        session: &mut Session,
+        (appended, scratch): (Result<Position>, &mut Scratch),
+        out: &mut Vec<u8>,
+    ) -> u64 {
         let mut replies = Replies {
             steps: self.steps.iter(),
             reply: Reply::new(out, session.protocol()),
             adds_failed: 0,
         };
-        let (mut applied, mut refused, mut is_begun) = (0, 0, false);
-        let arrival = shared.observe.note_ages(&self.appends);
-        for batch in self.appends.chunks(APPEND_BATCH_MAX) {
-            match shared.db.append(batch, scratch) {
-                Ok(position) => {
-                    session.wrote(position);
-                    applied += batch.len() as u64;
-                    is_begun = true;
-                    let sender = session.sender();
-                    shared.observe.note_late(&arrival, batch, scratch, sender);
-                    if shared.events.is_listening() {
-                        tell(shared, batch);
-                    }
-                    for (append, outcome) in batch.iter().zip(scratch.outcomes()) {
-                        match outcome {
-                            Ok(timestamp) => replies.next().integer(*timestamp),
-                            Err(refusal) => {
-                                replies.refuse(&refusal_text(refusal, append.key, &shared.db));
-                                refused += 1;
-                            }
+        let (batch, mut refused) = (&self.appends, 0);
+        let arrival = shared.observe.note_ages(batch);
+        let accepted = match appended {
+            Ok(position) => {
+                session.wrote(position);
+                let sender = session.sender();
+                shared.observe.note_late(&arrival, batch, scratch, sender);
+                if shared.events.is_listening() {
+                    tell(shared, batch);
+                }
+                for (append, outcome) in batch.iter().zip(scratch.outcomes()) {
+                    match outcome {
+                        Ok(timestamp) => replies.next().integer(*timestamp),
+                        Err(refusal) => {
+                            replies.refuse(&refusal_text(refusal, append.key, &shared.db));
+                            refused += 1;
                         }
                     }
                 }
-                Err(error) => {
-                    let slot = slot_of(batch[0].key);
-                    // A part of a TS.MADD may be in the batch before.
-                    let lost = lost(shared, &error, slot, is_begun);
-                    is_begun |= error.kind() == ErrorKind::Unknown;
-                    let text = lost.map_or_else(|| engine_text(&error), Cow::Owned);
-                    batch.iter().for_each(|_| replies.refuse(&text));
-                    shared.observe.errors.note(&text, batch.len() as u64);
-                }
+                batch.len() as u64 - refused
             }
-            scratch.timer().end_for(Stage::Reply, batch.len());
-        }
-        shared.observe.note_accepted(&arrival, applied - refused);
+            Err(error) => {
+                let lost = lost(shared, &error, slot_of(batch[0].key), false);
+                let text = lost.map_or_else(|| engine_text(&error), Cow::Owned);
+                batch.iter().for_each(|_| replies.refuse(&text));
+                shared.observe.errors.note(&text, batch.len() as u64);
+                0
+            }
+        };
+        scratch.timer().end_for(Stage::Reply, batch.len());
+        shared.observe.note_accepted(&arrival, accepted);
         replies.skip_to_sample();
-        let adds_failed = replies.adds_failed;
         note_refused(shared, refused);
-        self.count(shared, session, begun, adds_failed);
-        scratch.give_back().end_for(Stage::Reply, 0);
+        replies.adds_failed
+    }
+
+    /// Empties it; the bytes of its commands.
+    fn clear(&mut self) -> usize {
         self.commands = 0;
         self.madds = 0;
+        self.is_cut = false;
         self.appends.clear();
         self.steps.clear();
+        std::mem::take(&mut self.bytes)
     }
 
     /// Counts the commands, of which `adds_failed` failed, since `begun`.
@@ -243,8 +283,7 @@ impl<'a> Group<'a> {
 
     /// The same memory, empty, for a buffer of another life.
     pub(super) fn recycle<'b>(mut self) -> Group<'b> {
-        self.appends.clear();
-        self.steps.clear();
+        self.clear();
         Group {
             // Collecting a vector's own iterator into items of the same size
             // keeps its memory; there are no items to convert.
@@ -256,6 +295,8 @@ impl<'a> Group<'a> {
             steps: self.steps,
             commands: 0,
             madds: 0,
+            bytes: 0,
+            is_cut: false,
             limits: self.limits,
             timer: Timer::default(),
         }
@@ -330,6 +371,20 @@ mod tests {
         let recycled: Group<'static> = group.recycle();
         assert_eq!(recycled.appends.capacity(), before);
         assert!(recycled.appends.is_empty() && recycled.steps.is_empty());
+    }
+
+    #[test]
+    fn a_madd_that_has_no_room_is_for_the_next_group() {
+        let samples = "$1\r\nk\r\n$1\r\n1\r\n$1\r\n2\r\n".repeat(3000);
+        let buffer = format!("*9001\r\n$7\r\nTS.MADD\r\n{samples}").into_bytes();
+        let mut group = Group::default();
+        assert_eq!(group.take(&buffer, None), Some(buffer.len()));
+        assert!(!group.is_full());
+        assert_eq!(group.take(&buffer, None), Some(0));
+        assert!(group.is_full());
+        assert_eq!(group.clear(), buffer.len());
+        assert!(!group.is_full());
+        assert_eq!(group.take(&buffer, None), Some(buffer.len()));
     }
 
     #[test]

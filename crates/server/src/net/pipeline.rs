@@ -196,7 +196,7 @@ impl Executor {
         loop {
             // The parts of a long reply are read between EXECs like all else.
             if shared.exec_lock.is_wanted() {
-                self.apply(&mut group, shared, client);
+                at -= self.apply(&mut group, shared, client);
                 shared_lock = None;
             }
             if shared_lock.is_none() {
@@ -228,11 +228,14 @@ impl Executor {
             {
                 at += bytes;
                 if group.is_full() {
-                    self.apply(&mut group, shared, client);
+                    at -= self.apply(&mut group, shared, client);
                 }
                 continue;
             }
-            self.apply(&mut group, shared, client);
+            at -= self.apply(&mut group, shared, client);
+            if client.session.is_waiting() {
+                break;
+            }
             client
                 .session
                 .timing
@@ -243,19 +246,21 @@ impl Executor {
             }
             grouping = client.grouping(shared);
         }
-        self.apply(&mut group, shared, client);
+        at -= self.apply(&mut group, shared, client);
         self.group = group.recycle();
         at
     }
 
+    /// Applies the group. Returns the bytes of its commands if these are held back instead, to be
+    /// run later.
     #[inline]
-    fn apply(&mut self, group: &mut Group<'_>, shared: &Shared, client: &mut Client) {
+    fn apply(&mut self, group: &mut Group<'_>, shared: &Shared, client: &mut Client) -> usize {
         group.apply(
             shared,
             &mut client.session,
             &mut self.scratch,
             &mut client.output,
-        );
+        )
     }
 }
 
@@ -276,13 +281,17 @@ fn next<'a>(
     match client.parser.parse(input, &limits) {
         Ok(Parsed::Command { consumed }) => {
             let args = Args::new(client.parser.command(), input);
-            let _exclusive = runs_exclusive(&client.session, &args).then(|| {
+            let is_exclusive = runs_exclusive(&client.session, &args);
+            if is_exclusive && command::exec_awaits_rows(shared, &mut client.session) {
+                return None;
+            }
+            let _exclusive = is_exclusive.then(|| {
                 *shared_lock = None;
                 shared.exec_lock.exclude()
             });
             command::execute(shared, &mut client.session, args, &mut client.output);
             client.session.timing.end();
-            if client.session.is_paused() {
+            if client.session.is_held_back() {
                 return None;
             }
             shared.counters.commands.fetch_add(1, Ordering::Relaxed);

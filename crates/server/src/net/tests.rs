@@ -4,6 +4,7 @@
 mod disk_waits;
 mod leases;
 mod roles;
+mod rows;
 
 use super::connection::{Connection, READ_BYTES, Workspace};
 use super::event_loop::EventLoop;

@@ -118,6 +118,16 @@ pub(super) const ROWS: &[Row] = &[
             shared.db.set_drop_empty(settings.drop_empty);
             Ok(())
         }),
+    row("park-after TIME", "15m")
+        .is(Kind::Time(RETENTION, |of| &mut of.park_after_ms))
+        .help(
+            "How long after its last write a series leaves memory, once all its samples are in \
+             blocks; it is read and written as before; 0 keeps all series in memory",
+        )
+        .live(|shared, settings| {
+            shared.db.set_park_after_ms(settings.park_after_ms);
+            Ok(())
+        }),
     row("disk-budget BYTES", "0")
         .is(Kind::Bytes(DISK_BUDGET, |of| &mut of.disk_budget_bytes))
         .help(

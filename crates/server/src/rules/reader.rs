@@ -38,6 +38,7 @@ impl Reader for RuleReader {
     fn find(&self, matchers: &[Matcher]) -> Result<Vec<Named>, SourceError> {
         let db = &self.shared.db;
         let found = labelled::select(db, matchers);
+        let found = found.map_err(|error| SourceError(error.to_string()))?;
         let limit = db.check_query(found.len());
         limit.map_err(|error| SourceError(error.to_string()))?;
         let mut named = labelled::named(db, found);
@@ -129,7 +130,8 @@ impl Manager {
                 return;
             }
             let made = db.resolve(name.key()).ok();
-            let made = made.filter(|series| rule.is_none() && db.is_of_rule(series));
+            let is_of_rule = |series: &_| db.is_of_rule(series).unwrap_or(false);
+            let made = made.filter(|series| rule.is_none() && is_of_rule(series));
             let writer = made.and_then(|_| Some(plan.writer(labels)?.name()));
             db.own(name.key(), rule.or(writer.as_deref()));
         });
@@ -138,7 +140,10 @@ impl Manager {
 
 /// Keeps others from writing what rules made before, where a rule of `plan` may write it again; what
 /// no rule may write is free.
-pub(super) fn protect_made(shared: &Shared, plan: &Plan) {
+///
+/// # Errors
+/// Where it is not known what rules made.
+pub(super) fn protect_made(shared: &Shared, plan: &Plan) -> Result<(), Error> {
     let db = &shared.db;
     for key in db.owned() {
         let series = db.resolve(&key).ok();
@@ -148,8 +153,8 @@ pub(super) fn protect_made(shared: &Shared, plan: &Plan) {
         }
     }
     for output in plan.rules.iter().flat_map(|planned| &planned.outputs) {
-        for series in labelled::select(db, &output.matchers()) {
-            if db.owner(&series.key).is_some() || !db.is_of_rule(&series) {
+        for series in labelled::select(db, &output.matchers())? {
+            if db.owner(&series.key).is_some() || !db.is_of_rule(&series)? {
                 continue;
             }
             let labels = db.labels(&series);
@@ -159,6 +164,7 @@ pub(super) fn protect_made(shared: &Shared, plan: &Plan) {
             }
         }
     }
+    Ok(())
 }
 
 /// Writes those of `rows` that `which` names. Returns those that were refused.

@@ -45,6 +45,7 @@ pub(super) fn open(
         query_series_max: settings.query_series_max,
         retention_ms: settings.retention_ms,
         drop_empty: settings.drop_empty,
+        park_after_ms: settings.park_after_ms,
         disk_budget_bytes: settings.disk_budget_bytes,
         on_notice: Some(notices),
         flush_age_ms: settings.flush_age_s.saturating_mul(1000),

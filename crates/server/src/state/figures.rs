@@ -52,7 +52,7 @@ impl Shared {
     }
 
     /// Bytes of memory by what they hold.
-    pub(crate) fn memory_by_part(&self, memory: &DbMemory) -> [(&'static str, usize); 11] {
+    pub(crate) fn memory_by_part(&self, memory: &DbMemory) -> [(&'static str, usize); 12] {
         [
             ("tails", memory.series.tail_bytes),
             ("chunks", memory.series.chunk_bytes),
@@ -60,6 +60,7 @@ impl Shared {
             ("series", memory.series.other_bytes),
             ("key_map", memory.key_map_bytes),
             ("index", memory.index_bytes),
+            ("parked", memory.parked_bytes),
             ("log_buffers", memory.log_buffer_bytes),
             ("blocks", memory.block_bytes),
             ("metadata", memory.metadata_bytes),

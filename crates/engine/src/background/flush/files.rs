@@ -3,16 +3,29 @@
 //! A block is created on its first entry: a flush without late samples creates no
 //! late block. So is a series file of changes; a whole one is always there. Files that are not published are removed. Tested by `tests/flush`.
 
-use crate::background::flush::partition::Cut;
 use crate::base::error::Result;
 use crate::keyspace::core::Core;
 use crate::series::overlay::overlay_chunks;
 use crate::series::stored::Frozen;
 use crate::storage::block::{BlockMeta, BlockWriter, Family, Kind};
-use crate::storage::files::{ChangesMeta, PartitionFiles, SeriesFileMeta, SeriesFileWriter};
+use crate::storage::files::parked::ParkedFile;
+use crate::storage::files::{
+    ChangesMeta, PartitionFiles, SeriesFileMeta, SeriesFileWriter, SeriesRow,
+};
 use latewood_codec::Encoder;
 use latewood_model::SeriesId;
+use roaring::RoaringTreemap;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A series as the files will hold it.
+pub(crate) struct Cut {
+    pub(crate) row: SeriesRow,
+    /// No series file has a row of it.
+    pub(crate) is_new: bool,
+    pub(crate) frozen: Option<Arc<Frozen>>,
+}
 
 pub(crate) struct Files<'a> {
     core: &'a Core,
@@ -31,10 +44,58 @@ pub(crate) struct Files<'a> {
 /// Which series of the partition the series file holds.
 #[derive(Debug)]
 pub(crate) enum Rows {
-    /// All.
-    All,
+    /// All that are awake, beside these files of parked series.
+    All(Beside),
     /// Those that changed since the files before. These are gone; they ascend.
     Changed(Vec<SeriesId>),
+}
+
+/// The files of parked series that a whole file of those that are awake leaves in force.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// The oldest first.
+    files: Vec<Arc<ParkedFile>>,
+    /// Series in them that are gone; they ascend.
+    gone: Vec<SeriesId>,
+    /// The ids of the rows of the whole file, if there are such files.
+    awake: RoaringTreemap,
+}
+
+impl Beside {
+    pub(crate) fn new(files: Vec<Arc<ParkedFile>>, gone: Vec<SeriesId>) -> Self {
+        Self {
+            files,
+            gone,
+            awake: RoaringTreemap::new(),
+        }
+    }
+
+    /// Whether some file has a row of a series, and the whole file does not say that it is gone.
+    pub(crate) fn holds(&self, id: SeriesId) -> bool {
+        let is_there = self.files.iter().any(|file| file.contains(id));
+        is_there && self.gone.binary_search(&id).is_err()
+    }
+
+    fn note(&mut self, id: SeriesId) {
+        if !self.files.is_empty() {
+            self.awake.insert(id.0);
+        }
+    }
+
+    /// The files of which some row counts beside the whole file, and how many rows count.
+    fn counting(&self) -> (BTreeSet<u64>, u64) {
+        let (mut seen, mut counting, mut rows) = (self.awake.clone(), BTreeSet::new(), 0);
+        seen.extend(self.gone.iter().map(|id| id.0));
+        for file in self.files.iter().rev() {
+            let before = seen.len();
+            seen.extend(file.ids().map(|id| id.0));
+            if seen.len() > before {
+                counting.insert(file.meta().number);
+                rows += seen.len() - before;
+            }
+        }
+        (counting, rows)
+    }
 }
 
 /// Files that are whole and synced.
@@ -48,7 +109,12 @@ pub(crate) struct Written {
 /// The series file of a flush.
 #[derive(Debug)]
 pub(crate) enum WrittenSeries {
-    Whole(SeriesFileMeta),
+    Whole {
+        file: SeriesFileMeta,
+        /// The files of parked series of which some row still counts, and series that files have.
+        parked: BTreeSet<u64>,
+        living: u64,
+    },
     /// There is none if no series changed.
     Changes {
         file: Option<SeriesFileMeta>,
@@ -62,12 +128,15 @@ impl WrittenSeries {
     /// Puts it among the files of its partition.
     pub(crate) fn add_to(&self, files: &mut PartitionFiles) {
         match *self {
-            Self::Whole(file) => {
+            Self::Whole {
+                file,
+                ref parked,
+                living,
+            } => {
                 files.series = Some(file);
                 files.changes.clear();
-                // It has the rows of parked series, too.
-                files.parked.clear();
-                files.living = 0;
+                files.parked.retain(|file| parked.contains(&file.number));
+                files.living = if files.parked.is_empty() { 0 } else { living };
             }
             Self::Changes { file, new, removed } => {
                 let living = (files.series_count() + new).saturating_sub(removed);
@@ -82,7 +151,7 @@ impl WrittenSeries {
 
     fn len_bytes(&self) -> u64 {
         match self {
-            Self::Whole(file) => file.len_bytes,
+            Self::Whole { file, .. } => file.len_bytes,
             Self::Changes { file, .. } => file.map_or(0, |file| file.len_bytes),
         }
     }
@@ -122,12 +191,19 @@ impl<'a> Files<'a> {
             self.add_head(cut.row.id, frozen)?;
         }
         self.new_rows += u64::from(cut.is_new);
+        if let Rows::All(beside) = &mut self.rows {
+            beside.note(cut.row.id);
+        }
         self.series_file()?.row(&cut.row)
     }
 
-    /// Whether rows of series that did not change are left out.
-    pub(crate) fn wants_changes(&self) -> bool {
-        matches!(self.rows, Rows::Changed(_))
+    /// Beside which files all rows are written; `None` if those of series that did not change are
+    /// left out.
+    pub(crate) fn beside(&self) -> Option<&Beside> {
+        match &self.rows {
+            Rows::All(beside) => Some(beside),
+            Rows::Changed(_) => None,
+        }
     }
 
     fn add_head(&mut self, id: SeriesId, frozen: &Frozen) -> Result<()> {
@@ -157,16 +233,23 @@ impl<'a> Files<'a> {
 
     fn finish_series(&mut self) -> Result<WrittenSeries> {
         let removed = match &self.rows {
-            Rows::All => None,
+            Rows::All(_) => None,
             Rows::Changed(removed) => Some(removed.len() as u64),
         };
         if removed != Some(0) {
             self.series_file()?;
         }
         let file = self.series.take().map(SeriesFileWriter::finish);
-        Ok(match (removed, file.transpose()?) {
-            (None, Some(file)) => WrittenSeries::Whole(file),
-            (removed, file) => WrittenSeries::Changes {
+        Ok(match (&self.rows, file.transpose()?) {
+            (Rows::All(beside), Some(file)) => {
+                let (parked, rows) = beside.counting();
+                WrittenSeries::Whole {
+                    file,
+                    parked,
+                    living: file.rows + rows,
+                }
+            }
+            (_, file) => WrittenSeries::Changes {
                 file,
                 new: self.new_rows,
                 removed: removed.unwrap_or(0),
@@ -197,7 +280,9 @@ impl<'a> Files<'a> {
         self.paths.push(path.clone());
         let (env, partition) = (&self.core.env, self.partition);
         match &self.rows {
-            Rows::All => SeriesFileWriter::create(env, &path, number, partition, &[]),
+            Rows::All(beside) => {
+                SeriesFileWriter::create(env, &path, number, partition, &beside.gone)
+            }
             Rows::Changed(removed) => {
                 SeriesFileWriter::create_changes(env, &path, number, partition, removed)
             }

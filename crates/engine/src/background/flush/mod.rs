@@ -17,9 +17,13 @@
 //! by the server's tests on a real one.
 
 mod files;
+mod idle;
+mod park;
 mod partition;
+mod rows;
 mod stats;
 
+pub(crate) use park::Which;
 pub use stats::FlushStats;
 
 use crate::base::error::Result;
@@ -30,6 +34,7 @@ use crate::observe::notices::About;
 use crate::observe::observer::Work;
 use crate::observe::signals::Job;
 use files::Written;
+use idle::Looks;
 use parking_lot::{Mutex, MutexGuard};
 use stats::Counters;
 use std::sync::Arc;
@@ -68,6 +73,7 @@ struct Turn {
     /// then what an earlier run left counts, too, or a server that is stopped
     /// again and again would have a longer log at every start.
     checkpoint_bytes: Option<u64>,
+    looks: Looks,
 }
 
 impl Flusher {
@@ -98,7 +104,7 @@ pub(crate) fn run(flusher: &Flusher) {
     while core.observe.signals.goes_on(Job::Flush, TICK) {
         core.look_if_stale();
         // A failure is counted, reported in the figures and retried.
-        while let Ok(true) = flusher.flush_if_due() {
+        while matches!(flusher.flush_if_due(), Ok(true)) || flusher.park_if_due() {
             if core.observe.signals.stopped() {
                 break;
             }

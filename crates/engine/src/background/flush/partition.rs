@@ -18,34 +18,25 @@
 //! Tested by `tests/flush` and `tests/follow`.
 
 use crate::background::flush::Flusher;
-use crate::background::flush::files::{Files, Rows, Written};
+use crate::background::flush::files::{Beside, Cut, Files, Rows, Written};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::PARTITION_BITS;
 use crate::log;
 use crate::series::Freezes;
 use crate::series::heads::ByPartition;
 use crate::series::shard::ShardState;
-use crate::series::stored::Frozen;
-use crate::storage::files::{Manifest, SeriesRow};
+use crate::storage::files::Manifest;
 use latewood_model::SeriesId;
+use roaring::RoaringTreemap;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Ids that are frozen between two writes to the files: few of them under one
 /// hold of each shard's lock.
-const STEP: usize = 64;
+pub(super) const STEP: usize = 64;
 /// Places checked under one hold of a lock.
-const PLACES_PER_LOCK: usize = 512;
+pub(super) const PLACES_PER_LOCK: usize = 512;
 /// Late operations that make it worth folding them into chunks first.
 const SETTLE_MIN: usize = 64;
-
-/// A series as the files will hold it.
-pub(crate) struct Cut {
-    pub(crate) row: SeriesRow,
-    /// No series file has a row of it.
-    pub(crate) is_new: bool,
-    pub(crate) frozen: Option<Arc<Frozen>>,
-}
 
 impl Flusher {
     /// What all shards together hold of each partition.
@@ -78,7 +69,7 @@ impl Flusher {
         let rows = if knows_rows && self.has_few_changes(partition, removed.len()) {
             Rows::Changed(removed)
         } else {
-            Rows::All
+            Rows::All(self.beside(partition))
         };
         let mut files = Files::new(&self.core, partition, rows);
         let written = self
@@ -102,6 +93,32 @@ impl Flusher {
         self.thaw(partition, number);
         self.core.trim_log()?;
         written
+    }
+
+    /// The files of parked series that stay beside a whole file. Of the series in them that are gone
+    /// it has to say so: their rows would count again.
+    fn beside(&self, partition: u32) -> Beside {
+        let files = self.core.store.parked.get();
+        let files = files.of_partition(partition);
+        let ids: RoaringTreemap = files
+            .iter()
+            .flat_map(|file| file.ids())
+            .map(|id| id.0)
+            .collect();
+        let mut by_shard = vec![Vec::new(); self.core.shards.len()];
+        for id in ids {
+            by_shard[self.core.shards.shard_of(SeriesId(id))].push(SeriesId(id));
+        }
+        let mut gone = Vec::new();
+        for (shard, ids) in self.core.shards.iter().zip(by_shard) {
+            for some in ids.chunks(PLACES_PER_LOCK) {
+                let state = shard.lock();
+                let is_gone = |id: &&SeriesId| !self.core.is_there(&state, **id);
+                gone.extend(some.iter().filter(is_gone));
+            }
+        }
+        gone.sort_unstable();
+        Beside::new(files.to_vec(), gone)
     }
 
     /// Whether changes of a partition, with those series removed, are to be written instead of
@@ -140,7 +157,7 @@ impl Flusher {
     fn write_partition(&self, files: &mut Files<'_>, partition: u32, number: u64) -> Result<()> {
         let places = self.places_of(partition);
         let step = (STEP / self.core.shards.len()).max(1);
-        let wants_changes = files.wants_changes();
+        let wants_changes = files.beside().is_none();
         let mut cuts = Vec::new();
         let is_followed = self.core.may_be_followed();
         for start in places.clone().step_by(step) {
@@ -148,9 +165,9 @@ impl Flusher {
             for shard in 0..self.core.shards.len() {
                 self.settle_before(shard, some.clone());
                 let mut state = self.core.shards[shard].lock();
-                if !wants_changes {
-                    // Of those that are gone by now no file has a row any more.
-                    state.forget_removed(&some);
+                if let Some(beside) = files.beside() {
+                    // Of those that are gone by now no other file has a row any more.
+                    state.forget_removed(&some, |id| beside.holds(id));
                 }
                 for place in some.clone() {
                     let id = self.core.shards.id_of(shard, place);
@@ -185,7 +202,7 @@ impl Flusher {
     }
 
     /// The places of a partition's series in any shard, as far as there are any.
-    fn places_of(&self, partition: u32) -> Range<usize> {
+    pub(super) fn places_of(&self, partition: u32) -> Range<usize> {
         let log2 = PARTITION_BITS - u32::from(self.core.shards.stride_log2());
         let first = (partition as usize) << log2;
         let shards = self.core.shards.iter();
@@ -226,7 +243,7 @@ impl Flusher {
         let place = self.core.shards.place_of(id);
         // awake: a parked one has nothing to freeze, and its row.
         let Some(series) = state.slab.get_mut(place) else {
-            let parked = self.core.parked_row(state, id).filter(|_| !wants_changes);
+            let parked = self.core.unfiled_row(state, id).filter(|_| !wants_changes);
             return Ok(parked.map(|row| Cut {
                 row,
                 is_new: false,
@@ -242,6 +259,9 @@ impl Flusher {
         )?;
         if wants_changes && frozen.is_none() && !series.marks.is_outdated() {
             return Ok(None);
+        }
+        if frozen.is_some() || series.marks.is_outdated() {
+            series.marks.note_active();
         }
         if frozen.is_some() {
             state.recount(place);

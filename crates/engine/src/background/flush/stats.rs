@@ -2,6 +2,7 @@
 
 use crate::background::flush::Flusher;
 use crate::background::flush::files::Written;
+use crate::background::flush::park::Parked;
 use crate::base::error::Result;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -25,6 +26,14 @@ pub struct FlushStats {
     pub total_ns: u64,
     /// How long the last one took.
     pub last_ns: u64,
+    /// Times that series were parked, how many series, and bytes of the files written for them.
+    pub parkings: u64,
+    /// See there.
+    pub parked: u64,
+    /// See there.
+    pub parked_bytes_written: u64,
+    /// Times that series could not be parked.
+    pub parkings_failed: u64,
     /// Whether one is asked for or under way.
     pub in_progress: bool,
     /// When everything that was asked for last was on disk, milliseconds since
@@ -46,9 +55,25 @@ pub(crate) struct Counters {
     /// Requests whose flushes are done.
     answered: AtomicU64,
     saved_at_ms: AtomicI64,
+    parkings: AtomicU64,
+    parked: AtomicU64,
+    parked_bytes_written: AtomicU64,
+    parkings_failed: AtomicU64,
 }
 
 impl Counters {
+    pub(super) fn note_parked(&self, parked: &Result<Parked>) {
+        let add = |counter: &AtomicU64, by| counter.fetch_add(by, Ordering::Relaxed);
+        match parked {
+            Ok(parked) => {
+                add(&self.parkings, u64::from(parked.series > 0));
+                add(&self.parked, parked.series);
+                add(&self.parked_bytes_written, parked.bytes_written);
+            }
+            Err(_) => drop(add(&self.parkings_failed, 1)),
+        }
+    }
+
     pub(crate) fn note(&self, flushed: &Result<Written>, took_ns: u64) {
         let add = |counter: &AtomicU64, by| counter.fetch_add(by, Ordering::Relaxed);
         add(&self.total_ns, took_ns);
@@ -103,6 +128,10 @@ impl Flusher {
             total_ns: load(&counters.total_ns),
             last_ns: load(&counters.last_ns),
             in_progress: self.turn.is_locked() || load(&counters.answered) < load(&self.requests),
+            parkings: load(&counters.parkings),
+            parked: load(&counters.parked),
+            parked_bytes_written: load(&counters.parked_bytes_written),
+            parkings_failed: load(&counters.parkings_failed),
             saved_at_ms: counters.saved_at_ms.load(Ordering::Relaxed),
         }
     }

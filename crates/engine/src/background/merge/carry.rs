@@ -41,7 +41,10 @@ impl Merger {
             }
             return self.drop_blocks(found, &base, &late);
         }
-        let living = living.unwrap_or_else(|| self.living(found.partition, found.floor));
+        let living = match living {
+            Some(living) => living,
+            None => self.living(found.partition, found.floor)?,
+        };
         let new_file = || {
             let number = self.core.store.new_file_number();
             (number, self.core.store.block_path(number))

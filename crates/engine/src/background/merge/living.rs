@@ -9,10 +9,13 @@
 //! Tested by `tests/merge`.
 
 use crate::background::merge::state::Merger;
+use crate::base::error::Result;
 use crate::base::partition::{PARTITION_BITS, first_of};
 use crate::log::Position;
-use crate::series::Facts;
+use crate::series::presence::Parked;
+use crate::series::{Facts, Series};
 use latewood_model::{SeriesId, Timestamp};
+use std::collections::BTreeMap;
 
 /// Series read under one hold of a shard's lock.
 const SERIES_PER_LOCK_MAX: usize = 64;
@@ -36,7 +39,11 @@ impl Living {
 
 impl Merger {
     /// Reads all series of a partition. `floor` is that of the database.
-    pub(crate) fn living(&self, partition: u32, floor: Timestamp) -> Living {
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt` if a row of a parked series cannot be read.
+    pub(crate) fn living(&self, partition: u32, floor: Timestamp) -> Result<Living> {
+        let parked = self.facts_of_parked(partition)?;
         let first_id = first_of(partition).0;
         let ids = 1usize << PARTITION_BITS;
         let mut series = vec![None; ids];
@@ -53,11 +60,14 @@ impl Merger {
                 }
                 for place in place..end {
                     let id = self.core.shards.id_of(shard, place);
-                    let presence = self.core.presence(&state, id);
-                    let Some(found) = presence.series() else {
+                    let known = parked.get(&id).filter(|_| state.parked.is_filed(place));
+                    let facts = match known {
+                        Some(&facts) => Some(facts),
+                        None => self.core.presence(&state, id)?.series().map(Series::facts),
+                    };
+                    let Some(mut facts) = facts else {
                         continue;
                     };
-                    let mut facts = found.facts();
                     facts.floor = facts.floor.max(floor);
                     series[(id.0 - first_id) as usize] = Some(facts);
                 }
@@ -65,11 +75,28 @@ impl Merger {
             }
         }
         let log = self.core.log();
-        Living {
+        Ok(Living {
             first_id,
             series,
             position: log.map_or_else(Position::default, |log| log.written()),
+        })
+    }
+
+    /// What the files of parked series say of those that are parked, before any lock is taken: of
+    /// rows of one series the newest counts.
+    fn facts_of_parked(&self, partition: u32) -> Result<BTreeMap<SeriesId, Facts>> {
+        let mut facts = BTreeMap::new();
+        for file in self.core.store.parked.get().of_partition(partition) {
+            for page in 0..file.pages() {
+                for row in file.read_page(page)? {
+                    let (id, parked) = (row.id, Parked::new(row, || 0));
+                    if let Some(series) = self.core.as_awake(parked).series() {
+                        facts.insert(id, series.facts());
+                    }
+                }
+            }
         }
+        Ok(facts)
     }
 }
 

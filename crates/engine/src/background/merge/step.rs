@@ -157,7 +157,7 @@ impl Merger {
         let lists = found.lists();
         let bounds = self.bounds(want);
         if want == Want::All || self.usage_due(found, known, want) {
-            let living = self.living(found.partition, found.floor);
+            let living = self.living(found.partition, found.floor)?;
             let blocks = &found.blocks;
             let usage = usage(&blocks.base, &blocks.late, &living)?;
             Counters::add(&self.counters.usage_reads, 1);

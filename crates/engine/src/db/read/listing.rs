@@ -92,7 +92,7 @@ impl Db {
     ///
     /// # Errors
     /// `Limit` if the names take more than `bytes_max` bytes, counting
-    /// [`Listed::EACH_BYTES`] for each name besides its own.
+    /// [`Listed::EACH_BYTES`] for each name besides its own; those of [`Db::select`].
     pub fn label_names(
         &self,
         matchers: &[Matcher],
@@ -160,21 +160,21 @@ impl Db {
         matchers: &[Matcher],
         may_see: Option<MaySee<'_>>,
         cancelled: Cancelled<'_>,
-    ) -> Option<Ids> {
+    ) -> Result<Option<Ids>> {
         // Expired series have no labels, but for those that wait for a block. A failure halts the log, which reports it to
         // every writer.
         let _ = self.rules.sweep_expired();
         if matchers.is_empty() && may_see.is_none() {
-            return None;
+            return Ok(None);
         }
         let found = self.core.index.current().select(matchers);
         let Some(may_see) = may_see else {
-            return Some(found);
+            return Ok(Some(found));
         };
-        let seen = self.resolve_ids(&found, cancelled).into_iter();
+        let seen = self.resolve_ids(&found, cancelled)?.into_iter();
         let seen = seen.take_while(|_| !is_cancelled(cancelled));
         let seen = seen.filter(|series| may_see(&series.key));
-        Some(seen.map(|series| series.id.0).collect())
+        Ok(Some(seen.map(|series| series.id.0).collect()))
     }
 
     /// What `list` finds in the index among the series selected, in byte order.
@@ -185,7 +185,7 @@ impl Db {
         cancelled: Cancelled<'_>,
         list: impl FnOnce(&Inverted, Option<&Ids>) -> Result<Listed>,
     ) -> Result<Listed> {
-        let among = self.among(matchers, may_see, cancelled);
+        let among = self.among(matchers, may_see, cancelled)?;
         // Sorting must not block writers of the index: the lock is held for this alone.
         let listed = list(&self.core.index.current(), among.as_ref())?;
         Ok(listed.sorted())

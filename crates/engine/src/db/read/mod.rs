@@ -7,3 +7,4 @@ pub(crate) mod rule_states;
 mod select;
 mod series;
 pub(crate) mod spread;
+pub(crate) mod view;

@@ -110,7 +110,7 @@ impl Db {
             let (mut found, mut next, mut rules) = (Vec::new(), None, 0);
             {
                 let state = state.lock();
-                let series = self.core.there(&state, place).take(SERIES_PER_LOCK_MAX);
+                let series = self.core.at_hand(&state, place).take(SERIES_PER_LOCK_MAX);
                 for (place, presence) in series {
                     next = Some(place + 1);
                     if let Some(series) = presence.series()
@@ -142,7 +142,7 @@ impl Db {
 
     fn detached(&self, source: SeriesId, floor: Timestamp) -> Option<Detached> {
         let state = self.core.shards.lock_of(source);
-        let presence = self.core.presence(&state, source);
+        let presence = self.core.linked(&state, source);
         Detached::of(presence.series()?, floor)
     }
 

@@ -5,6 +5,7 @@
 //! with threads too, by `tests/query_many.rs` and through the server.
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
+use crate::base::error::Result;
 use crate::db::Db;
 use crate::index::ids::Ids;
 use crate::index::{SeriesRef, order};
@@ -14,19 +15,28 @@ use latewood_model::{Labels, Matcher, SeriesId};
 
 /// Series looked up before the shard's lock is released.
 const SERIES_PER_LOCK_MAX: usize = 256;
+/// Parked series whose rows are read together: these are many pages.
+const PARKED_AT_ONCE: usize = 1024;
 
 impl Db {
-    /// The series of `ids` that still exist, with their keys.
-    pub(super) fn resolve_ids(&self, ids: &Ids, cancelled: Cancelled<'_>) -> Vec<SeriesRef> {
+    /// The series of `ids` that still exist, with their keys. None wakes.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io` if the row of a parked series cannot be read.
+    pub(super) fn resolve_ids(
+        &self,
+        ids: &Ids,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Vec<SeriesRef>> {
         let mut by_shard = vec![Vec::new(); self.core.shards.len()];
         for id in ids.iter() {
             by_shard[self.core.shards.shard_of(SeriesId(id))].push(SeriesId(id));
         }
-        let mut found = Vec::with_capacity(ids.len() as usize);
+        let (mut found, mut parked) = (Vec::with_capacity(ids.len() as usize), Vec::new());
         for (shard, ids) in self.core.shards.iter().zip(by_shard) {
             for some in ids.chunks(SERIES_PER_LOCK_MAX) {
                 if is_cancelled(cancelled) {
-                    return found;
+                    return Ok(found);
                 }
                 let state = shard.lock();
                 let overdue_ms = self.core.overdue_ms(&state);
@@ -36,31 +46,70 @@ impl Db {
                     if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms)) {
                         return None;
                     }
-                    let presence = self.core.presence(&state, id);
-                    let series = presence.series()?;
+                    // awake: the others follow.
+                    let Some(series) = state.slab.get(place) else {
+                        parked.extend(self.core.is_there(&state, id).then_some(id));
+                        return None;
+                    };
                     let key = series.key.clone();
                     Some(SeriesRef { id, key })
                 }));
             }
         }
-        found
+        self.resolve_parked(parked, &mut found, cancelled)?;
+        Ok(found)
+    }
+
+    /// Adds those of `ids`, which were parked, that still exist. By their ids over all shards, so
+    /// that no page of a file is read for each of its rows.
+    fn resolve_parked(
+        &self,
+        mut ids: Vec<SeriesId>,
+        found: &mut Vec<SeriesRef>,
+        cancelled: Cancelled<'_>,
+    ) -> Result<()> {
+        ids.sort_unstable();
+        for some in ids.chunks(PARKED_AT_ONCE) {
+            if is_cancelled(cancelled) {
+                break;
+            }
+            self.core.bring_or_leave(some)?;
+            for &id in some {
+                let state = self.core.shards.lock_of(id);
+                if !self.core.is_expired(&state, self.core.shards.place_of(id)) {
+                    let key = self.core.key_in(&state, id)?;
+                    found.extend(key.map(|key| SeriesRef { id, key }));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The series that match all `matchers`, in byte order of their keys; all
     /// series if there is no matcher. Includes everything acknowledged before the
     /// call. Linear in the series selected and the label values tested.
-    pub fn select(&self, matchers: &[Matcher]) -> Vec<SeriesRef> {
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io` if what is kept in files of one of them cannot be read.
+    pub fn select(&self, matchers: &[Matcher]) -> Result<Vec<SeriesRef>> {
         self.select_until(matchers, None)
     }
 
     /// As [`Db::select`]. Once `cancelled` is true, it returns early, with any series.
-    pub fn select_until(&self, matchers: &[Matcher], cancelled: Cancelled<'_>) -> Vec<SeriesRef> {
+    ///
+    /// # Errors
+    /// As [`Db::select`].
+    pub fn select_until(
+        &self,
+        matchers: &[Matcher],
+        cancelled: Cancelled<'_>,
+    ) -> Result<Vec<SeriesRef>> {
         let ids = self.core.index.current().select(matchers);
-        let mut found = self.resolve_ids(&ids, cancelled);
+        let mut found = self.resolve_ids(&ids, cancelled)?;
         if !is_cancelled(cancelled) {
             order::sort_by_key(&mut found);
         }
-        found
+        Ok(found)
     }
 
     /// About the maximum number of series that match all `matchers`, by the lists of
@@ -122,30 +171,31 @@ const TRIES: usize = 32;
 impl Db {
     /// The key of a random series, all about equally likely; `None` if there are
     /// no series. Constant time unless most series ever created were removed.
-    pub fn random_key(&self) -> Option<Box<[u8]>> {
+    ///
+    /// # Errors
+    /// As [`Db::select`].
+    pub fn random_key(&self) -> Result<Option<Box<[u8]>>> {
         let random = || self.core.env.random.next_u64() as usize;
         let shards = self.core.shards.len();
         let mut cursor = 0;
         for _ in 0..TRIES {
             let shard = random() % shards;
-            let state = self.core.shards[shard].lock();
-            let place = random() % state.next_place.max(1);
+            let next_place = self.core.shards[shard].lock().next_place;
+            let place = random() % next_place.max(1);
             cursor = self.core.shards.cursor_of(shard, place);
-            let id = self.core.shards.id_of(shard, place);
-            if let Some(series) = self.core.presence(&state, id).series()
-                && !self.core.is_expired(&state, place)
-                && !state.unnamed.contains(&id)
-            {
-                return Some((*series.key).into());
+            let mut found = None;
+            self.visit_keys(&[SeriesId(cursor)], &mut |key| found = Some(key.into()))?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
         // Few series are left: take the next one from here, or from the start.
         let mut found = None;
         for cursor in [cursor, 0] {
             if found.is_none() {
-                self.scan(cursor, 1, &mut |key| found = Some(key.into()));
+                self.scan(cursor, 1, &mut |key| found = Some(key.into()))?;
             }
         }
-        found
+        Ok(found)
     }
 }

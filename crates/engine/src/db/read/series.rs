@@ -12,6 +12,9 @@ use latewood_model::{Sample, SeriesId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Series that a scan visits before the locks of their shards are released.
+const SERIES_PER_LOCK_MAX: usize = 256;
+
 impl Db {
     /// Reads the series with `key` under its shard's lock. The rows that rules
     /// write to it are up to date, but for a history that is still to be computed.
@@ -57,11 +60,11 @@ impl Db {
         }
     }
 
-    /// Whether a series exists under `key`.
+    /// Whether a series exists under `key`; also if it may be one that is parked and cannot be read.
     pub fn contains(&self, key: &[u8]) -> bool {
         match self.core.shards.expiring.load(Ordering::Relaxed) {
-            0 => self.core.find(key).is_some(),
-            _ => self.core.lock_series(key).is_ok(),
+            0 => !matches!(self.core.find(key), Ok(None)),
+            _ => !matches!(self.core.lock_if_there(key), Ok(None)),
         }
     }
 
@@ -85,32 +88,82 @@ impl Db {
 
     /// Calls `visit` with the keys of about `count` series, starting at `cursor`.
     /// Returns the cursor for the next call, 0 at the end. A series that exists
-    /// during the whole scan is visited.
-    pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8])) -> u64 {
-        let (mut shard, mut place) = self.core.shards.place_of_cursor(cursor);
-        let mut left = count.max(1);
-        while let Some(state) = self.core.shards.get(shard) {
+    /// during the whole scan is visited. None wakes.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io` if what is kept in files of one of them cannot be read.
+    pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8])) -> Result<u64> {
+        let (mut next, mut left) = (Some(SeriesId(cursor)), count.max(1));
+        while let Some(from) = next {
+            if left == 0 {
+                return Ok(from.0);
+            }
+            let ids;
+            (ids, next) = self.there_from(from, left.min(SERIES_PER_LOCK_MAX));
+            left -= self.visit_keys(&ids, visit)?;
+        }
+        Ok(0)
+    }
+
+    /// The next ids of series that are there, `count` at most, and the one behind them. They
+    /// ascend over all shards: series whose rows are in one page come together.
+    fn there_from(&self, from: SeriesId, count: usize) -> (Vec<SeriesId>, Option<SeriesId>) {
+        let shards = &self.core.shards;
+        let (each, first) = (count.div_ceil(shards.len()), shards.place_of(from));
+        let (mut ids, mut next) = (Vec::new(), None);
+        for (shard, state) in shards.iter().enumerate() {
+            // The shards before its own have the id after it in the next place.
+            let place = first + usize::from(shard < shards.shard_of(from));
+            let state = state.lock();
+            let there = self.core.there(&state, place).take(each + 1);
+            let before = ids.len();
+            ids.extend(there.map(|place| shards.id_of(shard, place)));
+            if ids.len() - before > each
+                && let Some(behind) = ids.pop()
+            {
+                next = Some(next.map_or(behind, |next| behind.min(next)));
+            }
+        }
+        ids.sort_unstable();
+        ids.truncate(ids.partition_point(|id| next.is_none_or(|next| *id < next)));
+        if let Some(&cut) = ids.get(count) {
+            ids.truncate(count);
+            next = Some(cut);
+        }
+        (ids, next)
+    }
+
+    /// Calls `visit` with the keys of those of `ids` that are there and readers may see. Returns
+    /// how many.
+    pub(super) fn visit_keys(
+        &self,
+        ids: &[SeriesId],
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<usize> {
+        self.core.bring_or_leave(ids)?;
+        let mut visited = 0;
+        for (shard, state) in self.core.shards.iter().enumerate() {
+            let is_here = |id: &&SeriesId| self.core.shards.shard_of(**id) == shard;
+            let mut here = ids.iter().filter(is_here).peekable();
+            if here.peek().is_none() {
+                continue;
+            }
             let state = state.lock();
             let overdue_ms = self.core.overdue_ms(&state);
-            let is_expired =
-                |place| overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms));
-            for (place, presence) in self.core.there(&state, place) {
-                if left == 0 {
-                    return self.core.shards.cursor_of(shard, place);
-                }
-                let Some(series) = presence.series() else {
+            for &id in here {
+                let place = self.core.shards.place_of(id);
+                if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms))
+                    || state.unnamed.contains(&id)
+                {
                     continue;
-                };
-                let id = self.core.shards.id_of(shard, place);
-                if !is_expired(place) && !state.unnamed.contains(&id) {
-                    visit(&series.key);
-                    left -= 1;
+                }
+                if let Some(key) = self.core.key_in(&state, id)? {
+                    visit(&key);
+                    visited += 1;
                 }
             }
-            shard += 1;
-            place = 0;
         }
-        0
+        Ok(visited)
     }
 
     /// The timestamps in `from..=to`, ascending, of late samples of the series under `key` that

@@ -10,7 +10,7 @@
 //!
 //! Tested by the database's tests and the model test.
 
-use crate::base::error::Result;
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
 use crate::base::refusal::Refusal;
 use crate::db::Db;
@@ -75,6 +75,7 @@ impl Db {
     /// synced. Pass the returned position to [`Db::sync_to`] to make them durable.
     ///
     /// # Errors
+    /// `Away` if nothing was done because of [`Scratch::leave_rows`];
     /// `Halted` if the log cannot be written, `Unknown` or `Io` if a part of the batch may be in
     /// it. The caller must not acknowledge any sample of the batch; readers may see some of them
     /// until the database is reopened.
@@ -82,7 +83,10 @@ impl Db {
         scratch.begin_timing(&self.core.observe.stages);
         admit_write(&self.core)?;
         let renames = self.core.keys.renames.load(Ordering::Acquire);
-        scratch.locate(batch, &self.core.keys, self.core.shards.len());
+        if !scratch.locate(batch, &self.core) {
+            let text = "the rows of parked series are not at hand";
+            return Err(Error::new(ErrorKind::Away, text));
+        }
         let policy = self.core.defaults.policy();
         let position = self.through_shards(
             scratch,
@@ -183,6 +187,9 @@ impl Db {
         let (core, key, hash) = (&self.core, target.key, target.hash);
         let mut position = Position::default();
         loop {
+            if let Err(error) = core.locate(hash, key) {
+                return Ok((Err(Refusal::unread(&error)), position));
+            }
             let Some(()) = unless_away(self.rules.purge(key))? else {
                 return Ok((Err(Refusal::Away), position));
             };

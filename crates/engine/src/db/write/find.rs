@@ -63,7 +63,11 @@ impl Db {
         hash: u64,
         is_owner: bool,
     ) -> SeriesLookup {
-        let found = self.core.keys.find(hash, append.key);
+        let (found, may_be_parked) = self.core.names_hashed(hash, append.key);
+        if found.is_none() && may_be_parked {
+            // Alone, it can wait for the row to be read.
+            return SeriesLookup::Elsewhere;
+        }
         state.sealer.timer.end_for(Stage::SeriesLookup, 0);
         match found {
             Some(id) if self.core.shards.shard_of(id) != shard => return SeriesLookup::Elsewhere,
@@ -72,7 +76,6 @@ impl Db {
                 return SeriesLookup::Elsewhere;
             }
             Some(id) => {
-                self.core.wake(state, id);
                 return if self.is_guarded(state, id, is_owner) {
                     SeriesLookup::Guarded(id)
                 } else {
@@ -117,7 +120,7 @@ impl Db {
     /// Whether a rule writes to a series, or somebody owns it who is not the writer.
     #[cold]
     pub(crate) fn is_guarded(&self, state: &ShardState, id: SeriesId, is_owner: bool) -> bool {
-        let presence = self.core.presence(state, id);
+        let presence = self.core.linked(state, id);
         let is_for =
             |series: &Series| series.source().is_some() || series.marks.is_owned() && !is_owner;
         presence.series().is_some_and(is_for)

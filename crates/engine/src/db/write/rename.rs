@@ -37,7 +37,7 @@ impl Db {
         // Closed buckets reach the destinations before the source is removed.
         self.rules.recompute_key_for_removal(to)?;
         loop {
-            let (source, target) = (core.find(from), core.find(to));
+            let (source, target) = (core.find(from)?, core.find(to)?);
             let Some(source) = source else {
                 return Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist"));
             };
@@ -45,7 +45,7 @@ impl Db {
                 return Ok((replace, Position::default()));
             }
             let mut locked = Locked::new(core, [Some(source), target], [from, to]);
-            if core.find(from) == Some(source) && core.find(to) == target {
+            if core.names(from).0 == Some(source) && core.names(to) == (target, false) {
                 let position = self.rename_in(&mut locked, [from, to], source, target)?;
                 return Ok((true, position));
             }
@@ -62,7 +62,7 @@ impl Db {
         let shard = self.core.shards.shard_of(source);
         let place = self.core.shards.place_of(source);
         let key = Arc::<[u8]>::from(to);
-        self.core.wake(locked.state(shard), source);
+        // awake: the map of keys has it.
         if let Some(series) = locked.state(shard).slab.get_mut(place) {
             let options = series.options(self.core.labels_of(source));
             self.core.check_fits_log(to, &options)?;
@@ -75,7 +75,7 @@ impl Db {
         self.core.mark_look(state, source);
         if let Some(target) = target {
             self.core
-                .take_out(locked.state(self.core.shards.shard_of(target)), target);
+                .take_out(locked.state(self.core.shards.shard_of(target)), target)?;
         }
         let state = locked.state(shard);
         if self.core.log().is_some() {

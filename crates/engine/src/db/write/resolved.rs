@@ -2,11 +2,11 @@
 //!
 //! A program that writes to the same series repeatedly looks up each once
 //! ([`crate::Db::resolve`], [`crate::Db::select`]) and keeps the reference. A
-//! reference shares the allocation of the key with its series. A removed or renamed
+//! reference shares the allocation of the key with its series. A removed, renamed or parked
 //! series no longer has that allocation, and no other series can have it while the
 //! reference lives, so one comparison of pointers detects a stale reference. A stale
 //! reference is refused and never writes to another series, even one created later
-//! under the same key.
+//! under the same key. One that was parked is awake then, and can be resolved again.
 //!
 //! Tested by `tests/db_resolved.rs`.
 
@@ -54,7 +54,7 @@ impl<'a> AppendTo<'a> {
 
 impl Db {
     /// Resolves `key` for [`Db::append_resolved`]. The result is valid until the
-    /// series is removed, renamed or expires.
+    /// series is removed, renamed or parked, or expires.
     ///
     /// # Errors
     /// `NoSuchKey`.
@@ -67,7 +67,7 @@ impl Db {
     }
 
     /// Appends a batch to resolved series: as [`Db::append`], without key lookups.
-    /// Samples of a series that has since been removed or renamed, or has expired,
+    /// Samples of a series that has since been removed, renamed or parked, or has expired,
     /// are refused with [`crate::Refusal::StaleSeries`], even if another series has its
     /// key now.
     ///
@@ -161,6 +161,9 @@ impl Db {
         let SeriesRef { id, key } = append.series;
         let at = append.timestamp;
         loop {
+            if let Err(error) = self.core.bring(&[*id]) {
+                return Ok((Err(Refusal::unread(&error)), Position::default()));
+            }
             let ready = self.rules.purge(key);
             let ready =
                 ready.and_then(|()| self.rules.recompute_destination(key, Wanted::Rows(at, at)));
@@ -168,7 +171,9 @@ impl Db {
                 return Ok((Err(Refusal::Away), Position::default()));
             };
             let mut state = self.core.shards[self.core.shards.shard_of(*id)].lock();
-            self.core.wake(&mut state, *id);
+            if let Err(error) = self.core.wake(&mut state, *id) {
+                return Ok((Err(Refusal::unread(&error)), Position::default()));
+            }
             // It expired after `purge`.
             if self.is_current(&state, append.series)
                 && self.core.is_expired(&state, self.core.shards.place_of(*id))

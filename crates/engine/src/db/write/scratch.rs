@@ -10,7 +10,7 @@
 
 use crate::base::refusal::Refusal;
 use crate::db::write::append::{Append, Outcome};
-use crate::keyspace::keys::Keys;
+use crate::keyspace::core::Core;
 use crate::observe::stages::{Stage, Stages, Timer};
 use crate::series::shard::LateSample;
 use latewood_model::SeriesId;
@@ -35,6 +35,10 @@ pub struct Scratch {
     is_lent: bool,
     /// Series that somebody owns may be written with it.
     pub(crate) is_owner: bool,
+    /// Rows of parked series are left to others.
+    leaves_rows: bool,
+    /// The parked series for which the last batch was left.
+    away: Vec<SeriesId>,
 }
 
 impl Scratch {
@@ -49,6 +53,19 @@ impl Scratch {
             is_owner: true,
             ..Self::default()
         }
+    }
+
+    /// Whether the next batches do nothing where that needs the row of a parked series that is not at
+    /// hand: [`Scratch::away`] names these series then.
+    #[inline]
+    pub fn leave_rows(&mut self, leaves: bool) {
+        self.leaves_rows = leaves;
+    }
+
+    /// The parked series for which nothing was done of the last batch, with [`Scratch::leave_rows`].
+    #[inline]
+    pub fn away(&mut self) -> Vec<SeriesId> {
+        std::mem::take(&mut self.away)
     }
 
     /// The outcomes of the last batch, in its order.
@@ -92,16 +109,28 @@ impl Scratch {
         }
     }
 
-    /// Finds the shard of each sample of a batch.
-    pub(crate) fn locate(&mut self, batch: &[Append<'_>], keys: &Keys, shard_count: usize) {
+    /// Finds the shard of each sample of a batch; whether the batch is to be applied now.
+    pub(crate) fn locate(&mut self, batch: &[Append<'_>], core: &Core) -> bool {
         self.hashes.clear();
         self.hashes
-            .extend(batch.iter().map(|append| keys.hash(append.key)));
+            .extend(batch.iter().map(|append| core.keys.hash(append.key)));
         self.timer.end_for(Stage::SeriesId, batch.len());
         self.ids.clear();
         let all = batch.iter().map(|append| append.key);
-        keys.find_all(&self.hashes, all, &mut self.ids);
+        core.keys.find_all(&self.hashes, all.clone(), &mut self.ids);
+        if !core.parked_keys.is_empty() && self.ids.contains(&None) {
+            if self.leaves_rows {
+                let all = self.hashes.iter().zip(&self.ids);
+                let missing = all.filter_map(|(&hash, id)| id.is_none().then_some(hash));
+                self.away = core.away(missing);
+                if !self.away.is_empty() {
+                    return false;
+                }
+            }
+            core.wake_all(&self.hashes, all, &mut self.ids);
+        }
         self.shards.clear();
+        let shard_count = core.shards.len();
         let mask = shard_count - 1;
         self.shards.extend(self.ids.iter().zip(&self.hashes).map(
             // A new series lives in the shard its hash names.
@@ -109,6 +138,7 @@ impl Scratch {
         ));
         self.begin(shard_count);
         self.timer.end_for(Stage::SeriesLookup, batch.len());
+        true
     }
 
     /// Begins a batch whose samples are for `shards`, each below `shard_count`.

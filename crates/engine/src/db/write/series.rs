@@ -23,13 +23,19 @@ impl Db {
         admit_write(&self.core)?;
         self.rules.purge(key)?;
         let hash = core.keys.hash(key);
-        if core.keys.find(hash, key).is_none() {
-            admit_series(core)?;
-        }
-        let mut state = core.shards[core.shards.shard_of_hash(hash)].lock();
-        if core.keys.find(hash, key).is_some() {
-            return Err(Error::new(ErrorKind::KeyExists, "key already exists"));
-        }
+        let mut state = loop {
+            if core.locate(hash, key)?.is_none() {
+                admit_series(core)?;
+            }
+            let state = core.shards[core.shards.shard_of_hash(hash)].lock();
+            match core.names(key) {
+                (Some(_), _) => {
+                    return Err(Error::new(ErrorKind::KeyExists, "key already exists"));
+                }
+                (None, true) => {}
+                (None, false) => break state,
+            }
+        };
         match core.create_in(&mut state, key, hash, MadeBy::Create, options) {
             Ok(_) => core.log_group(&mut state),
             Err(refusal) => Err(refusal.into()),
@@ -178,7 +184,7 @@ impl Db {
         // Closed buckets reach the destinations before the source is removed.
         // Damaged samples do not keep a series from being removed, blocks that are away do.
         self.rules.recompute_key_for_removal(key)?;
-        let Ok((mut state, id)) = self.core.lock_series(key) else {
+        let Some((mut state, id)) = self.core.lock_if_there(key)? else {
             return Ok(None);
         };
         self.core.remove_in(&mut state, key, id).map(Some)

@@ -13,7 +13,7 @@ use latewood_model::{SeriesId, Timestamp};
 impl Core {
     /// What a series looks like, under the lock of its shard.
     pub(super) fn look_of(&self, state: &ShardState, id: SeriesId) -> Option<ChangedSeries> {
-        let presence = self.presence(state, id);
+        let presence = self.presence(state, id).ok()?;
         let series = presence.series()?;
         Some(ChangedSeries {
             id,
@@ -58,7 +58,9 @@ impl Core {
         if state.watched.set_of(place) != WatchSet::UNKNOWN || state.unnamed.contains(&id) {
             return;
         }
-        let presence = self.presence(state, id);
+        let Ok(presence) = self.presence(state, id) else {
+            return;
+        };
         let Some(key) = presence.series().map(|series| series.key.clone()) else {
             return;
         };
@@ -90,7 +92,8 @@ impl Core {
     }
 
     pub(super) fn watched_whole(&self, state: &mut ShardState, id: SeriesId) -> Option<Span> {
-        self.wake(state, id);
+        // Damage is no change.
+        self.wake(state, id).ok()?;
         let series = state.series_mut(id)?;
         let (from, to) = series.extent(self.store.blocks.floor()).span?;
         Some(Span { from, to })

@@ -71,7 +71,7 @@ impl Core {
             NotedLook::New(place) => {
                 let id = self.shards.id_of(shard, place);
                 let state = self.shards[shard].lock();
-                let key = self.presence(&state, id).series()?.key.clone();
+                let key = self.presence(&state, id).ok()?.series()?.key.clone();
                 drop(state);
                 (id, self.labels_of(id), key)
             }
@@ -117,7 +117,7 @@ impl Core {
         let matchers: Vec<_> = look.iter().map(pair).collect();
         let named = self.index.current().select(&matchers);
         let mut alike: Vec<_> = named.iter().map(SeriesId).collect();
-        alike.extend(look.get(METRIC).and_then(|metric| self.find(metric)));
+        alike.extend(look.get(METRIC).and_then(|metric| self.find(metric).ok()?));
         alike.sort_unstable();
         alike.dedup();
         alike

@@ -75,7 +75,10 @@ pub(super) fn end(db: &Db, keys: &[Vec<u8>]) -> Result<usize> {
 /// Ends series as a sweep does: some of a shard under one lock.
 pub(super) fn end_by(db: &Db, keys: &[Vec<u8>], by: EndedBy) -> Result<usize> {
     let core = &db.parts().core;
-    let mut ids: Vec<_> = keys.iter().filter_map(|key| core.find(key)).collect();
+    let mut ids: Vec<_> = keys
+        .iter()
+        .filter_map(|key| core.find(key).unwrap())
+        .collect();
     ids.sort_unstable();
     let mut ended = 0;
     for (number, shard) in core.shards.iter().enumerate() {
@@ -92,14 +95,16 @@ pub(super) fn end_by(db: &Db, keys: &[Vec<u8>], by: EndedBy) -> Result<usize> {
 pub(super) fn held(db: &Db) -> Held {
     let (mut keys, mut cursor) = (Vec::new(), 0);
     loop {
-        cursor = db.scan(cursor, 7, &mut |key| keys.push(key.to_vec()));
+        cursor = db
+            .scan(cursor, 7, &mut |key| keys.push(key.to_vec()))
+            .unwrap();
         if cursor == 0 {
             break;
         }
     }
     keys.sort_unstable();
     let matcher = Matcher::new(b"site", Test::AnyOf(vec![b"north"[..].into()]));
-    let found = db.select(&[matcher]).into_iter();
+    let found = db.select(&[matcher]).unwrap().into_iter();
     assert_eq!(found.map(|one| one.key.to_vec()).collect::<Vec<_>>(), keys);
     assert_eq!(db.len(), keys.len());
     let each = keys.into_iter().map(|key| {

@@ -61,7 +61,7 @@ fn found(db: &Db, site: &[u8]) -> Vec<Vec<u8>> {
         name: b"site"[..].into(),
         test: Test::AnyOf(vec![site.into()]),
     };
-    let found = db.select(&[matcher]).into_iter();
+    let found = db.select(&[matcher]).unwrap().into_iter();
     found.map(|series| series.key.to_vec()).collect()
 }
 
@@ -89,7 +89,9 @@ fn holds_far_series(db: &Db) {
     // Every series is there once.
     let (mut keys, mut cursor) = (Vec::new(), 0);
     loop {
-        cursor = db.scan(cursor, 1, &mut |key| keys.push(key.to_vec()));
+        cursor = db
+            .scan(cursor, 1, &mut |key| keys.push(key.to_vec()))
+            .unwrap();
         if cursor == 0 {
             break;
         }

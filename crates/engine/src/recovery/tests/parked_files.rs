@@ -36,6 +36,16 @@ fn unfiled(disk: &SimDisk) -> (Db, Vec<SeriesId>) {
 /// Writes a file with rows of these ids, each with the number of the file in its key, so that it
 /// can be told which row counts.
 fn write(db: &Db, kind: File, ids: &[SeriesId], removed: &[SeriesId]) -> SeriesFileMeta {
+    write_keyed(db, kind, ids, removed, key_in)
+}
+
+fn write_keyed(
+    db: &Db,
+    kind: File,
+    ids: &[SeriesId],
+    removed: &[SeriesId],
+    key: impl Fn(SeriesId, u64) -> String,
+) -> SeriesFileMeta {
     let core = &db.parts().core;
     let (env, number) = (&core.env, core.store.new_file_number());
     let path = core.store.series_file_path(number);
@@ -49,7 +59,7 @@ fn write(db: &Db, kind: File, ids: &[SeriesId], removed: &[SeriesId]) -> SeriesF
         let position = core.log().unwrap().written();
         let row = core.row_of(&core.shards.lock_of(id), id, position);
         let mut row = row.unwrap();
-        row.key = key_in(id, number).into_bytes().into();
+        row.key = key(id, number).into_bytes().into();
         writer.row(&row).unwrap();
     }
     writer.finish().unwrap()
@@ -62,9 +72,11 @@ fn key_in(id: SeriesId, number: u64) -> String {
 fn keys(db: &Db) -> Vec<String> {
     let (mut keys, mut cursor) = (Vec::new(), 0);
     loop {
-        cursor = db.scan(cursor, 100, &mut |key| {
-            keys.push(String::from_utf8_lossy(key).into_owned());
-        });
+        cursor = db
+            .scan(cursor, 100, &mut |key| {
+                keys.push(String::from_utf8_lossy(key).into_owned());
+            })
+            .unwrap();
         if cursor == 0 {
             break;
         }
@@ -141,6 +153,34 @@ fn the_newest_file_that_mentions_a_series_counts() -> Result<()> {
         format!("{facts:?}").contains("(\"series_in_files\", Number(4)"),
         "{facts:?}"
     );
+    Ok(())
+}
+
+#[test]
+fn of_several_parked_series_with_one_key_one_stays() -> Result<()> {
+    let disk = SimDisk::new();
+    let (db, ids) = unfiled(&disk);
+    let twin = |_, _| "twin".to_owned();
+    let files = [
+        write_keyed(&db, File::Parked, &ids[..3], &[], twin),
+        write(&db, File::Parked, &ids[3..5], &[]),
+    ];
+    let written = db.parts().core.log().unwrap().written();
+    publish(&db, |manifest| {
+        manifest.log_start = written.0 + 1;
+        let parked = manifest.partition(0);
+        (parked.parked, parked.living) = (files.to_vec(), 5);
+    })?;
+    db.close()?;
+    let db = open(&disk);
+    let others = [3, 4].map(|n| key_in(ids[n], files[1].number));
+    assert_eq!(keys(&db), [&others[..], &["twin".to_owned()]].concat());
+    assert_eq!(db.len(), 3);
+    assert_eq!(db.remove(&[b"twin"])?.0, 1);
+    assert!(!db.contains(b"twin"));
+    db.flush()?;
+    db.close()?;
+    assert_eq!(keys(&open(&disk)), others);
     Ok(())
 }
 

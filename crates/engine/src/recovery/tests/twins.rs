@@ -20,19 +20,29 @@ pub(super) const WHOLE: u64 = u64::MAX;
 /// A place that takes parked series for gone: a file, and lines of it.
 pub(super) type Blind = (&'static str, Range<u32>);
 
+/// How a database parks series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parks {
+    Never,
+    /// Their rows stay at hand. So does one with compaction rules, and a start parks what it can.
+    AtHand,
+    /// In files, as a database does by itself.
+    InFiles,
+}
+
 /// One of the two databases.
 pub(super) struct Twin {
     disk: SimDisk,
     pub(super) clock: Arc<SimClock>,
     db: Option<Db>,
-    parks: bool,
+    parks: Parks,
     blind: Option<Blind>,
     /// Series that were parked, as often as they were counted.
     pub(super) parked: usize,
 }
 
 impl Twin {
-    pub(super) fn new(parks: bool, blind: Option<Blind>) -> Self {
+    pub(super) fn new(parks: Parks, blind: Option<Blind>) -> Self {
         let mut twin = Self {
             disk: SimDisk::new(),
             clock: Arc::default(),
@@ -52,7 +62,7 @@ impl Twin {
             shards: SHARDS,
             strict: true,
             series_file_bytes_min,
-            parks: self.parks,
+            parks: self.parks == Parks::AtHand,
             blind: self.blind.clone(),
             ..Options::default()
         };
@@ -90,19 +100,32 @@ impl Twin {
 
     /// Parks each series that `wants` and may be parked.
     pub(super) fn park(&mut self, wants: &mut dyn FnMut() -> bool) {
-        if !self.parks {
-            return;
-        }
         let core = &self.db().parts().core;
         for (number, shard) in core.shards.iter().enumerate() {
             let mut state = shard.lock();
             let places: Vec<usize> = state.slab.iter().map(|(place, _)| place).collect();
             for place in places {
-                if wants() {
-                    core.park(&mut state, core.shards.id_of(number, place));
+                match (wants(), self.parks) {
+                    (true, Parks::AtHand) => {
+                        core.park(&mut state, core.shards.id_of(number, place));
+                    }
+                    (is_wanted, Parks::InFiles) => {
+                        // awake: it was seen there.
+                        let series = state.slab.get_mut(place).unwrap();
+                        series.marks.take_active();
+                        if !is_wanted {
+                            series.marks.note_active();
+                        }
+                    }
+                    _ => {}
                 }
             }
         }
+        if self.parks == Parks::InFiles {
+            self.db().park_idle().unwrap();
+        }
+        // A manifest of either says which ids were given.
+        core.publish(&mut |_| Ok(())).unwrap();
         self.count();
     }
 
@@ -116,8 +139,8 @@ impl Twin {
 pub(super) struct Pair(pub(super) [Twin; 2]);
 
 impl Pair {
-    pub(super) fn new(blind: Option<Blind>) -> Self {
-        Self([Twin::new(false, None), Twin::new(true, blind)])
+    pub(super) fn new(parks: Parks, blind: Option<Blind>) -> Self {
+        Self([Twin::new(Parks::Never, None), Twin::new(parks, blind)])
     }
 
     /// Does something to both, which say the same.
@@ -129,7 +152,12 @@ impl Pair {
     }
 
     pub(super) fn park_all(&mut self) {
-        self.0.iter_mut().for_each(|twin| twin.park(&mut || true));
+        for twin in &mut self.0 {
+            if twin.parks == Parks::InFiles {
+                twin.db().park_all().unwrap();
+            }
+            twin.park(&mut || true);
+        }
     }
 
     /// Closes both, and opens them again.
@@ -172,7 +200,9 @@ impl Sink for Rows {
 pub(super) fn keys(db: &Db) -> Vec<Vec<u8>> {
     let (mut keys, mut cursor) = (Vec::new(), 0);
     loop {
-        cursor = db.scan(cursor, 3, &mut |key| keys.push(key.to_vec()));
+        cursor = db
+            .scan(cursor, 3, &mut |key| keys.push(key.to_vec()))
+            .unwrap();
         if cursor == 0 {
             break;
         }
@@ -199,7 +229,7 @@ pub(super) fn listed(db: &Db) -> (usize, Vec<String>) {
     };
     let mut said = Vec::new();
     for matchers in [&[][..], &[north]] {
-        let found = db.select(matchers);
+        let found = db.select(matchers).unwrap();
         said.push(format!("{found:?}"));
         let values = db
             .label_values(b"site", matchers, None, usize::MAX, None)
@@ -215,7 +245,7 @@ pub(super) fn listed(db: &Db) -> (usize, Vec<String>) {
     rules.sort_unstable();
     said.extend(rules);
     // Up to here nothing wakes.
-    let found = db.select(&[]);
+    let found = db.select(&[]).unwrap();
     for view in db.views(&found, &RangeQuery::EVERYTHING, true) {
         let mut rows = Rows(Vec::new());
         let read = view.view.run(&RangeQuery::EVERYTHING, &mut rows);
@@ -252,8 +282,8 @@ pub(super) fn answers(db: &Db, key: &[u8]) -> Vec<String> {
         format!("{:?} {:?}", db.rules_of(key), db.source_of(key)),
         format!(
             "{:?} {:?}",
-            db.extent(&series).map(|extent| extent.span),
-            db.floor_of(&series)
+            db.extent(&series).unwrap().map(|extent| extent.span),
+            db.floor_of(&series).unwrap()
         ),
     ]
 }

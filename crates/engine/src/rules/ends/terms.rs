@@ -16,7 +16,7 @@ use latewood_model::{MadeBy, Timestamp};
 
 /// How long a series stays beyond its own retention: whoever sends a sample once in that time finds
 /// it there.
-const SLACK_MS_MIN: u64 = 60_000;
+pub(super) const SLACK_MS_MIN: u64 = 60_000;
 const SLACK_MS_MAX: u64 = 86_400_000;
 
 /// By what series are judged.

@@ -23,6 +23,7 @@ pub(crate) mod doubt;
 #[cfg(any(test, fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 pub(crate) mod manifest;
+pub(crate) mod parked;
 pub(crate) mod row;
 mod row_code;
 pub(crate) mod series_file;

@@ -11,19 +11,13 @@
 //! and by the fuzz target `series_file`.
 
 mod format;
-#[cfg_attr(not(test), expect(dead_code, reason = "nothing parks a series yet"))]
 mod paged;
-#[cfg_attr(not(test), expect(dead_code, reason = "nothing parks a series yet"))]
 mod pages;
 mod reader;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-#[cfg_attr(
-    not(any(test, fuzzing, feature = "fuzzing")),
-    expect(unused_imports, reason = "nothing parks a series yet")
-)]
 pub(crate) use paged::ParkedFile;
 pub(crate) use reader::SeriesFileReader;
 pub(crate) use writer::SeriesFileWriter;

@@ -24,6 +24,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "durability", shared.settings.durability.name());
     field(text, "sync_interval_ms", shared.settings.sync_interval_ms);
     field(text, "series", stats.series);
+    field(text, "parked_series", stats.series_parked);
     field(text, "series_created", stats.series_created);
     field(text, "series_ended", stats.series_ended);
     field(text, "samples_appended", samples);
@@ -48,6 +49,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_other_bytes", memory.series.other_bytes);
     field(text, "memory_key_map_bytes", memory.key_map_bytes);
     field(text, "memory_index_bytes", memory.index_bytes);
+    field(text, "memory_parked_bytes", memory.parked_bytes);
     field(text, "memory_metadata_bytes", memory.metadata_bytes);
     let remembered = shared.protocols.remembered.len_bytes();
     field(text, "memory_senders_bytes", remembered);

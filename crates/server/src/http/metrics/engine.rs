@@ -13,6 +13,7 @@ fn seconds(ns: u64) -> f64 {
 pub(super) fn ingest(text: &mut Text, stats: &Stats) {
     figures! { text;
         gauge "series" "Number of series." = stats.series;
+        gauge "series_parked" "Series that are not in memory, of these." = stats.series_parked;
         counter "series_created_total" "Series created." = stats.series_created;
         counter "series_ended_total" "Series removed since retention left nothing of them."
             = stats.series_ended;

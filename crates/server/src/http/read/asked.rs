@@ -225,7 +225,7 @@ impl Asked {
     ///
     /// # Errors
     /// 400 where they are more than a query may be about, 403 where one may not
-    /// be read, 503 where there is no memory for their names.
+    /// be read, 503 where there is no memory for their names; where files cannot be read.
     pub(super) fn find(
         &self,
         selectors: &[Vec<Matcher>],
@@ -251,7 +251,8 @@ impl Asked {
         let mut found = Vec::new();
         // Many selectors that find the same hold it once.
         for matchers in selectors {
-            found.append(&mut labelled::select(db, matchers));
+            let selected = labelled::select(db, matchers);
+            found.append(&mut selected.map_err(|error| Answer::engine(&error))?);
             if selectors.len() > 1 {
                 found.sort_unstable_by_key(|series| series.id);
                 found.dedup_by_key(|series| series.id);

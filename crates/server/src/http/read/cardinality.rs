@@ -16,18 +16,21 @@ use super::parameters::Parameters;
 use super::stream;
 use crate::http::answer::{Answer, json_text};
 use crate::http::context::Context;
-use crate::labelled::shown;
+use crate::labelled::{Named, shown};
 use crate::observe::Endpoint;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use counts::{Counts, Lists};
-use latewood_engine::SeriesRef;
+use latewood_engine::{Db, Extent, SeriesRef};
+use latewood_promql::labels::Labels;
 use serde_json::{Value, json};
 
 /// Entries of each list, unless `limit` or `topN` says otherwise.
 const TOP: usize = 10;
 /// The most that may be asked for.
 const TOP_MAX: usize = 10_000;
+/// Series that are looked at together.
+const PART_SERIES: usize = 1024;
 /// Memory that is taken at a time.
 const HELD_BYTES: usize = 1 << 20;
 /// Memory of a shown entry for each byte of its name: as a value, as JSON, and in the answer.
@@ -70,19 +73,47 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
         // No matcher lets all series pass.
         let found = asked.select(&[Vec::new()], Unreadable::PassOver)?;
         asked.hold_bytes(found.len() * size_of::<SeriesRef>())?;
-        let looked_at = found.iter().filter_map(|series| {
-            let labels = shown(&db.labels(series)?, &series.key);
-            Some((labels, db.extent(series)?))
-        });
+        let looked_at = looked_at(
+            db,
+            found,
+            |series| series,
+            |series| Some(shown(&db.labels(series)?, &series.key)),
+        );
         Counts::of(looked_at, idle_since_ms, check)?
     } else {
-        let named = asked.find(&selectors, Unreadable::PassOver)?.into_iter();
-        let looked_at = named.filter_map(|one| Some((one.labels, db.extent(&one.series)?)));
+        let named = asked.find(&selectors, Unreadable::PassOver)?;
+        let labels = |one: &Named| Some(one.labels.clone());
+        let looked_at = looked_at(db, named, |one| &one.series, labels);
         Counts::of(looked_at, idle_since_ms, check)?
     };
     let lists = Lists::of(&counts, parameters.first("focusLabel"), top);
     asked.hold_bytes(lists.len_bytes() * SHOWN_COPIES)?;
     Ok(lists.shown(&counts))
+}
+
+/// How the series of `found` look, and how far they reach; those that are gone are left out.
+fn looked_at<T>(
+    db: &Db,
+    mut found: Vec<T>,
+    series: fn(&T) -> &SeriesRef,
+    labels: impl Fn(&T) -> Option<Labels>,
+) -> impl Iterator<Item = Result<(Labels, Extent), Answer>> {
+    found.sort_unstable_by_key(|one| series(one).id);
+    let mut found = found.into_iter();
+    let parts = std::iter::from_fn(move || {
+        let part: Vec<T> = found.by_ref().take(PART_SERIES).collect();
+        (!part.is_empty()).then_some(part)
+    });
+    parts.flat_map(move |part| {
+        let refs: Vec<SeriesRef> = part.iter().map(|one| series(one).clone()).collect();
+        let looked_at = part.iter().zip(db.extents(&refs));
+        let looked_at = looked_at.filter_map(|(one, extent)| {
+            let extent = extent.map_err(|error| Answer::of_series(&error, &series(one).key));
+            let (labels, extent) = (labels(one)?, extent.transpose()?);
+            Some(extent.map(|extent| (labels, extent)))
+        });
+        looked_at.collect::<Vec<_>>()
+    })
 }
 
 /// How long the lists may be.

@@ -119,7 +119,7 @@ fn of_all(db: &Db, label: Option<&str>) -> Result<BTreeSet<String>, Error> {
             found.insert(metric);
         }
         Some(label) if *label == metric => {
-            let without = db.select(&[Matcher::new(METRIC, Test::Absent)]);
+            let without = db.select(&[Matcher::new(METRIC, Test::Absent)])?;
             let keys = without.iter().map(|series| text(&series.key));
             found.extend(keys.filter(|key| !key.is_empty()));
         }

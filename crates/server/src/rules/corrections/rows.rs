@@ -204,7 +204,8 @@ impl Comparing<'_> {
 
     /// How many series the rule may have, about.
     pub(super) fn series_about(&self) -> usize {
-        labelled::select(&self.shared.db, &self.matchers()).len()
+        let found = labelled::select(&self.shared.db, &self.matchers());
+        found.map_or(0, |found| found.len())
     }
 
     /// The stored rows of all series that the rule may have written. Those that a user made are
@@ -220,7 +221,8 @@ impl Comparing<'_> {
         let matchers = self.matchers();
         let mut name = SeriesName::new();
         let mut found = Vec::new();
-        for series in labelled::select(db, &matchers) {
+        let selected = labelled::select(db, &matchers);
+        for series in selected.map_err(|error| error.to_string())? {
             let Some(labels) = db.labels(&series) else {
                 continue;
             };
@@ -228,7 +230,7 @@ impl Comparing<'_> {
             let passes = |matcher: &Matcher| matcher.passes(shown.get_bytes(&matcher.name));
             // Another series that looks the same is not one of rules.
             let is_own = named(&mut name, &shown).is_ok() && *name.key() == *series.key;
-            let is_of_rule = db.is_of_rule(&series);
+            let is_of_rule = db.is_of_rule(&series).map_err(|error| error.to_string())?;
             let counts = is_of_rule || given.rows.contains_key(&shown);
             if is_own && counts && matchers.iter().all(passes) {
                 found.push((shown, is_of_rule, series));
@@ -310,8 +312,10 @@ impl Comparing<'_> {
             matchers.extend(narrow.matchers(group));
         }
         let db = &self.shared.db;
-        let found = labelled::select(db, &matchers);
-        found.iter().filter_map(|series| db.floor_of(series)).max()
+        // What cannot be read, the evaluation meets too, and fails.
+        let found = labelled::select(db, &matchers).unwrap_or_default();
+        let floors = found.iter().map(|series| db.floor_of(series));
+        floors.filter_map(|floor| floor.ok().flatten()).max()
     }
 }
 

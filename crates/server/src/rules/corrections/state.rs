@@ -121,7 +121,8 @@ impl Corrections {
         if *watched != plan.number {
             let readers = shared.db.watch(plan.watchers());
             readers.map_err(|error| error.to_string())?;
-            protect_made(shared, &plan);
+            let protected = protect_made(shared, &plan);
+            protected.map_err(|error| error.to_string())?;
             *watched = plan.number;
             let mut state = self.state.lock();
             let readers = plan.rules.iter();

@@ -94,12 +94,12 @@ impl<'a> Build<'a> {
         self.db.rules.recompute_key_for_removal(to)?;
         loop {
             self.db.rules.purge(to)?;
-            let target = core.find(to);
+            let target = core.find(to)?;
             if target.is_some() && !replace {
                 return Ok((false, Position::default()));
             }
             let mut locked = Locked::new(core, [Some(self.id), target], [to]);
-            if core.find(to) != target {
+            if core.names(to) != (target, false) {
                 continue;
             }
             let named = Named {
@@ -121,7 +121,8 @@ impl Drop for Build<'_> {
         }
         let core = &self.db.core;
         let mut state = core.shards.lock_of(self.id);
-        if core.take_out(&mut state, self.id).is_some() && core.log().is_some() {
+        let gone = core.take_out(&mut state, self.id);
+        if gone.is_ok_and(|gone| gone.is_some()) && core.log().is_some() {
             state.group.delete_series(self.id);
             // The builder got the error of a failed log; a replay drops the series.
             let _ = core.log_group(&mut state);
@@ -156,7 +157,7 @@ impl Db {
         state.unnamed.retain(|&unnamed| unnamed != id);
         if let Some(target) = target {
             self.core
-                .take_out(locked.state(self.core.shards.shard_of(target)), target);
+                .take_out(locked.state(self.core.shards.shard_of(target)), target)?;
         }
         let state = locked.state(self.core.shards.shard_of(id));
         state.counters.created += 1;

@@ -203,7 +203,7 @@ impl Db {
             let state = core.shards.lock_of(id);
             let place = core.shards.place_of(id);
             // Removed meanwhile: its expiry time is unknown.
-            if core.presence(&state, id).is_there() {
+            if core.is_there(&state, id) {
                 return Ok(CopySource {
                     options,
                     snapshot,

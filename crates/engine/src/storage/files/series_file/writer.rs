@@ -86,7 +86,6 @@ impl SeriesFileWriter {
     ///
     /// # Errors
     /// As [`SeriesFileWriter::create`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "nothing parks a series yet"))]
     pub(crate) fn create_paged(
         env: &Env,
         path: &Path,

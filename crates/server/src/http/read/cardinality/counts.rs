@@ -51,7 +51,7 @@ impl Counts {
     /// # Errors
     /// The first one of `check`.
     pub(super) fn of(
-        series: impl Iterator<Item = (Labels, Extent)>,
+        series: impl Iterator<Item = Result<(Labels, Extent), Answer>>,
         idle_since_ms: Option<i64>,
         mut check: impl FnMut(usize) -> Result<(), Answer>,
     ) -> Result<Self, Answer> {
@@ -64,7 +64,8 @@ impl Counts {
             idle,
             ..Self::default()
         };
-        for (labels, extent) in series {
+        for looked_at in series {
+            let (labels, extent) = looked_at?;
             counts.add(&labels, extent);
             counts.bytes += match &mut counts.idle {
                 Some(idle) => idle.add(&labels, extent),
@@ -269,7 +270,7 @@ mod tests {
         let series = (0..1_000_000).map(|number| {
             seen.set(number + 1);
             is_left.set(number == 99);
-            numbered(number)
+            Ok(numbered(number))
         });
         let counts = Counts::of(series, None, |_| {
             if is_left.get() {
@@ -286,13 +287,13 @@ mod tests {
             most.set(bytes);
             Ok(())
         };
-        assert!(Counts::of((0..1000).map(numbered), None, note).is_ok());
+        assert!(Counts::of((0..1000).map(|number| Ok(numbered(number))), None, note).is_ok());
         let once = most.get();
         assert!(once > 1000 * 64);
-        let twice = (0..2000).map(|number| numbered(number % 1000));
+        let twice = (0..2000).map(|number| Ok(numbered(number % 1000)));
         assert!(Counts::of(twice, None, note).is_ok());
         assert_eq!(most.get(), once);
-        let series = (0..1_000_000).map(numbered);
+        let series = (0..1_000_000).map(|number| Ok(numbered(number)));
         let counts = Counts::of(series, None, |bytes| {
             if bytes > once {
                 Err(Answer::busy("much"))

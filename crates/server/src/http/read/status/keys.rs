@@ -71,13 +71,14 @@ fn page(asked: &Asked, wanted: &Wanted, mut cursor: u64, limit: usize) -> Result
     let (mut keys, mut bytes, mut looked_at) = (Vec::new(), 0, 0);
     loop {
         let (step, before) = (STEP.min(limit - keys.len()), bytes);
-        cursor = asked.shared().db.scan(cursor, step, &mut |key| {
+        let scanned = asked.shared().db.scan(cursor, step, &mut |key| {
             let shown = text(key);
             if wanted.matches(&shown) && asked.may_read(key) {
                 bytes += shown.len();
                 keys.push(Value::from(shown.into_owned()));
             }
         });
+        cursor = scanned.map_err(|error| Answer::engine(&error))?;
         asked.hold_bytes((bytes - before) * COPIES)?;
         asked.check_wanted()?;
         looked_at += step;

@@ -42,6 +42,7 @@ pub(super) fn commands(shared: &Shared) -> Value {
 pub(super) fn samples(shared: &Shared, stats: &Stats) -> Value {
     json!({
         "series": stats.series,
+        "series_parked": stats.series_parked,
         "series_created": stats.series_created,
         "series_expired": stats.series_expired,
         "series_ended": stats.series_ended,

@@ -1,0 +1,258 @@
+//! When series are parked: those that nobody wrote to for a while, and more of them where memory has
+//! no room for new ones.
+//!
+//! Each partition is looked at twice in the time that a series has to be idle: one that was not
+//! written to between two looks is idle. Where memory is near its limit that does not wait: partitions
+//! are flushed and all series of them parked that nobody has written to for a few seconds, the one that
+//! is silent longest first. New series are numbered as they come, so those that went together lie in
+//! the same partitions. Where there is no room for new series any more, idle series of the others follow,
+//! and then all that may park.
+//!
+//! Tested by `recovery/tests/parking.rs` and `tests/memory_budget.rs`.
+
+use crate::background::flush::park::{Parked, Which};
+use crate::background::flush::{Flusher, Turn};
+use crate::base::error::Result;
+use crate::observe::notices::About;
+use crate::series::heads::Head;
+use parking_lot::MutexGuard;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::Ordering;
+
+/// Interval of the looks at a partition, at least.
+const INTERVAL_MIN_NS: u64 = 1_000_000;
+/// Delay of a pass after one that failed.
+const RETRY_NS: u64 = 10_000_000_000;
+/// Interval at which partitions are gone through while memory is short.
+const ROUND_NS: u64 = 2_000_000_000;
+/// How long nobody has written to a partition whose series are parked for want of memory: near the
+/// limit. Twice as long each time that somebody soon writes to it again.
+const SILENT_NS: u64 = 10_000_000_000;
+const SILENT_MAX_NS: u64 = 3_600_000_000_000;
+/// Soon: within this many times as long.
+const SOON: u64 = 16;
+/// At the limit this part of it is enough, and all of a partition is parked at most once in this time.
+const CROWDED_SHARE: u64 = 4;
+const CROWDED_REST_NS: u64 = 60_000_000_000;
+
+/// The looks for idle series.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    partitions: BTreeMap<u32, Seen>,
+    /// What is left to do for want of memory, and when the next round may begin.
+    round: VecDeque<(u32, Which)>,
+    next_round_ns: u64,
+    /// No pass before.
+    retry_ns: u64,
+}
+
+/// What was seen of a partition.
+#[derive(Debug)]
+struct Seen {
+    /// When it was looked at last, or seen first.
+    looked_ns: u64,
+    /// The newest group of the log that concerns it, and when that was seen first.
+    newest: u64,
+    written_ns: u64,
+    /// How long nobody has to write to it before its series are parked for want of memory.
+    silent_ns: u64,
+    /// When they were last.
+    parked_ns: Option<u64>,
+    /// Nobody has written to it since.
+    rests: bool,
+}
+
+impl Seen {
+    fn new(now_ns: u64) -> Self {
+        Self {
+            looked_ns: now_ns,
+            newest: 0,
+            written_ns: now_ns,
+            silent_ns: SILENT_NS,
+            parked_ns: None,
+            rests: false,
+        }
+    }
+
+    /// Notes the newest group that concerns it.
+    fn note(&mut self, newest: u64, now_ns: u64) {
+        if self.newest == newest {
+            return;
+        }
+        (self.newest, self.written_ns) = (newest, now_ns);
+        if std::mem::take(&mut self.rests)
+            && now_ns - self.parked_ns.unwrap_or(now_ns) < SOON * self.silent_ns
+        {
+            self.silent_ns = (2 * self.silent_ns).min(SILENT_MAX_NS);
+        }
+    }
+
+    /// Whether its series have not been parked for that long.
+    fn is_rested(&self, rest_ns: u64, now_ns: u64) -> bool {
+        self.parked_ns
+            .is_none_or(|at_ns| now_ns.saturating_sub(at_ns) >= rest_ns)
+    }
+}
+
+impl Flusher {
+    /// Parks the idle series of the partition whose turn it is, if a look is due. Returns whether
+    /// there was one.
+    pub(crate) fn park_if_due(&self) -> bool {
+        let idle_ms = self.core.store.park_after_ms.load(Ordering::Relaxed);
+        if idle_ms == 0 || !self.core.parks() || self.core.check_writable().is_err() {
+            return false;
+        }
+        let mut turn = self.turn.lock();
+        let now_ns = self.core.env.clock.monotonic_ns();
+        if turn.failed.is_some() || now_ns < turn.looks.retry_ns {
+            return false;
+        }
+        let interval_ns = (idle_ms.saturating_mul(1_000_000) / 2).max(INTERVAL_MIN_NS);
+        self.see(&mut turn.looks, now_ns);
+        if let Some(partition) = turn.looks.due(interval_ns, now_ns) {
+            return self.park_in_turn(&mut turn, partition, Which::Idle, now_ns);
+        }
+        match self.next_of_round(&mut turn.looks, now_ns) {
+            // What it freed is measured before another one is begun.
+            Some((partition, which)) => {
+                self.flush_for_room(&mut turn, partition)
+                    && self.park_in_turn(&mut turn, partition, which, now_ns)
+                    && self.is_pressed()
+            }
+            None => false,
+        }
+    }
+
+    /// Notes which partitions were written to.
+    fn see(&self, looks: &mut Looks, now_ns: u64) {
+        for (partition, head) in self.heads().iter() {
+            // Partitions have 32 bits.
+            let seen = looks.partitions.entry(partition as u32);
+            let seen = seen.or_insert_with(|| Seen::new(now_ns));
+            seen.note(head.newest, now_ns);
+        }
+    }
+
+    /// What is to be done next for want of memory.
+    fn next_of_round(&self, looks: &mut Looks, now_ns: u64) -> Option<(u32, Which)> {
+        if !self.is_pressed() {
+            looks.round.clear();
+            return None;
+        }
+        if looks.round.is_empty() && now_ns >= looks.next_round_ns {
+            looks.next_round_ns = now_ns + ROUND_NS;
+            let is_crowded = self.is_crowded();
+            let mut order: Vec<_> = looks.partitions.iter().collect();
+            order.sort_by_key(|(_, seen)| seen.written_ns);
+            let share = if is_crowded { CROWDED_SHARE } else { 1 };
+            let is_silent = |seen: &Seen| {
+                // Reads may have woken some of those that rest.
+                (!seen.rests || seen.is_rested(CROWDED_REST_NS, now_ns))
+                    && now_ns.saturating_sub(seen.written_ns) >= seen.silent_ns / share
+            };
+            let silent = order.iter().filter(|(_, seen)| is_silent(seen));
+            let round = &mut looks.round;
+            round.extend(silent.map(|&(&partition, _)| (partition, Which::All)));
+            if is_crowded {
+                let rested = order
+                    .iter()
+                    .filter(|(_, seen)| seen.is_rested(CROWDED_REST_NS, now_ns));
+                for which in [Which::Idle, Which::All] {
+                    let rested = rested.clone();
+                    round.extend(rested.map(|&(&partition, _)| (partition, which)));
+                }
+            }
+        }
+        looks.round.pop_front()
+    }
+
+    /// Whether memory will soon have no room for new series, or for samples where no flush makes some.
+    fn is_pressed(&self) -> bool {
+        self.core.budget.crowd.is_near() || self.is_crowded()
+    }
+
+    fn is_crowded(&self) -> bool {
+        let budget = &self.core.budget;
+        budget.crowd.is_crowded() || budget.is_short() && !budget.can_free()
+    }
+
+    /// Writes what a partition has in memory alone: only then its series can leave. Returns whether
+    /// it could.
+    fn flush_for_room(&self, turn: &mut MutexGuard<'_, Turn>, partition: u32) -> bool {
+        let heads = self.heads();
+        if !heads.get(partition as usize).is_some_and(Head::is_dirty) {
+            return true;
+        }
+        let is_closing = || self.core.observe.signals.stopped();
+        let Some(_running) = self.core.budget.flush.begin_unless(is_closing) else {
+            return false;
+        };
+        // A failure is counted, reported in the figures and retried.
+        self.flush_in_turn(turn, partition).is_ok()
+    }
+
+    fn park_in_turn(
+        &self,
+        turn: &mut MutexGuard<'_, Turn>,
+        partition: u32,
+        which: Which,
+        now_ns: u64,
+    ) -> bool {
+        let looks = &mut turn.looks;
+        if let Some(seen) = looks.partitions.get_mut(&partition) {
+            match which {
+                Which::Idle => seen.looked_ns = now_ns,
+                Which::All => (seen.parked_ns, seen.rests) = (Some(now_ns), true),
+            }
+        }
+        match self.park_and_count(partition, which, false) {
+            Ok(_) => true,
+            Err(error) => {
+                looks.retry_ns = now_ns + RETRY_NS;
+                let text = format_args!(
+                    "series could not be parked: {error}; they stay in memory, and a later pass tries again"
+                );
+                self.core.observe.notices.tell(About::Park, text);
+                false
+            }
+        }
+    }
+
+    /// Parks all series that may be parked, or those of them that are idle. How many there were:
+    /// none while a failed flush waits for another try.
+    pub(crate) fn park_now(&self, which: Which) -> Result<u64> {
+        if !self.core.parks() {
+            return Ok(0);
+        }
+        self.core.check_publishable()?;
+        let turn = self.turn.lock();
+        if turn.failed.is_some() {
+            return Ok(0);
+        }
+        let mut parked = 0;
+        for (partition, _) in self.heads().iter() {
+            // Partitions have 32 bits.
+            parked += self.park_and_count(partition as u32, which, true)?.series;
+        }
+        Ok(parked)
+    }
+
+    fn park_and_count(&self, partition: u32, which: Which, is_asked: bool) -> Result<Parked> {
+        let parked = self.park_partition(partition, which, is_asked);
+        self.counters.note_parked(&parked);
+        if parked.as_ref().is_ok_and(|parked| parked.series > 0) {
+            self.core.look_at_memory();
+        }
+        parked
+    }
+}
+
+impl Looks {
+    /// The partition whose look is due longest.
+    fn due(&self, interval_ns: u64, now_ns: u64) -> Option<u32> {
+        let partitions = self.partitions.iter();
+        let looked = partitions.map(|(&partition, seen)| (seen.looked_ns, partition));
+        let due = looked.filter(|(looked_ns, _)| now_ns.saturating_sub(*looked_ns) >= interval_ns);
+        due.min().map(|(_, partition)| partition)
+    }
+}

@@ -1,0 +1,111 @@
+//! From a key to its series, awake or parked.
+//!
+//! The map of keys has those that are awake. If it has none, and the fingerprint of the key is among
+//! the parked ones ([`super::parked_keys`]), the row is read and the series wakes: then its key says
+//! whether it is the one. So whoever works by key works on an awake series.
+//!
+//! Invariant: a key that goes from one map to the other meanwhile is in the new one before it leaves
+//! the old one, and parking is counted, so a look at both misses none.
+//!
+//! Tested by `recovery/tests/parked.rs` and `tests/db_rows.rs`.
+
+use crate::base::error::Result;
+use crate::keyspace::core::Core;
+use latewood_model::SeriesId;
+
+/// Keys of a batch whose rows are brought together: at most as many as stay at hand.
+const TOGETHER: usize = 1024;
+
+impl Core {
+    /// The series under `key`, whose hash this is, expired or not. It is awake; if it was parked, it
+    /// wakes. No lock may be held.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt` if the row of a parked series cannot be read that may have the key.
+    #[inline]
+    pub(crate) fn locate(&self, hash: u64, key: &[u8]) -> Result<Option<SeriesId>> {
+        match self.keys.find(hash, key) {
+            // Even if none is parked any more: it may have woken between the two looks.
+            None if self.parked_keys.came() > 0 => self.locate_parked(hash, key),
+            found => Ok(found),
+        }
+    }
+
+    #[cold]
+    fn locate_parked(&self, hash: u64, key: &[u8]) -> Result<Option<SeriesId>> {
+        loop {
+            let came = self.parked_keys.came();
+            if let Some(id) = self.parked_keys.find(hash) {
+                // One with another key of the same fingerprint wakes, too: then it is in the way no
+                // more.
+                self.bring(&[id])?;
+                self.wake(&mut self.shards.lock_of(id), id)?;
+            } else if let Some(id) = self.keys.find(hash, key) {
+                return Ok(Some(id));
+            } else if self.parked_keys.came() == came {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Wakes the parked series among those under `keys`, whose hashes these are, and puts those
+    /// that were not found into `ids`. What cannot be read is left out. No lock may be held.
+    #[cold]
+    pub(crate) fn wake_all<'a>(
+        &self,
+        hashes: &[u64],
+        mut keys: impl Iterator<Item = &'a [u8]>,
+        ids: &mut [Option<SeriesId>],
+    ) {
+        for (hashes, ids) in hashes.chunks(TOGETHER).zip(ids.chunks_mut(TOGETHER)) {
+            let missing = hashes.iter().zip(&*ids).filter(|(_, id)| id.is_none());
+            let parked = missing.filter_map(|(&hash, _)| self.parked_keys.find(hash));
+            let parked: Vec<SeriesId> = parked.collect();
+            let keys = keys.by_ref().take(hashes.len());
+            if parked.is_empty() {
+                keys.for_each(drop);
+                continue;
+            }
+            // Whoever takes such a sample alone gets the error.
+            let _ = self.bring(&parked);
+            for ((id, &hash), key) in ids.iter_mut().zip(hashes).zip(keys) {
+                if id.is_none() {
+                    *id = self.locate(hash, key).ok().flatten();
+                }
+            }
+        }
+    }
+
+    /// The awake series under a key, and whether a parked one may be: then [`Core::find`] says. Under
+    /// the lock of the shard that the key names.
+    pub(crate) fn names(&self, key: &[u8]) -> (Option<SeriesId>, bool) {
+        self.names_hashed(self.keys.hash(key), key)
+    }
+
+    /// The same of a key with this hash.
+    #[inline]
+    pub(crate) fn names_hashed(&self, hash: u64, key: &[u8]) -> (Option<SeriesId>, bool) {
+        match self.keys.find(hash, key) {
+            None if self.parked_keys.came() > 0 => {
+                // One that was renamed is in another shard, and may wake or park between the looks.
+                let came = self.parked_keys.came();
+                let may_be_parked = self.may_be_parked(hash);
+                let awake = self.keys.find(hash, key);
+                (awake, may_be_parked || self.parked_keys.came() != came)
+            }
+            awake => (awake, false),
+        }
+    }
+
+    /// Whether a parked series may have a key that the map of keys lacks: then [`Core::locate`]
+    /// says, without locks.
+    #[inline]
+    pub(crate) fn may_be_parked(&self, hash: u64) -> bool {
+        self.parked_keys.find(hash).is_some()
+    }
+
+    /// Series that are awake or parked and have a key.
+    pub(crate) fn series_count(&self) -> usize {
+        self.keys.len() + self.parked_keys.len()
+    }
+}
