@@ -12,6 +12,8 @@
 #   make bench QUICK=1   the same from less data, into target/benchmarks-quick: minutes
 #   make derived         docs/benchmarks/derived.md: rows of rules after a month of late samples, beside
 #                        Prometheus and VictoriaMetrics: half an hour
+#   make churn           docs/benchmarks/churn.md: ten million series that come and go in 512 MB, beside
+#                        Prometheus and VictoriaMetrics: two hours
 #   make deb             a Debian package, in target/debian; needs cargo-deb
 #   make static          the server as one file without shared libraries, in target/STATIC/release
 #   make check           formatting, lints, documentation, dependencies: before a commit
@@ -49,7 +51,7 @@ with = $(if $(filter $(1),$(LEFT_OUT)),,$(2))
 # They need brokers: nothing but their names selects them.
 BROKER_TESTS := --test broker --test kafka
 
-.PHONY: demo cluster-demo test check every programs rust soak bench derived build quick clients console differential \
+.PHONY: demo cluster-demo test check every programs rust soak bench derived churn build quick clients console differential \
 	faults rows kafka fuzz instructions deb static
 
 # needs-TOOL fails with how to get the tool.
@@ -179,3 +181,6 @@ bench: build $(VENV)/ready
 derived: build $(VENV)/ready
 	$(VENV)/bin/python bench/derived/run.py
 	$(VENV)/bin/python bench/derived/costs.py
+
+churn: build $(VENV)/ready
+	$(VENV)/bin/python bench/churn/run.py
