@@ -56,12 +56,12 @@ def line_of(labels):
 
 
 class Latewood(systems.Latewood):
-    def __init__(self, directory, start_s, binary, read):
-        self.read = read
+    def __init__(self, directory, start_s, binary, memory, park_after):
+        self.options = ["--memory", memory, "--park-after", park_after]
         super().__init__(directory, start_s, None, binary)
 
     def command(self):
-        return [*super().command(), "--memory", self.read.memory, *(["--park-after", self.read.park_after] if self.read.park_after else [])]
+        return [*super().command(), *self.options]
 
     def send(self, lines):
         self.ask("/write?precision=s", "\n".join(lines).encode())
@@ -120,8 +120,10 @@ def counts(system, end_s, span_s):
     rows = {}
     for name, window in [("hour", 3600), ("all", span_s + 60)]:
         before = system.cpu()
+        # Line protocol names the field too.
+        metric = "cpu_usage_value" if hasattr(system, "send") else "cpu_usage"
         try:
-            found, seconds = timed(lambda: system.query(f"count by (job) (last_over_time(cpu_usage[{window}s]))", end_s))
+            found, seconds = timed(lambda: system.query(f"count by (job) (last_over_time({metric}[{window}s]))", end_s))
             total = sum(int(row["value"][1]) for row in found)
             rows[name] = {"seconds": seconds, "cpu_s": round(system.cpu() - before, 2), "jobs": len(found), "series": total}
         except OSError as error:
@@ -132,13 +134,14 @@ def counts(system, end_s, span_s):
 
 def late(system, generations, start_s, picker):
     """Late samples to series of generations that are over, beside those in order to the last one."""
-    rows = {}
+    rows, count, at_s = {}, 50_000, start_s + (generations - 1) * STEP_S + SECOND_S
+    # Those of the last generation may rest, too.
+    send(system, generations - 1, range(SERIES), at_s + 1)
     for percent in (0, 1, 10, 99):
-        count, at_s = 50_000, start_s + (generations - 1) * STEP_S + SECOND_S
         old = [(picker.randrange(generations - 1), picker.randrange(SERIES)) for _ in range(count * percent // 100)]
         before, begun = system.cpu(), time.monotonic()
         numbers = random.Random(percent).sample(range(SERIES), count - len(old))
-        if not send(system, generations - 1, numbers, at_s + 1 + percent):
+        if not send(system, generations - 1, numbers, at_s + 2 + percent):
             break
         lines = [f"{line_of(labels_of(generation, number))}1 {start_s + generation * STEP_S + 60 + percent}" for generation, number in old]
         for at in range(0, len(lines), LINES):
@@ -175,8 +178,7 @@ def run(system, read, generations):
         report["late"] = late(system, done, start_s, random.Random(1))
     report["at_rest"] = {"anon_mib": memory(system)[0], "disk_bytes_a_series": round(disk(system) / rows[-1]["series"], 1)}
     system.end()
-    before = system.cpu()
-    _, seconds = timed(system.begin)
+    before, (_, seconds) = system.past_cpu, timed(system.begin)
     report["start"] = {"seconds": seconds, "cpu_s": round(system.cpu() - before, 1), "anon_mib": memory(system)[0]}
     print(system.name, "start", report["start"], flush=True)
     return report
@@ -186,10 +188,10 @@ def main():
     of = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     of.add_argument("--binary", default=ROOT / "target/release/latewood", type=pathlib.Path)
     of.add_argument("--out", default=ROOT / "docs/benchmarks", type=pathlib.Path)
-    of.add_argument("--only", default="latewood,victoriametrics,prometheus")
+    of.add_argument("--only", default="latewood,limit,awake,victoriametrics,prometheus")
     of.add_argument("--build", default="--release", help="how the binary was built, for the page")
     of.add_argument("--generations", default=100, type=int)
-    of.add_argument("--generations-of", default="", help="for single systems: prometheus=20,...")
+    of.add_argument("--generations-of", default="latewood=10", help="for single systems: latewood=10,prometheus=20,...")
     of.add_argument("--every", default=5, type=int, help="generations between two rows")
     of.add_argument("--rest", default=2.0, type=float, help="seconds after each generation")
     of.add_argument("--memory", default="512mb")
@@ -204,7 +206,9 @@ def main():
         generations = int(own.get(name, read.generations))
         start_s = (int(time.time()) // STEP_S - generations - 1) * STEP_S
         system = {
-            "latewood": lambda: Latewood(directory / name, start_s, read.binary, read),
+            "latewood": lambda: Latewood(directory / name, start_s, read.binary, read.memory, read.park_after),
+            "limit": lambda: Latewood(directory / name, start_s, read.binary, read.memory, read.park_after),
+            "awake": lambda: Latewood(directory / name, start_s, read.binary, read.memory, "0"),
             "victoriametrics": lambda: VictoriaMetrics(directory / name, start_s),
             "prometheus": lambda: Prometheus(directory / name, start_s),
         }[name]()

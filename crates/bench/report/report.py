@@ -19,6 +19,7 @@ import jinja2
 import markdown
 
 import charts
+import churn
 import derived
 from tables import (
     SHOWS,
@@ -38,7 +39,7 @@ from tables import (
 
 HERE = pathlib.Path(__file__).parent
 # Of other shapes than those that `latewood-bench` writes, with a page of their own.
-OWN = {"derived": derived.drawn}
+OWN = {"derived": derived.drawn, "churn": churn.drawn}
 # Bits a value, mean over the 58 series of the Numenta benchmark, chunks of 1,024, measured with
 # other implementations: for orientation.
 OTHER_CODINGS = {
