@@ -6,10 +6,8 @@
 
 use crate::base::error::Result;
 use crate::db::Db;
+use crate::series::presence::BROUGHT_MAX;
 use latewood_model::SeriesId;
-
-/// Series that wake together: no more than rows are kept at hand.
-const AT_ONCE: usize = 1024;
 
 impl Db {
     /// The number of parked series. Costs one load.
@@ -39,7 +37,7 @@ impl Db {
     /// the error again.
     pub fn wake_parked(&self, ids: &[SeriesId]) -> Result<()> {
         let mut woken = Ok(());
-        for some in ids.chunks(AT_ONCE) {
+        for some in ids.chunks(BROUGHT_MAX) {
             let brought = self.core.bring(some);
             for &id in some {
                 let woke = self.core.wake(&mut self.core.shards.lock_of(id), id);

@@ -11,10 +11,8 @@
 
 use crate::base::error::Result;
 use crate::keyspace::core::Core;
+use crate::series::presence::BROUGHT_MAX;
 use latewood_model::SeriesId;
-
-/// Keys of a batch whose rows are brought together: at most as many as stay at hand.
-const TOGETHER: usize = 1024;
 
 impl Core {
     /// The series under `key`, whose hash this is, expired or not. It is awake; if it was parked, it
@@ -57,7 +55,7 @@ impl Core {
         mut keys: impl Iterator<Item = &'a [u8]>,
         ids: &mut [Option<SeriesId>],
     ) {
-        for (hashes, ids) in hashes.chunks(TOGETHER).zip(ids.chunks_mut(TOGETHER)) {
+        for (hashes, ids) in hashes.chunks(BROUGHT_MAX).zip(ids.chunks_mut(BROUGHT_MAX)) {
             let missing = hashes.iter().zip(&*ids).filter(|(_, id)| id.is_none());
             let parked = missing.filter_map(|(&hash, _)| self.parked_keys.find(hash));
             let parked: Vec<SeriesId> = parked.collect();

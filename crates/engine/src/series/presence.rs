@@ -61,8 +61,8 @@ pub(crate) struct Parked {
     numbers: Vec<u64>,
 }
 
-/// Rows at hand of a shard that are in files too, at most.
-const BROUGHT_MAX: usize = 1024;
+/// Rows at hand of a shard that are in files too, at most: no more are brought together.
+pub(crate) const BROUGHT_MAX: usize = 1024;
 
 /// Series whose newest samples are known, of a shard: on the time three have to agree.
 const NEWEST_MAX: usize = 4;

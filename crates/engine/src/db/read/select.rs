@@ -9,14 +9,13 @@ use crate::base::error::Result;
 use crate::db::Db;
 use crate::index::ids::Ids;
 use crate::index::{SeriesRef, order};
+use crate::series::presence::BROUGHT_MAX;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use latewood_model::{Labels, Matcher, SeriesId};
 
 /// Series looked up before the shard's lock is released.
 const SERIES_PER_LOCK_MAX: usize = 256;
-/// Parked series whose rows are read together: these are many pages.
-const PARKED_AT_ONCE: usize = 1024;
 
 impl Db {
     /// The series of `ids` that still exist, with their keys. None wakes.
@@ -69,7 +68,7 @@ impl Db {
         cancelled: Cancelled<'_>,
     ) -> Result<()> {
         ids.sort_unstable();
-        for some in ids.chunks(PARKED_AT_ONCE) {
+        for some in ids.chunks(BROUGHT_MAX) {
             if is_cancelled(cancelled) {
                 break;
             }
