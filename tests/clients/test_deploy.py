@@ -6,6 +6,7 @@ import subprocess
 import tomllib
 import urllib.request
 from os import path
+from pathlib import Path
 
 import pytest
 
@@ -112,11 +113,13 @@ def test_the_debian_package_holds_files_that_are_there():
     deb = tomllib.loads((folder / "Cargo.toml").read_text())["package"]["metadata"]["deb"]
     packed, pages = {}, collections.defaultdict(list)
     for source, target, mode in deb["assets"]:
-        if not source.startswith("target/"):
-            assert (folder / source).is_file(), source
-        packed["/" + target + source.rsplit("/", 1)[1]] = mode
-        if source.endswith(".md"):
-            pages[f"/{target}"].append((folder / source).read_text())
+        built = source.startswith("target/")
+        files = [Path(source)] if built else sorted(folder.glob(source))
+        assert files and all(built or file.is_file() for file in files), source
+        for file in files:
+            packed[f"/{target}{file.name}"] = mode
+            if file.suffix == ".md":
+                pages[f"/{target}"].append(file.read_text())
     links = {path.normpath(place + link) for place, texts in pages.items() for text in texts for link in LINK.findall(text)}
     assert links - set(packed) == set()
     assert packed["/usr/bin/latewood"] == "755"
