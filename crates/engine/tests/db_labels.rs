@@ -75,11 +75,11 @@ fn labels_follow_alter_remove_and_flush() {
     assert_eq!(keys(&db, &[is("site", "north")]), ["d"]);
     assert_eq!(keys(&db, &[is("site", "east")]), ["a"]);
     let found = db.select(&[is("site", "east")]).unwrap();
-    let labels = db.labels(&found[0]).unwrap();
+    let labels = db.labels(&found[0]).unwrap().unwrap();
     let pairs: Vec<_> = labels.iter().collect();
     assert_eq!(pairs, [(&b"site"[..], &b"east"[..]), (b"a", b"b")]);
     db.remove(&[b"a", b"d"]).unwrap();
-    assert_eq!(db.labels(&found[0]), None);
+    assert_eq!(db.labels(&found[0]).unwrap(), None);
     assert_eq!(keys(&db, &[is("kind", "air")]), ["c"]);
     db.flush_all().unwrap();
     assert!(keys(&db, &[]).is_empty());
@@ -92,7 +92,8 @@ fn values_are_tried_once_each_and_follow_changes() {
     let db = open(&SimDisk::new()).unwrap();
     fill(&db);
     let passing = |name: &str, test: &dyn Fn(&[u8]) -> bool| match db
-        .label_values_where(name.as_bytes(), test)
+        .label_values_where(name.as_bytes(), test, None, None)
+        .unwrap()
     {
         Values::All => vec!["all".to_owned()],
         Values::Some(values) => {
@@ -195,7 +196,7 @@ fn a_long_read_ends_once_nobody_wants_it() {
             db.latest(series.clone(), true, until).unwrap().len()
         }),
         ("groups", &|until| {
-            db.group_by(series.clone(), b"one", until).len()
+            db.group_by(series.clone(), b"one", until).unwrap().len()
         }),
         ("names", &|until| {
             let names = db.label_names(&all, None, usize::MAX, until);

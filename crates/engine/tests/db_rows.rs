@@ -75,7 +75,13 @@ fn a_read_that_leaves_rows_fails_and_can_be_done_once_more() -> Result<()> {
     drop(left);
     assert_eq!(db.select(&[])?.len(), 4);
     let _left = leave_rows();
-    assert_eq!(db.select(&[])?.len(), 4, "the rows are at hand");
+    let mut visited = 0;
+    db.scan(0, 10, &mut |_| visited += 1)?;
+    assert_eq!(visited, 4, "the rows are at hand");
+    // What a file says of labels is not.
+    assert!(db.select(&[]).unwrap_err().is_away());
+    let away = db.label_values_where(b"site", |_| true, None, None);
+    assert!(away.unwrap_err().is_away());
     let created = Append {
         create: Create::Defaults,
         ..sample(b"more", 1, 1.0)

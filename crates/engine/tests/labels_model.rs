@@ -1,6 +1,6 @@
 //! The label index against a scan of everything.
 //!
-//! Random series come, change their labels and go; after each step random
+//! Random series come, change their labels, park, wake and go; after each step random
 //! matchers must find what [`Matcher::matches`] says of every series. Another
 //! test has threads create and select at once: what was acknowledged before a
 //! query began is in its answer.
@@ -9,9 +9,10 @@
 
 use crate::db_support::{DIR, last_wins, options};
 use latewood_engine::io::sim::{SimDisk, SimRandom};
-use latewood_engine::{Append, Create, Db, MaySee, Scratch};
+use latewood_engine::{Append, Create, Db, MaySee, Scratch, SeriesRef, Values};
 use latewood_model::{Labels, Matcher, SeriesOptions, Test};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,11 +26,15 @@ struct Run {
     shards: usize,
     db: Option<Db>,
     held: BTreeMap<Vec<u8>, Labels>,
+    /// Those of them with a sample, which is of time 1.
+    sampled: BTreeSet<Vec<u8>>,
+    /// Series that were parked, as often as they were counted.
+    parked: usize,
     /// Values a label takes: few make long posting lists, many short ones.
     values: u64,
 }
 
-fn labelled(labels: &Labels) -> SeriesOptions {
+pub(crate) fn labelled(labels: &Labels) -> SeriesOptions {
     SeriesOptions {
         labels: labels.clone(),
         ..SeriesOptions::default()
@@ -44,6 +49,8 @@ impl Run {
             shards: 1 << random.below(3),
             db: None,
             held: BTreeMap::new(),
+            sampled: BTreeSet::new(),
+            parked: 0,
             values: [2, 5, 400][random.below(3) as usize],
             random,
         };
@@ -112,8 +119,10 @@ impl Run {
             80..81 => {
                 self.db().flush_all().unwrap();
                 self.held.clear();
+                self.sampled.clear();
             }
-            81..85 => self.db().maintain().unwrap(),
+            81..84 => self.park(),
+            84..85 => self.db().maintain().unwrap(),
             85..88 => {
                 self.disk = self.disk.kill();
                 self.open();
@@ -150,7 +159,22 @@ impl Run {
             .collect();
         self.db().append(&batch, &mut Scratch::new()).unwrap();
         for (key, options) in new {
+            self.sampled.insert(key.clone());
             self.held.entry(key).or_insert(options.labels);
+        }
+    }
+
+    /// Parks those that nobody wrote to since the last look, or all; some wake.
+    fn park(&mut self) {
+        self.db().flush().unwrap();
+        for _ in 0..1 + self.below(2) {
+            self.db().park_idle().unwrap();
+        }
+        self.parked += self.db().parked_len();
+        for _ in 0..self.below(20) {
+            let key = self.key();
+            let woken = self.db().last_sample(&key);
+            assert_eq!(woken.is_ok(), self.held.contains_key(&key));
         }
     }
 
@@ -169,6 +193,7 @@ impl Run {
         self.db().remove(&keys).unwrap();
         keys.iter().for_each(|&key| {
             self.held.remove(key);
+            self.sampled.remove(key);
         });
     }
 
@@ -182,10 +207,77 @@ impl Run {
         assert_eq!(keys, wanted_keys, "{matchers:?}");
         let most = self.db().series_about(&matchers);
         assert!(most >= keys.len() as u64, "{most} for {matchers:?}");
-        for (series, (_, labels)) in found.iter().zip(&wanted) {
-            assert_eq!(self.db().labels(series).as_ref(), Some(*labels));
+        let mut labels = vec![None; found.len()];
+        let mut each = |at: usize, held| {
+            labels[at] = Some(held);
+            ControlFlow::Continue(())
+        };
+        self.db().labels_of_all(&found, &mut each).unwrap();
+        for (at, (_, wanted)) in wanted.iter().enumerate() {
+            assert_eq!(labels[at].as_ref(), Some(*wanted));
+            if at % 16 == 0 {
+                let labels = self.db().labels(&found[at]).unwrap();
+                assert_eq!(labels.as_ref(), Some(*wanted));
+            }
         }
+        self.check_span(&matchers, &keys);
+        self.check_groups(found.clone(), &wanted);
         self.check_listings(&matchers, &wanted);
+    }
+
+    /// What may be left out has no samples in the span.
+    fn check_span(&self, matchers: &[Matcher], keys: &[&[u8]]) {
+        let from = self.below(3) as i64;
+        let found = self.db().select_in(matchers, (from, 2), None).unwrap();
+        let found: BTreeSet<&[u8]> = found.iter().map(|series| &*series.key).collect();
+        for key in keys {
+            let has_samples = from < 2 && self.sampled.contains(*key);
+            assert!(found.contains(key) || !has_samples, "{matchers:?}");
+        }
+        assert!(found.iter().all(|key| keys.contains(key)));
+    }
+
+    fn check_groups(&self, found: Vec<SeriesRef>, wanted: &[(&Vec<u8>, &Labels)]) {
+        let name = self.name();
+        let mut groups: BTreeMap<&[u8], Vec<&[u8]>> = BTreeMap::new();
+        for (key, labels) in wanted {
+            if let Some((_, value)) = labels.iter().find(|label| label.0 == name) {
+                groups.entry(value).or_default().push(key);
+            }
+        }
+        let grouped = self.db().group_by(found, &name, None).unwrap();
+        let keys = |group: &[SeriesRef]| -> Vec<Vec<u8>> {
+            group.iter().map(|series| series.key.to_vec()).collect()
+        };
+        assert!(
+            grouped
+                .iter()
+                .map(|(value, group)| (&**value, keys(group)))
+                .eq(groups.iter().map(|(value, group)| (
+                    *value,
+                    group.iter().map(|key| key.to_vec()).collect()
+                ))),
+            "{name:?}"
+        );
+        let is_odd = |value: &[u8]| value.last().is_some_and(|byte| byte % 2 == 1);
+        let all = self.held.values().flat_map(Labels::iter);
+        let all: BTreeSet<&[u8]> = all
+            .filter(|label| label.0 == name)
+            .map(|label| label.1)
+            .collect();
+        match self
+            .db()
+            .label_values_where(&name, is_odd, None, None)
+            .unwrap()
+        {
+            Values::All => assert!(all.into_iter().all(is_odd), "{name:?}"),
+            Values::Some(mut passed) => {
+                passed.sort_unstable();
+                let odd = all.iter().copied().filter(|value| is_odd(value));
+                assert!(passed.iter().map(|value| &**value).eq(odd), "{name:?}");
+                assert!(!all.into_iter().all(is_odd), "{name:?}");
+            }
+        }
     }
 
     fn check_listings(&self, matchers: &[Matcher], wanted: &[(&Vec<u8>, &Labels)]) {
@@ -211,23 +303,28 @@ impl Run {
     }
 }
 
-fn run(seed: u64) {
+/// How many series it parked.
+fn run(seed: u64) -> usize {
     let outcome = std::panic::catch_unwind(|| {
         let mut run = Run::new(seed);
         (0..STEPS).for_each(|_| run.step());
         run.check();
+        run.parked
     });
-    if let Err(cause) = outcome {
+    outcome.unwrap_or_else(|cause| {
         eprintln!("repeat this run with LATEWOOD_SEED={seed}");
         std::panic::resume_unwind(cause);
-    }
+    })
 }
 
 #[test]
 fn matchers_find_what_a_scan_finds() {
     match std::env::var("LATEWOOD_SEED") {
-        Ok(seed) => run(seed.parse().unwrap()),
-        Err(_) => (1..=RUNS).for_each(run),
+        Ok(seed) => drop(run(seed.parse().unwrap())),
+        Err(_) => {
+            let parked: usize = (1..=RUNS).map(run).sum();
+            assert!(parked > 50 * RUNS as usize, "only {parked} were parked");
+        }
     }
 }
 
@@ -271,7 +368,7 @@ impl Creator {
         let found = db.select(&[by, Matcher::new(b"number", number)]).unwrap();
         let keys: Vec<&[u8]> = found.iter().map(|series| &*series.key).collect();
         assert_eq!(keys, [&self.key(newest)[..]]);
-        assert_eq!(db.labels(&found[0]).unwrap().len(), 2);
+        assert_eq!(db.labels(&found[0]).unwrap().unwrap().len(), 2);
         done
     }
 }

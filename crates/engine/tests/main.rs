@@ -36,6 +36,7 @@ mod dump;
 mod ends;
 mod flush;
 mod follow;
+mod labels_meanwhile;
 mod labels_model;
 mod log_ahead;
 mod log_crash;

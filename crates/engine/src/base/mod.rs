@@ -4,6 +4,7 @@
 pub(crate) mod cancelled;
 pub(crate) mod detail;
 pub(crate) mod error;
+pub(crate) mod key_hash;
 pub mod names;
 pub(crate) mod opaque;
 pub(crate) mod options;

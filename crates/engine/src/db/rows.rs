@@ -23,11 +23,7 @@ impl Db {
             return Vec::new();
         }
         let core = &self.core;
-        let missing = keys.filter_map(|key| {
-            let hash = core.keys.hash(key);
-            core.keys.find(hash, key).is_none().then_some(hash)
-        });
-        core.away(missing)
+        core.away(keys.filter(|key| core.keys.find(core.keys.hash(key), key).is_none()))
     }
 
     /// Wakes those of the series that are parked. Reads their rows, many at a time.
@@ -44,6 +40,7 @@ impl Db {
                 woken = woken.and(woke.map(drop));
             }
             woken = woken.and(brought);
+            self.core.index.relieve();
         }
         woken
     }

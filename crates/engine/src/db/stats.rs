@@ -56,7 +56,7 @@ pub struct Stats {
     pub rules_made: u64,
     /// Times that rule results could not be written to destinations.
     pub rules_failed: u64,
-    /// Distinct label pairs.
+    /// Distinct label pairs, see [`Db::label_pairs`].
     pub label_pairs: u64,
     /// Reads of one series whose key existed.
     pub reads_found: u64,
@@ -154,7 +154,7 @@ impl Db {
         let mut stats = Stats {
             series: self.len() as u64,
             series_parked: core.parked_keys.len() as u64,
-            label_pairs: core.index.pair_count() as u64,
+            label_pairs: self.label_pairs() as u64,
             rules_made: self.rules.made.load(Ordering::Relaxed),
             rules_failed: self.rules.failed.load(Ordering::Relaxed),
             reads_found: self.reads_found.load(Ordering::Relaxed),

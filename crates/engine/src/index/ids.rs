@@ -5,6 +5,7 @@
 //!
 //! Invariant: `near` has the ids below 2^32, `far` the others. Tested below and with the index.
 
+use crate::base::partition::{PARTITION_BITS, first_of};
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 /// A set of series ids.
@@ -64,6 +65,32 @@ impl Ids {
 
     pub(crate) fn is_disjoint(&self, other: &Self) -> bool {
         self.near.is_disjoint(&other.near) && self.far.is_disjoint(&other.far)
+    }
+
+    /// Adds ids of a partition, by their low bits.
+    pub(crate) fn add_partition(&mut self, partition: u32, lows: &RoaringBitmap) {
+        let first = first_of(partition).0;
+        self.add_all(&Self::from_ascending(
+            lows.iter().map(|low| first + u64::from(low)),
+        ));
+    }
+
+    /// The low bits of its ids in a partition.
+    pub(crate) fn in_partition(&self, partition: u32) -> RoaringBitmap {
+        let first = first_of(partition).0;
+        // Sets by the high half of the ids; the lower one is that of `near`.
+        let (high, first) = ((first >> u32::BITS) as u32, first as u32);
+        let all = match high {
+            0 => Some(&self.near),
+            _ => self
+                .far
+                .bitmaps()
+                .find(|set| set.0 == high)
+                .map(|set| set.1),
+        };
+        let last = first | ((1 << PARTITION_BITS) - 1);
+        let ids = all.into_iter().flat_map(|all| all.range(first..=last));
+        ids.map(|id| id - first).collect()
     }
 
     /// Adds all ids of `other`.
@@ -144,5 +171,25 @@ mod tests {
         assert_eq!(rest, set);
         rest.keep_only(&some);
         assert_eq!(rest, some);
+    }
+
+    #[test]
+    fn the_ids_of_a_partition_come_and_go_by_their_low_bits() {
+        for partition in [0, 7, (1 << 16) - 1, 1 << 16, u32::MAX] {
+            let lows: RoaringBitmap = [0, 9, 65_535].into_iter().collect();
+            let others = partition.saturating_sub(1)..=partition.saturating_add(1);
+            let mut set = Ids::default();
+            others.for_each(|other| {
+                set.insert(first_of(other).0 + u64::from(other == partition));
+            });
+            set.remove(first_of(partition).0 + 1);
+            set.add_partition(partition, &lows);
+            assert_eq!(set.in_partition(partition), lows);
+            let all = lows
+                .iter()
+                .map(|low| first_of(partition).0 + u64::from(low));
+            assert!(all.into_iter().all(|id| set.contains(id)));
+            assert!(set.in_partition(partition ^ 1 << 20).is_empty());
+        }
     }
 }

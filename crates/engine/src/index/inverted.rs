@@ -8,16 +8,19 @@
 //! Invariants:
 //! 1. A pair exists as long as a series carries it, a name as long as a pair has
 //!    it; their numbers are reused afterwards.
-//! 2. `series` holds exactly the ids inserted and not removed, labelled or not.
+//! 2. `series` holds exactly the ids whose labels are in memory, labelled or not, and `filed` those
+//!    whose labels are in files: none is in both.
 //! 3. A series is in the posting list of each of its pairs, in the set of each of
 //!    its names, and in no other.
 
 mod enter;
 mod leave;
 
+use super::filed::Filed;
 use super::ids::{Ids, bitmap_bytes};
 use super::packed::Packed;
 use super::posting::Posting;
+use super::queue::Held;
 use super::symbols::Symbols;
 use crate::base::slab::Slab;
 use latewood_model::Labels;
@@ -44,6 +47,8 @@ pub(crate) struct Inverted {
     /// but not across shards.
     labels: Box<[Packed]>,
     series: Ids,
+    /// The series whose labels are in files, and these files.
+    pub(crate) filed: Filed,
     /// The names of the series inserted last, by their places: the next series
     /// often has the same. Only names that exist.
     recent: Vec<(Box<[u8]>, u32)>,
@@ -60,18 +65,23 @@ impl Inverted {
             postings: Slab::default(),
             labels: (0..shards).map(|_| Packed::default()).collect(),
             series: Ids::default(),
+            filed: Filed::default(),
             recent: Vec::new(),
         }
     }
 
-    /// Applies changes in order: a series and its labels, as [`Labels::as_bytes`]
-    /// has them, or `None` if it was removed.
-    pub(crate) fn apply<'a>(&mut self, changes: impl Iterator<Item = (u64, Option<&'a [u8]>)>) {
+    /// Applies changes in order: a series and where its labels are; those in memory as
+    /// [`Labels::as_bytes`] has them.
+    pub(crate) fn apply<'a>(&mut self, changes: impl Iterator<Item = (u64, Held<&'a [u8]>)>) {
         let mut come = Vec::with_capacity(changes.size_hint().0);
         let mut gone = Vec::new();
-        for (id, labels) in changes {
-            match labels {
-                Some(labels) if self.series.insert(id) => {
+        for (id, held) in changes {
+            match held {
+                Held::Filed => self.filed.insert(id),
+                Held::Here(_) | Held::Gone => self.filed.remove(id),
+            }
+            match held {
+                Held::Here(labels) if self.series.insert(id) => {
                     if !gone.is_empty() {
                         self.unlink_all(&mut gone);
                     }
@@ -82,13 +92,13 @@ impl Inverted {
                     // looked up.
                     self.link_all(&come);
                     come.clear();
-                    match labels {
-                        None if self.series.remove(id) => gone.push(id),
-                        None => {}
-                        Some(labels) => {
+                    match held {
+                        Held::Here(labels) => {
                             self.unlink_all(&mut gone);
                             self.change(id, labels);
                         }
+                        Held::Filed | Held::Gone if self.series.remove(id) => gone.push(id),
+                        Held::Filed | Held::Gone => {}
                     }
                 }
             }
@@ -108,17 +118,18 @@ impl Inverted {
         }
     }
 
-    /// The labels of a series, in the order its client gave them; `None` if it is
-    /// not in the index.
-    pub(crate) fn labels(&self, id: u64) -> Option<Labels> {
+    /// The labels of a series, in the order its client gave them.
+    pub(crate) fn labels(&self, id: u64) -> Held<Labels> {
         if !self.series.contains(id) {
-            return None;
+            let is_filed = self.filed.contains(id);
+            return if is_filed { Held::Filed } else { Held::Gone };
         }
         let pairs = self.pairs_of(id).map(|pair| self.pair(pair));
         // They were valid labels before, so they are within the limits.
-        Some(Labels::new(pairs).unwrap_or_default())
+        Held::Here(Labels::new(pairs).unwrap_or_default())
     }
 
+    /// The series whose labels are in memory.
     pub(crate) fn series(&self) -> &Ids {
         &self.series
     }
@@ -182,6 +193,7 @@ impl Inverted {
                 .sum::<usize>()
             + self.labels.iter().map(Packed::memory_bytes).sum::<usize>()
             + self.series.memory_bytes()
+            + self.filed.memory_bytes()
     }
 
     /// The shard of a series, and its place there.
@@ -208,11 +220,11 @@ mod tests {
     use super::*;
 
     fn put(index: &mut Inverted, id: u64, labels: &[u8]) {
-        index.apply([(id, Some(labels))].into_iter());
+        index.apply([(id, Held::Here(labels))].into_iter());
     }
 
     fn remove(index: &mut Inverted, ids: impl Iterator<Item = u64>) {
-        index.apply(ids.map(|id| (id, None)));
+        index.apply(ids.map(|id| (id, Held::Gone)));
     }
 
     fn labels(pairs: &[(&str, &str)]) -> Labels {
@@ -225,17 +237,17 @@ mod tests {
         let twice = labels(&[("x", "1"), ("x", "1"), ("x", "2")]);
         put(&mut index, 7, twice.as_bytes());
         put(&mut index, 9, labels(&[("y", "1"), ("x", "2")]).as_bytes());
-        assert_eq!(index.labels(7), Some(twice));
+        assert_eq!(index.labels(7), Held::Here(twice));
         assert_eq!(index.pair_count(), 3);
         assert_eq!(index.names().count(), 2);
         assert_eq!(index.posting(b"x", b"2").map(Posting::len), Some(2));
         put(&mut index, 7, &[]);
-        assert_eq!(index.labels(7), Some(Labels::default()));
+        assert_eq!(index.labels(7), Held::Here(Labels::default()));
         assert!(index.posting(b"x", b"1").is_none());
         assert_eq!(index.name(b"x").map(|name| name.series.len()), Some(1));
         remove(&mut index, [9].into_iter());
         assert_eq!((index.pair_count(), index.names().count()), (0, 0));
-        assert_eq!(index.labels(9), None);
+        assert_eq!(index.labels(9), Held::Gone);
         assert!(index.series().iter().eq([7]));
     }
 

@@ -7,6 +7,10 @@
 //! labels. Renaming a series does not affect the index, which identifies series by
 //! id.
 //!
+//! The labels of a parked series are in a file: the index only knows that ([`filed`]). Each series is
+//! at any moment, under one hold of `inverted`, in memory, filed, or nowhere. A query takes what it
+//! finds in memory and a copy of the rest from one hold, then reads the files without it.
+//!
 //! Invariant: the changes of one series reach the index in the order they happened.
 //! They are in one queue in that order, and only the holder of `indexer` takes from
 //! queues.
@@ -21,20 +25,22 @@
 //!
 //! Tested by `tests/labels_model.rs` against a scan, with threads too.
 
+pub(crate) mod filed;
 pub(crate) mod ids;
 pub(crate) mod inverted;
 pub(crate) mod order;
 mod packed;
 mod posting;
-mod queue;
+pub(crate) mod queue;
 mod select;
 mod symbols;
 
 use crate::observe::stages::{Stage, Stages};
+use crate::storage::files::parked::ParkedFiles;
 use inverted::Inverted;
 use latewood_model::{Labels, SeriesId};
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
-use queue::Queue;
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+use queue::{Held, Queue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -81,12 +87,12 @@ impl Index {
         }
     }
 
-    /// Records that a series has these labels now, or was removed. Returns `true`
+    /// Records where the labels of a series are from now on. Returns `true`
     /// if the background thread should be woken. The shard's lock is held.
-    pub(crate) fn note(&self, shard: usize, id: SeriesId, labels: Option<&Labels>) -> bool {
+    pub(crate) fn note(&self, shard: usize, id: SeriesId, held: Held<&Labels>) -> bool {
         let mut queue = self.queues[shard].lock();
         let waiting = &mut queue.waiting;
-        waiting.push(id.0, labels);
+        waiting.push(id.0, held);
         if waiting.len() > QUEUE_MAX || waiting.len_bytes() > QUEUE_BYTES_MAX {
             self.overfull.store(true, Ordering::Relaxed);
         }
@@ -104,7 +110,10 @@ impl Index {
 
     /// Applies all changes that happened before to the index.
     pub(crate) fn apply(&self) {
-        let _indexer = self.indexer.lock();
+        self.apply_all(&self.indexer.lock());
+    }
+
+    fn apply_all(&self, _indexer: &MutexGuard<'_, ()>) {
         self.overfull.store(false, Ordering::Relaxed);
         for queue in &self.queues {
             let Some(batch) = queue.lock().begin() else {
@@ -121,9 +130,18 @@ impl Index {
         }
     }
 
-    /// The labels of a series, in the order its client gave them; `None` if it does
-    /// not exist.
-    pub(crate) fn labels(&self, shard: usize, id: SeriesId) -> Option<Labels> {
+    /// Replaces the files of parked series by those that the manifest names now. What they say of
+    /// series has to be noted before they are made, and that series are in them after this.
+    pub(crate) fn set_files(&self, files: Arc<ParkedFiles>) {
+        let indexer = self.indexer.lock();
+        self.apply_all(&indexer);
+        let old = self.inverted.write().filed.set_files(files);
+        // They may be closed, which readers need not wait for.
+        drop(old);
+    }
+
+    /// The labels of a series, in the order its client gave them, if they are in memory.
+    pub(crate) fn labels(&self, shard: usize, id: SeriesId) -> Held<Labels> {
         let queued = self.queues[shard].lock().find(id.0);
         // Changes that are no longer in the queue are in the index.
         queued.unwrap_or_else(|| self.inverted.read().labels(id.0))
@@ -146,11 +164,6 @@ impl Index {
     pub(crate) fn current(&self) -> RwLockReadGuard<'_, Inverted> {
         self.apply();
         self.inverted.read()
-    }
-
-    /// The number of label pairs, each counted once.
-    pub(crate) fn pair_count(&self) -> usize {
-        self.current().pair_count()
     }
 
     /// Bytes of memory it holds. Linear in the label pairs.

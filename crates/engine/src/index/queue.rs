@@ -1,6 +1,6 @@
 //! The queue of label changes that wait for the index.
 //!
-//! A writer only copies the labels, a few bytes, to the queue under its shard's
+//! A writer only copies the labels, a few bytes, or that a file has them, to the queue under its shard's
 //! lock; the index is updated in batches, on another thread if there is one. A
 //! batch stays readable while it is applied, so that the labels of a series are
 //! available at any moment.
@@ -13,6 +13,27 @@ const KEPT_BYTES: usize = 1024 * 1024;
 /// Changes for which it keeps its memory.
 const KEPT_CHANGES: usize = 8 * 1024;
 
+/// Where the labels of a series are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Held<T> {
+    /// In memory: these.
+    Here(T),
+    /// In a file of parked series.
+    Filed,
+    /// Nowhere: there is no such series.
+    Gone,
+}
+
+impl<T> Held<T> {
+    pub(crate) fn map<U>(self, with: impl FnOnce(T) -> U) -> Held<U> {
+        match self {
+            Self::Here(labels) => Held::Here(with(labels)),
+            Self::Filed => Held::Filed,
+            Self::Gone => Held::Gone,
+        }
+    }
+}
+
 /// Changes in the order they happened.
 #[derive(Default)]
 pub(crate) struct Batch {
@@ -23,22 +44,19 @@ pub(crate) struct Batch {
 
 struct Change {
     id: u64,
-    /// The series was removed.
-    gone: bool,
+    held: Held<()>,
     /// The end of its labels in `bytes`; they begin at the end of the previous
     /// ones.
     end: usize,
 }
 
 impl Batch {
-    /// Records that a series has these labels, or was removed.
-    pub(crate) fn push(&mut self, id: u64, labels: Option<&Labels>) {
-        if let Some(labels) = labels {
-            self.bytes.extend_from_slice(labels.as_bytes());
-        }
+    /// Records where the labels of a series are from now on.
+    pub(crate) fn push(&mut self, id: u64, held: Held<&Labels>) {
+        let held = held.map(|labels| self.bytes.extend_from_slice(labels.as_bytes()));
         self.changes.push(Change {
             id,
-            gone: labels.is_none(),
+            held,
             end: self.bytes.len(),
         });
     }
@@ -51,29 +69,29 @@ impl Batch {
         self.bytes.len()
     }
 
-    /// The changes in `range`, each a series and its labels, `None` if it was
-    /// removed.
+    /// The changes in `range`, each a series and where its labels are.
     pub(crate) fn changes(
         &self,
         range: std::ops::Range<usize>,
-    ) -> impl Iterator<Item = (u64, Option<&[u8]>)> {
-        range.map(|at| (self.changes[at].id, self.labels_at(at)))
+    ) -> impl Iterator<Item = (u64, Held<&[u8]>)> {
+        range.map(|at| (self.changes[at].id, self.held_at(at)))
     }
 
     /// The newest change of a series, if any.
-    fn find(&self, id: u64) -> Option<Option<Labels>> {
+    fn find(&self, id: u64) -> Option<Held<Labels>> {
         let at = self.changes.iter().rposition(|change| change.id == id)?;
-        let labels = self.labels_at(at);
         // They were valid labels when they were recorded.
-        Some(labels.map(|bytes| Labels::from_bytes(bytes).unwrap_or_default()))
+        let labels = |bytes| Labels::from_bytes(bytes).unwrap_or_default();
+        Some(self.held_at(at).map(labels))
     }
 
-    fn labels_at(&self, at: usize) -> Option<&[u8]> {
+    fn held_at(&self, at: usize) -> Held<&[u8]> {
         let change = &self.changes[at];
         let start = at
             .checked_sub(1)
             .map_or(0, |before| self.changes[before].end);
-        (!change.gone).then(|| &self.bytes[start..change.end])
+        let held = change.held.clone();
+        held.map(|()| &self.bytes[start..change.end])
     }
 
     /// Empties it, keeping some of its memory.
@@ -117,7 +135,7 @@ impl Queue {
     }
 
     /// The newest change of a series, if any.
-    pub(crate) fn find(&self, id: u64) -> Option<Option<Labels>> {
+    pub(crate) fn find(&self, id: u64) -> Option<Held<Labels>> {
         self.waiting.find(id).or_else(|| self.applying.find(id))
     }
 
@@ -140,17 +158,20 @@ mod tests {
     #[test]
     fn the_newest_change_counts_while_a_batch_is_applied() {
         let mut queue = Queue::default();
-        queue.waiting.push(1, Some(&labels("old")));
-        queue.waiting.push(2, Some(&labels("two")));
+        queue.waiting.push(1, Held::Here(&labels("old")));
+        queue.waiting.push(2, Held::Here(&labels("two")));
+        queue.waiting.push(4, Held::Filed);
         let batch = queue.begin().unwrap();
-        queue.waiting.push(1, None);
-        assert_eq!(queue.find(1), Some(None));
-        assert_eq!(queue.find(2), Some(Some(labels("two"))));
+        queue.waiting.push(1, Held::Gone);
+        assert_eq!(queue.find(1), Some(Held::Gone));
+        assert_eq!(queue.find(2), Some(Held::Here(labels("two"))));
         assert_eq!(queue.find(3), None);
-        let told: Vec<_> = batch.changes(0..2).collect();
-        assert_eq!(told[0], (1, Some(labels("old").as_bytes())));
+        assert_eq!(queue.find(4), Some(Held::Filed));
+        let told: Vec<_> = batch.changes(0..3).collect();
+        assert_eq!(told[0], (1, Held::Here(labels("old").as_bytes())));
+        assert_eq!(told[2], (4, Held::Filed));
         queue.finish(batch);
         assert_eq!(queue.find(2), None);
-        assert_eq!(queue.find(1), Some(None));
+        assert_eq!(queue.find(1), Some(Held::Gone));
     }
 }

@@ -86,7 +86,8 @@ impl Ask<'_> {
 }
 
 impl Inverted {
-    /// The maximum number of series that pass all `matchers`: takes no memory.
+    /// The maximum number of series that pass all `matchers`: takes no memory, and reads no file, so
+    /// all series whose labels are filed may pass.
     pub(crate) fn select_max(&self, matchers: &[Matcher]) -> u64 {
         let most = |Matcher { name, test }: &Matcher| match test {
             Test::AnyOf(values) => {
@@ -97,10 +98,11 @@ impl Inverted {
             Test::NoneOf(_) | Test::Absent => None,
         };
         let fewest = matchers.iter().filter_map(most).min();
-        fewest.unwrap_or_else(|| self.series().len())
+        fewest.unwrap_or_else(|| self.series().len()) + self.filed.len()
     }
 
-    /// The series that pass all `matchers`; all series if there are none.
+    /// The series that pass all `matchers`, of those whose labels are in memory; all of these if there
+    /// are no matchers.
     pub(crate) fn select(&self, matchers: &[Matcher]) -> Ids {
         let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
         for Matcher { name, test } in matchers {

@@ -3,9 +3,11 @@
 //! Numbers are small and reused after their string is released, so arrays indexed
 //! by number stay dense while labels are added and removed.
 
+use super::ids::bitmap_bytes;
 use super::packed::Packed;
 use crate::base::table::{Table, Tagged, tag_of};
 use foldhash::fast::FixedState;
+use roaring::RoaringBitmap;
 use std::hash::{BuildHasher, Hasher};
 
 /// Parts of the table that grow separately.
@@ -18,8 +20,8 @@ const HEAD_BYTES: usize = 4;
 pub(crate) struct Symbols {
     table: Table<Entry>,
     strings: Packed,
-    /// Numbers below `next` that name no string.
-    free: Vec<u32>,
+    /// Numbers below `next` that name no string: nearly all, once most series have parked.
+    free: RoaringBitmap,
     next: u32,
     state: FixedState,
     /// A buffer that is reused.
@@ -45,7 +47,7 @@ impl Symbols {
         Self {
             table: Table::new(PARTS),
             strings: Packed::default(),
-            free: Vec::new(),
+            free: RoaringBitmap::new(),
             next: 0,
             state: FixedState::with_seed(seed),
             joined: Vec::new(),
@@ -68,7 +70,8 @@ impl Symbols {
         if let Some(number) = self.find_tagged(tag, head, string) {
             return number;
         }
-        let number = self.free.pop().unwrap_or(self.next);
+        let number = self.free.min().unwrap_or(self.next);
+        self.free.remove(number);
         self.next = self.next.max(number + 1);
         self.joined.clear();
         self.joined.extend_from_slice(&head.to_le_bytes());
@@ -87,7 +90,7 @@ impl Symbols {
         let removed = self.table.remove(tag, |entry| entry.number == number);
         if removed.is_some() {
             self.strings.set(number as usize, &[]);
-            self.free.push(number);
+            self.free.insert(number);
         }
     }
 
@@ -106,7 +109,7 @@ impl Symbols {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.table.memory_bytes() + self.strings.memory_bytes() + self.free.capacity() * 4
+        self.table.memory_bytes() + self.strings.memory_bytes() + bitmap_bytes(&self.free)
     }
 
     fn find_tagged(&self, tag: u32, head: u32, string: &[u8]) -> Option<u32> {

@@ -367,6 +367,11 @@ impl Newest {
         }
     }
 
+    /// Notes series whose newest samples are not among the newest ones.
+    pub(crate) fn note_others(&mut self, series: usize) {
+        self.series += series;
+    }
+
     /// The time on which series agree: three of them have samples as new as this; of
     /// fewer than five series, half of them.
     pub(crate) fn agreed(&self) -> Option<i64> {

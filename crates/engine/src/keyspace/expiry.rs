@@ -132,7 +132,12 @@ impl Core {
             loop {
                 let state = shard.lock();
                 if page == 0 {
-                    state.parked.newest().for_each(|at| newest.note(at));
+                    let mut others = state.parked.len();
+                    for at in state.parked.newest() {
+                        newest.note(at);
+                        others = others.saturating_sub(1);
+                    }
+                    newest.note_others(others);
                 }
                 // awake: the parked ones are noted.
                 let Some((next, series)) = state.slab.page_from(page) else {

@@ -9,9 +9,10 @@
 //!
 //! Tested by `recovery/tests/parked.rs` and `tests/db_rows.rs`.
 
-use crate::base::error::Result;
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::core::Core;
 use crate::series::presence::BROUGHT_MAX;
+use crate::series::shard::ShardState;
 use latewood_model::SeriesId;
 
 impl Core {
@@ -33,11 +34,11 @@ impl Core {
     fn locate_parked(&self, hash: u64, key: &[u8]) -> Result<Option<SeriesId>> {
         loop {
             let came = self.parked_keys.came();
-            if let Some(id) = self.parked_keys.find(hash) {
+            if let Some(id) = self.parked_keys.find(key) {
                 // One with another key of the same fingerprint wakes, too: then it is in the way no
                 // more.
                 self.bring(&[id])?;
-                self.wake(&mut self.shards.lock_of(id), id)?;
+                self.wake_found(&mut self.shards.lock_of(id), key, id)?;
             } else if let Some(id) = self.keys.find(hash, key) {
                 return Ok(Some(id));
             } else if self.parked_keys.came() == came {
@@ -46,30 +47,47 @@ impl Core {
         }
     }
 
+    /// Wakes a series that was found by the fingerprint of `key`: that is gone then.
+    ///
+    /// # Errors
+    /// `Corrupt` if its file has the hash of another key for it; those of [`Core::wake`].
+    pub(crate) fn wake_found(
+        &self,
+        state: &mut ShardState,
+        key: &[u8],
+        id: SeriesId,
+    ) -> Result<()> {
+        if !self.wake(state, id)? && self.parked_keys.find(key) == Some(id) {
+            let text = format!("series {} has not the key whose hash its file has", id.0);
+            return Err(Error::new(ErrorKind::Corrupt, text));
+        }
+        Ok(())
+    }
+
     /// Wakes the parked series among those under `keys`, whose hashes these are, and puts those
     /// that were not found into `ids`. What cannot be read is left out. No lock may be held.
     #[cold]
     pub(crate) fn wake_all<'a>(
         &self,
         hashes: &[u64],
-        mut keys: impl Iterator<Item = &'a [u8]>,
+        keys: impl Iterator<Item = &'a [u8]>,
         ids: &mut [Option<SeriesId>],
     ) {
-        for (hashes, ids) in hashes.chunks(BROUGHT_MAX).zip(ids.chunks_mut(BROUGHT_MAX)) {
-            let missing = hashes.iter().zip(&*ids).filter(|(_, id)| id.is_none());
-            let parked = missing.filter_map(|(&hash, _)| self.parked_keys.find(hash));
-            let parked: Vec<SeriesId> = parked.collect();
-            let keys = keys.by_ref().take(hashes.len());
-            if parked.is_empty() {
-                keys.for_each(drop);
-                continue;
+        let all = ids.iter_mut().zip(hashes).zip(keys);
+        let mut found = all.filter_map(|((id, &hash), key)| {
+            let parked = id.is_none().then(|| self.parked_keys.find(key))??;
+            Some((id, hash, key, parked))
+        });
+        loop {
+            let some: Vec<_> = found.by_ref().take(BROUGHT_MAX).collect();
+            if some.is_empty() {
+                return;
             }
+            let parked: Vec<SeriesId> = some.iter().map(|(.., parked)| *parked).collect();
             // Whoever takes such a sample alone gets the error.
             let _ = self.bring(&parked);
-            for ((id, &hash), key) in ids.iter_mut().zip(hashes).zip(keys) {
-                if id.is_none() {
-                    *id = self.locate(hash, key).ok().flatten();
-                }
+            for (id, hash, key, _) in some {
+                *id = self.locate(hash, key).ok().flatten();
             }
         }
     }
@@ -87,7 +105,7 @@ impl Core {
             None if self.parked_keys.came() > 0 => {
                 // One that was renamed is in another shard, and may wake or park between the looks.
                 let came = self.parked_keys.came();
-                let may_be_parked = self.may_be_parked(hash);
+                let may_be_parked = self.may_be_parked(key);
                 let awake = self.keys.find(hash, key);
                 (awake, may_be_parked || self.parked_keys.came() != came)
             }
@@ -98,8 +116,8 @@ impl Core {
     /// Whether a parked series may have a key that the map of keys lacks: then [`Core::locate`]
     /// says, without locks.
     #[inline]
-    pub(crate) fn may_be_parked(&self, hash: u64) -> bool {
-        self.parked_keys.find(hash).is_some()
+    pub(crate) fn may_be_parked(&self, key: &[u8]) -> bool {
+        self.parked_keys.find(key).is_some()
     }
 
     /// Series that are awake or parked and have a key.

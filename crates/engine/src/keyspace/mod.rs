@@ -12,6 +12,7 @@ pub(crate) mod ended;
 pub(crate) mod expiry;
 pub(crate) mod flush_state;
 pub(crate) mod keys;
+mod labels;
 pub(crate) mod limits;
 mod locate;
 pub(crate) mod log_group;

@@ -1,8 +1,8 @@
 //! Parked series as the rest of the database meets them: where a series is, all that are there,
 //! waking one, and parking ([`crate::series::presence`]).
 //!
-//! A series wakes under the lock of its shard, as it was when its row was made. Its labels stay in
-//! the index meanwhile. Its key is in the map of keys while it is awake, and its fingerprint among
+//! A series wakes under the lock of its shard, as it was when its row was made. While it is in a file,
+//! the index has no labels of it, but leads to the file. Its key is in the map of keys while it is awake, and its fingerprint among
 //! the parked ones ([`super::parked_keys`]) while it is parked. A row is read from its file before
 //! the lock is taken ([`Core::bring`]); who did not foresee that it is needed reads it under the lock.
 //!
@@ -24,7 +24,7 @@ use crate::series::Series;
 use crate::series::presence::{Parked, Presence};
 use crate::series::shard::ShardState;
 use crate::storage::files::row::SeriesRow;
-use latewood_model::SeriesId;
+use latewood_model::{SeriesId, Timestamp};
 #[cfg(test)]
 use std::panic::Location;
 
@@ -219,6 +219,9 @@ impl Core {
         };
         let key = parked.row.key.clone();
         state.heads.grew(series_bytes(&key, &parked.row.options));
+        if is_filed {
+            self.index_labels(id, Some(&parked.row.options.labels));
+        }
         self.enter(state, parked);
         // awake: it was entered a line before.
         if let Some(series) = state.slab.get_mut(place) {
@@ -235,9 +238,8 @@ impl Core {
                 series.end_replay(&mut state.sealer);
             }
         }
-        let hash = self.keys.hash(&key);
-        self.keys.insert(hash, key, id);
-        self.parked_keys.remove(hash, id);
+        self.keys.insert(self.keys.hash(&key), key.clone(), id);
+        self.parked_keys.remove(&key, id);
         Ok(true)
     }
 
@@ -272,20 +274,25 @@ impl Core {
         })
     }
 
-    /// Whether a series that a start finds in a file of parked series stays parked. Where others
-    /// follow the log, or it follows that of another, all series are awake.
-    pub(crate) fn may_stay_parked(&self, row: &SeriesRow) -> bool {
-        let may_park = row.source.is_none() && row.expires_at_ms.is_none() && !row.unnamed;
-        may_park && !self.log.is_remote() && !self.is_follower()
+    /// Whether series that a start finds in files of parked series stay parked (invariant 3). Where
+    /// others follow the log, or it follows that of another, all series are awake.
+    pub(crate) fn may_stay_parked(&self) -> bool {
+        !self.log.is_remote() && !self.is_follower()
     }
 
-    /// Notes that a series is parked whose row a start found in a file.
-    pub(crate) fn note_parked(&self, state: &mut ShardState, row: &SeriesRow) {
-        state.heads.know(partition_of(row.id));
-        let hash = self.keys.hash(&row.key);
-        self.parked_keys.insert_found(hash, &row.key, row.id);
-        let place = self.shards.place_of(row.id);
-        state.parked.note_filed(place, row.newest);
+    /// Notes that a series is parked that a start found in a file, with the hash of its key and, if it
+    /// is known, when its newest sample was.
+    pub(crate) fn note_parked(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        key_hash: u64,
+        newest: Option<Timestamp>,
+    ) {
+        self.parked_keys.insert_found(key_hash, id);
+        let place = self.shards.place_of(id);
+        state.parked.note_filed(place, newest);
+        self.index_filed(id);
     }
 
     /// Takes a series out of memory whose row the newest file of parked series has, unless something
@@ -297,6 +304,7 @@ impl Core {
         let series = self.leave(state, id)?;
         let place = self.shards.place_of(id);
         state.parked.note_filed(place, series.newest());
+        self.index_filed(id);
         Some(series)
     }
 
@@ -305,8 +313,8 @@ impl Core {
         let series = state.slab.remove(self.shards.place_of(id))?;
         state.queue.forget(&series);
         state.heads.forget(&series, partition_of(id));
+        self.parked_keys.insert(&series.key, id);
         let hash = self.keys.hash(&series.key);
-        self.parked_keys.insert(hash, id);
         self.keys.remove(hash, &series.key, id);
         Some(series)
     }
@@ -342,8 +350,7 @@ impl Core {
         }
         let id = parked.row.id;
         state.heads.know(partition_of(id));
-        let hash = self.keys.hash(&parked.row.key);
-        self.parked_keys.insert(hash, id);
+        self.parked_keys.insert(&parked.row.key, id);
         state.parked.hold(self.shards.place_of(id), parked);
         None
     }

@@ -76,7 +76,7 @@ impl Core {
         write_new(&self.env, &store.dir, &next)?;
         put_in_force(&self.env, &store.dir).map_err(|error| self.halt(error))?;
         self.store.blocks.set(Arc::new(blocks));
-        self.store.parked.set(parked);
+        self.set_parked_files(parked);
         let named = |manifest| paths(&store.dir, manifest).into_iter().collect();
         let (old, new): (BTreeSet<_>, BTreeSet<_>) = (named(&published.manifest), named(&next));
         published.unremoved.extend(old.difference(&new).cloned());

@@ -7,22 +7,35 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::waiting::leaves_rows;
 use crate::keyspace::core::Core;
 use crate::series::presence::Parked;
-use crate::storage::files::parked::ParkedFile;
+use crate::storage::files::parked::{ParkedFile, no_row};
 use crate::storage::files::row::SeriesRow;
 use latewood_model::SeriesId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Refuses to go on where this thread leaves rows to others.
+pub(super) fn leave_rows() -> Result<()> {
+    if leaves_rows() {
+        let text = "the rows of parked series are not at hand";
+        return Err(Error::new(ErrorKind::Away, text));
+    }
+    Ok(())
+}
+
 impl Core {
     /// Reads the row of a parked series from its file.
     pub(super) fn read_parked(&self, id: SeriesId) -> Result<Parked> {
         self.store.parked.note_read();
-        let file = self.store.parked.file_of(id);
-        let row = file.map(|file| file.read(id)).transpose()?.flatten();
-        let row = row.ok_or_else(|| {
-            let text = format!("no file of parked series has series {}", id.0);
-            Error::new(ErrorKind::Corrupt, text)
-        })?;
+        let file = self.store.parked.file_of(id).ok_or_else(|| no_row(id))?;
+        let row = file.read(id)?.ok_or_else(|| no_row(id))?;
+        self.as_parked(row, &file)
+    }
+
+    /// The series of a row of this file.
+    fn as_parked(&self, row: SeriesRow, file: &ParkedFile) -> Result<Parked> {
+        let checked = row.check_parked();
+        let path = || self.store.series_file_path(file.meta().number);
+        checked.map_err(|error| error.or_at(path))?;
         Ok(Parked::new(row, || 0))
     }
 
@@ -66,10 +79,11 @@ impl Core {
         let mut brought = Ok(());
         for ((_, page), (file, ids)) in wanted {
             match file.read_page(page) {
-                Ok(rows) => rows
-                    .into_iter()
-                    .filter(|row| ids.contains(&row.id))
-                    .for_each(|row| self.hold(row, &file)),
+                Ok(rows) => {
+                    for row in rows.into_iter().filter(|row| ids.contains(&row.id)) {
+                        brought = brought.and(self.hold(row, &file));
+                    }
+                }
                 Err(error) => brought = brought.and(Err(error)),
             }
         }
@@ -77,15 +91,17 @@ impl Core {
     }
 
     /// Keeps the row of a file at hand, if it is what counts.
-    fn hold(&self, row: SeriesRow, file: &ParkedFile) {
+    fn hold(&self, row: SeriesRow, file: &ParkedFile) -> Result<()> {
         let (id, place) = (row.id, self.shards.place_of(row.id));
+        let parked = self.as_parked(row, file)?;
         let mut state = self.shards.lock_of(id);
         let newest = self.store.parked.file_of(id);
         if state.parked.is_filed(place)
             && newest.is_some_and(|newest| newest.meta().number == file.meta().number)
         {
-            state.parked.hold(place, Parked::new(row, || 0));
+            state.parked.hold(place, parked);
         }
+        Ok(())
     }
 
     /// Whether a series is parked and its row not at hand.
@@ -94,10 +110,10 @@ impl Core {
         state.parked.is_filed(place) && state.parked.held(place).is_none()
     }
 
-    /// The parked series that may be under keys of these hashes and whose rows are not at hand. The
-    /// map of keys lacks the keys.
-    pub(crate) fn away(&self, hashes: impl Iterator<Item = u64>) -> Vec<SeriesId> {
-        let parked = hashes.filter_map(|hash| self.parked_keys.find(hash));
+    /// The parked series that may be under these keys, which the map of keys lacks, and whose rows are
+    /// not at hand.
+    pub(crate) fn away<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Vec<SeriesId> {
+        let parked = keys.filter_map(|key| self.parked_keys.find(key));
         parked.filter(|&id| self.is_away(id)).collect()
     }
 
@@ -106,9 +122,8 @@ impl Core {
     /// # Errors
     /// Those of [`Core::bring`]; `Away` if it leaves them.
     pub(crate) fn bring_or_leave(&self, ids: &[SeriesId]) -> Result<()> {
-        if leaves_rows() && ids.iter().any(|&id| self.is_away(id)) {
-            let text = "the rows of parked series are not at hand";
-            return Err(Error::new(ErrorKind::Away, text));
+        if ids.iter().any(|&id| self.is_away(id)) {
+            leave_rows()?;
         }
         self.bring(ids)
     }

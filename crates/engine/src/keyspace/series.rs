@@ -1,4 +1,4 @@
-//! One series under the lock of its shard: its labels in the index, its row in a series file,
+//! One series under the lock of its shard: its row in a series file,
 //! its removal by DEL, by a rename onto its key, or by expiry, and its owner. Tested by
 //! `tests/db_races.rs`, `tests/flush` and the model test.
 
@@ -6,11 +6,10 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
 use crate::keyspace::core::Core;
 use crate::log::Position;
-use crate::observe::signals::Job;
 use crate::series::Series;
 use crate::series::shard::ShardState;
 use crate::storage::files::row::SeriesRow;
-use latewood_model::{Labels, SeriesId};
+use latewood_model::SeriesId;
 #[cfg(test)]
 use std::panic::Location;
 use std::sync::Arc;
@@ -62,20 +61,6 @@ impl Core {
         // follow this one.
         self.keys.remove(self.keys.hash(key), key, id);
         logged
-    }
-
-    /// Tells the index that a series has these labels now, or is gone. The
-    /// lock of its shard is held.
-    pub(crate) fn index_labels(&self, id: SeriesId, labels: Option<&Labels>) {
-        if self.index.note(self.shards.shard_of(id), id, labels) {
-            self.observe.signals.wake(Job::Index);
-        }
-    }
-
-    /// The labels of a series; none of one that does not exist.
-    pub(crate) fn labels_of(&self, id: SeriesId) -> Labels {
-        let labels = self.index.labels(self.shards.shard_of(id), id);
-        labels.unwrap_or_default()
     }
 
     /// The key of the series `id`, which belongs to this shard, if it is there.

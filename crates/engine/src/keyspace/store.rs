@@ -173,6 +173,11 @@ impl Store {
         self.published.lock().manifest.clone()
     }
 
+    /// The seed of the hashes of keys that files keep. No shard may be locked.
+    pub(crate) fn key_seed(&self) -> u64 {
+        self.published.lock().manifest.key_seed
+    }
+
     /// How often everything was removed. No shard may be locked.
     pub(crate) fn epoch(&self) -> u64 {
         self.published.lock().manifest.epoch
@@ -251,8 +256,9 @@ impl Store {
         ParkedFiles::open(&self.env, &self.dir, next, &self.parked.get())
     }
 
+    /// Readers see no files any more. The index is cleared beside it.
     pub(crate) fn set_no_blocks(&self) {
-        self.parked.set(ParkedFiles::default());
+        self.parked.set(Arc::default());
         self.blocks.set(Arc::new(BlockSet {
             flush: self.blocks.get().flush,
             floor: Timestamp::MIN,

@@ -2,24 +2,27 @@
 //!
 //! Partitions are read in parallel, a section at a time; the labels of one section
 //! are indexed while the next is read. Samples stay in their blocks, so time and
-//! memory depend on the number of series, not of samples. Tested by
-//! `tests/db_store.rs`.
+//! memory depend on the number of series, not of samples. Of series that stay parked no row
+//! is read: their file tells which they are, the hashes of their keys, and their newest samples.
+//! Tested by `tests/db_store.rs` and `recovery/tests`.
 
-use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::error::Result;
 use crate::base::options::LoadProgress;
 use crate::recovery::Recovery;
 use crate::series::presence::Parked;
 use crate::series::shard::ShardState;
 use crate::storage::files::directory::Directory;
 use crate::storage::files::manifest::{PartitionFiles, SeriesFileMeta};
-use crate::storage::files::row::SeriesRow;
+use crate::storage::files::parked::ParkedFile;
+use crate::storage::files::row::{SeriesRow, check_time};
 use crate::storage::files::series_file::SeriesFileReader;
 use crate::storage::files::verdict::{Begins, LogFound};
-use latewood_model::SeriesId;
+use latewood_model::{SeriesId, Timestamp};
 use parking_lot::Mutex;
 use roaring::RoaringTreemap;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 impl Recovery<'_> {
@@ -46,13 +49,13 @@ impl Recovery<'_> {
             let places = manifest.next_id.saturating_sub(number).div_ceil(shards);
             shard.lock().next_place = places as usize;
         }
-        let files: Vec<&PartitionFiles> = manifest.partitions.values().collect();
+        let files: Vec<(&u32, &PartitionFiles)> = manifest.partitions.iter().collect();
         let total = manifest.series_files().map(|file| file.len_bytes).sum();
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let failure = Mutex::new(None);
         let work = || {
-            while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if let Err(error) = self.load_partition(file) {
+            while let Some((partition, file)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Err(error) = self.load_partition(**partition, file) {
                     failure.lock().get_or_insert(error);
                     return;
                 }
@@ -82,16 +85,27 @@ impl Recovery<'_> {
 
     /// Makes the series of a partition. The newest file that mentions a series counts, so they are read
     /// from the newest to the oldest: a series is entered once, as it is.
-    fn load_partition(&self, files: &PartitionFiles) -> Result<()> {
-        let parked: BTreeSet<u64> = files.parked.iter().map(|file| file.number).collect();
+    fn load_partition(&self, partition: u32, files: &PartitionFiles) -> Result<()> {
+        let open = self.core.store.parked.get();
+        let parked: BTreeMap<u64, &Arc<ParkedFile>> = open
+            .of_partition(partition)
+            .iter()
+            .map(|file| (file.meta().number, file))
+            .collect();
         let files: Vec<&SeriesFileMeta> = files.series_files().collect();
         let mut known = RoaringTreemap::new();
         for file in files.into_iter().rev() {
+            let parked = parked.get(&file.number);
+            if let Some(parked) = parked.filter(|_| self.core.may_stay_parked()) {
+                self.note_parked(partition, parked, &known)?;
+                known.extend(parked.ids().map(|id| id.0));
+                continue;
+            }
             let mut here = RoaringTreemap::new();
             let removed = self.read(file, |rows, is_old| {
                 here.extend(rows.iter().map(|row| row.id.0));
                 rows.retain(|row| !known.contains(row.id.0));
-                let from = if parked.contains(&file.number) {
+                let from = if parked.is_some() {
                     Origin::Parked
                 } else if is_old {
                     Origin::Old
@@ -106,6 +120,42 @@ impl Recovery<'_> {
         Ok(())
     }
 
+    /// Notes the series of a file of parked series that no newer file mentions. Reads no row.
+    ///
+    /// # Errors
+    /// `Corrupt` if the hashes are damaged or the file makes no sense, `Io`.
+    fn note_parked(&self, partition: u32, file: &ParkedFile, known: &RoaringTreemap) -> Result<()> {
+        let newest = file.newest();
+        newest
+            .iter()
+            .try_for_each(|&(at, id)| check_time(id, at))
+            .map_err(|error| error.at(&self.core.store.series_file_path(file.meta().number)))?;
+        let newest: BTreeMap<SeriesId, Timestamp> =
+            newest.into_iter().map(|(at, id)| (id, at)).collect();
+        let hashes = file.key_hashes(self.core.store.key_seed())?;
+        let mut by_shard = Vec::new();
+        by_shard.resize_with(self.core.shards.len(), Vec::new);
+        for (id, hash) in file.ids().zip(hashes) {
+            if !known.contains(id.0) {
+                by_shard[self.core.shards.shard_of(id)].push((id, hash));
+            }
+        }
+        for (shard, ids) in self.core.shards.iter().zip(by_shard) {
+            let mut state = shard.lock();
+            if let Some(&(last, _)) = ids.last() {
+                let place = self.core.shards.place_of(last);
+                state.next_place = state.next_place.max(place + 1);
+                state.heads.know(partition);
+            }
+            for (id, hash) in ids {
+                self.core
+                    .note_parked(&mut state, id, hash, newest.get(&id).copied());
+            }
+        }
+        self.core.index.relieve();
+        Ok(())
+    }
+
     /// Reads a series file, and gives its rows to `each`, some at a time, with whether they are of
     /// an older version. Returns the ids of removed series.
     fn read(
@@ -117,7 +167,7 @@ impl Recovery<'_> {
         let mut reader = SeriesFileReader::open(&self.core.env, &path, file)?;
         let mut rows = Vec::new();
         while reader.next(&mut rows)? {
-            let checked = rows.iter().try_for_each(check);
+            let checked = rows.iter().try_for_each(SeriesRow::check);
             checked.map_err(|error| error.at(&path))?;
             each(&mut rows, reader.is_old());
         }
@@ -150,9 +200,6 @@ impl Recovery<'_> {
             state.unnamed.push(id);
         } else {
             self.core.index_labels(id, Some(&row.options.labels));
-        }
-        if from == Origin::Parked && self.core.may_stay_parked(&row) {
-            return self.core.note_parked(state, &row);
         }
         if let Some(position) = NonZeroU64::new(row.position) {
             state.restored.insert(place, position);
@@ -187,19 +234,4 @@ enum Origin {
     Parked,
     /// Of awake series, in an older version.
     Old,
-}
-
-/// Refuses times that no series has, whatever the checksums say.
-fn check(row: &SeriesRow) -> Result<()> {
-    let times = [row.newest, row.flushed_last];
-    match times.into_iter().flatten().find(|&at| at < 0) {
-        None => Ok(()),
-        Some(at) => Err(Error::new(
-            ErrorKind::Corrupt,
-            format!(
-                "the series file makes no sense: series {} has a sample at {at}",
-                row.id.0
-            ),
-        )),
-    }
 }

@@ -31,11 +31,12 @@ impl Recovery<'_> {
             .store(next_file, Ordering::Relaxed);
         self.core.store.blocks.set(blocks);
         let parked = self.core.store.open_parked(&manifest)?;
-        self.core.store.parked.set(parked);
+        self.core.set_parked_files(parked);
         self.core.store.disk_budget.note_catalogue(&manifest);
         if manifest.key_seed == 0 {
             manifest.key_seed = self.core.env.random.next_u64().max(1);
         }
+        self.core.parked_keys.set_seed(manifest.key_seed);
         published.manifest = manifest;
         Ok(())
     }

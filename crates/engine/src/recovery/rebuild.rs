@@ -123,9 +123,12 @@ impl Recovery<'_> {
             workers.into_iter().flat_map(join).collect::<Vec<_>>()
         });
         let mut rivals = BTreeMap::<Arc<[u8]>, BTreeSet<SeriesId>>::new();
-        for key in self.core.parked_keys.take_doubled() {
-            let mut parked = self.wake_rivals(&key)?;
-            rivals.entry(key).or_default().append(&mut parked);
+        for id in self.core.parked_keys.take_doubled() {
+            // One that the log woke or removed is in no parked one's way.
+            if let Some(key) = self.parked_key(id)? {
+                let mut parked = self.wake_rivals(&key)?;
+                rivals.entry(key).or_default().append(&mut parked);
+            }
         }
         for (key, pair) in doubled {
             let mut parked = self.wake_rivals(&key)?;
@@ -140,13 +143,21 @@ impl Recovery<'_> {
         Ok(gone)
     }
 
+    /// The key of a series, if it is parked. Its row is at hand then.
+    fn parked_key(&self, id: SeriesId) -> Result<Option<Arc<[u8]>>> {
+        let mut state = self.core.shards.lock_of(id);
+        self.core.stored_position(&mut state, id)?;
+        let parked = state.parked.held(self.core.shards.place_of(id));
+        Ok(parked.map(|parked| parked.row.key.clone()))
+    }
+
     /// Wakes the parked series that may have a key of awake ones. Returns those that have it.
     fn wake_rivals(&self, key: &Arc<[u8]>) -> Result<BTreeSet<SeriesId>> {
-        let (hash, mut rivals) = (self.core.keys.hash(key), BTreeSet::new());
-        while let Some(id) = self.core.parked_keys.find(hash) {
+        let mut rivals = BTreeSet::new();
+        while let Some(id) = self.core.parked_keys.find(key) {
             let mut state = self.core.shards.lock_of(id);
             let position = self.core.stored_position(&mut state, id)?;
-            self.core.wake(&mut state, id)?;
+            self.core.wake_found(&mut state, key, id)?;
             if let Some(position) = NonZeroU64::new(position) {
                 // By which rivals are told apart.
                 state
@@ -191,7 +202,7 @@ impl Recovery<'_> {
             let key = &series.key;
             let hash = self.core.keys.hash(key);
             let other = self.core.keys.insert(hash, key.clone(), id);
-            let parked = self.core.may_be_parked(hash).then_some(id);
+            let parked = self.core.may_be_parked(key).then_some(id);
             doubled.extend(other.or(parked).map(|other| (key.clone(), [other, id])));
         }
         doubled

@@ -1,11 +1,13 @@
 //! What the fuzz targets run, on bytes of golden files with a byte changed, and
 //! starts that no file of a young database brings about.
 
+mod damaged;
 mod ended;
 mod ended_followed;
 mod ended_watched;
 mod filed;
 mod formats;
+mod labels;
 mod parked;
 mod parked_files;
 mod twins;

@@ -188,7 +188,7 @@ impl MetadataStore {
 
     /// Forgets the metrics without series, of which `has_series` tells, if there was no room.
     /// Linear in the metrics, from time to time.
-    pub(crate) fn make_room(&self, now_ns: u64, has_series: impl Fn(&str) -> bool) {
+    pub(crate) fn make_room(&self, now_ns: u64, have_series: impl Fn(&[&str]) -> Vec<bool>) {
         let mut held = self.held.lock();
         if !held.lacks_room || now_ns < held.next_look_ns {
             return;
@@ -201,11 +201,12 @@ impl MetadataStore {
             let page = self.after(&last, PAGE);
             let Some((name, _)) = page.last() else { return };
             last = name.clone();
-            let mut unused = page;
-            unused.retain(|(name, _)| !has_series(name));
+            let names: Vec<&str> = page.iter().map(|(name, _)| &**name).collect();
+            let have = have_series(&names).into_iter();
+            let unused = page.iter().zip(have).filter(|(_, has)| !has);
             let mut held = self.held.lock();
             let held = &mut *held;
-            for (name, _) in &unused {
+            for ((name, _), _) in unused {
                 if let Some(one) = held.metrics.remove(name) {
                     held.bytes -= name.len() + one.bytes();
                     held.is_changed = true;

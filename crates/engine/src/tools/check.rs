@@ -9,6 +9,7 @@ use crate::io::directory::{is_remote, open_existing};
 use crate::io::quarantine::Quarantine;
 use crate::log::{self, LogHole, Position, RecoveryReport};
 use crate::storage::block::{Block, BlockMeta, Cache};
+use crate::storage::files::parked::ParkedFile;
 use crate::storage::files::{
     Directory, LogFound, Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader,
 };
@@ -177,11 +178,15 @@ impl Checker<'_> {
     fn series_files(&mut self, manifest: &Manifest, files: &PartitionFiles) -> Result<()> {
         let (before, mut is_whole) = (self.stored.len(), true);
         for meta in files.series_files() {
-            let read = self.series_file(manifest, meta);
-            is_whole &= self.found(read)?.is_some();
+            let is_parked = files.parked.contains(meta);
+            let read = self.series_file(manifest, meta, is_parked);
+            if self.found(read)?.is_none() {
+                is_whole = false;
+                // Without it nobody can tell which samples belong to which series.
+                let is_needed = !is_parked || !self.tells_of_series(manifest, meta);
+                self.checked.is_refused |= is_needed;
+            }
         }
-        // Without one of them nobody can tell which samples belong to which series.
-        self.checked.is_refused |= !is_whole;
         let found = self.stored.len().saturating_sub(before) as u64;
         self.checked.series += found;
         let named = files.series_count();
@@ -194,11 +199,28 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn series_file(&mut self, manifest: &Manifest, meta: &SeriesFileMeta) -> Result<()> {
+    /// Whether a start can read what it needs of a file of parked series.
+    fn tells_of_series(&self, manifest: &Manifest, meta: &SeriesFileMeta) -> bool {
         let path = names::series_dir(self.dir).join(names::series_file(meta.number));
-        let mut reader = SeriesFileReader::open(self.env, &path, meta)?;
+        let file = ParkedFile::open(self.env, &path, meta);
+        file.is_ok_and(|file| file.key_hashes(manifest.key_seed).is_ok())
+    }
+
+    fn series_file(
+        &mut self,
+        manifest: &Manifest,
+        meta: &SeriesFileMeta,
+        is_parked: bool,
+    ) -> Result<()> {
+        let path = names::series_dir(self.dir).join(names::series_file(meta.number));
+        let mut reader = SeriesFileReader::open_to_verify(self.env, &path, meta)?;
         let mut rows = Vec::new();
         while reader.next(&mut rows)? {
+            let checked = rows.iter().try_for_each(|row| match is_parked {
+                true => row.check_parked(),
+                false => row.check(),
+            });
+            checked.map_err(|error| error.at(&path))?;
             self.stored
                 .extend(rows.iter().map(|row| (row.id, row.position)));
             let beyond = rows.iter().find(|row| row.id.0 >= manifest.next_id);

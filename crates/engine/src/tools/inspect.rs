@@ -154,7 +154,7 @@ fn block_facts(env: &Env, path: &Path) -> Result<Detail> {
 
 fn series_facts(env: &Env, path: &Path) -> Result<Detail> {
     let meta = SeriesFileMeta::of_file(env, path)?;
-    let mut reader = SeriesFileReader::open(env, path, &meta)?;
+    let mut reader = SeriesFileReader::open_to_verify(env, path, &meta)?;
     let (mut rows, mut series) = (Vec::new(), Vec::new());
     while reader.next(&mut rows)? {
         series.extend(rows.iter().map(series_row));

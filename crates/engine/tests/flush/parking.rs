@@ -115,6 +115,21 @@ fn parked_series_take_little_memory_and_wake_one_by_one() {
     assert_eq!(db.stats().flush.parked_bytes_written, 0);
 }
 
+/// Keys of parked series come to memory for a query, which must not fill it.
+#[test]
+fn a_query_of_too_many_parked_series_is_refused() {
+    let disk = SimDisk::new();
+    let db = filled(&disk);
+    db.set_memory_limit(128 * 1024);
+    assert_eq!(db.reply_bytes_max(), 16 * 1024);
+    let refused = db.select(&[]).unwrap_err();
+    assert_eq!(refused.kind(), latewood_engine::ErrorKind::Limit);
+    let told = refused.to_string();
+    assert!(told.contains("keys of the 600 matching series"), "{told}");
+    db.set_memory_limit(0);
+    assert_eq!(db.select(&[]).unwrap().len() as u64, SERIES);
+}
+
 /// What no sample tells of, and what a whole file must not bring back.
 #[test]
 fn whatever_is_done_to_a_parked_series_is_found_by_a_start() {

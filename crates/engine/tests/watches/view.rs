@@ -31,11 +31,11 @@ pub(super) fn view(db: &Db, at: i64, selects: impl Fn(&Labels, &[u8]) -> bool) -
     let all = db.select(&[]).unwrap();
     let mut alike: BTreeMap<_, usize> = BTreeMap::new();
     for series in &all {
-        let labels = db.labels(series).unwrap_or_default();
+        let labels = db.labels(series).unwrap().unwrap_or_default();
         *alike.entry(shown(&labels, &series.key)).or_default() += 1;
     }
     for series in all {
-        let labels = db.labels(&series).unwrap_or_default();
+        let labels = db.labels(&series).unwrap().unwrap_or_default();
         let has_twin = alike.get(&shown(&labels, &series.key)) > Some(&1);
         if !selects(&labels, &series.key) {
             continue;

@@ -20,14 +20,15 @@ mod tests;
 mod views;
 
 pub(crate) use select::select;
-pub(crate) use views::{Reader, Views, raw};
+pub(crate) use views::{PART_SERIES, Reader, Views, raw};
 
-use latewood_engine::{Db, SeriesRef};
+use latewood_engine::{Db, ErrorKind, Result, SeriesRef};
 use latewood_promql::labels::Labels;
 use latewood_wire::selector::{Matcher, Test};
-use latewood_wire::series_name::METRIC;
+use latewood_wire::series_name::{METRIC, NameError, SeriesName};
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::ops::ControlFlow;
 
 /// The label that tells apart what would look the same.
 pub(crate) const KEY: &str = "__key__";
@@ -40,6 +41,9 @@ pub(crate) struct Named {
     /// Its labels.
     pub(crate) labels: Labels,
 }
+
+/// Bytes of names that are accounted for together.
+const HELD_BYTES: usize = 1 << 20;
 
 /// How a series with `labels` under `key` looks.
 pub(crate) fn shown(labels: &latewood_model::Labels, key: &[u8]) -> Labels {
@@ -60,20 +64,49 @@ pub(crate) fn shown(labels: &latewood_model::Labels, key: &[u8]) -> Labels {
 }
 
 /// How `series` look, in the order of their labels; those that went meanwhile
-/// are left out, and what is there twice stays once.
+/// are left out, and what is there twice stays once. Where `series` lacks some that have no sample in a
+/// span (`are_some`), one of these can still look the same. `hold` is told of the bytes that are about
+/// to be held, many at a time, and may end it early; then it says anything.
 ///
 /// Linear in their labels, but for sorting.
-pub(crate) fn named(db: &Db, series: Vec<SeriesRef>) -> Vec<Named> {
-    let look = |series: SeriesRef| {
-        let labels = shown(&db.labels(&series)?, &series.key);
-        Some(Named { series, labels })
-    };
-    let mut named: Vec<Named> = series.into_iter().filter_map(look).collect();
+///
+/// # Errors
+/// Where the labels of one of them cannot be read.
+pub(crate) fn named(
+    db: &Db,
+    series: Vec<SeriesRef>,
+    are_some: bool,
+    hold: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Vec<Named>> {
+    let mut looks: Vec<Option<Labels>> = vec![None; series.len()];
+    let mut bytes = series.len() * size_of::<Named>();
+    db.labels_of_all(&series, &mut |at, labels| {
+        let (look, key) = (shown(&labels, &series[at].key), &series[at].key);
+        bytes += look.len_bytes() + key.len();
+        looks[at] = Some(look);
+        if bytes < HELD_BYTES {
+            return ControlFlow::Continue(());
+        }
+        hold(std::mem::take(&mut bytes))
+    })?;
+    if hold(bytes).is_break() {
+        return Ok(Vec::new());
+    }
+    let named = series.into_iter().zip(looks);
+    let named = named.filter_map(|(series, labels)| {
+        Some(Named {
+            series,
+            labels: labels?,
+        })
+    });
+    let mut named: Vec<Named> = named.collect();
     sort(&mut named);
     named.dedup_by(|a, b| a.series.id == b.series.id);
     let mut collided = false;
+    let mut key = (are_some && db.parked_len() > 0).then(SeriesName::new);
     for same in named.chunk_by_mut(|a, b| a.labels == b.labels) {
-        if same.len() > 1 {
+        let other = key.as_mut().map(|key| looks_the_same(db, &same[0], key));
+        if same.len() > 1 || other.transpose()? == Some(true) {
             collided = true;
             for one in same {
                 one.labels = one.labels.with(KEY, &text(&one.series.key));
@@ -83,7 +116,34 @@ pub(crate) fn named(db: &Db, series: Vec<SeriesRef>) -> Vec<Named> {
     if collided {
         sort(&mut named);
     }
-    named
+    Ok(named)
+}
+
+/// Whether a series that a sender made looks the same, which has the key that its labels say.
+fn looks_the_same(db: &Db, one: &Named, key: &mut SeriesName) -> Result<bool> {
+    if key_of(key, &one.labels).is_err() || *key.key() == *one.series.key {
+        return Ok(false);
+    }
+    let other = match db.resolve(key.key()) {
+        Err(error) if error.kind() == ErrorKind::NoSuchKey => return Ok(false),
+        other => other?,
+    };
+    let labels = db.labels(&other)?;
+    Ok(labels.is_some_and(|labels| shown(&labels, &other.key) == one.labels))
+}
+
+/// Makes `name` that of the series of a sender with these labels.
+///
+/// # Errors
+/// Where no series may have them.
+pub(crate) fn key_of(name: &mut SeriesName, labels: &Labels) -> std::result::Result<(), NameError> {
+    name.begin(labels.metric().as_bytes());
+    for (label, value) in labels.bytes() {
+        if label != METRIC {
+            name.label(label, value);
+        }
+    }
+    name.finish()
 }
 
 /// Leaves those that pass one of `selectors` as they are shown: [`select()`]

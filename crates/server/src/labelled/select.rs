@@ -7,37 +7,51 @@
 //! exact ones are looked up, others are tried on the keys of those series.
 
 use super::{is_escaped, on_shown, text};
-use latewood_engine::{Db, ErrorKind, Result, SeriesRef, Values};
+use latewood_engine::{Cancelled, Db, ErrorKind, Result, SeriesRef, Values};
 use latewood_model::{Matcher as IndexMatcher, Test as IndexTest};
 use latewood_wire::selector::{Matcher, Test};
 use latewood_wire::series_name::METRIC;
 
 /// The series that pass all `matchers`, but for those on `__key__`, in no
-/// order; a series whose labels change meanwhile may be there twice.
+/// order; a series whose labels change meanwhile may be there twice. With a span of time, both ends
+/// included, some may be left out that have no sample in it. Once `cancelled` is true, it returns
+/// early, with any series.
 ///
 /// # Errors
 /// Where what is kept in files of one of them cannot be read.
-pub(crate) fn select(db: &Db, matchers: &[Matcher]) -> Result<Vec<SeriesRef>> {
+pub(crate) fn select(
+    db: &Db,
+    matchers: &[Matcher],
+    span: Option<(i64, i64)>,
+    cancelled: Cancelled<'_>,
+) -> Result<Vec<SeriesRef>> {
+    // What looks the same shows which one it is only beside the others.
+    let is_on_key = |matcher: &Matcher| *matcher.name == *super::KEY.as_bytes();
+    let span = span.filter(|_| !matchers.iter().any(is_on_key));
+    let selected = |matchers: &[IndexMatcher]| match span {
+        Some(span) => db.select_in(matchers, span, cancelled),
+        None => db.select_until(matchers, cancelled),
+    };
+    let to_index = |matcher: &Matcher| to_index(db, matcher, span, cancelled);
     let (mut on_metric, mut by_label) = (Vec::new(), Vec::new());
     let matchers = on_shown(matchers);
-    for matcher in matchers
-        .iter()
-        .filter(|matcher| *matcher.name != *super::KEY.as_bytes())
-    {
+    for matcher in matchers.iter().filter(|matcher| !is_on_key(matcher)) {
         if matcher.is_on_metric() {
             on_metric.push(matcher)
         } else {
-            by_label.push(to_index(db, matcher))
+            by_label.push(to_index(matcher)?)
         }
     }
     if on_metric.is_empty() {
-        return db.select(&by_label);
+        return selected(&by_label);
     }
     let mut with_metric = by_label.clone();
     with_metric.push(IndexMatcher::new(METRIC, IndexTest::Present));
-    with_metric.extend(on_metric.iter().map(|matcher| to_index(db, matcher)));
-    let mut found = db.select(&with_metric)?;
-    found.extend(by_their_keys(db, &on_metric, by_label)?);
+    for matcher in &on_metric {
+        with_metric.push(to_index(matcher)?);
+    }
+    let mut found = selected(&with_metric)?;
+    found.extend(by_their_keys(db, &on_metric, by_label, selected)?);
     Ok(found)
 }
 
@@ -46,6 +60,7 @@ fn by_their_keys(
     db: &Db,
     on_metric: &[&Matcher],
     mut by_label: Vec<IndexMatcher>,
+    selected: impl Fn(&[IndexMatcher]) -> Result<Vec<SeriesRef>>,
 ) -> Result<Vec<SeriesRef>> {
     by_label.push(IndexMatcher::new(METRIC, IndexTest::Absent));
     let passes = |series: &SeriesRef| {
@@ -59,26 +74,31 @@ fn by_their_keys(
     });
     let exact = exact.filter(|keys| !keys.iter().any(|key| is_escaped(key)));
     let Some(keys) = exact else {
-        let mut found = db.select(&by_label)?;
+        let mut found = selected(&by_label)?;
         found.retain(passes);
         return Ok(found);
     };
     let mut found = Vec::new();
     for key in keys {
-        match db.resolve(key) {
-            Err(error) if error.kind() == ErrorKind::NoSuchKey => {}
-            resolved => found.push(resolved?),
+        let series = match db.resolve(key) {
+            Err(error) if error.kind() == ErrorKind::NoSuchKey => continue,
+            resolved => resolved?,
+        };
+        let labels = db.labels(&series)?.unwrap_or_default();
+        if passes(&series) && by_label.iter().all(|matcher| matcher.matches(&labels)) {
+            found.push(series);
         }
     }
-    found.retain(|series| {
-        let labels = db.labels(series).unwrap_or_default();
-        passes(series) && by_label.iter().all(|matcher| matcher.matches(&labels))
-    });
     Ok(found)
 }
 
 /// The same condition in the words of the index.
-fn to_index(db: &Db, matcher: &Matcher) -> IndexMatcher {
+fn to_index(
+    db: &Db,
+    matcher: &Matcher,
+    span: Option<(i64, i64)>,
+    cancelled: Cancelled<'_>,
+) -> Result<IndexMatcher> {
     let name = &matcher.name;
     let values = match &matcher.test {
         Test::Match(pattern) | Test::NotMatch(pattern) => pattern.literals(),
@@ -95,15 +115,15 @@ fn to_index(db: &Db, matcher: &Matcher) -> IndexMatcher {
         (Test::NotEqual(value), None) if value.is_empty() => IndexTest::Present,
         // Without the label it passes: so do all but those that fail.
         (_, None) if matcher.passes(b"") => {
-            match db.label_values_where(name, |value| !shows(value)) {
+            match db.label_values_where(name, |value| !shows(value), span, cancelled)? {
                 Values::All => IndexTest::Absent,
                 Values::Some(values) => IndexTest::NoneOf(values),
             }
         }
-        (_, None) => match db.label_values_where(name, shows) {
+        (_, None) => match db.label_values_where(name, shows, span, cancelled)? {
             Values::All => IndexTest::Present,
             Values::Some(values) => IndexTest::AnyOf(values),
         },
     };
-    IndexMatcher::new(name, test)
+    Ok(IndexMatcher::new(name, test))
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::options::testing::shared as test_shared;
 use crate::state::Shared;
+use latewood_engine::{Append, Create, Scratch};
 use latewood_model::Labels as Held;
 use latewood_model::SeriesOptions;
 use latewood_promql::parse_selector as parse;
@@ -26,7 +27,8 @@ fn filled(series: &[Series<'_>]) -> Arc<Shared> {
 /// What a selector finds, each as `name=value,...`.
 fn found(shared: &Shared, selector: &str) -> Vec<String> {
     let matchers = parse(selector).unwrap();
-    let mut found = named(&shared.db, select(&shared.db, &matchers).unwrap());
+    let found = select(&shared.db, &matchers, None, None).unwrap();
+    let mut found = named(&shared.db, found, false, &mut |_| ControlFlow::Continue(())).unwrap();
     retain_matching(&mut found, &[matchers]);
     let show = |one: &Named| {
         let pairs = one
@@ -116,6 +118,53 @@ fn series_that_look_the_same_are_told_apart_by_their_keys() {
     );
     assert_eq!(found(&shared, "m{__key__=\"\"}"), ["__name__=m,a=2"]);
     assert_eq!(found(&shared, "m{__key__!~\"c.*\"}").len(), 2);
+}
+
+/// What is left out for having no sample in the span changes no name.
+#[test]
+fn a_series_that_rests_outside_of_the_span_still_looks_the_same() {
+    let shared = test_shared();
+    let db = &shared.db;
+    let options = SeriesOptions {
+        labels: Held::new([(&b"__name__"[..], &b"m"[..]), (b"a", b"1")]).unwrap(),
+        ..SeriesOptions::default()
+    };
+    let mut name = SeriesName::new();
+    key_of(&mut name, &shown(&options.labels, b"")).unwrap();
+    let add = |key: &[u8], timestamp, create| {
+        let append = Append {
+            key,
+            timestamp,
+            value: 1.0,
+            on_duplicate: None,
+            create,
+        };
+        let mut scratch = Scratch::default();
+        db.append(&[append], &mut scratch).unwrap();
+        assert!(scratch.outcomes()[0].is_ok());
+    };
+    add(name.key(), 1, Create::Sent(&options));
+    db.flush().unwrap();
+    db.park_idle().unwrap();
+    db.park_idle().unwrap();
+    assert_eq!(db.parked_len(), 1);
+    add(b"copy", 1_000, Create::With(&options));
+    let names = |selector: &str, span| {
+        let matchers = parse(selector).unwrap();
+        let found = select(db, &matchers, Some(span), None).unwrap();
+        let len = found.len();
+        let hold = &mut |_| ControlFlow::Continue(());
+        let mut named = named(db, found, true, hold).unwrap();
+        retain_matching(&mut named, &[matchers]);
+        let keys = named
+            .iter()
+            .map(|one| one.labels.get_bytes(KEY.as_bytes()).to_vec());
+        (len, keys.collect::<Vec<_>>())
+    };
+    assert_eq!(names("m", (500, 2_000)), (1, vec![b"copy".to_vec()]));
+    assert_eq!(names("m", (0, 2_000)).1, [b"copy", name.key()]);
+    let by_key = "m{__key__=\"copy\"}";
+    assert_eq!(names(by_key, (500, 2_000)), (2, vec![b"copy".to_vec()]));
 }
 
 #[test]

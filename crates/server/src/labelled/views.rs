@@ -17,19 +17,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Series that are taken under one share of the exec lock.
-const PART_SERIES: usize = 2048;
+/// Series that are taken together, under one share of the exec lock.
+pub(crate) const PART_SERIES: usize = 2048;
 
 /// For whom series are read.
 pub(crate) trait Reader: Send + Sync {
     /// The server.
     fn shared(&self) -> &Shared;
 
-    /// The series that pass all matchers, in the order of their labels.
+    /// The series that pass all matchers, in the order of their labels; some may be left out that have
+    /// no sample in the span, milliseconds, both ends included.
     ///
     /// # Errors
     /// Where they may not be read, or are too many.
-    fn find(&self, matchers: &[Matcher]) -> Result<Vec<Named>, SourceError>;
+    fn find(&self, matchers: &[Matcher], span: (i64, i64)) -> Result<Vec<Named>, SourceError>;
 
     /// The words for an error of the series under `key`.
     fn failed(&self, error: &Error, key: &[u8]) -> SourceError;
@@ -125,7 +126,7 @@ impl<R: Reader> Views<R> {
         span: (i64, i64),
         hold: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError> {
-        let named = self.reader.find(matchers)?;
+        let named = self.reader.find(matchers, span)?;
         let (shared, query) = (self.reader.shared(), raw(span.0, span.1));
         let mut found = Vec::with_capacity(named.len());
         if named.is_empty() {

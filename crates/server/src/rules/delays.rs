@@ -218,7 +218,7 @@ impl Readers {
             let db = &shared.db;
             let series = db.resolve(&one.key).ok();
             // It may be gone again.
-            let Some(labels) = series.and_then(|series| db.labels(&series)) else {
+            let Some(labels) = series.and_then(|series| db.labels(&series).ok()?) else {
                 continue;
             };
             self.note_one(&labelled::shown(&labels, &one.key), one, now_ms);

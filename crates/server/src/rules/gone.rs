@@ -5,7 +5,7 @@
 //! writes are taken out of it now and then. Tested by `tests/gone.rs`.
 
 use super::manager::Manager;
-use super::reader::named;
+use crate::labelled::key_of;
 use crate::state::Shared;
 use latewood_wire::series_name::SeriesName;
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ impl Manager {
         let (_turn, written) = self.owners.written();
         let mut name = SeriesName::new();
         let keys = written.iter().filter_map(|labels| {
-            named(&mut name, labels).ok()?;
+            key_of(&mut name, labels).ok()?;
             Some(Box::<[u8]>::from(name.key()))
         });
         let written: HashSet<Box<[u8]>> = keys.collect();

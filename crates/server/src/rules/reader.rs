@@ -7,14 +7,15 @@ use super::corrections::plan::Plan;
 use super::manager::Manager;
 use super::owners::RuleId;
 use crate::intake::EngineIntake;
-use crate::labelled::{self, Named, Reader, Views};
+use crate::labelled::{self, Named, Reader, Views, key_of};
 use crate::state::Shared;
-use latewood_engine::{Db, Error};
-use latewood_promql::labels::{Labels, METRIC};
+use latewood_engine::{Db, Error, ErrorKind};
+use latewood_promql::labels::Labels;
 use latewood_promql::source::{Interrupt, Matcher, Source, SourceError};
 use latewood_rules::evaluate::{Refused, Row, Storage};
 use latewood_wire::intake::{Intake, Moment, Reason, Refused as NotTaken, Slot};
-use latewood_wire::series_name::{NameError, SeriesName};
+use latewood_wire::series_name::SeriesName;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -35,13 +36,15 @@ impl Reader for RuleReader {
         &self.shared
     }
 
-    fn find(&self, matchers: &[Matcher]) -> Result<Vec<Named>, SourceError> {
+    fn find(&self, matchers: &[Matcher], span: (i64, i64)) -> Result<Vec<Named>, SourceError> {
         let db = &self.shared.db;
-        let found = labelled::select(db, matchers);
+        let retired: &AtomicBool = &self.is_retired;
+        let found = labelled::select(db, matchers, Some(span), Some(retired));
         let found = found.map_err(|error| SourceError(error.to_string()))?;
         let limit = db.check_query(found.len());
         limit.map_err(|error| SourceError(error.to_string()))?;
-        let mut named = labelled::named(db, found);
+        let named = labelled::named(db, found, true, &mut |_| ControlFlow::Continue(()));
+        let mut named = named.map_err(|error| SourceError(error.to_string()))?;
         labelled::retain_matching(&mut named, &[matchers.to_vec()]);
         Ok(named)
     }
@@ -126,7 +129,7 @@ impl Manager {
         let (db, plan) = (&shared.db, self.corrections.plan());
         self.owners.tell(|labels, rule| {
             // What has no name is no series.
-            if named(&mut name, labels).is_err() {
+            if key_of(&mut name, labels).is_err() {
                 return;
             }
             let made = db.resolve(name.key()).ok();
@@ -147,17 +150,18 @@ pub(super) fn protect_made(shared: &Shared, plan: &Plan) -> Result<(), Error> {
     let db = &shared.db;
     for key in db.owned() {
         let series = db.resolve(&key).ok();
-        let labels = series.and_then(|series| Some(labelled::shown(&db.labels(&series)?, &key)));
+        let labels = series.and_then(|series| db.labels(&series).ok()?);
+        let labels = labels.map(|labels| labelled::shown(&labels, &key));
         if labels.is_some_and(|labels| plan.writer(&labels).is_none()) {
             db.own(&key, None);
         }
     }
     for output in plan.rules.iter().flat_map(|planned| &planned.outputs) {
-        for series in labelled::select(db, &output.matchers())? {
+        for series in labelled::select(db, &output.matchers(), None, None)? {
             if db.owner(&series.key).is_some() || !db.is_of_rule(&series)? {
                 continue;
             }
-            let labels = db.labels(&series);
+            let labels = db.labels(&series)?;
             let labels = labels.map(|labels| labelled::shown(&labels, &series.key));
             if let Some(writer) = labels.and_then(|labels| plan.writer(&labels)) {
                 db.own(&series.key, Some(&writer.name()));
@@ -216,7 +220,7 @@ fn slot(
     if let Some(slot) = intake.field(row, 0, b"") {
         return Ok(slot);
     }
-    named(name, labels)?;
+    key_of(name, labels)?;
     if is_of_others(db, name.key(), labels) {
         return Err(NotTaken {
             reason: Reason::Name,
@@ -228,20 +232,12 @@ fn slot(
 
 /// Whether the key that the series with these labels would have is that of another one.
 pub(super) fn is_of_others(db: &Db, key: &[u8], labels: &Labels) -> bool {
-    let held = db.resolve(key).ok().and_then(|series| db.labels(&series));
-    held.is_some_and(|held| labelled::shown(&held, key) != *labels)
-}
-
-/// Makes `name` that of the series with these labels.
-///
-/// # Errors
-/// Where no series may have them.
-pub(super) fn named(name: &mut SeriesName, labels: &Labels) -> Result<(), NameError> {
-    name.begin(labels.metric().as_bytes());
-    for (label, value) in labels.bytes() {
-        if label != METRIC.as_bytes() {
-            name.label(label, value);
-        }
-    }
-    name.finish()
+    let held = match db.resolve(key) {
+        Err(error) if error.kind() == ErrorKind::NoSuchKey => return false,
+        series => series.and_then(|series| db.labels(&series)),
+    };
+    // One that cannot be read may be that of others.
+    held.map_or(true, |held| {
+        held.is_some_and(|held| labelled::shown(&held, key) != *labels)
+    })
 }

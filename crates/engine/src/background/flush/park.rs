@@ -34,8 +34,11 @@ const ROWS_MIN: u64 = 64;
 const ROWS_SHARE: u64 = 64;
 /// A file of at most this many times the rows that are written behind it is taken along.
 const TAKEN_ALONG: u64 = 2;
-/// Files of parked series of a partition, at most.
+/// Files of parked series of a partition, at most, unless their labels are very long:
 const FILES_MAX: usize = 8;
+/// a file is made of others up to as many bytes of labels, which its writer holds in memory, and of
+/// series up to as many.
+const LABEL_BYTES: u64 = 64 << 20;
 
 /// Which series a pass parks, of those that may be parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,17 +155,17 @@ impl Flusher {
         let files = self.core.store.parked.get();
         let files = files.of_partition(partition);
         let all: u64 = files.iter().map(|file| file.len()).sum();
-        let mut first = files.len();
+        let all_labels: u64 = files.iter().map(|file| file.label_bytes()).sum();
+        let are_dead = all.saturating_sub(found.counting) * 2 >= all && all_labels <= LABEL_BYTES;
+        let (mut first, mut label_bytes) = (files.len(), 0);
         let mut rows = found.unfiled.len();
-        if all.saturating_sub(found.counting) * 2 >= all {
-            first = 0;
-        } else if rows > 0 {
-            while let Some(file) = files[..first].last()
-                && (file.len() <= TAKEN_ALONG * rows || first >= FILES_MAX)
-            {
-                rows += file.len();
-                first -= 1;
-            }
+        while let Some(file) = files[..first].last()
+            && (are_dead || rows > 0 && (file.len() <= TAKEN_ALONG * rows || first >= FILES_MAX))
+            && (label_bytes == 0 || label_bytes + file.label_bytes() <= LABEL_BYTES)
+        {
+            label_bytes += file.label_bytes();
+            rows += file.len();
+            first -= 1;
         }
         files[first..].to_vec()
     }
@@ -179,7 +182,7 @@ impl Flusher {
     ) -> Result<Option<SeriesFileMeta>> {
         let mut unfiled = unfiled.iter().map(SeriesId).peekable();
         let mut rows_before = Rows::new(older);
-        let mut writer = None;
+        let (mut writer, mut label_bytes) = (None, 0);
         for places in self.steps(partition) {
             let end = self.core.shards.id_of(0, places.end);
             let mut rows = rows_before.take_before(end)?;
@@ -193,9 +196,12 @@ impl Flusher {
                 let state = shard.lock();
                 rows.retain(|&id, _| !is_here(id) || self.counts(&state, id));
                 for id in new.iter().copied().filter(|&id| is_here(id)) {
-                    if self.core.may_park(&state, id)
+                    // Those that are left out stay as they are, for a later pass.
+                    if label_bytes < LABEL_BYTES
+                        && self.core.may_park(&state, id)
                         && let Some(row) = self.core.row_of(&state, id, self.log_end())
                     {
+                        label_bytes += row.options.labels.as_bytes().len() as u64;
                         rows.insert(id, row);
                         written.insert(id.0);
                     }
@@ -219,7 +225,13 @@ impl Flusher {
     ) -> Result<SeriesFileWriter> {
         let number = self.core.store.new_file_number();
         let path = path.insert(self.core.store.series_file_path(number));
-        SeriesFileWriter::create_paged(&self.core.env, path, number, partition)
+        SeriesFileWriter::create_paged(
+            &self.core.env,
+            path,
+            number,
+            partition,
+            self.core.store.key_seed(),
+        )
     }
 
     /// Places of a partition, those of a step each: their ids follow each other over all shards.
@@ -298,6 +310,7 @@ impl Flusher {
                 // Dropped without the lock.
                 parked += left.len() as u64;
             }
+            self.core.index.relieve();
         }
         parked
     }

@@ -1,12 +1,18 @@
-//! Lists of label names and values.
+//! Lists of label names and values: of the series in memory, from the index, and behind it of those whose
+//! labels are in files of parked series.
+//!
+//! Tested by `tests/labels_model.rs`, `tests/db_labels.rs` and `recovery/tests`.
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::db::Db;
 use crate::index::ids::Ids;
 use crate::index::inverted::Inverted;
-use latewood_model::Matcher;
+use crate::series::presence::BROUGHT_MAX;
+use latewood_model::{Matcher, Timestamp};
+use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 /// Values visited before the lock of the index is released for writers.
 const VALUES_MAX: usize = 4096;
@@ -16,8 +22,18 @@ const VALUES_MAX: usize = 4096;
 pub enum Values {
     /// All values pass, or the label has none.
     All,
-    /// These pass, in no order.
+    /// These pass, in byte order.
     Some(Vec<Box<[u8]>>),
+}
+
+impl Values {
+    fn new(passed: BTreeSet<Box<[u8]>>, is_all: bool) -> Self {
+        if is_all {
+            Self::All
+        } else {
+            Self::Some(passed.into_iter().collect())
+        }
+    }
 }
 
 /// Whether the caller may see the series with a key.
@@ -76,6 +92,35 @@ impl Listed {
         Err(Error::new(ErrorKind::Limit, text))
     }
 
+    /// The same with the texts that `more` tells, in byte order. These may be told in any order, again
+    /// and again.
+    fn with(
+        self,
+        bytes_max: usize,
+        more: impl FnOnce(&mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<()>,
+    ) -> Result<Self> {
+        let (mut told, mut bytes) = (BTreeSet::<Box<[u8]>>::new(), 0);
+        more(&mut |text| {
+            if !told.contains(text) {
+                bytes += text.len() + Self::EACH_BYTES;
+                told.insert(text.into());
+            }
+            // The list is refused.
+            if bytes > bytes_max {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        if told.is_empty() {
+            // Sorting must not block writers of the index.
+            return Ok(self.sorted());
+        }
+        let told = told.iter().map(|text| &**text);
+        let all: BTreeSet<&[u8]> = self.iter().chain(told).collect();
+        Self::collect(all.into_iter(), bytes_max)
+    }
+
     fn sorted(mut self) -> Self {
         let bytes = &self.bytes;
         let text = |&(start, len): &(usize, usize)| &bytes[start..start + len];
@@ -100,8 +145,13 @@ impl Db {
         bytes_max: usize,
         cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
-        self.listed(matchers, may_see, cancelled, |index, among| {
-            index.names_among(among, bytes_max, cancelled)
+        let among = self.among(matchers, may_see, cancelled)?;
+        let index = self.core.whole_index()?;
+        let held = index.names_among(among.as_ref(), bytes_max, cancelled)?;
+        let filed = index.filed.clone();
+        drop(index);
+        held.with(bytes_max, |each| {
+            filed.names(among.as_ref(), cancelled, each)
         })
     }
 
@@ -118,40 +168,77 @@ impl Db {
         bytes_max: usize,
         cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
-        self.listed(matchers, may_see, cancelled, |index, among| {
-            index.values_among(name, among, bytes_max, cancelled)
+        let among = self.among(matchers, may_see, cancelled)?;
+        let index = self.core.whole_index()?;
+        let held = index.values_among(name, among.as_ref(), bytes_max, cancelled)?;
+        let filed = index.filed.clone();
+        drop(index);
+        held.with(bytes_max, |each| {
+            let each = &mut |_, value: &[u8], _: &RoaringBitmap| each(value);
+            filed.values(name, among.as_ref(), cancelled, each)
         })
     }
 
-    /// The values of the label `name` that pass `test`. Each value is tested once,
-    /// regardless of the number of its series.
-    pub fn label_values_where(&self, name: &[u8], test: impl Fn(&[u8]) -> bool) -> Values {
-        let index = &self.core.index;
-        let pairs: Vec<u32> = match index.current().name(name) {
-            Some(name) => name.pairs.iter().collect(),
-            None => return Values::All,
+    /// The values of the label `name` that pass `test`. Each value is tested once, and once for each
+    /// file of parked series that has it, regardless of the number of its series. With a span, values
+    /// that only parked series without samples in it have may be left out, as in [`Db::select_in`].
+    /// Once `cancelled` is true, it returns early, with any values.
+    ///
+    /// # Errors
+    /// Those of [`Db::select`].
+    pub fn label_values_where(
+        &self,
+        name: &[u8],
+        test: impl Fn(&[u8]) -> bool,
+        span: Option<(Timestamp, Timestamp)>,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Values> {
+        let came = self.core.parked_keys.came();
+        let (mut passed, mut is_all) = (BTreeSet::<Box<[u8]>>::new(), true);
+        let mut tell = |value: &[u8]| {
+            if !test(value) {
+                is_all = false;
+            } else if !passed.contains(value) {
+                passed.insert(value.into());
+            }
         };
-        let (mut passed, mut is_all) = (Vec::new(), true);
-        for some in pairs.chunks(VALUES_MAX) {
-            let inverted = index.inverted.read();
-            for &pair in some {
-                let (held, value) = inverted.pair(pair);
+        let pairs: Option<Vec<u32>> = {
+            let index = self.core.whole_index()?;
+            let pairs = index.name(name).into_iter().flat_map(|name| &name.pairs);
+            index.filed.is_empty().then(|| pairs.collect())
+        };
+        if let Some(pairs) = pairs {
+            for some in pairs
+                .chunks(VALUES_MAX)
+                .take_while(|_| !is_cancelled(cancelled))
+            {
+                let index = self.core.index.inverted.read();
                 // The number may belong to another pair by now.
-                if held != name {
-                    continue;
-                }
-                if test(value) {
-                    passed.push(value.into())
-                } else {
-                    is_all = false
-                }
+                let pairs = some.iter().map(|&pair| index.pair(pair));
+                pairs
+                    .filter(|pair| pair.0 == name)
+                    .for_each(|pair| tell(pair.1));
+            }
+            if self.core.parked_keys.came() == came {
+                return Ok(Values::new(passed, is_all));
             }
         }
-        if is_all {
-            Values::All
-        } else {
-            Values::Some(passed)
-        }
+        // A series that parks or wakes meanwhile is in the one or the other: both are of one moment.
+        // Tests may take long, so they do not hold the lock.
+        let index = self.core.whole_index()?;
+        let pairs = index.name(name).into_iter().flat_map(|name| &name.pairs);
+        let held = Listed::collect(pairs.map(|pair| index.pair(pair).1), usize::MAX)?;
+        let filed = index.filed.clone();
+        drop(index);
+        held.iter()
+            .take_while(|_| !is_cancelled(cancelled))
+            .for_each(&mut tell);
+        let filed = self.core.filed_in(filed, span);
+        filed.values(name, None, cancelled, &mut |_, value, _| {
+            tell(value);
+            ControlFlow::Continue(())
+        })?;
+        Ok(Values::new(passed, is_all))
     }
 
     /// The series that match; `None` if all do.
@@ -167,28 +254,21 @@ impl Db {
         if matchers.is_empty() && may_see.is_none() {
             return Ok(None);
         }
-        let found = self.core.index.current().select(matchers);
+        let found = self.core.select_ids(matchers, None, cancelled)?;
         let Some(may_see) = may_see else {
             return Ok(Some(found));
         };
-        let seen = self.resolve_ids(&found, cancelled)?.into_iter();
-        let seen = seen.take_while(|_| !is_cancelled(cancelled));
-        let seen = seen.filter(|series| may_see(&series.key));
-        Ok(Some(seen.map(|series| series.id.0).collect()))
-    }
-
-    /// What `list` finds in the index among the series selected, in byte order.
-    fn listed(
-        &self,
-        matchers: &[Matcher],
-        may_see: Option<MaySee<'_>>,
-        cancelled: Cancelled<'_>,
-        list: impl FnOnce(&Inverted, Option<&Ids>) -> Result<Listed>,
-    ) -> Result<Listed> {
-        let among = self.among(matchers, may_see, cancelled)?;
-        // Sorting must not block writers of the index: the lock is held for this alone.
-        let listed = list(&self.core.index.current(), among.as_ref())?;
-        Ok(listed.sorted())
+        let (mut left, mut seen) = (found.iter(), Ids::default());
+        loop {
+            // Some at a time: the keys of parked series come to memory for this.
+            let some = Ids::from_ascending(left.by_ref().take(BROUGHT_MAX));
+            if some.len() == 0 || is_cancelled(cancelled) {
+                return Ok(Some(seen));
+            }
+            let some = self.resolve_ids(&some, cancelled)?.into_iter();
+            let some = some.filter(|series| may_see(&series.key));
+            seen.extend(some.map(|series| series.id.0));
+        }
     }
 }
 

@@ -120,11 +120,12 @@ impl Db {
         for some in series.chunks(SERIES_PER_LOCK_MAX) {
             let views = self.views_of(some, query);
             found.extend(some.iter().zip(views).filter_map(|(series, view)| {
-                Some(SeriesView {
-                    view: view?,
-                    key: series.key.clone(),
-                    labels: self.labels_if(with_labels, series),
-                })
+                let (view, labels) = match self.labels_if(with_labels, series) {
+                    Ok(labels) => (view?, labels),
+                    Err(error) => (View::failed(query, error), Labels::default()),
+                };
+                let key = series.key.clone();
+                Some(SeriesView { key, labels, view })
             }));
         }
         found
@@ -188,23 +189,25 @@ impl Db {
             let newest = |held: &mut Series, failed: &FailedBuckets| failed.newest_of(held);
             let found = self.look_at(some, Wanted::Newest, |_, _| (), newest);
             samples.extend(some.iter().zip(found).map(|(one, sample)| {
-                match sample.and_then(Option::transpose) {
+                let sample = match sample.and_then(Option::transpose) {
                     Err(error) if error.is_away() => fetching(|| {
                         let sample = self.look(one, Wanted::Newest, newest);
                         sample.and_then(Option::transpose)
                     }),
                     sample => sample,
-                }
+                };
+                let labelled = |sample| Ok((sample, self.labels_if(with_labels, one)?));
+                sample.and_then(|sample| sample.map(labelled).transpose())
             }));
         }
         let found = series.into_iter().zip(samples);
-        let found = found.filter_map(|(series, sample)| {
-            let sample = sample.transpose()?.map(|sample| Latest {
-                labels: self.labels_if(with_labels, &series),
-                sample: sample.filter(|last| last.timestamp >= floor),
+        let found = found.filter_map(|(series, found)| {
+            let latest = found.transpose()?.map(|(sample, labels)| Latest {
+                labels,
+                sample: sample.filter(|last: &Sample| last.timestamp >= floor),
                 key: series.key,
             });
-            Some(sample)
+            Some(latest)
         });
         found.collect()
     }
@@ -289,12 +292,12 @@ impl Db {
         found
     }
 
-    fn labels_if(&self, wanted: bool, series: &SeriesRef) -> Labels {
-        if wanted {
-            self.core.labels_of(series.id)
-        } else {
-            Labels::default()
+    /// The labels of a series that was looked at, so that its row is at hand; none if it was removed.
+    fn labels_if(&self, wanted: bool, series: &SeriesRef) -> Result<Labels> {
+        if !wanted {
+            return Ok(Labels::default());
         }
+        Ok(self.labels(series)?.unwrap_or_default())
     }
 
     /// Reads a series under its shard's lock; `None` if it was removed. A parked one stays parked:

@@ -4,7 +4,7 @@ pub(crate) mod group;
 pub(crate) mod listing;
 pub(crate) mod many;
 pub(crate) mod rule_states;
-mod select;
+pub(crate) mod select;
 mod series;
 pub(crate) mod spread;
 pub(crate) mod view;

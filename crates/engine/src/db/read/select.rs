@@ -1,21 +1,38 @@
 //! Series by their labels, by groups of them, and at random.
 //!
-//! Series with the same value of a label carry the same pair, so the number of the pair tells
-//! groups apart; each value is read once. Tested by `tests/labels_model.rs` against a scan,
+//! Series in memory with the same value of a label carry the same pair, so the number of the pair tells
+//! groups apart; each value is read once. Labels of parked series are in files: where an answer needs
+//! some of these, they are read after the index, from which a copy of what it knows of them was taken
+//! ([`crate::index::filed`]). Tested by `tests/labels_model.rs` against a scan,
 //! with threads too, by `tests/query_many.rs` and through the server.
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
-use crate::base::error::Result;
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::partition::first_of;
 use crate::db::Db;
+use crate::index::filed::Filed;
 use crate::index::ids::Ids;
+use crate::index::queue::Held;
 use crate::index::{SeriesRef, order};
 use crate::series::presence::BROUGHT_MAX;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use latewood_model::{Labels, Matcher, SeriesId};
+use latewood_model::{Labels, Matcher, SeriesId, Timestamp};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A value of a label, and the series that have it.
+type Group = (Box<[u8]>, Vec<SeriesRef>);
 
 /// Series looked up before the shard's lock is released.
 const SERIES_PER_LOCK_MAX: usize = 256;
+
+/// Bytes of a series found, beside those of its key, with what the allocator adds.
+const SERIES_REF_BYTES: usize = size_of::<SeriesRef>() + 32;
+
+/// Groups of series by a value of a label, in byte order of the values.
+pub type Groups = Vec<(Box<[u8]>, Vec<SeriesRef>)>;
 
 impl Db {
     /// The series of `ids` that still exist, with their keys. None wakes.
@@ -60,7 +77,10 @@ impl Db {
     }
 
     /// Adds those of `ids`, which were parked, that still exist. By their ids over all shards, so
-    /// that no page of a file is read for each of its rows.
+    /// that no page of a file is read for each of its rows. Their keys are not in memory otherwise.
+    ///
+    /// # Errors
+    /// `Limit` if the keys take more than a reply may.
     fn resolve_parked(
         &self,
         mut ids: Vec<SeriesId>,
@@ -68,6 +88,7 @@ impl Db {
         cancelled: Cancelled<'_>,
     ) -> Result<()> {
         ids.sort_unstable();
+        let (mut held_bytes, bytes_max) = (0, self.reply_bytes_max());
         for some in ids.chunks(BROUGHT_MAX) {
             if is_cancelled(cancelled) {
                 break;
@@ -77,8 +98,17 @@ impl Db {
                 let state = self.core.shards.lock_of(id);
                 if !self.core.is_expired(&state, self.core.shards.place_of(id)) {
                     let key = self.core.key_in(&state, id)?;
+                    held_bytes += key.as_ref().map_or(0, |key| key.len() + SERIES_REF_BYTES);
                     found.extend(key.map(|key| SeriesRef { id, key }));
                 }
+            }
+            if held_bytes > bytes_max {
+                let text = format!(
+                    "the keys of the {} matching series that are parked take more than {bytes_max} \
+                     bytes, which is the most for a reply",
+                    ids.len()
+                );
+                return Err(Error::new(ErrorKind::Limit, text));
             }
         }
         Ok(())
@@ -103,7 +133,31 @@ impl Db {
         matchers: &[Matcher],
         cancelled: Cancelled<'_>,
     ) -> Result<Vec<SeriesRef>> {
-        let ids = self.core.index.current().select(matchers);
+        self.selected(matchers, None, cancelled)
+    }
+
+    /// As [`Db::select_until`], for whoever reads samples between `span.0` and `span.1` alone, both
+    /// included: parked series that have none there may be left out. While blocks are missing or
+    /// damage is not accepted, none is.
+    ///
+    /// # Errors
+    /// As [`Db::select`].
+    pub fn select_in(
+        &self,
+        matchers: &[Matcher],
+        span: (Timestamp, Timestamp),
+        cancelled: Cancelled<'_>,
+    ) -> Result<Vec<SeriesRef>> {
+        self.selected(matchers, Some(span), cancelled)
+    }
+
+    fn selected(
+        &self,
+        matchers: &[Matcher],
+        span: Option<(Timestamp, Timestamp)>,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Vec<SeriesRef>> {
+        let ids = self.core.select_ids(matchers, span, cancelled)?;
         let mut found = self.resolve_ids(&ids, cancelled)?;
         if !is_cancelled(cancelled) {
             order::sort_by_key(&mut found);
@@ -112,54 +166,153 @@ impl Db {
     }
 
     /// About the maximum number of series that match all `matchers`, by the lists of
-    /// the matchers alone; the number of all series if there is no matcher. Changes that
+    /// the matchers alone; the number of all series if there is no matcher. Every parked series whose
+    /// labels are in a file counts as if it matched. Changes that
     /// the index has not taken up yet do not count.
     pub fn series_about(&self, matchers: &[Matcher]) -> u64 {
         self.core.index.inverted.read().select_max(matchers)
     }
 
     /// The labels of a series, in the order the client gave them; `None` if the
-    /// series was removed.
-    pub fn labels(&self, series: &SeriesRef) -> Option<Labels> {
-        let shard = self.core.shards.shard_of(series.id);
-        self.core.index.labels(shard, series.id)
+    /// series was removed. Those of a parked series are read from its file, unless its row is at hand.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io` if they cannot be read.
+    pub fn labels(&self, series: &SeriesRef) -> Result<Option<Labels>> {
+        self.core.find_labels(series.id)
     }
 
-    /// The number of distinct label pairs.
+    /// Calls `each` with the labels of these series that are there, and the place of the series among
+    /// them, in any order, until that has enough. Each part of a file is read once for some of them.
+    ///
+    /// # Errors
+    /// As [`Db::labels`].
+    pub fn labels_of_all(
+        &self,
+        series: &[SeriesRef],
+        each: &mut dyn FnMut(usize, Labels) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (shards, mut filed) = (&self.core.shards, Vec::new());
+        for (at, one) in series.iter().enumerate() {
+            match self.core.index.labels(shards.shard_of(one.id), one.id) {
+                Held::Here(labels) => {
+                    if each(at, labels).is_break() {
+                        return Ok(());
+                    }
+                }
+                Held::Filed => filed.push((one.id, at)),
+                Held::Gone => {}
+            }
+        }
+        filed.sort_unstable();
+        for some in filed.chunks(BROUGHT_MAX) {
+            let ids: Vec<SeriesId> = some.iter().map(|one| one.0).collect();
+            self.core.bring_or_leave(&ids)?;
+            for &(id, at) in some {
+                let labels = self.core.find_labels(id)?;
+                if labels.is_some_and(|labels| each(at, labels).is_break()) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of label pairs: each counts once in memory, and once in each file of parked series
+    /// that has it.
     pub fn label_pairs(&self) -> usize {
-        self.core.index.pair_count()
+        let index = self.core.index.current();
+        let (held, filed) = (index.pair_count(), index.filed.clone());
+        drop(index);
+        held + filed.pair_count() as usize
     }
 
     /// Groups `series` by their value of the label `name`. Groups are in byte
     /// order of the values; within a group the series keep their order. A series
     /// that has the label several times is grouped by the first value. Series
     /// without the label and removed series are left out. Linear in the labels of
-    /// the series. Once `cancelled` is true, it returns early, with any groups.
+    /// the series, and in the values that the files have of those in files. Once `cancelled` is true,
+    /// it returns early, with any groups.
+    ///
+    /// # Errors
+    /// As [`Db::labels`].
     pub fn group_by(
         &self,
         series: Vec<SeriesRef>,
         name: &[u8],
         cancelled: Cancelled<'_>,
-    ) -> Vec<(Box<[u8]>, Vec<SeriesRef>)> {
-        let index = self.core.index.current();
-        let Some(name) = index.name(name) else {
-            return Vec::new();
-        };
-        let mut groups: HashMap<u32, Vec<SeriesRef>, FixedState> = HashMap::default();
-        for one in series {
+    ) -> Result<Vec<Group>> {
+        let index = self.core.whole_index()?;
+        let pairs = index.name(name).map(|name| &name.pairs);
+        let mut by_pair: HashMap<u32, Vec<(usize, SeriesRef)>, FixedState> = HashMap::default();
+        let mut parked = Vec::new();
+        for one in series.into_iter().enumerate() {
             if is_cancelled(cancelled) {
                 break;
             }
-            let mut pairs = index.pairs_of(one.id.0);
-            if let Some(pair) = pairs.find(|&pair| name.pairs.contains(pair)) {
-                groups.entry(pair).or_default().push(one);
+            let id = one.1.id.0;
+            if index.filed.contains(id) {
+                parked.push(one);
+            } else if let Some(known) = pairs
+                && let Some(pair) = index.pairs_of(id).find(|&pair| known.contains(pair))
+            {
+                by_pair.entry(pair).or_default().push(one);
             }
         }
-        let named = groups.into_iter();
-        let named = named.map(|(pair, group)| (index.pair(pair).1.into(), group));
-        let mut groups: Vec<(Box<[u8]>, Vec<SeriesRef>)> = named.collect();
-        groups.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        groups
+        let named = by_pair.into_iter();
+        let named = named.map(|(pair, group)| (Box::from(index.pair(pair).1), group));
+        let mut groups: BTreeMap<Box<[u8]>, Vec<(usize, SeriesRef)>> = named.collect();
+        let filed = index.filed.clone();
+        drop(index);
+        if !parked.is_empty() {
+            let ids = parked.iter().map(|one| one.1.id.0).collect();
+            let values = self.values_of(&filed, &ids, name, cancelled)?;
+            for one in parked {
+                if let Some(value) = values.get(&one.1.id.0) {
+                    match groups.get_mut(&**value) {
+                        Some(group) => group.push(one),
+                        None => drop(groups.insert((**value).into(), vec![one])),
+                    }
+                }
+            }
+            groups
+                .values_mut()
+                .for_each(|group| group.sort_unstable_by_key(|one| one.0));
+        }
+        let groups = groups.into_iter();
+        let series = |group: Vec<(usize, SeriesRef)>| group.into_iter().map(|one| one.1).collect();
+        Ok(groups
+            .map(|(value, group)| (value, series(group)))
+            .collect())
+    }
+
+    /// The first value of the label `name` of each of the series `ids` whose labels are in files.
+    fn values_of(
+        &self,
+        filed: &Filed,
+        ids: &Ids,
+        name: &[u8],
+        cancelled: Cancelled<'_>,
+    ) -> Result<BTreeMap<u64, Arc<[u8]>>> {
+        let (mut values, mut several) = (BTreeMap::new(), Ids::default());
+        filed.values(name, Some(ids), cancelled, &mut |partition, value, rows| {
+            let value: Arc<[u8]> = value.into();
+            for low in rows {
+                let id = first_of(partition).0 + u64::from(low);
+                if values.insert(id, value.clone()).is_some() {
+                    several.insert(id);
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        // Which of its values is the first, only its row tells.
+        for id in several.iter().take_while(|_| !is_cancelled(cancelled)) {
+            let labels = self.core.find_labels(SeriesId(id))?.unwrap_or_default();
+            if let Some((_, value)) = labels.iter().find(|label| label.0 == name) {
+                values.insert(id, value.into());
+            }
+        }
+        Ok(values)
     }
 }
 

@@ -120,8 +120,8 @@ impl Scratch {
         core.keys.find_all(&self.hashes, all.clone(), &mut self.ids);
         if !core.parked_keys.is_empty() && self.ids.contains(&None) {
             if self.leaves_rows {
-                let all = self.hashes.iter().zip(&self.ids);
-                let missing = all.filter_map(|(&hash, id)| id.is_none().then_some(hash));
+                let all = all.clone().zip(&self.ids);
+                let missing = all.filter_map(|(key, id)| id.is_none().then_some(key));
                 self.away = core.away(missing);
                 if !self.away.is_empty() {
                     return false;

@@ -18,7 +18,7 @@ impl Core {
         Some(ChangedSeries {
             id,
             key: series.key.clone(),
-            labels: self.labels_of(id),
+            labels: self.labels_in(state, id).ok()?,
             floor: series.retention_floor().max(self.store.blocks.floor()),
             is_gone: false,
             expires_at_ms: None,
@@ -64,7 +64,9 @@ impl Core {
         let Some(key) = presence.series().map(|series| series.key.clone()) else {
             return;
         };
-        let labels = self.labels_of(id);
+        let Ok(labels) = self.labels_in(state, id) else {
+            return;
+        };
         let mut registry = self.watches.registry.write();
         if !registry.is_known() || registry.generation != state.watched.generation() {
             return;

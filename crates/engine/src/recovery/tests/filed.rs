@@ -7,7 +7,7 @@ use crate::io::{Clock, Env};
 use crate::storage::files::SeriesFileWriter;
 use crate::tools::check;
 use crate::{
-    Append, Create, Db, Defaults, DropEmpty, ErrorKind, NoticeHook, Options, RangeQuery, Scratch,
+    Append, Create, Db, Defaults, DropEmpty, Error, NoticeHook, Options, RangeQuery, Scratch,
     SeriesRef, Sink,
 };
 use latewood_model::{Aggregator, Labels, MadeBy, Matcher, SeriesOptions, Test};
@@ -21,15 +21,15 @@ const DAY_MS: u32 = 86_400_000;
 /// Of the database, days.
 const KEPT_DAYS: u32 = 10;
 
-struct World {
-    disk: SimDisk,
-    clock: Arc<SimClock>,
+pub(super) struct World {
+    pub(super) disk: SimDisk,
+    pub(super) clock: Arc<SimClock>,
     said: Arc<Mutex<Vec<String>>>,
     db: Option<Db>,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut world = Self {
             disk: SimDisk::new(),
             clock: Arc::default(),
@@ -41,6 +41,10 @@ impl World {
     }
 
     fn open(&mut self) {
+        self.db = Some(self.opened().unwrap());
+    }
+
+    pub(super) fn opened(&self) -> Result<Db, Error> {
         let said = Arc::clone(&self.said);
         let options = Options {
             background: false,
@@ -57,15 +61,15 @@ impl World {
             clock: self.clock.clone(),
             ..self.disk.env(1)
         };
-        self.db = Some(Db::open(&env, Path::new("/db"), options, Defaults::default()).unwrap());
+        Db::open(&env, Path::new("/db"), options, Defaults::default())
     }
 
-    fn db(&self) -> &Db {
+    pub(super) fn db(&self) -> &Db {
         self.db.as_ref().unwrap()
     }
 
     /// Kills the database and opens it again; its files are sound.
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         self.disk = self.disk.kill();
         drop(self.db.take());
         let mut said = Vec::new();
@@ -77,7 +81,13 @@ impl World {
     }
 
     /// Writes one sample of the time to each of some series, `<site>:<number>`.
-    fn write(&self, site: &str, numbers: std::ops::Range<u32>, maker: MadeBy, retention_ms: u64) {
+    pub(super) fn write(
+        &self,
+        site: &str,
+        numbers: std::ops::Range<u32>,
+        maker: MadeBy,
+        retention_ms: u64,
+    ) {
         let options = SeriesOptions {
             labels: Labels::new([(&b"site"[..], site.as_bytes()), (b"all", b"yes")]).unwrap(),
             retention_ms,
@@ -101,13 +111,13 @@ impl World {
         assert!(scratch.outcomes().iter().all(Result::is_ok));
     }
 
-    fn flush(&self) {
+    pub(super) fn flush(&self) {
         self.db().settle().unwrap();
         self.db().flush().unwrap();
     }
 
     /// Parks series by a file of them, as a pass does after a flush.
-    fn park(&self, keys: &[String]) -> PathBuf {
+    pub(super) fn park(&self, keys: &[String]) -> PathBuf {
         let core = &self.db().parts().core;
         let ids = keys
             .iter()
@@ -115,7 +125,9 @@ impl World {
         let ids: BTreeSet<_> = ids.collect();
         let number = core.store.new_file_number();
         let path = core.store.series_file_path(number);
-        let mut writer = SeriesFileWriter::create_paged(&core.env, &path, number, 0).unwrap();
+        let mut writer =
+            SeriesFileWriter::create_paged(&core.env, &path, number, 0, core.store.key_seed())
+                .unwrap();
         for &id in &ids {
             let position = core.log().unwrap().written();
             let row = core.row_of(&core.shards.lock_of(id), id, position);
@@ -136,11 +148,11 @@ impl World {
         path
     }
 
-    fn parked(&self) -> u64 {
+    pub(super) fn parked(&self) -> u64 {
         self.db().stats().series_parked
     }
 
-    fn selected(&self, site: &str) -> Vec<SeriesRef> {
+    pub(super) fn selected(&self, site: &str) -> Vec<SeriesRef> {
         self.db().select(&[site_is(site)]).unwrap()
     }
 
@@ -156,7 +168,7 @@ impl World {
     }
 
     /// Damages the first page of a file. Returns what it was.
-    fn damage(&self, path: &Path) -> Vec<u8> {
+    pub(super) fn damage(&self, path: &Path) -> Vec<u8> {
         let held = self.disk.bytes(path).unwrap();
         let mut bytes = held.clone();
         bytes[64] ^= 1;
@@ -165,15 +177,15 @@ impl World {
     }
 }
 
-fn key(site: &str, number: u32) -> String {
+pub(super) fn key(site: &str, number: u32) -> String {
     format!("{site}:{number:04}")
 }
 
-fn keys(site: &str, numbers: impl Iterator<Item = u32>) -> Vec<String> {
+pub(super) fn keys(site: &str, numbers: impl Iterator<Item = u32>) -> Vec<String> {
     numbers.map(|number| key(site, number)).collect()
 }
 
-fn site_is(site: &str) -> Matcher {
+pub(super) fn site_is(site: &str) -> Matcher {
     Matcher::new(b"site", Test::AnyOf(vec![site.as_bytes().into()]))
 }
 
@@ -190,7 +202,7 @@ fn scanned(db: &Db) -> BTreeSet<String> {
 }
 
 /// Where nothing is.
-struct Nowhere;
+pub(super) struct Nowhere;
 
 impl Sink for Nowhere {
     fn rows(&mut self, _: &[i64], _: &[f64], _: usize) -> ControlFlow<()> {
@@ -289,47 +301,28 @@ fn a_sample_for_a_series_that_was_selected_while_parked_is_refused_once() {
 }
 
 #[test]
-fn a_damaged_page_fails_the_queries_of_its_series_alone() {
-    let world = World::new();
-    world.write("north", 0..20, MadeBy::Sender, 0);
-    world.write("south", 0..20, MadeBy::Sender, 0);
-    world.write("west", 0..20, MadeBy::Sender, 0);
-    world.flush();
-    let (north, south) = (world.selected("north"), world.selected("south"));
-    world.park(&keys("south", 0..20));
-    let path = world.park(&keys("north", 0..20));
-    world.damage(&path);
-    let db = world.db();
-    let file = path.file_name().unwrap().to_str().unwrap().to_owned();
-    let is_told = |error: crate::Error| {
-        assert_eq!(error.kind(), ErrorKind::Corrupt);
-        assert!(error.to_string().contains(&file), "{error}");
-    };
-    is_told(db.select(&[]).unwrap_err());
-    is_told(db.select(&[site_is("north")]).unwrap_err());
-    is_told(db.scan(0, 100, &mut |_| ()).unwrap_err());
-    is_told(db.latest(north.clone(), false, None).unwrap_err());
-    is_told(db.extent(&north[3]).unwrap_err());
-    let may_see: &dyn Fn(&[u8]) -> bool = &|_| true;
-    is_told(
-        db.label_names(&[], Some(may_see), 1 << 20, None)
-            .unwrap_err(),
-    );
-    let both = [&south[..], &north[..]].concat();
-    let views = db.views(&both, &RangeQuery::EVERYTHING, false);
-    assert_eq!(views.len(), 40);
-    for (series, view) in both.iter().zip(views) {
-        let run = view.view.run(&RangeQuery::EVERYTHING, &mut Nowhere);
-        if series.key.starts_with(b"north") {
-            is_told(run.unwrap_err());
-        } else {
-            run.unwrap();
+fn keys_are_found_after_everything_was_removed_and_after_a_start() {
+    let mut world = World::new();
+    let seed = world.db().parts().core.store.key_seed();
+    for site in ["north", "south"] {
+        world.write(site, 0..50, MadeBy::Sender, 0);
+        world.flush();
+        world.park(&keys(site, 0..50));
+        for _ in 0..2 {
+            world.kill();
+            assert_eq!(world.parked(), 50);
+            assert_eq!(world.db().parts().core.store.key_seed(), seed);
+            let here = keys(site, 0..50);
+            assert_eq!(scanned(world.db()), here.iter().cloned().collect());
+            assert!(!world.db().contains(key(site, 50).as_bytes()));
         }
+        assert!(world.db().contains(key(site, 7).as_bytes()));
+        assert_eq!(world.parked(), 49);
+        world.db().flush_all().unwrap();
+        world.kill();
+        assert_eq!((world.parked(), world.db().len()), (0, 0));
+        assert!(!world.db().contains(key(site, 7).as_bytes()));
     }
-    assert_eq!(db.select(&[site_is("south")]).unwrap().len(), 20);
-    assert_eq!(db.select(&[site_is("west")]).unwrap().len(), 20);
-    assert_eq!(db.latest(south, false, None).unwrap().len(), 20);
-    assert_eq!(world.parked(), 40);
 }
 
 #[test]

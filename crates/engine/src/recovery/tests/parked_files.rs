@@ -52,7 +52,9 @@ fn write_keyed(
     let writer = match kind {
         File::Whole => SeriesFileWriter::create(env, &path, number, 0, removed),
         File::Changes => SeriesFileWriter::create_changes(env, &path, number, 0, removed),
-        File::Parked => SeriesFileWriter::create_paged(env, &path, number, 0),
+        File::Parked => {
+            SeriesFileWriter::create_paged(env, &path, number, 0, core.store.key_seed())
+        }
     };
     let mut writer = writer.unwrap();
     for &id in ids {

@@ -4,7 +4,7 @@ use super::SHARDS;
 use crate::io::Env;
 use crate::io::sim::{SimClock, SimDisk};
 use crate::tools::check;
-use crate::{Db, Defaults, Options, RangeQuery, ReaderId, Selector, Sink, Watcher};
+use crate::{Db, Defaults, Options, RangeQuery, ReaderId, Selector, Sink, Values, Watcher};
 use latewood_model::{Labels, Matcher, Test};
 use std::fmt::Debug;
 use std::ops::{ControlFlow, Range};
@@ -14,6 +14,8 @@ use std::sync::Arc;
 const DIR: &str = "/db";
 /// Watches the series of the site `north`.
 pub(super) const READER: ReaderId = ReaderId(1);
+/// Samples are read of this time.
+const SPAN: (i64, i64) = (505_000, 900_000);
 /// Series files are written anew, whatever they hold.
 pub(super) const WHOLE: u64 = u64::MAX;
 
@@ -130,8 +132,20 @@ impl Twin {
     }
 
     fn count(&mut self) {
+        only_what_may_stay_parked(self.db());
         let shards = self.db().parts().core.shards.iter();
         self.parked += shards.map(|shard| shard.lock().parked.len()).sum::<usize>();
+    }
+}
+
+/// A start takes the series of these files for parked and does not read them.
+fn only_what_may_stay_parked(db: &Db) {
+    for file in db.parts().core.store.parked.get().all() {
+        for page in 0..file.pages() {
+            for row in file.read_page(page).unwrap() {
+                row.check_parked().unwrap();
+            }
+        }
     }
 }
 
@@ -235,7 +249,37 @@ pub(super) fn listed(db: &Db) -> (usize, Vec<String>) {
             .label_values(b"site", matchers, None, usize::MAX, None)
             .unwrap();
         said.push(format!("{:?}", values.iter().collect::<Vec<_>>()));
+        let names = db.label_names(matchers, None, usize::MAX, None).unwrap();
+        said.push(format!("{:?}", names.iter().collect::<Vec<_>>()));
+        let mut labels = vec![None; found.len()];
+        let mut each = |at: usize, held| {
+            labels[at] = Some(held);
+            ControlFlow::Continue(())
+        };
+        db.labels_of_all(&found, &mut each).unwrap();
+        said.push(format!("{labels:?}"));
+        said.push(format!("{:?}", db.group_by(found, b"site", None).unwrap()));
+        // Those of which nothing is in the span may be there, too.
+        let mut within = db.select_in(matchers, SPAN, None).unwrap();
+        let views = db.views(&within, &RangeQuery::EVERYTHING, false);
+        let mut views = views.iter();
+        within.retain(|series| {
+            let view = views.next().filter(|view| view.key == series.key);
+            let mut rows = Rows(Vec::new());
+            let read = view.map(|one| one.view.clone().run(&RangeQuery::EVERYTHING, &mut rows));
+            read.is_none_or(|read| read.is_err())
+                || rows.0.iter().any(|row| SPAN.0 <= row.0 && row.0 <= SPAN.1)
+        });
+        said.push(format!("{within:?}"));
     }
+    let passed = match db.label_values_where(b"site", |value| value.contains(&b'o'), None, None) {
+        Ok(Values::Some(mut values)) => {
+            values.sort_unstable();
+            format!("{values:?}")
+        }
+        all => format!("{all:?}"),
+    };
+    said.push(passed);
     let mut rules = Vec::new();
     db.scan_rules(0, usize::MAX, &mut |mut state| {
         // A source that woke does not know it.

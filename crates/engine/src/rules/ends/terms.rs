@@ -125,7 +125,7 @@ mod tests {
         let (disk, path) = (SimDisk::new(), Path::new("/parked"));
         disk.create_dir_all(Path::new("/")).unwrap();
         let env = disk.env(1);
-        let mut writer = SeriesFileWriter::create_paged(&env, path, 1, 3).unwrap();
+        let mut writer = SeriesFileWriter::create_paged(&env, path, 1, 3, 1).unwrap();
         rows(&random)
             .iter()
             .for_each(|row| writer.row(row).unwrap());

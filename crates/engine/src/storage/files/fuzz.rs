@@ -5,7 +5,9 @@ use crate::io::Disk;
 use crate::io::sim::SimDisk;
 use crate::storage::files::bytes::{Put, Take};
 use crate::storage::files::manifest::{Manifest, SeriesFileMeta};
+use crate::storage::files::row::SeriesRow;
 use crate::storage::files::row_code::Before;
+use crate::storage::files::series_file::fuzz::{pairs_in, pairs_told, read_lookups};
 use crate::storage::files::series_file::{ParkedFile, SeriesFileReader};
 use std::path::Path;
 
@@ -25,11 +27,12 @@ pub(crate) fn read_manifest(bytes: &[u8]) -> Result<()> {
 }
 
 /// Reads `bytes` as a series file, front to back and page by page, and as the rows of a section;
-/// valid rows are written and read again.
+/// valid rows are written and read again. Reads them as a directory and a label block, too.
 pub(crate) fn read_series(bytes: &[u8]) -> Result<()> {
     [1, 2]
         .into_iter()
         .for_each(|version| read_rows(bytes, version));
+    read_lookups(bytes);
     read_file(bytes)
 }
 
@@ -61,19 +64,29 @@ fn read_file(bytes: &[u8]) -> Result<()> {
     let env = disk.env(0);
     let meta = SeriesFileMeta::of_file(&env, path)?;
     let parked = ParkedFile::open(&env, path, &meta);
-    let mut at_random = Vec::new();
+    let (mut at_random, mut told) = (Vec::new(), None);
     if let Ok(parked) = &parked {
+        told = pairs_told(parked).ok();
+        let _ = (parked.key_hashes(0), parked.newest());
         for page in 0..parked.pages() {
             at_random.extend(parked.read_page(page).unwrap_or_default());
         }
     }
-    let mut reader = SeriesFileReader::open(&env, path, &meta)?;
-    let (mut rows, mut in_order) = (Vec::new(), Vec::new());
-    while reader.next(&mut rows)? {
-        in_order.append(&mut rows);
-    }
+    let in_order = read_through(SeriesFileReader::open(&env, path, &meta)?)?;
     if parked.is_ok() {
         assert_eq!(format!("{at_random:?}"), format!("{in_order:?}"));
     }
+    read_through(SeriesFileReader::open_to_verify(&env, path, &meta)?)?;
+    if parked.is_ok() {
+        assert_eq!(told, Some(pairs_in(&in_order)));
+    }
     Ok(())
+}
+
+fn read_through(mut reader: SeriesFileReader) -> Result<Vec<SeriesRow>> {
+    let (mut rows, mut all) = (Vec::new(), Vec::new());
+    while reader.next(&mut rows)? {
+        all.append(&mut rows);
+    }
+    Ok(all)
 }

@@ -4,7 +4,7 @@
 //!
 //! Tested by `recovery/tests/parked.rs`.
 
-use crate::base::error::Result;
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
 use crate::io::Env;
 use crate::io::waiting::is_waited_for;
@@ -102,7 +102,14 @@ impl CurrentParked {
         self.files.read().file_of(id).cloned()
     }
 
-    pub(crate) fn set(&self, files: ParkedFiles) {
-        *self.files.write() = Arc::new(files);
+    pub(crate) fn set(&self, files: Arc<ParkedFiles>) {
+        *self.files.write() = files;
     }
+}
+
+/// The error of a parked series without a row.
+#[cold]
+pub(crate) fn no_row(id: SeriesId) -> Error {
+    let text = format!("no file of parked series has series {}", id.0);
+    Error::new(ErrorKind::Corrupt, text)
 }

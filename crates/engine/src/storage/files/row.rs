@@ -1,5 +1,6 @@
 //! The row of a series in a series file: everything but its samples.
 
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::window::Bucket;
 use crate::format::expired_buckets::ExpiredBuckets;
 use crate::format::rule::RuleSpec;
@@ -33,6 +34,47 @@ pub(crate) struct SeriesRow {
     pub(crate) expires_at_ms: Option<i64>,
     /// The rules it is the source of.
     pub(crate) source: Option<Box<SourceRow>>,
+}
+
+impl SeriesRow {
+    /// Refuses times that no series has, whatever the checksums say.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn check(&self) -> Result<()> {
+        let mut times = [self.newest, self.flushed_last].into_iter().flatten();
+        times.try_for_each(|at| check_time(self.id, at))
+    }
+
+    /// The same of the row of a parked series. It says nothing that only an awake one can be: a start
+    /// reads no rows of parked series, and could not know.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn check_parked(&self) -> Result<()> {
+        if self.source.is_some() || self.expires_at_ms.is_some() || self.unnamed {
+            let what = format!("series {} is parked and cannot be", self.id.0);
+            return Err(nonsense(&what));
+        }
+        self.check()
+    }
+}
+
+/// Refuses a time of a sample that no series has.
+///
+/// # Errors
+/// `Corrupt`.
+pub(crate) fn check_time(id: SeriesId, at: Timestamp) -> Result<()> {
+    if at >= 0 {
+        return Ok(());
+    }
+    Err(nonsense(&format!("series {} has a sample at {at}", id.0)))
+}
+
+#[cold]
+fn nonsense(what: &str) -> Error {
+    let text = format!("the series file makes no sense: {what}");
+    Error::new(ErrorKind::Corrupt, text)
 }
 
 /// The rules of a source, and their pending work.

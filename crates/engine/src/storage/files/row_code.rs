@@ -218,7 +218,8 @@ impl Before {
     }
 }
 
-fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+/// How many bytes both begin with.
+pub(super) fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 

@@ -5,14 +5,22 @@
 //! time, so that neither needs memory for more. Each section is compressed
 //! separately. Its checksum is verified before its rows are used, and the footer
 //! verifies the checksums of all sections. A file of parked series has short sections, *pages*,
-//! and behind them a directory, so that a row is found with one short read
-//! ([`ParkedFile`]). The bytes are described in
+//! and behind them the labels from pair to rows, the hashes of the keys and a directory, so that a
+//! row, or the rows that carry a label, are found with one short read ([`ParkedFile`]). The bytes are described in
 //! `docs/format/series.md`. Tested by `series_file/tests.rs`, by the golden files
 //! and by the fuzz target `series_file`.
 
+mod directory;
 mod format;
+#[cfg(any(test, fuzzing, feature = "fuzzing"))]
+pub(super) mod fuzz;
+mod label_blocks;
+mod labels;
+mod lookups;
 mod paged;
 mod pages;
+mod pairs;
+mod postings;
 mod reader;
 #[cfg(test)]
 mod tests;

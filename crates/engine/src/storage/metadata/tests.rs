@@ -77,11 +77,13 @@ fn metrics_without_series_give_way_where_there_is_no_room() {
     for at in 0..METRICS_MAX {
         store.note(&format!("m{at}"), counter("a"));
     }
-    store.make_room(0, |_| false);
+    store.make_room(0, |names| vec![false; names.len()]);
     assert_eq!(store.stats().metrics, METRICS_MAX as u64);
     store.note("new", counter("a"));
     assert_eq!(store.get("new"), None);
-    store.make_room(0, |name| name.ends_with('7'));
+    store.make_room(0, |names| {
+        names.iter().map(|name| name.ends_with('7')).collect()
+    });
     assert!(store.stats().metrics < METRICS_MAX as u64);
     assert!(store.get("m7").is_some() && store.get("m8").is_none());
     store.note("new", counter("a"));

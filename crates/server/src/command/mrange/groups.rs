@@ -38,7 +38,7 @@ pub(super) fn apply(
     let groups = call
         .shared
         .db
-        .group_by(series, &question.by.label, call.cancelled);
+        .group_by(series, &question.by.label, call.cancelled)?;
     mget::begin(&mut call.reply(), groups.len());
     let groups = groups.into_iter();
     call.begin_stream(Grouped {

@@ -9,7 +9,7 @@ use crate::http::answer::Answer;
 use crate::http::body::{BODY_BYTES_MAX, Received, receive_in};
 use crate::http::context::Context;
 use crate::http::permits::{Permits, Unread, bytes_of, shrink};
-use crate::labelled::{self, Named};
+use crate::labelled::{self, Named, PART_SERIES};
 use crate::observe::reads::add;
 use crate::observe::{Endpoint, ReadCounters};
 use crate::state::Shared;
@@ -19,6 +19,7 @@ use axum::http::{HeaderMap, StatusCode};
 use latewood_engine::{RangeQuery, SeriesRef};
 use latewood_wire::selector::Matcher;
 use parking_lot::Mutex;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::OwnedSemaphorePermit;
@@ -220,8 +221,8 @@ impl Asked {
         self.user.may_run_on_all_keys(self.endpoint.command())
     }
 
-    /// The series that pass one of `selectors`, in the order of their labels.
-    /// May block.
+    /// The series that pass one of `selectors`, in the order of their labels; with a span, some may be
+    /// left out that have no sample in it. May block.
     ///
     /// # Errors
     /// 400 where they are more than a query may be about, 403 where one may not
@@ -229,12 +230,23 @@ impl Asked {
     pub(super) fn find(
         &self,
         selectors: &[Vec<Matcher>],
+        span: Option<Span>,
         unreadable: Unreadable,
     ) -> Result<Vec<Named>, Answer> {
-        let found = self.select(selectors, unreadable)?;
-        let mut named = labelled::named(&self.context.shared.db, found);
+        let found = self.select(selectors, span, unreadable)?;
+        let mut refused = Ok(());
+        let mut hold = |bytes| {
+            refused = self.check_wanted().and_then(|()| self.hold_bytes(bytes));
+            match refused {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        };
+        let db = &self.context.shared.db;
+        let named = labelled::named(db, found, span.is_some(), &mut hold);
+        refused?;
+        let mut named = named.map_err(|error| Answer::engine(&error))?;
         labelled::retain_matching(&mut named, selectors);
-        self.hold(&named)?;
         Ok(named)
     }
 
@@ -245,13 +257,17 @@ impl Asked {
     pub(super) fn select(
         &self,
         selectors: &[Vec<Matcher>],
+        span: Option<Span>,
         unreadable: Unreadable,
     ) -> Result<Vec<SeriesRef>, Answer> {
         let db = &self.context.shared.db;
+        // What is refused must not depend on what happens to have no sample.
+        let span = span.filter(|_| !self.is_restricted());
+        let span = span.map(|span| (span.from_ms, span.to_ms));
         let mut found = Vec::new();
         // Many selectors that find the same hold it once.
         for matchers in selectors {
-            let selected = labelled::select(db, matchers);
+            let selected = labelled::select(db, matchers, span, Some(self.unwanted()));
             found.append(&mut selected.map_err(|error| Answer::engine(&error))?);
             if selectors.len() > 1 {
                 found.sort_unstable_by_key(|series| series.id);
@@ -273,12 +289,6 @@ impl Asked {
             }
         }
         Ok(found)
-    }
-
-    /// Takes memory for names until the answer has gone out.
-    fn hold(&self, named: &[Named]) -> Result<(), Answer> {
-        let each = |one: &Named| size_of::<Named>() + one.labels.len_bytes() + one.series.key.len();
-        self.hold_bytes(named.iter().map(each).sum())
     }
 
     /// Takes more memory until the answer has gone out.
@@ -327,22 +337,24 @@ impl Asked {
     /// Where samples cannot be read.
     pub(super) fn retain_in(&self, named: &mut Vec<Named>, span: Span) -> Result<(), Answer> {
         let query = raw(span);
-        let mut failure = None;
-        named.retain(|one| {
-            let series = std::slice::from_ref(&one.series);
-            let mut found = self.shared().db.views(series, &query, false);
-            let Some(found) = found.pop() else {
-                return false;
-            };
-            match found.view.is_empty(&query, None) {
-                Ok(is_empty) => !is_empty,
-                Err(error) => {
-                    failure.get_or_insert(error);
-                    false
-                }
+        let mut left = std::mem::take(named).into_iter();
+        loop {
+            // Some together: what rests in files is read by the page.
+            let part: Vec<Named> = left.by_ref().take(PART_SERIES).collect();
+            if part.is_empty() {
+                return Ok(());
             }
-        });
-        failure.map_or(Ok(()), |error| Err(Answer::engine(&error)))
+            self.check_wanted()?;
+            let refs: Vec<SeriesRef> = part.iter().map(|one| one.series.clone()).collect();
+            let mut part = part.into_iter();
+            for one in self.shared().db.views(&refs, &query, false) {
+                let is_empty = one.view.is_empty(&query, None);
+                let is_empty = is_empty.map_err(|error| Answer::engine(&error))?;
+                // One that was removed meanwhile has no view.
+                let seen = part.find(|named| named.series.key == one.key);
+                named.extend(seen.filter(|_| !is_empty));
+            }
+        }
     }
 }
 

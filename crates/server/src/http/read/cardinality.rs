@@ -21,7 +21,7 @@ use crate::observe::Endpoint;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use counts::{Counts, Lists};
-use latewood_engine::{Db, Extent, SeriesRef};
+use latewood_engine::{Db, Error, Extent, SeriesRef};
 use latewood_promql::labels::Labels;
 use serde_json::{Value, json};
 
@@ -71,18 +71,21 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
     };
     let counts = if selectors.is_empty() {
         // No matcher lets all series pass.
-        let found = asked.select(&[Vec::new()], Unreadable::PassOver)?;
+        let found = asked.select(&[Vec::new()], None, Unreadable::PassOver)?;
         asked.hold_bytes(found.len() * size_of::<SeriesRef>())?;
         let looked_at = looked_at(
             db,
             found,
             |series| series,
-            |series| Some(shown(&db.labels(series)?, &series.key)),
+            |series| {
+                let labels = db.labels(series)?;
+                Ok(labels.map(|labels| shown(&labels, &series.key)))
+            },
         );
         Counts::of(looked_at, idle_since_ms, check)?
     } else {
-        let named = asked.find(&selectors, Unreadable::PassOver)?;
-        let labels = |one: &Named| Some(one.labels.clone());
+        let named = asked.find(&selectors, None, Unreadable::PassOver)?;
+        let labels = |one: &Named| Ok(Some(one.labels.clone()));
         let looked_at = looked_at(db, named, |one| &one.series, labels);
         Counts::of(looked_at, idle_since_ms, check)?
     };
@@ -96,7 +99,7 @@ fn looked_at<T>(
     db: &Db,
     mut found: Vec<T>,
     series: fn(&T) -> &SeriesRef,
-    labels: impl Fn(&T) -> Option<Labels>,
+    labels: impl Fn(&T) -> Result<Option<Labels>, Error>,
 ) -> impl Iterator<Item = Result<(Labels, Extent), Answer>> {
     found.sort_unstable_by_key(|one| series(one).id);
     let mut found = found.into_iter();
@@ -108,9 +111,9 @@ fn looked_at<T>(
         let refs: Vec<SeriesRef> = part.iter().map(|one| series(one).clone()).collect();
         let looked_at = part.iter().zip(db.extents(&refs));
         let looked_at = looked_at.filter_map(|(one, extent)| {
-            let extent = extent.map_err(|error| Answer::of_series(&error, &series(one).key));
-            let (labels, extent) = (labels(one)?, extent.transpose()?);
-            Some(extent.map(|extent| (labels, extent)))
+            let look = extent.and_then(|extent| Ok(labels(one)?.zip(extent)));
+            let look = look.map_err(|error| Answer::of_series(&error, &series(one).key));
+            look.transpose()
         });
         looked_at.collect::<Vec<_>>()
     })

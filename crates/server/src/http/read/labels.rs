@@ -87,7 +87,7 @@ fn texts(
         // No matcher lets all series pass.
         selectors.push(Vec::new());
     }
-    let mut named = asked.find(&selectors, Unreadable::PassOver)?;
+    let mut named = asked.find(&selectors, span, Unreadable::PassOver)?;
     if let Some(span) = span {
         asked.retain_in(&mut named, span)?;
     }

@@ -22,7 +22,7 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
     let (span, limit) = (parameters.span()?, parameters.limit()?);
     let work = move || {
         let selectors = parameters.selectors_needed()?;
-        let mut named = asked.find(&selectors, Unreadable::Refuse)?;
+        let mut named = asked.find(&selectors, span, Unreadable::Refuse)?;
         if let Some(span) = span {
             asked.retain_in(&mut named, span)?;
         }

@@ -3,9 +3,9 @@
 
 use super::plan::{Plan, Planned};
 use super::sound::Sound;
-use crate::labelled::{self, Views, raw};
+use crate::labelled::{self, Views, key_of, raw};
 use crate::rules::manager::Manager;
-use crate::rules::reader::{RuleReader, named};
+use crate::rules::reader::RuleReader;
 use crate::state::Shared;
 use latewood_engine::{SeriesRef, Sink};
 use latewood_promql::engine::Query;
@@ -204,7 +204,7 @@ impl Comparing<'_> {
 
     /// How many series the rule may have, about.
     pub(super) fn series_about(&self) -> usize {
-        let found = labelled::select(&self.shared.db, &self.matchers());
+        let found = labelled::select(&self.shared.db, &self.matchers(), None, None);
         found.map_or(0, |found| found.len())
     }
 
@@ -221,15 +221,16 @@ impl Comparing<'_> {
         let matchers = self.matchers();
         let mut name = SeriesName::new();
         let mut found = Vec::new();
-        let selected = labelled::select(db, &matchers);
+        let selected = labelled::select(db, &matchers, None, None);
         for series in selected.map_err(|error| error.to_string())? {
-            let Some(labels) = db.labels(&series) else {
+            let labels = db.labels(&series).map_err(|error| error.to_string())?;
+            let Some(labels) = labels else {
                 continue;
             };
             let shown = labelled::shown(&labels, &series.key);
             let passes = |matcher: &Matcher| matcher.passes(shown.get_bytes(&matcher.name));
             // Another series that looks the same is not one of rules.
-            let is_own = named(&mut name, &shown).is_ok() && *name.key() == *series.key;
+            let is_own = key_of(&mut name, &shown).is_ok() && *name.key() == *series.key;
             let is_of_rule = db.is_of_rule(&series).map_err(|error| error.to_string())?;
             let counts = is_of_rule || given.rows.contains_key(&shown);
             if is_own && counts && matchers.iter().all(passes) {
@@ -259,7 +260,7 @@ impl Comparing<'_> {
         let mut name = SeriesName::new();
         let mut rows = Vec::with_capacity(labels.len());
         for labels in labels {
-            let series = named(&mut name, labels).ok();
+            let series = key_of(&mut name, labels).ok();
             let series = series.and_then(|()| self.shared.db.resolve(name.key()).ok());
             rows.push(match series {
                 Some(series) => self.read(&[series], from, to)?.pop().unwrap_or_default(),
@@ -312,8 +313,10 @@ impl Comparing<'_> {
             matchers.extend(narrow.matchers(group));
         }
         let db = &self.shared.db;
-        // What cannot be read, the evaluation meets too, and fails.
-        let found = labelled::select(db, &matchers).unwrap_or_default();
+        // Where it is not known, nothing is whole.
+        let Ok(found) = labelled::select(db, &matchers, None, None) else {
+            return Some(i64::MAX);
+        };
         let floors = found.iter().map(|series| db.floor_of(series));
         floors.filter_map(|floor| floor.ok().flatten()).max()
     }

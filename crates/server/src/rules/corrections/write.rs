@@ -8,9 +8,10 @@
 use super::plan::Planned;
 use super::rows::{Comparing, Rows, SeriesRows};
 use crate::intake::{EngineIntake, InPause, enter};
+use crate::labelled::key_of;
 use crate::messaging::{ADD_EVENT, Class};
 use crate::rules::group::Run;
-use crate::rules::reader::{append, is_of_others, named};
+use crate::rules::reader::{append, is_of_others};
 use latewood_engine::ErrorKind;
 use latewood_model::Sample;
 use latewood_promql::labels::Labels;
@@ -133,7 +134,7 @@ impl Comparing<'_> {
         let id = run.rules[self.planned.at].id;
         let mut name = SeriesName::new();
         let is_own = !owners.has_other(id, labels)
-            && named(&mut name, labels).is_ok()
+            && key_of(&mut name, labels).is_ok()
             && !is_of_others(&self.shared.db, name.key(), labels);
         if !is_own {
             written.refused += found.len() as u64;

@@ -380,7 +380,10 @@ impl Bench {
 fn rows_of(shared: &Shared, first_ms: i64, is_wanted: impl Fn(&str) -> bool) -> Rows {
     let all = latewood_promql::parse_selector("{__name__=~\".+\"}").unwrap();
     let mut rows = Rows::new();
-    for named in labelled::named(&shared.db, labelled::select(&shared.db, &all).unwrap()) {
+    let found = labelled::select(&shared.db, &all, None, None).unwrap();
+    for named in
+        labelled::named(&shared.db, found, false, &mut |_| ControlFlow::Continue(())).unwrap()
+    {
         if !is_wanted(named.labels.metric()) {
             continue;
         }

@@ -21,6 +21,10 @@ pub(super) const VERSION_PARKED: u16 = 4;
 pub(super) const REMOVED: u32 = 1 << 31;
 /// In the number of rows of a section: they are pages, and it is the directory of them.
 pub(super) const DIRECTORY: u32 = 1 << 30;
+/// In the number of rows of a section: they are entries of a label block.
+pub(super) const LABELS: u32 = 1 << 29;
+/// In the number of rows of a section: they are hashes of keys.
+pub(super) const HASHES: u32 = 1 << 28;
 /// Magic, version, two bytes of zeros, partition, number, checksum.
 pub(super) const HEADER_BYTES: usize = 28;
 /// Stored size, uncompressed size, rows, checksum of these and the bytes.

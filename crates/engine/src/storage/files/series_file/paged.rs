@@ -1,8 +1,8 @@
 //! Reading the rows of parked series at random: one page for one row.
 //!
 //! An open file holds its directory, and that a bit for each id of its partition. The directory was
-//! verified against the footer, which is the manifest's, and a page is verified against the
-//! directory: so a page of another file, or of another time, is found. Tested with the files.
+//! verified against the footer, which is the manifest's, and each other section is verified against
+//! the directory: so a page of another file, or of another time, is found. Tested with the files.
 
 use crate::base::error::{Error, Result};
 use crate::base::partition::{first_of, partition_of};
@@ -11,13 +11,16 @@ use crate::storage::files::bytes::Take;
 use crate::storage::files::manifest::SeriesFileMeta;
 use crate::storage::files::row::SeriesRow;
 use crate::storage::files::row_code::Before;
+use crate::storage::files::series_file::directory::Directory;
 use crate::storage::files::series_file::format::{
     DIRECTORY, DIRECTORY_LEN_BYTES, FOOTER_BYTES, HEADER_BYTES, Opened, SECTION_BYTES_MAX,
     SectionHeader, VERSION_PARKED, chained, damaged, word_at,
 };
-use crate::storage::files::series_file::pages::{Page, PageTerms, Pages, low_bits};
+use crate::storage::files::series_file::pages::{PageTerms, low_bits};
 use latewood_model::SeriesId;
+use roaring::RoaringBitmap;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zstd::bulk::Decompressor;
@@ -29,8 +32,8 @@ pub(crate) struct ParkedFile {
     file: Arc<dyn File>,
     path: PathBuf,
     meta: SeriesFileMeta,
-    pages: Pages,
-    /// Where each page begins, and where the last one ends.
+    directory: Directory,
+    /// Where each section begins, and where the last one ends.
     offsets: Box<[u64]>,
 }
 
@@ -43,32 +46,15 @@ impl ParkedFile {
     /// not match the manifest; `Io`, also if the file does not exist.
     pub(crate) fn open(env: &Env, path: &Path, meta: &SeriesFileMeta) -> Result<Self> {
         let opened = Opened::new(env, path, meta)?;
-        let failed = |error| Error::io("cannot open a series file", path, error);
         if opened.version != VERSION_PARKED {
             return Err(damaged("it is not a file of parked series").at(path));
         }
-        let no_directory = || damaged("its directory is invalid").at(path);
-        // Behind the header and before the length of the section.
-        let end = meta.len_bytes - FOOTER_BYTES as u64 - DIRECTORY_LEN_BYTES as u64;
-        let mut len = [0; DIRECTORY_LEN_BYTES];
-        opened.file.read_at(&mut len, end).map_err(failed)?;
-        let len = u64::from(word_at(&len, 0));
-        let is_there = end.checked_sub(len).filter(|&at| at >= HEADER_BYTES as u64);
-        let at = is_there.ok_or_else(no_directory)?;
-        let mut section = vec![0; len as usize];
-        opened.file.read_at(&mut section, at).map_err(failed)?;
-        let (header, stored) = section.split_first_chunk().ok_or_else(no_directory)?;
-        let header = SectionHeader::from_bytes(header);
-        if header.section_len() != len || header.rows & DIRECTORY == 0 {
-            return Err(no_directory());
-        }
-        let raw = decompress(&header, stored).map_err(|error| error.at(path))?;
-        let pages = Pages::decode(&raw, header.rows & !DIRECTORY).ok_or_else(no_directory)?;
-        let offsets = pages.offsets();
-        let chain = chained(pages.chain(opened.chain), &header.bytes());
+        let (directory, header, at) = read_directory(&*opened.file, path, meta)?;
+        let offsets = directory.offsets();
+        let chain = chained(directory.chain(opened.chain), &header.bytes());
         // A fuzzer skips the last check.
         let is_of_file = offsets.last() == Some(&at)
-            && pages.ids.len() == meta.rows
+            && directory.pages.ids.len() == meta.rows
             && (cfg!(fuzzing) || chain == opened.closed_chain);
         if !is_of_file {
             return Err(damaged("its directory does not match its footer").at(path));
@@ -77,7 +63,7 @@ impl ParkedFile {
             file: opened.file,
             path: path.to_owned(),
             meta: *meta,
-            pages,
+            directory,
             offsets: offsets.into(),
         })
     }
@@ -89,14 +75,20 @@ impl ParkedFile {
 
     /// Whether it has a row of this series.
     pub(crate) fn contains(&self, id: SeriesId) -> bool {
-        partition_of(id) == self.meta.partition && self.pages.ids.contains(u32::from(low_bits(id)))
+        partition_of(id) == self.meta.partition
+            && self.directory.pages.ids.contains(u32::from(low_bits(id)))
     }
 
     /// The ids of its rows, ascending.
     pub(crate) fn ids(&self) -> impl Iterator<Item = SeriesId> {
         let first = first_of(self.meta.partition).0;
-        let lows = self.pages.ids.iter();
+        let lows = self.directory.pages.ids.iter();
         lows.map(move |low| SeriesId(first + u64::from(low)))
+    }
+
+    /// The low bits of the same.
+    pub(crate) fn low_ids(&self) -> &RoaringBitmap {
+        &self.directory.pages.ids
     }
 
     /// How many rows it has.
@@ -107,19 +99,19 @@ impl ParkedFile {
     /// The page with the row of this series, if there is one.
     pub(crate) fn page_of(&self, id: SeriesId) -> Option<usize> {
         let low = low_bits(id);
-        let pages = &self.pages.pages;
+        let pages = &self.directory.pages.pages;
         let behind = || pages.partition_point(|page| page.first <= low);
         self.contains(id).then(|| behind().saturating_sub(1))
     }
 
     /// How many pages it has.
     pub(crate) fn pages(&self) -> usize {
-        self.pages.pages.len()
+        self.directory.pages.pages.len()
     }
 
     /// What tells whether a row of a page may have ended.
     pub(crate) fn terms(&self, page: usize) -> PageTerms {
-        self.pages.pages[page].terms
+        self.directory.pages.pages[page].terms
     }
 
     /// The rows of a page, ascending.
@@ -127,33 +119,53 @@ impl ParkedFile {
     /// # Errors
     /// `Corrupt` if it is damaged, `Io`.
     pub(crate) fn read_page(&self, page: usize) -> Result<Vec<SeriesRow>> {
-        let (offset, end) = (self.offsets[page], self.offsets[page + 1]);
-        let mut section = vec![0; (end - offset) as usize];
-        let read = self.file.read_at(&mut section, offset);
-        read.map_err(|error| self.failed(error))?;
-        let rows = self.rows(page, &section);
-        rows.map_err(|error| error.at(&self.path))
+        let mut rows = Vec::new();
+        self.rows(page, |row| {
+            rows.push(row);
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows)
     }
 
-    fn rows(&self, page: usize, section: &[u8]) -> Result<Vec<SeriesRow>> {
-        let Page { header, .. } = self.pages.pages[page];
-        let stored = section.strip_prefix(&header.bytes()[..]);
-        let stored =
-            stored.ok_or_else(|| damaged("the header of a page does not match its directory"))?;
-        let raw = decompress(&header, stored)?;
-        let mut bytes = Take(&raw);
-        let (mut before, mut rows) = (Before::default(), Vec::new());
-        for low in self.pages.ids.range(self.pages.lows(page)) {
+    /// Gives the rows of a page to `each`, until that has enough.
+    fn rows(&self, page: usize, mut each: impl FnMut(SeriesRow) -> ControlFlow<()>) -> Result<()> {
+        let raw = self.read_section(page, &self.directory.pages.pages[page].header)?;
+        let (mut bytes, mut before) = (Take(&raw), Before::default());
+        for low in self
+            .directory
+            .pages
+            .ids
+            .range(self.directory.pages.lows(page))
+        {
             let id = SeriesId(first_of(self.meta.partition).0 + u64::from(low));
             let row = before.take(&mut bytes, VERSION_PARKED);
             let row = row.filter(|row| row.id == id && row.position <= self.meta.position);
-            rows.push(row.ok_or_else(|| damaged("a series is invalid"))?);
+            let row = row.ok_or_else(|| damaged("a series is invalid").at(&self.path))?;
+            if each(row).is_break() {
+                return Ok(());
+            }
         }
         if bytes.is_empty() {
-            Ok(rows)
+            Ok(())
         } else {
-            Err(damaged("the rows of a page do not match its directory"))
+            Err(damaged("the rows of a page do not match its directory").at(&self.path))
         }
+    }
+
+    /// The bytes of a section, whose header is `header`.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is damaged, `Io`.
+    pub(super) fn read_section(&self, section: usize, header: &SectionHeader) -> Result<Vec<u8>> {
+        let (offset, end) = (self.offsets[section], self.offsets[section + 1]);
+        let mut bytes = vec![0; (end - offset) as usize];
+        let read = self.file.read_at(&mut bytes, offset);
+        read.map_err(|error| self.failed(error))?;
+        let stored = bytes.strip_prefix(&header.bytes()[..]);
+        let raw = stored
+            .ok_or_else(|| damaged("the header of a section does not match its directory"))
+            .and_then(|stored| decompress(header, stored));
+        raw.map_err(|error| error.at(&self.path))
     }
 
     /// The row of a series, if it has one.
@@ -161,11 +173,25 @@ impl ParkedFile {
     /// # Errors
     /// As [`ParkedFile::read_page`].
     pub(crate) fn read(&self, id: SeriesId) -> Result<Option<SeriesRow>> {
-        let Some(page) = self.page_of(id) else {
-            return Ok(None);
-        };
-        let mut rows = self.read_page(page)?.into_iter();
-        Ok(rows.find(|row| row.id == id))
+        let mut found = None;
+        if let Some(page) = self.page_of(id) {
+            self.rows(page, |row| {
+                if row.id < id {
+                    return ControlFlow::Continue(());
+                }
+                found = Some(row);
+                ControlFlow::Break(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    pub(super) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Asks the system to fetch these pages, which will be read next, so that it does so at once.
@@ -178,14 +204,45 @@ impl ParkedFile {
 
     /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let pages = self.pages.pages.capacity() * size_of::<Page>();
-        size_of::<Self>() + pages + size_of_val(&*self.offsets) + self.pages.ids.serialized_size()
+        let offsets = size_of_val(&*self.offsets);
+        // Its own fields are among those of the file.
+        size_of::<Self>() + self.directory.memory_bytes() + offsets
     }
 
     #[cold]
     fn failed(&self, error: io::Error) -> Error {
         Error::io("cannot read a series file", &self.path, error)
     }
+}
+
+/// The directory of a file, the header of its section and where that begins.
+///
+/// # Errors
+/// `Corrupt`, `Io`.
+pub(super) fn read_directory(
+    file: &dyn File,
+    path: &Path,
+    meta: &SeriesFileMeta,
+) -> Result<(Directory, SectionHeader, u64)> {
+    let failed = |error| Error::io("cannot open a series file", path, error);
+    let no_directory = || damaged("its directory is invalid").at(path);
+    // Behind the header and before the length of the section.
+    let end = meta.len_bytes - FOOTER_BYTES as u64 - DIRECTORY_LEN_BYTES as u64;
+    let mut len = [0; DIRECTORY_LEN_BYTES];
+    file.read_at(&mut len, end).map_err(failed)?;
+    let len = u64::from(word_at(&len, 0));
+    let is_there = end.checked_sub(len).filter(|&at| at >= HEADER_BYTES as u64);
+    let at = is_there.ok_or_else(no_directory)?;
+    let mut section = vec![0; len as usize];
+    file.read_at(&mut section, at).map_err(failed)?;
+    let (header, stored) = section.split_first_chunk().ok_or_else(no_directory)?;
+    let header = SectionHeader::from_bytes(header);
+    if header.section_len() != len || header.rows & DIRECTORY == 0 {
+        return Err(no_directory());
+    }
+    let raw = decompress(&header, stored).map_err(|error| error.at(path))?;
+    let directory = Directory::decode(&raw, header.rows & !DIRECTORY);
+    Ok((directory.ok_or_else(no_directory)?, header, at))
 }
 
 /// The bytes of a section, without the name of the file in an error.

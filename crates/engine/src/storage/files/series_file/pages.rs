@@ -1,20 +1,16 @@
-//! The directory of a file of parked series: where its pages are, what a sweep has to know of
+//! The pages of a file of parked series, as its directory has them: what a sweep has to know of
 //! them, and which series they hold.
 //!
-//! A writer and a sequential reader make it of the rows that they meet ([`Pages::note`],
-//! [`Pages::end_page`]); the bytes of both are the same. Tested with the files.
+//! Rows are noted as they are met ([`Pages::note`], [`Pages::end_page`]). Tested with the files.
 
 use crate::base::partition::PARTITION_BITS;
 use crate::storage::files::bytes::{Put, Take};
 use crate::storage::files::row::SeriesRow;
-use crate::storage::files::series_file::format::{
-    HEADER_BYTES, SECTION_HEADER_BYTES, SectionHeader, chained,
-};
+use crate::storage::files::series_file::format::{SECTION_HEADER_BYTES, SectionHeader};
+use crate::storage::files::series_file::postings::{IDS_BYTES, bits_of};
 use latewood_model::{SeriesId, Timestamp};
 use roaring::RoaringBitmap;
 
-/// A bit for each id of a partition.
-const IDS_BYTES: usize = 1 << PARTITION_BITS >> 3;
 /// The bits of an id that differ within a partition.
 const LOW_BITS: u64 = (1 << PARTITION_BITS) - 1;
 
@@ -95,8 +91,7 @@ impl Pages {
         self.pages.extend(page);
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Put::default();
+    pub(super) fn put(&self, out: &mut Put) {
         let (mut newest, mut end) = (0, 0);
         for page in &self.pages {
             out.raw(&page.header.bytes());
@@ -105,17 +100,12 @@ impl Pages {
             out.step(end, page.terms.ends_min_ms);
             (newest, end) = (page.terms.newest_min, page.terms.ends_min_ms);
         }
-        let mut bits = [0_u8; IDS_BYTES];
-        for low in &self.ids {
-            bits[low as usize / 8] |= 1 << (low % 8);
-        }
-        out.raw(&bits);
-        out.0
+        // They are low bits.
+        out.raw(&bits_of(self.ids.iter().map(|low| low as u16)));
     }
 
-    /// Reads a directory of `count` pages; `None` if it contradicts itself.
-    pub(super) fn decode(bytes: &[u8], count: u32) -> Option<Self> {
-        let mut bytes = Take(bytes);
+    /// Reads `count` pages; `None` if they contradict themselves.
+    pub(super) fn take(bytes: &mut Take<'_>, count: u32) -> Option<Self> {
         let mut pages: Vec<Page> = Vec::new();
         let (mut newest_min, mut ends_min_ms) = (0, 0);
         for _ in 0..count {
@@ -134,6 +124,7 @@ impl Pages {
                 terms,
             });
         }
+        pages.shrink_to_fit();
         let mut ids = RoaringBitmap::from_lsb0_bytes(0, bytes.raw(IDS_BYTES as u64)?);
         ids.optimize();
         let pages = Self {
@@ -141,8 +132,7 @@ impl Pages {
             ids,
             open: None,
         };
-        let is_sound = bytes.is_empty() && pages.is_sound();
-        is_sound.then_some(pages)
+        pages.is_sound().then_some(pages)
     }
 
     /// Whether each page begins with a row behind those of the page before, and has as many rows as
@@ -167,20 +157,7 @@ impl Pages {
         u32::from(self.pages[page].first)..end
     }
 
-    /// The checksum over all headers up to here; `chain` is that of the file's own.
-    pub(super) fn chain(&self, chain: u32) -> u32 {
-        let headers = self.pages.iter().map(|page| page.header.bytes());
-        headers.fold(chain, |chain, header| chained(chain, &header))
-    }
-
-    /// Where each page begins, and where the last one ends.
-    pub(super) fn offsets(&self) -> Vec<u64> {
-        let mut offset = HEADER_BYTES as u64;
-        let mut offsets = vec![offset];
-        offsets.extend(self.pages.iter().map(|page| {
-            offset += page.header.section_len();
-            offset
-        }));
-        offsets
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.pages.capacity() * size_of::<Page>() + self.ids.serialized_size()
     }
 }

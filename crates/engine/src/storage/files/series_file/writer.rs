@@ -7,11 +7,13 @@ use crate::storage::files::bytes::Put;
 use crate::storage::files::manifest::SeriesFileMeta;
 use crate::storage::files::row::SeriesRow;
 use crate::storage::files::row_code::Before;
+use crate::storage::files::series_file::directory::Directory;
 use crate::storage::files::series_file::format::{
-    DIRECTORY, REMOVED, SECTION_BYTES_MAX, SectionHeader, VERSION, VERSION_CHANGES, VERSION_PARKED,
-    chained, footer_of, header_of, word_at,
+    DIRECTORY, HASHES, LABELS, REMOVED, SECTION_BYTES_MAX, SectionHeader, VERSION, VERSION_CHANGES,
+    VERSION_PARKED, chained, footer_of, header_of, word_at,
 };
-use crate::storage::files::series_file::pages::Pages;
+use crate::storage::files::series_file::label_blocks::blocks_of;
+use crate::storage::files::series_file::lookups::Lookups;
 use crc_fast::crc32_iscsi;
 use latewood_model::SeriesId;
 use std::io;
@@ -37,8 +39,8 @@ pub(crate) struct SeriesFileWriter {
     compressor: Compressor<'static>,
     /// Checksum over all headers so far.
     chain: u32,
-    /// Of a file of parked series, whose sections are pages.
-    pages: Option<Pages>,
+    /// Of a file of parked series, whose sections of rows are pages: what follows them.
+    paged: Option<(Directory, Lookups)>,
 }
 
 impl SeriesFileWriter {
@@ -82,7 +84,8 @@ impl SeriesFileWriter {
         Ok(writer)
     }
 
-    /// Creates file `number` at `path` for parked series.
+    /// Creates file `number` at `path` for parked series. Hashes of keys are made with `key_seed`, that
+    /// of the manifest.
     ///
     /// # Errors
     /// As [`SeriesFileWriter::create`].
@@ -91,9 +94,10 @@ impl SeriesFileWriter {
         path: &Path,
         number: u64,
         partition: u32,
+        key_seed: u64,
     ) -> Result<Self> {
         let mut writer = Self::create_of(VERSION_PARKED, env, path, number, partition)?;
-        writer.pages = Some(Pages::default());
+        writer.paged = Some((Directory::new(key_seed), Lookups::new(key_seed)));
         Ok(writer)
     }
 
@@ -124,7 +128,7 @@ impl SeriesFileWriter {
             before: Before::default(),
             compressor: Compressor::new(COMPRESSION_LEVEL).map_err(failed)?,
             chain: crc32_iscsi(&header),
-            pages: None,
+            paged: None,
         })
     }
 
@@ -151,9 +155,10 @@ impl SeriesFileWriter {
         self.section_rows += 1;
         self.meta.rows += 1;
         self.meta.position = self.meta.position.max(row.position);
-        let enough = match &mut self.pages {
-            Some(pages) => {
-                pages.note(row);
+        let enough = match &mut self.paged {
+            Some((directory, lookups)) => {
+                directory.note(row);
+                lookups.note(row);
                 PAGE_BYTES
             }
             None => SECTION_BYTES,
@@ -171,18 +176,28 @@ impl SeriesFileWriter {
 
     fn end_rows(&mut self) -> Result<()> {
         let header = self.end_section(0)?;
-        if let Some(pages) = &mut self.pages {
-            pages.end_page(header);
+        if let Some((directory, _)) = &mut self.paged {
+            directory.pages.end_page(header);
         }
         Ok(())
     }
 
-    /// Writes the directory, and behind it where it begins.
-    fn write_directory(&mut self, pages: &Pages) -> Result<()> {
-        self.section.0 = pages.encode();
-        self.section_rows = pages.pages.len() as u32;
+    /// Writes labels, hashes and the directory, and behind it where it begins.
+    fn end_paged(&mut self, mut directory: Directory, lookups: Lookups) -> Result<()> {
+        directory.pair_count = lookups.pairs.count();
+        for block in blocks_of(lookups.pairs) {
+            self.section.0 = block.raw;
+            self.section_rows = block.entries;
+            let header = self.end_section(LABELS)?;
+            directory.blocks.push(header, &block.separator);
+        }
+        self.section.0 = lookups.hashes;
+        self.section_rows = directory.pages.ids.len() as u32;
+        directory.hashes = Some(self.end_section(HASHES)?);
+        self.section.0 = directory.encode();
+        self.section_rows = directory.pages.pages.len() as u32;
         let header = self.end_section(DIRECTORY)?;
-        // Its length is that of a few bytes for each page, and so fits.
+        // Its length is that of a few bytes for each section, and so fits.
         self.write(&(header.section_len() as u32).to_le_bytes())
     }
 
@@ -194,8 +209,8 @@ impl SeriesFileWriter {
         if self.section_rows > 0 {
             self.end_rows()?;
         }
-        if let Some(pages) = self.pages.take() {
-            self.write_directory(&pages)?;
+        if let Some((directory, lookups)) = self.paged.take() {
+            self.end_paged(directory, lookups)?;
         }
         let footer = footer_of(self.meta.rows, self.meta.position, self.chain);
         self.write(&footer)?;

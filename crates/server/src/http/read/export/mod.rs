@@ -68,7 +68,9 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
     }
     let work = move || {
         let selectors = parameters.selectors_needed()?;
-        let named = asked.find(&selectors, Unreadable::Refuse)?;
+        // Columns are the labels of all series, whether they have samples or not.
+        let among = matches!(kind, Kind::Json).then_some(span);
+        let named = asked.find(&selectors, among, Unreadable::Refuse)?;
         let format = kind.format(&named, line_rows)?;
         let rows_max = format.part_rows(&named);
         let piece_rows = format.piece_rows();

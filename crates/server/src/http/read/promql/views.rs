@@ -5,6 +5,7 @@
 use super::registry::Running;
 use crate::http::answer::Answer;
 use crate::http::read::asked::{Asked, Unreadable};
+use crate::http::read::parameters::Span;
 use crate::labelled::{self, Named, Reader};
 use crate::state::Shared;
 use latewood_engine::Error;
@@ -51,8 +52,15 @@ impl Reader for Asking {
         self.asked.shared()
     }
 
-    fn find(&self, matchers: &[Matcher]) -> Result<Vec<Named>, SourceError> {
-        let named = self.asked.find(&[matchers.to_vec()], Unreadable::Refuse);
+    fn find(
+        &self,
+        matchers: &[Matcher],
+        (from_ms, to_ms): (i64, i64),
+    ) -> Result<Vec<Named>, SourceError> {
+        let span = Some(Span { from_ms, to_ms });
+        let named = self
+            .asked
+            .find(&[matchers.to_vec()], span, Unreadable::Refuse);
         named.map_err(|answer| self.refuse(answer))
     }
 

@@ -101,7 +101,11 @@ fn jobs(asked: &Asked, request: &Request) -> Result<Vec<Job>, Answer> {
             from_ms: query.from_ms.max(0),
             to_ms: query.to_ms,
         };
-        let named = asked.find(slice::from_ref(&query.matchers), Unreadable::Refuse)?;
+        let named = asked.find(
+            slice::from_ref(&query.matchers),
+            Some(span),
+            Unreadable::Refuse,
+        )?;
         jobs.extend(named.into_iter().map(|named| Job {
             named,
             number,

@@ -99,7 +99,7 @@ pub(super) fn named(asked: &Asked, parameters: &Parameters) -> Result<SeriesRef,
     let selectors = parameters.selectors()?;
     let mut found = match (parameters.one("key")?, &selectors[..]) {
         (Some(key), []) => return by_key(asked, key),
-        (None, [_]) => asked.find(&selectors, Unreadable::Refuse)?,
+        (None, [_]) => asked.find(&selectors, None, Unreadable::Refuse)?,
         _ => return Err(Answer::bad("one key or one match[] is needed")),
     };
     match found.len() {

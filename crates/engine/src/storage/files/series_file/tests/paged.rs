@@ -1,10 +1,14 @@
 //! Files of parked series, read front to back and at random, and whole files beside them.
 
+mod labels;
+
+use super::super::directory::Directory;
 use super::super::format::{
     DIRECTORY, DIRECTORY_LEN_BYTES, FOOTER_BYTES, HEADER_BYTES, SectionHeader, chained, footer_of,
     word_at,
 };
-use super::super::pages::{PageTerms, Pages};
+use super::super::fuzz::{pairs_in, pairs_told};
+use super::super::pages::PageTerms;
 use super::*;
 use crate::base::partition::first_of;
 use crc_fast::crc32_iscsi;
@@ -15,7 +19,8 @@ const GOLDEN_WHOLE: &[u8] = include_bytes!("../../../../../tests/golden/series-v
 
 fn write_paged(disk: &SimDisk, rows: &[SeriesRow]) -> Result<SeriesFileMeta> {
     let partition = rows.first().map_or(3, |row| partition_of(row.id));
-    let mut writer = SeriesFileWriter::create_paged(&disk.env(1), Path::new(PATH), 7, partition)?;
+    let mut writer =
+        SeriesFileWriter::create_paged(&disk.env(1), Path::new(PATH), 7, partition, 1)?;
     for row in rows {
         writer.row(row)?;
     }
@@ -32,6 +37,16 @@ fn write_whole(disk: &SimDisk, rows: &[SeriesRow], removed: &[SeriesId]) -> Seri
 
 fn open(disk: &SimDisk, meta: &SeriesFileMeta) -> Result<ParkedFile> {
     ParkedFile::open(&disk.env(1), Path::new(PATH), meta)
+}
+
+/// Reads the rows, and verifies everything else.
+fn verify(disk: &SimDisk, meta: &SeriesFileMeta) -> Result<Vec<SeriesRow>> {
+    let mut reader = SeriesFileReader::open_to_verify(&disk.env(1), Path::new(PATH), meta)?;
+    let (mut all, mut some) = (Vec::new(), Vec::new());
+    while reader.next(&mut some)? {
+        all.append(&mut some);
+    }
+    Ok(all)
 }
 
 fn read_pages(file: &ParkedFile) -> Vec<Vec<SeriesRow>> {
@@ -134,7 +149,10 @@ fn every_damaged_byte_is_found_by_whoever_reads_it() {
     let file = open(&disk, &meta).unwrap();
     let pages = read_pages(&file);
     assert!(pages.len() > 2);
-    let mut damaged = vec![0; pages.len()];
+    let told = pairs_told(&file).unwrap();
+    let hashes = file.key_hashes(1).unwrap();
+    // Pages, label blocks, hashes.
+    let mut damaged = vec![0; pages.len() + 2];
     for at in 0..whole.len() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
@@ -153,7 +171,7 @@ fn every_damaged_byte_is_found_by_whoever_reads_it() {
         let mut found = 0;
         for (page, rows) in pages.iter().enumerate() {
             match file.read_page(page) {
-                Ok(read) => assert!(same(&read, rows), "byte {at}"),
+                Ok(read) => assert!(read == *rows, "byte {at}"),
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::Corrupt, "byte {at}");
                     assert!(error.to_string().contains(PATH), "byte {at}: {error}");
@@ -161,6 +179,21 @@ fn every_damaged_byte_is_found_by_whoever_reads_it() {
                     damaged[page] += 1;
                     found += 1;
                 }
+            }
+        }
+        // What stands behind the damage is the same for every byte of a page.
+        let is_read = found == 0 || at % 16 == 0;
+        let is_told = is_read.then(|| pairs_told(&file).map(|read| assert_eq!(read, told)));
+        let are_hashed = file.key_hashes(1).map(|read| assert_eq!(read, hashes));
+        for (part, read) in [is_told.unwrap_or(Ok(())), are_hashed]
+            .into_iter()
+            .enumerate()
+        {
+            if let Err(error) = read {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "byte {at}");
+                assert!(error.to_string().contains(PATH), "byte {at}: {error}");
+                damaged[pages.len() + part] += 1;
+                found += 1;
             }
         }
         assert_eq!(found, 1, "byte {at}");
@@ -175,33 +208,46 @@ fn every_damaged_byte_is_found_by_whoever_reads_it() {
 }
 
 /// Puts another directory into a file, with all checksums right.
-fn forge(disk: &SimDisk, meta: &SeriesFileMeta, change: impl Fn(&mut Pages)) -> SeriesFileMeta {
+fn forge(disk: &SimDisk, meta: &SeriesFileMeta, change: impl Fn(&mut Directory)) -> SeriesFileMeta {
     let bytes = disk.bytes(Path::new(PATH)).unwrap();
     let end = bytes.len() - FOOTER_BYTES - DIRECTORY_LEN_BYTES;
     let at = end - word_at(&bytes, end) as usize;
+    let mut directory = directory_of(&bytes);
+    change(&mut directory);
+    close(disk, meta, bytes[..at].to_vec(), &directory)
+}
+
+fn directory_of(bytes: &[u8]) -> Directory {
+    let end = bytes.len() - FOOTER_BYTES - DIRECTORY_LEN_BYTES;
+    let at = end - word_at(bytes, end) as usize;
     let (header, stored) = bytes[at..end].split_first_chunk().unwrap();
     let header = SectionHeader::from_bytes(header);
     let raw = decompress(stored, header.raw_len as usize).unwrap();
-    let mut pages = Pages::decode(&raw, header.rows & !DIRECTORY).unwrap();
-    change(&mut pages);
-    let raw = pages.encode();
-    let stored = compress(&raw, 1).unwrap();
-    let count = pages.pages.len() as u32;
-    let header = SectionHeader::new(&stored, raw.len() as u32, count | DIRECTORY);
-    let chain = chained(
-        pages.chain(crc32_iscsi(&bytes[..HEADER_BYTES])),
-        &header.bytes(),
-    );
-    let footer = footer_of(meta.rows, meta.position, chain);
-    let len = header.section_len() as u32;
-    let parts = [
-        &bytes[..at],
-        &header.bytes(),
-        &stored,
-        &len.to_le_bytes(),
-        &footer,
-    ];
-    let bytes = parts.concat();
+    Directory::decode(&raw, header.rows & !DIRECTORY).unwrap()
+}
+
+/// Adds a section to a file.
+fn add_section(bytes: &mut Vec<u8>, raw: &[u8], rows: u32) -> SectionHeader {
+    let stored = compress(raw, 1).unwrap();
+    let header = SectionHeader::new(&stored, raw.len() as u32, rows);
+    bytes.extend(header.bytes());
+    bytes.extend(stored);
+    header
+}
+
+/// Puts a file in place: these bytes, and behind them directory and footer.
+fn close(
+    disk: &SimDisk,
+    meta: &SeriesFileMeta,
+    mut bytes: Vec<u8>,
+    directory: &Directory,
+) -> SeriesFileMeta {
+    let count = directory.pages.pages.len() as u32;
+    let header = add_section(&mut bytes, &directory.encode(), count | DIRECTORY);
+    let chain = directory.chain(crc32_iscsi(&bytes[..HEADER_BYTES]));
+    let footer = footer_of(meta.rows, meta.position, chained(chain, &header.bytes()));
+    bytes.extend((header.section_len() as u32).to_le_bytes());
+    bytes.extend(footer);
     let meta = SeriesFileMeta {
         len_bytes: bytes.len() as u64,
         checksum: word_at(&footer, 20),
@@ -214,44 +260,36 @@ fn forge(disk: &SimDisk, meta: &SeriesFileMeta, change: impl Fn(&mut Pages)) -> 
 /// Whatever the checksums say.
 #[test]
 fn a_directory_that_contradicts_the_rows_is_refused() {
-    type Change = fn(&mut Pages);
+    type Change = fn(&mut Directory);
     // With whether it also contradicts itself.
-    let changes: [(Change, bool); 7] = [
+    let changes: [(Change, bool); 12] = [
         (|_| {}, false),
-        (|pages| pages.pages[1].terms.newest_min ^= 1, false),
-        (|pages| pages.pages[1].terms.ends_min_ms ^= 1, false),
-        (|pages| pages.pages[1].first += 1, true),
-        (
-            |pages| {
-                pages.ids.remove_smallest(1);
-            },
-            true,
-        ),
-        (
-            |pages| {
-                pages.ids.insert(65_535);
-            },
-            true,
-        ),
-        (
-            |pages| {
-                pages.pages.remove(1);
-            },
-            true,
-        ),
+        (|all| all.pages.pages[1].terms.newest_min ^= 1, false),
+        (|all| all.pages.pages[1].terms.ends_min_ms ^= 1, false),
+        (|all| all.key_seed ^= 1, false),
+        (|all| all.pair_count += 1, false),
+        (|all| all.pages.pages[1].first += 1, true),
+        (|all| all.pages.ids.remove_smallest(1), true),
+        (|all| assert!(all.pages.ids.insert(65_535)), true),
+        (|all| all.pages.pages.truncate(1), true),
+        (|all| all.hashes = None, true),
+        (|all| all.pair_count = 0, true),
+        (|all| all.blocks = Default::default(), true),
     ];
     for (number, (change, contradicts_itself)) in changes.into_iter().enumerate() {
         let disk = disk();
         let meta = write_paged(&disk, &random_rows(&SimRandom::new(3), 3, 300)).unwrap();
         let meta = forge(&disk, &meta, change);
-        assert_eq!(read(&disk, &meta).is_err(), number > 0, "change {number}");
+        assert_eq!(verify(&disk, &meta).is_err(), number > 0, "change {number}");
         let opened = open(&disk, &meta);
         assert_eq!(opened.is_err(), contradicts_itself, "change {number}");
-        for error in [read(&disk, &meta).err(), opened.err()]
+        for error in [verify(&disk, &meta).err(), opened.err()]
             .into_iter()
             .flatten()
         {
-            assert!(error.to_string().contains("directory"), "{error}");
+            // Hashes are made with the seed of the directory.
+            let part = if number == 3 { "hashes" } else { "directory" };
+            assert!(error.to_string().contains(part), "{error}");
         }
     }
 }
@@ -306,6 +344,8 @@ fn golden_files_of_version_4_are_read() {
         assert_eq!(file.terms(page), terms_of(rows));
     }
     assert!(same(&read_pages(&file).concat(), &rows));
+    assert!(same(&verify(&golden_disk, &meta).unwrap(), &rows));
+    labels::is_told(&file, &rows);
     let (rows, removed) = with_removed(random_rows(&SimRandom::new(5), 3, 40));
     let disk = disk();
     let written = write_whole(&disk, &rows, &removed);

@@ -1,0 +1,155 @@
+//! The directory of a file of parked series: where its pages, its label blocks and the hashes of its
+//! keys are, and what is asked most often of them.
+//!
+//! A writer and a sequential reader make it of the rows and sections that they meet; the bytes of
+//! both are the same. Tested with the files.
+
+use crate::base::partition::first_of;
+use crate::storage::files::bytes::{Put, Take};
+use crate::storage::files::row::SeriesRow;
+use crate::storage::files::series_file::format::{
+    HASHES, HEADER_BYTES, SECTION_HEADER_BYTES, SectionHeader, chained,
+};
+use crate::storage::files::series_file::label_blocks::LabelBlocks;
+use crate::storage::files::series_file::labels::NEWEST_MAX;
+use crate::storage::files::series_file::pages::{Pages, low_bits};
+use latewood_model::{MadeBy, SeriesId, Timestamp};
+
+/// Bytes of the hash of a key.
+pub(super) const HASH_BYTES: usize = 8;
+
+/// Sections stand in the order of the fields.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    pub(super) pages: Pages,
+    pub(super) blocks: LabelBlocks,
+    pub(super) hashes: Option<SectionHeader>,
+    /// What the hashes are made with.
+    pub(super) key_seed: u64,
+    /// How many pairs of a label name and a value the rows carry.
+    pub(super) pair_count: u64,
+    /// Rows that a sender did not make.
+    made_otherwise: u64,
+    /// The newest samples, ascending by time and series, and the low bits of their series.
+    newest: Vec<(Timestamp, u16)>,
+}
+
+impl Directory {
+    pub(super) fn new(key_seed: u64) -> Self {
+        Self {
+            key_seed,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a row to the page that is not over.
+    pub(super) fn note(&mut self, row: &SeriesRow) {
+        self.pages.note(row);
+        self.made_otherwise += u64::from(row.made_by != MadeBy::Sender);
+        if let Some(newest) = row.newest {
+            let sample = (newest, low_bits(row.id));
+            let at = self.newest.partition_point(|held| *held < sample);
+            self.newest.insert(at, sample);
+            if self.newest.len() > NEWEST_MAX {
+                self.newest.remove(0);
+            }
+        }
+    }
+
+    /// The newest samples with their series.
+    pub(super) fn newest(&self, partition: u32) -> Vec<(Timestamp, SeriesId)> {
+        let first = first_of(partition).0;
+        let samples = self.newest.iter();
+        let id = |&(at, low)| (at, SeriesId(first + u64::from(low)));
+        samples.map(id).collect()
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Put::default();
+        self.pages.put(&mut out);
+        self.blocks.put(&mut out);
+        if let Some(hashes) = &self.hashes {
+            out.raw(&hashes.bytes());
+        }
+        out.raw(&self.key_seed.to_le_bytes());
+        out.number(self.pair_count);
+        out.number(self.made_otherwise);
+        out.number(self.newest.len() as u64);
+        for &(at, low) in &self.newest {
+            out.signed(at);
+            out.number(u64::from(low));
+        }
+        out.0
+    }
+
+    /// Reads a directory of `count` pages; `None` if it contradicts itself.
+    pub(super) fn decode(bytes: &[u8], count: u32) -> Option<Self> {
+        let mut bytes = Take(bytes);
+        let pages = Pages::take(&mut bytes, count)?;
+        let blocks = LabelBlocks::take(&mut bytes)?;
+        let hashes = bytes.raw(SECTION_HEADER_BYTES as u64)?;
+        let hashes = SectionHeader::from_bytes(hashes.try_into().ok()?);
+        let (key_seed, pair_count) = (bytes.long()?, bytes.number()?);
+        let made_otherwise = bytes.number()?;
+        let mut newest: Vec<(Timestamp, u16)> = Vec::new();
+        for _ in 0..bytes.count().filter(|&count| count <= NEWEST_MAX)? {
+            let sample = (bytes.signed()?, u16::try_from(bytes.number()?).ok()?);
+            let is_sound = newest.last().is_none_or(|last| *last < sample)
+                && pages.ids.contains(u32::from(sample.1));
+            newest.push(Some(sample).filter(|_| is_sound)?);
+        }
+        let rows = pages.ids.len();
+        let is_sound = bytes.is_empty()
+            && hashes.rows & HASHES != 0
+            && u64::from(hashes.rows & !HASHES) == rows
+            && u64::from(hashes.raw_len) == rows * HASH_BYTES as u64
+            && blocks.headers.is_empty() == (pair_count == 0)
+            && pair_count <= blocks.entries()
+            && made_otherwise <= rows;
+        is_sound.then_some(Self {
+            pages,
+            blocks,
+            hashes: Some(hashes),
+            key_seed,
+            pair_count,
+            made_otherwise,
+            newest,
+        })
+    }
+
+    /// Whether senders made the series of all rows.
+    pub(super) fn all_sent(&self) -> bool {
+        self.made_otherwise == 0
+    }
+
+    /// The headers of all sections before it, in their order.
+    fn headers(&self) -> impl Iterator<Item = &SectionHeader> {
+        let pages = self.pages.pages.iter().map(|page| &page.header);
+        pages.chain(&self.blocks.headers).chain(&self.hashes)
+    }
+
+    /// The checksum over all headers up to here; `chain` is that of the file's own.
+    pub(super) fn chain(&self, chain: u32) -> u32 {
+        let headers = self.headers();
+        headers.fold(chain, |chain, header| chained(chain, &header.bytes()))
+    }
+
+    /// Where each section begins, and where the last one ends.
+    pub(super) fn offsets(&self) -> Vec<u64> {
+        let mut offset = HEADER_BYTES as u64;
+        let mut offsets = vec![offset];
+        offsets.extend(self.headers().map(|header| {
+            offset += header.section_len();
+            offset
+        }));
+        offsets.shrink_to_fit();
+        offsets
+    }
+
+    /// Bytes of memory it holds.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.pages.memory_bytes()
+            + self.blocks.memory_bytes()
+            + self.newest.capacity() * size_of::<(Timestamp, u16)>()
+    }
+}
