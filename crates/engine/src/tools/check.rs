@@ -11,7 +11,7 @@ use crate::log::{self, LogHole, Position, RecoveryReport};
 use crate::storage::block::{Block, BlockMeta, Cache};
 use crate::storage::files::parked::ParkedFile;
 use crate::storage::files::{
-    Directory, LogFound, Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader,
+    Directory, LogFound, Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader, SeriesRow,
 };
 use crate::storage::metadata;
 use latewood_model::{SeriesId, Timestamp};
@@ -216,10 +216,12 @@ impl Checker<'_> {
         let mut reader = SeriesFileReader::open_to_verify(self.env, &path, meta)?;
         let mut rows = Vec::new();
         while reader.next(&mut rows)? {
-            let checked = rows.iter().try_for_each(|row| match is_parked {
-                true => row.check_parked(),
-                false => row.check(),
-            });
+            let check = if is_parked {
+                SeriesRow::check_parked
+            } else {
+                SeriesRow::check
+            };
+            let checked = rows.iter().try_for_each(check);
             checked.map_err(|error| error.at(&path))?;
             self.stored
                 .extend(rows.iter().map(|row| (row.id, row.position)));
