@@ -16,13 +16,14 @@ const FILLED = { q: 'sum by (host) (cpu_usage)', key: 'room', focus: 'host', ref
 const folder = mkdtempSync(join(tmpdir(), 'latewood-axe-'));
 after(() => rmSync(folder, { recursive: true }));
 const RULES = join(folder, 'rules.yml');
+// What is wrong stays wrong when the samples of this test are older than the lookback.
 writeFileSync(RULES, `
 groups:
 - name: hosts
   interval: 1s
   rules:
   - {record: 'host:cpu:max', expr: max by (host) (cpu_usage)}
-  - {record: 'wrong', expr: 'cpu_usage * on () cpu_usage'}
+  - {record: 'wrong', expr: 'vector(1) * on () (vector(1) or label_replace(vector(1), "a", "b", "", ""))'}
   - {alert: Busy, expr: vector(1), annotations: {summary: busy}}
 `);
 
