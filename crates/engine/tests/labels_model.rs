@@ -220,9 +220,25 @@ impl Run {
                 assert_eq!(labels.as_ref(), Some(*wanted));
             }
         }
+        self.check_set(&matchers, &found);
         self.check_span(&matchers, &keys);
         self.check_groups(found.clone(), &wanted);
         self.check_listings(&matchers, &wanted);
+    }
+
+    fn check_set(&self, matchers: &[Matcher], found: &[SeriesRef]) {
+        let set = self.db().select_set(matchers, None, None).unwrap();
+        assert_eq!((set.len(), set.is_empty()), (found.len(), found.is_empty()));
+        let mut each = Vec::new();
+        let mut take = |mut some: Vec<SeriesRef>| {
+            each.append(&mut some);
+            Ok(ControlFlow::Continue(()))
+        };
+        self.db().each_of(&set, None, &mut take).unwrap();
+        let mut found = found.to_vec();
+        found.sort_by_key(|series| series.id);
+        each.sort_by_key(|series| series.id);
+        assert_eq!(each, found, "{matchers:?}");
     }
 
     /// What may be left out has no samples in the span.

@@ -38,6 +38,7 @@ mod over_time;
 mod overlap;
 mod pace;
 mod param;
+mod parts;
 mod pick;
 pub(crate) mod plan;
 mod presence;

@@ -105,6 +105,23 @@ pub type Hold<'a> = dyn FnMut(usize) -> ControlFlow<()> + 'a;
 /// result.
 pub type Take<'a> = dyn FnMut(&[i64], &[f64]) -> ControlFlow<()> + 'a;
 
+/// Takes some of the series of a selector, whose handles are good until it returns. After a `Break` the
+/// source ends at once, with any result.
+pub type TakeSome<'a> = dyn FnMut(Vec<Found>) -> ControlFlow<()> + 'a;
+
+/// A selector, and what is read of its series.
+#[derive(Clone, Copy, Debug)]
+pub struct Selection<'a> {
+    /// All of them have to pass.
+    pub matchers: &'a [Matcher],
+    /// The first millisecond.
+    pub from_ms: i64,
+    /// The last millisecond.
+    pub to_ms: i64,
+    /// What series may take that are held together.
+    pub room_bytes: usize,
+}
+
 /// Series with samples. One source serves one query.
 pub trait Source: Sync {
     /// The series that match all `matchers` and may have samples in `from_ms..=to_ms`, in the
@@ -121,6 +138,32 @@ pub trait Source: Sync {
         to_ms: i64,
         hold: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError>;
+
+    /// Whether all its series may take more than this when they are held together, so that
+    /// [`Source::select_some`] is worth a question. Cheap.
+    fn is_large(&self, room_bytes: usize) -> bool {
+        let _ = room_bytes;
+        false
+    }
+
+    /// As [`Source::select`], some series after others in no order, each once, where those of the
+    /// selector do not fit into its room together; otherwise `false`, and nothing is taken. A label that
+    /// the source itself adds, to tell apart series that look the same, need not be there unless it is
+    /// among the `needed` ones, but no two that are taken together are the same. `hold` counts what is
+    /// held of those that are taken next, until `take` has returned.
+    ///
+    /// # Errors
+    /// As [`Source::select`].
+    fn select_some(
+        &self,
+        selection: Selection<'_>,
+        needed: &[String],
+        hold: &mut Hold<'_>,
+        take: &mut TakeSome<'_>,
+    ) -> Result<bool, SourceError> {
+        let _ = (selection, needed, hold, take);
+        Ok(false)
+    }
 
     /// Gives the samples in `from_ms..=to_ms` of a series found before to `take`, piece by piece.
     /// May block; is called from several threads.
@@ -161,6 +204,20 @@ impl<T: Source + ?Sized> Source for &T {
         hold: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError> {
         (**self).select(matchers, from_ms, to_ms, hold)
+    }
+
+    fn is_large(&self, room_bytes: usize) -> bool {
+        (**self).is_large(room_bytes)
+    }
+
+    fn select_some(
+        &self,
+        selection: Selection<'_>,
+        needed: &[String],
+        hold: &mut Hold<'_>,
+        take: &mut TakeSome<'_>,
+    ) -> Result<bool, SourceError> {
+        (**self).select_some(selection, needed, hold, take)
     }
 
     fn read(

@@ -1,21 +1,25 @@
 //! Aggregations that give one series for each group.
 //!
 //! Few groups are folded while preparing, by all threads; of many groups each is folded when its
-//! column is asked for, so that the states of all of them are never held at once.
+//! column is asked for, so that the states of all of them are never held at once. Where the series are
+//! too many to be held at once, the states are, and series come and go ([`super::parts`]).
 
 use crate::annotation::Place;
 use crate::column::Column;
 use crate::exec::count_values::count_values;
 use crate::exec::effects::Input;
-use crate::exec::fold::{Sample, fold_all, fold_column};
+use crate::exec::fold::{Sample, fold_all, fold_column, fold_more};
 use crate::exec::grouping::Grouping;
 use crate::exec::kahan::{Kahan, Mean};
 use crate::exec::limit_ratio::limit_ratio;
 use crate::exec::param::Param;
+use crate::exec::parts::Fed;
 use crate::exec::pick::{Picks, pick};
 use crate::exec::quantiles::quantiles;
-use crate::exec::{Context, EvalError, Node, Result};
+use crate::exec::{Context, EvalError, Node, Result, Series};
+use crate::labels::Labels;
 use crate::tree::{self, Aggregator, Expr};
+use std::collections::BTreeMap;
 
 /// The operator of an aggregation of `input`; `param` is its first argument, unless that is a text.
 ///
@@ -24,7 +28,7 @@ use crate::tree::{self, Aggregator, Expr};
 #[inline(never)]
 pub(crate) fn aggregate(
     node: &tree::Aggregate,
-    input: Node,
+    input: Fed<'_>,
     param: Option<&Node>,
     steps: usize,
     ctx: &Context<'_>,
@@ -68,7 +72,7 @@ pub(crate) fn aggregate(
             deviation.variance().sqrt()
         }),
         Aggregator::CountValues => match node.param.as_ref().map(Expr::bare) {
-            Some(Expr::Text(label)) => count_values(label, &grouping, &input, steps, ctx),
+            Some(Expr::Text(label)) => count_values(label, &grouping, &input.whole()?, steps, ctx),
             _ => Err(missing()),
         },
         Aggregator::Quantile
@@ -81,7 +85,7 @@ pub(crate) fn aggregate(
                 by: node.span,
             };
             let param = Param::new(param.ok_or_else(missing)?, place, ctx)?;
-            with_param(node, input, param, &all)
+            with_param(node, input.whole()?, param, &all)
         }
     }
 }
@@ -118,6 +122,8 @@ fn missing() -> EvalError {
     EvalError::Query("aggregation without its parameter".to_owned())
 }
 
+/// Bytes of a group whose series come and go, beside its states and labels.
+const GROUP_BYTES: usize = 256;
 /// States up to this size are all held at once.
 const EAGER_BYTES: usize = 32 << 20;
 
@@ -133,7 +139,7 @@ impl Grouped<'_> {
     /// are added, and its `value`.
     fn reduce<S: Copy + Send + Sync + 'static>(
         &self,
-        input: Node,
+        input: Fed<'_>,
         first: impl Fn(f64) -> S + Send + Sync + 'static,
         add: impl Fn(&mut S, f64) + Send + Sync + 'static,
         value: impl Fn(S) -> f64 + Send + Sync + 'static,
@@ -152,6 +158,10 @@ impl Grouped<'_> {
             }
         };
         let states_bytes = move |groups: usize| groups * steps * size_of::<Option<S>>();
+        if let Some(node) = self.reduce_some(&input, &fold, &show)? {
+            return Ok(node);
+        }
+        let input = input.whole()?;
         let groups = self.grouping.groups(input.series(), ctx)?;
         let count = groups.members.len();
         let is_few = count < rayon::current_num_threads() * 2;
@@ -183,6 +193,50 @@ impl Grouped<'_> {
             work.ctx.release(bytes);
             Ok(())
         }))
+    }
+
+    /// The same where the series are too many to be held at once; otherwise `None`. Groups are in the
+    /// order of their labels.
+    fn reduce_some<S: Copy + Send + Sync>(
+        &self,
+        input: &Fed<'_>,
+        fold: &(impl Fn(&mut Option<S>, Sample) + Sync),
+        show: &impl Fn(&[Option<S>], &mut Column),
+    ) -> Result<Option<Node>> {
+        let Self { steps, ctx, .. } = *self;
+        let mut all: BTreeMap<Labels, (Series, Vec<Option<S>>)> = BTreeMap::new();
+        let group_bytes = steps * size_of::<Option<S>>() + Column::len_bytes(steps) + GROUP_BYTES;
+        let is_done = input.each(self.grouping.named(), &mut |input, part| {
+            let groups = self.grouping.groups(input.series(), part)?;
+            let mut states = Vec::with_capacity(groups.series.len());
+            for series in &groups.series {
+                if !all.contains_key(&series.labels) {
+                    ctx.hold(group_bytes + series.labels.len_bytes())?;
+                    let first = (series.clone(), Vec::new());
+                    all.insert(series.labels.clone(), first);
+                }
+                let known = all.get_mut(&series.labels);
+                states.push(known.map_or_else(Vec::new, |known| std::mem::take(&mut known.1)));
+            }
+            let folded = fold_more(states, fold, &input, &groups, steps, part)?;
+            for (series, states) in groups.series.iter().zip(folded.states) {
+                if let Some(known) = all.get_mut(&series.labels) {
+                    known.1 = states;
+                }
+            }
+            Ok(())
+        })?;
+        if !is_done {
+            return Ok(None);
+        }
+        let made = all.into_values().filter(|one| !one.1.is_empty());
+        let made = made.map(|(series, states)| {
+            let mut column = Column::default();
+            show(&states, &mut column);
+            (series, column)
+        });
+        let (series, columns) = made.unzip();
+        Ok(Some(Node::held(series, columns)))
     }
 }
 

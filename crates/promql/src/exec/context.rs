@@ -6,7 +6,8 @@
 use crate::annotation::Annotations;
 use crate::exec::record::Record;
 use crate::exec::{EvalError, Result, Scratch, Work};
-use crate::source::{Found, Matcher, Samples, Source, SourceError};
+use crate::source::{Found, Matcher, Samples, Selection, Source, SourceError};
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -115,6 +116,17 @@ impl State {
         state
     }
 
+    /// Adds what was said and read in a part of the evaluation.
+    fn absorb(&self, part: &Self) {
+        lock(&self.annotations).merge(part.take_annotations());
+        self.series_read
+            .fetch_add(part.series_read(), Ordering::Relaxed);
+        self.samples_read
+            .fetch_add(part.samples_read(), Ordering::Relaxed);
+        let peak_bytes = self.held_bytes() + part.peak_bytes();
+        self.peak_bytes.fetch_max(peak_bytes, Ordering::Relaxed);
+    }
+
     /// Takes the annotations out.
     pub(crate) fn take_annotations(&self) -> Annotations {
         std::mem::take(&mut *lock(&self.annotations))
@@ -182,6 +194,61 @@ impl<'a> Context<'a> {
             record.selected(series, late.sum());
         }
         Ok(found)
+    }
+
+    /// Evaluates a part of the query, which gives back all that it holds; the settings are its own.
+    pub(super) fn part<T>(
+        &self,
+        source: &dyn Source,
+        evaluate: impl FnOnce(&Context<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let settings = Settings {
+            memory_bytes_max: (self.settings.memory_bytes_max)
+                .saturating_sub(self.state.held_bytes()),
+            ..self.settings.clone()
+        };
+        let state = State::new(&settings);
+        let result = evaluate(&Context::new(source, &settings, &state));
+        self.state.absorb(&state);
+        match result {
+            Err(EvalError::Memory(_)) => Err(EvalError::Memory(self.settings.memory_bytes_max)),
+            result => result,
+        }
+    }
+
+    /// Finds series, some after others, where the source has too many to hold them together; otherwise
+    /// returns `false`. What is held of them is given back after each turn.
+    pub(super) fn select_some(
+        &self,
+        selection: Selection<'_>,
+        needed: &[String],
+        mut take: impl FnMut(Vec<Found>) -> Result<()>,
+    ) -> Result<bool> {
+        self.source.check()?;
+        let (held, taken, held_bytes) = (Cell::new(Ok(())), Cell::new(Ok(())), Cell::new(0));
+        let flow = |done: Result<()>, result: &Cell<Result<()>>| {
+            let is_done = done.is_ok();
+            result.set(done);
+            if is_done {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        };
+        let mut hold = |bytes: usize| {
+            let done = self.hold(bytes);
+            held_bytes.set(held_bytes.get() + if done.is_ok() { bytes } else { 0 });
+            flow(done, &held)
+        };
+        let mut take = |found| {
+            let done = take(found);
+            self.release(held_bytes.take());
+            flow(done, &taken)
+        };
+        let selected = (self.source).select_some(selection, needed, &mut hold, &mut take);
+        self.release(held_bytes.take());
+        taken.into_inner()?;
+        self.unless_ended(selected, held.into_inner())
     }
 
     /// Reads ranges of one series, ends inclusive and ascending; `into` is emptied first.
@@ -287,8 +354,13 @@ impl<'a> Context<'a> {
 
     /// Whether `bytes` more stay far below what the query may hold.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        bytes <= self.room_bytes()
+    }
+
+    /// What more stays far below what the query may hold.
+    pub(super) fn room_bytes(&self) -> usize {
         let held = self.state.held_bytes.load(Ordering::Relaxed);
-        held.saturating_add(bytes) <= self.settings.memory_bytes_max / 2
+        (self.settings.memory_bytes_max / 2).saturating_sub(held)
     }
 
     /// Gives back what was held.

@@ -37,7 +37,20 @@ pub(crate) fn fold_all<S: Clone + Send + Sync>(
     steps: usize,
     ctx: &Context<'_>,
 ) -> Result<Folded<S>> {
-    let mut states = vec![Vec::new(); groups.members.len()];
+    let states = vec![Vec::new(); groups.members.len()];
+    fold_more(states, add, input, groups, steps, ctx)
+}
+
+/// The same on top of `states`, of which one without steps is that of a group without a sample; the
+/// order is that of the groups that get their first sample.
+pub(crate) fn fold_more<S: Clone + Send + Sync>(
+    mut states: Vec<Vec<Option<S>>>,
+    add: &(impl Fn(&mut Option<S>, Sample) + Sync),
+    input: &Node,
+    groups: &Groups,
+    steps: usize,
+    ctx: &Context<'_>,
+) -> Result<Folded<S>> {
     let mut order = Vec::new();
     for_columns(input, &input.all(), steps, ctx, |wanted, columns| {
         let mut tasks: Vec<Task<'_, S>> = Vec::new();

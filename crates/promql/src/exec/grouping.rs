@@ -45,6 +45,11 @@ impl Grouping {
         kept
     }
 
+    /// The only labels that it looks at; `None` where it looks at all.
+    pub(crate) fn named(&self) -> Option<Vec<String>> {
+        (!self.is_without).then(|| self.labels.iter().cloned().collect())
+    }
+
     /// The labels of the group of a series.
     pub(crate) fn labels(&self, of: &Labels) -> Labels {
         let named = |name: &str| self.labels.contains(name);

@@ -8,6 +8,7 @@ use crate::exec::call::call;
 use crate::exec::constant::{constant, invariant, nothing};
 use crate::exec::instant::mapped::negated;
 use crate::exec::merge::{merged, unnamed};
+use crate::exec::parts::Fed;
 use crate::exec::range_call::{Function, RangeCall};
 use crate::exec::range_input::{RangeInput, Span};
 use crate::exec::recorded::Trace;
@@ -41,7 +42,7 @@ impl Planner<'_> {
     }
 
     /// The operator of an expression that is not a range; a text has no series.
-    fn plan(&self, expr: &Expr) -> Result<Node> {
+    pub(crate) fn plan(&self, expr: &Expr) -> Result<Node> {
         match (expr, self.trace) {
             (Expr::Paren(inner, _), _) => self.plan(inner),
             (Expr::Invariant(inner), _) => self.invariant(inner),
@@ -70,7 +71,7 @@ impl Planner<'_> {
             Expr::Aggregate(node) => {
                 let param = node.param.as_ref().map(|param| self.plan(param));
                 let param = param.transpose()?;
-                let input = self.plan(&node.expr)?;
+                let input = Fed::new(*self, node);
                 aggregate(node, input, param.as_ref(), steps, ctx)
             }
             Expr::Selector(selector) => self.selector(selector),

@@ -3,7 +3,8 @@
 use latewood_promql::labels::{Labels, METRIC};
 use latewood_promql::parse_selector;
 use latewood_promql::source::{
-    Found, Hold, Interrupt, Matcher, STALE_BITS, Samples, Source, SourceError, Take,
+    Found, Hold, Interrupt, Matcher, STALE_BITS, Samples, Selection, Source, SourceError, Take,
+    TakeSome,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,6 +18,9 @@ pub(crate) struct Memory {
     pub(crate) checks_max: usize,
     /// The series whose samples are damaged.
     pub(crate) damaged: Option<usize>,
+    /// How many series it hands out at a time to who takes some after others; 0 is all.
+    pub(crate) turn: usize,
+    turns: AtomicUsize,
     reads: AtomicUsize,
     checks: AtomicUsize,
 }
@@ -48,6 +52,11 @@ impl Memory {
     /// How often a query asked whether it must end, since this was asked last.
     pub(crate) fn take_checks(&self) -> usize {
         self.checks.swap(0, Ordering::Relaxed)
+    }
+
+    /// How often it handed out some of its series.
+    pub(crate) fn turns(&self) -> usize {
+        self.turns.load(Ordering::Relaxed)
     }
 
     pub(crate) fn add(&mut self, labels: Labels, samples: Samples) {
@@ -125,6 +134,35 @@ impl Source for Memory {
             let _ = take(&samples.timestamps[first..end], &samples.values[first..end]);
         }
         Ok(())
+    }
+
+    fn is_large(&self, _: usize) -> bool {
+        self.turn > 0
+    }
+
+    fn select_some(
+        &self,
+        Selection {
+            matchers,
+            from_ms,
+            to_ms,
+            ..
+        }: Selection<'_>,
+        _: &[String],
+        hold: &mut Hold<'_>,
+        take: &mut TakeSome<'_>,
+    ) -> Result<bool, SourceError> {
+        let found = self.select(matchers, from_ms, to_ms, hold)?;
+        if found.len() <= self.turn {
+            return Ok(false);
+        }
+        for some in found.chunks(self.turn) {
+            self.turns.fetch_add(1, Ordering::Relaxed);
+            if hold(1000).is_break() || take(some.to_vec()).is_break() {
+                break;
+            }
+        }
+        Ok(true)
     }
 
     fn late(&self, handle: usize) -> u64 {

@@ -13,6 +13,7 @@ mod pace;
 mod query;
 mod range;
 mod selector;
+mod some;
 mod table;
 
 /// A minute in milliseconds.

@@ -20,10 +20,11 @@ mod tests;
 mod views;
 
 pub(crate) use select::select;
-pub(crate) use views::{PART_SERIES, Reader, Views, raw};
+pub(crate) use views::{PART_SERIES, Reader, TakeNamed, Views, raw};
 
-use latewood_engine::{Db, ErrorKind, Result, SeriesRef};
+use latewood_engine::{Cancelled, Db, ErrorKind, Result, SeriesRef};
 use latewood_promql::labels::Labels;
+use latewood_promql::source::Hold;
 use latewood_wire::selector::{Matcher, Test};
 use latewood_wire::series_name::{METRIC, NameError, SeriesName};
 use std::borrow::Cow;
@@ -117,6 +118,52 @@ pub(crate) fn named(
         sort(&mut named);
     }
     Ok(named)
+}
+
+/// Hands the series that pass all `matchers` to `take`, about a thousand at a time and each once, where
+/// their number `is_many`; otherwise `false`, and nothing is taken. Those that look the same are told apart
+/// where they are taken together. With a span, some may be left out that have no sample in it. Once
+/// `cancelled` is true, or `take` or `hold` has enough, it returns early.
+///
+/// # Errors
+/// Where they are more than a query may be about, or what is kept in files of one cannot be read.
+pub(crate) fn each(
+    db: &Db,
+    (matchers, span): (&[Matcher], Option<(i64, i64)>),
+    is_many: impl Fn(usize) -> bool,
+    cancelled: Cancelled<'_>,
+    hold: &mut Hold<'_>,
+    take: &mut TakeNamed<'_>,
+) -> Result<bool> {
+    let Some((set, more)) = select::select_set(db, matchers, span, cancelled)? else {
+        return Ok(false);
+    };
+    let count = set.len() + more.len();
+    if !is_many(count) {
+        return Ok(false);
+    }
+    db.check_query(count)?;
+    let selectors = [matchers.to_vec()];
+    let mut take_some = |some: Vec<SeriesRef>| {
+        let mut ended = false;
+        let mut named = named(db, some, false, &mut |bytes| {
+            let flow = hold(bytes);
+            ended |= flow.is_break();
+            flow
+        })?;
+        if ended {
+            return Ok(ControlFlow::Break(()));
+        }
+        retain_matching(&mut named, &selectors);
+        Ok(take(named, hold))
+    };
+    for some in more.chunks(PART_SERIES) {
+        if take_some(some.to_vec())?.is_break() {
+            return Ok(true);
+        }
+    }
+    db.each_of(&set, cancelled, &mut take_some)?;
+    Ok(true)
 }
 
 /// Whether a series that a sender made looks the same, which has the key that its labels say.

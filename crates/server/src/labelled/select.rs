@@ -7,7 +7,7 @@
 //! exact ones are looked up, others are tried on the keys of those series.
 
 use super::{is_escaped, on_shown, text};
-use latewood_engine::{Cancelled, Db, ErrorKind, Result, SeriesRef, Values};
+use latewood_engine::{Cancelled, Db, ErrorKind, Result, SeriesRef, SeriesSet, Values};
 use latewood_model::{Matcher as IndexMatcher, Test as IndexTest};
 use latewood_wire::selector::{Matcher, Test};
 use latewood_wire::series_name::METRIC;
@@ -25,34 +25,96 @@ pub(crate) fn select(
     span: Option<(i64, i64)>,
     cancelled: Cancelled<'_>,
 ) -> Result<Vec<SeriesRef>> {
-    // What looks the same shows which one it is only beside the others.
-    let is_on_key = |matcher: &Matcher| *matcher.name == *super::KEY.as_bytes();
     let span = span.filter(|_| !matchers.iter().any(is_on_key));
     let selected = |matchers: &[IndexMatcher]| match span {
         Some(span) => db.select_in(matchers, span, cancelled),
         None => db.select_until(matchers, cancelled),
     };
-    let to_index = |matcher: &Matcher| to_index(db, matcher, span, cancelled);
-    let (mut on_metric, mut by_label) = (Vec::new(), Vec::new());
     let matchers = on_shown(matchers);
-    for matcher in matchers.iter().filter(|matcher| !is_on_key(matcher)) {
-        if matcher.is_on_metric() {
-            on_metric.push(matcher)
-        } else {
-            by_label.push(to_index(matcher)?)
-        }
+    let sought = Sought::new(db, &matchers, span, cancelled)?;
+    let mut found = selected(&sought.labelled)?;
+    if !sought.on_metric.is_empty() {
+        found.extend(by_their_keys(
+            db,
+            &sought.on_metric,
+            sought.by_label,
+            selected,
+        )?);
     }
-    if on_metric.is_empty() {
-        return selected(&by_label);
-    }
-    let mut with_metric = by_label.clone();
-    with_metric.push(IndexMatcher::new(METRIC, IndexTest::Present));
-    for matcher in &on_metric {
-        with_metric.push(to_index(matcher)?);
-    }
-    let mut found = selected(&with_metric)?;
-    found.extend(by_their_keys(db, &on_metric, by_label, selected)?);
     Ok(found)
+}
+
+/// The same for who takes some series after others: those that have all labels that are shown as a set,
+/// and those whose key is their metric. `None` where what is looked for is told from the others by
+/// `__key__`.
+///
+/// # Errors
+/// As [`select()`].
+pub(super) fn select_set(
+    db: &Db,
+    matchers: &[Matcher],
+    span: Option<(i64, i64)>,
+    cancelled: Cancelled<'_>,
+) -> Result<Option<(SeriesSet, Vec<SeriesRef>)>> {
+    if matchers.iter().any(is_on_key) {
+        return Ok(None);
+    }
+    let matchers = on_shown(matchers);
+    let sought = Sought::new(db, &matchers, span, cancelled)?;
+    let set = db.select_set(&sought.labelled, span, cancelled)?;
+    let mut more = Vec::new();
+    if !sought.on_metric.is_empty() {
+        let selected = |matchers: &[IndexMatcher]| db.select_until(matchers, cancelled);
+        more = by_their_keys(db, &sought.on_metric, sought.by_label, selected)?;
+    }
+    Ok(Some((set, more)))
+}
+
+/// What looks the same shows which one it is only beside the others.
+fn is_on_key(matcher: &Matcher) -> bool {
+    *matcher.name == *super::KEY.as_bytes()
+}
+
+/// What is looked for, in the words of the index.
+struct Sought<'a> {
+    /// Matchers on the metric, of which a series without the label has its key.
+    on_metric: Vec<&'a Matcher>,
+    /// The others.
+    by_label: Vec<IndexMatcher>,
+    /// All of them, for series that have the label if any is on the metric.
+    labelled: Vec<IndexMatcher>,
+}
+
+impl<'a> Sought<'a> {
+    /// `matchers` are on what is shown.
+    fn new(
+        db: &Db,
+        matchers: &'a [Matcher],
+        span: Option<(i64, i64)>,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Self> {
+        let to_index = |matcher: &Matcher| to_index(db, matcher, span, cancelled);
+        let (mut on_metric, mut by_label) = (Vec::new(), Vec::new());
+        for matcher in matchers.iter().filter(|matcher| !is_on_key(matcher)) {
+            if matcher.is_on_metric() {
+                on_metric.push(matcher)
+            } else {
+                by_label.push(to_index(matcher)?)
+            }
+        }
+        let mut labelled = by_label.clone();
+        if !on_metric.is_empty() {
+            labelled.push(IndexMatcher::new(METRIC, IndexTest::Present));
+        }
+        for matcher in &on_metric {
+            labelled.push(to_index(matcher)?);
+        }
+        Ok(Self {
+            on_metric,
+            by_label,
+            labelled,
+        })
+    }
 }
 
 /// The series without a metric of their own whose keys pass.

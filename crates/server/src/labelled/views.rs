@@ -2,15 +2,18 @@
 //!
 //! Each series is read at the moment its selector is evaluated. Those of a selector are taken in
 //! parts, between which an EXEC may run. A selector that stands in a query twice with the same span
-//! finds the same samples both times, so that `x / x` is 1.
+//! finds the same samples both times, so that `x / x` is 1, unless its series are so many that they are not
+//! held together.
 //!
 //! Tested by `tests/http/promql.rs` and `tests/promql`.
 
-use super::Named;
+use super::{KEY, Named};
 use crate::state::Shared;
 use latewood_engine::io::waiting::until;
 use latewood_engine::{Doubt, DoubtKind, Error, RangeQuery, SeriesRef, SeriesView, Sink, View};
-use latewood_promql::source::{Found, Hold, Interrupt, Matcher, Source, SourceError, Take};
+use latewood_promql::source::{
+    Found, Hold, Interrupt, Matcher, Selection, Source, SourceError, Take, TakeSome,
+};
 use parking_lot::{Mutex, RwLock};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,6 +22,12 @@ use std::time::Instant;
 
 /// Series that are taken together, under one share of the exec lock.
 pub(crate) const PART_SERIES: usize = 2048;
+
+/// Bytes that a series takes which a query holds, about: its labels, key and view.
+const SERIES_BYTES: usize = 1024;
+
+/// Takes some series, with what counts the bytes that are held for them.
+pub(crate) type TakeNamed<'a> = dyn FnMut(Vec<Named>, &mut Hold<'_>) -> ControlFlow<()> + 'a;
 
 /// For whom series are read.
 pub(crate) trait Reader: Send + Sync {
@@ -31,6 +40,22 @@ pub(crate) trait Reader: Send + Sync {
     /// # Errors
     /// Where they may not be read, or are too many.
     fn find(&self, matchers: &[Matcher], span: (i64, i64)) -> Result<Vec<Named>, SourceError>;
+
+    /// The same some series after others, where their number `is_many`; otherwise `false`, and nothing is
+    /// taken. What a turn holds is counted by `hold`.
+    ///
+    /// # Errors
+    /// As [`Reader::find`].
+    fn find_some(
+        &self,
+        selection: Selection<'_>,
+        is_many: &dyn Fn(usize) -> bool,
+        hold: &mut Hold<'_>,
+        take: &mut TakeNamed<'_>,
+    ) -> Result<bool, SourceError> {
+        let _ = (selection, is_many, hold, take);
+        Ok(false)
+    }
 
     /// The words for an error of the series under `key`.
     fn failed(&self, error: &Error, key: &[u8]) -> SourceError;
@@ -127,14 +152,28 @@ impl<R: Reader> Views<R> {
         hold: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError> {
         let named = self.reader.find(matchers, span)?;
-        let (shared, query) = (self.reader.shared(), raw(span.0, span.1));
-        let mut found = Vec::with_capacity(named.len());
         if named.is_empty() {
             // What is lost may have made them.
             self.note_doubt(&[], span);
         }
-        for part in named.chunks(PART_SERIES) {
-            let refs: Vec<SeriesRef> = part.iter().map(|one| one.series.clone()).collect();
+        self.found(&named, span, hold)
+    }
+
+    /// Holds views of series, in their order.
+    fn found(
+        &self,
+        named: &[Named],
+        span: (i64, i64),
+        hold: &mut Hold<'_>,
+    ) -> Result<Vec<Found>, SourceError> {
+        let (shared, query) = (self.reader.shared(), raw(span.0, span.1));
+        let mut order: Vec<usize> = (0..named.len()).collect();
+        if shared.db.parked_len() > 0 {
+            order.sort_unstable_by_key(|&at| named[at].series.id);
+        }
+        let mut found: Vec<Option<Found>> = vec![None; named.len()];
+        for part in order.chunks(PART_SERIES) {
+            let refs: Vec<SeriesRef> = part.iter().map(|&at| named[at].series.clone()).collect();
             {
                 let _until = until(self.reader.deadline());
                 shared.db.prepare(&refs, &query);
@@ -146,12 +185,12 @@ impl<R: Reader> Views<R> {
             self.note_doubt(&refs, span);
             let each = |one: &SeriesView| EACH_BYTES + one.view.memory_bytes();
             let held_bytes = views.iter().map(each).sum();
-            self.keep(views, part, &mut found);
+            self.keep(views, part, named, &mut found);
             if hold(held_bytes).is_break() || self.check().is_err() {
                 return Err(interrupted());
             }
         }
-        Ok(found)
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// Notes unaccepted damage that concerns one of `refs`, or none of them.
@@ -163,20 +202,26 @@ impl<R: Reader> Views<R> {
         }
     }
 
-    /// Keeps views of the series in `part`, and says so in `found`.
-    fn keep(&self, views: Vec<SeriesView>, part: &[Named], found: &mut Vec<Found>) {
+    /// Keeps views of the series of `named` at the places in `part`, and says so in `found`.
+    fn keep(
+        &self,
+        views: Vec<SeriesView>,
+        part: &[usize],
+        named: &[Named],
+        found: &mut [Option<Found>],
+    ) {
         let late: usize = views.iter().map(|one| one.view.late()).sum();
         self.late.fetch_add(late as u64, Ordering::Relaxed);
         let mut held = self.held.write();
-        let mut named = part.iter();
+        let mut part = part.iter();
         for one in views {
             // A series that was removed meanwhile has no view.
-            let Some(labels) = named.find(|named| named.series.key == one.key) else {
+            let Some(&at) = part.find(|&&at| named[at].series.key == one.key) else {
                 break;
             };
-            found.push(Found {
+            found[at] = Some(Found {
                 handle: held.len(),
-                labels: labels.labels.clone(),
+                labels: named[at].labels.clone(),
             });
             held.push(Arc::new(Held {
                 key: one.key,
@@ -214,6 +259,43 @@ impl<R: Reader> Source for Views<R> {
             found: found.clone(),
         });
         Ok(found)
+    }
+
+    fn is_large(&self, room_bytes: usize) -> bool {
+        self.reader.shared().db.len() > room_bytes / SERIES_BYTES
+    }
+
+    fn select_some(
+        &self,
+        selection: Selection<'_>,
+        needed: &[String],
+        hold: &mut Hold<'_>,
+        take: &mut TakeSome<'_>,
+    ) -> Result<bool, SourceError> {
+        if needed.iter().any(|name| name == KEY) {
+            return Ok(false);
+        }
+        let span = (selection.from_ms, selection.to_ms);
+        let is_many = |series: usize| series > selection.room_bytes / SERIES_BYTES;
+        let mut failed = None;
+        let taken = self
+            .reader
+            .find_some(selection, &is_many, hold, &mut |named, hold| {
+                let before = self.held.read().len();
+                let flow = match self.found(&named, span, hold) {
+                    Ok(found) => take(found),
+                    Err(error) => {
+                        failed = Some(error);
+                        ControlFlow::Break(())
+                    }
+                };
+                self.held.write().truncate(before);
+                flow
+            });
+        match failed {
+            Some(error) => Err(error),
+            None => taken,
+        }
     }
 
     fn read(

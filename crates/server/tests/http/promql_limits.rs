@@ -168,10 +168,36 @@ fn series_that_are_found_count_in_the_memory_of_a_query() {
         (status, &body["data"]["result"][0]["value"][1]),
         (200, &json!("100"))
     );
-    let (status, body) = query(&mut http, "count(many_v)");
+    let (status, body) = query(&mut http, "count(abs(many_v) > 0) by (host)");
     assert_eq!((status, &body["errorType"]), (422, &json!("execution")));
     let error = "query needs more than 1048576 bytes of memory; narrow the selectors or the range";
     assert_eq!(body["error"], error);
+    // Series that are only counted come and go. Two that look the same are two.
+    let twins = ["twin:1", "twin:2"]
+        .map(|key| format!("TS.ADD {key} 1000 1 LABELS __name__ many_v host h7"));
+    let mut redis = server.client();
+    for command in twins {
+        assert_eq!(redis.ask(&command), ":1000\r\n");
+    }
+    for (expression, count) in [
+        ("count(many_v)", "5002"),
+        ("sum(last_over_time(many_v{host!=\"h1\"}[1m]))", "5001"),
+        ("count by (__name__) (many_v)", "5002"),
+        ("sum(rate(many_v[1m])) or vector(7)", "7"),
+        ("count(many_v > 1) or vector(7)", "7"),
+    ] {
+        let (status, body) = query(&mut http, expression);
+        let value = &body["data"]["result"][0]["value"][1];
+        assert_eq!(
+            (status, value),
+            (200, &json!(count)),
+            "{expression}: {body}"
+        );
+    }
+    let (status, body) = query(&mut http, "count by (__key__) (many_v{host=\"h7\"})");
+    let groups = body["data"]["result"].as_array().unwrap().len();
+    assert_eq!((status, groups), (200, 3), "{body}");
+    assert!(query(&mut http, "many_v").0 == 422);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::index::SeriesRef;
 use crate::io::waiting::fetching;
 use crate::query::RangeQuery;
 use crate::rules::backfill::Wanted;
-use crate::series::presence::Presence;
+use crate::series::presence::{BROUGHT_MAX, Presence};
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
 use crate::series::{Extent, Series};
@@ -109,7 +109,8 @@ impl Db {
         })
     }
 
-    /// Views of `series`, in their order; removed series are skipped.
+    /// Views of `series`, in their order; removed series are skipped. Where many are parked, best in
+    /// the order of their ids: then each page of a file is read once.
     pub fn views(
         &self,
         series: &[SeriesRef],
@@ -117,16 +118,23 @@ impl Db {
         with_labels: bool,
     ) -> Vec<SeriesView> {
         let mut found = Vec::with_capacity(series.len());
-        for some in series.chunks(SERIES_PER_LOCK_MAX) {
-            let views = self.views_of(some, query);
-            found.extend(some.iter().zip(views).filter_map(|(series, view)| {
-                let (view, labels) = match self.labels_if(with_labels, series) {
-                    Ok(labels) => (view?, labels),
-                    Err(error) => (View::failed(query, error), Labels::default()),
-                };
-                let key = series.key.clone();
-                Some(SeriesView { key, labels, view })
-            }));
+        for many in series.chunks(BROUGHT_MAX) {
+            if self.parked_len() > 0 {
+                let ids: Vec<SeriesId> = many.iter().map(|one| one.id).collect();
+                // Of which a row cannot be read, a look at each tells.
+                let _ = self.core.bring(&ids);
+            }
+            for some in many.chunks(SERIES_PER_LOCK_MAX) {
+                let views = self.views_of(some, query);
+                found.extend(some.iter().zip(views).filter_map(|(series, view)| {
+                    let (view, labels) = match self.labels_if(with_labels, series) {
+                        Ok(labels) => (view?, labels),
+                        Err(error) => (View::failed(query, error), Labels::default()),
+                    };
+                    let key = series.key.clone();
+                    Some(SeriesView { key, labels, view })
+                }));
+            }
         }
         found
     }

@@ -34,7 +34,58 @@ const SERIES_REF_BYTES: usize = size_of::<SeriesRef>() + 32;
 /// Groups of series by a value of a label, in byte order of the values.
 pub type Groups = Vec<(Box<[u8]>, Vec<SeriesRef>)>;
 
+/// Series that were found, by their ids alone: a few bits for each.
+pub struct SeriesSet(Ids);
+
+impl SeriesSet {
+    /// How many they are.
+    pub fn len(&self) -> usize {
+        self.0.len() as usize
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 impl Db {
+    /// As [`Db::select_until`] and, with a span, [`Db::select_in`], without looking up their keys: for
+    /// [`Db::each_of`].
+    ///
+    /// # Errors
+    /// As [`Db::select`].
+    pub fn select_set(
+        &self,
+        matchers: &[Matcher],
+        span: Option<(Timestamp, Timestamp)>,
+        cancelled: Cancelled<'_>,
+    ) -> Result<SeriesSet> {
+        let ids = self.core.select_ids(matchers, span, cancelled)?;
+        Ok(SeriesSet(ids))
+    }
+
+    /// Hands those of a set that still exist to `take`, about a thousand at a time by their ids, until
+    /// that has enough: what is read of parked ones is at hand for whoever reads them next.
+    ///
+    /// # Errors
+    /// Those of `take`; `Corrupt`, `Io` if the row of a parked series cannot be read.
+    pub fn each_of(
+        &self,
+        set: &SeriesSet,
+        cancelled: Cancelled<'_>,
+        take: &mut dyn FnMut(Vec<SeriesRef>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut left = set.0.iter().peekable();
+        while left.peek().is_some() && !is_cancelled(cancelled) {
+            let some = Ids::from_ascending(left.by_ref().take(BROUGHT_MAX));
+            if take(self.resolve_ids(&some, cancelled)?)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// The series of `ids` that still exist, with their keys. None wakes.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::http::answer::Answer;
 use crate::http::body::{BODY_BYTES_MAX, Received, receive_in};
 use crate::http::context::Context;
 use crate::http::permits::{Permits, Unread, bytes_of, shrink};
-use crate::labelled::{self, Named, PART_SERIES};
+use crate::labelled::{self, Named, PART_SERIES, TakeNamed};
 use crate::observe::reads::add;
 use crate::observe::{Endpoint, ReadCounters};
 use crate::state::Shared;
@@ -17,6 +17,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode};
 use latewood_engine::{RangeQuery, SeriesRef};
+use latewood_promql::source::{Hold, Selection};
 use latewood_wire::selector::Matcher;
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
@@ -250,6 +251,27 @@ impl Asked {
         Ok(named)
     }
 
+    /// As [`labelled::each`] of a selector.
+    ///
+    /// # Errors
+    /// 400 where they are more than a query may be about; where files cannot be read.
+    pub(super) fn find_some(
+        &self,
+        selection: Selection<'_>,
+        is_many: &dyn Fn(usize) -> bool,
+        hold: &mut Hold<'_>,
+        take: &mut TakeNamed<'_>,
+    ) -> Result<bool, Answer> {
+        if self.is_restricted() {
+            return Ok(false);
+        }
+        let db = &self.context.shared.db;
+        let span = Some((selection.from_ms, selection.to_ms));
+        let sought = (selection.matchers, span);
+        let found = labelled::each(db, sought, is_many, Some(self.unwanted()), hold, take);
+        found.map_err(|error| Answer::engine(&error))
+    }
+
     /// The same without their names, and with series that `__key__` would leave out.
     ///
     /// # Errors
@@ -337,24 +359,27 @@ impl Asked {
     /// Where samples cannot be read.
     pub(super) fn retain_in(&self, named: &mut Vec<Named>, span: Span) -> Result<(), Answer> {
         let query = raw(span);
-        let mut left = std::mem::take(named).into_iter();
-        loop {
-            // Some together: what rests in files is read by the page.
-            let part: Vec<Named> = left.by_ref().take(PART_SERIES).collect();
-            if part.is_empty() {
-                return Ok(());
-            }
+        let mut order: Vec<usize> = (0..named.len()).collect();
+        // What rests in files is read by the page.
+        order.sort_unstable_by_key(|&at| named[at].series.id);
+        let mut is_seen = vec![false; named.len()];
+        for part in order.chunks(PART_SERIES) {
             self.check_wanted()?;
-            let refs: Vec<SeriesRef> = part.iter().map(|one| one.series.clone()).collect();
-            let mut part = part.into_iter();
+            let refs: Vec<SeriesRef> = part.iter().map(|&at| named[at].series.clone()).collect();
+            let mut part = part.iter();
             for one in self.shared().db.views(&refs, &query, false) {
                 let is_empty = one.view.is_empty(&query, None);
                 let is_empty = is_empty.map_err(|error| Answer::engine(&error))?;
                 // One that was removed meanwhile has no view.
-                let seen = part.find(|named| named.series.key == one.key);
-                named.extend(seen.filter(|_| !is_empty));
+                let seen = part.find(|&&at| named[at].series.key == one.key);
+                if let Some(&at) = seen {
+                    is_seen[at] = !is_empty;
+                }
             }
         }
+        let mut is_seen = is_seen.into_iter();
+        named.retain(|_| is_seen.next() == Some(true));
+        Ok(())
     }
 }
 

@@ -6,10 +6,10 @@ use super::registry::Running;
 use crate::http::answer::Answer;
 use crate::http::read::asked::{Asked, Unreadable};
 use crate::http::read::parameters::Span;
-use crate::labelled::{self, Named, Reader};
+use crate::labelled::{self, Named, Reader, TakeNamed};
 use crate::state::Shared;
 use latewood_engine::Error;
-use latewood_promql::source::{Interrupt, Matcher, SourceError};
+use latewood_promql::source::{Hold, Interrupt, Matcher, Selection, SourceError};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
@@ -62,6 +62,17 @@ impl Reader for Asking {
             .asked
             .find(&[matchers.to_vec()], span, Unreadable::Refuse);
         named.map_err(|answer| self.refuse(answer))
+    }
+
+    fn find_some(
+        &self,
+        selection: Selection<'_>,
+        is_many: &dyn Fn(usize) -> bool,
+        hold: &mut Hold<'_>,
+        take: &mut TakeNamed<'_>,
+    ) -> Result<bool, SourceError> {
+        let found = self.asked.find_some(selection, is_many, hold, take);
+        found.map_err(|answer| self.refuse(answer))
     }
 
     fn failed(&self, error: &Error, key: &[u8]) -> SourceError {
