@@ -4,10 +4,12 @@
 use crate::storage::files::row::SeriesRow;
 use crate::storage::files::series_file::label_blocks::name_key;
 use crate::storage::files::series_file::pages::low_bits;
-use std::collections::{BTreeMap, HashMap};
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 /// The values of a name, each with the rows that carry it.
-type Values = HashMap<Box<[u8]>, Lows>;
+type Values = HashMap<Box<[u8]>, Lows, RandomState>;
 
 /// Each value is held once. Rows are noted in the order of their ids.
 #[derive(Default)]
