@@ -17,6 +17,8 @@ use std::time::Duration;
 /// How long a batch waits near the memory budget, and at it.
 const SLOW_WAIT_NS: u64 = 100_000_000;
 const FULL_WAIT_NS: u64 = 1_000_000_000;
+/// How long a new series waits for others that leave memory.
+const PARKING_WAIT_NS: u64 = 200_000_000;
 /// How long a batch waits for disk space.
 const DISK_WAIT_NS: u64 = 3_000_000_000;
 /// Interval at which a waiting write checks again.
@@ -121,11 +123,28 @@ fn refuse_for_memory(core: &Core) -> Error {
 /// `OutOfMemory` if existing series fill the budget. The caller holds no lock.
 #[inline]
 pub(crate) fn admit_series(core: &Core) -> std::result::Result<(), Refusal> {
-    if core.budget.crowd.is_crowded() {
+    let crowd = &core.budget.crowd;
+    if crowd.is_crowded() {
         wait_for_place(core)
     } else {
+        if crowd.is_near() && crowd.is_slow(core.budget.now_ns()) {
+            wait_for_parking(core);
+        }
         Ok(())
     }
+}
+
+/// Waits until series that rest have left memory, or for a moment.
+#[cold]
+fn wait_for_parking(core: &Core) {
+    let budget = &core.budget;
+    let ((), waited_ns) = wait_for(core, &budget.turn, &budget.eased, |waited_ns| {
+        core.look_if_stale();
+        let is_slow = budget.crowd.is_slow(budget.now_ns()) && !budget.crowd.is_crowded();
+        (!is_slow || waited_ns >= PARKING_WAIT_NS).then_some(())
+    });
+    budget.crowd.note_slowed(budget.now_ns());
+    note_stall(&core.member.stalls, &core.member.stalled_ns, waited_ns);
 }
 
 #[cold]
@@ -137,7 +156,7 @@ fn wait_for_place(core: &Core) -> std::result::Result<(), Refusal> {
         if !budget.crowd.is_crowded() {
             return Some(Ok(()));
         }
-        // As with writes, one waits for all.
+        // As with writes, one waits for all; another one once others have left memory.
         let is_new = core.options.background && !budget.crowd.waited_in_vain();
         if !is_new || waited_ns >= FULL_WAIT_NS {
             return Some(Err(refuse_series(core)));

@@ -9,6 +9,10 @@
 //! and what new series took since. A look while a flush frees memory can only make
 //! that less.
 //!
+//! Series that rest leave memory from [`NEAR_PERCENT`] on ([`crate::background::flush`]), which takes
+//! longer than making new ones. So while that goes on, new ones wait from [`SLOW_PERCENT`] on, a moment
+//! each for some thousand of them, sooner than they are refused.
+//!
 //! Tested by `tests/memory_budget.rs` and, with real memory, by the server's tests.
 
 use parking_lot::Mutex;
@@ -20,6 +24,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 const SERIES_PERCENT: u64 = 85;
 /// The share from which on series that rest are parked sooner than they would be.
 const NEAR_PERCENT: u64 = 65;
+/// The share from which on new series wait for others to be parked.
+const SLOW_PERCENT: u64 = 75;
+/// How long parking counts as under way after each partition.
+const PARKING_NS: u64 = 5_000_000_000;
+/// How long new series come after one has waited.
+const RUN_NS: u64 = 5_000_000;
 /// How long a look counts.
 const LOOK_NS: u64 = 1_000_000_000;
 /// How long memory must be there before a new series waits in vain again: at the edge it
@@ -34,8 +44,14 @@ const STORED_BYTES: u64 = 160;
 pub(crate) struct Crowd {
     /// Memory that no flush frees leaves no room for new series.
     is_crowded: AtomicBool,
-    /// It soon will: see [`NEAR_PERCENT`].
+    /// It soon will: see [`NEAR_PERCENT`] and [`SLOW_PERCENT`].
     is_near: AtomicBool,
+    is_slow: AtomicBool,
+    /// When a partition was parked last, or begun to be for want of memory; 0 where the last one had
+    /// nothing to park.
+    parking_ns: AtomicU64,
+    /// When a new series has waited for that last.
+    slowed_ns: AtomicU64,
     /// A new series has waited in vain, and memory was not there for [`CALM_NS`] since.
     waited_in_vain: AtomicBool,
     /// When the last look was, and the last one that found it crowded.
@@ -66,6 +82,40 @@ impl Crowd {
     /// Whether existing series will soon leave no memory for new ones.
     pub(crate) fn is_near(&self) -> bool {
         self.is_near.load(Ordering::Relaxed)
+    }
+
+    /// Whether a new series had better wait, since others leave memory and that takes longer than new
+    /// ones take to come.
+    pub(crate) fn is_slow(&self, now_ns: u64) -> bool {
+        self.is_slow.load(Ordering::Relaxed)
+            && self.is_parking(now_ns)
+            && now_ns.saturating_sub(self.slowed_ns.load(Ordering::Relaxed)) >= RUN_NS
+    }
+
+    /// Whether series are being parked.
+    pub(crate) fn is_parking(&self, now_ns: u64) -> bool {
+        let parking_ns = self.parking_ns.load(Ordering::Relaxed);
+        parking_ns > 0 && now_ns.saturating_sub(parking_ns) < PARKING_NS
+    }
+
+    /// A partition is about to be parked for want of memory.
+    pub(crate) fn note_parking(&self, now_ns: u64) {
+        self.parking_ns.store(now_ns.max(1), Ordering::Relaxed);
+    }
+
+    /// A partition was parked, and `series` of it left memory.
+    pub(crate) fn note_parked(&self, series: u64, now_ns: u64) {
+        if series > 0 {
+            self.note_parking(now_ns);
+            self.waited_in_vain.store(false, Ordering::Relaxed);
+        } else {
+            self.parking_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A new series has waited: some may come now.
+    pub(crate) fn note_slowed(&self, now_ns: u64) {
+        self.slowed_ns.store(now_ns, Ordering::Relaxed);
     }
 
     /// Whether a new series has waited in vain lately.
@@ -121,6 +171,7 @@ impl Crowd {
         let stays = u64::try_from(least + new).unwrap_or(0) + unstored;
         let fills = |percent| limit_bytes > 0 && stays >= limit_bytes / 100 * percent;
         self.is_near.store(fills(NEAR_PERCENT), Ordering::Relaxed);
+        self.is_slow.store(fills(SLOW_PERCENT), Ordering::Relaxed);
         let is_crowded = fills(SERIES_PERCENT);
         let was_crowded = self.is_crowded.swap(is_crowded, Ordering::Relaxed);
         if !is_crowded {

@@ -25,6 +25,7 @@ pub(crate) mod protobuf;
 mod quarantine;
 mod reading;
 mod remote_read;
+mod resting;
 mod rules;
 mod rules_owned;
 mod status;

@@ -115,6 +115,8 @@ impl Flusher {
         match self.next_of_round(&mut turn.looks, now_ns) {
             // What it freed is measured before another one is begun.
             Some((partition, which)) => {
+                let budget = &self.core.budget;
+                budget.crowd.note_parking(budget.now_ns());
                 self.flush_for_room(&mut turn, partition)
                     && self.park_in_turn(&mut turn, partition, which, now_ns)
                     && self.is_pressed()
@@ -206,7 +208,11 @@ impl Flusher {
             }
         }
         match self.park_and_count(partition, which, false) {
-            Ok(_) => true,
+            Ok(parked) => {
+                let budget = &self.core.budget;
+                budget.crowd.note_parked(parked.series, budget.now_ns());
+                true
+            }
             Err(error) => {
                 looks.retry_ns = now_ns + RETRY_NS;
                 let text = format_args!(
