@@ -6,7 +6,6 @@
 
 use crate::base::error::Result;
 use crate::db::Db;
-use crate::series::presence::BROUGHT_MAX;
 use latewood_model::SeriesId;
 
 impl Db {
@@ -32,17 +31,7 @@ impl Db {
     /// `Io`, `Corrupt` if rows cannot be read: these series stay parked, and whoever needs one gets
     /// the error again.
     pub fn wake_parked(&self, ids: &[SeriesId]) -> Result<()> {
-        let mut woken = Ok(());
-        for some in ids.chunks(BROUGHT_MAX) {
-            let brought = self.core.bring(some);
-            for &id in some {
-                let woke = self.core.wake(&mut self.core.shards.lock_of(id), id);
-                woken = woken.and(woke.map(drop));
-            }
-            woken = woken.and(brought);
-            self.core.index.relieve();
-        }
-        woken
+        self.core.wake_some(ids)
     }
 
     /// How often a thread for which others wait, as an event loop, read rows of parked series.

@@ -5,7 +5,8 @@
 //! are log records, so a replay does not depend on the clock.
 //!
 //! The expiry belongs to the series, not to its key: it is kept by renames and
-//! writes. Times are milliseconds of the wall clock as far as it is trusted
+//! writes. It stays in memory while the series is parked, so nobody reads a row to see that a series
+//! expired; to remove it takes the row, which has its key. Times are milliseconds of the wall clock as far as it is trusted
 //! ([`crate::io::trusted::Time`]).
 //!
 //! Tested by `tests/db_expiry.rs` and the model test.

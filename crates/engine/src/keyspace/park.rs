@@ -11,7 +11,12 @@
 //! 2. A file that holds the row of a parked series is named by the manifest before the series leaves
 //!    memory, and the newest of them that has a row of it is the one that counts.
 //! 3. What only awake series can be does not park: a source or destination of a compaction rule, a
-//!    series with an expiry time, without a key, or that somebody owns.
+//!    series without a key, or that somebody owns.
+//! 4. The row of a parked series has all that groups of the log up to its position say of the series, and
+//!    no group behind it that was applied here says anything of it: one that does wakes it, and a row
+//!    that a newer set of files brings takes the place of an equal one only.
+//! 5. When a series expires is in memory ([`super::expiry`]) also while it is parked, and is what its row
+//!    says; a start has it from the directory of the file.
 //!
 //! Tested by `recovery/tests/parked.rs` and the model test.
 
@@ -255,9 +260,11 @@ impl Core {
         state.note_rules(place);
     }
 
-    /// Whether series are parked: the log is here and tells what changed since a row was made.
+    /// Whether series are parked by what nobody writes to: a log tells what changed since a row was made.
+    /// Who follows the log of another writes no files, and parks what those of the owner hold
+    /// ([`crate::recovery::adopt`]).
     pub(crate) fn parks(&self) -> bool {
-        self.log().is_some() && !self.log.is_remote() && !self.is_follower()
+        self.log().is_some() && !self.is_follower()
     }
 
     /// Whether a series may leave memory, once a file of parked series has its row.
@@ -269,26 +276,23 @@ impl Core {
             series.is_at_rest()
                 && series.rules().is_none()
                 && series.link().is_none()
-                && state.expiries.get(place).is_none()
                 && !state.unnamed.contains(&id)
         })
     }
 
-    /// Whether series that a start finds in files of parked series stay parked (invariant 3). Where
-    /// others follow the log, or it follows that of another, all series are awake.
-    pub(crate) fn may_stay_parked(&self) -> bool {
-        !self.log.is_remote() && !self.is_follower()
-    }
-
-    /// Notes that a series is parked that a start found in a file, with the hash of its key and, if it
-    /// is known, when its newest sample was.
+    /// Notes that a series is parked that a start found in a file, with the hash of its key, when it
+    /// expires and, if it is known, when its newest sample was.
     pub(crate) fn note_parked(
         &self,
         state: &mut ShardState,
         id: SeriesId,
         key_hash: u64,
+        expires_at_ms: Option<i64>,
         newest: Option<Timestamp>,
     ) {
+        if expires_at_ms.is_some() {
+            self.note_expiry(state, id, expires_at_ms);
+        }
         self.parked_keys.insert_found(key_hash, id);
         let place = self.shards.place_of(id);
         state.parked.note_filed(place, newest);

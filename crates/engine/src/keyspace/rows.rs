@@ -6,7 +6,7 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::waiting::leaves_rows;
 use crate::keyspace::core::Core;
-use crate::series::presence::Parked;
+use crate::series::presence::{BROUGHT_MAX, Parked};
 use crate::storage::files::parked::{ParkedFile, no_row};
 use crate::storage::files::row::SeriesRow;
 use latewood_model::SeriesId;
@@ -105,7 +105,7 @@ impl Core {
     }
 
     /// Whether a series is parked and its row not at hand.
-    fn is_away(&self, id: SeriesId) -> bool {
+    pub(crate) fn is_away(&self, id: SeriesId) -> bool {
         let (state, place) = (self.shards.lock_of(id), self.shards.place_of(id));
         state.parked.is_filed(place) && state.parked.held(place).is_none()
     }
@@ -115,6 +115,24 @@ impl Core {
     pub(crate) fn away<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Vec<SeriesId> {
         let parked = keys.filter_map(|key| self.parked_keys.find(key));
         parked.filter(|&id| self.is_away(id)).collect()
+    }
+
+    /// Wakes those of the series that are parked. Reads their rows, many at a time. No lock may be held.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt` if rows cannot be read: these series stay parked.
+    pub(crate) fn wake_some(&self, ids: &[SeriesId]) -> Result<()> {
+        let mut woken = Ok(());
+        for some in ids.chunks(BROUGHT_MAX) {
+            let brought = self.bring(some);
+            for &id in some {
+                let woke = self.wake(&mut self.shards.lock_of(id), id);
+                woken = woken.and(woke.map(drop));
+            }
+            woken = woken.and(brought);
+            self.index.relieve();
+        }
+        woken
     }
 
     /// As [`Core::bring`], unless this thread leaves rows to others.

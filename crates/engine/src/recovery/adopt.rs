@@ -3,9 +3,12 @@
 //! The owner says in the log where it froze what it then wrote into blocks (CUT), and a database
 //! that follows froze the same there. So once the owner's files are in force, the frozen heads of
 //! the flushes that these include go, and readers see every sample once: the set of blocks tells
-//! which frozen heads count. All else that is in memory stays as it is.
+//! which frozen heads count. All else that is in memory stays as it is, but that series park and wake
+//! as the files have them ([`parked`]).
 //!
 //! Tested by `tests/follow`.
+
+mod parked;
 
 use crate::background::Parts;
 use crate::base::error::{Error, ErrorKind, Result};
@@ -60,6 +63,10 @@ impl Follower {
         new.into_iter()
             .try_for_each(|number| bring_series_file(&core.env, from, core.store.dir(), number))?;
         take_metadata(core, from)?;
+        let mut affected = changed.clone();
+        // What is marked there is what the files of a flush were to hold.
+        affected.extend(core.store.rows_unknown.lock().keys());
+        let counting = core.prepare_parked(&next, &affected)?;
         (core.store.next_file).fetch_max(next.next_file, Ordering::Relaxed);
         let (flush, log_start) = (next.flush, next.log_start);
         core.put_in_force(&mut published, &mut |manifest| {
@@ -68,6 +75,7 @@ impl Follower {
         })?;
         drop(published);
         core.let_go(flush, log_start, &changed);
+        core.take_over_parked(&counting);
         Ok(true)
     }
 }

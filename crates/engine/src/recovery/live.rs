@@ -13,6 +13,7 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::FollowHook;
 use crate::base::partition::partition_of;
+use crate::format::rule::RuleSpec;
 use crate::io::waiting::{fetching, no_wait};
 use crate::keyspace::core::Core;
 use crate::keyspace::store::Published;
@@ -118,6 +119,7 @@ impl Replayer<'_> {
         let is_of_one =
             header.flags & FLAG_BARRIER == 0 && header.stride_log2 >= shards.stride_log2();
         let shard = usize::from(header.residue) & (shards.len() - 1);
+        self.bring_all(&records);
         fetching(|| {
             let _locked = no_wait();
             if is_of_one {
@@ -130,6 +132,25 @@ impl Replayer<'_> {
                 self.apply_alone(at, all, &records, done)
             }
         })
+    }
+
+    /// Brings the rows of parked series to hand that records are about. What cannot be read is met again.
+    fn bring_all(&self, records: &[Record<'_>]) {
+        let core = self.recovery.core;
+        if core.parked_keys.is_empty() {
+            return;
+        }
+        let mut ids: Vec<SeriesId> = Vec::new();
+        for record in records {
+            match record {
+                Record::Ended(ended) => ids.extend(ended.ids()),
+                Record::CreateRule {
+                    id, destination, ..
+                } => ids.extend([*id, *destination]),
+                record => ids.extend(id_of(record)),
+            }
+        }
+        let _ = core.bring(&ids);
     }
 
     /// Applies the records of a group that is about series of one shard.
@@ -271,7 +292,7 @@ impl Replayer<'_> {
                 id,
                 destination,
                 spec,
-            } => rules.link(&mut all.states, id, destination, spec),
+            } => self.link_live(all, [id, destination], spec)?,
             Record::DeleteRule { id, destination } => {
                 rules.unlink_pair(&mut all.states, id, destination);
             }
@@ -295,6 +316,23 @@ impl Replayer<'_> {
         };
         let shard = core.shards.shard_of(id);
         self.apply_to(at, shard, &mut all.states[shard], record)
+    }
+
+    /// Makes a rule between two series, which are awake then, as they were at their owner.
+    fn link_live(
+        &self,
+        all: &mut Everything<'_>,
+        ends: [SeriesId; 2],
+        spec: RuleSpec,
+    ) -> Result<()> {
+        let core = self.recovery.core;
+        for id in ends {
+            core.wake(&mut all.states[core.shards.shard_of(id)], id)?;
+        }
+        let [source, destination] = ends;
+        let rules = self.recovery.rules;
+        rules.link(&mut all.states, source, destination, spec);
+        Ok(())
     }
 
     /// Gives a series another key, for readers too.

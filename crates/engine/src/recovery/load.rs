@@ -3,7 +3,7 @@
 //! Partitions are read in parallel, a section at a time; the labels of one section
 //! are indexed while the next is read. Samples stay in their blocks, so time and
 //! memory depend on the number of series, not of samples. Of series that stay parked no row
-//! is read: their file tells which they are, the hashes of their keys, and their newest samples.
+//! is read: their file tells which they are, the hashes of their keys, when they expire, and their newest samples.
 //! Tested by `tests/db_store.rs` and `recovery/tests`.
 
 use crate::base::error::Result;
@@ -96,7 +96,7 @@ impl Recovery<'_> {
         let mut known = RoaringTreemap::new();
         for file in files.into_iter().rev() {
             let parked = parked.get(&file.number);
-            if let Some(parked) = parked.filter(|_| self.core.may_stay_parked()) {
+            if let Some(parked) = parked {
                 self.note_parked(partition, parked, &known)?;
                 known.extend(parked.ids().map(|id| id.0));
                 continue;
@@ -105,14 +105,7 @@ impl Recovery<'_> {
             let removed = self.read(file, |rows, is_old| {
                 here.extend(rows.iter().map(|row| row.id.0));
                 rows.retain(|row| !known.contains(row.id.0));
-                let from = if parked.is_some() {
-                    Origin::Parked
-                } else if is_old {
-                    Origin::Old
-                } else {
-                    Origin::Awake
-                };
-                self.enter(rows, from);
+                self.enter(rows, is_old);
             })?;
             known |= here;
             known.extend(removed.into_iter().map(|id| id.0));
@@ -132,6 +125,7 @@ impl Recovery<'_> {
             .map_err(|error| error.at(&self.core.store.series_file_path(file.meta().number)))?;
         let newest: BTreeMap<SeriesId, Timestamp> =
             newest.into_iter().map(|(at, id)| (id, at)).collect();
+        let expiries: BTreeMap<SeriesId, i64> = file.expiries().collect();
         let hashes = file.key_hashes(self.core.store.key_seed())?;
         let mut by_shard = Vec::new();
         by_shard.resize_with(self.core.shards.len(), Vec::new);
@@ -148,8 +142,14 @@ impl Recovery<'_> {
                 state.heads.know(partition);
             }
             for (id, hash) in ids {
-                self.core
-                    .note_parked(&mut state, id, hash, newest.get(&id).copied());
+                let (expires_at_ms, newest) = (expiries.get(&id), newest.get(&id));
+                self.core.note_parked(
+                    &mut state,
+                    id,
+                    hash,
+                    expires_at_ms.copied(),
+                    newest.copied(),
+                );
             }
         }
         self.core.index.relieve();
@@ -175,7 +175,7 @@ impl Recovery<'_> {
     }
 
     /// Makes the series of these rows.
-    fn enter(&self, rows: &mut Vec<SeriesRow>, from: Origin) {
+    fn enter(&self, rows: &mut Vec<SeriesRow>, is_old: bool) {
         let mut by_shard = Vec::new();
         by_shard.resize_with(self.core.shards.len(), Vec::new);
         for row in rows.drain(..) {
@@ -184,13 +184,14 @@ impl Recovery<'_> {
         for (shard, rows) in self.core.shards.iter().zip(by_shard) {
             let mut state = shard.lock();
             for row in rows {
-                self.restore(&mut state, row, from);
+                self.restore(&mut state, row, is_old);
             }
         }
         self.core.index.relieve();
     }
 
-    fn restore(&self, state: &mut ShardState, row: SeriesRow, from: Origin) {
+    /// The next flush writes one of an older version anew.
+    fn restore(&self, state: &mut ShardState, row: SeriesRow, is_old: bool) {
         let (id, place) = (row.id, self.core.shards.place_of(row.id));
         state.next_place = state.next_place.max(place + 1);
         if row.expires_at_ms.is_some() {
@@ -207,7 +208,7 @@ impl Recovery<'_> {
         let number = || self.rules.made.fetch_add(1, Ordering::Relaxed);
         let parked = Parked::new(row, number);
         #[cfg(test)]
-        let Some(parked) = self.core.park_loaded(state, parked, from == Origin::Old) else {
+        let Some(parked) = self.core.park_loaded(state, parked, is_old) else {
             return;
         };
         self.core.enter(state, parked);
@@ -217,21 +218,9 @@ impl Recovery<'_> {
             if series.has_history() {
                 self.rules.note_history(id);
             }
-            match from {
-                Origin::Awake => {}
-                Origin::Parked => series.marks.note_woken(),
-                // The next flush writes it in the newest version.
-                Origin::Old => series.marks.note_changed(),
+            if is_old {
+                series.marks.note_changed();
             }
         }
     }
-}
-
-/// What file a row is from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    Awake,
-    Parked,
-    /// Of awake series, in an older version.
-    Old,
 }

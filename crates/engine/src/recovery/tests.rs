@@ -5,6 +5,7 @@ mod damaged;
 mod ended;
 mod ended_followed;
 mod ended_watched;
+mod expiring;
 mod filed;
 mod formats;
 mod labels;

@@ -1,9 +1,11 @@
 //! Removing expired series, after computing the dirty buckets of their rules.
 //!
-//! Tested by `tests/db_expiry.rs`.
+//! Rows of parked series are read under no lock, many together. A series whose row cannot be read stays,
+//! invisible. Tested by `tests/db_expiry.rs` and `recovery/tests/expiring.rs`.
 
 use crate::base::error::Result;
 use crate::io::waiting::no_wait;
+use crate::observe::notices::About;
 use crate::observe::observer::Work;
 use crate::rules::Rules;
 use crate::series::shard::ShardState;
@@ -78,7 +80,6 @@ impl Rules {
     /// Removes some series of a shard, after the first `stay` which must stay for now; whether
     /// there may be more.
     fn sweep_shard(&self, number: usize, stay: &mut usize) -> Result<bool> {
-        let _no_wait = no_wait();
         let state = self.core.shards[number].lock();
         let Some(now_ms) = self.core.overdue_ms(&state) else {
             return Ok(false);
@@ -88,17 +89,30 @@ impl Rules {
         drop(state);
         let is_full = places.len() == SWEEP_MAX;
         let looked_at = places.len();
+        let id_of = |place: &usize| self.core.shards.id_of(number, *place);
+        let ids: Vec<SeriesId> = places.iter().map(id_of).collect();
+        if let Err(error) = self.core.bring_or_leave(&ids)
+            && !error.is_away()
+        {
+            self.core.observe.notices.tell(About::Damage, error);
+        }
+        let _no_wait = no_wait();
         // What closed before a source goes is in its destinations.
         places.retain(|place| {
-            let id = self.core.shards.id_of(number, *place);
-            self.recompute_for_removal(id).is_ok()
+            let id = id_of(place);
+            !self.core.is_away(id) && self.recompute_for_removal(id).is_ok()
         });
         *stay += looked_at - places.len();
         let mut state = self.core.shards[number].lock();
         let mut gone = Vec::with_capacity(places.len());
         for place in &places {
-            let id = self.core.shards.id_of(number, *place);
+            let id = id_of(place);
             if !state.expiries.is_due(*place, now_ms) {
+                continue;
+            }
+            // It may have been parked once more meanwhile.
+            if self.core.wake(&mut state, id).is_err() {
+                *stay += 1;
                 continue;
             }
             gone.extend(self.expire_in(&mut state, id)?);

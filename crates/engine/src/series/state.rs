@@ -130,6 +130,15 @@ impl Marks {
         self.0 |= Self::WOKEN | Self::FILED;
     }
 
+    /// Notes whether the newest file with a row of it is one of parked series, which has it as it was.
+    pub(crate) fn set_woken(&mut self, is_woken: bool) {
+        if is_woken {
+            self.note_woken();
+        } else {
+            self.0 &= !Self::WOKEN;
+        }
+    }
+
     /// Whether the newest file with a row of it is one of parked series.
     pub(crate) fn is_woken(self) -> bool {
         self.0 & Self::WOKEN != 0

@@ -15,6 +15,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The follower that begins with nothing, adopts nothing and goes on: it parks nothing.
+const PLAIN: usize = 0;
+
 /// A database that follows.
 struct Follower {
     db: Db,
@@ -48,6 +51,10 @@ pub(crate) struct World {
     checkpoints: Vec<Checkpoint>,
     /// Directories that had a name.
     dirs: u32,
+    /// Whoever is asked for all that it answers wakes its series: that is done seldom.
+    is_quiet: bool,
+    /// Series of owners and of followers that were parked, as often as they were counted.
+    parked: [u64; 2],
 }
 
 impl World {
@@ -93,7 +100,10 @@ impl World {
             told: VecDeque::new(),
             checkpoints: Vec::new(),
             dirs: 0,
+            is_quiet: seed % 2 == 1,
+            parked: [0, 0],
         };
+        world.follow_anew(None);
         world.follow_anew(None);
         world.follow_anew(None);
         world
@@ -103,22 +113,38 @@ impl World {
         self.owner.as_ref().expect("there is one between steps")
     }
 
-    pub(crate) fn steps(&mut self, count: usize) {
+    /// Returns how many series of owners and of followers were parked, after each step.
+    pub(crate) fn steps(&mut self, count: usize) -> [u64; 2] {
         for step in 0..count {
             self.step();
-            self.tell();
-            if self.chance.one_in(2) || step + 1 == count {
-                self.feed();
+            if !self.is_quiet || self.chance.one_in(8) {
+                self.tell();
+                if self.chance.one_in(2) || step + 1 == count {
+                    self.feed();
+                }
+            } else if self.chance.one_in(2) {
+                let followers = self.followers.iter();
+                followers.for_each(|follower| self.give(follower, self.log.last()));
             }
+            self.parked[0] += self.owner().stats().series_parked;
+            let parked = self
+                .followers
+                .iter()
+                .map(|one| one.db.stats().series_parked);
+            self.parked[1] += parked.sum::<u64>();
+            assert_eq!(self.followers[PLAIN].db.stats().series_parked, 0);
         }
         self.catch_up();
         self.check_restarts();
+        self.parked
     }
 
     fn step(&mut self) {
         match self.chance.below(100) {
+            0..24 if self.is_quiet => self.park(),
             0..58 => self.write(),
-            58..64 => self.change_rules(),
+            58..60 => self.change_rules(),
+            60..64 => self.park(),
             64..67 => self.expire(),
             67..69 => self.owner().settle().unwrap(),
             69..72 => self.owner().maintain().unwrap(),
@@ -132,6 +158,26 @@ impl World {
             96..98 => self.promote(),
             98 => self.raise_floor(),
             _ => self.replace_follower(),
+        }
+    }
+
+    /// What nobody writes to leaves memory; the first look sees what came before it.
+    fn park(&mut self) {
+        if self.chance.one_in(2) {
+            self.owner().settle().unwrap();
+            self.owner().flush().unwrap();
+        }
+        for _ in 0..2 {
+            self.owner().park_idle().unwrap();
+        }
+        if self.is_quiet {
+            self.checkpoint();
+            for follower in &self.followers {
+                self.give(follower, self.log.last());
+            }
+            for _ in 0..3 {
+                self.adopt();
+            }
         }
     }
 
@@ -220,9 +266,14 @@ impl World {
         PathBuf::from(format!("/{what}-{}", self.dirs))
     }
 
+    /// One that may go, or adopt.
+    fn some_follower(&self) -> usize {
+        PLAIN + 1 + self.chance.below(self.followers.len() as u64 - 1) as usize
+    }
+
     /// Some follower takes some checkpoint over.
     fn adopt(&mut self) {
-        let place = self.chance.below(self.followers.len() as u64) as usize;
+        let place = self.some_follower();
         let applied = self.followers[place].db.applied().0;
         let begun = self.followers[place].made_at;
         let there = self.checkpoints.iter();
@@ -236,10 +287,14 @@ impl World {
         let follower = &self.followers[place];
         // As the store brings them.
         self.link_all(&from.join(names::BLOCKS), &follower.dir.join(names::BLOCKS));
-        let before = answers(&follower.db);
+        let is_asked = !self.is_quiet || self.chance.one_in(6);
+        let asked = || match is_asked {
+            true => answers(&follower.db),
+            false => Ok(Answers::default()),
+        };
+        let before = asked();
         follower.db.adopt(&from).unwrap();
-        let after = answers(&follower.db);
-        match (before, after) {
+        match (before, asked()) {
             (Ok(before), Ok(after)) => {
                 let difference = after.difference(&before);
                 assert_eq!(difference, None, "by adopting {from:?}");
@@ -302,7 +357,7 @@ impl World {
     }
 
     fn replace_follower(&mut self) {
-        let place = self.chance.below(self.followers.len() as u64) as usize;
+        let place = self.some_follower();
         self.followers.swap_remove(place).db.close().unwrap();
         let checkpoint = self.newest_checkpoint().filter(|_| !self.chance.one_in(3));
         self.follow_anew(checkpoint);
@@ -323,6 +378,9 @@ impl World {
             let ahead = self.told.iter();
             let ahead = ahead.filter(|(at, _)| *at >= follower.db.applied().0);
             let ahead: Vec<_> = ahead.collect();
+            if ahead.is_empty() {
+                continue;
+            }
             let stop = 1 + self.chance.below(ahead.len() as u64);
             for (at, told) in ahead.into_iter().take(stop as usize) {
                 self.give(follower, *at);
@@ -398,7 +456,7 @@ impl World {
         self.catch_up();
         let (_, told) = self.told.back().cloned().expect("it just told");
         self.owner = None;
-        let place = self.chance.below(self.followers.len() as u64) as usize;
+        let place = self.some_follower();
         let Follower { db, dir, .. } = self.followers.swap_remove(place);
         let refused = db.create(b"no", &Default::default()).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Halted);

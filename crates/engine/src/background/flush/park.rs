@@ -78,6 +78,10 @@ impl Flusher {
         which: Which,
         is_asked: bool,
     ) -> Result<Parked> {
+        if self.core.store.rows_unknown.lock().contains_key(&partition) {
+            // Which rows count the next flush makes sure of.
+            return Ok(Parked::default());
+        }
         let epoch = self.core.store.epoch();
         let mut found = self.look(partition, which);
         let min = ROWS_MIN.max(found.awake / ROWS_SHARE);

@@ -7,8 +7,8 @@ use crate::io::{Clock, Env};
 use crate::storage::files::SeriesFileWriter;
 use crate::tools::check;
 use crate::{
-    Append, Create, Db, Defaults, DropEmpty, Error, NoticeHook, Options, RangeQuery, Scratch,
-    SeriesRef, Sink,
+    Append, Create, Db, Defaults, DropEmpty, Error, KeyHook, NoticeHook, Options, RangeQuery,
+    Scratch, SeriesRef, Sink,
 };
 use latewood_model::{Aggregator, Labels, MadeBy, Matcher, SeriesOptions, Test};
 use parking_lot::Mutex;
@@ -24,7 +24,9 @@ const KEPT_DAYS: u32 = 10;
 pub(super) struct World {
     pub(super) disk: SimDisk,
     pub(super) clock: Arc<SimClock>,
-    said: Arc<Mutex<Vec<String>>>,
+    pub(super) said: Arc<Mutex<Vec<String>>>,
+    /// The keys of series that expired.
+    pub(super) expired: Arc<Mutex<Vec<String>>>,
     db: Option<Db>,
 }
 
@@ -34,6 +36,7 @@ impl World {
             disk: SimDisk::new(),
             clock: Arc::default(),
             said: Arc::default(),
+            expired: Arc::default(),
             db: None,
         };
         world.open();
@@ -46,6 +49,7 @@ impl World {
 
     pub(super) fn opened(&self) -> Result<Db, Error> {
         let said = Arc::clone(&self.said);
+        let expired = Arc::clone(&self.expired);
         let options = Options {
             background: false,
             shards: super::SHARDS,
@@ -54,6 +58,11 @@ impl World {
             retention_ms: u64::from(KEPT_DAYS * DAY_MS),
             on_notice: Some(NoticeHook::new(move |text| {
                 said.lock().push(text.to_owned());
+            })),
+            on_expired: Some(KeyHook::new(move |key| {
+                expired
+                    .lock()
+                    .push(String::from_utf8_lossy(key).into_owned());
             })),
             ..Options::default()
         };

@@ -9,7 +9,7 @@ use crate::format::varint::{VARINT_BYTES_MAX, put, take, unzigzag, zigzag};
 use latewood_model::Timestamp;
 
 /// Fields that are being written.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Put(pub(crate) Vec<u8>);
 
 impl Put {

@@ -47,16 +47,30 @@ impl SeriesRow {
     }
 
     /// The same of the row of a parked series. It says nothing that only an awake one can be: a start
-    /// reads no rows of parked series, and could not know.
+    /// reads no rows of parked series, and could not know. When it expires the directory lists.
     ///
     /// # Errors
     /// `Corrupt`.
     pub(crate) fn check_parked(&self) -> Result<()> {
-        if self.source.is_some() || self.expires_at_ms.is_some() || self.unnamed {
+        if self.source.is_some() || self.unnamed {
             let what = format!("series {} is parked and cannot be", self.id.0);
             return Err(nonsense(&what));
         }
         self.check()
+    }
+
+    /// Whether it says of a series what `other` says, wherever both are in the log. The value of the newest
+    /// sample may be known to one alone: blocks have it.
+    pub(crate) fn says_what(&self, other: &Self) -> bool {
+        // A value may be NaN.
+        let value = |row: &Self| row.last_value.map(f64::to_bits);
+        let rest = |row: &Self| Self {
+            position: 0,
+            last_value: None,
+            ..row.clone()
+        };
+        let values = value(self).zip(value(other));
+        values.is_none_or(|(one, other)| one == other) && rest(self) == rest(other)
     }
 }
 

@@ -11,6 +11,7 @@
 //! and by the fuzz target `series_file`.
 
 mod directory;
+mod expiries;
 mod format;
 #[cfg(any(test, fuzzing, feature = "fuzzing"))]
 pub(super) mod fuzz;

@@ -7,6 +7,7 @@
 use crate::base::partition::first_of;
 use crate::storage::files::bytes::{Put, Take};
 use crate::storage::files::row::SeriesRow;
+use crate::storage::files::series_file::expiries::Expiries;
 use crate::storage::files::series_file::format::{
     HASHES, HEADER_BYTES, SECTION_HEADER_BYTES, SectionHeader, chained,
 };
@@ -32,6 +33,7 @@ pub(super) struct Directory {
     made_otherwise: u64,
     /// The newest samples, ascending by time and series, and the low bits of their series.
     newest: Vec<(Timestamp, u16)>,
+    pub(super) expiries: Expiries,
 }
 
 impl Directory {
@@ -45,6 +47,7 @@ impl Directory {
     /// Adds a row to the page that is not over.
     pub(super) fn note(&mut self, row: &SeriesRow) {
         self.pages.note(row);
+        self.expiries.note(row);
         self.made_otherwise += u64::from(row.made_by != MadeBy::Sender);
         if let Some(newest) = row.newest {
             let sample = (newest, low_bits(row.id));
@@ -79,6 +82,7 @@ impl Directory {
             out.signed(at);
             out.number(u64::from(low));
         }
+        self.expiries.put(&mut out);
         out.0
     }
 
@@ -98,6 +102,7 @@ impl Directory {
                 && pages.ids.contains(u32::from(sample.1));
             newest.push(Some(sample).filter(|_| is_sound)?);
         }
+        let expiries = Expiries::take(&mut bytes, &pages.ids)?;
         let rows = pages.ids.len();
         let is_sound = bytes.is_empty()
             && hashes.rows & HASHES != 0
@@ -114,6 +119,7 @@ impl Directory {
             pair_count,
             made_otherwise,
             newest,
+            expiries,
         })
     }
 
@@ -151,5 +157,6 @@ impl Directory {
         self.pages.memory_bytes()
             + self.blocks.memory_bytes()
             + self.newest.capacity() * size_of::<(Timestamp, u16)>()
+            + self.expiries.memory_bytes()
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::key_hash::key_hash;
+use crate::base::partition::first_of;
 use crate::storage::files::series_file::ParkedFile;
 use crate::storage::files::series_file::directory::HASH_BYTES;
 use crate::storage::files::series_file::format::{LABELS, damaged};
@@ -170,6 +171,13 @@ impl ParkedFile {
     /// of their series, ascending. O(1).
     pub(crate) fn newest(&self) -> Vec<(Timestamp, SeriesId)> {
         self.directory().newest(self.meta().partition)
+    }
+
+    /// When those of its rows expire that do, with the ids of their series, ascending. Linear in them.
+    pub(crate) fn expiries(&self) -> impl Iterator<Item = (SeriesId, i64)> {
+        let first = first_of(self.meta().partition).0;
+        let times = self.directory().expiries.iter();
+        times.map(move |(low, at_ms)| (SeriesId(first + u64::from(low)), at_ms))
     }
 }
 

@@ -87,6 +87,9 @@ fn parked_series_come_back_in_order_and_at_random() {
         let file = open(&disk, &meta).unwrap();
         assert_eq!((*file.meta(), file.len()), (meta, rows.len() as u64));
         assert!(file.ids().eq(rows.iter().map(|row| row.id)), "seed {seed}");
+        let expiring = rows.iter();
+        let expiring = expiring.filter_map(|row| Some((row.id, row.expires_at_ms?)));
+        assert!(file.expiries().eq(expiring), "seed {seed}");
         let pages = read_pages(&file);
         assert!(same(&pages.concat(), &rows), "seed {seed}");
         assert!(count < 300 || pages.len() > 3, "{} pages", pages.len());
@@ -143,7 +146,10 @@ fn a_page_is_short_and_a_series_takes_little_memory() {
 #[test]
 fn every_damaged_byte_is_found_by_whoever_reads_it() {
     let disk = disk();
-    let rows = alike_rows()[..260].to_vec();
+    let mut rows = alike_rows()[..260].to_vec();
+    for row in rows.iter_mut().step_by(9) {
+        row.expires_at_ms = Some(1_700_000_000_000 + row.id.0 as i64);
+    }
     let meta = write_paged(&disk, &rows).unwrap();
     let whole = disk.bytes(Path::new(PATH)).unwrap();
     let file = open(&disk, &meta).unwrap();
@@ -257,17 +263,33 @@ fn close(
     meta
 }
 
+/// The directory says that this row alone expires.
+fn forge_expiry(directory: &mut Directory, low: u16, at_ms: i64) {
+    let mut row = random_row(&SimRandom::new(1), 3 << 16 | u32::from(low));
+    row.expires_at_ms = Some(at_ms);
+    directory.expiries = Default::default();
+    directory.expiries.note(&row);
+}
+
+fn first_low(directory: &Directory) -> u16 {
+    directory.pages.pages[0].first
+}
+
 /// Whatever the checksums say.
 #[test]
 fn a_directory_that_contradicts_the_rows_is_refused() {
     type Change = fn(&mut Directory);
     // With whether it also contradicts itself.
-    let changes: [(Change, bool); 12] = [
+    let changes: [(Change, bool); 16] = [
         (|_| {}, false),
         (|all| all.pages.pages[1].terms.newest_min ^= 1, false),
         (|all| all.pages.pages[1].terms.ends_min_ms ^= 1, false),
         (|all| all.key_seed ^= 1, false),
         (|all| all.pair_count += 1, false),
+        (|all| all.expiries = Default::default(), false),
+        (|all| forge_expiry(all, first_low(all), 5), false),
+        (|all| forge_expiry(all, first_low(all), -5), true),
+        (|all| forge_expiry(all, 65_535, 5), true),
         (|all| all.pages.pages[1].first += 1, true),
         (|all| all.pages.ids.remove_smallest(1), true),
         (|all| assert!(all.pages.ids.insert(65_535)), true),
@@ -339,7 +361,7 @@ fn golden_files_of_version_4_are_read() {
     let meta = put_golden(&golden_disk, GOLDEN, &written);
     assert!(same(&read(&golden_disk, &meta).unwrap(), &rows));
     let file = open(&golden_disk, &meta).unwrap();
-    assert!(file.pages() > 1);
+    assert!(file.pages() > 1 && file.expiries().count() > 9);
     for (page, rows) in read_pages(&file).iter().enumerate() {
         assert_eq!(file.terms(page), terms_of(rows));
     }
