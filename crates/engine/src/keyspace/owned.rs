@@ -1,6 +1,6 @@
 //! Series that one writer has for itself: those that rules of the server write.
 //!
-//! They are known by their keys, so a series that is made anew is one too. A series that is there has a
+//! They are known by their keys, so a series that is made anew, or wakes, is one too. A series that is awake has a
 //! bit, and its shard counts those that have it together with the destinations of compaction rules: an
 //! append looks at that count anyway, and asks no more where it is 0. All other writes ask by key. What
 //! is under way while a series gets an owner may still be written. Nothing of it is durable: whoever

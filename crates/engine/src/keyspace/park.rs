@@ -10,13 +10,16 @@
 //! 1. The map of keys has exactly the series that are awake and have a key.
 //! 2. A file that holds the row of a parked series is named by the manifest before the series leaves
 //!    memory, and the newest of them that has a row of it is the one that counts.
-//! 3. What only awake series can be does not park: a source or destination of a compaction rule, a
-//!    series without a key, or that somebody owns.
+//! 3. What only awake series can be does not park: a series without a key, or a source for whose rules
+//!    something is left to do; and, where others follow the log or it follows that of another, a source
+//!    or destination of a compaction rule.
 //! 4. The row of a parked series has all that groups of the log up to its position say of the series, and
 //!    no group behind it that was applied here says anything of it: one that does wakes it, and a row
 //!    that a newer set of files brings takes the place of an equal one only.
 //! 5. When a series expires is in memory ([`super::expiry`]) also while it is parked, and is what its row
 //!    says; a start has it from the directory of the file.
+//! 6. Where one end of a compaction rule is parked in a file, it is known to be such an end, and its row
+//!    names the other one. A rule is there if its source has it.
 //!
 //! Tested by `recovery/tests/parked.rs` and the model test.
 
@@ -26,7 +29,7 @@ use crate::io::trusted::Horizon;
 use crate::keyspace::core::Core;
 use crate::keyspace::creation::series_bytes;
 use crate::series::Series;
-use crate::series::presence::{Parked, Presence};
+use crate::series::presence::{Linked, Parked, Presence, ascending};
 use crate::series::shard::ShardState;
 use crate::storage::files::row::SeriesRow;
 use latewood_model::{SeriesId, Timestamp};
@@ -60,38 +63,57 @@ impl Core {
         Ok(self.as_awake(parked))
     }
 
-    /// The same for compaction rules and owners: a parked series that is in a file has none, and is not
-    /// read.
+    /// Which ends of compaction rules the series `id` is, which belongs to this shard. Reads nothing.
     #[cfg_attr(test, track_caller)]
-    pub(crate) fn linked<'a>(&self, state: &'a ShardState, id: SeriesId) -> Presence<'a> {
+    pub(crate) fn ends_in(&self, state: &ShardState, id: SeriesId) -> Linked {
         let place = self.shards.place_of(id);
         // awake: the parked ones are next.
         if let Some(series) = state.slab.get(place) {
-            return Presence::Awake(series);
+            return series.linked();
         }
         #[cfg(test)]
         if self.is_blind(Location::caller()) {
-            return Presence::Gone;
+            return Linked::default();
         }
-        match state.parked.held(place) {
-            _ if state.parked.is_filed(place) => Presence::Filed,
-            Some(parked) => self.as_awake(parked.clone()),
-            None => Presence::Gone,
-        }
+        state.parked.linked(place)
     }
 
-    /// Wakes a series for what rules have to do with it: one that is in a file has no rules, and stays.
+    /// The same for compaction rules: a parked series that is in a file and no end of any is not read.
+    ///
+    /// # Errors
+    /// Those of [`Core::presence`].
     #[cfg_attr(test, track_caller)]
-    pub(crate) fn wake_linked(&self, state: &mut ShardState, id: SeriesId) {
+    pub(crate) fn linked<'a>(&self, state: &'a ShardState, id: SeriesId) -> Result<Presence<'a>> {
         let place = self.shards.place_of(id);
-        #[cfg(test)]
-        if self.is_blind(Location::caller()) {
-            return;
+        if state.parked.is_filed(place) && state.parked.linked(place) == Linked::default() {
+            return Ok(Presence::Filed);
         }
-        if state.parked.held(place).is_some() && !state.parked.is_filed(place) {
-            let woken = self.wake(state, id);
-            debug_assert!(woken.is_ok(), "nothing is read");
+        self.presence(state, id)
+    }
+
+    /// The source of the rule that writes to a series. Reads the row of a destination alone.
+    ///
+    /// # Errors
+    /// Those of [`Core::presence`].
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn source_in(&self, state: &ShardState, id: SeriesId) -> Result<Option<SeriesId>> {
+        if !self.ends_in(state, id).is_destination {
+            return Ok(None);
         }
+        Ok(self.presence(state, id)?.series().and_then(Series::source))
+    }
+
+    /// Wakes a series for what rules have to do with it: one that is no end of any stays.
+    ///
+    /// # Errors
+    /// Those of [`Core::wake`].
+    #[cfg_attr(test, track_caller)]
+    pub(crate) fn wake_linked(&self, state: &mut ShardState, id: SeriesId) -> Result<()> {
+        let place = self.shards.place_of(id);
+        if state.parked.is_filed(place) && state.parked.linked(place) == Linked::default() {
+            return Ok(());
+        }
+        self.wake(state, id).map(drop)
     }
 
     /// Whether the series `id`, which belongs to this shard, is awake or parked.
@@ -123,42 +145,29 @@ impl Core {
             is_blind
         };
         let parked = (!is_blind).then(|| state.parked.iter_from(from));
-        let mut parked = parked.into_iter().flatten().peekable();
         // awake: the parked ones are beside it.
         let awake = state.slab.iter_from(from).map(|(place, _)| place);
-        let mut awake = awake.peekable();
-        std::iter::from_fn(move || {
-            let next = awake.peek().copied().unwrap_or(usize::MAX);
-            parked
-                .next_if(|place| *place < next)
-                .or_else(|| awake.next())
-        })
+        ascending(awake, parked.into_iter().flatten())
     }
 
-    /// The same as they would be awake, but only those whose row is at hand, as any is that has
-    /// compaction rules.
+    /// The places of those of them that are awake, or have compaction rules or may have some.
     #[cfg_attr(test, track_caller)]
-    pub(crate) fn at_hand<'a>(
+    pub(crate) fn may_be_sources<'a>(
         &self,
         state: &'a ShardState,
         from: usize,
-    ) -> impl Iterator<Item = (usize, Presence<'a>)> {
-        let mut parked = state.parked.held_from(from).peekable();
-        #[cfg(test)]
-        if self.is_blind(Location::caller()) {
-            parked = state.parked.held_from(usize::MAX).peekable();
-        }
+    ) -> impl Iterator<Item = usize> + use<'a> {
+        let is_blind = {
+            #[cfg(test)]
+            let is_blind = self.is_blind(Location::caller());
+            #[cfg(not(test))]
+            let is_blind = false;
+            is_blind
+        };
+        let parked = (!is_blind).then(|| state.parked.sources_from(from));
         // awake: the parked ones are beside it.
-        let mut awake = state.slab.iter_from(from).peekable();
-        std::iter::from_fn(move || {
-            let next = awake.peek().map_or(usize::MAX, |(place, _)| *place);
-            match parked.next_if(|(place, _)| *place < next) {
-                Some((place, parked)) => Some((place, self.as_awake(parked.clone()))),
-                None => awake
-                    .next()
-                    .map(|(place, series)| (place, Presence::Awake(series))),
-            }
-        })
+        let awake = state.slab.iter_from(from).map(|(place, _)| place);
+        ascending(awake, parked.into_iter().flatten())
     }
 
     /// As it would be awake.
@@ -256,6 +265,7 @@ impl Core {
         state.heads.know(partition);
         state.heads.note(&mut series, partition);
         series.marks.note_filed();
+        state.guarded += usize::from(series.source().is_some());
         state.slab.insert(place, series);
         state.note_rules(place);
     }
@@ -274,14 +284,18 @@ impl Core {
         let series = state.slab.get(place);
         series.is_some_and(|series| {
             series.is_at_rest()
-                && series.rules().is_none()
-                && series.link().is_none()
+                && (self.parks_links() || series.rules().is_none() && series.link().is_none())
                 && !state.unnamed.contains(&id)
         })
     }
 
+    /// Whether ends of compaction rules park. Where several nodes apply one log, they are awake.
+    pub(crate) fn parks_links(&self) -> bool {
+        !self.log.is_remote() && !self.is_follower()
+    }
+
     /// Notes that a series is parked that a start found in a file, with the hash of its key, when it
-    /// expires and, if it is known, when its newest sample was.
+    /// expires, which ends of rules it is and, if it is known, when its newest sample was.
     pub(crate) fn note_parked(
         &self,
         state: &mut ShardState,
@@ -289,13 +303,14 @@ impl Core {
         key_hash: u64,
         expires_at_ms: Option<i64>,
         newest: Option<Timestamp>,
+        linked: Linked,
     ) {
         if expires_at_ms.is_some() {
             self.note_expiry(state, id, expires_at_ms);
         }
         self.parked_keys.insert_found(key_hash, id);
         let place = self.shards.place_of(id);
-        state.parked.note_filed(place, newest);
+        state.parked.note_filed(place, newest, linked);
         self.index_filed(id);
     }
 
@@ -307,7 +322,8 @@ impl Core {
         }
         let series = self.leave(state, id)?;
         let place = self.shards.place_of(id);
-        state.parked.note_filed(place, series.newest());
+        let linked = series.linked();
+        state.parked.note_filed(place, series.newest(), linked);
         self.index_filed(id);
         Some(series)
     }
@@ -315,6 +331,8 @@ impl Core {
     /// Takes a series out of memory that is about to be noted as parked.
     fn leave(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
         let series = state.slab.remove(self.shards.place_of(id))?;
+        state.guarded -= usize::from(series.source().is_some());
+        state.guarded -= usize::from(series.marks.is_owned());
         state.queue.forget(&series);
         state.heads.forget(&series, partition_of(id));
         self.parked_keys.insert(&series.key, id);

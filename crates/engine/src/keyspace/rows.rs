@@ -6,7 +6,7 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::waiting::leaves_rows;
 use crate::keyspace::core::Core;
-use crate::series::presence::{BROUGHT_MAX, Parked};
+use crate::series::presence::{BROUGHT_MAX, Linked, Parked};
 use crate::storage::files::parked::{ParkedFile, no_row};
 use crate::storage::files::row::SeriesRow;
 use latewood_model::SeriesId;
@@ -36,7 +36,7 @@ impl Core {
         let checked = row.check_parked();
         let path = || self.store.series_file_path(file.meta().number);
         checked.map_err(|error| error.or_at(path))?;
-        Ok(Parked::new(row, || 0))
+        Ok(Parked { row })
     }
 
     /// Brings the rows of those series to hand that are parked: whoever takes the locks of their
@@ -88,6 +88,44 @@ impl Core {
             }
         }
         brought
+    }
+
+    /// Brings the rows of those series that are ends of compaction rules to hand, as
+    /// [`Core::bring_or_leave`]. No lock may be held.
+    ///
+    /// # Errors
+    /// Those of [`Core::bring_or_leave`].
+    pub(crate) fn bring_linked(&self, ids: impl Iterator<Item = SeriesId>) -> Result<()> {
+        let is_away = |id: &SeriesId| self.linked_away(*id) != Linked::default();
+        self.bring_away(&ids.filter(is_away).collect::<Vec<_>>())
+    }
+
+    /// The same for a series if it is the destination of one.
+    ///
+    /// # Errors
+    /// Those of [`Core::bring_or_leave`].
+    pub(crate) fn bring_destination(&self, id: SeriesId) -> Result<()> {
+        if self.linked_away(id).is_destination {
+            return self.bring_away(&[id]);
+        }
+        Ok(())
+    }
+
+    /// Which ends of rules a series is that is parked and whose row is not at hand.
+    fn linked_away(&self, id: SeriesId) -> Linked {
+        let (state, place) = (self.shards.lock_of(id), self.shards.place_of(id));
+        match state.parked.held(place) {
+            Some(_) => Linked::default(),
+            None => state.parked.linked(place),
+        }
+    }
+
+    fn bring_away(&self, away: &[SeriesId]) -> Result<()> {
+        if away.is_empty() {
+            return Ok(());
+        }
+        leave_rows()?;
+        self.bring(away)
     }
 
     /// Keeps the row of a file at hand, if it is what counts.

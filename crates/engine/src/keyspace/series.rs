@@ -110,6 +110,7 @@ impl Core {
             holds_nan: persisted.holds_nan,
             expires_at_ms: state.expiries.get(place),
             source,
+            link: series.source(),
         })
     }
 

@@ -172,7 +172,7 @@ impl Replayer<'_> {
             | Record::Since { .. } => {}
             // Both ends of a rule were changed at once.
             Record::CreateRule { .. } | Record::DeleteRule { .. } if self.is_live => {}
-            rule => self.recovery.replay_rule(state, rule),
+            rule => self.recovery.replay_rule(state, rule)?,
         }
         if let Some(id) = changed {
             state.note_changed(id);

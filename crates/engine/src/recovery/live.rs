@@ -294,7 +294,7 @@ impl Replayer<'_> {
                 spec,
             } => self.link_live(all, [id, destination], spec)?,
             Record::DeleteRule { id, destination } => {
-                rules.unlink_pair(&mut all.states, id, destination);
+                rules.unlink_pair(&mut all.states, id, destination)?;
             }
             Record::DeleteSeries { id } => {
                 let state = &all.states[core.shards.shard_of(id)];
@@ -304,7 +304,7 @@ impl Replayer<'_> {
                 // Its owner does so later, and says nothing of it.
                 if let Some(source) = series.and_then(Series::source) {
                     let state = &mut all.states[core.shards.shard_of(source)];
-                    core.wake_linked(state, source);
+                    core.wake_linked(state, source)?;
                     let source = state.series_mut(source);
                     source.into_iter().for_each(|source| source.remove_rule(id));
                 }
@@ -331,8 +331,7 @@ impl Replayer<'_> {
         }
         let [source, destination] = ends;
         let rules = self.recovery.rules;
-        rules.link(&mut all.states, source, destination, spec);
-        Ok(())
+        rules.link(&mut all.states, source, destination, spec)
     }
 
     /// Gives a series another key, for readers too.

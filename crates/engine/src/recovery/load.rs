@@ -9,7 +9,7 @@
 use crate::base::error::Result;
 use crate::base::options::LoadProgress;
 use crate::recovery::Recovery;
-use crate::series::presence::Parked;
+use crate::series::presence::{Linked, Parked};
 use crate::series::shard::ShardState;
 use crate::storage::files::directory::Directory;
 use crate::storage::files::manifest::{PartitionFiles, SeriesFileMeta};
@@ -96,7 +96,10 @@ impl Recovery<'_> {
         let mut known = RoaringTreemap::new();
         for file in files.into_iter().rev() {
             let parked = parked.get(&file.number);
-            if let Some(parked) = parked {
+            // Where ends of rules are awake, files that have some are read.
+            let stay =
+                |file: &&&Arc<ParkedFile>| self.core.parks_links() || file.links().next().is_none();
+            if let Some(parked) = parked.filter(stay) {
                 self.note_parked(partition, parked, &known)?;
                 known.extend(parked.ids().map(|id| id.0));
                 continue;
@@ -105,7 +108,14 @@ impl Recovery<'_> {
             let removed = self.read(file, |rows, is_old| {
                 here.extend(rows.iter().map(|row| row.id.0));
                 rows.retain(|row| !known.contains(row.id.0));
-                self.enter(rows, is_old);
+                let from = if parked.is_some() {
+                    Origin::Parked
+                } else if is_old {
+                    Origin::Old
+                } else {
+                    Origin::Awake
+                };
+                self.enter(rows, from);
             })?;
             known |= here;
             known.extend(removed.into_iter().map(|id| id.0));
@@ -129,19 +139,25 @@ impl Recovery<'_> {
         let hashes = file.key_hashes(self.core.store.key_seed())?;
         let mut by_shard = Vec::new();
         by_shard.resize_with(self.core.shards.len(), Vec::new);
+        let mut links = file.links().peekable();
         for (id, hash) in file.ids().zip(hashes) {
+            let links = links.next_if(|links| links.id == id);
+            let linked = links.map_or_else(Linked::default, |links| Linked {
+                is_source: !links.destinations.is_empty(),
+                is_destination: links.source.is_some(),
+            });
             if !known.contains(id.0) {
-                by_shard[self.core.shards.shard_of(id)].push((id, hash));
+                by_shard[self.core.shards.shard_of(id)].push((id, hash, linked));
             }
         }
         for (shard, ids) in self.core.shards.iter().zip(by_shard) {
             let mut state = shard.lock();
-            if let Some(&(last, _)) = ids.last() {
+            if let Some(&(last, ..)) = ids.last() {
                 let place = self.core.shards.place_of(last);
                 state.next_place = state.next_place.max(place + 1);
                 state.heads.know(partition);
             }
-            for (id, hash) in ids {
+            for (id, hash, linked) in ids {
                 let (expires_at_ms, newest) = (expiries.get(&id), newest.get(&id));
                 self.core.note_parked(
                     &mut state,
@@ -149,6 +165,7 @@ impl Recovery<'_> {
                     hash,
                     expires_at_ms.copied(),
                     newest.copied(),
+                    linked,
                 );
             }
         }
@@ -175,7 +192,7 @@ impl Recovery<'_> {
     }
 
     /// Makes the series of these rows.
-    fn enter(&self, rows: &mut Vec<SeriesRow>, is_old: bool) {
+    fn enter(&self, rows: &mut Vec<SeriesRow>, from: Origin) {
         let mut by_shard = Vec::new();
         by_shard.resize_with(self.core.shards.len(), Vec::new);
         for row in rows.drain(..) {
@@ -184,14 +201,13 @@ impl Recovery<'_> {
         for (shard, rows) in self.core.shards.iter().zip(by_shard) {
             let mut state = shard.lock();
             for row in rows {
-                self.restore(&mut state, row, is_old);
+                self.restore(&mut state, row, from);
             }
         }
         self.core.index.relieve();
     }
 
-    /// The next flush writes one of an older version anew.
-    fn restore(&self, state: &mut ShardState, row: SeriesRow, is_old: bool) {
+    fn restore(&self, state: &mut ShardState, row: SeriesRow, from: Origin) {
         let (id, place) = (row.id, self.core.shards.place_of(row.id));
         state.next_place = state.next_place.max(place + 1);
         if row.expires_at_ms.is_some() {
@@ -205,10 +221,12 @@ impl Recovery<'_> {
         if let Some(position) = NonZeroU64::new(row.position) {
             state.restored.insert(place, position);
         }
-        let number = || self.rules.made.fetch_add(1, Ordering::Relaxed);
-        let parked = Parked::new(row, number);
+        let parked = Parked {
+            // Who writes to it is what the row of its source says.
+            row: SeriesRow { link: None, ..row },
+        };
         #[cfg(test)]
-        let Some(parked) = self.core.park_loaded(state, parked, is_old) else {
+        let Some(parked) = self.core.park_loaded(state, parked, from == Origin::Old) else {
             return;
         };
         self.core.enter(state, parked);
@@ -218,9 +236,21 @@ impl Recovery<'_> {
             if series.has_history() {
                 self.rules.note_history(id);
             }
-            if is_old {
-                series.marks.note_changed();
+            match from {
+                Origin::Awake => {}
+                Origin::Parked => series.marks.note_woken(),
+                // The next flush writes it in the newest version.
+                Origin::Old => series.marks.note_changed(),
             }
         }
     }
+}
+
+/// What file a row is from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Awake,
+    Parked,
+    /// Of awake series, in an older version.
+    Old,
 }

@@ -9,6 +9,7 @@ mod expiring;
 mod filed;
 mod formats;
 mod labels;
+mod linked;
 mod parked;
 mod parked_files;
 mod twins;

@@ -120,7 +120,7 @@ impl Rules {
         };
         let source = self.core.shards.id_of(shard, place);
         // What it needs of those above comes first.
-        let first = self.first_filling(source);
+        let first = self.first_filling(source)?;
         if self.fill_slice(first, &self.oldest(), true)? || first != source {
             return Ok(true);
         }
@@ -169,7 +169,7 @@ impl Rules {
     /// Those of the log. `Away` if that takes longer than this thread may wait, or a block is not
     /// on this machine.
     pub(super) fn fill(&self, levels: &[Level], wanted: Wanted) -> Result<()> {
-        let Some(mut left) = self.left_of(levels, wanted) else {
+        let Some(mut left) = self.left_of(levels, wanted)? else {
             return Ok(());
         };
         let deadline = deadline();
@@ -177,7 +177,7 @@ impl Rules {
             let (level, below) = (&levels[left.at], &levels[left.at + 1..]);
             self.fill_slice(level.source, &left.pick, deadline.is_some())?;
             self.recompute_levels(below)?;
-            left = match self.left_of(levels, wanted) {
+            left = match self.left_of(levels, wanted)? {
                 Some(left) => left,
                 None => return Ok(()),
             };
@@ -190,10 +190,9 @@ impl Rules {
     /// Brings what will be read next up to date.
     pub(crate) fn prepare(&self, destination: SeriesId, wanted: Wanted) {
         let state = self.core.shards.lock_of(destination);
-        let presence = self.core.linked(&state, destination);
-        let is_destination = presence.series().and_then(Series::source).is_some();
+        let ends = self.core.ends_in(&state, destination);
         drop(state);
-        if is_destination {
+        if ends.is_destination {
             // The read meets the error too.
             drop(self.bring_up(destination, wanted));
         }
@@ -204,7 +203,7 @@ impl Rules {
     /// # Errors
     /// `Away`; `AtOwner` if the owner of the log computes them.
     pub(super) fn check_filled(&self, levels: &[Level], wanted: Wanted) -> Result<()> {
-        match self.left_of(levels, wanted) {
+        match self.left_of(levels, wanted)? {
             Some(left) if self.core.is_follower() => Err(left_over(
                 ErrorKind::AtOwner,
                 left.span,
@@ -250,7 +249,7 @@ impl Rules {
         written: &mut Option<Arc<[u8]>>,
     ) -> Result<bool> {
         let _no_wait = no_wait();
-        let _turn = self.turns[source.0 as usize % self.turns.len()].lock();
+        let _turn = self.turn_of(source);
         let slice = {
             let mut state = self.core.shards.lock_of(source);
             // awake: what has a history left does not park.
@@ -291,7 +290,7 @@ impl Rules {
         let now_ms = self.core.env.clock.now_ms();
         for (rule, _) in &slice.work.rules {
             let mut rules = source.rules().iter();
-            if rules.all(|held| held.number != rule.number) {
+            if rules.all(|held| held.destination != rule.destination) {
                 continue;
             }
             source.filled(rule.destination, slice.span);

@@ -47,11 +47,14 @@ pub(super) struct Left {
 
 impl Rules {
     /// The levels that lead to a series, from the first source on; none if no rule writes to it.
-    pub(super) fn levels_to(&self, id: SeriesId) -> Vec<Level> {
+    ///
+    /// # Errors
+    /// Those of [`crate::keyspace::core::Core::bring_or_leave`].
+    pub(super) fn levels_to(&self, id: SeriesId) -> Result<Vec<Level>> {
         let mut levels = Vec::new();
         let mut at = id;
         while levels.len() < CHAIN_MAX
-            && let Some(source) = self.source_of(at)
+            && let Some(source) = self.source_of(at)?
         {
             levels.push(Level {
                 source,
@@ -60,32 +63,40 @@ impl Rules {
             at = source;
         }
         levels.reverse();
-        levels
+        Ok(levels)
     }
 
     /// The same, and the rules of the series itself.
-    pub(super) fn levels_of(&self, source: SeriesId) -> Vec<Level> {
-        let mut levels = self.levels_to(source);
+    ///
+    /// # Errors
+    /// Those of [`Rules::levels_to`].
+    pub(super) fn levels_of(&self, source: SeriesId) -> Result<Vec<Level>> {
+        let mut levels = self.levels_to(source)?;
         levels.push(Level {
             source,
             destination: None,
         });
-        levels
+        Ok(levels)
     }
 
-    fn source_of(&self, id: SeriesId) -> Option<SeriesId> {
-        let state = self.core.shards.lock_of(id);
-        let presence = self.core.linked(&state, id);
-        presence.series().and_then(Series::source)
+    fn source_of(&self, id: SeriesId) -> Result<Option<SeriesId>> {
+        // awake: the others are next.
+        if let Some(series) = self.core.shards.lock_of(id).series(id) {
+            return Ok(series.source());
+        }
+        self.core.bring_destination(id)?;
+        self.core.source_in(&self.core.shards.lock_of(id), id)
     }
 
     /// The first source above a series that has some of its history to compute, or itself.
-    pub(super) fn first_filling(&self, source: SeriesId) -> SeriesId {
-        let levels = self.levels_to(source);
+    ///
+    /// # Errors
+    /// Those of [`Rules::levels_to`].
+    pub(super) fn first_filling(&self, source: SeriesId) -> Result<SeriesId> {
+        let levels = self.levels_to(source)?;
         let mut above = levels.into_iter().map(|level| level.source);
-        above
-            .find(|&above| self.has_history(above))
-            .unwrap_or(source)
+        let above = above.find(|&above| self.has_history(above));
+        Ok(above.unwrap_or(source))
     }
 
     /// Recomputes the dirty buckets of all levels, and of their histories what the rows `wanted` of
@@ -109,26 +120,38 @@ impl Rules {
 
     /// What is left of the histories for the rows `wanted` of the last level, at the first level
     /// that has any.
-    pub(super) fn left_of(&self, levels: &[Level], wanted: Wanted) -> Option<Left> {
+    ///
+    /// # Errors
+    /// Those of [`crate::keyspace::core::Core::bring_or_leave`].
+    pub(super) fn left_of(&self, levels: &[Level], wanted: Wanted) -> Result<Option<Left>> {
         let mut sources = levels.iter().map(|level| level.source);
         if !sources.any(|source| self.has_history(source)) {
-            return None;
+            return Ok(None);
         }
         let mut needs = match wanted {
-            Wanted::Nothing => return None,
+            Wanted::Nothing => return Ok(None),
             Wanted::Rows(from, to) => Needs {
                 rows: Some((from, to)).filter(|_| from <= to),
                 end: None,
             },
-            Wanted::Newest => Needs {
-                rows: None,
-                end: Some(self.newest_of(levels.last()?.destination?)?),
-            },
+            Wanted::Newest => {
+                let destination = levels.last().and_then(|level| level.destination);
+                let newest = destination.map_or(Ok(None), |id| self.newest_of(id))?;
+                if newest.is_none() {
+                    return Ok(None);
+                }
+                Needs {
+                    rows: None,
+                    end: newest,
+                }
+            }
         };
+        self.core
+            .bring_linked(levels.iter().map(|level| level.source))?;
         let mut found = None;
         for (at, level) in levels.iter().enumerate().rev() {
             let mut state = self.core.shards.lock_of(level.source);
-            self.core.wake_linked(&mut state, level.source);
+            self.core.wake_linked(&mut state, level.source)?;
             let Some(series) = state.series_mut(level.source) else {
                 break;
             };
@@ -136,20 +159,21 @@ impl Rules {
             found = left.map(|left| Left { at, ..left }).or(found);
             needs.go_up(series, level);
         }
-        found.map(|left| Left {
+        Ok(found.map(|left| Left {
             pick: Pick {
                 samples_max: self.core.options.backfill_samples,
                 ..left.pick
             },
             ..left
-        })
+        }))
     }
 
     /// The newest timestamp of a series; the smallest one of an empty series.
-    fn newest_of(&self, id: SeriesId) -> Option<Timestamp> {
+    fn newest_of(&self, id: SeriesId) -> Result<Option<Timestamp>> {
+        self.core.bring_linked([id].into_iter())?;
         let state = self.core.shards.lock_of(id);
-        let presence = self.core.linked(&state, id);
-        presence.series().map(Series::newest_or_min)
+        let presence = self.core.linked(&state, id)?;
+        Ok(presence.series().map(Series::newest_or_min))
     }
 
     /// Refuses a rule that would make a circle or too long a chain. All of it is locked.
@@ -162,10 +186,11 @@ impl Rules {
         source: SeriesId,
         destination: SeriesId,
     ) -> Result<()> {
-        let presence = |id| (self.core).linked(&states[self.core.shards.shard_of(id)], id);
+        let state_of = |id| &states[self.core.shards.shard_of(id)];
+        let is_there = |id| self.core.is_there(state_of(id), id);
         let (mut rules, mut at) = (1, source);
-        while let Some(above) = presence(at).series().and_then(Series::source)
-            && presence(above).is_there()
+        while let Some(above) = self.core.source_in(state_of(at), at)?
+            && is_there(above)
         {
             if above == destination {
                 let text = "the rule would make a circle: the source key is computed from the \
@@ -178,12 +203,12 @@ impl Rules {
         while rules <= CHAIN_MAX {
             let mut below = Vec::new();
             for &id in &level {
-                let presence = presence(id);
+                let presence = self.core.linked(state_of(id), id)?;
                 let rules = presence.series().and_then(Series::rules);
                 let rules = rules.map_or(&[][..], Source::rules);
                 below.extend(rules.iter().map(|rule| rule.destination));
             }
-            below.retain(|&id| presence(id).is_there());
+            below.retain(|&id| is_there(id));
             level = below;
             if level.is_empty() {
                 return Ok(());

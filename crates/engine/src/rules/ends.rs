@@ -29,7 +29,7 @@ use crate::keyspace::ended::EndedBy;
 use crate::observe::observer::Work;
 use crate::rules::Rules;
 use crate::series::Series;
-use crate::series::rules::{Source, Take};
+use crate::series::rules::Take;
 use crate::series::shard::ShardState;
 use latewood_model::{SeriesId, Timestamp};
 use parking_lot::Mutex;
@@ -312,21 +312,23 @@ impl Rules {
     /// Whether all that a source writes to has ended but for the source. Else the rule would go, and
     /// where the source comes back nobody would go on with its rows.
     fn leaves_no_rows(&self, source: SeriesId, terms: &Terms) -> bool {
-        let state = self.core.shards.lock_of(source);
-        let presence = self.core.linked(&state, source);
-        let rules = presence.series().and_then(Series::rules);
-        let rules = rules.map_or(&[][..], Source::rules).iter();
-        let destinations: Vec<SeriesId> = rules.map(|rule| rule.destination).collect();
-        drop(presence);
-        drop(state);
-        destinations.into_iter().all(|destination| {
-            let state = self.core.shards.lock_of(destination);
-            let presence = self.core.linked(&state, destination);
-            let has_ended = presence.series().is_none_or(|series| terms.is_over(series));
-            drop(presence);
-            drop(state);
-            has_ended && self.leaves_no_rows(destination, terms)
+        let destinations_of = |series: &Series| series.destinations();
+        let destinations = self.seen(source, destinations_of);
+        let Ok(destinations) = destinations else {
+            // One that cannot be read stays, and so does what writes to it.
+            return false;
+        };
+        destinations.into_iter().flatten().all(|destination| {
+            let has_ended = self.seen(destination, |series| terms.is_over(series));
+            matches!(has_ended, Ok(None | Some(true))) && self.leaves_no_rows(destination, terms)
         })
+    }
+
+    /// What is to be seen of an end of rules, if it is there.
+    fn seen<T>(&self, id: SeriesId, see: impl FnOnce(&Series) -> T) -> Result<Option<T>> {
+        self.core.bring_linked([id].into_iter())?;
+        let state = self.core.shards.lock_of(id);
+        Ok(self.core.linked(&state, id)?.series().map(see))
     }
 
     /// Removes those of a shard that have ended all the same. Returns how many.

@@ -19,14 +19,17 @@ use std::sync::atomic::Ordering;
 
 impl Rules {
     /// The failed rows of the last of some levels, also those that are made of failed rows.
-    pub(super) fn failed_in(&self, levels: &[Level]) -> FailedBuckets {
+    ///
+    /// # Errors
+    /// Those of [`crate::keyspace::core::Core::wake`].
+    pub(super) fn failed_in(&self, levels: &[Level]) -> Result<FailedBuckets> {
         let floor = self.core.store.blocks.floor();
         let mut failed = FailedBuckets::default();
         for level in levels {
             let mut state = self.core.shards.lock_of(level.source);
             if !failed.rows.is_empty() {
                 // One that is parked has none of its own.
-                self.core.wake_linked(&mut state, level.source);
+                self.core.wake_linked(&mut state, level.source)?;
             }
             let Some(series) = state.series_mut(level.source) else {
                 // Rows that were computed before it was removed stay.
@@ -45,7 +48,7 @@ impl Rules {
                 _ => FailedBuckets::default(),
             };
         }
-        failed
+        Ok(failed)
     }
 
     /// Checks that no destination of a source has failed buckets.
@@ -107,7 +110,10 @@ impl Rules {
     /// Notifies the operator of rows that are not updated.
     pub(super) fn tell_failed(&self, source: SeriesId, rule: &Rule, damage: &Damage) {
         self.failed.fetch_add(1, Ordering::Relaxed);
-        let key_of = |id| shown_key(&self.key_of(id).unwrap_or_default());
+        let key_of = |id: SeriesId| match self.key_of(id) {
+            Ok(key) => shown_key(&key.unwrap_or_default()),
+            Err(_) => format!("series {}", id.0),
+        };
         let (source, destination) = (key_of(source), key_of(rule.destination));
         let first = damage.spans.first().map_or(0, |span| span.first);
         let last = damage.spans.last().map_or(0, |span| span.last);

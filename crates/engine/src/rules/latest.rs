@@ -8,9 +8,10 @@ use super::compute::{Part, rows_of};
 use crate::base::error::Result;
 use crate::base::window::Bucket;
 use crate::rules::Rules;
-use crate::series::Snapshot;
 use crate::series::late::LateOp;
+use crate::series::presence::Presence;
 use crate::series::rules::Rule;
+use crate::series::{Series, Snapshot};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 
 impl Rules {
@@ -28,7 +29,7 @@ impl Rules {
 
     /// The open buckets of the rule to `destination`, as samples, ascending.
     pub(crate) fn open_rows(&self, destination: SeriesId) -> Result<Vec<Sample>> {
-        let levels = self.levels_to(destination);
+        let levels = self.levels_to(destination)?;
         let Some(&Level { source, .. }) = levels.last() else {
             return Ok(Vec::new());
         };
@@ -40,7 +41,7 @@ impl Rules {
         } else {
             Vec::new()
         };
-        let Some((rule, open, snapshot)) = self.open_of(destination, source, floor, &above) else {
+        let Some((rule, open, snapshot)) = self.open_of(destination, source, floor, &above)? else {
             return Ok(Vec::new());
         };
         let part = Part {
@@ -66,7 +67,7 @@ impl Rules {
     ) -> Result<()> {
         self.bring_up(source, Wanted::Newest)?;
         self.bring_up(destination, Wanted::Nothing)?;
-        let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor, &[]) else {
+        let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor, &[])? else {
             return Ok(());
         };
         let from = if rule.interpolates() {
@@ -88,23 +89,39 @@ impl Rules {
         source: SeriesId,
         floor: Timestamp,
         above: &[Sample],
-    ) -> Option<(Rule, Bucket, Snapshot)> {
+    ) -> Result<Option<(Rule, Bucket, Snapshot)>> {
+        self.core.bring_linked([source].into_iter())?;
         let mut state = self.core.shards.lock_of(source);
-        self.core.wake_linked(&mut state, source);
-        let series = state.series_mut(source)?;
-        let mut rules = series.rules()?.rules().iter();
-        let rule = rules.find(|rule| rule.destination == destination)?.clone();
-        let of_row = |row: &Sample| rule.window().containing(row.timestamp);
-        let mut bucket = rule.open.or(above.first().map(of_row))?;
-        if let Some(newest) = above.last().map(of_row) {
-            bucket.last = bucket.last.max(newest.last);
+        if let Presence::Parked(mut series) = self.core.linked(&state, source)?
+            && !series.is_far()
+        {
+            return Ok(open_in(&mut series, destination, floor, above));
         }
-        let before = series.reach_before(bucket.first);
-        let from = series.reach_before(rule.window().containing(before).first);
-        let mut snapshot = series.snapshot_held(from.max(floor), i64::MAX);
-        above.iter().for_each(|row| snapshot.add_open(*row));
-        Some((rule, bucket, snapshot))
+        // Which of its samples are past its retention is looked up when it wakes.
+        self.core.wake_linked(&mut state, source)?;
+        let series = state.series_mut(source);
+        Ok(series.and_then(|series| open_in(series, destination, floor, above)))
     }
+}
+
+fn open_in(
+    series: &mut Series,
+    destination: SeriesId,
+    floor: Timestamp,
+    above: &[Sample],
+) -> Option<(Rule, Bucket, Snapshot)> {
+    let mut rules = series.rules()?.rules().iter();
+    let rule = rules.find(|rule| rule.destination == destination)?.clone();
+    let of_row = |row: &Sample| rule.window().containing(row.timestamp);
+    let mut bucket = rule.open.or(above.first().map(of_row))?;
+    if let Some(newest) = above.last().map(of_row) {
+        bucket.last = bucket.last.max(newest.last);
+    }
+    let before = series.reach_before(bucket.first);
+    let from = series.reach_before(rule.window().containing(before).first);
+    let mut snapshot = series.snapshot_held(from.max(floor), i64::MAX);
+    above.iter().for_each(|row| snapshot.add_open(*row));
+    Some((rule, bucket, snapshot))
 }
 
 impl Snapshot {

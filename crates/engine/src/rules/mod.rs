@@ -21,7 +21,8 @@ use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
 use backfill::Filling;
 use ends::Ends;
-use parking_lot::Mutex;
+use latewood_model::SeriesId;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,5 +81,10 @@ impl Rules {
             made: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         }
+    }
+
+    /// The turn of a source. No shard may be locked, and no other turn held.
+    fn turn_of(&self, source: SeriesId) -> MutexGuard<'_, ()> {
+        self.turns[source.0 as usize % self.turns.len()].lock()
     }
 }

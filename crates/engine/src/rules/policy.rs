@@ -69,7 +69,7 @@ impl Rules {
         let mut made = vec![true; plan.len()];
         for (planned, made) in plan.iter().zip(&mut made) {
             self.core.log_long_group(&mut states[shard])?;
-            *made = self.add_compaction(&mut states, source, made_by, planned);
+            *made = self.add_compaction(&mut states, source, made_by, planned)?;
         }
         let position = self.core.log_group(&mut states[shard])?;
         drop(states);
@@ -85,29 +85,30 @@ impl Rules {
         source: SeriesId,
         made_by: MadeBy,
         planned: &Planned,
-    ) -> bool {
+    ) -> Result<bool> {
         let Some(options) = &planned.options else {
-            return false;
+            return Ok(false);
         };
         let hash = self.core.keys.hash(&planned.key);
         if self.core.names(&planned.key) != (None, false) {
-            return false;
+            return Ok(false);
         }
         let state = &mut states[self.core.shards.shard_of_hash(hash)];
         let entered = self
             .core
             .enter_in(state, &planned.key, hash, made_by, options);
         let Ok(destination) = entered else {
-            return false;
+            return Ok(false);
         };
-        self.link(states, source, destination, planned.spec);
+        // Both were just made.
+        self.link(states, source, destination, planned.spec)?;
         if self.core.log().is_some() {
             // All in the source's group, whichever shard the destination is in.
             let group = &mut states[self.core.shards.shard_of(source)].group;
             group.create(destination, &planned.key, made_by, options);
             group.create_rule(source, destination, planned.spec);
         }
-        true
+        Ok(true)
     }
 
     fn tell_compacted(&self, key: &[u8], plan: &[Planned], made: &[bool]) {

@@ -12,6 +12,7 @@
 //! see [`super::chain`].
 
 use super::backfill::Wanted;
+use super::chain::Level;
 use super::compute::{Output, Part, rows_of};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::window::Bucket;
@@ -61,17 +62,20 @@ impl Rules {
     /// Adds the keys of the destinations that it writes to `written`.
     fn work_off(&self, source: SeriesId, take: Take, written: &mut Vec<Arc<[u8]>>) -> Result<()> {
         let _no_wait = no_wait();
-        let _turn = self.turns[source.0 as usize % self.turns.len()].lock();
-        let settles = {
+        let _turn = self.turn_of(source);
+        let (settles, destinations) = {
             let state = self.core.shards.lock_of(source);
             // awake: what has dirty buckets does not park.
             match state.series(source) {
-                Some(series) if series.has_rule_work(take) => {
-                    take == Take::All && series.late_pending() >= SETTLE_FIRST
-                }
+                Some(series) if series.has_rule_work(take) => (
+                    take == Take::All && series.late_pending() >= SETTLE_FIRST,
+                    series.destinations(),
+                ),
                 _ => return Ok(()),
             }
         };
+        // One that cannot be read is an error where it is written to.
+        only_away(self.core.bring_linked(destinations.into_iter()))?;
         if settles {
             // Settled chunks are cheaper to read. If another thread is settling,
             // or settling fails, late samples are merged as they are read.
@@ -131,7 +135,7 @@ impl Rules {
     /// # Errors
     /// `Away`; `AtOwner` if the owner of the log computes buckets.
     pub(crate) fn bring_up(&self, destination: SeriesId, wanted: Wanted) -> Result<FailedBuckets> {
-        let levels = self.levels_to(destination);
+        let levels = self.levels_to(destination)?;
         let mut sources = levels.iter().map(|level| level.source);
         if self.core.is_follower() {
             sources.try_for_each(|source| self.check_clean(source))?;
@@ -142,7 +146,7 @@ impl Rules {
             sources.try_for_each(|source| only_away(self.recompute(source, Take::All)))?;
             self.fill(&levels, wanted)?;
         }
-        Ok(self.failed_in(&levels))
+        self.failed_in(&levels)
     }
 
     /// Refuses where rows of a destination may be old: they come with the log.
@@ -166,15 +170,22 @@ impl Rules {
     /// `Away`.
     pub(crate) fn recompute_for_removal(&self, source: SeriesId) -> Result<()> {
         let state = self.core.shards.lock_of(source);
-        let presence = self.core.linked(&state, source);
-        let is_source = presence
-            .series()
-            .is_some_and(|series| series.rules().is_some());
+        let ends = self.core.ends_in(&state, source);
         drop(state);
-        if !is_source {
+        if !ends.is_source {
             return Ok(());
         }
-        let levels = self.levels_of(source);
+        let levels = match self.levels_of(source) {
+            Err(error) if !error.is_away() => {
+                // What is parked above it has no dirty buckets.
+                let destination = None;
+                vec![Level {
+                    source,
+                    destination,
+                }]
+            }
+            levels => levels?,
+        };
         for level in &levels {
             only_away(self.recompute(level.source, Take::All))?;
         }
@@ -211,14 +222,14 @@ impl Rules {
         let is_source = series.rules().is_some();
         let floor = series.retention_floor();
         drop(state);
-        self.work_down(&self.levels_to(id), wanted)?;
+        self.work_down(&self.levels_to(id)?, wanted)?;
         if !is_source {
             return Ok(());
         }
-        self.prune_rules(id);
+        self.prune_rules(id)?;
         self.recompute(id, Take::All)?;
         // They may be deleted for good next.
-        self.fill(&self.levels_of(id), Wanted::Rows(Timestamp::MIN, floor))
+        self.fill(&self.levels_of(id)?, Wanted::Rows(Timestamp::MIN, floor))
     }
 
     /// Recomputes what rules write to the series under `key`, and the rows `wanted` of their
@@ -238,9 +249,20 @@ impl Rules {
             return Ok(FailedBuckets::default());
         }
         drop(state);
-        let levels = self.levels_to(id);
-        self.work_down(&levels, wanted)?;
-        Ok(self.failed_in(&levels))
+        let done = self.levels_to(id).and_then(|levels| {
+            self.work_down(&levels, wanted)?;
+            self.failed_in(&levels)
+        });
+        match done {
+            Ok(failed) => Ok(failed),
+            // Nothing was written: what rows depend on cannot be read.
+            Err(error) if !error.is_away() && self.core.check_writable().is_ok() => {
+                let mut failed = FailedBuckets::default();
+                failed.away = Some(error);
+                Ok(failed)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Recomputes the dirty buckets of all sources, and computes what is left of their history.
@@ -275,7 +297,15 @@ impl Rules {
             while let Some((works, next)) = self.working(shard, from) {
                 for place in works {
                     let source = self.core.shards.id_of(shard, place);
-                    for level in self.levels_of(source) {
+                    let levels = match self.levels_of(source) {
+                        Ok(levels) => levels,
+                        Err(error) => {
+                            // One source must not keep the others waiting.
+                            read = read.and(Err(error));
+                            continue;
+                        }
+                    };
+                    for level in levels {
                         self.recompute(level.source, Take::All)?;
                         self.fill_all(level.source)?;
                     }

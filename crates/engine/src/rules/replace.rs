@@ -73,7 +73,7 @@ impl Rules {
     ) -> Result<()> {
         let (mut state, id) = self.core.lock_series(key)?;
         let series = state.series(id);
-        if series.and_then(Series::link).is_some() {
+        if series.and_then(Series::source).is_some() {
             let text = "a compaction rule writes this series: no other rows can be written to it";
             return Err(Error::new(ErrorKind::Invalid, text));
         }

@@ -12,7 +12,7 @@ use crate::base::window::{Bucket, join_spans};
 use crate::query::Source as _;
 use crate::rules::Rules;
 use crate::series::merge::MergeSource;
-use crate::series::rules::{Link, Rule};
+use crate::series::rules::Rule;
 use crate::series::shard::ShardState;
 use crate::series::{Fate, Series, Snapshot};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
@@ -32,13 +32,9 @@ impl Rules {
         rule: &Rule,
         output: &Output,
     ) -> Result<Option<Arc<[u8]>>> {
-        let link = Link {
-            source,
-            number: rule.number,
-        };
         let mut changed = None;
         for &(from, to) in &output.gaps {
-            let deleted = self.with_destination(rule.destination, link, |state| {
+            let deleted = self.with_destination(rule.destination, source, |state| {
                 self.delete_rows(state, rule.destination, from, to)
             })?;
             changed = deleted.flatten().or(changed);
@@ -48,7 +44,7 @@ impl Rules {
             if rows.is_empty() {
                 continue;
             }
-            let put = self.with_destination(rule.destination, link, |state| {
+            let put = self.with_destination(rule.destination, source, |state| {
                 self.put_rows(state, rule.destination, &rows)?;
                 // awake: `with_destination` woke it.
                 let series = state.series(rule.destination);
@@ -66,7 +62,8 @@ impl Rules {
                 return rows.into();
             };
             let mut state = self.core.shards.lock_of(id);
-            self.core.wake_linked(&mut state, id);
+            // One that cannot be read is an error where it is written to.
+            let _ = self.core.wake_linked(&mut state, id);
             match state.series_mut(id) {
                 Some(series) if series.rules().is_some() => {
                     series.snapshot(first.timestamp, last.timestamp)
@@ -84,18 +81,18 @@ impl Rules {
         }
     }
 
-    /// Runs `write` under the lock of a destination that still belongs to the rule,
-    /// and hands its records to the log.
+    /// Runs `write` under the lock of a destination that still belongs to a rule of `source`, whose
+    /// turn is held: until it is given back the two have no other rule. Hands its records to the log.
     fn with_destination<T>(
         &self,
         id: SeriesId,
-        link: Link,
+        source: SeriesId,
         write: impl FnOnce(&mut ShardState) -> Result<T>,
     ) -> Result<Option<T>> {
         let mut state = self.core.shards.lock_of(id);
-        self.core.wake_linked(&mut state, id);
+        self.core.wake_linked(&mut state, id)?;
         let series = state.series(id);
-        if series.and_then(Series::link) != Some(link) {
+        if series.and_then(Series::source) != Some(source) {
             return Ok(None);
         }
         let is_source = series.is_some_and(|series| series.rules().is_some());

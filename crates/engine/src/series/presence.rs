@@ -10,11 +10,13 @@
 //! 2. A parked series is what its row says: it has no head, frozen or not, no late operation, no
 //!    dirty, failed or in-flight bucket, no history left, and a key. It answers as if it were awake.
 //! 3. Its row in the files is as good as the one that is at hand here, if one is.
+//! 4. Of those in files it is known which are linked: sources of compaction rules, and destinations.
+//!    The others are not read for what rules ask.
 //!
 //! Tested by `recovery/tests/parked.rs` and the model test.
 
 use super::{Marks, Series};
-use crate::series::rules::{Link, Source};
+use crate::series::rules::Source;
 use crate::series::shard::ShardState;
 use crate::series::stored::Persisted;
 use crate::storage::block::CurrentBlocks;
@@ -31,16 +33,12 @@ pub(crate) enum Presence<'a> {
     Awake(&'a Series),
     /// As it would be awake.
     Parked(Box<Series>),
-    /// Parked, and its row was not read: it has nothing of what is asked for.
+    /// Parked, and its row was not read: it is no end of a compaction rule, which was asked for.
     Filed,
     Gone,
 }
 
 impl Presence<'_> {
-    pub(crate) fn is_there(&self) -> bool {
-        !matches!(self, Self::Gone)
-    }
-
     /// The series, unless it is gone or was not read.
     pub(crate) fn series(&self) -> Option<&Series> {
         match self {
@@ -55,10 +53,13 @@ impl Presence<'_> {
 #[derive(Clone)]
 pub(crate) struct Parked {
     pub(crate) row: SeriesRow,
-    /// The rule that writes to it. Its row does not say so yet.
-    pub(crate) link: Option<Link>,
-    /// The numbers of its own rules, in their order.
-    numbers: Vec<u64>,
+}
+
+/// Which ends of compaction rules a series is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Linked {
+    pub(crate) is_source: bool,
+    pub(crate) is_destination: bool,
 }
 
 /// Rows at hand of a shard that are in files too, at most: no more are brought together.
@@ -72,6 +73,9 @@ const NEWEST_MAX: usize = 4;
 pub(crate) struct ParkedSeries {
     /// Those that a file of parked series holds.
     filed: RoaringTreemap,
+    /// Those of these that are sources of compaction rules, and destinations.
+    sources: RoaringTreemap,
+    destinations: RoaringTreemap,
     /// Rows at hand.
     held: BTreeMap<usize, Box<Parked>>,
     /// Places of rows at hand that are in files too, the oldest first; some may be gone.
@@ -103,6 +107,26 @@ impl ParkedSeries {
         self.filed.contains(place as u64)
     }
 
+    /// Which ends of compaction rules it is.
+    pub(crate) fn linked(&self, place: usize) -> Linked {
+        match self.held(place).filter(|_| !self.is_filed(place)) {
+            Some(parked) => Linked {
+                is_source: parked.row.source.is_some(),
+                is_destination: parked.row.link.is_some(),
+            },
+            None => Linked {
+                is_source: self.sources.contains(place as u64),
+                is_destination: self.destinations.contains(place as u64),
+            },
+        }
+    }
+
+    /// The places of those that have compaction rules, or are in memory alone, from a place on, in
+    /// order.
+    pub(crate) fn sources_from(&self, place: usize) -> impl Iterator<Item = usize> + use<'_> {
+        ascending(self.only_held_from(place), places_in(&self.sources, place))
+    }
+
     /// Its row, if it is at hand.
     pub(crate) fn held(&self, place: usize) -> Option<&Parked> {
         self.held.get(&place).map(|parked| &**parked)
@@ -132,23 +156,12 @@ impl ParkedSeries {
 
     /// The places of parked series from a place on, in order.
     pub(crate) fn iter_from(&self, place: usize) -> impl Iterator<Item = usize> + use<'_> {
-        let mut filed = self.filed.iter();
-        filed.advance_to(place as u64);
-        let mut filed = filed.map(|place| place as usize).peekable();
-        let held = self.held.range(place..).map(|(place, _)| *place);
-        let mut only_held = held.filter(|place| !self.is_filed(*place)).peekable();
-        std::iter::from_fn(move || {
-            let next = only_held.peek().copied().unwrap_or(usize::MAX);
-            filed
-                .next_if(|place| *place < next)
-                .or_else(|| only_held.next())
-        })
+        ascending(self.only_held_from(place), places_in(&self.filed, place))
     }
 
-    /// Those whose rows are at hand, from a place on, in order.
-    pub(crate) fn held_from(&self, place: usize) -> impl Iterator<Item = (usize, &Parked)> {
-        let held = self.held.range(place..);
-        held.map(|(place, parked)| (*place, &**parked))
+    fn only_held_from(&self, place: usize) -> impl Iterator<Item = usize> + use<'_> {
+        let held = self.held.range(place..).map(|(place, _)| *place);
+        held.filter(|place| !self.is_filed(*place))
     }
 
     /// Its row, if it is at hand, to change it.
@@ -157,8 +170,14 @@ impl ParkedSeries {
     }
 
     /// A file of parked series holds it from now on; when its newest sample was.
-    pub(crate) fn note_filed(&mut self, place: usize, newest: Option<Timestamp>) {
+    pub(crate) fn note_filed(&mut self, place: usize, newest: Option<Timestamp>, linked: Linked) {
         self.filed.insert(place as u64);
+        if linked.is_source {
+            self.sources.insert(place as u64);
+        }
+        if linked.is_destination {
+            self.destinations.insert(place as u64);
+        }
         self.newest.extend(newest.map(|at| (at, place)));
         if self.newest.len() > NEWEST_MAX {
             self.newest.sort_unstable_by_key(|&(at, _)| Reverse(at));
@@ -192,6 +211,8 @@ impl ParkedSeries {
     /// A series is parked no more; its row, if that is at hand.
     pub(crate) fn remove(&mut self, place: usize) -> Option<Parked> {
         if self.filed.remove(place as u64) {
+            self.sources.remove(place as u64);
+            self.destinations.remove(place as u64);
             self.newest.retain(|&(_, held)| held != place);
         }
         self.held.remove(&place).map(|parked| *parked)
@@ -207,21 +228,32 @@ impl ParkedSeries {
             let row = &parked.row;
             size_of::<Parked>() + row.key.len() + row.options.labels.as_bytes().len()
         });
-        self.filed.serialized_size() + self.gone.serialized_size() + held.sum::<usize>()
+        let places = [&self.filed, &self.sources, &self.destinations, &self.gone];
+        let places = places.iter().map(|places| places.serialized_size());
+        places.sum::<usize>() + held.sum::<usize>()
     }
 }
 
-impl Parked {
-    /// The series of a row; `number` returns the number of each of its rules.
-    pub(crate) fn new(row: SeriesRow, mut number: impl FnMut() -> u64) -> Self {
-        let rules = row.source.iter().flat_map(|source| &source.rules);
-        Self {
-            numbers: rules.map(|_| number()).collect(),
-            link: None,
-            row,
-        }
-    }
+/// Those of `places` from a place on.
+fn places_in(places: &RoaringTreemap, from: usize) -> impl Iterator<Item = usize> + use<'_> {
+    let mut places = places.iter();
+    places.advance_to(from as u64);
+    places.map(|place| place as usize)
+}
 
+/// Places of two lists that ascend and share none, in order.
+pub(crate) fn ascending(
+    one: impl Iterator<Item = usize>,
+    other: impl Iterator<Item = usize>,
+) -> impl Iterator<Item = usize> {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    std::iter::from_fn(move || {
+        let next = one.peek().copied().unwrap_or(usize::MAX);
+        other.next_if(|place| *place < next).or_else(|| one.next())
+    })
+}
+
+impl Parked {
     /// The series that the row was made of.
     pub(crate) fn into_series(self, blocks: &Arc<CurrentBlocks>) -> Series {
         let row = self.row;
@@ -235,12 +267,10 @@ impl Parked {
         };
         series.restore(row.id, persisted, blocks);
         if let Some(source) = row.source {
-            let mut numbers = self.numbers.into_iter();
-            let number = || numbers.next().expect("each of its rules has a number");
-            series.set_rules(Source::restore(*source, number));
+            series.set_rules(Source::restore(*source));
         }
-        if self.link.is_some() {
-            series.set_link(self.link);
+        if row.link.is_some() {
+            series.set_link(row.link);
         }
         series
     }
@@ -253,32 +283,50 @@ impl ShardState {
         !self.parked.is_empty() && self.parked.contains(id.0 as usize >> self.stride_log2)
     }
 
-    /// Gives a destination its end of a rule. Returns whether it is there and had none.
-    pub(crate) fn tie(&mut self, destination: SeriesId, link: Link) -> bool {
+    /// Sets the source of the rule that writes to an awake series.
+    pub(crate) fn set_link(&mut self, destination: SeriesId, source: Option<SeriesId>) {
+        self.tie(destination, source);
+        self.note_changed(destination);
+    }
+
+    /// The same as a start finds it, also for one whose row is in memory alone. Files of awake series
+    /// do not say it.
+    pub(crate) fn tie(&mut self, destination: SeriesId, source: Option<SeriesId>) {
         let place = destination.0 as usize >> self.stride_log2;
-        if let Some(series) = self.slab.get_mut(place)
-            && series.link().is_none()
-        {
-            series.set_link(Some(link));
-        } else if let Some(parked) = self.parked.held_mut(place)
-            && parked.link.is_none()
-        {
-            parked.link = Some(link);
-        } else {
-            return false;
+        // awake: else its row is looked for.
+        if let Some(series) = self.slab.get_mut(place) {
+            self.guarded -= usize::from(series.source().is_some());
+            self.guarded += usize::from(source.is_some());
+            if series.source() != source && series.marks.is_woken() {
+                // The file of parked series names another one.
+                series.marks.note_changed();
+            }
+            series.set_link(source);
+        } else if let Some(parked) = self.parked.held_mut(place) {
+            parked.row.link = source;
         }
-        self.guarded += 1;
-        true
     }
 }
 
 impl Series {
-    /// Whether nothing of it is in memory alone, nobody works on it, and nobody has it for itself.
+    /// Which ends of compaction rules it is.
+    pub(crate) fn linked(&self) -> Linked {
+        Linked {
+            is_source: self.rules().is_some(),
+            is_destination: self.source().is_some(),
+        }
+    }
+
+    /// Whether nothing of it is in memory alone, nothing is left to do for its rules, and nobody works
+    /// on it.
     pub(crate) fn is_at_rest(&self) -> bool {
         let stored = self.stored.as_ref();
         let is_frozen = stored.is_some_and(|stored| stored.frozen.is_some());
         let is_busy = self.has_head() || is_frozen || self.settling || self.ready || self.queued;
-        !is_busy && !self.marks.is_outdated() && !self.marks.is_owned()
+        let has_work =
+            |source: &Source| source.has_work() || source.has_failed() || source.has_history();
+        let is_busy = is_busy || self.rules().is_some_and(has_work);
+        !is_busy && !self.marks.is_outdated()
     }
 }
 
@@ -286,16 +334,8 @@ impl Series {
 impl Series {
     /// As a parked series, with this row; `None` if it must stay awake.
     pub(crate) fn parked(&self, row: SeriesRow) -> Option<Parked> {
-        if !self.is_at_rest() {
-            return None;
-        }
-        let rules = self.rules().map_or(&[][..], Source::rules).iter();
-        let mut numbers = rules.map(|rule| rule.number);
-        let parked = Parked {
-            link: self.link(),
-            ..Parked::new(row, || numbers.next().expect("the row has the same rules"))
-        };
-        parked.may_rest().then_some(parked)
+        let parked = Parked { row };
+        (self.is_at_rest() && parked.may_rest()).then_some(parked)
     }
 }
 
@@ -303,11 +343,8 @@ impl Series {
 impl Parked {
     /// Whether nothing is left to do for it.
     pub(crate) fn may_rest(&self) -> bool {
-        let source = self.row.source.clone();
-        let source = source.map(|source| Source::restore(*source, || 0));
-        let has_work =
-            |source: Source| source.has_work() || source.has_failed() || source.has_history();
-        !self.row.unnamed && !source.is_some_and(has_work)
+        let source = self.row.source.as_ref();
+        !self.row.unnamed && !source.is_some_and(|source| source.has_work())
     }
 }
 

@@ -411,7 +411,8 @@ impl World {
         let found = answers(db).unwrap_or_else(|kind| {
             let rules = |db: &Db| {
                 let mut rules = Vec::new();
-                db.scan_rules(0, 100, &mut |state| rules.push(state));
+                db.scan_rules(0, 100, &mut |state| rules.push(state))
+                    .unwrap();
                 rules
             };
             let (own, followed) = (rules(self.owner()), rules(db));

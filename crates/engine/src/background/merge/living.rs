@@ -89,7 +89,7 @@ impl Merger {
         for file in self.core.store.parked.get().of_partition(partition) {
             for page in 0..file.pages() {
                 for row in file.read_page(page)? {
-                    let (id, parked) = (row.id, Parked::new(row, || 0));
+                    let (id, parked) = (row.id, Parked { row });
                     if let Some(series) = self.core.as_awake(parked).series() {
                         facts.insert(id, series.facts());
                     }

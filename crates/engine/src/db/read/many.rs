@@ -16,7 +16,7 @@ use crate::rules::backfill::Wanted;
 use crate::series::presence::{BROUGHT_MAX, Presence};
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
-use crate::series::{Extent, Series};
+use crate::series::{Extent, Marks, Series};
 use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{Labels, MadeBy, Sample, SeriesId, Timestamp};
 use std::sync::Arc;
@@ -162,7 +162,9 @@ impl Db {
     /// As [`Db::select`].
     pub fn is_of_rule(&self, series: &SeriesRef) -> Result<bool> {
         let marks = self.look(series, Wanted::Nothing, |held, _| held.marks)?;
-        Ok(marks.is_some_and(|marks| marks.is_owned() || marks.made_by() == MadeBy::Rule))
+        let is_of_rule =
+            |marks: Marks| self.core.owned.holds(&series.key) || marks.made_by() == MadeBy::Rule;
+        Ok(marks.is_some_and(is_of_rule))
     }
 
     /// Where retention or the disk budget ends a series: older samples of it are not visible, and
@@ -320,8 +322,7 @@ impl Db {
         core.bring(&[id])?;
         let mut state = core.shards.lock_of(id);
         let mut failed = FailedBuckets::default();
-        let source = core.linked(&state, id).series().and_then(Series::source);
-        if source.is_some() {
+        if core.ends_in(&state, id).is_destination {
             drop(state);
             match self.rules.bring_up(id, wanted) {
                 Ok(met) => failed = met,

@@ -6,6 +6,7 @@ use crate::base::error::Result;
 use crate::db::Db;
 use crate::format::rule::RuleSpec;
 use crate::series::Series;
+use crate::series::presence::Presence;
 use crate::series::rules::Rule;
 use crate::series::rules::dirty::DirtyBuckets;
 use latewood_model::{SeriesId, Timestamp};
@@ -13,6 +14,9 @@ use std::sync::Arc;
 
 /// Series looked at under one hold of their shard's lock.
 const SERIES_PER_LOCK_MAX: usize = 4096;
+
+/// Parked sources looked at under one hold.
+const SOURCES_BROUGHT: usize = 64;
 
 /// A compaction rule and its state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +85,8 @@ impl Db {
     /// writes to it, with their state. Nothing is recomputed first.
     ///
     /// # Errors
-    /// `NoSuchKey`.
+    /// `NoSuchKey`; `Corrupt`, `Io` if what is kept in files of another end of one of them cannot be
+    /// read.
     pub fn rule_states(&self, key: &[u8]) -> Result<Vec<RuleState>> {
         let floor = self.core.store.blocks.floor();
         let (state, id) = self.core.lock_series(key)?;
@@ -91,28 +96,42 @@ impl Db {
         drop(state);
         let mut states = Vec::new();
         if let Some(own) = own {
-            self.visit_rules(&own, None, &mut |state| states.push(state));
+            self.visit_rules(&own, None, &mut |state| states.push(state))?;
         }
-        if let Some(above) = source.and_then(|source| self.detached(source, floor)) {
-            self.visit_rules(&above, Some(id), &mut |state| states.push(state));
+        let above = source.map_or(Ok(None), |source| self.detached(source, floor))?;
+        if let Some(above) = above {
+            self.visit_rules(&above, Some(id), &mut |state| states.push(state))?;
         }
         Ok(states)
     }
 
     /// Calls `visit` with about `count` rules, starting at `cursor`: those of a source come
     /// together. Returns the cursor for the next call, 0 at the end. A rule that exists during
-    /// the whole scan is visited. Linear in the series between two cursors.
-    pub fn scan_rules(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(RuleState)) -> u64 {
+    /// the whole scan is visited. No series wakes. Linear in the series between two cursors.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io` if what is kept in files of an end of one of them cannot be read.
+    pub fn scan_rules(
+        &self,
+        cursor: u64,
+        count: usize,
+        visit: &mut dyn FnMut(RuleState),
+    ) -> Result<u64> {
         let floor = self.core.store.blocks.floor();
         let (mut shard, mut place) = self.core.shards.place_of_cursor(cursor);
         let mut left = count.max(1);
         while let Some(state) = self.core.shards.get(shard) {
+            self.bring_sources(shard, place)?;
             let (mut found, mut next, mut rules) = (Vec::new(), None, 0);
             {
-                let state = state.lock();
-                let series = self.core.at_hand(&state, place).take(SERIES_PER_LOCK_MAX);
-                for (place, presence) in series {
+                let (state, mut parked) = (state.lock(), 0);
+                let places = self.core.may_be_sources(&state, place);
+                for place in places.take(SERIES_PER_LOCK_MAX) {
+                    let presence = self
+                        .core
+                        .presence(&state, self.core.shards.id_of(shard, place))?;
                     next = Some(place + 1);
+                    parked += usize::from(matches!(presence, Presence::Parked(_)));
                     if let Some(series) = presence.series()
                         && !self.core.is_expired(&state, place)
                     {
@@ -120,30 +139,46 @@ impl Db {
                         rules += one.as_ref().map_or(0, |one| one.rules.len());
                         found.extend(one);
                     }
-                    if rules >= left {
+                    if rules >= left || parked >= SOURCES_BROUGHT {
                         break;
                     }
                 }
             }
+            let rules = found.iter().flat_map(|one| &one.rules);
+            self.core.bring_linked(rules.map(|rule| rule.destination))?;
             for one in &found {
                 left = left.saturating_sub(one.rules.len());
-                self.visit_rules(one, None, visit);
+                self.visit_rules(one, None, visit)?;
             }
             match next {
                 Some(next) => place = next,
                 None => (shard, place) = (shard + 1, 0),
             }
             if left == 0 && shard < self.core.shards.len() {
-                return self.core.shards.cursor_of(shard, place);
+                return Ok(self.core.shards.cursor_of(shard, place));
             }
         }
-        0
+        Ok(0)
     }
 
-    fn detached(&self, source: SeriesId, floor: Timestamp) -> Option<Detached> {
+    /// Brings the rows of the next parked sources of a shard to hand, as many as are looked at
+    /// together.
+    fn bring_sources(&self, shard: usize, place: usize) -> Result<()> {
+        let state = self.core.shards[shard].lock();
+        let places = state.parked.sources_from(place).take(SOURCES_BROUGHT);
+        let ids: Vec<SeriesId> = places
+            .map(|place| self.core.shards.id_of(shard, place))
+            .collect();
+        drop(state);
+        self.core.bring_linked(ids.into_iter())
+    }
+
+    fn detached(&self, source: SeriesId, floor: Timestamp) -> Result<Option<Detached>> {
+        self.core.bring_linked([source].into_iter())?;
         let state = self.core.shards.lock_of(source);
-        let presence = self.core.linked(&state, source);
-        Detached::of(presence.series()?, floor)
+        let presence = self.core.linked(&state, source)?;
+        let series = presence.series();
+        Ok(series.and_then(|series| Detached::of(series, floor)))
     }
 
     /// Visits those of a source, or the one to `wanted`.
@@ -152,13 +187,14 @@ impl Db {
         detached: &Detached,
         wanted: Option<SeriesId>,
         visit: &mut dyn FnMut(RuleState),
-    ) {
+    ) -> Result<()> {
         for rule in &detached.rules {
             if wanted.is_none_or(|wanted| wanted == rule.destination)
-                && let Some(destination) = self.rules.key_of(rule.destination)
+                && let Some(destination) = self.rules.key_of(rule.destination)?
             {
                 visit(detached.state_of(rule, destination));
             }
         }
+        Ok(())
     }
 }

@@ -188,29 +188,29 @@ impl Db {
     /// The rules of the series under `key`, in order of their creation.
     ///
     /// # Errors
-    /// `NoSuchKey`.
+    /// `NoSuchKey`; `Corrupt`, `Io` if what is kept in files of a destination cannot be read.
     pub fn rules_of(&self, key: &[u8]) -> Result<Vec<RuleInfo>> {
         let rules = self.read(key, |series| {
             let source = series.rules();
             source.map_or_else(Vec::new, |source| source.rules().to_vec())
         })?;
         let named = rules.into_iter().filter_map(|rule| {
-            let destination = self.rules.key_of(rule.destination)?;
-            Some(RuleInfo {
+            let destination = self.rules.key_of(rule.destination).transpose()?;
+            Some(destination.map(|destination| RuleInfo {
                 destination,
                 spec: rule.spec,
-            })
+            }))
         });
-        Ok(named.collect())
+        named.collect()
     }
 
     /// The key of the source whose rule writes to the series under `key`.
     ///
     /// # Errors
-    /// `NoSuchKey`.
+    /// `NoSuchKey`; `Corrupt`, `Io` if what is kept in files of the source cannot be read.
     pub fn source_of(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
         let source = self.read(key, |series| series.source())?;
-        Ok(source.and_then(|id| self.rules.key_of(id)))
+        source.map_or(Ok(None), |id| self.rules.key_of(id))
     }
 
     /// As [`Db::last_sample`] with LATEST: for the destination of a rule, the open

@@ -120,15 +120,15 @@ impl Db {
     /// Whether a rule writes to a series, or somebody owns it who is not the writer.
     #[cold]
     pub(crate) fn is_guarded(&self, state: &ShardState, id: SeriesId, is_owner: bool) -> bool {
-        let presence = self.core.linked(state, id);
         let is_for =
             |series: &Series| series.source().is_some() || series.marks.is_owned() && !is_owner;
-        presence.series().is_some_and(is_for)
+        // awake: a sample of another one is taken alone, and wakes it first.
+        state.series(id).is_some_and(is_for)
     }
 
     /// Whether somebody owns a series.
     pub(crate) fn is_owned(&self, state: &ShardState, id: SeriesId) -> bool {
-        // awake: what somebody owns does not park.
+        // awake: a sample of another one is taken alone, and wakes it first.
         let series = state.slab.get(self.core.shards.place_of(id));
         series.is_some_and(|series| series.marks.is_owned())
     }

@@ -10,14 +10,14 @@ use crate::{
     Append, Create, Db, Defaults, DropEmpty, Error, KeyHook, NoticeHook, Options, RangeQuery,
     Scratch, SeriesRef, Sink,
 };
-use latewood_model::{Aggregator, Labels, MadeBy, Matcher, SeriesOptions, Test};
+use latewood_model::{Aggregator, Labels, MadeBy, Matcher, SeriesId, SeriesOptions, Test};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const DAY_MS: u32 = 86_400_000;
+pub(super) const DAY_MS: u32 = 86_400_000;
 /// Of the database, days.
 const KEPT_DAYS: u32 = 10;
 
@@ -127,6 +127,17 @@ impl World {
 
     /// Parks series by a file of them, as a pass does after a flush.
     pub(super) fn park(&self, keys: &[String]) -> PathBuf {
+        let (path, ids) = self.write_parked(keys);
+        let core = &self.db().parts().core;
+        for id in ids {
+            let parked = core.park_filed(&mut core.shards.lock_of(id), id);
+            assert!(parked.is_some());
+        }
+        path
+    }
+
+    /// Publishes a file of parked series with the rows of these, which are still awake.
+    pub(super) fn write_parked(&self, keys: &[String]) -> (PathBuf, BTreeSet<SeriesId>) {
         let core = &self.db().parts().core;
         let ids = keys
             .iter()
@@ -150,11 +161,7 @@ impl World {
             Ok(())
         })
         .unwrap();
-        for id in ids {
-            let parked = core.park_filed(&mut core.shards.lock_of(id), id);
-            assert!(parked.is_some());
-        }
-        path
+        (path, ids)
     }
 
     pub(super) fn parked(&self) -> u64 {

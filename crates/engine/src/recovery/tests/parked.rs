@@ -182,6 +182,11 @@ fn scenario(parks: Parks, blind: Option<Blind>) {
     pair.compare();
     let parked = pair.0[1].parked;
     assert!(parked > 60, "only {parked} were parked");
+    let linked = pair.0[1].linked;
+    assert!(
+        parks != Parks::InFiles || linked > 20,
+        "only {linked} ends of rules were in files"
+    );
 }
 
 /// Leaves records of every kind in the log, about series that are parked when it is replayed.
@@ -303,7 +308,7 @@ fn every_planted_fault_is_found() {
         "background/flush/partition.rs" "cut"
         "recovery/rebuild.rs" "live_partitions"
         "recovery/rules.rs" "tie_rules"
-        "recovery/rules.rs" "all_rules"
+        "recovery/rules.rs" "rules_in_memory"
         "recovery/apply.rs" "wake"
         "rules/link.rs" "is_held"
         "rules/chain.rs" "check_chain"
@@ -318,11 +323,13 @@ fn every_planted_fault_is_found() {
         "db/read/rule_states.rs" "scan_rules"
     };
     assert_eq!(unfound(Parks::AtHand, &plants), []);
-    // Series with rules are in no file of parked ones.
     let plants = plants! {
         "background/flush/partition.rs" "beside"
         "recovery/apply.rs" "wake"
         "rules/expiry.rs" ""
+        "rules/chain.rs" "source_of"
+        "rules/rows.rs" ""
+        "db/read/rule_states.rs" "scan_rules"
         "db/read/many.rs" "look"
         "db/read/series.rs" "there_from"
         "db/read/series.rs" "visit_keys"
@@ -383,7 +390,7 @@ fn random_changes_of_series_parked_in_files_are_those_of_awake_ones() {
 }
 
 fn random_changes(parks: Parks) {
-    let seed = crate::io::sim::seed();
+    let (seed, mut linked) = (crate::io::sim::seed(), 0);
     for run in seed..seed + 20 {
         println!("run {run}");
         let random = SimRandom::new(run);
@@ -406,5 +413,10 @@ fn random_changes(parks: Parks) {
             "only {} were parked",
             pair.0[1].parked
         );
+        linked += pair.0[1].linked;
     }
+    assert!(
+        parks != Parks::InFiles || linked > 100,
+        "only {linked} ends of rules were in files"
+    );
 }

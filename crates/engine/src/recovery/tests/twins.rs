@@ -3,6 +3,7 @@
 use super::SHARDS;
 use crate::io::Env;
 use crate::io::sim::{SimClock, SimDisk};
+use crate::series::presence::Linked;
 use crate::tools::check;
 use crate::{Db, Defaults, Options, RangeQuery, ReaderId, Selector, Sink, Values, Watcher};
 use latewood_model::{Labels, Matcher, Test};
@@ -41,6 +42,8 @@ pub(super) struct Twin {
     blind: Option<Blind>,
     /// Series that were parked, as often as they were counted.
     pub(super) parked: usize,
+    /// Ends of rules that were in files, as often.
+    pub(super) linked: usize,
 }
 
 impl Twin {
@@ -52,6 +55,7 @@ impl Twin {
             parks,
             blind,
             parked: 0,
+            linked: 0,
         };
         twin.open(WHOLE);
         twin
@@ -134,7 +138,17 @@ impl Twin {
     fn count(&mut self) {
         only_what_may_stay_parked(self.db());
         let shards = self.db().parts().core.shards.iter();
-        self.parked += shards.map(|shard| shard.lock().parked.len()).sum::<usize>();
+        let (mut parked, mut linked) = (0, 0);
+        for shard in shards {
+            let state = shard.lock();
+            parked += state.parked.len();
+            let is_end = |place: &usize| {
+                state.parked.is_filed(*place) && state.parked.linked(*place) != Linked::default()
+            };
+            linked += state.parked.iter_from(0).filter(is_end).count();
+        }
+        self.parked += parked;
+        self.linked += linked;
     }
 }
 
@@ -285,7 +299,8 @@ pub(super) fn listed(db: &Db) -> (usize, Vec<String>) {
         // A source that woke does not know it.
         state.recomputed_ms = None;
         rules.push(format!("{state:?}"));
-    });
+    })
+    .unwrap();
     rules.sort_unstable();
     said.extend(rules);
     // Up to here nothing wakes.

@@ -79,31 +79,33 @@ impl Rules {
                 return Ok(0);
             }
         };
-        let mut by_shard: BTreeMap<usize, Vec<SeriesId>> = BTreeMap::new();
+        let terms = self.terms(pass.now_ms);
+        let mut by_shard: BTreeMap<usize, Vec<Ending>> = BTreeMap::new();
         for row in rows {
-            let id = row.id;
+            let ending = Ending {
+                id: row.id,
+                is_source: row.source.is_some(),
+                source: row.link,
+            };
             if self.may_go(pass, file, row) {
-                let shard = by_shard.entry(self.core.shards.shard_of(id));
-                shard.or_default().push(id);
+                let shard = by_shard.entry(self.core.shards.shard_of(ending.id));
+                shard.or_default().push(ending);
             }
         }
         let (_no_wait, mut ended) = (no_wait(), 0);
-        for (shard, ids) in by_shard {
+        for (shard, mut series) in by_shard {
+            series.retain(|ending| self.make_ready(ending, &terms));
             let is_watched = self.core.shards[shard].lock().watched.is_on();
             let ends_max = if is_watched {
                 WATCHED_ENDS_MAX
             } else {
                 ENDS_MAX
             };
-            for ids in ids.chunks(ends_max) {
+            while !series.is_empty() {
+                let series: Vec<Ending> = series.drain(..ends_max.min(series.len())).collect();
+                let ids: Vec<SeriesId> = series.iter().map(|ending| ending.id).collect();
                 // One that cannot be read stays.
-                let _ = self.core.bring(ids);
-                let ending = |&id: &SeriesId| Ending {
-                    id,
-                    is_source: false,
-                    source: None,
-                };
-                let series = ids.iter().map(ending).collect();
+                let _ = self.core.bring(&ids);
                 ended += self.end(shard, pass.now_ms, &Found { is_watched, series })?;
             }
         }
@@ -122,7 +124,7 @@ impl Rules {
             return false;
         }
         let terms = self.terms(pass.now_ms);
-        let series = Parked::new(row, || 0).into_series(&self.core.store.blocks);
+        let series = Parked { row }.into_series(&self.core.store.blocks);
         let has_ended = terms.ended(&series).is_some();
         if !has_ended && let Some(at_ms) = terms.next_own_end(&series) {
             pass.next_own_end = pass.next_own_end.min(at_ms);

@@ -136,7 +136,7 @@ mod tests {
                 .read_page(page)
                 .unwrap()
                 .into_iter()
-                .map(|row| Parked::new(row, || 0).into_series(&Arc::default()))
+                .map(|row| Parked { row }.into_series(&Arc::default()))
                 .collect();
             for _ in 0..200 {
                 let at =

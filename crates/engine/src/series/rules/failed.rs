@@ -25,8 +25,8 @@ pub(crate) struct FailedBuckets {
     /// The key of the source; `None` if there are no rows, because nearly every
     /// read of a series checks it.
     source: Option<Arc<[u8]>>,
-    /// Why no row is known to be up to date, if a block is not on this machine, or the owner of
-    /// the log recomputes buckets.
+    /// Why no row is known to be up to date, if a block is not on this machine, an end of a rule cannot
+    /// be read, or the owner of the log recomputes buckets.
     pub(crate) away: Option<Error>,
 }
 
@@ -184,7 +184,7 @@ impl Source {
     ) {
         for ((looked_at, dirty), damage) in work.iter().zip(damage) {
             let mut rules = self.rules.iter_mut();
-            if let Some(rule) = rules.find(|rule| rule.number == looked_at.number) {
+            if let Some(rule) = rules.find(|rule| rule.destination == looked_at.destination) {
                 let failed = damage.as_ref().map_or(&[][..], |damage| &damage.spans);
                 rule.note_failed(dirty, failed, floor);
                 if !dirty.is_empty() {

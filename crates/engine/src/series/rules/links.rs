@@ -2,7 +2,7 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::series::Series;
-use crate::series::rules::{Link, Links, Rule, Source};
+use crate::series::rules::{Links, Rule, Source};
 use latewood_model::{SeriesId, Timestamp};
 
 impl Links {
@@ -44,6 +44,12 @@ impl Series {
         self.links.as_deref()?.source.as_deref()
     }
 
+    /// The destinations of these.
+    pub(crate) fn destinations(&self) -> Vec<SeriesId> {
+        let rules = self.rules().map_or(&[][..], Source::rules);
+        rules.iter().map(|rule| rule.destination).collect()
+    }
+
     /// The same, to change them.
     pub(crate) fn source_mut(&mut self) -> Option<&mut Source> {
         self.links.as_deref_mut()?.source.as_deref_mut()
@@ -69,18 +75,13 @@ impl Series {
         }
     }
 
-    /// The rule whose destination it is.
-    pub(crate) fn link(&self) -> Option<Link> {
+    /// The source of the rule whose destination it is.
+    pub(crate) fn source(&self) -> Option<SeriesId> {
         self.links.as_deref()?.link
     }
 
-    /// The source of that rule.
-    pub(crate) fn source(&self) -> Option<SeriesId> {
-        self.link().map(|link| link.source)
-    }
-
-    pub(crate) fn set_link(&mut self, link: Option<Link>) {
-        self.change_links(|links| links.link = link);
+    pub(in crate::series) fn set_link(&mut self, source: Option<SeriesId>) {
+        self.change_links(|links| links.link = source);
     }
 
     fn change_links(&mut self, change: impl FnOnce(&mut Links)) {

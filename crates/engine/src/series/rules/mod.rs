@@ -71,23 +71,14 @@ pub(crate) const CHAIN_MAX: usize = 8;
 pub(crate) struct Links {
     /// The rules from it.
     pub(super) source: Option<Box<Source>>,
-    /// The rule that writes to it.
-    link: Option<Link>,
-}
-
-/// A rule as its destination keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
-    pub(crate) source: SeriesId,
-    /// Distinguishes successive rules between the same two series.
-    pub(crate) number: u64,
+    /// The source of the rule that writes to it.
+    link: Option<SeriesId>,
 }
 
 /// A rule as its source keeps it.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) destination: SeriesId,
-    pub(crate) number: u64,
     pub(crate) spec: RuleSpec,
     /// Older samples do not count: they were expired when the rule was created. The
     /// start of time once the expired samples are deleted.
@@ -124,18 +115,12 @@ impl Rule {
             bucket_ms,
             align,
         };
-        Self::new(SeriesId(0), 0, spec, Timestamp::MIN)
+        Self::new(SeriesId(0), spec, Timestamp::MIN)
     }
 
-    pub(crate) fn new(
-        destination: SeriesId,
-        number: u64,
-        spec: RuleSpec,
-        since: Timestamp,
-    ) -> Self {
+    pub(crate) fn new(destination: SeriesId, spec: RuleSpec, since: Timestamp) -> Self {
         Self {
             destination,
-            number,
             spec,
             since,
             open: None,

@@ -23,13 +23,11 @@ impl Source {
         }
     }
 
-    /// Restores the source from a row. `number` returns the number of each rule.
-    pub(crate) fn restore(row: SourceRow, mut number: impl FnMut() -> u64) -> Self {
+    /// Restores the source from a row.
+    pub(crate) fn restore(row: SourceRow) -> Self {
         let rules = row.rules.into_iter();
         let mut source = Self {
-            rules: rules
-                .map(|rule| Rule::restore(rule, number(), row.lost_to))
-                .collect(),
+            rules: rules.map(|rule| Rule::restore(rule, row.lost_to)).collect(),
             prompt: DirtyBuckets::restore(row.prompt),
             late: DirtyBuckets::restore(row.late),
             in_flight: DirtyBuckets::restore(row.in_flight),
@@ -60,7 +58,7 @@ impl Rule {
         }
     }
 
-    fn restore(row: RuleRow, number: u64, lost_to: Timestamp) -> Self {
+    fn restore(row: RuleRow, lost_to: Timestamp) -> Self {
         let expired = row
             .expired
             .clone()
@@ -68,7 +66,6 @@ impl Rule {
         Self {
             expired,
             destination: row.destination,
-            number,
             spec: row.spec,
             since: row.since,
             open: row.open,

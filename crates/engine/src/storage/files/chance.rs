@@ -41,6 +41,7 @@ pub(crate) fn random_row(random: &SimRandom, id: u32) -> SeriesRow {
         holds_nan: some(3),
         expires_at_ms: some(3).then(|| signed().saturating_abs().max(1)),
         source: some(4).then(|| Box::new(random_source(random))),
+        link: None,
     }
 }
 
@@ -99,6 +100,14 @@ fn random_source(random: &SimRandom) -> SourceRow {
         in_flight: dirty(),
         lost_to: random.next_u64() as i64,
         kept: random.below(9),
+    }
+}
+
+/// Makes some rows those of destinations, which a file of parked series tells.
+pub(crate) fn give_links(random: &SimRandom, rows: &mut [SeriesRow]) {
+    for row in rows {
+        let source = SeriesId(random.next_u64() >> (16 + random.below(48)));
+        row.link = (random.below(3) == 0).then_some(source);
     }
 }
 

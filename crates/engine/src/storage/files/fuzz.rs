@@ -29,7 +29,7 @@ pub(crate) fn read_manifest(bytes: &[u8]) -> Result<()> {
 /// Reads `bytes` as a series file, front to back and page by page, and as the rows of a section;
 /// valid rows are written and read again. Reads them as a directory and a label block, too.
 pub(crate) fn read_series(bytes: &[u8]) -> Result<()> {
-    [1, 2]
+    [1, 2, 4]
         .into_iter()
         .for_each(|version| read_rows(bytes, version));
     read_lookups(bytes);
@@ -39,16 +39,17 @@ pub(crate) fn read_series(bytes: &[u8]) -> Result<()> {
 fn read_rows(bytes: &[u8], version: u16) {
     let (mut take, mut before) = (Take(bytes), Before::default());
     let (mut put, mut behind) = (Put::default(), Before::default());
-    let mut rows = Vec::new();
+    // The first version is only read.
+    let (written, mut rows) = (version.max(2), Vec::new());
     while !take.is_empty()
         && let Some(row) = before.take(&mut take, version)
     {
-        behind.put(&mut put, &row);
+        behind.put(&mut put, &row, written);
         rows.push(row);
     }
     let (mut take, mut before) = (Take(&put.0), Before::default());
     for row in &rows {
-        let again = before.take(&mut take, 2);
+        let again = before.take(&mut take, written);
         assert_eq!(format!("{again:?}"), format!("{:?}", Some(row)));
     }
 }

@@ -34,6 +34,9 @@ pub(crate) struct SeriesRow {
     pub(crate) expires_at_ms: Option<i64>,
     /// The rules it is the source of.
     pub(crate) source: Option<Box<SourceRow>>,
+    /// The source of the rule that writes to it. Files of parked series say so; of an awake series
+    /// the row of the source does.
+    pub(crate) link: Option<SeriesId>,
 }
 
 impl SeriesRow {
@@ -52,7 +55,8 @@ impl SeriesRow {
     /// # Errors
     /// `Corrupt`.
     pub(crate) fn check_parked(&self) -> Result<()> {
-        if self.source.is_some() || self.unnamed {
+        let has_work = self.source.as_ref().is_some_and(|source| source.has_work());
+        if has_work || self.unnamed {
             let what = format!("series {} is parked and cannot be", self.id.0);
             return Err(nonsense(&what));
         }
@@ -109,6 +113,17 @@ pub(crate) struct SourceRow {
     pub(crate) kept: u64,
 }
 
+impl SourceRow {
+    /// Whether buckets are dirty or failed, or left of a history.
+    pub(crate) fn has_work(&self) -> bool {
+        let shared = [&self.prompt, &self.late, &self.in_flight];
+        let own = self.rules.iter();
+        let own = own.flat_map(|rule| [&rule.own, &rule.own_in_flight]);
+        let has_spans = |rule: &RuleRow| !rule.failed.is_empty() || !rule.backfill.is_empty();
+        !shared.into_iter().chain(own).all(DirtyRow::is_empty) || self.rules.iter().any(has_spans)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleRow {
     /// The series it writes to.
@@ -137,4 +152,10 @@ pub(crate) struct DirtyRow {
     pub(crate) timestamps: Vec<Timestamp>,
     /// Spans, both ends included.
     pub(crate) spans: Vec<(Timestamp, Timestamp)>,
+}
+
+impl DirtyRow {
+    fn is_empty(&self) -> bool {
+        self.timestamps.is_empty() && self.spans.is_empty()
+    }
 }

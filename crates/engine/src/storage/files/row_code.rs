@@ -28,7 +28,15 @@ mod flag {
     pub(crate) const FLUSHED: u8 = 1 << 4;
     pub(crate) const HOLDS_NAN: u8 = 1 << 5;
     pub(crate) const EXPIRES: u8 = 1 << 6;
-    pub(crate) const SOURCE: u8 = 1 << 7;
+    /// A source of rules; in a file of parked series also a destination.
+    pub(crate) const LINKED: u8 = 1 << 7;
+}
+
+/// What rules a linked row has, in a file of parked series.
+mod link_flag {
+    pub(crate) const DESTINATION: u8 = 1;
+    pub(crate) const SOURCE: u8 = 1 << 1;
+    pub(crate) const ALL: u8 = DESTINATION | SOURCE;
 }
 
 /// Flags of a rule.
@@ -39,6 +47,9 @@ mod rule_flag {
     pub(crate) const BACKFILL: u8 = 1 << 3;
     pub(crate) const ALL: u8 = OPEN | EXPIRED | FAILED | BACKFILL;
 }
+
+/// The first version whose rows name the source of the rule that writes to the series.
+const VERSION_LINKS: u16 = 4;
 
 /// The policy byte of a series without one of its own.
 const NO_POLICY: u8 = u8::MAX;
@@ -58,12 +69,15 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    pub(crate) fn put(&mut self, out: &mut Put, row: &SeriesRow) {
+    /// Writes the next row of a file of this version.
+    pub(crate) fn put(&mut self, out: &mut Put, row: &SeriesRow, version: u16) {
         let plain = SeriesOptions {
             labels: Labels::default(),
             ..row.options
         };
         let same_options = plain == self.options;
+        let link = row.link.filter(|_| version >= VERSION_LINKS);
+        let is_linked = row.source.is_some() || link.is_some();
         let bits = [
             (row.unnamed, flag::UNNAMED),
             (same_options, flag::SAME_OPTIONS),
@@ -72,7 +86,7 @@ impl Before {
             (row.flushed_last.is_some(), flag::FLUSHED),
             (row.holds_nan, flag::HOLDS_NAN),
             (row.expires_at_ms.is_some(), flag::EXPIRES),
-            (row.source.is_some(), flag::SOURCE),
+            (is_linked, flag::LINKED),
         ];
         out.byte(
             bits.iter()
@@ -89,6 +103,14 @@ impl Before {
         self.put_labels(out, &row.options.labels);
         out.signed(row.position.wrapping_sub(self.position) as i64);
         self.put_times(out, row);
+        if is_linked && version >= VERSION_LINKS {
+            let source = u8::from(row.source.is_some()) * link_flag::SOURCE;
+            let destination = u8::from(link.is_some()) * link_flag::DESTINATION;
+            out.byte(source | destination);
+        }
+        if let Some(link) = link {
+            out.number(link.0);
+        }
         if let Some(source) = &row.source {
             put_source(out, source);
         }
@@ -168,6 +190,7 @@ impl Before {
             holds_nan: has(flag::HOLDS_NAN),
             expires_at_ms: None,
             source: None,
+            link: None,
         };
         if has(flag::NEWEST) {
             row.newest = Some(bytes.step(self.newest)?);
@@ -182,8 +205,8 @@ impl Before {
         if has(flag::EXPIRES) {
             row.expires_at_ms = Some(bytes.signed().filter(|&at_ms| at_ms > 0)?);
         }
-        if has(flag::SOURCE) {
-            row.source = Some(Box::new(take_source(bytes)?));
+        if has(flag::LINKED) {
+            (row.link, row.source) = take_ends(bytes, version)?;
         }
         self.note(&row, plain);
         Some(row)
@@ -253,6 +276,29 @@ fn take_options(bytes: &mut Take<'_>) -> Option<SeriesOptions> {
         labels: Labels::default(),
     };
     options.check().is_ok().then_some(options)
+}
+
+/// Reads the source of the rule that writes to a linked row, and its own rules.
+fn take_ends(
+    bytes: &mut Take<'_>,
+    version: u16,
+) -> Option<(Option<SeriesId>, Option<Box<SourceRow>>)> {
+    let ends = match version {
+        VERSION_LINKS.. => bytes.byte()?,
+        _ => link_flag::SOURCE,
+    };
+    if ends == 0 || ends & !link_flag::ALL != 0 {
+        return None;
+    }
+    let link = match ends & link_flag::DESTINATION {
+        0 => None,
+        _ => Some(SeriesId::new(bytes.number()?)?),
+    };
+    let source = match ends & link_flag::SOURCE {
+        0 => None,
+        _ => Some(Box::new(take_source(bytes)?)),
+    };
+    Some((link, source))
 }
 
 fn put_source(out: &mut Put, source: &SourceRow) {

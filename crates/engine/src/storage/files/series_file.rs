@@ -17,6 +17,7 @@ mod format;
 pub(super) mod fuzz;
 mod label_blocks;
 mod labels;
+mod links;
 mod lookups;
 mod paged;
 mod pages;

@@ -13,6 +13,7 @@ use crate::storage::files::series_file::format::{
 };
 use crate::storage::files::series_file::label_blocks::LabelBlocks;
 use crate::storage::files::series_file::labels::NEWEST_MAX;
+use crate::storage::files::series_file::links::LinkList;
 use crate::storage::files::series_file::pages::{Pages, low_bits};
 use latewood_model::{MadeBy, SeriesId, Timestamp};
 
@@ -34,6 +35,8 @@ pub(super) struct Directory {
     /// The newest samples, ascending by time and series, and the low bits of their series.
     newest: Vec<(Timestamp, u16)>,
     pub(super) expiries: Expiries,
+    /// Which rows rules tie to which series.
+    pub(super) links: LinkList,
 }
 
 impl Directory {
@@ -48,6 +51,7 @@ impl Directory {
     pub(super) fn note(&mut self, row: &SeriesRow) {
         self.pages.note(row);
         self.expiries.note(row);
+        self.links.note(row);
         self.made_otherwise += u64::from(row.made_by != MadeBy::Sender);
         if let Some(newest) = row.newest {
             let sample = (newest, low_bits(row.id));
@@ -82,6 +86,8 @@ impl Directory {
             out.signed(at);
             out.number(u64::from(low));
         }
+        self.links.put(&mut out);
+        // Whether it is there is told by what follows.
         self.expiries.put(&mut out);
         out.0
     }
@@ -102,6 +108,7 @@ impl Directory {
                 && pages.ids.contains(u32::from(sample.1));
             newest.push(Some(sample).filter(|_| is_sound)?);
         }
+        let links = LinkList::take(&mut bytes, &pages.ids)?;
         let expiries = Expiries::take(&mut bytes, &pages.ids)?;
         let rows = pages.ids.len();
         let is_sound = bytes.is_empty()
@@ -120,6 +127,7 @@ impl Directory {
             made_otherwise,
             newest,
             expiries,
+            links,
         })
     }
 
@@ -158,5 +166,6 @@ impl Directory {
             + self.blocks.memory_bytes()
             + self.newest.capacity() * size_of::<(Timestamp, u16)>()
             + self.expiries.memory_bytes()
+            + self.links.memory_bytes()
     }
 }

@@ -16,6 +16,7 @@ use crate::storage::files::series_file::format::{
     DIRECTORY, DIRECTORY_LEN_BYTES, FOOTER_BYTES, HEADER_BYTES, Opened, SECTION_BYTES_MAX,
     SectionHeader, VERSION_PARKED, chained, damaged, word_at,
 };
+use crate::storage::files::series_file::links::Links;
 use crate::storage::files::series_file::pages::{PageTerms, low_bits};
 use latewood_model::SeriesId;
 use roaring::RoaringBitmap;
@@ -89,6 +90,11 @@ impl ParkedFile {
     /// The low bits of the same.
     pub(crate) fn low_ids(&self) -> &RoaringBitmap {
         &self.directory.pages.ids
+    }
+
+    /// Which of its rows are ends of compaction rules, ascending, and the other ends. Reads no rows.
+    pub(crate) fn links(&self) -> impl Iterator<Item = Links> {
+        self.directory.links.iter(self.meta.partition)
     }
 
     /// How many rows it has.

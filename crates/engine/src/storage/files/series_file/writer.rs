@@ -32,6 +32,7 @@ const COMPRESSION_LEVEL: i32 = 1;
 pub(crate) struct SeriesFileWriter {
     file: Arc<dyn File>,
     path: PathBuf,
+    version: u16,
     meta: SeriesFileMeta,
     section: Put,
     section_rows: u32,
@@ -115,6 +116,7 @@ impl SeriesFileWriter {
         Ok(Self {
             file,
             path: path.to_owned(),
+            version,
             meta: SeriesFileMeta {
                 number,
                 partition,
@@ -151,7 +153,7 @@ impl SeriesFileWriter {
     /// `Limit` for a series with more dirty buckets than a file can hold, `Io`.
     pub(crate) fn row(&mut self, row: &SeriesRow) -> Result<()> {
         debug_assert_eq!(partition_of(row.id), self.meta.partition);
-        self.before.put(&mut self.section, row);
+        self.before.put(&mut self.section, row, self.version);
         self.section_rows += 1;
         self.meta.rows += 1;
         self.meta.position = self.meta.position.max(row.position);

@@ -43,13 +43,14 @@ fn page(asked: &Asked, mut cursor: u64, limit: usize) -> Result<Value, Answer> {
     loop {
         let mut held = Ok(());
         // One source at a time: how many rules it has is not known before.
-        cursor = asked.shared().db.scan_rules(cursor, 1, &mut |rule| {
+        let scanned = asked.shared().db.scan_rules(cursor, 1, &mut |rule| {
             bytes += rule.source.len() + rule.destination.len();
             if held.is_ok() && asked.may_read(&rule.source) {
                 held = hold(asked, &rule);
                 rules.push(shown(&rule));
             }
         });
+        cursor = scanned.map_err(|error| Answer::engine(&error))?;
         held?;
         asked.check_wanted()?;
         if cursor == 0 || rules.len() >= limit || bytes >= BYTES_MAX {

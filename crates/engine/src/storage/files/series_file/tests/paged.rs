@@ -8,9 +8,11 @@ use super::super::format::{
     word_at,
 };
 use super::super::fuzz::{pairs_in, pairs_told};
+use super::super::links::Links;
 use super::super::pages::PageTerms;
 use super::*;
 use crate::base::partition::first_of;
+use crate::storage::files::chance::give_links;
 use crc_fast::crc32_iscsi;
 use zstd::bulk::{compress, decompress};
 
@@ -72,6 +74,20 @@ fn terms_of(rows: &[SeriesRow]) -> PageTerms {
     }
 }
 
+/// As a plain reading of what they are to be.
+fn links_of(rows: &[SeriesRow]) -> Vec<Links> {
+    let links = rows.iter().map(|row| {
+        let rules = row.source.iter().flat_map(|source| &source.rules);
+        Links {
+            id: row.id,
+            source: row.link,
+            destinations: rules.map(|rule| rule.destination).collect(),
+        }
+    });
+    let is_linked = |links: &Links| links.source.is_some() || !links.destinations.is_empty();
+    links.filter(is_linked).collect()
+}
+
 #[test]
 fn parked_series_come_back_in_order_and_at_random() {
     for seed in 0..40 {
@@ -80,11 +96,13 @@ fn parked_series_come_back_in_order_and_at_random() {
         let mut rows = random_rows(&random, 3, count);
         if seed % 2 == 0 {
             rows.iter_mut().for_each(|row| give_expired(&random, row));
+            give_links(&random, &mut rows);
         }
         let disk = disk();
         let meta = write_paged(&disk, &rows).unwrap();
         assert!(same(&read(&disk, &meta).unwrap(), &rows), "seed {seed}");
         let file = open(&disk, &meta).unwrap();
+        assert!(file.links().eq(links_of(&rows)), "seed {seed}");
         assert_eq!((*file.meta(), file.len()), (meta, rows.len() as u64));
         assert!(file.ids().eq(rows.iter().map(|row| row.id)), "seed {seed}");
         let expiring = rows.iter();
@@ -355,13 +373,15 @@ fn a_whole_file_says_which_series_are_gone() {
 
 #[test]
 fn golden_files_of_version_4_are_read() {
-    let rows = random_rows(&SimRandom::new(4), 3, 120);
+    let mut rows = random_rows(&SimRandom::new(4), 3, 120);
+    give_links(&SimRandom::new(6), &mut rows);
     let golden_disk = disk();
     let written = write_paged(&golden_disk, &rows).unwrap();
     let meta = put_golden(&golden_disk, GOLDEN, &written);
     assert!(same(&read(&golden_disk, &meta).unwrap(), &rows));
     let file = open(&golden_disk, &meta).unwrap();
     assert!(file.pages() > 1 && file.expiries().count() > 9);
+    assert!(file.links().eq(links_of(&rows)));
     for (page, rows) in read_pages(&file).iter().enumerate() {
         assert_eq!(file.terms(page), terms_of(rows));
     }
