@@ -212,7 +212,8 @@ def main():
             "victoriametrics": lambda: VictoriaMetrics(directory / name, start_s),
             "prometheus": lambda: Prometheus(directory / name, start_s),
         }[name]()
-        report["systems"][name] = run(system, read, generations)
+        # A page may have systems that were run at different times.
+        report["systems"][name] = run(system, read, generations) | {"commit": machine().rsplit(" ", 1)[1]}
         if system.process.poll() is None:
             system.end()
         shutil.rmtree(system.directory)

@@ -137,11 +137,16 @@ pub(crate) fn admit_series(core: &Core) -> std::result::Result<(), Refusal> {
 /// Waits until series that rest have left memory, or for a moment.
 #[cold]
 fn wait_for_parking(core: &Core) {
+    if !core.options.background {
+        // Without threads, the caller of `maintain` parks.
+        return;
+    }
     let budget = &core.budget;
+    budget.crowd.note_slowed(budget.now_ns());
     let ((), waited_ns) = wait_for(core, &budget.turn, &budget.eased, |waited_ns| {
         core.look_if_stale();
-        let is_slow = budget.crowd.is_slow(budget.now_ns()) && !budget.crowd.is_crowded();
-        (!is_slow || waited_ns >= PARKING_WAIT_NS).then_some(())
+        let is_slower = budget.crowd.is_slower(budget.now_ns()) && !budget.crowd.is_crowded();
+        (!is_slower || waited_ns >= PARKING_WAIT_NS).then_some(())
     });
     budget.crowd.note_slowed(budget.now_ns());
     note_stall(&core.member.stalls, &core.member.stalled_ns, waited_ns);

@@ -9,11 +9,11 @@
 //! and what new series took since. A look while a flush frees memory can only make
 //! that less.
 //!
-//! Series that rest leave memory from [`NEAR_PERCENT`] on ([`crate::background::flush`]), which takes
+//! Series that rest leave memory from [`NEAR_PERCENT`] on, which takes
 //! longer than making new ones. So while that goes on, new ones wait from [`SLOW_PERCENT`] on, a moment
 //! each for some thousand of them, sooner than they are refused.
 //!
-//! Tested by `tests/memory_budget.rs` and, with real memory, by the server's tests.
+//! Tested below, by `tests/memory_budget.rs` and, with real memory, by the server's tests.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -47,11 +47,12 @@ pub(crate) struct Crowd {
     /// It soon will: see [`NEAR_PERCENT`] and [`SLOW_PERCENT`].
     is_near: AtomicBool,
     is_slow: AtomicBool,
-    /// When a partition was parked last, or begun to be for want of memory; 0 where the last one had
-    /// nothing to park.
+    /// When a partition was parked for want of memory last, or begun to be; 0 where that came to nothing.
     parking_ns: AtomicU64,
     /// When a new series has waited for that last.
     slowed_ns: AtomicU64,
+    /// When others than those that waited in vain were let wait again, since series left memory.
+    forgiven_ns: AtomicU64,
     /// A new series has waited in vain, and memory was not there for [`CALM_NS`] since.
     waited_in_vain: AtomicBool,
     /// When the last look was, and the last one that found it crowded.
@@ -85,17 +86,18 @@ impl Crowd {
     }
 
     /// Whether a new series had better wait, since others leave memory and that takes longer than new
-    /// ones take to come.
+    /// ones take to come; and none has waited just before.
     pub(crate) fn is_slow(&self, now_ns: u64) -> bool {
-        self.is_slow.load(Ordering::Relaxed)
-            && self.is_parking(now_ns)
-            && now_ns.saturating_sub(self.slowed_ns.load(Ordering::Relaxed)) >= RUN_NS
+        let slowed_ns = self.slowed_ns.load(Ordering::Relaxed);
+        self.is_slower(now_ns) && now_ns.saturating_sub(slowed_ns) >= RUN_NS
     }
 
-    /// Whether series are being parked.
-    pub(crate) fn is_parking(&self, now_ns: u64) -> bool {
+    /// The same for one that waits.
+    pub(crate) fn is_slower(&self, now_ns: u64) -> bool {
         let parking_ns = self.parking_ns.load(Ordering::Relaxed);
-        parking_ns > 0 && now_ns.saturating_sub(parking_ns) < PARKING_NS
+        self.is_slow.load(Ordering::Relaxed)
+            && parking_ns > 0
+            && now_ns.saturating_sub(parking_ns) < PARKING_NS
     }
 
     /// A partition is about to be parked for want of memory.
@@ -103,17 +105,22 @@ impl Crowd {
         self.parking_ns.store(now_ns.max(1), Ordering::Relaxed);
     }
 
-    /// A partition was parked, and `series` of it left memory.
+    /// A partition was parked for want of memory, and `series` of it left. A new series waits in vain
+    /// again then, but not time and again.
     pub(crate) fn note_parked(&self, series: u64, now_ns: u64) {
-        if series > 0 {
-            self.note_parking(now_ns);
-            self.waited_in_vain.store(false, Ordering::Relaxed);
-        } else {
+        if series == 0 {
             self.parking_ns.store(0, Ordering::Relaxed);
+            return;
+        }
+        self.note_parking(now_ns);
+        let forgiven_ns = self.forgiven_ns.load(Ordering::Relaxed);
+        if now_ns.saturating_sub(forgiven_ns) >= CALM_NS {
+            self.forgiven_ns.store(now_ns, Ordering::Relaxed);
+            self.waited_in_vain.store(false, Ordering::Relaxed);
         }
     }
 
-    /// A new series has waited: some may come now.
+    /// A new series waits, or has waited: others may come now.
     pub(crate) fn note_slowed(&self, now_ns: u64) {
         self.slowed_ns.store(now_ns, Ordering::Relaxed);
     }
@@ -182,5 +189,44 @@ impl Crowd {
         if !was_crowded && now_ns.saturating_sub(before_ns) >= CALM_NS {
             self.waited_in_vain.store(false, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_series_wait_only_while_others_leave_memory() {
+        const MS: u64 = 1_000_000;
+        let crowd = Crowd::default();
+        let hold = |bytes| {
+            crowd.look(1, bytes, true);
+            crowd.compare(100);
+        };
+        hold(80);
+        assert!(crowd.is_near() && !crowd.is_crowded());
+        // Nothing leaves memory yet.
+        assert!(!crowd.is_slow(10 * MS));
+        crowd.note_parking(10 * MS);
+        assert!(crowd.is_slow(10 * MS));
+        // One waits, others come meanwhile.
+        crowd.note_slowed(10 * MS);
+        assert!(crowd.is_slower(11 * MS) && !crowd.is_slow(11 * MS));
+        assert!(crowd.is_slow(15 * MS));
+        // It came to nothing.
+        crowd.note_parked(0, 16 * MS);
+        assert!(!crowd.is_slow(30 * MS));
+        // Some left, and a new series waits once more where one did in vain, but not again at once.
+        crowd.note_waited_in_vain();
+        crowd.note_parked(7, CALM_NS);
+        assert!(!crowd.waited_in_vain() && crowd.is_slow(CALM_NS));
+        crowd.note_waited_in_vain();
+        crowd.note_parked(7, CALM_NS + MS);
+        assert!(crowd.waited_in_vain());
+        assert!(!crowd.is_slow(CALM_NS + MS + PARKING_NS));
+        // There is room again.
+        hold(70);
+        assert!(crowd.is_near() && !crowd.is_slow(CALM_NS + 2 * MS));
     }
 }

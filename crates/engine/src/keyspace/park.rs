@@ -284,7 +284,7 @@ impl Core {
         let series = state.slab.get(place);
         series.is_some_and(|series| {
             series.is_at_rest()
-                && (self.parks_links() || series.rules().is_none() && series.link().is_none())
+                && (self.parks_links() || !series.is_linked())
                 && !state.unnamed.contains(&id)
         })
     }

@@ -1,8 +1,8 @@
 //! Which ids parked series have that may be under a key.
 //!
 //! The keys themselves are in files. Of each there is a *fingerprint* here, 36 bits of its hash (four
-//! name the shard), with the id of its series: 8 bytes, and 12 where a database has given more than
-//! 2^32 ids. A fingerprint that is not here proves that no parked series has the key; one that is says
+//! name the shard), with the id of its series: 8 bytes in a table that is nearly full, and 12 where a
+//! database has given more than 2^32 ids. A fingerprint that is not here proves that no parked series has the key; one that is says
 //! which rows to read. The hash is the one that the files hold, with the seed of the database
 //! ([`crate::base::key_hash`]): so a start needs no key, nobody can prepare keys of one fingerprint, and
 //! of a thousand new keys beside a hundred million parked ones one or two have that of another. The
@@ -11,6 +11,7 @@
 //! Sharded like the key map ([`super::keys`]), whose order of locks it shares. Tested below and by
 //! the tests of parked series.
 
+use crate::base::dense::Dense;
 use crate::base::key_hash::key_hash;
 use crate::base::table::{Table, Tagged, tag_of};
 use latewood_model::SeriesId;
@@ -22,20 +23,7 @@ const SHARD_BITS: u32 = SHARDS.trailing_zeros();
 /// Parts of a shard that grow on their own.
 const PARTS: usize = 64;
 
-/// A fingerprint with an id below 2^32.
-#[derive(Clone, Copy)]
-struct Near {
-    tag: u32,
-    id: u32,
-}
-
-impl Tagged for Near {
-    fn tag(&self) -> u32 {
-        self.tag
-    }
-}
-
-/// One with any other id, of which these are the upper and the lower bits.
+/// A fingerprint with an id from 2^32 on, of which these are the upper and the lower bits.
 #[derive(Clone, Copy)]
 struct Far {
     tag: u32,
@@ -62,39 +50,45 @@ impl Far {
 
 /// Those of a shard.
 struct Prints {
-    near: Table<Near>,
+    /// With ids below 2^32.
+    near: Dense,
     far: Table<Far>,
 }
 
 impl Prints {
     fn new() -> Self {
         Self {
-            near: Table::new(PARTS),
+            near: Dense::new(PARTS),
             far: Table::new(PARTS),
         }
     }
 
     #[inline]
     fn find(&self, tag: u32) -> Option<SeriesId> {
-        match self.near.touch(tag) {
-            Some(near) => Some(SeriesId(near.id.into())),
+        match self.near.find(tag) {
+            Some(id) => Some(SeriesId(id.into())),
             None => self.far.touch(tag).map(Far::id),
         }
     }
 
     fn insert(&mut self, tag: u32, id: SeriesId) {
-        match u32::try_from(id.0) {
-            Ok(id) => self.near.insert(tag, Near { tag, id }),
-            Err(_) => self.far.insert(tag, Far::new(tag, id)),
+        match near(id) {
+            Some(id) => self.near.insert(tag, id),
+            None => self.far.insert(tag, Far::new(tag, id)),
         }
     }
 
     fn remove(&mut self, tag: u32, id: SeriesId) -> bool {
-        match u32::try_from(id.0) {
-            Ok(id) => self.near.remove(tag, |near| near.id == id).is_some(),
-            Err(_) => self.far.remove(tag, |far| far.id() == id).is_some(),
+        match near(id) {
+            Some(id) => self.near.remove(tag, id),
+            None => self.far.remove(tag, |far| far.id() == id).is_some(),
         }
     }
+}
+
+/// An id that a table of short entries has place for.
+fn near(id: SeriesId) -> Option<u32> {
+    u32::try_from(id.0).ok().filter(|id| *id < u32::MAX)
 }
 
 /// A part of the fingerprints, on cache lines of its own.
@@ -261,7 +255,7 @@ mod tests {
         parked.remove(&key(3), id(3));
         assert_eq!(parked.len(), 49_999);
         let full = parked.memory_bytes();
-        assert!(full < 49_999 * 25, "{full}");
+        assert!(full < 49_999 * 22, "{full}");
         parked.clear();
         assert!(parked.is_empty() && parked.memory_bytes() < full / 10);
     }

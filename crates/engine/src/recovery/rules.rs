@@ -4,6 +4,7 @@ use crate::base::error::Result;
 use crate::base::window::Bucket;
 use crate::format::rule::RuleSpec;
 use crate::log::record::Record;
+use crate::observe::notices::About;
 use crate::recovery::Recovery;
 use crate::series::Series;
 use crate::series::rules::{Rule, Source, Take};
@@ -123,8 +124,11 @@ impl Recovery<'_> {
                 if linked.binary_search(&(destination, source)).is_ok() {
                     continue;
                 }
-                // It was parked before it became one.
-                core.wake(state, destination)?;
+                // It was parked before it became one. Who reads it later meets what is damaged.
+                if let Err(error) = core.wake(state, destination) {
+                    core.observe.notices.tell(About::Damage, error);
+                    continue;
+                }
             }
             state.tie(destination, Some(source));
         }
@@ -135,7 +139,10 @@ impl Recovery<'_> {
         let left: Vec<_> = linked.into_iter().filter(is_left).collect();
         for (destination, _) in left {
             // It was parked before the rule ended.
-            core.wake(&mut states[core.shards.shard_of(destination)], destination)?;
+            let state = &mut states[core.shards.shard_of(destination)];
+            if let Err(error) = core.wake(state, destination) {
+                core.observe.notices.tell(About::Damage, error);
+            }
         }
         for (shard, state) in states.iter_mut().enumerate() {
             if state.guarded == 0 {

@@ -85,7 +85,9 @@ fn a_follower_parks_what_a_checkpoint_holds_and_the_log_wakes_it() {
     // The rule and its destination stay.
     park(&owner);
     adopt(&env, &owner, &log, &node, "/third");
-    assert_eq!((parked(&owner), parked(&node)), (5, 5));
+    assert_eq!(parked(&owner), 5);
+    // One whose newest sample was overwritten may stay in memory.
+    assert!((4..=5).contains(&parked(&node)), "{}", parked(&node));
     same(&owner, &node);
 }
 

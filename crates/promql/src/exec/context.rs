@@ -248,7 +248,10 @@ impl<'a> Context<'a> {
         let selected = (self.source).select_some(selection, needed, &mut hold, &mut take);
         self.release(held_bytes.take());
         taken.into_inner()?;
-        self.unless_ended(selected, held.into_inner())
+        let selected = self.unless_ended(selected, held.into_inner())?;
+        // One that ended early must not pass for fewer series.
+        self.source.check()?;
+        Ok(selected)
     }
 
     /// Reads ranges of one series, ends inclusive and ascending; `into` is emptied first.

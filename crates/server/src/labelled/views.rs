@@ -277,6 +277,8 @@ impl<R: Reader> Source for Views<R> {
         }
         let span = (selection.from_ms, selection.to_ms);
         let is_many = |series: usize| series > selection.room_bytes / SERIES_BYTES;
+        // Nobody else finds series meanwhile: what is held goes after each turn.
+        let _selected = self.selected.lock();
         let mut failed = None;
         let taken = self
             .reader

@@ -110,16 +110,23 @@ impl Flusher {
         let interval_ns = (idle_ms.saturating_mul(1_000_000) / 2).max(INTERVAL_MIN_NS);
         self.see(&mut turn.looks, now_ns);
         if let Some(partition) = turn.looks.due(interval_ns, now_ns) {
-            return self.park_in_turn(&mut turn, partition, Which::Idle, now_ns);
+            let parked = self.park_in_turn(&mut turn, partition, Which::Idle, now_ns);
+            return parked.is_some();
         }
         match self.next_of_round(&mut turn.looks, now_ns) {
             // What it freed is measured before another one is begun.
             Some((partition, which)) => {
                 let budget = &self.core.budget;
                 budget.crowd.note_parking(budget.now_ns());
-                self.flush_for_room(&mut turn, partition)
-                    && self.park_in_turn(&mut turn, partition, which, now_ns)
-                    && self.is_pressed()
+                let parked = if self.flush_for_room(&mut turn, partition) {
+                    self.park_in_turn(&mut turn, partition, which, now_ns)
+                } else {
+                    None
+                };
+                budget
+                    .crowd
+                    .note_parked(parked.unwrap_or(0), budget.now_ns());
+                parked.is_some() && self.is_pressed()
             }
             None => false,
         }
@@ -193,13 +200,14 @@ impl Flusher {
         self.flush_in_turn(turn, partition).is_ok()
     }
 
+    /// How many series it parked; `None` if it failed.
     fn park_in_turn(
         &self,
         turn: &mut MutexGuard<'_, Turn>,
         partition: u32,
         which: Which,
         now_ns: u64,
-    ) -> bool {
+    ) -> Option<u64> {
         let looks = &mut turn.looks;
         if let Some(seen) = looks.partitions.get_mut(&partition) {
             match which {
@@ -208,18 +216,14 @@ impl Flusher {
             }
         }
         match self.park_and_count(partition, which, false) {
-            Ok(parked) => {
-                let budget = &self.core.budget;
-                budget.crowd.note_parked(parked.series, budget.now_ns());
-                true
-            }
+            Ok(parked) => Some(parked.series),
             Err(error) => {
                 looks.retry_ns = now_ns + RETRY_NS;
                 let text = format_args!(
                     "series could not be parked: {error}; they stay in memory, and a later pass tries again"
                 );
                 self.core.observe.notices.tell(About::Park, text);
-                false
+                None
             }
         }
     }
