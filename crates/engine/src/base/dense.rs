@@ -9,6 +9,8 @@
 //! Invariant: no word is `EMPTY`, and between an entry and the place that its tag names no place is free.
 //! Tested below.
 
+use crate::base::table::spread;
+
 /// No entry: neither is the number `u32::MAX`.
 const EMPTY: u64 = u64::MAX;
 /// Places of a part that are in use at most, of a hundred.
@@ -154,11 +156,6 @@ fn tag_of(word: u64) -> u32 {
 #[inline]
 fn home(tag: u32, count: usize) -> usize {
     (((spread(tag) >> u32::BITS) * count as u64) >> u32::BITS) as usize
-}
-
-#[inline]
-fn spread(tag: u32) -> u64 {
-    u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

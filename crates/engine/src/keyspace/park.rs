@@ -137,17 +137,7 @@ impl Core {
         state: &'a ShardState,
         from: usize,
     ) -> impl Iterator<Item = usize> + use<'a> {
-        let is_blind = {
-            #[cfg(test)]
-            let is_blind = self.is_blind(Location::caller());
-            #[cfg(not(test))]
-            let is_blind = false;
-            is_blind
-        };
-        let parked = (!is_blind).then(|| state.parked.iter_from(from));
-        // awake: the parked ones are beside it.
-        let awake = state.slab.iter_from(from).map(|(place, _)| place);
-        ascending(awake, parked.into_iter().flatten())
+        self.beside(state, from, state.parked.iter_from(from))
     }
 
     /// The places of those of them that are awake, or have compaction rules or may have some.
@@ -157,17 +147,25 @@ impl Core {
         state: &'a ShardState,
         from: usize,
     ) -> impl Iterator<Item = usize> + use<'a> {
-        let is_blind = {
-            #[cfg(test)]
-            let is_blind = self.is_blind(Location::caller());
-            #[cfg(not(test))]
-            let is_blind = false;
-            is_blind
-        };
-        let parked = (!is_blind).then(|| state.parked.sources_from(from));
+        self.beside(state, from, state.parked.sources_from(from))
+    }
+
+    /// The places of awake series of a shard, from a place on, and these of parked ones, in order.
+    #[cfg_attr(test, track_caller)]
+    fn beside<'a, P: Iterator<Item = usize> + 'a>(
+        &self,
+        state: &'a ShardState,
+        from: usize,
+        parked: P,
+    ) -> impl Iterator<Item = usize> + use<'a, P> {
+        #[cfg(test)]
+        let parked = (!self.is_blind(Location::caller()))
+            .then_some(parked)
+            .into_iter()
+            .flatten();
         // awake: the parked ones are beside it.
         let awake = state.slab.iter_from(from).map(|(place, _)| place);
-        ascending(awake, parked.into_iter().flatten())
+        ascending(awake, parked)
     }
 
     /// As it would be awake.

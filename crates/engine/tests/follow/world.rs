@@ -288,9 +288,10 @@ impl World {
         // As the store brings them.
         self.link_all(&from.join(names::BLOCKS), &follower.dir.join(names::BLOCKS));
         let is_asked = !self.is_quiet || self.chance.one_in(6);
-        let asked = || match is_asked {
-            true => answers(&follower.db),
-            false => Ok(Answers::default()),
+        let asked = || {
+            is_asked
+                .then(|| answers(&follower.db))
+                .unwrap_or(Ok(Answers::default()))
         };
         let before = asked();
         follower.db.adopt(&from).unwrap();

@@ -164,10 +164,6 @@ impl Source for Turn<'_> {
         self.source.read(handle, from_ms, to_ms, take)
     }
 
-    fn late(&self, handle: usize) -> u64 {
-        self.source.late(handle)
-    }
-
     fn check(&self) -> Result<(), Interrupt> {
         self.source.check()
     }

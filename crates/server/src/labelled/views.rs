@@ -2,8 +2,7 @@
 //!
 //! Each series is read at the moment its selector is evaluated. Those of a selector are taken in
 //! parts, between which an EXEC may run. A selector that stands in a query twice with the same span
-//! finds the same samples both times, so that `x / x` is 1, unless its series are so many that they are not
-//! held together.
+//! finds the same samples both times, so that `x / x` is 1. [`Source::select_some`] reads series anew each time.
 //!
 //! Tested by `tests/http/promql.rs` and `tests/promql`.
 
