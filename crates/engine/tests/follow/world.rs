@@ -289,9 +289,10 @@ impl World {
         self.link_all(&from.join(names::BLOCKS), &follower.dir.join(names::BLOCKS));
         let is_asked = !self.is_quiet || self.chance.one_in(6);
         let asked = || {
-            is_asked
-                .then(|| answers(&follower.db))
-                .unwrap_or(Ok(Answers::default()))
+            if !is_asked {
+                return Ok(Answers::default());
+            }
+            answers(&follower.db)
         };
         let before = asked();
         follower.db.adopt(&from).unwrap();
