@@ -30,6 +30,9 @@ from derived import machine  # noqa: E402
 import churn  # noqa: E402, beside the other pages
 
 SERIES, LINES = 100_000, 5_000
+# Of a question over all series, of every system.
+PATIENCE = "15m"
+systems.PATIENCE_S = 900
 STEP_S, SECOND_S = 600, 300
 JOBS = 20
 
@@ -57,7 +60,7 @@ def line_of(labels):
 
 class Latewood(systems.Latewood):
     def __init__(self, directory, start_s, binary, memory, park_after):
-        self.options = ["--memory", memory, "--park-after", park_after]
+        self.options = ["--memory", memory, "--park-after", park_after, "--promql-timeout", PATIENCE]
         super().__init__(directory, start_s, None, binary)
 
     def command(self):
@@ -68,14 +71,14 @@ class Latewood(systems.Latewood):
 
 
 class VictoriaMetrics(systems.VictoriaMetrics):
-    options = ["-search.maxUniqueTimeseries=300000000", "-memory.allowedBytes=512MiB", "-search.maxQueryDuration=10m"]
+    options = ["-search.maxUniqueTimeseries=300000000", "-memory.allowedBytes=512MiB", f"-search.maxQueryDuration={PATIENCE}"]
 
     def send(self, lines):
         self.ask("/write?precision=s", "\n".join(lines).encode())
 
 
 class Prometheus(systems.Prometheus):
-    pass
+    options = [*systems.Prometheus.options, f"--query.timeout={PATIENCE}"]
 
 
 def memory(system):
