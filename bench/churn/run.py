@@ -3,7 +3,7 @@
 one before, and nobody writes to the one before any more. Latewood with 512 MB, beside VictoriaMetrics and
 Prometheus. Writes docs/benchmarks/churn.json and churn.md.
 
-    make churn                     all three, from a release build: two hours
+    make churn                     all three, from a release build: an hour and a half
     bench/churn/run.py --help
 
 Every series gets two samples, five minutes of data apart. The data is fed as fast as it is taken, so idle
@@ -155,7 +155,7 @@ def late(system, generations, start_s, picker):
 
 
 def run(system, read, generations):
-    rows, start_s, took = [], system.start_s, 0.0
+    rows, start_s, took, until = [], system.start_s, 0.0, time.monotonic() + read.minutes * 60
     for generation in range(generations):
         before, begun = system.cpu(), time.monotonic()
         at_s = start_s + generation * STEP_S
@@ -164,11 +164,14 @@ def run(system, read, generations):
         if not taken:
             rows.append({"series": generation * SERIES, "refused": True, "anon_mib": memory(system)[0]})
             break
-        if generation % read.every == read.every - 1 or generation + 1 == generations:
+        is_last = generation + 1 == generations or time.monotonic() >= until
+        if is_last or generation % read.every == read.every - 1:
             anon, mapped = memory(system)
             row = {"series": (generation + 1) * SERIES, "cpu_us_a_series": round(1e6 * (system.cpu() - before) / SERIES, 1)}
             rows.append(row | {"anon_mib": anon, "mapped_mib": mapped, "disk_bytes_a_series": round(disk(system) / row["series"], 1)})
             print(system.name, rows[-1], flush=True)
+        if is_last:
+            break
         time.sleep(read.rest)
     done = len(rows) and rows[-1]["series"] // SERIES
     report = {"version": system.version(), "rows": rows, "seconds": round(took, 1), "cpu_s": round(system.cpu(), 1)}
@@ -191,12 +194,13 @@ def main():
     of = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     of.add_argument("--binary", default=ROOT / "target/release/latewood", type=pathlib.Path)
     of.add_argument("--out", default=ROOT / "docs/benchmarks", type=pathlib.Path)
-    of.add_argument("--only", default="latewood,limit,awake,victoriametrics,prometheus")
+    of.add_argument("--only", default="latewood,awake,victoriametrics,prometheus")
     of.add_argument("--build", default="--release", help="how the binary was built, for the page")
     of.add_argument("--generations", default=100, type=int)
-    of.add_argument("--generations-of", default="latewood=10", help="for single systems: latewood=10,prometheus=20,...")
+    of.add_argument("--generations-of", default="awake=10", help="for single systems: latewood=10,prometheus=20,...")
     of.add_argument("--every", default=5, type=int, help="generations between two rows")
     of.add_argument("--rest", default=2.0, type=float, help="seconds after each generation")
+    of.add_argument("--minutes", default=15, type=float, help="no more generations after that, of each system")
     of.add_argument("--memory", default="512mb")
     of.add_argument("--park-after", default="10s")
     read = of.parse_args()
@@ -210,13 +214,12 @@ def main():
         start_s = (int(time.time()) // STEP_S - generations - 1) * STEP_S
         system = {
             "latewood": lambda: Latewood(directory / name, start_s, read.binary, read.memory, read.park_after),
-            "limit": lambda: Latewood(directory / name, start_s, read.binary, read.memory, read.park_after),
             "awake": lambda: Latewood(directory / name, start_s, read.binary, read.memory, "0"),
             "victoriametrics": lambda: VictoriaMetrics(directory / name, start_s),
             "prometheus": lambda: Prometheus(directory / name, start_s),
         }[name]()
         # A page may have systems that were run at different times.
-        report["systems"][name] = run(system, read, generations) | {"commit": machine().rsplit(" ", 1)[1]}
+        report["systems"][name] = run(system, read, generations) | {"commit": machine().rsplit(" ", 1)[1], "minutes": read.minutes}
         if system.process.poll() is None:
             system.end()
         shutil.rmtree(system.directory)

@@ -17,6 +17,7 @@
 
 use crate::base::spread::Spread;
 use latewood_codec::prefetch;
+use std::ops::Range;
 
 /// Places of a page: the bits of its mask.
 const PAGE_PLACES: usize = u64::BITS as usize;
@@ -211,12 +212,19 @@ impl<T> Slab<T> {
 
     /// The same from a place on. Places without a value cost nothing, pages without one a look.
     pub(crate) fn iter_from(&self, place: usize) -> impl Iterator<Item = (usize, &T)> {
-        let pages = self.pages.iter_from(place / PAGE_PLACES);
+        self.iter_in(place..usize::MAX)
+    }
+
+    /// The same in some places. No page behind them is looked at.
+    pub(crate) fn iter_in(&self, wanted: Range<usize>) -> impl Iterator<Item = (usize, &T)> {
+        let pages = self.pages.iter_from(wanted.start / PAGE_PLACES);
+        let pages = pages.take_while(move |(number, _)| number * PAGE_PLACES < wanted.end);
         let all = pages.flat_map(|(number, page)| {
             let mut place = places(number, page.filled);
             page.values.iter().map(move |value| (place(), value))
         });
-        all.skip_while(move |(at, _)| *at < place)
+        let all = all.skip_while(move |(at, _)| *at < wanted.start);
+        all.take_while(move |(at, _)| *at < wanted.end)
     }
 
     /// The values of the first page with values from `page` on, and the number of the page behind
@@ -264,8 +272,12 @@ mod tests {
     fn assert_same(slab: &mut Slab<String>, map: &BTreeMap<usize, String>, from: usize) {
         assert!(slab.iter().eq(all(map)));
         assert!(slab.values().eq(map.values()));
-        let behind = all(map).skip_while(|(place, _)| *place < from);
-        assert!(slab.iter_from(from).eq(behind), "from {from}");
+        let behind = || all(map).skip_while(|(place, _)| *place < from);
+        assert!(slab.iter_from(from).eq(behind()), "from {from}");
+        for to in [from, from + 1, from + 100, 1 << 45] {
+            let within = behind().take_while(|(place, _)| *place < to);
+            assert!(slab.iter_in(from..to).eq(within), "from {from} to {to}");
+        }
         let (mut page, mut paged) = (0, Vec::new());
         while let Some((next, values)) = slab.page_from(page) {
             paged.extend(values);

@@ -257,7 +257,7 @@ impl Rules {
         let (from, mut found) = (pass.place, Vec::with_capacity(ends_max));
         let (mut looks, mut is_over) = (0, true);
         // awake: the parked ones are looked at page by page.
-        for (place, series) in state.slab.iter_from(from).take_while(|(at, _)| *at < end) {
+        for (place, series) in state.slab.iter_in(from..end) {
             if looks == LOOKS_MAX || found.len() == ends_max {
                 is_over = false;
                 break;

@@ -123,8 +123,7 @@ impl Flusher {
                 let mut state = self.core.shards[shard].lock();
                 found.counting += state.parked.count_counting(&some);
                 // awake: the others need no look.
-                let awake = state.slab.iter_from(some.start).map(|(place, _)| place);
-                let awake: Vec<usize> = awake.take_while(|place| *place < some.end).collect();
+                let awake: Vec<usize> = state.slab.iter_in(some).map(|(place, _)| place).collect();
                 for place in awake {
                     let id = self.core.shards.id_of(shard, place);
                     self.look_at(&mut state, id, which, &mut found);

@@ -218,9 +218,8 @@ impl Core {
             for places in self.some_places(partition) {
                 let state = shard.lock();
                 // awake: only such series can leave memory.
-                let awake = state.slab.iter_from(places.start);
-                let here = awake.take_while(|(place, _)| places.contains(place));
-                let woken = here.filter(|(_, series)| series.marks.is_woken());
+                let awake = state.slab.iter_in(places);
+                let woken = awake.filter(|(_, series)| series.marks.is_woken());
                 let woken = woken.map(|(place, _)| self.shards.id_of(number, place));
                 ids.extend(woken.filter(|&id| self.may_park(&state, id)));
             }
