@@ -3,7 +3,7 @@
 one before, and nobody writes to the one before any more. Latewood with 512 MB, beside VictoriaMetrics and
 Prometheus. Writes docs/benchmarks/churn.json and churn.md.
 
-    make churn                     all three, from a release build: an hour and a half
+    make churn                     all three, from a release build: two hours
     bench/churn/run.py --help
 
 Every series gets two samples, five minutes of data apart. The data is fed as fast as it is taken, so idle

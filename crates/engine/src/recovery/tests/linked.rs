@@ -3,7 +3,8 @@
 
 use super::filed::World;
 use crate::format::rule::RuleSpec;
-use crate::{Append, Create, Db, Error, ErrorKind, RangeQuery, Scratch, Sink};
+use crate::io::Clock;
+use crate::{Append, Create, Db, Error, ErrorKind, ExpireIf, RangeQuery, Scratch, Sink};
 use latewood_model::{Aggregator, Sample, SeriesOptions};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -180,6 +181,41 @@ fn what_is_left_of_a_rule_whose_other_end_goes_is_free() {
         put(world.db(), "other", 31 * MINUTE_MS);
         let newest = world.db().last_sample(freed.as_bytes()).unwrap();
         assert_eq!(newest, Some(Sample::new(30 * MINUTE_MS, 1.0)));
+    }
+}
+
+#[test]
+fn an_end_that_expires_while_it_rests_leaves_the_other_one_free() {
+    for (gone, restarts) in [
+        ("raw", false),
+        ("raw", true),
+        ("minute", false),
+        ("minute", true),
+    ] {
+        let mut world = chain();
+        let at_ms = world.clock.now_ms() + 1_000;
+        let set = world
+            .db()
+            .expire(gone.as_bytes(), at_ms, ExpireIf::default());
+        set.unwrap();
+        rest(&mut world);
+        world.clock.advance_ms(1_001);
+        if restarts {
+            world.kill();
+        }
+        world.db().accept_clock().unwrap();
+        world.db().maintain().unwrap();
+        assert!(!world.db().contains(gone.as_bytes()));
+        let (freed, left) = match gone {
+            "raw" => ("minute", 1),
+            _ => ("hour", 0),
+        };
+        for _ in 0..2 {
+            assert_eq!(rules(world.db()).len(), left, "{gone}");
+            assert_eq!(source_of(world.db(), freed), None);
+            assert_eq!(rows(world.db(), "hour"), [(0, 600.0), (600_000, 600.0)]);
+            rest(&mut world);
+        }
     }
 }
 
