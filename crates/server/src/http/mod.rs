@@ -152,6 +152,7 @@ pub(super) fn routes(context: Context) -> Router {
         .route("/api/v1/label/{name}/values", get(read::label_values))
         .route("/api/v1/label//values", get(read::nameless_values))
         .route("/api/v1/export", either(read::export))
+        .route("/federate", get(read::federate))
         .merge(write_routes(&context))
         .merge(promql_routes())
         .merge(status_routes())
@@ -178,6 +179,7 @@ fn write_routes(context: &Context) -> Router<Context> {
         .route("/api/v2/write", post(influx::write_v2))
         .route("/api/put", post(opentsdb::put))
         .route("/api/v1/write", post(prometheus::write))
+        .route("/api/v1/import", post(prometheus::import_lines))
         .route("/api/v1/import/prometheus", post(prometheus::import))
         .route("/v1/metrics", post(otlp::metrics))
         .route("/api/v1/otlp/v1/metrics", post(otlp::metrics))
@@ -231,6 +233,9 @@ fn status_routes() -> Router<Context> {
             post(read::groups::reload).put(read::groups::reload),
         )
         .route("/api/v1/targets", get(status::targets))
+        .route("/api/v1/targets/metadata", get(status::target_metadata))
+        .route("/api/v1/scrape_pools", get(status::scrape_pools))
+        .route("/api/v1/status/config", get(status::config))
 }
 
 /// Bytes of a path that are shown.
@@ -240,7 +245,7 @@ async fn nothing_there(uri: Uri) -> Answer {
     let path = shown(&uri);
     let text = format!(
         "no such path: {path}; see /metrics, /api/v1/query and /api/v1/export; to write, /write, \
-         /api/v1/write, /v1/metrics, /api/put and /api/v1/import/prometheus"
+         /api/v1/write, /v1/metrics, /api/put, /api/v1/import and /api/v1/import/prometheus"
     );
     Answer::new(StatusCode::NOT_FOUND, text)
 }

@@ -1,4 +1,4 @@
-//! What comes from Prometheus and its relatives: remote write, and text.
+//! What comes from Prometheus and its relatives: remote write, text, and lines of JSON.
 //!
 //! `POST /api/v1/write` takes both versions of remote write, told apart by
 //! `Content-Type`. The statuses are those a sender must be able to rely on:
@@ -16,6 +16,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::prometheus::exposition::{self, Format};
+use latewood_wire::prometheus::json_lines;
 use latewood_wire::prometheus::write::{Decoder, Version};
 use std::sync::Arc;
 
@@ -71,6 +72,28 @@ pub(super) async fn import(
     Ok(answer(&report, "line"))
 }
 
+/// `POST /api/v1/import`: lines of JSON.
+pub(super) async fn import_lines(
+    Sending(context): Sending,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer> {
+    let (user, received) = receive(&context, &headers, (None, None), body).await?;
+    let worker = context.clone();
+    let read = move || {
+        let mut decoder = json_lines::Decoder::default();
+        let way = Way::new(Protocol::Prometheus, Route::JsonImport);
+        let (report, inflated) = worker.work.take(&worker, way, LINES, &user, |intake| {
+            received.pieces(|piece, is_end| decoder.decode(piece, is_end, intake))
+        });
+        worker.received(Protocol::Prometheus, *inflated.as_ref().unwrap_or(&0));
+        (report, inflated)
+    };
+    let (report, whole) = context.block_in(&context.work.writers, read).await?;
+    whole.map_err(|broken| broken.behind(&report))?;
+    Ok(answer(&report, "line"))
+}
+
 async fn take(
     context: Context,
     version: Version,
@@ -111,6 +134,7 @@ fn read_message(
 /// same bytes could mean another series.
 const WRITE: &[u8] = b"write";
 const TEXT: &[u8] = b"text";
+const LINES: &[u8] = b"json";
 
 /// The format of a text that `Content-Type` names, if it names one.
 fn format(headers: &HeaderMap) -> Option<Format> {

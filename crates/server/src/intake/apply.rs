@@ -288,7 +288,7 @@ impl EngineIntake {
         };
         let unit = match self.senders.route() {
             Route::Otlp | Route::Akumuli => "nanoseconds",
-            Route::RemoteWrite | Route::Rules => "milliseconds",
+            Route::RemoteWrite | Route::JsonImport | Route::Rules => "milliseconds",
             Route::TextImport => "milliseconds, or seconds in OpenMetrics",
             Route::OpenTsdbTcp | Route::OpenTsdbHttp => "seconds or milliseconds",
             Route::InfluxTcp | Route::InfluxUdp => "the unit of the port's precision",

@@ -14,6 +14,8 @@ named! {
         LabelValues => "label_values",
         /// `/api/v1/export`.
         Export => "export",
+        /// `/federate`.
+        Federate => "federate",
         /// `/api/v1/read`.
         RemoteRead => "remote_read",
         /// `/api/v1/query`.
@@ -62,6 +64,7 @@ impl Endpoint {
         match self {
             Self::Series => "ts.queryindex",
             Self::Labels | Self::LabelValues | Self::Metadata => "ts.querylabels",
+            Self::Federate => "ts.mget",
             Self::Export
             | Self::RemoteRead
             | Self::Query

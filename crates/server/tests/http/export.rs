@@ -366,3 +366,25 @@ fn a_reader_who_leaves_ends_the_work_and_others_go_on() {
         redis.info("read_export_cancelled") >= 12
     });
 }
+
+#[test]
+fn exported_lines_are_imported_as_they_were() {
+    let server = small();
+    let exported = text(&mut Http::to(server.http()), ALL);
+    let other = crate::http::server(&[]);
+    let mut http = Http::to(other.http());
+    let written = http.post("/api/v1/import", exported.as_bytes());
+    assert_eq!(written.status, 204, "{}", written.text());
+    assert_eq!(text(&mut http, ALL), exported);
+    let wrong = exported.clone() + "{}\n" + &exported.replace("1e+300", "\"x\"");
+    let refused = http.post("/api/v1/import", wrong.as_bytes());
+    assert_eq!(refused.status, 400);
+    let told = refused.text();
+    for words in [
+        "2 refused, 11 kept",
+        "line 3: expected {",
+        "line 4: value 1 is not a number",
+    ] {
+        assert!(told.contains(words), "{told}");
+    }
+}

@@ -6,6 +6,7 @@ pub(crate) mod client;
 mod console;
 mod corrections;
 mod export;
+mod federate;
 mod influx;
 mod lateness;
 mod limits;

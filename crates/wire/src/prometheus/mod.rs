@@ -1,10 +1,12 @@
 //! The protocols of Prometheus.
 //!
 //! [`write`](mod@write) decodes remote write 1.0 and 2.0, [`read`] decodes remote
-//! read and encodes its responses, [`exposition`] decodes the text format, [`time`]
-//! parses the times of the HTTP API.
+//! read and encodes its responses, [`exposition`] decodes the text format,
+//! [`json_lines`] VictoriaMetrics' lines of JSON, [`time`] parses the times of the
+//! HTTP API.
 
 pub mod exposition;
+pub mod json_lines;
 pub mod read;
 pub mod time;
 pub mod write;

@@ -420,9 +420,11 @@ fn is_of_data(endpoint: Endpoint) -> bool {
 fn body_bytes_max(endpoint: Endpoint) -> usize {
     match endpoint {
         Endpoint::RemoteRead => BODY_BYTES_MAX,
-        Endpoint::Series | Endpoint::Labels | Endpoint::LabelValues | Endpoint::Export => {
-            FORM_BYTES_MAX
-        }
+        Endpoint::Series
+        | Endpoint::Labels
+        | Endpoint::LabelValues
+        | Endpoint::Export
+        | Endpoint::Federate => FORM_BYTES_MAX,
         _ => SHORT_FORM_BYTES_MAX,
     }
 }

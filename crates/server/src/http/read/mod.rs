@@ -2,7 +2,8 @@
 //!
 //! `/api/v1/series`, `/api/v1/labels` and `/api/v1/label/NAME/values` have the
 //! shape of Prometheus' HTTP API, `/api/v1/read` is its remote read,
-//! `/api/v1/export` gives samples as JSON lines, CSV or Arrow, [`promql`] queries. Series are found
+//! `/api/v1/export` gives samples as JSON lines, CSV or Arrow, `/federate` the newest ones,
+//! [`promql`] queries. Series are found
 //! and named by [`crate::labelled`].
 //!
 //! ```text
@@ -23,6 +24,7 @@ mod cardinality;
 pub(super) mod corrections;
 mod envelope;
 mod export;
+mod federate;
 pub(super) mod groups;
 mod labels;
 mod lateness;
@@ -39,6 +41,7 @@ mod walk;
 
 pub(super) use cardinality::cardinality;
 pub(super) use export::export;
+pub(super) use federate::federate;
 pub(super) use labels::{label_values, labels, nameless_values};
 pub(super) use lateness::lateness;
 pub(super) use metadata::metadata;

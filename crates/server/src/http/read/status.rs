@@ -1,5 +1,5 @@
-//! What Prometheus' API says of the server itself: `/api/v1/status/...`, `features`, and the list of
-//! targets, which is empty here because Latewood does not scrape.
+//! What Prometheus' API says of the server itself: `/api/v1/status/...`, `features`, and the lists of
+//! targets, which are empty here because Latewood does not scrape.
 //!
 //! `version` is the version of Prometheus whose language and API are spoken; Latewood's own is the
 //! revision. There is no `features` in it: Grafana takes a server that has it for Mimir.
@@ -121,6 +121,43 @@ pub(crate) async fn features(State(context): State<Context>, request: Request) -
 pub(crate) async fn targets(State(context): State<Context>, request: Request) -> Response {
     let data = json!({"activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {}});
     respond(&context, Endpoint::Status, request, |_, _| Ok(data)).await
+}
+
+/// `GET /api/v1/targets/metadata`: of targets, of which there are none.
+pub(crate) async fn target_metadata(State(context): State<Context>, request: Request) -> Response {
+    respond(&context, Endpoint::Status, request, |_, _| Ok(json!([]))).await
+}
+
+/// `GET /api/v1/scrape_pools`.
+pub(crate) async fn scrape_pools(State(context): State<Context>, request: Request) -> Response {
+    let data = json!({"scrapePools": []});
+    respond(&context, Endpoint::Status, request, |_, _| Ok(data)).await
+}
+
+/// `GET /api/v1/status/config`: what a file of Prometheus would say of the rules. Nothing is scraped.
+pub(crate) async fn config(State(context): State<Context>, request: Request) -> Response {
+    respond(&context, Endpoint::Flags, request, |asked, _| {
+        let rules = asked.shared().runtime.current.lock().rules.clone();
+        let mut yaml = format!("global:\n  evaluation_interval: {}ms\n", rules.interval_ms);
+        // A text of JSON is one of YAML.
+        let text = |text: &str| Value::from(text).to_string();
+        let external = rules.external_labels.iter();
+        let external: Vec<_> = external.filter_map(|pair| pair.split_once('=')).collect();
+        if !external.is_empty() {
+            yaml.push_str("  external_labels:\n");
+        }
+        for (name, value) in external {
+            yaml.push_str(&format!("    {}: {}\n", text(name), text(value)));
+        }
+        if !rules.files.is_empty() {
+            yaml.push_str("rule_files:\n");
+        }
+        for file in &rules.files {
+            yaml.push_str(&format!("- {}\n", text(file)));
+        }
+        Ok(json!({ "yaml": yaml }))
+    })
+    .await
 }
 
 fn rfc3339(time: SystemTime) -> String {

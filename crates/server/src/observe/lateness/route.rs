@@ -17,6 +17,8 @@ named! {
         RemoteWrite => "prometheus_remote_write",
         /// Text exposition, imported over HTTP.
         TextImport => "prometheus_text",
+        /// Lines of JSON, imported over HTTP.
+        JsonImport => "json_lines",
         /// OpenTSDB over telnet.
         OpenTsdbTcp => "opentsdb_tcp",
         /// OpenTSDB over HTTP.
