@@ -238,6 +238,17 @@ impl User {
             })
     }
 
+    /// Whether the command of this full name may read and change this key.
+    pub(crate) fn may_change(&self, name: &str, key: &[u8]) -> bool {
+        let request = self.catalogue.number(name).map(|number| Request {
+            number,
+            keys: vec![(key, true, true)],
+            channels: Vec::new(),
+            channels_are_patterns: false,
+        });
+        self.is_unrestricted || request.is_some_and(|request| self.check(&request).is_ok())
+    }
+
     /// Whether the channel, or the pattern as it is written, may be listened to.
     pub(crate) fn may_listen(&self, channel: &[u8], is_pattern: bool) -> bool {
         let mut selectors = self.all_selectors();

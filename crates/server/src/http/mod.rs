@@ -181,6 +181,10 @@ fn write_routes(context: &Context) -> Router<Context> {
         .route("/api/v1/write", post(prometheus::write))
         .route("/api/v1/import", post(prometheus::import_lines))
         .route("/api/v1/import/prometheus", post(prometheus::import))
+        .route(
+            "/api/v1/admin/tsdb/delete_series",
+            post(read::delete_series).put(read::delete_series),
+        )
         .route("/v1/metrics", post(otlp::metrics))
         .route("/api/v1/otlp/v1/metrics", post(otlp::metrics))
         .route_layer(from_fn_with_state(context.clone(), forward::guard))

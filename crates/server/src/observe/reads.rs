@@ -54,6 +54,8 @@ named! {
         Backfill => "backfill_rules",
         /// `/-/reload`.
         Reload => "reload",
+        /// `/api/v1/admin/tsdb/delete_series`.
+        DeleteSeries => "delete_series",
     }
 }
 
@@ -83,6 +85,7 @@ impl Endpoint {
             Self::Server => "info",
             Self::SeriesStatus | Self::Rules => "ts.info",
             Self::Samples => "ts.range",
+            Self::DeleteSeries => "ts.del",
             Self::Keys => "scan",
         }
     }

@@ -5,6 +5,7 @@ mod browser;
 pub(crate) mod client;
 mod console;
 mod corrections;
+mod delete_series;
 mod export;
 mod federate;
 mod influx;

@@ -203,6 +203,20 @@ impl Asked {
         demand(&self.context, &self.user, command)
     }
 
+    /// Refuses where that user may not change what is under `key` by this command.
+    ///
+    /// # Errors
+    /// 403, which ACL LOG has too.
+    pub(super) fn demand_change(&self, command: &str, key: &[u8]) -> Result<(), Answer> {
+        if self.user.may_change(command, key) {
+            return Ok(());
+        }
+        let log = &self.context.shared.runtime.users.log;
+        log.note_sender(HTTP, Some(Denied::Key), key, &self.user.name);
+        let text = "no permission to delete all matching series; nothing was deleted";
+        Err(Answer::new(StatusCode::FORBIDDEN, text))
+    }
+
     /// Whether that user may run the command of this name.
     pub(super) fn may_run(&self, command: &str) -> bool {
         self.user.may_run(command)
@@ -424,7 +438,8 @@ fn body_bytes_max(endpoint: Endpoint) -> usize {
         | Endpoint::Labels
         | Endpoint::LabelValues
         | Endpoint::Export
-        | Endpoint::Federate => FORM_BYTES_MAX,
+        | Endpoint::Federate
+        | Endpoint::DeleteSeries => FORM_BYTES_MAX,
         _ => SHORT_FORM_BYTES_MAX,
     }
 }

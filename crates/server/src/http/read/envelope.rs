@@ -72,7 +72,7 @@ impl Pieces for Text {
     }
 }
 
-fn success(data: Value) -> Response {
+pub(super) fn success(data: Value) -> Response {
     enveloped(data.into()).into_response()
 }
 

@@ -22,6 +22,7 @@
 mod asked;
 mod cardinality;
 pub(super) mod corrections;
+mod delete_series;
 mod envelope;
 mod export;
 mod federate;
@@ -40,6 +41,7 @@ mod stream;
 mod walk;
 
 pub(super) use cardinality::cardinality;
+pub(super) use delete_series::delete_series;
 pub(super) use export::export;
 pub(super) use federate::federate;
 pub(super) use labels::{label_values, labels, nameless_values};
