@@ -12,6 +12,42 @@ use crate::exec::selector::between;
 use crate::source::Samples;
 use crate::tree::Smoothing;
 
+/// Where the samples of a window lie in it: of series with samples at even times, most windows have
+/// the shape of the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Shape {
+    /// From the first to the last sample, milliseconds.
+    sampled_ms: i64,
+    to_start_ms: i64,
+    to_end_ms: i64,
+    /// Samples but one.
+    distances: usize,
+}
+
+impl Shape {
+    fn of(span: &Span, of: &Samples, window: Window) -> Self {
+        let (first_ms, last_ms) = (of.timestamps[window.first], of.timestamps[window.end - 1]);
+        let start_ms = window.end_ms.saturating_sub(span.range_ms);
+        Self {
+            sampled_ms: last_ms.saturating_sub(first_ms),
+            to_start_ms: first_ms.saturating_sub(start_ms),
+            to_end_ms: window.end_ms.saturating_sub(last_ms),
+            distances: window.end - window.first - 1,
+        }
+    }
+}
+
+/// What follows from a shape.
+#[derive(Clone, Copy, Debug, Default)]
+struct Borders {
+    shape: Shape,
+    sampled: f64,
+    /// How far the change is carried on, seconds.
+    to_start: f64,
+    to_end: f64,
+    factor: f64,
+}
+
 /// Which of the three.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
@@ -64,6 +100,7 @@ impl Change {
         };
         // Resets behind the first sample of the window start here.
         let mut next_reset = 0;
+        let mut borders = Borders::default();
         for window in windows(span, &of.timestamps) {
             if window.end - window.first < 2 {
                 continue;
@@ -83,39 +120,55 @@ impl Change {
             if inside > 0 {
                 pass(inside)?;
             }
-            let value = self.extrapolated(span, of, window, change);
+            let shape = Shape::of(span, of, window);
+            if shape != borders.shape {
+                borders = self.borders(span, shape);
+            }
+            let value = change * self.factor(span, &borders, of.values[window.first], change);
             out.set(window.step, value);
         }
         Ok(())
     }
 
-    /// The change between first and last sample, carried on to the borders.
-    fn extrapolated(self, span: &Span, of: &Samples, window: Window, change: f64) -> f64 {
-        let (first_ms, last_ms) = (of.timestamps[window.first], of.timestamps[window.end - 1]);
-        let start_ms = window.end_ms.saturating_sub(span.range_ms);
-        let sampled = seconds_between(first_ms, last_ms);
-        let distance = sampled / (window.end - window.first - 1) as f64;
+    /// How a change between first and last sample is carried on to the borders.
+    fn borders(self, span: &Span, shape: Shape) -> Borders {
+        let sampled = seconds_between(0, shape.sampled_ms);
+        let distance = sampled / shape.distances as f64;
         let threshold = distance * 1.1;
-        let mut to_start = seconds_between(start_ms, first_ms);
-        let mut to_end = seconds_between(last_ms, window.end_ms);
-        if to_start >= threshold {
-            to_start = distance / 2.0;
-        }
-        let first = of.values[window.first];
-        if self.is_counter && change > 0.0 && first >= 0.0 {
-            let to_zero = sampled * (first / change);
-            if to_zero < to_start {
-                to_start = to_zero;
+        let within = |gap_ms| match seconds_between(0, gap_ms) {
+            gap if gap >= threshold => distance / 2.0,
+            gap => gap,
+        };
+        let mut borders = Borders {
+            shape,
+            sampled,
+            to_start: within(shape.to_start_ms),
+            to_end: within(shape.to_end_ms),
+            factor: 0.0,
+        };
+        borders.factor = self.factor_from(span, &borders, borders.to_start);
+        borders
+    }
+
+    /// By what a change is multiplied; a counter is not carried below zero.
+    fn factor(self, span: &Span, borders: &Borders, first: f64, change: f64) -> f64 {
+        // From twice the change on, zero is further away than any border: that saves a division.
+        if self.is_counter && change > 0.0 && first >= 0.0 && first < change * 2.0 {
+            let to_zero = borders.sampled * (first / change);
+            if to_zero < borders.to_start {
+                return self.factor_from(span, borders, to_zero);
             }
         }
-        if to_end >= threshold {
-            to_end = distance / 2.0;
-        }
-        let mut factor = (sampled + to_start + to_end) / sampled;
+        borders.factor
+    }
+
+    fn factor_from(self, span: &Span, borders: &Borders, to_start: f64) -> f64 {
+        let factor = (borders.sampled + to_start + borders.to_end) / borders.sampled;
         if self.is_rate {
-            factor /= span.range_ms as f64 / 1000.0;
+            factor / (span.range_ms as f64 / 1000.0)
+        } else {
+            factor
         }
-        change * factor
     }
 
     /// The change from border to border.
@@ -283,5 +336,74 @@ pub(crate) fn count_pairs(
         }
         let count = before[window.end] - before[first + 1];
         out.set(window.step, count as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::Grid;
+    use crate::exec::reference::Reference;
+    use crate::tree::Length;
+    use proptest::prelude::*;
+
+    /// The rate of one window, by the rules as they are written.
+    fn plain(change: Change, span: &Span, of: &Samples, window: Window) -> f64 {
+        let values = &of.values[window.first..window.end];
+        let times = &of.timestamps[window.first..window.end];
+        let mut sum = values[values.len() - 1] - values[0];
+        for two in values.windows(2).filter(|two| two[1] < two[0]) {
+            sum += if change.is_counter { two[0] } else { 0.0 };
+        }
+        let sampled = seconds_between(times[0], times[times.len() - 1]);
+        let distance = sampled / (times.len() - 1) as f64;
+        let mut to_start = seconds_between(window.end_ms - span.range_ms, times[0]);
+        let mut to_end = seconds_between(times[times.len() - 1], window.end_ms);
+        if to_start >= distance * 1.1 {
+            to_start = distance / 2.0;
+        }
+        if change.is_counter && sum > 0.0 && values[0] >= 0.0 {
+            to_start = to_start.min(sampled * (values[0] / sum));
+        }
+        if to_end >= distance * 1.1 {
+            to_end = distance / 2.0;
+        }
+        let factor = (sampled + to_start + to_end) / sampled;
+        let by = if change.is_rate {
+            span.range_ms as f64 / 1000.0
+        } else {
+            1.0
+        };
+        sum * (factor / by)
+    }
+
+    proptest! {
+        #[test]
+        fn rates_are_those_of_each_window(
+            steps in prop::collection::vec((1..4_i64, -3..30_i32), 2..200),
+            (step_ms, range_ms) in (1..40_i64, 2..400_i64),
+            (is_counter, is_rate) in (any::<bool>(), any::<bool>()),
+        ) {
+            let (mut at, mut value, mut samples) = (0, 1.0, Samples::default());
+            for (by_ms, rise) in steps {
+                at += 5 * by_ms.max(2);
+                // Falls to zero are resets.
+                value = if rise < 0 { 0.0 } else { value + f64::from(rise) / 8.0 };
+                samples.timestamps.push(at);
+                samples.values.push(value);
+            }
+            let grid = Grid { start_ms: 0, step_ms, steps: 300 };
+            let reference = Reference::new(grid, &Length::Known(0), None).expect("all is known");
+            let span = Span { reference, range_ms, before_ms: 0, after_ms: 0 };
+            let change = Change { is_counter, is_rate };
+            let mut out = Column::default();
+            out.reset(grid.steps);
+            change.fill(&span, Smoothing::Off, &samples, |_| Ok(()), &mut out).expect("it passes");
+            for window in windows(&span, &samples.timestamps) {
+                let wanted = (window.end - window.first > 1)
+                    .then(|| plain(change, &span, &samples, window).to_bits());
+                prop_assert_eq!(out.get(window.step).map(f64::to_bits), wanted);
+            }
+        }
     }
 }
