@@ -50,6 +50,16 @@ Examples:
 Exit status: 0 everything was written, 1 stopped by an error, 3 finished, but
 lines were skipped (--skip-bad).";
 
+const PROMETHEUS_FORMAT: &str = "\
+A block is a directory with meta.json, index and chunks, such as
+data/01BKGV7JBM69T2G1BGBGM6KB12 of Prometheus, or of a bucket of Thanos. A
+directory that has blocks in it stands for all of them. What Prometheus has not
+yet written to a block becomes one by POST /api/v1/admin/tsdb/snapshot. Native
+histograms are counted and not written.
+
+Exit status: 0 everything was written, 1 stopped by an error, 3 finished, but
+samples were refused (--skip-bad) or there were native histograms.";
+
 /// The source of `latewood import`.
 #[derive(Debug, Subcommand)]
 pub enum Import {
@@ -66,6 +76,9 @@ pub enum Import {
     /// Write InfluxDB line protocol from files or standard input into a running Latewood.
     #[command(after_help = INFLUX_FORMAT)]
     Influx(InfluxImport),
+    /// Write the blocks of a Prometheus or Thanos into a running Latewood.
+    #[command(after_help = PROMETHEUS_FORMAT)]
+    Prometheus(PrometheusImport),
 }
 
 /// The target of `latewood export`.
@@ -167,6 +180,34 @@ pub struct InfluxImport {
     /// What is read, and how.
     #[command(flatten)]
     pub lines: Lines,
+}
+
+/// Options of `latewood import prometheus`.
+#[derive(Args, Debug)]
+pub struct PrometheusImport {
+    /// The HTTP address of the Latewood to write to.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8086")]
+    pub to: String,
+
+    /// Name and password at the target.
+    #[command(flatten)]
+    pub login: TargetLogin,
+
+    /// Blocks, or directories of blocks such as the data directory of Prometheus.
+    #[arg(value_name = "DIR", required = true)]
+    pub directories: Vec<PathBuf>,
+
+    /// Leave out samples that are refused, and count them.
+    #[arg(long)]
+    pub skip_bad: bool,
+
+    /// Maximum samples written per second; 0 means no limit.
+    #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
+    pub rate: u64,
+
+    /// Use TLS; tls://HOST:PORT enables TLS for this address only.
+    #[command(flatten)]
+    pub tls: ClientOptions,
 }
 
 /// Options of every import of lines.

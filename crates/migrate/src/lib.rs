@@ -12,9 +12,11 @@
 //! `crates/server/tests/migrate` tests against a real RedisTimeSeries with concurrent writers.
 
 mod args;
+mod blocks;
 mod connect;
 mod csv_file;
 mod error;
+mod http;
 mod influx_file;
 mod input;
 mod keys;
@@ -28,11 +30,16 @@ mod series;
 mod value;
 
 #[cfg(any(fuzzing, feature = "fuzzing"))]
+pub use blocks::fuzz::fuzz_prometheus;
+#[cfg(any(fuzzing, feature = "fuzzing"))]
 pub use csv_file::fuzz::fuzz_csv;
 #[cfg(any(fuzzing, feature = "fuzzing"))]
 pub use influx_file::fuzz::fuzz_influx;
 
-pub use args::{CsvExport, CsvImport, Export, Import, InfluxImport, Login, RedisImport, Target};
+pub use args::{
+    CsvExport, CsvImport, Export, Import, InfluxImport, Login, PrometheusImport, RedisImport,
+    Target,
+};
 
 use outcome::Outcome;
 use std::process::ExitCode;
@@ -47,6 +54,7 @@ pub fn import(import: Import) -> ExitCode {
         Import::Redis(options) => redis_import::run(&options),
         Import::Csv(options) => csv_file::import(&options),
         Import::Influx(options) => influx_file::run(&options),
+        Import::Prometheus(options) => blocks::run(&options),
     })
 }
 

@@ -3,35 +3,21 @@
 use super::scan::Piece;
 use crate::args::InfluxImport;
 use crate::error::{Error, Result};
-use crate::other_port;
+use crate::http::{Http, TRIES};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::rate::Rate;
-use latewood_tls::{runtime, with_hint};
-use reqwest::redirect::Policy;
-use reqwest::{Client, StatusCode, Url};
+use reqwest::StatusCode;
 use serde_json::Value;
 use std::thread;
 use std::time::Duration;
-use tokio::runtime::Runtime;
 
-/// The port of a server named without one.
-const PORT_DEFAULT: u16 = 8086;
-/// Timeout of a request; longer than a server needs for one piece.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// Attempts on a busy server, one second apart.
-const TRIES: u32 = 60;
 /// Skipped lines that are shown; the others are counted.
 const NAMED: u64 = 20;
-/// Longest response that is read.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
-
 /// The target and the results.
 pub(super) struct Sender<'a> {
     options: &'a InfluxImport,
-    runtime: &'static Runtime,
-    client: Client,
-    url: Url,
+    http: Http,
     rate: Rate,
     progress: Progress,
     written: u64,
@@ -56,54 +42,25 @@ impl<'a> Sender<'a> {
     /// # Errors
     /// When it does not respond or refuses the user.
     pub(super) fn open(options: &'a InfluxImport) -> Result<Self> {
-        let failed = |reason: String| {
-            let server = options.to.clone();
-            Error::Connect { server, reason }
-        };
-        let (host, is_tls) = options.lines.tls.split(&options.to).map_err(failed)?;
-        // Without TLS no authority is needed, and a small system may have none.
-        let tls = if is_tls {
-            options.lines.tls.config().map_err(failed)?
-        } else {
-            latewood_tls::nothing_trusted()
-        };
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls)
-            .timeout(PATIENCE)
-            .redirect(Policy::none());
-        let client = client.build().map_err(|error| failed(reason(&error)))?;
-        let has_port = host
-            .rsplit_once(':')
-            .is_some_and(|(_, port)| !port.ends_with(']'));
-        let port = if has_port {
-            String::new()
-        } else {
-            format!(":{PORT_DEFAULT}")
-        };
-        let address = format!("{host}{port}");
-        let scheme = if is_tls { "https" } else { "http" };
-        let url = format!("{scheme}://{address}/write");
-        let url = Url::parse(&url).map_err(|error| failed(error.to_string()))?;
-        let runtime = runtime().map_err(|error| failed(error.to_string()))?;
+        let lines = &options.lines;
+        let mut http = Http::new(&options.to, "/write", &options.login, &lines.tls)?;
+        let mut query = http.url().query_pairs_mut();
+        query.append_pair("precision", &options.precision);
+        query.extend_pairs(options.db.as_ref().map(|db| ("db", db)));
+        drop(query);
         let mut sender = Self {
             options,
-            runtime,
-            client,
-            url: options.target(url),
-            rate: Rate::new(options.lines.rate),
+            http,
+            rate: Rate::new(lines.rate),
             progress: Progress::new("importing", None),
             written: 0,
             texts: 0,
             bad: 0,
         };
         // Check the server and the user before reading a file.
-        sender.keep(b"").map_err(|error| match error {
-            Error::Connect { server, reason } if !is_tls => Error::Connect {
-                server,
-                reason: other_port::as_other_than_http(&address[..]).unwrap_or(reason),
-            },
-            other => other,
-        })?;
+        sender
+            .keep(b"")
+            .map_err(|error| sender.http.explained(error))?;
         Ok(sender)
     }
 
@@ -194,74 +151,11 @@ impl<'a> Sender<'a> {
     }
 
     fn post(&self, text: &[u8]) -> Result<Reply> {
-        let failed = |error: reqwest::Error| Error::Connect {
-            server: self.options.to.clone(),
-            reason: reason(&error),
-        };
-        let mut request = self.client.post(self.url.clone()).body(text.to_vec());
-        if let Some(token) = self.options.token() {
-            request = request.header("Authorization", token);
-        }
-        let answered = self.runtime.block_on(answer(request)).map_err(failed)?;
-        let Some((status, body)) = answered else {
+        let Some((status, body)) = self.http.post(text.to_vec(), &[])? else {
             return Ok(Reply::Kept);
         };
-        read(status, &body).ok_or_else(|| {
-            let said: String = body.chars().take(500).collect();
-            Error::Refused {
-                server: self.options.to.clone(),
-                command: "/write".to_owned(),
-                text: format!("{status}: {}", said.trim()),
-            }
-        })
+        read(status, &body).ok_or_else(|| self.http.refused(status, &body))
     }
-}
-
-impl InfluxImport {
-    /// The URL of writes with the parameters of each.
-    fn target(&self, mut url: Url) -> Url {
-        let mut query = url.query_pairs_mut();
-        query.append_pair("precision", &self.precision);
-        query.extend_pairs(self.db.as_ref().map(|db| ("db", db)));
-        drop(query);
-        url
-    }
-
-    /// The login, as a header has it.
-    fn token(&self) -> Option<String> {
-        let (user, password) = (&self.login.to_user, &self.login.to_password);
-        if user.is_none() && password.is_none() {
-            return None;
-        }
-        let user = user.as_deref().unwrap_or("default");
-        let password = password.as_deref().unwrap_or_default();
-        Some(format!("Token {user}:{password}"))
-    }
-}
-
-/// Status and start of the body of a response; `None` for one that everything is stored.
-async fn answer(request: reqwest::RequestBuilder) -> reqwest::Result<Option<(StatusCode, String)>> {
-    let mut response = request.send().await?;
-    let status = response.status();
-    if status == StatusCode::NO_CONTENT {
-        return Ok(None);
-    }
-    let mut body = Vec::new();
-    while body.len() < ANSWER_BYTES_MAX
-        && let Some(piece) = response.chunk().await?
-    {
-        body.extend_from_slice(&piece);
-    }
-    Ok(Some((status, String::from_utf8_lossy(&body).into_owned())))
-}
-
-/// Why a request failed: the error at the bottom, as those above only name the request.
-fn reason(error: &reqwest::Error) -> String {
-    let mut bottom: &(dyn std::error::Error + 'static) = error;
-    while let Some(source) = bottom.source() {
-        bottom = source;
-    }
-    with_hint(bottom)
 }
 
 /// Parses a response; `None` if neither a retry nor skipping lines would help.
