@@ -11,6 +11,7 @@ mod exact;
 mod influx;
 mod live;
 mod peer;
+mod prometheus;
 mod rules;
 mod wrong;
 
