@@ -48,7 +48,7 @@ const NAMED: usize = 20;
 /// Chunks are told apart by the byte before them.
 const FLOATS: u8 = 1;
 const HISTOGRAMS: [u8; 2] = [2, 3];
-/// The first bytes of a file of tombstones, of the only version.
+/// The first bytes of a file of tombstones, of the only version. The checksum is that of what follows.
 const TOMBSTONES: [u8; 5] = [0x01, 0x30, 0xba, 0x30, 1];
 const REMOTE_WRITE: [(&str, &str); 3] = [
     ("Content-Encoding", "snappy"),
@@ -106,21 +106,18 @@ fn blocks(directories: &[PathBuf]) -> Result<Vec<Block>> {
             let entry = entry.doing(format!("read {}", directory.display()))?;
             candidates.push(entry.path());
         }
-        let before = found.len();
-        for path in candidates
-            .into_iter()
-            .filter(|path| path.join("meta.json").is_file())
-        {
-            let meta = read_meta(&path)?;
-            found.insert((meta.0, path), meta.1);
-        }
-        if found.len() == before {
+        candidates.retain(|path| path.join("meta.json").is_file());
+        if candidates.is_empty() {
             let text = format!(
                 "{} has no block, that is no directory with meta.json; what Prometheus has not yet \
                  written to blocks becomes one by POST /api/v1/admin/tsdb/snapshot",
                 directory.display()
             );
             return Err(Error::Failed(text));
+        }
+        for path in candidates {
+            let (first_ms, samples) = read_meta(&path)?;
+            found.insert((first_ms, path), samples);
         }
     }
     let blocks = found.into_iter();
