@@ -37,7 +37,7 @@ pub(crate) async fn federate(State(context): State<Context>, request: Request) -
 
 async fn answer(context: &Context, request: Request) -> Result<Response, Answer> {
     let (asked, parameters) = Asked::with_parameters(context, Endpoint::Federate, request).await?;
-    let to_ms = i64::try_from(now_ms()).unwrap_or(i64::MAX);
+    let to_ms = now_ms();
     let lookback_ms = asked.shared().settings.promql.lookback_ms;
     let from_ms = to_ms.saturating_sub_unsigned(lookback_ms.saturating_sub(1));
     let span = Span { from_ms, to_ms };
