@@ -53,9 +53,9 @@ lines were skipped (--skip-bad).";
 const PROMETHEUS_FORMAT: &str = "\
 A block is a directory with meta.json, index and chunks, such as
 data/01BKGV7JBM69T2G1BGBGM6KB12 of Prometheus, or of a bucket of Thanos. A
-directory that has blocks in it stands for all of them. What Prometheus has not
-yet written to a block becomes one by POST /api/v1/admin/tsdb/snapshot. Native
-histograms are counted and not written.
+directory that contains blocks stands for all of them. POST
+/api/v1/admin/tsdb/snapshot makes Prometheus write its newest samples to blocks.
+Native histograms are counted and not written.
 
 Exit status: 0 everything was written, 1 stopped by an error, 3 finished, but
 samples were refused (--skip-bad) or there were native histograms.";

@@ -8,6 +8,8 @@
 //!
 //! Tested below, and by the fuzz targets of the protocols.
 
+use crate::intake::{Intake, Reason};
+
 /// Bytes of a bad line in its error text.
 const SHOWN_BYTES_MAX: usize = 200;
 
@@ -85,6 +87,37 @@ impl Lines {
             None => {
                 self.seen = buffer.len();
                 (Step::More, 0)
+            }
+        }
+    }
+
+    /// Gives each complete line of `bytes` with its number to `take`, and the last one too if
+    /// `is_end`; refuses those that are too long. Returns the number of bytes consumed; the others
+    /// must come first next time.
+    pub(crate) fn each<I: Intake>(
+        &mut self,
+        bytes: &[u8],
+        is_end: bool,
+        intake: &mut I,
+        mut take: impl FnMut(&[u8], u32, &mut I),
+    ) -> usize {
+        let mut taken = 0;
+        loop {
+            let (step, length) = self.step(&bytes[taken..]);
+            taken += length;
+            let number = u32::try_from(self.number).unwrap_or(u32::MAX);
+            match step {
+                Step::Line(line) => take(line, number, intake),
+                Step::TooLong => {
+                    let most = self.max_bytes;
+                    let text = format_args!("the line is longer than {most} bytes");
+                    intake.refuse(number, Reason::Long, text);
+                }
+                Step::More if is_end => {
+                    take(&bytes[taken..], number.saturating_add(1), intake);
+                    return bytes.len();
+                }
+                Step::More => return taken,
             }
         }
     }

@@ -114,7 +114,7 @@ impl<R: Read + Seek> Index<R> {
             end: 0,
         };
         if index.read(0, HEAD.len() as u64)? != HEAD {
-            return Err("it is no index of version 2".to_owned());
+            return Err("expected an index of version 2".to_owned());
         }
         let table_at = length.checked_sub(TABLE_BYTES).ok_or("it is cut off")?;
         let table = index.read(table_at, TABLE_BYTES)?;
@@ -150,7 +150,7 @@ impl<R: Read + Seek> Index<R> {
             let series = self.series(begin / ALIGNMENT, body);
             return series
                 .map(Some)
-                .ok_or_else(|| format!("series at {begin}: it is not one"));
+                .ok_or_else(|| format!("series at {begin}: it is invalid"));
         }
         Ok(None)
     }
@@ -221,7 +221,7 @@ impl<R: Read + Seek> Index<R> {
                 std::str::from_utf8(text).ok()
             });
             self.symbols
-                .push(symbol.ok_or("a symbol is no text")?.into());
+                .push(symbol.ok_or("a symbol is not UTF-8")?.into());
         }
         Ok(())
     }

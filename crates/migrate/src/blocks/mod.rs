@@ -109,8 +109,8 @@ fn blocks(directories: &[PathBuf]) -> Result<Vec<Block>> {
         candidates.retain(|path| path.join("meta.json").is_file());
         if candidates.is_empty() {
             let text = format!(
-                "{} has no block, that is no directory with meta.json; what Prometheus has not yet \
-                 written to blocks becomes one by POST /api/v1/admin/tsdb/snapshot",
+                "{} has no block (a directory with meta.json); POST /api/v1/admin/tsdb/snapshot at \
+                 Prometheus writes its newest samples to blocks",
                 directory.display()
             );
             return Err(Error::Failed(text));
@@ -133,11 +133,11 @@ fn read_meta(block: &Path) -> Result<(i64, u64)> {
     let wrong = |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", path.display()));
     let meta: Value = serde_json::from_slice(&text).map_err(|error| wrong(&error))?;
     if meta["version"] != 1 {
-        return Err(wrong(&"it is no description of version 1"));
+        return Err(wrong(&"expected a block of version 1"));
     }
     let first_ms = meta["minTime"]
         .as_i64()
-        .ok_or_else(|| wrong(&"it has no minTime"))?;
+        .ok_or_else(|| wrong(&"minTime is missing"))?;
     Ok((first_ms, meta["stats"]["numSamples"].as_u64().unwrap_or(0)))
 }
 
@@ -156,13 +156,13 @@ fn read_tombstones(path: &Path) -> std::result::Result<Tombstones, Why> {
 fn parse_tombstones(bytes: &[u8]) -> std::result::Result<Tombstones, Why> {
     let body = bytes
         .strip_prefix(&TOMBSTONES)
-        .ok_or("they are none of version 1")?;
+        .ok_or("expected tombstones of version 1")?;
     let mut body = Taken(checked(body)?);
     let mut found = Tombstones::new();
     while !body.0.is_empty() {
         let one = (body.uvarint(), body.varint(), body.varint());
         let (Some(series), Some(from), Some(to)) = one else {
-            return Err("they are cut off".to_owned());
+            return Err("the file is cut off".to_owned());
         };
         found.entry(series).or_default().push((from, to));
     }
@@ -184,7 +184,7 @@ impl Segments {
         if segment >= self.open.len() {
             // A segment has half a gigabyte: no block has that many.
             if segment > 1 << 20 {
-                return Err(broken("there are not so many files"));
+                return Err(broken("the number of the chunk file is too high"));
             }
             self.open.resize_with(segment + 1, || None);
         }

@@ -15,7 +15,7 @@
 mod tests;
 
 use crate::intake::{Intake, Moment, Reason, Row};
-use crate::lines::{Lines, Step, shown};
+use crate::lines::{Lines, shown};
 use crate::number::parse_f64;
 use crate::prometheus::time::exact_seconds;
 use crate::series_name::SeriesName;
@@ -113,24 +113,12 @@ impl Decoder {
     /// last one too if `is_end`. Returns the number of bytes consumed; the others
     /// must come first next time.
     pub fn decode(&mut self, bytes: &[u8], is_end: bool, intake: &mut impl Intake) -> usize {
-        let mut taken = 0;
-        loop {
-            let (step, length) = self.lines.step(&bytes[taken..]);
-            taken += length;
-            let number = u32::try_from(self.lines.number()).unwrap_or(u32::MAX);
-            match step {
-                Step::Line(line) => self.line(line, number, intake),
-                Step::TooLong => {
-                    let text = format_args!("the line is longer than {LINE_BYTES_MAX} bytes");
-                    intake.refuse(number, Reason::Long, text);
-                }
-                Step::More if is_end => {
-                    self.line(&bytes[taken..], number.saturating_add(1), intake);
-                    return bytes.len();
-                }
-                Step::More => return taken,
-            }
-        }
+        let mut lines = self.lines.clone();
+        let taken = lines.each(bytes, is_end, intake, |line, number, intake| {
+            self.line(line, number, intake);
+        });
+        self.lines = lines;
+        taken
     }
 
     #[inline]
