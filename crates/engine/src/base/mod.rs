@@ -2,7 +2,6 @@
 //! windows, slabs and hash tables. No lock is held across a call, no I/O.
 
 pub(crate) mod cancelled;
-pub(crate) mod dense;
 pub(crate) mod detail;
 pub(crate) mod error;
 pub(crate) mod key_hash;

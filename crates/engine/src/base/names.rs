@@ -14,6 +14,7 @@
 //! DIR/series/series-0000000000000002.cat series files by number
 //! DIR/quarantine/                       damaged files, moved out of the way
 //! DIR/upload/                           a copy that is being uploaded to an object store
+//! DIR/parked-keys-0                     hashes of keys; it loses its name as soon as it is there
 //! ```
 //! Blocks and series files share one sequence of numbers. Building and parsing of
 //! names are tested as a round trip.
@@ -90,6 +91,11 @@ pub(crate) fn blocks_dir(dir: &Path) -> PathBuf {
 
 pub(crate) fn series_dir(dir: &Path) -> PathBuf {
     dir.join(SERIES)
+}
+
+/// The name that a file of fingerprints has while it is made, by number.
+pub(crate) fn parked_keys(dir: &Path, number: usize) -> PathBuf {
+    dir.join(format!("parked-keys-{number}"))
 }
 
 /// The folder of damaged files inside the database directory `dir`.

@@ -123,7 +123,7 @@ impl<T: Tagged> Table<T> {
 
 /// The hash for one of the tables, which uses its lowest and topmost bits.
 #[inline]
-pub(super) fn spread(tag: u32) -> u64 {
+pub(crate) fn spread(tag: u32) -> u64 {
     u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 

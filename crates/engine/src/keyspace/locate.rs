@@ -20,7 +20,8 @@ impl Core {
     /// wakes. No lock may be held.
     ///
     /// # Errors
-    /// `Io`, `Corrupt` if the row of a parked series cannot be read that may have the key.
+    /// `Io`, `Corrupt` if the row of a parked series cannot be read that may have the key, or is not known
+    /// which may.
     #[inline]
     pub(crate) fn locate(&self, hash: u64, key: &[u8]) -> Result<Option<SeriesId>> {
         match self.keys.find(hash, key) {
@@ -34,7 +35,7 @@ impl Core {
     fn locate_parked(&self, hash: u64, key: &[u8]) -> Result<Option<SeriesId>> {
         loop {
             let came = self.parked_keys.came();
-            if let Some(id) = self.parked_keys.find(key) {
+            if let Some(id) = self.parked_keys.find(key)? {
                 // One with another key of the same fingerprint wakes, too: then it is in the way no
                 // more.
                 self.bring(&[id])?;
@@ -57,7 +58,7 @@ impl Core {
         key: &[u8],
         id: SeriesId,
     ) -> Result<()> {
-        if !self.wake(state, id)? && self.parked_keys.find(key) == Some(id) {
+        if !self.wake(state, id)? && self.parked_keys.find(key)? == Some(id) {
             let text = format!("series {} has not the key whose hash its file has", id.0);
             return Err(Error::new(ErrorKind::Corrupt, text));
         }
@@ -75,7 +76,7 @@ impl Core {
     ) {
         let all = ids.iter_mut().zip(hashes).zip(keys);
         let mut found = all.filter_map(|((id, &hash), key)| {
-            let parked = id.is_none().then(|| self.parked_keys.find(key))??;
+            let parked = id.is_none().then(|| self.parked_keys.find(key).ok())???;
             Some((id, hash, key, parked))
         });
         loop {
@@ -117,7 +118,7 @@ impl Core {
     /// says, without locks.
     #[inline]
     pub(crate) fn may_be_parked(&self, key: &[u8]) -> bool {
-        self.parked_keys.find(key).is_some()
+        !matches!(self.parked_keys.find(key), Ok(None))
     }
 
     /// Series that are awake or parked and have a key.

@@ -7,6 +7,7 @@ pub(crate) mod core;
 pub(crate) mod creation;
 pub(crate) mod crowd;
 pub(crate) mod defaults;
+mod dense;
 pub(crate) mod disk_budget;
 pub(crate) mod ended;
 pub(crate) mod expiry;

@@ -1,9 +1,10 @@
 //! Which ids parked series have that may be under a key.
 //!
 //! The keys themselves are in files. Of each there is a *fingerprint* here, 36 bits of its hash (four
-//! name the shard), with the id of its series: 8 bytes in a table that is nearly full, and 12 where a
-//! database has given more than 2^32 ids. A fingerprint that is not here proves that no parked series has the key; one that is says
-//! which rows to read. The hash is the one that the files hold, with the seed of the database
+//! name the shard), with the id of its series: 8 bytes in a table that is nearly full, which keeps one of
+//! them in memory where there are more than a few million ([`super::dense`]), and 12 where a database has
+//! given more than 2^32 ids. A fingerprint that is not here proves that no parked series has the key; one
+//! that is says which rows to read. The hash is the one that the files hold, with the seed of the database
 //! ([`crate::base::key_hash`]): so a start needs no key, nobody can prepare keys of one fingerprint, and
 //! of a thousand new keys beside a hundred million parked ones one or two have that of another. The
 //! hash is another one than that of the key map, and is made only where that lacks a key.
@@ -11,17 +12,25 @@
 //! Sharded like the key map ([`super::keys`]), whose order of locks it shares. Tested below and by
 //! the tests of parked series.
 
-use crate::base::dense::Dense;
+use crate::base::error::Result;
 use crate::base::key_hash::key_hash;
+use crate::base::names;
 use crate::base::table::{Table, Tagged, tag_of};
+use crate::io::Env;
+use crate::io::small::Context;
+use crate::keyspace::dense::{Dense, Scratch};
 use latewood_model::SeriesId;
 use parking_lot::{Mutex, RwLock};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 const SHARDS: usize = 16;
 const SHARD_BITS: u32 = SHARDS.trailing_zeros();
-/// Parts of a shard that grow on their own.
-const PARTS: usize = 64;
+/// Parts of a shard that grow on their own. Each may have a file open.
+const PARTS: usize = 16;
+/// Entries of a part are in a file from so many places on: those of all parts take 32 MiB before.
+const IN_MEMORY_PLACES: usize = 16 * 1024;
 
 /// A fingerprint with an id from 2^32 on, of which these are the upper and the lower bits.
 #[derive(Clone, Copy)]
@@ -52,37 +61,38 @@ impl Far {
 struct Prints {
     /// With ids below 2^32.
     near: Dense,
+    /// The others, and those that could not be written to a file.
     far: Table<Far>,
 }
 
 impl Prints {
-    fn new() -> Self {
+    fn new(scratch: Scratch) -> Self {
         Self {
-            near: Dense::new(PARTS),
+            near: Dense::new(PARTS, scratch),
             far: Table::new(PARTS),
         }
     }
 
     #[inline]
-    fn find(&self, tag: u32) -> Option<SeriesId> {
-        match self.near.find(tag) {
+    fn find(&self, tag: u32) -> io::Result<Option<SeriesId>> {
+        Ok(match self.near.find(tag)? {
             Some(id) => Some(SeriesId(id.into())),
             None => self.far.touch(tag).map(Far::id),
-        }
+        })
     }
 
     fn insert(&mut self, tag: u32, id: SeriesId) {
-        match near(id) {
-            Some(id) => self.near.insert(tag, id),
-            None => self.far.insert(tag, Far::new(tag, id)),
+        let is_near = near(id).is_some_and(|id| self.near.insert(tag, id).is_ok());
+        if !is_near {
+            self.far.insert(tag, Far::new(tag, id));
         }
     }
 
+    /// Returns whether it was there. One that cannot be read stays, and is found as the key of a series
+    /// that is parked no more, until the next start.
     fn remove(&mut self, tag: u32, id: SeriesId) -> bool {
-        match near(id) {
-            Some(id) => self.near.remove(tag, id),
-            None => self.far.remove(tag, |far| far.id() == id).is_some(),
-        }
+        let was_near = near(id).is_some_and(|id| matches!(self.near.remove(tag, id), Ok(true)));
+        was_near || self.far.remove(tag, |far| far.id() == id).is_some()
     }
 }
 
@@ -104,21 +114,31 @@ pub(crate) struct ParkedKeys {
     came: AtomicU64,
     /// Series that a start found whose fingerprint was there already.
     doubled: Mutex<Vec<SeriesId>>,
+    /// The directory of the database.
+    dir: PathBuf,
 }
 
-impl Default for ParkedKeys {
-    fn default() -> Self {
+impl ParkedKeys {
+    /// Without keys, of a database in this directory.
+    pub(crate) fn new(env: &Env, dir: &Path) -> Self {
+        let shard = |number| {
+            let scratch = Scratch {
+                disk: env.disk.clone(),
+                path: names::parked_keys(dir, number),
+                from_places: IN_MEMORY_PLACES,
+            };
+            Shard(RwLock::new(Prints::new(scratch)))
+        };
         Self {
-            shards: std::array::from_fn(|_| Shard(RwLock::new(Prints::new()))),
+            shards: std::array::from_fn(shard),
             seed: AtomicU64::new(0),
             len: AtomicUsize::new(0),
             came: AtomicU64::new(0),
             doubled: Mutex::default(),
+            dir: dir.to_owned(),
         }
     }
-}
 
-impl ParkedKeys {
     fn shard(&self, hash: u64) -> &RwLock<Prints> {
         &self.shards[(hash >> (64 - SHARD_BITS)) as usize].0
     }
@@ -138,13 +158,17 @@ impl ParkedKeys {
     }
 
     /// A parked series that may have this key.
+    ///
+    /// # Errors
+    /// `Io` if its fingerprint cannot be read.
     #[inline]
-    pub(crate) fn find(&self, key: &[u8]) -> Option<SeriesId> {
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<SeriesId>> {
         if self.is_empty() {
-            return None;
+            return Ok(None);
         }
         let hash = self.hash(key);
-        self.shard(hash).read().find(tag_of(hash))
+        let found = self.shard(hash).read().find(tag_of(hash));
+        found.context("cannot read the keys of parked series", &self.dir)
     }
 
     /// Adds the key of a series that is parked. Call it before the key map lets go of the key.
@@ -160,11 +184,11 @@ impl ParkedKeys {
         }
     }
 
-    /// Returns whether there was one of the same fingerprint.
+    /// Returns whether there was one of the same fingerprint, as far as can be read.
     fn insert_hashed(&self, hash: u64, id: SeriesId) -> bool {
         self.came.fetch_add(1, Ordering::Release);
         let mut shard = self.shard(hash).write();
-        let is_doubled = shard.find(tag_of(hash)).is_some();
+        let is_doubled = !matches!(shard.find(tag_of(hash)), Ok(None));
         shard.insert(tag_of(hash), id);
         self.len.fetch_add(1, Ordering::Release);
         is_doubled
@@ -226,9 +250,13 @@ impl ParkedKeys {
 mod tests {
     use super::*;
 
+    fn in_memory() -> ParkedKeys {
+        ParkedKeys::new(&Env::without_files(), Path::new("/"))
+    }
+
     #[test]
     fn keys_of_one_fingerprint_are_all_found_and_memory_comes_back() {
-        let parked = ParkedKeys::default();
+        let parked = in_memory();
         parked.set_seed(7);
         let key = |number: u64| number.to_le_bytes();
         // Below and above 2^32.
@@ -238,14 +266,14 @@ mod tests {
         parked.insert(&key(3), id(60_000));
         assert_eq!(parked.len(), 50_001);
         for number in 4..50_000 {
-            assert_eq!(parked.find(&key(number)), Some(id(number)));
+            assert_eq!(parked.find(&key(number)).unwrap(), Some(id(number)));
         }
         assert_eq!(
-            (50_000..100_000).find_map(|number| parked.find(&key(number))),
+            (50_000..100_000).find_map(|number| parked.find(&key(number)).unwrap()),
             None
         );
         let mut found = Vec::new();
-        while let Some(id) = parked.find(&key(3)) {
+        while let Some(id) = parked.find(&key(3)).unwrap() {
             found.push(id);
             parked.remove(&key(3), id);
         }
@@ -263,7 +291,7 @@ mod tests {
     #[test]
     fn what_threads_find_of_one_key_is_doubled_but_for_one() {
         const IDS: u64 = 1_000;
-        let parked = ParkedKeys::default();
+        let parked = in_memory();
         parked.set_seed(7);
         std::thread::scope(|scope| {
             for thread in 0..4 {
@@ -281,7 +309,8 @@ mod tests {
         for (number, ids) in doubled.chunk_by(|a, b| a.0 / 4 == b.0 / 4).enumerate() {
             assert!(ids.len() == 3 && ids[0].0 / 4 == number as u64, "{ids:?}");
             // The one that came first is among those of the key.
-            assert!(parked.find(&(number as u64).to_le_bytes()).is_some());
+            let found = parked.find(&(number as u64).to_le_bytes()).unwrap();
+            assert!(found.is_some());
         }
         assert_eq!(doubled.len() as u64, IDS * 3);
         parked.insert_found(1, SeriesId(1));

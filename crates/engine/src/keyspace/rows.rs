@@ -151,7 +151,8 @@ impl Core {
     /// The parked series that may be under these keys, which the map of keys lacks, and whose rows are
     /// not at hand.
     pub(crate) fn away<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) -> Vec<SeriesId> {
-        let parked = keys.filter_map(|key| self.parked_keys.find(key));
+        // What cannot be read is an error for whoever takes the key.
+        let parked = keys.filter_map(|key| self.parked_keys.find(key).ok()?);
         parked.filter(|&id| self.is_away(id)).collect()
     }
 

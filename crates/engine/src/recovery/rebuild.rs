@@ -154,7 +154,7 @@ impl Recovery<'_> {
     /// Wakes the parked series that may have a key of awake ones. Returns those that have it.
     fn wake_rivals(&self, key: &Arc<[u8]>) -> Result<BTreeSet<SeriesId>> {
         let mut rivals = BTreeSet::new();
-        while let Some(id) = self.core.parked_keys.find(key) {
+        while let Some(id) = self.core.parked_keys.find(key)? {
             let mut state = self.core.shards.lock_of(id);
             let position = self.core.stored_position(&mut state, id)?;
             self.core.wake_found(&mut state, key, id)?;
