@@ -154,6 +154,42 @@ def late(system, generations, start_s, picker):
     return rows
 
 
+def figure(system, name):
+    return float(next(line for line in system.ask("/metrics").decode().splitlines() if line.startswith(f"{name} ")).split()[1])
+
+
+def recovery(system, generations):
+    """A start after a kill, whose log has ten percent late samples to 50,000 series that rested, beside one after a stop."""
+    start_s, picker, rounds, late_a_round = system.start_s, random.Random(2), 60, 11_100
+    for generation in range(generations):
+        at_s = start_s + generation * STEP_S
+        assert send(system, generation, range(SERIES), at_s) and send(system, generation, range(SERIES), at_s + SECOND_S)
+    # The oldest rest first.
+    while (parked := int(figure(system, "latewood_series_parked"))) < 3 * SERIES:
+        time.sleep(1)
+    system.end()
+    told = {}
+    for name in ("stopped", "killed"):
+        _, seconds = timed(system.begin)
+        told[name] = {"seconds": seconds, "cpu_s": round(system.cpu() - system.past_cpu, 2), "samples": int(figure(system, "latewood_recovery_samples"))}
+        told[name] |= {"parked": int(figure(system, "latewood_series_parked")), "anon_mib": memory(system)[0]}
+        print(system.name, name, told[name], flush=True)
+        if name == "killed":
+            break
+        news = [line_of(labels_of(generations - 1, number)) for number in range(SERIES)]
+        olds = [line_of(labels_of(picker.randrange(parked // SERIES - 1), picker.randrange(SERIES))) for _ in range(50_000)]
+        for round_ in range(rounds):
+            at_s = start_s + (generations - 1) * STEP_S + SECOND_S + 1 + round_
+            some = random.Random(round_).sample(olds, late_a_round)
+            lines = [f"{line}1 {at_s}" for line in news] + [f"{line}2 {start_s + 61 + round_}" for line in some]
+            random.Random(round_).shuffle(lines)
+            for at in range(0, len(lines), LINES):
+                system.send(lines[at : at + LINES])
+        system.process.kill()
+        system.process.wait()
+    return {"version": system.version(), "rows": [{"series": generations * SERIES}], "recovery": told}
+
+
 def run(system, read, generations):
     rows, start_s, took, until = [], system.start_s, 0.0, time.monotonic() + read.minutes * 60
     for generation in range(generations):
@@ -194,10 +230,10 @@ def main():
     of = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     of.add_argument("--binary", default=ROOT / "target/release/latewood", type=pathlib.Path)
     of.add_argument("--out", default=ROOT / "docs/benchmarks", type=pathlib.Path)
-    of.add_argument("--only", default="latewood,awake,victoriametrics,prometheus")
+    of.add_argument("--only", default="latewood,awake,large,recovery,victoriametrics,prometheus")
     of.add_argument("--build", default="--release", help="how the binary was built, for the page")
     of.add_argument("--generations", default=100, type=int)
-    of.add_argument("--generations-of", default="awake=10", help="for single systems: latewood=10,prometheus=20,...")
+    of.add_argument("--generations-of", default="awake=10,recovery=10", help="for single systems: latewood=10,prometheus=20,...")
     of.add_argument("--every", default=5, type=int, help="generations between two rows")
     of.add_argument("--rest", default=2.0, type=float, help="seconds after each generation")
     of.add_argument("--minutes", default=15, type=float, help="no more generations after that, of each system")
@@ -215,11 +251,14 @@ def main():
         system = {
             "latewood": lambda: Latewood(directory / name, start_s, read.binary, read.memory, read.park_after),
             "awake": lambda: Latewood(directory / name, start_s, read.binary, read.memory, "0"),
+            "large": lambda: Latewood(directory / name, start_s, read.binary, "8gb", "0"),
+            "recovery": lambda: Latewood(directory / name, start_s, read.binary, read.memory, read.park_after),
             "victoriametrics": lambda: VictoriaMetrics(directory / name, start_s),
             "prometheus": lambda: Prometheus(directory / name, start_s),
         }[name]()
         # A page may have systems that were run at different times.
-        report["systems"][name] = run(system, read, generations) | {"commit": machine().rsplit(" ", 1)[1], "minutes": read.minutes}
+        found = recovery(system, generations) if name == "recovery" else run(system, read, generations)
+        report["systems"][name] = found | {"commit": machine().rsplit(" ", 1)[1], "minutes": read.minutes}
         if system.process.poll() is None:
             system.end()
         shutil.rmtree(system.directory)

@@ -1,6 +1,6 @@
 """The page docs/benchmarks/churn.md from the runs of bench/churn."""
 
-TITLES = {"latewood": "Latewood", "awake": "Latewood, no parking", "victoriametrics": "VictoriaMetrics", "prometheus": "Prometheus"}
+TITLES = {"latewood": "Latewood", "awake": "Latewood, no parking", "large": "Latewood, no parking, 8 GB", "victoriametrics": "VictoriaMetrics", "prometheus": "Prometheus"}
 
 
 def drawn(report):
@@ -60,4 +60,15 @@ def drawn(report):
             "|--:|--:|--:|",
         ]
         lines += [f"| {percent} % | {row['cpu_us_a_sample']} | {row['seconds']} |" for percent, row in late.items()]
+    if recovery := report["systems"].get("recovery", {}).get("recovery"):
+        lines += [
+            "",
+            "## A start with late samples to series that rest",
+            "",
+            "A million series, of which some hundred thousand rest. The log that is replayed has ten percent late samples, to 50,000 of those that rest.",
+            "",
+            "| the server was | samples in the log | seconds | CPU seconds | series at rest afterwards |",
+            "|---|--:|--:|--:|--:|",
+        ]
+        lines += [f"| {name} | {row['samples']:,} | {row['seconds']} | {row['cpu_s']} | {row['parked']:,} |" for name, row in recovery.items()]
     return "\n".join(lines) + "\n"

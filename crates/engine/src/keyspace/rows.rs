@@ -78,9 +78,9 @@ impl Core {
         }
         let mut brought = Ok(());
         for ((_, page), (file, ids)) in wanted {
-            match file.read_page(page) {
+            match file.read_some(page, &ids) {
                 Ok(rows) => {
-                    for row in rows.into_iter().filter(|row| ids.contains(&row.id)) {
+                    for row in rows {
                         brought = brought.and(self.hold(row, &file));
                     }
                 }

@@ -20,6 +20,8 @@ use crate::storage::files::series_file::links::Links;
 use crate::storage::files::series_file::pages::{PageTerms, low_bits};
 use latewood_model::SeriesId;
 use roaring::RoaringBitmap;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -128,6 +130,29 @@ impl ParkedFile {
         let mut rows = Vec::new();
         self.rows(page, |row| {
             rows.push(row);
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows)
+    }
+
+    /// The rows of these series, which are on one page, as far as there are any.
+    ///
+    /// # Errors
+    /// `Corrupt` if what is read of the page is damaged, `Io`.
+    pub(crate) fn read_some(
+        &self,
+        page: usize,
+        ids: &BTreeSet<SeriesId>,
+    ) -> Result<Vec<SeriesRow>> {
+        let (mut rows, last) = (Vec::with_capacity(ids.len()), ids.last());
+        self.rows(page, |row| {
+            let is_last = Some(&row.id) >= last;
+            if ids.contains(&row.id) {
+                rows.push(row);
+            }
+            if is_last {
+                return ControlFlow::Break(());
+            }
             ControlFlow::Continue(())
         })?;
         Ok(rows)
@@ -251,14 +276,26 @@ pub(super) fn read_directory(
     Ok((directory.ok_or_else(no_directory)?, header, at))
 }
 
+thread_local! {
+    /// Making one, of 100 KB, takes longer than a page.
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
 /// The bytes of a section, without the name of the file in an error.
 fn decompress(header: &SectionHeader, stored: &[u8]) -> Result<Vec<u8>> {
     if header.raw_len as usize > SECTION_BYTES_MAX {
         return Err(damaged("a section is too long"));
     }
-    let mut raw = Vec::new();
-    let mut decompressor =
-        Decompressor::new().map_err(|_| damaged("a section does not decompress"))?;
-    header.decompress(stored, &mut decompressor, &mut raw)?;
-    Ok(raw)
+    DECOMPRESSOR.with_borrow_mut(|held| {
+        let decompressor = match held {
+            Some(decompressor) => decompressor,
+            None => {
+                let new = Decompressor::new();
+                held.insert(new.map_err(|_| damaged("a section does not decompress"))?)
+            }
+        };
+        let mut raw = Vec::new();
+        header.decompress(stored, decompressor, &mut raw)?;
+        Ok(raw)
+    })
 }
