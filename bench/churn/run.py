@@ -3,7 +3,7 @@
 one before, and nobody writes to the one before any more. Latewood with 512 MB, beside VictoriaMetrics and
 Prometheus. Writes docs/benchmarks/churn.json and churn.md.
 
-    make churn                     all three, from a release build: two hours
+    make churn                     all of them, from a release build: two and a half hours, 8 GB
     bench/churn/run.py --help
 
 Every series gets two samples, five minutes of data apart. The data is fed as fast as it is taken, so idle
@@ -159,13 +159,16 @@ def figure(system, name):
 
 
 def recovery(system, generations):
-    """A start after a kill, whose log has ten percent late samples to 50,000 series that rested, beside one after a stop."""
+    """A start after a kill, whose log has ten percent late samples to up to 50,000 series that rested, beside one after a stop."""
     start_s, picker, rounds, late_a_round = system.start_s, random.Random(2), 60, 11_100
     for generation in range(generations):
         at_s = start_s + generation * STEP_S
-        assert send(system, generation, range(SERIES), at_s) and send(system, generation, range(SERIES), at_s + SECOND_S)
+        taken = send(system, generation, range(SERIES), at_s) and send(system, generation, range(SERIES), at_s + SECOND_S)
+        assert taken, "a million series were refused"
     # The oldest rest first.
+    until = time.monotonic() + 300
     while (parked := int(figure(system, "latewood_series_parked"))) < 3 * SERIES:
+        assert time.monotonic() < until, f"only {parked} series rest"
         time.sleep(1)
     system.end()
     told = {}

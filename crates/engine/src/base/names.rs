@@ -93,9 +93,17 @@ pub(crate) fn series_dir(dir: &Path) -> PathBuf {
     dir.join(SERIES)
 }
 
+/// Begins the name that a file of fingerprints has while it is made.
+const PARKED_KEYS: &str = "parked-keys-";
+
 /// The name that a file of fingerprints has while it is made, by number.
 pub(crate) fn parked_keys(dir: &Path, number: usize) -> PathBuf {
-    dir.join(format!("parked-keys-{number}"))
+    dir.join(format!("{PARKED_KEYS}{number}"))
+}
+
+/// Whether a file has such a name.
+pub(crate) fn is_parked_keys(name: &str) -> bool {
+    name.starts_with(PARKED_KEYS)
 }
 
 /// The folder of damaged files inside the database directory `dir`.

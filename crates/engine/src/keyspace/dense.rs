@@ -1,19 +1,23 @@
 //! A hash table of short entries that is nearly full at any size, and on the disk where it is large.
 //!
 //! Tables that double are half empty for half of the time, and all parts of a spread one double at once.
-//! This one grows by a quarter, so that an entry takes 10 bytes on average, and 12 at most: where there
-//! are tens of millions, that counts. Entries are a tag and a number of 32 bits each in one word; open
-//! addressing, the next free place after the one that the tag names (Knuth, The Art of Computer
-//! Programming 3, 6.4, algorithms L and R). Spread over parts by their tag, each of which moves only its own.
+//! This one grows by a quarter, so that an entry takes 10 bytes on average, and 12 at most while none is
+//! taken out: where there are tens of millions, that counts. Entries are a tag and a number of 32 bits
+//! each in one word; open addressing, the next free place after the one that the tag names (Knuth, The Art
+//! of Computer Programming 3, 6.4, algorithms L and R). Spread over parts by their tag, each of which moves
+//! only its own.
 //!
 //! The words of a part that is no longer small are in a file without a name. Of each place a byte stays in
 //! memory, with eight bits of the tag (as the control bytes of Swiss tables,
 //! <https://abseil.io/about/design/swisstables>): of a hundred tags that are not there about four have a
-//! word read. Nothing of the file outlives the table, so nothing of it is ever synced. Where there
-//! can be no file, the words are in memory.
+//! word read, nine where a part is about to grow. Nothing of the file outlives the table, so nothing of it
+//! is ever synced, and nobody hears of a page that the disk did not take. So a word is compared with its
+//! byte, and zeros are none: what is lost is an error, not an entry that is not there, but for an older word
+//! whose byte is the same, one of 254. Where there can be no file, the words are in memory.
 //!
-//! Invariants: no word is `EMPTY`, no file can be reached but by its part, and between an entry and the
-//! place that its tag names no place is free. Tested below.
+//! Invariants: no word is `EMPTY`, no file can be reached but by its part, between an entry and the
+//! place that its tag names no place is free, and of a part that is not empty some places are free. Tested
+//! in `dense/tests.rs`.
 
 use crate::base::table::spread;
 use crate::io::{Disk, File};
@@ -32,6 +36,10 @@ const GROWTH: usize = 8;
 const FREE: u8 = 0;
 const TAKEN_OUT: u8 = 1;
 const WORD_BYTES: usize = size_of::<u64>();
+/// Words that are written to a new file at a time.
+const WRITTEN_WORDS: usize = 8 * 1024;
+/// Changes of a part until it is tried again to make it larger or smaller.
+const PAUSE: usize = 1_000;
 
 /// Numbers by tag. A tag may be there several times.
 pub(crate) struct Dense {
@@ -55,6 +63,8 @@ struct Part {
     len: usize,
     /// Places whose entry was taken out, of a part with a file.
     taken_out: usize,
+    /// Changes to pass by without another try after one that failed.
+    pause: usize,
 }
 
 enum Places {
@@ -73,39 +83,43 @@ impl Default for Places {
 }
 
 impl Dense {
-    /// Without entries, in a number of parts that is a power of two up to 16.
+    /// Without entries, in a number of parts that is a power of two up to 16: so many are told apart by
+    /// the bits of a tag that name neither the place nor the byte.
     pub(crate) fn new(parts: usize, scratch: Scratch) -> Self {
         debug_assert!(parts.is_power_of_two() && parts <= 16);
         let parts = (0..parts).map(|_| Part::default()).collect();
         Self { parts, scratch }
     }
 
-    /// A number of this tag.
+    /// A number of this tag that is wanted.
     ///
     /// # Errors
-    /// When a word cannot be read.
+    /// When a word cannot be read, or is not what was written.
     #[inline]
-    pub(crate) fn find(&self, tag: u32) -> io::Result<Option<u32>> {
+    pub(crate) fn find(
+        &self,
+        tag: u32,
+        is_wanted: impl Fn(u32) -> bool,
+    ) -> io::Result<Option<u32>> {
         let part = &self.parts[self.part(tag)];
-        let found = part.find(tag, |word| tag_of(word) == tag)?;
+        let found = part.find(tag, |word| tag_of(word) == tag && is_wanted(word as u32))?;
         Ok(found.map(|(_, word)| word as u32))
     }
 
     /// Adds a number below `u32::MAX`.
     ///
     /// # Errors
-    /// When the file of its part cannot be written, or not be read to make it larger: then it is
-    /// as it was.
+    /// When the file of its part cannot be written, or not be made anew: then nothing was added.
     pub(crate) fn insert(&mut self, tag: u32, number: u32) -> io::Result<()> {
         debug_assert!(number < u32::MAX);
         let part = self.part(tag);
         let part = &mut self.parts[part];
         let count = part.places.len();
         if (part.len + part.taken_out + 1) * 100 > count * FULL_PERCENT {
-            // Those taken out are free again in a part of the same size.
+            // Without those taken out a part of the same size is at most 60 % full.
             let growth = count / GROWTH_SHARE + GROWTH;
-            let is_full = part.taken_out < growth;
-            part.resize(count + if is_full { growth } else { 0 }, &self.scratch)?;
+            let grows = part.taken_out < growth;
+            part.resize(count + if grows { growth } else { 0 }, &self.scratch)?;
         }
         part.put(u64::from(tag) << u32::BITS | u64::from(number))
     }
@@ -158,18 +172,20 @@ impl Dense {
 impl Scratch {
     /// A file with these words and without a name.
     fn file(&self, words: &[u64]) -> io::Result<Arc<dyn File>> {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let made = match self.disk.reserve(&self.path, bytes.len() as u64) {
-            // Of a process that was killed before it took the name away.
+        let made = match self.disk.reserve(&self.path, offset(words.len())) {
+            // Its name could not be taken away, or is back after the power failed.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 self.disk.remove(&self.path)?;
-                self.disk.reserve(&self.path, bytes.len() as u64)
+                self.disk.reserve(&self.path, offset(words.len()))
             }
             made => made,
         };
         let file = made?;
         self.disk.remove(&self.path)?;
-        file.write_at(&bytes, 0)?;
+        for (number, some) in words.chunks(WRITTEN_WORDS).enumerate() {
+            let bytes: Vec<u8> = some.iter().flat_map(|word| stored(*word)).collect();
+            file.write_at(&bytes, offset(number * WRITTEN_WORDS))?;
+        }
         Ok(file)
     }
 }
@@ -194,8 +210,32 @@ impl Places {
                 words.read_at(&mut read, 0)?;
                 let all = read.as_chunks().0.iter().zip(bytes);
                 let entries = all.filter(|(_, byte)| **byte > TAKEN_OUT);
-                Ok(entries.map(|(word, _)| u64::from_le_bytes(*word)).collect())
+                entries.map(|(word, byte)| checked(*word, *byte)).collect()
             }
+        }
+    }
+}
+
+impl Places {
+    /// The same entries in so many places.
+    fn moved(&self, count: usize, scratch: &Scratch) -> io::Result<Self> {
+        let mut words = vec![EMPTY; count].into_boxed_slice();
+        self.words()?.iter().for_each(|word| put(&mut words, *word));
+        if count < scratch.from_places {
+            return Ok(Self::Memory(words));
+        }
+        match scratch.file(&words) {
+            Ok(file) => {
+                let bytes = words.iter().map(|word| match *word {
+                    EMPTY => FREE,
+                    word => byte_of(tag_of(word)),
+                });
+                let bytes = bytes.collect();
+                Ok(Self::File { bytes, words: file })
+            }
+            Err(_) if matches!(self, Self::Memory(_)) => Ok(Self::Memory(words)),
+            // Memory does not fill up because the disk did.
+            Err(error) => Err(error),
         }
     }
 }
@@ -222,7 +262,7 @@ impl Part {
                 for at in probed.filter(|&at| bytes[at] == byte) {
                     let mut word = [0; WORD_BYTES];
                     words.read_at(&mut word, offset(at))?;
-                    let word = u64::from_le_bytes(word);
+                    let word = checked(word, byte)?;
                     if is_wanted(word) {
                         return Ok(Some((at, word)));
                     }
@@ -238,11 +278,11 @@ impl Part {
         match &mut self.places {
             Places::Memory(words) => put(words, word),
             Places::File { bytes, words } => {
-                if let Some(at) = probed.find(|&at| bytes[at] <= TAKEN_OUT) {
-                    words.write_at(&word.to_le_bytes(), offset(at))?;
-                    self.taken_out -= usize::from(bytes[at]);
-                    bytes[at] = byte_of(tag_of(word));
-                }
+                let place = probed.find(|&at| bytes[at] <= TAKEN_OUT);
+                let at = place.ok_or(ErrorKind::StorageFull)?;
+                words.write_at(&stored(word), offset(at))?;
+                self.taken_out -= usize::from(bytes[at] == TAKEN_OUT);
+                bytes[at] = byte_of(tag_of(word));
             }
         }
         self.len += 1;
@@ -256,7 +296,7 @@ impl Part {
             Places::Memory(words) => words,
             Places::File { bytes, .. } => {
                 bytes[hole] = TAKEN_OUT;
-                self.taken_out += usize::from(TAKEN_OUT);
+                self.taken_out += 1;
                 return;
             }
         };
@@ -277,23 +317,15 @@ impl Part {
         words[hole] = EMPTY;
     }
 
+    /// Moves all entries to so many places, unless that failed a short while ago.
     fn resize(&mut self, count: usize, scratch: &Scratch) -> io::Result<()> {
-        let entries = self.places.words()?;
-        let mut words = vec![EMPTY; count].into_boxed_slice();
-        entries.iter().for_each(|word| put(&mut words, *word));
-        let file = (count >= scratch.from_places).then(|| scratch.file(&words));
+        if self.pause > 0 {
+            self.pause -= 1;
+            return Err(ErrorKind::ResourceBusy.into());
+        }
+        let moved = self.places.moved(count, scratch);
+        self.places = moved.inspect_err(|_| self.pause = PAUSE)?;
         self.taken_out = 0;
-        self.places = match file {
-            Some(Ok(file)) => {
-                let byte = |word: &u64| match *word {
-                    EMPTY => FREE,
-                    word => byte_of(tag_of(word)),
-                };
-                let bytes = words.iter().map(byte).collect();
-                Places::File { bytes, words: file }
-            }
-            _ => Places::Memory(words),
-        };
         Ok(())
     }
 }
@@ -322,6 +354,21 @@ fn tag_of(word: u64) -> u32 {
 #[inline]
 fn byte_of(tag: u32) -> u8 {
     ((spread(tag) >> 36) as u8).max(TAKEN_OUT + 1)
+}
+
+/// A word as files have it: zeros are no entry.
+fn stored(word: u64) -> [u8; WORD_BYTES] {
+    (!word).to_le_bytes()
+}
+
+/// A word that was read, if it is one of this byte.
+fn checked(bytes: [u8; WORD_BYTES], byte: u8) -> io::Result<u64> {
+    let word = !u64::from_le_bytes(bytes);
+    if word == EMPTY || byte_of(tag_of(word)) != byte {
+        let text = "the disk lost what was written";
+        return Err(io::Error::new(ErrorKind::InvalidData, text));
+    }
+    Ok(word)
 }
 
 /// Where a word is in its file.

@@ -10,7 +10,8 @@
 //! the log in the same way: else one segment could fill the disk, which stops all writes.
 //!
 //! All files of the directory count, in whole pages of the disk, including
-//! prepared and recycled log segments. The budget determines the size of segments
+//! prepared and recycled log segments, but for those without a name
+//! ([`crate::keyspace::dense`]). The budget determines the size of segments
 //! and the length of the log when the database is opened.
 //!
 //! Tested by `tests/disk_budget.rs` on a real directory, by `tests/merge` and below.

@@ -76,8 +76,11 @@ impl Core {
     ) {
         let all = ids.iter_mut().zip(hashes).zip(keys);
         let mut found = all.filter_map(|((id, &hash), key)| {
-            let parked = id.is_none().then(|| self.parked_keys.find(key).ok())???;
-            Some((id, hash, key, parked))
+            let parked = match id {
+                Some(_) => None,
+                None => self.parked_keys.find(key).ok()?,
+            };
+            Some((id, hash, key, parked?))
         });
         loop {
             let some: Vec<_> = found.by_ref().take(BROUGHT_MAX).collect();

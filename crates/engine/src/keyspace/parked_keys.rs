@@ -27,10 +27,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 const SHARDS: usize = 16;
 const SHARD_BITS: u32 = SHARDS.trailing_zeros();
-/// Parts of a shard that grow on their own. Each may have a file open.
-const PARTS: usize = 16;
+/// Parts of a shard that grow on their own. Each may have a file open: 128 together, of the descriptors
+/// that sockets leave.
+const PARTS: usize = 8;
 /// Entries of a part are in a file from so many places on: those of all parts take 32 MiB before.
-const IN_MEMORY_PLACES: usize = 16 * 1024;
+const IN_MEMORY_PLACES: usize = if cfg!(test) { 1 } else { 32 * 1024 };
 
 /// A fingerprint with an id from 2^32 on, of which these are the upper and the lower bits.
 #[derive(Clone, Copy)]
@@ -63,6 +64,8 @@ struct Prints {
     near: Dense,
     /// The others, and those that could not be written to a file.
     far: Table<Far>,
+    /// What could not be read to be taken out, and counts no more.
+    stale: Vec<(u32, SeriesId)>,
 }
 
 impl Prints {
@@ -70,29 +73,42 @@ impl Prints {
         Self {
             near: Dense::new(PARTS, scratch),
             far: Table::new(PARTS),
+            stale: Vec::new(),
         }
     }
 
     #[inline]
     fn find(&self, tag: u32) -> io::Result<Option<SeriesId>> {
-        Ok(match self.near.find(tag)? {
+        let counts = |id: u32| !self.stale.contains(&(tag, SeriesId(id.into())));
+        Ok(match self.near.find(tag, counts)? {
             Some(id) => Some(SeriesId(id.into())),
             None => self.far.touch(tag).map(Far::id),
         })
     }
 
     fn insert(&mut self, tag: u32, id: SeriesId) {
+        if let Some(at) = self.stale.iter().position(|stale| *stale == (tag, id)) {
+            self.stale.swap_remove(at);
+            return;
+        }
         let is_near = near(id).is_some_and(|id| self.near.insert(tag, id).is_ok());
         if !is_near {
             self.far.insert(tag, Far::new(tag, id));
         }
     }
 
-    /// Returns whether it was there. One that cannot be read stays, and is found as the key of a series
-    /// that is parked no more, until the next start.
+    /// Returns whether it was there.
     fn remove(&mut self, tag: u32, id: SeriesId) -> bool {
-        let was_near = near(id).is_some_and(|id| matches!(self.near.remove(tag, id), Ok(true)));
-        was_near || self.far.remove(tag, |far| far.id() == id).is_some()
+        if self.far.remove(tag, |far| far.id() == id).is_some() {
+            return true;
+        }
+        let Some(number) = near(id) else {
+            return false;
+        };
+        self.near.remove(tag, number).unwrap_or_else(|_| {
+            self.stale.push((tag, id));
+            true
+        })
     }
 }
 
@@ -228,10 +244,11 @@ impl ParkedKeys {
     pub(crate) fn clear(&self) {
         for Shard(shard) in &self.shards {
             let mut shard = shard.write();
-            let len = shard.near.len() + shard.far.len();
+            let len = shard.near.len() + shard.far.len() - shard.stale.len();
             self.len.fetch_sub(len, Ordering::Release);
             shard.near.clear();
             shard.far.clear();
+            shard.stale.clear();
         }
         self.doubled.lock().clear();
     }
@@ -249,6 +266,7 @@ impl ParkedKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::sim::{Fault, Op, SimDisk, Trouble};
 
     fn in_memory() -> ParkedKeys {
         ParkedKeys::new(&Env::without_files(), Path::new("/"))
@@ -317,5 +335,40 @@ mod tests {
         parked.insert_found(1, SeriesId(2));
         parked.clear();
         assert!(parked.take_doubled().is_empty());
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_is_an_error_and_no_key_that_is_not_there() {
+        let disk = SimDisk::new();
+        let parked = ParkedKeys::new(&disk.env(1), Path::new("/"));
+        parked.set_seed(7);
+        let fail = |op, times| {
+            let trouble = Trouble::Fail(io::ErrorKind::Other);
+            (0..times).for_each(|after| {
+                let op = Some(op);
+                disk.plan(Fault { op, after, trouble });
+            });
+        };
+        let key = |number: u64| number.to_le_bytes();
+        (0..5_000).for_each(|number| parked.insert(&key(number), SeriesId(number)));
+        fail(Op::Read, 1);
+        assert!(parked.find(&key(3)).is_err());
+        assert_eq!(parked.find(&key(3)).unwrap(), Some(SeriesId(3)));
+        // What cannot be written stays in memory.
+        fail(Op::Write, 1);
+        parked.insert(&key(5_000), SeriesId(5_000));
+        disk.heal();
+        assert_eq!(parked.find(&key(5_000)).unwrap(), Some(SeriesId(5_000)));
+        // What cannot be read is taken out all the same, and may come back.
+        fail(Op::Read, 1);
+        parked.remove(&key(4), SeriesId(4));
+        disk.heal();
+        assert_eq!((parked.find(&key(4)).unwrap(), parked.len()), (None, 5_000));
+        parked.insert(&key(4), SeriesId(4));
+        assert_eq!(parked.find(&key(4)).unwrap(), Some(SeriesId(4)));
+        for number in 0..=5_000 {
+            parked.remove(&key(number), SeriesId(number));
+        }
+        assert_eq!((parked.len(), parked.find(&key(4)).unwrap()), (0, None));
     }
 }

@@ -17,6 +17,10 @@ fn random(seed: u64) -> impl FnMut(u64) -> u32 {
     }
 }
 
+fn any(_: u32) -> bool {
+    true
+}
+
 fn scratch(disk: Arc<dyn Disk>, dir: &Path, from_places: usize) -> Scratch {
     let path = dir.join("words");
     Scratch {
@@ -40,6 +44,7 @@ fn entries_come_and_go_as_in_a_set() {
         let scratch = scratch(Env::real().disk, folder.path(), from_places);
         let (mut dense, mut model) = (Dense::new(4, scratch), BTreeSet::new());
         // Few tags, many of them twice and more.
+        let mut had_file = false;
         let tags = [3, 50, 100_000][below(3) as usize];
         for step in 0..4_000 {
             let (tag, number) = (below(tags), below(50));
@@ -56,15 +61,19 @@ fn entries_come_and_go_as_in_a_set() {
                 assert_eq!(removed, was_there, "seed {seed}");
             }
             assert_eq!(dense.len(), model.len());
-            let found = dense.find(tag).unwrap();
+            let found = dense.find(tag, any).unwrap();
             let has_any = model.range((tag, 0)..=(tag, u32::MAX)).next().is_some();
             assert_eq!(found.is_some(), has_any, "seed {seed}, step {step}");
             assert!(found.is_none_or(|number| model.contains(&(tag, number))));
+            had_file |= dense.len() > 100 && dense.memory_bytes() < dense.len() * 4;
+        }
+        if tags > 3 {
+            assert_eq!(had_file, from_places <= 60, "seed {seed}");
         }
         for &(tag, number) in &model {
             assert!(dense.remove(tag, number).unwrap(), "seed {seed}");
         }
-        assert_eq!((dense.len(), dense.find(1).unwrap()), (0, None));
+        assert_eq!((dense.len(), dense.find(1, any).unwrap()), (0, None));
     }
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
@@ -86,7 +95,7 @@ fn it_is_nearly_full_at_any_size() {
             "{bytes} for {number}"
         );
     }
-    let found = |number: u32| dense.find(tag(number)).unwrap() == Some(number);
+    let found = |number: u32| dense.find(tag(number), any).unwrap() == Some(number);
     assert!((0..COUNT).all(found));
     let full = dense.memory_bytes();
     for number in 1_000..COUNT {
@@ -109,10 +118,10 @@ fn a_large_one_takes_little_memory_and_few_reads_say_what_is_not_there() {
     assert!(bytes <= COUNT as usize * 3 / 2, "{bytes}");
     assert_eq!(disk.list(Path::new("/")).unwrap(), [""; 0]);
     let before = disk.count(Op::Read);
-    let missing = (COUNT..2 * COUNT).all(|number| dense.find(tag(number)).unwrap().is_none());
+    let missing = (COUNT..2 * COUNT).all(|number| dense.find(tag(number), any).unwrap().is_none());
     let reads = disk.count(Op::Read) - before;
     assert!(missing && reads < u64::from(COUNT) / 10, "{reads}");
-    let found = |number: u32| dense.find(tag(number)).unwrap() == Some(number);
+    let found = |number: u32| dense.find(tag(number), any).unwrap() == Some(number);
     assert!((0..COUNT).all(found));
 }
 
@@ -150,23 +159,72 @@ fn what_fails_changes_nothing() {
     assert!(add(&mut dense).is_err() && dense.len() == len);
     for _ in 0..2 {
         fail(Op::Read);
-        assert!(dense.find(tag(1)).is_err());
-        assert_eq!(dense.find(tag(1)).unwrap(), Some(1));
+        assert!(dense.find(tag(1), any).is_err());
+        assert_eq!(dense.find(tag(1), any).unwrap(), Some(1));
     }
     fail(Op::Read);
     assert!(dense.remove(tag(1), 1).is_err() && dense.len() == len);
-    // It cannot grow, and then it can.
-    let mut last = add(&mut dense).unwrap();
-    fail(Op::Read);
-    last = loop {
-        match add(&mut dense) {
-            Ok(added) => last = added,
-            Err(_) => break last,
-        }
+    // What the disk did not take is no entry that is not there.
+    let lost = Fault {
+        op: Some(Op::Write),
+        after: 0,
+        trouble: Trouble::Skip,
     };
-    assert_eq!(dense.find(tag(last)).unwrap(), Some(last));
-    assert_eq!(dense.find(tag(last + 1)).unwrap(), None);
+    disk.plan(lost);
     let added = add(&mut dense).unwrap();
-    assert_eq!(dense.find(tag(added)).unwrap(), Some(added));
-    disk.heal();
+    assert_eq!(
+        dense.find(tag(added), any).unwrap_err().kind(),
+        ErrorKind::InvalidData
+    );
+    assert!(dense.remove(tag(added), added).is_err());
+}
+
+#[test]
+fn a_part_that_cannot_grow_is_tried_again_after_a_while() {
+    for op in [Op::Read, Op::Create, Op::Remove, Op::Write] {
+        let disk = SimDisk::new();
+        let mut dense = Dense::new(1, scratch(Arc::new(disk.clone()), Path::new("/"), 1));
+        let mut next = 0;
+        while dense.len() < 500 {
+            next += 1;
+            dense.insert(tag(next), next).unwrap();
+        }
+        let created = disk.count(Op::Create);
+        while disk.count(Op::Create) == created && dense.insert(tag(next + 1), next + 1).is_ok() {
+            next += 1;
+            // One write is that of a word.
+            let after = u64::from(op == Op::Write);
+            let trouble = Trouble::Fail(ErrorKind::Other);
+            disk.heal();
+            disk.plan(Fault {
+                op: Some(op),
+                after,
+                trouble,
+            });
+        }
+        disk.heal();
+        let (len, bytes) = (dense.len(), dense.memory_bytes());
+        let tries = (1..).find(|_| dense.insert(tag(next + 1), next + 1).is_ok());
+        assert!(tries > Some(PAUSE) || op == Op::Write, "{op:?}: {tries:?}");
+        assert!(dense.len() == len + 1 && dense.memory_bytes() >= bytes);
+        let found = |number: u32| dense.find(tag(number), any).unwrap() == Some(number);
+        assert!((1..=next + 1).all(found), "{op:?}");
+    }
+}
+
+#[test]
+fn what_comes_and_goes_takes_no_more_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut dense = Dense::new(1, scratch(Env::real().disk, folder.path(), 1));
+    for number in 0..100_000 {
+        dense.insert(tag(number), number).unwrap();
+        if let Some(old) = number.checked_sub(1_000) {
+            assert!(dense.remove(tag(old), old).unwrap());
+        }
+    }
+    assert!(
+        dense.len() == 1_000 && dense.memory_bytes() < 2_500,
+        "{}",
+        dense.memory_bytes()
+    );
 }

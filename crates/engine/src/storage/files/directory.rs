@@ -40,7 +40,8 @@ pub(crate) fn series_file_path(dir: &Path, number: u64) -> PathBuf {
 }
 
 impl Directory {
-    /// Reads the directory `dir`; creates missing folders and changes nothing else.
+    /// Reads the directory `dir`; creates missing folders, takes away what has a name for a while only, and
+    /// changes nothing else.
     ///
     /// # Errors
     /// `Io`.
@@ -48,6 +49,11 @@ impl Directory {
         for folder in [names::blocks_dir(dir), names::series_dir(dir)] {
             let made = env.disk.create_dir_all(&folder);
             made.context("cannot create a data directory", &folder)?;
+        }
+        let there = list_if_there(&*env.disk, dir).context("cannot read", dir)?;
+        for name in there.iter().filter(|name| names::is_parked_keys(name)) {
+            // In the way of nobody if it stays.
+            let _ = env.disk.remove(&dir.join(name));
         }
         Self::look(env, dir)
     }
