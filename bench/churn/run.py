@@ -158,38 +158,41 @@ def figure(system, name):
     return float(next(line for line in system.ask("/metrics").decode().splitlines() if line.startswith(f"{name} ")).split()[1])
 
 
+def restarted(system):
+    """Starts it, and tells what that took."""
+    _, seconds = timed(system.begin)
+    row = {"seconds": seconds, "cpu_s": round(system.cpu() - system.past_cpu, 2), "samples": int(figure(system, "latewood_recovery_samples"))}
+    row |= {"parked": int(figure(system, "latewood_series_parked")), "anon_mib": memory(system)[0]}
+    print(system.name, row, flush=True)
+    return row
+
+
 def recovery(system, generations):
     """A start after a kill, whose log has ten percent late samples to up to 50,000 series that rested, beside one after a stop."""
     start_s, picker, rounds, late_a_round = system.start_s, random.Random(2), 60, 11_100
     for generation in range(generations):
         at_s = start_s + generation * STEP_S
         taken = send(system, generation, range(SERIES), at_s) and send(system, generation, range(SERIES), at_s + SECOND_S)
-        assert taken, "a million series were refused"
+        assert taken, "series were refused"
     # The oldest rest first.
     until = time.monotonic() + 300
     while (parked := int(figure(system, "latewood_series_parked"))) < 3 * SERIES:
         assert time.monotonic() < until, f"only {parked} series rest"
         time.sleep(1)
     system.end()
-    told = {}
-    for name in ("stopped", "killed"):
-        _, seconds = timed(system.begin)
-        told[name] = {"seconds": seconds, "cpu_s": round(system.cpu() - system.past_cpu, 2), "samples": int(figure(system, "latewood_recovery_samples"))}
-        told[name] |= {"parked": int(figure(system, "latewood_series_parked")), "anon_mib": memory(system)[0]}
-        print(system.name, name, told[name], flush=True)
-        if name == "killed":
-            break
-        news = [line_of(labels_of(generations - 1, number)) for number in range(SERIES)]
-        olds = [line_of(labels_of(picker.randrange(parked // SERIES - 1), picker.randrange(SERIES))) for _ in range(50_000)]
-        for round_ in range(rounds):
-            at_s = start_s + (generations - 1) * STEP_S + SECOND_S + 1 + round_
-            some = random.Random(round_).sample(olds, late_a_round)
-            lines = [f"{line}1 {at_s}" for line in news] + [f"{line}2 {start_s + 61 + round_}" for line in some]
-            random.Random(round_).shuffle(lines)
-            for at in range(0, len(lines), LINES):
-                system.send(lines[at : at + LINES])
-        system.process.kill()
-        system.process.wait()
+    stopped = restarted(system)
+    news = [line_of(labels_of(generations - 1, number)) for number in range(SERIES)]
+    olds = [line_of(labels_of(picker.randrange(parked // SERIES - 1), picker.randrange(SERIES))) for _ in range(50_000)]
+    for round_ in range(rounds):
+        at_s = start_s + (generations - 1) * STEP_S + SECOND_S + 1 + round_
+        some = random.Random(round_).sample(olds, late_a_round)
+        lines = [f"{line}1 {at_s}" for line in news] + [f"{line}2 {start_s + 61 + round_}" for line in some]
+        random.Random(round_).shuffle(lines)
+        for at in range(0, len(lines), LINES):
+            system.send(lines[at : at + LINES])
+    system.process.kill()
+    system.process.wait()
+    told = {"stopped": stopped, "killed": restarted(system)}
     return {"version": system.version(), "rows": [{"series": generations * SERIES}], "recovery": told}
 
 

@@ -66,7 +66,7 @@ def drawn(report):
             "",
             "## A start with late samples to series that rest",
             "",
-           f"{report['systems']['recovery']['rows'][0]['series']:,} series, of which those rest that the last column counts, with `--memory"
+            f"{report['systems']['recovery']['rows'][0]['series']:,} series, of which those rest that the last column counts, with `--memory"
             f" {report['memory']}`. After the stop ten percent late samples were sent, to up to 50,000 series that rested, beside those"
             f" in order; then the server was killed. Commit {report['systems']['recovery']['commit']}.",
             "",

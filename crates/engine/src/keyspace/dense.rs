@@ -38,7 +38,7 @@ const TAKEN_OUT: u8 = 1;
 const WORD_BYTES: usize = size_of::<u64>();
 /// Words that are written to a new file at a time.
 const WRITTEN_WORDS: usize = 8 * 1024;
-/// Changes of a part until it is tried again to make it larger or smaller.
+/// Tries to make a part larger or smaller that are refused after one that failed.
 const PAUSE: usize = 1_000;
 
 /// Numbers by tag. A tag may be there several times.
@@ -53,7 +53,7 @@ pub(crate) struct Scratch {
     pub(crate) disk: Arc<dyn Disk>,
     /// The name of a file that is being made; of no other table.
     pub(crate) path: PathBuf,
-    /// A part of at least so many places has its words in a file.
+    /// The number of places from which on a part keeps its words in a file.
     pub(crate) from_places: usize,
 }
 
@@ -63,7 +63,7 @@ struct Part {
     len: usize,
     /// Places whose entry was taken out, of a part with a file.
     taken_out: usize,
-    /// Changes to pass by without another try after one that failed.
+    /// Tries still to be refused after one that failed.
     pause: usize,
 }
 
@@ -83,8 +83,7 @@ impl Default for Places {
 }
 
 impl Dense {
-    /// Without entries, in a number of parts that is a power of two up to 16: so many are told apart by
-    /// the bits of a tag that name neither the place nor the byte.
+    /// An empty table. `parts` is a power of two up to 16: bits 32 to 35 of a spread tag name the part.
     pub(crate) fn new(parts: usize, scratch: Scratch) -> Self {
         debug_assert!(parts.is_power_of_two() && parts <= 16);
         let parts = (0..parts).map(|_| Part::default()).collect();
@@ -214,10 +213,8 @@ impl Places {
             }
         }
     }
-}
 
-impl Places {
-    /// The same entries in so many places.
+    /// The same entries in `count` places.
     fn moved(&self, count: usize, scratch: &Scratch) -> io::Result<Self> {
         let mut words = vec![EMPTY; count].into_boxed_slice();
         self.words()?.iter().for_each(|word| put(&mut words, *word));
@@ -241,24 +238,18 @@ impl Places {
 }
 
 impl Part {
-    /// The places where a tag can be, from the one that it names on, each once.
-    #[inline]
-    fn probe(&self, tag: u32) -> impl Iterator<Item = usize> + use<> {
-        probe(tag, self.places.len())
-    }
-
     /// The place and the word of an entry of this tag that is wanted.
     #[inline]
     fn find(&self, tag: u32, is_wanted: impl Fn(u64) -> bool) -> io::Result<Option<(usize, u64)>> {
         match &self.places {
             Places::Memory(words) => {
-                let probed = self.probe(tag).map(|at| (at, words[at]));
+                let probed = probe(tag, words.len()).map(|at| (at, words[at]));
                 let mut entries = probed.take_while(|(_, word)| *word != EMPTY);
                 Ok(entries.find(|(_, word)| is_wanted(*word)))
             }
             Places::File { bytes, words } => {
                 let byte = byte_of(tag);
-                let probed = self.probe(tag).take_while(|&at| bytes[at] != FREE);
+                let probed = probe(tag, bytes.len()).take_while(|&at| bytes[at] != FREE);
                 for at in probed.filter(|&at| bytes[at] == byte) {
                     let mut word = [0; WORD_BYTES];
                     words.read_at(&mut word, offset(at))?;
@@ -274,10 +265,10 @@ impl Part {
 
     /// Adds a word, for which there is a free place.
     fn put(&mut self, word: u64) -> io::Result<()> {
-        let mut probed = self.probe(tag_of(word));
         match &mut self.places {
             Places::Memory(words) => put(words, word),
             Places::File { bytes, words } => {
+                let mut probed = probe(tag_of(word), bytes.len());
                 let place = probed.find(|&at| bytes[at] <= TAKEN_OUT);
                 let at = place.ok_or(ErrorKind::StorageFull)?;
                 words.write_at(&stored(word), offset(at))?;
@@ -317,7 +308,7 @@ impl Part {
         words[hole] = EMPTY;
     }
 
-    /// Moves all entries to so many places, unless that failed a short while ago.
+    /// Moves all entries to `count` places, unless that failed within the last [`PAUSE`] tries.
     fn resize(&mut self, count: usize, scratch: &Scratch) -> io::Result<()> {
         if self.pause > 0 {
             self.pause -= 1;

@@ -30,7 +30,7 @@ const SHARD_BITS: u32 = SHARDS.trailing_zeros();
 /// Parts of a shard that grow on their own. Each may have a file open: 128 together, of the descriptors
 /// that sockets leave.
 const PARTS: usize = 8;
-/// Entries of a part are in a file from so many places on: those of all parts take 32 MiB before.
+/// A part with this many places keeps its entries in a file; smaller ones take 32 MiB of memory together.
 const IN_MEMORY_PLACES: usize = if cfg!(test) { 1 } else { 32 * 1024 };
 
 /// A fingerprint with an id from 2^32 on, of which these are the upper and the lower bits.

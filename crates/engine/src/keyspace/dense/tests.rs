@@ -43,8 +43,8 @@ fn entries_come_and_go_as_in_a_set() {
         let from_places = [0, 20, 60, usize::MAX][below(4) as usize];
         let scratch = scratch(Env::real().disk, folder.path(), from_places);
         let (mut dense, mut model) = (Dense::new(4, scratch), BTreeSet::new());
-        // Few tags, many of them twice and more.
         let mut had_file = false;
+        // Few tags, many of them twice and more.
         let tags = [3, 50, 100_000][below(3) as usize];
         for step in 0..4_000 {
             let (tag, number) = (below(tags), below(50));
