@@ -228,13 +228,17 @@ fn a_block_that_found_no_room_comes_once_there_is_some() {
     let (world, _, _) = history(fill);
     let disk = SimDisk::new();
     let (tablet, db) = world.open(2, &disk).unwrap();
-    disk.plan(Fault {
-        op: Some(Op::Create),
-        after: 0,
-        trouble: Trouble::Fail(io::ErrorKind::StorageFull),
-    });
+    // It is full for long: whoever is slow to hear of one attempt hears of another.
+    for _ in 0..1_000 {
+        disk.plan(Fault {
+            op: Some(Op::Create),
+            after: 0,
+            trouble: Trouble::Fail(io::ErrorKind::StorageFull),
+        });
+    }
     let refused = rows(&db, b"a", &query(10, 20)).unwrap_err();
     assert!(refused.to_string().contains("cannot"), "{refused}");
+    disk.heal();
     // No checkpoint comes meanwhile.
     let found = loop {
         if let Ok(found) = rows(&db, b"a", &query(10, 20)) {
