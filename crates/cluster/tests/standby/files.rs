@@ -3,8 +3,7 @@
 use super::life::Nodes;
 use super::takeover::{is_even, save, until};
 use crate::tablet::away::{fill, query, rows};
-use crate::tablet::world::NAME;
-use crate::tablet::world::{increment, newest};
+use crate::tablet::world::{NAME, increment, newest, once_here};
 use latewood_cluster::checkpoint::{Checkpoint, GRACE, Objects};
 use latewood_cluster::tablet::Error;
 use latewood_engine::Db;
@@ -17,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longer than a checkpoint takes to come.
 fn wait(nodes: &mut Nodes) {
@@ -63,13 +62,7 @@ fn who_cannot_load_the_newest_checkpoint_lets_others_own_the_log() {
 
 /// Asks again while a block does not come in the time that a read waits for it.
 fn all(db: &Db) -> Vec<(i64, u64)> {
-    let until = Instant::now() + Duration::from_mins(1);
-    loop {
-        match rows(db, b"a", &query(0, i64::MAX)) {
-            Err(error) if error.is_away() && Instant::now() < until => {}
-            read => return read.unwrap(),
-        }
-    }
+    once_here(|| rows(db, b"a", &query(0, i64::MAX)))
 }
 
 /// The last node has files of which the owner before deleted some, and the store comes back.

@@ -16,7 +16,7 @@ use latewood_offsite::run;
 use object_store::path::Path as Object;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) const DIR: &str = "/cache";
 /// The name of the database.
@@ -161,7 +161,19 @@ impl Sink for Newest {
     }
 }
 
-/// The newest value of a series; 0 if there is none.
+/// What is read once its blocks are here, within a minute: a read itself may wait for a few
+/// milliseconds alone.
+pub(crate) fn once_here<T>(mut read: impl FnMut() -> latewood_engine::Result<T>) -> T {
+    let until = Instant::now() + Duration::from_mins(1);
+    loop {
+        match read() {
+            Err(error) if error.is_away() && Instant::now() < until => {}
+            read => return read.unwrap(),
+        }
+    }
+}
+
+/// The newest value of a series, once it is here; 0 if there is none.
 pub(crate) fn newest(db: &Db, key: &[u8]) -> i64 {
     if db.resolve(key).is_err() {
         return 0;
@@ -173,7 +185,9 @@ pub(crate) fn newest(db: &Db, key: &[u8]) -> i64 {
         reverse: true,
         ..RangeQuery::default()
     };
-    let mut newest = Newest(0.0);
-    db.range(key, &query, &mut newest).unwrap();
+    let newest = once_here(|| {
+        let mut newest = Newest(0.0);
+        db.range(key, &query, &mut newest).map(|_| newest)
+    });
     newest.0 as i64
 }
