@@ -4,6 +4,8 @@ one before, and nobody writes to the one before any more. Latewood with 512 MB, 
 Prometheus. Writes docs/benchmarks/churn.json and churn.md.
 
     make churn                     all of them, from a release build: two and a half hours, 8 GB
+    bench/churn/run.py --only long --rest 0 --park-after 5s --every 50 --minutes 90
+                                   Latewood alone to 100 million series: an hour, 30 GB of disk
     bench/churn/run.py --help
 
 Every series gets two samples, five minutes of data apart. The data is fed as fast as it is taken, so idle
@@ -12,6 +14,7 @@ PROMETHEUS and VICTORIAMETRICS name newer programs than those that the peers' sc
 """
 
 import argparse
+import functools
 import json
 import pathlib
 import random
@@ -51,6 +54,12 @@ def labels_of(generation, number):
         "pod": f"app-{number % 40}-{generation:04x}{number:06x}",
         "uid": f"{(generation * 7919 + number) * 2654435761 % 2**32:08x}-{generation}-{number}",
     }
+
+
+@functools.lru_cache(2 * SERIES)
+def line(generation, number):
+    """Without its value. Each series is written to twice."""
+    return line_of(labels_of(generation, number))
 
 
 def line_of(labels):
@@ -103,7 +112,7 @@ def send(system, generation, numbers, at_s):
         some = numbers[at : at + LINES]
         try:
             if hasattr(system, "send"):
-                system.send([f"{line_of(labels_of(generation, number))}{number % 97} {at_s}" for number in some])
+                system.send([f"{line(generation, number)}{number % 97} {at_s}" for number in some])
             else:
                 system.write(b"".join(packed_of(generation, number, number % 97, at_s) for number in some))
         except OSError as error:
@@ -118,10 +127,10 @@ def timed(ask):
     return found, round(time.monotonic() - begun, 2)
 
 
-def counts(system, end_s, span_s):
+def counts(system, windows, end_s):
     """`count by (job)` over the last hour and over all."""
     rows = {}
-    for name, window in [("hour", 3600), ("all", span_s + 60)]:
+    for name, window in windows.items():
         before = system.cpu()
         # Line protocol names the field too.
         metric = "cpu_usage_value" if hasattr(system, "send") else "cpu_usage"
@@ -167,13 +176,14 @@ def restarted(system):
     return row
 
 
-def recovery(system, generations):
+def recovery(system, generations, rest_s):
     """A start after a kill, whose log has ten percent late samples to up to 50,000 series that rested, beside one after a stop."""
     start_s, picker, rounds, late_a_round = system.start_s, random.Random(2), 60, 11_100
     for generation in range(generations):
         at_s = start_s + generation * STEP_S
         taken = send(system, generation, range(SERIES), at_s) and send(system, generation, range(SERIES), at_s + SECOND_S)
         assert taken, "series were refused"
+        time.sleep(rest_s)
     # The oldest rest first.
     until = time.monotonic() + 300
     while (parked := int(figure(system, "latewood_series_parked"))) < 3 * SERIES:
@@ -196,7 +206,7 @@ def recovery(system, generations):
     return {"version": system.version(), "rows": [{"series": generations * SERIES}], "recovery": told}
 
 
-def run(system, read, generations):
+def run(system, read, generations, is_long):
     rows, start_s, took, until = [], system.start_s, 0.0, time.monotonic() + read.minutes * 60
     for generation in range(generations):
         before, begun = system.cpu(), time.monotonic()
@@ -221,7 +231,8 @@ def run(system, read, generations):
         return report
     system.settle()
     end_s = start_s + (done - 1) * STEP_S + SECOND_S + 1
-    report["count_by_job"] = counts(system, end_s, done * STEP_S)
+    windows = {"hour": 3600} if is_long else {"hour": 3600, "all": done * STEP_S + 60}
+    report["count_by_job"] = counts(system, windows, end_s)
     if not system.is_peer:
         report["late"] = late(system, done, start_s, random.Random(1))
     report["at_rest"] = {"anon_mib": memory(system)[0], "disk_bytes_a_series": round(disk(system) / rows[-1]["series"], 1)}
@@ -239,7 +250,7 @@ def main():
     of.add_argument("--only", default="latewood,awake,large,recovery,victoriametrics,prometheus")
     of.add_argument("--build", default="--release", help="how the binary was built, for the page")
     of.add_argument("--generations", default=100, type=int)
-    of.add_argument("--generations-of", default="awake=10,recovery=10", help="for single systems: latewood=10,prometheus=20,...")
+    of.add_argument("--generations-of", default="awake=10,recovery=10,long=1000", help="for single systems: latewood=10,prometheus=20,...")
     of.add_argument("--every", default=5, type=int, help="generations between two rows")
     of.add_argument("--rest", default=2.0, type=float, help="seconds after each generation")
     of.add_argument("--minutes", default=15, type=float, help="no more generations after that, of each system")
@@ -250,7 +261,10 @@ def main():
     directory = pathlib.Path(tempfile.mkdtemp(prefix="latewood-churn-"))
     out = read.out / "churn.json"
     report = json.loads(out.read_text()) if out.exists() else {"systems": {}}
-    report |= {"machine": machine(), "build": read.build, "memory": read.memory, "park_after": read.park_after, "rest_s": read.rest}
+    told = {"memory": read.memory, "park_after": read.park_after, "rest_s": read.rest}
+    report |= {"machine": machine(), "build": read.build}
+    if read.only != "long":
+        report |= told
     for name in read.only.split(","):
         generations = int(own.get(name, read.generations))
         start_s = (int(time.time()) // STEP_S - generations - 1) * STEP_S
@@ -259,12 +273,13 @@ def main():
             "awake": lambda: Latewood(directory / name, start_s, read.binary, read.memory, "0"),
             "large": lambda: Latewood(directory / name, start_s, read.binary, "8gb", "0"),
             "recovery": lambda: Latewood(directory / name, start_s, read.binary, read.memory, read.park_after),
+            "long": lambda: Latewood(directory / name, start_s, read.binary, read.memory, read.park_after),
             "victoriametrics": lambda: VictoriaMetrics(directory / name, start_s),
             "prometheus": lambda: Prometheus(directory / name, start_s),
         }[name]()
         # A page may have systems that were run at different times.
-        found = recovery(system, generations) if name == "recovery" else run(system, read, generations)
-        report["systems"][name] = found | {"commit": machine().rsplit(" ", 1)[1], "minutes": read.minutes}
+        found = recovery(system, generations, read.rest) if name == "recovery" else run(system, read, generations, name == "long")
+        report["systems"][name] = found | told | {"commit": machine().rsplit(" ", 1)[1], "minutes": read.minutes}
         if system.process.poll() is None:
             system.end()
         shutil.rmtree(system.directory)

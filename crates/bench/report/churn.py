@@ -1,6 +1,6 @@
 """The page docs/benchmarks/churn.md from the runs of bench/churn."""
 
-TITLES = {"latewood": "Latewood", "awake": "Latewood, no parking", "large": "Latewood, no parking, 8 GB", "victoriametrics": "VictoriaMetrics", "prometheus": "Prometheus"}
+TITLES = {"latewood": "Latewood", "awake": "Latewood, no parking", "large": "Latewood, no parking, 8 GB", "long": "Latewood, long", "victoriametrics": "VictoriaMetrics", "prometheus": "Prometheus"}
 
 
 def drawn(report):
@@ -31,6 +31,11 @@ def drawn(report):
                 lines.append(f"| {name} | {row['series']:,} | refused | {row['anon_mib']:.0f} | |")
             else:
                 lines.append(f"| {name} | {row['series']:,} | {row['cpu_us_a_series']} | {row['anon_mib']:.0f} | {row['disk_bytes_a_series']} |")
+    if long := found.get("Latewood, long"):
+        lines += [
+            "",
+            f"*Long* was run alone, by `bench/churn/run.py --only long`: `--memory {long['memory']} --park-after {long['park_after']}`, {long['rest_s']:g} s after each generation, at most {long['minutes']:g} minutes.",
+        ]
     lines += [
         "",
         "## `count by (job)`, a start",
@@ -44,8 +49,8 @@ def drawn(report):
     for name, of in found.items():
         if "start" not in of:
             continue
-        asked = [of["count_by_job"][window] for window in ("hour", "all")]
-        told = [one.get("refused") and "refused" or f"{one['seconds']} ({one['cpu_s']}), {one['series']:,} series" for one in asked]
+        asked = [of["count_by_job"].get(window) for window in ("hour", "all")]
+        told = [one and (one.get("refused") and "refused" or f"{one['seconds']} ({one['cpu_s']}), {one['series']:,} series") or "" for one in asked]
         start = of["start"]
         series = of["rows"][-1]["series"]
         told = [f"{of['seconds']} ({of['cpu_s']})", f"{1e6 * of['cpu_s'] / series:.1f}", *told]

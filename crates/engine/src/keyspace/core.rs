@@ -130,7 +130,7 @@ impl Core {
             defaults: DefaultOptions::default(),
             shards: Shards::new(options.shards, &observe.halt, &time),
             keys: Keys::new(env.random.next_u64()),
-            parked_keys: ParkedKeys::new(&env, dir),
+            parked_keys: ParkedKeys::new(&env, dir, &observe.notices),
             index: Index::new(
                 options.shards,
                 env.random.next_u64(),

@@ -19,6 +19,7 @@ use crate::base::table::{Table, Tagged, tag_of};
 use crate::io::Env;
 use crate::io::small::Context;
 use crate::keyspace::dense::{Dense, Scratch};
+use crate::observe::notices::{About, Notices};
 use latewood_model::SeriesId;
 use parking_lot::{Mutex, RwLock};
 use std::io;
@@ -86,15 +87,17 @@ impl Prints {
         })
     }
 
-    fn insert(&mut self, tag: u32, id: SeriesId) {
+    /// Adds it, to what is in memory where the error says why a file cannot be written.
+    fn insert(&mut self, tag: u32, id: SeriesId) -> io::Result<()> {
         if let Some(at) = self.stale.iter().position(|stale| *stale == (tag, id)) {
             self.stale.swap_remove(at);
-            return;
+            return Ok(());
         }
-        let is_near = near(id).is_some_and(|id| self.near.insert(tag, id).is_ok());
-        if !is_near {
+        let written = near(id).map(|id| self.near.insert(tag, id));
+        if !matches!(written, Some(Ok(()))) {
             self.far.insert(tag, Far::new(tag, id));
         }
+        written.unwrap_or(Ok(()))
     }
 
     /// Returns whether it was there.
@@ -130,13 +133,14 @@ pub(crate) struct ParkedKeys {
     came: AtomicU64,
     /// Series that a start found whose fingerprint was there already.
     doubled: Mutex<Vec<SeriesId>>,
+    notices: Notices,
     /// The directory of the database.
     dir: PathBuf,
 }
 
 impl ParkedKeys {
     /// Without keys, of a database in this directory.
-    pub(crate) fn new(env: &Env, dir: &Path) -> Self {
+    pub(crate) fn new(env: &Env, dir: &Path, notices: &Notices) -> Self {
         let shard = |number| {
             let scratch = Scratch {
                 disk: env.disk.clone(),
@@ -151,6 +155,7 @@ impl ParkedKeys {
             len: AtomicUsize::new(0),
             came: AtomicU64::new(0),
             doubled: Mutex::default(),
+            notices: notices.clone(),
             dir: dir.to_owned(),
         }
     }
@@ -205,8 +210,15 @@ impl ParkedKeys {
         self.came.fetch_add(1, Ordering::Release);
         let mut shard = self.shard(hash).write();
         let is_doubled = !matches!(shard.find(tag_of(hash)), Ok(None));
-        shard.insert(tag_of(hash), id);
+        let inserted = shard.insert(tag_of(hash), id);
         self.len.fetch_add(1, Ordering::Release);
+        drop(shard);
+        if let Err(error) = inserted {
+            let dir = self.dir.display();
+            let text =
+                format!("cannot write keys of parked series, which stay in memory: {dir}: {error}");
+            self.notices.tell(About::ParkedKeys, text);
+        }
         is_doubled
     }
 
@@ -266,10 +278,12 @@ impl ParkedKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::options::NoticeHook;
     use crate::io::sim::{Fault, Op, SimDisk, Trouble};
+    use std::sync::Arc;
 
     fn in_memory() -> ParkedKeys {
-        ParkedKeys::new(&Env::without_files(), Path::new("/"))
+        ParkedKeys::new(&Env::without_files(), Path::new("/"), &Notices::default())
     }
 
     #[test]
@@ -340,7 +354,11 @@ mod tests {
     #[test]
     fn a_key_that_cannot_be_read_is_an_error_and_no_key_that_is_not_there() {
         let disk = SimDisk::new();
-        let parked = ParkedKeys::new(&disk.env(1), Path::new("/"));
+        let (said, env) = (Arc::new(Mutex::new(Vec::new())), disk.env(1));
+        let heard = said.clone();
+        let hook = NoticeHook::new(move |text| heard.lock().push(text.to_owned()));
+        let notices = Notices::new(Some(&hook), &env.clock);
+        let parked = ParkedKeys::new(&env, Path::new("/"), &notices);
         parked.set_seed(7);
         let fail = |op, times| {
             let trouble = Trouble::Fail(io::ErrorKind::Other);
@@ -356,7 +374,9 @@ mod tests {
         assert_eq!(parked.find(&key(3)).unwrap(), Some(SeriesId(3)));
         // What cannot be written stays in memory.
         fail(Op::Write, 1);
+        assert!(said.lock().is_empty());
         parked.insert(&key(5_000), SeriesId(5_000));
+        assert!(said.lock()[0].starts_with("cannot write keys of parked series"));
         disk.heal();
         assert_eq!(parked.find(&key(5_000)).unwrap(), Some(SeriesId(5_000)));
         // What cannot be read is taken out all the same, and may come back.

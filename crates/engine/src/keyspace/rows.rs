@@ -56,8 +56,7 @@ impl Core {
         for &id in ids {
             let place = self.shards.place_of(id);
             let state = self.shards.lock_of(id);
-            if state.parked.is_filed(place)
-                && state.parked.held(place).is_none()
+            if state.parked.is_away(place)
                 && let Some(file) = files.file_of(id)
                 && let Some(page) = file.page_of(id)
             {
@@ -144,8 +143,8 @@ impl Core {
 
     /// Whether a series is parked and its row not at hand.
     pub(crate) fn is_away(&self, id: SeriesId) -> bool {
-        let (state, place) = (self.shards.lock_of(id), self.shards.place_of(id));
-        state.parked.is_filed(place) && state.parked.held(place).is_none()
+        let place = self.shards.place_of(id);
+        self.shards.lock_of(id).parked.is_away(place)
     }
 
     /// The parked series that may be under these keys, which the map of keys lacks, and whose rows are

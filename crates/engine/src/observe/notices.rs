@@ -23,6 +23,8 @@ pub(crate) enum About {
     Flush,
     /// Series cannot be parked.
     Park,
+    /// Keys of parked series cannot be written.
+    ParkedKeys,
     /// Blocks cannot be merged.
     Merge,
     /// Late samples cannot be settled.

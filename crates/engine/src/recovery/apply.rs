@@ -14,6 +14,7 @@ use crate::series::shard::{ShardGuard, ShardState};
 use crate::series::watched::Span;
 use crate::series::{Fate, Marks, Sealer, Series};
 use latewood_model::{DuplicatePolicy, MadeBy, Sample, SeriesId, SeriesOptions, Timestamp};
+use std::hint::black_box;
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
@@ -100,16 +101,24 @@ impl Replayer<'_> {
             return Ok(());
         };
         let shard = self.recovery.core.shards.shard_of(first);
-        let ids = records.iter().filter_map(id_of);
-        let here = ids.filter(|&id| self.recovery.core.shards.shard_of(id) == shard);
+        let ids = || records.iter().filter_map(id_of);
+        let here = |id: &SeriesId| self.recovery.core.shards.shard_of(*id) == shard;
+        let place = |id: SeriesId| self.recovery.core.shards.place_of(id);
         let state = self.recovery.core.shards[shard].lock();
-        state.touch(here.map(|id| self.recovery.core.shards.place_of(id)));
+        state.touch(ids().filter(here).map(place));
+        let restored = |all, id| all ^ state.restored_position(place(id));
+        black_box(ids().filter(here).fold(0, restored));
         if state.parked.is_empty() {
             return Ok(());
         }
+        // Of another shard it is not known.
+        let may_be_away = |id: &SeriesId| !here(id) || state.is_away(*id);
+        let away: Vec<SeriesId> = ids().filter(may_be_away).collect();
         drop(state);
-        let ids: Vec<SeriesId> = records.iter().filter_map(id_of).collect();
-        self.recovery.core.bring(&ids)
+        if away.is_empty() {
+            return Ok(());
+        }
+        self.recovery.core.bring(&away)
     }
 
     pub(super) fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {

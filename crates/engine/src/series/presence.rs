@@ -107,6 +107,11 @@ impl ParkedSeries {
         self.filed.contains(place as u64)
     }
 
+    /// Whether it is parked and its row not at hand.
+    pub(crate) fn is_away(&self, place: usize) -> bool {
+        self.is_filed(place) && self.held(place).is_none()
+    }
+
     /// Which ends of compaction rules it is.
     pub(crate) fn linked(&self, place: usize) -> Linked {
         match self.held(place).filter(|_| !self.is_filed(place)) {
@@ -281,6 +286,13 @@ impl ShardState {
     #[inline]
     pub(crate) fn is_parked(&self, id: SeriesId) -> bool {
         !self.parked.is_empty() && self.parked.contains(id.0 as usize >> self.stride_log2)
+    }
+
+    /// Whether the row of a series must be read before the log is applied to it.
+    #[inline]
+    pub(crate) fn is_away(&self, id: SeriesId) -> bool {
+        // awake: nothing has to be read, which of most series is known at once.
+        self.series(id).is_none() && self.parked.is_away(id.0 as usize >> self.stride_log2)
     }
 
     /// Sets the source of the rule that writes to an awake series.

@@ -127,7 +127,18 @@ fn a_query_of_too_many_parked_series_is_refused() {
     let told = refused.to_string();
     assert!(told.contains("keys of the 600 matching series"), "{told}");
     db.set_memory_limit(0);
-    assert_eq!(db.select(&[]).unwrap().len() as u64, SERIES);
+    let all = db.select(&[]).unwrap();
+    assert_eq!(all.len() as u64, SERIES);
+    // Their labels, too.
+    db.set_memory_limit(32 * 1024);
+    assert_eq!(
+        db.latest(all.clone(), false, None).unwrap().len(),
+        all.len()
+    );
+    let refused = db.latest(all, true, None).unwrap_err();
+    assert_eq!(refused.kind(), latewood_engine::ErrorKind::Limit);
+    let told = refused.to_string();
+    assert!(told.contains("labels of the matching series"), "{told}");
 }
 
 /// What no sample tells of, and what a whole file must not bring back.

@@ -122,11 +122,11 @@ impl Question {
         series: &[SeriesRef],
         samples: u64,
     ) -> Result<(usize, Vec<Answer>), Fault> {
-        let written = AtomicUsize::new(0);
+        let (written, held) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let part = call.part();
         let pieces = call.shared.db.spread(samples, |spread| {
             spread.map(series.chunks(PIECE_SERIES).collect(), |some| {
-                self.look_at(part, some, &written)
+                self.look_at(part, some, &written, &held)
             })
         });
         let (mut count, mut answers) = (0, Vec::new());
@@ -138,12 +138,13 @@ impl Question {
         Ok((count, answers))
     }
 
-    /// The same for a few; `written` counts bytes of all.
+    /// The same for a few; `written` counts bytes of all, `held` those of labels that are written later.
     fn look_at(
         &self,
         part: Part<'_>,
         series: &[SeriesRef],
         written: &AtomicUsize,
+        held: &AtomicUsize,
     ) -> latewood_engine::Result<(usize, Vec<Answer>)> {
         if is_cancelled(part.cancelled) {
             return Ok((0, Vec::new()));
@@ -179,7 +180,10 @@ impl Question {
         if !reply.is_empty() {
             answers.push(Answer::Written(reply));
         }
-        answers.extend(found.map(|series| Answer::Later(Box::new(series))));
+        for series in found {
+            shared.db.check_held(&series.labels, held)?;
+            answers.push(Answer::Later(Box::new(series)));
+        }
         Ok((count, answers))
     }
 }

@@ -6,7 +6,7 @@
 //! Tested by `tests/query_many.rs`.
 
 use crate::base::cancelled::{Cancelled, is_cancelled};
-use crate::base::error::Result;
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::db::Db;
 use crate::db::read::view::View;
 use crate::index::SeriesRef;
@@ -20,6 +20,7 @@ use crate::series::{Extent, Marks, Series};
 use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{Labels, MadeBy, Sample, SeriesId, Timestamp};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Series read under one lock.
 const SERIES_PER_LOCK_MAX: usize = 64;
@@ -183,7 +184,7 @@ impl Db {
     /// Once `cancelled` is true, it returns early, with those of any series.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`.
+    /// `Limit` if their labels take more than a reply may; `Corrupt`, `Io`.
     pub fn latest(
         &self,
         series: Vec<SeriesRef>,
@@ -192,6 +193,7 @@ impl Db {
     ) -> Result<Vec<Latest>> {
         let floor = self.core.store.blocks.floor();
         let mut samples = Vec::with_capacity(series.len());
+        let label_bytes = AtomicUsize::new(0);
         for some in series.chunks(SERIES_PER_LOCK_MAX) {
             if is_cancelled(cancelled) {
                 break;
@@ -206,7 +208,11 @@ impl Db {
                     }),
                     sample => sample,
                 };
-                let labelled = |sample| Ok((sample, self.labels_if(with_labels, one)?));
+                let labelled = |sample| {
+                    let labels = self.labels_if(with_labels, one)?;
+                    self.check_held(&labels, &label_bytes)?;
+                    Ok((sample, labels))
+                };
                 sample.and_then(|sample| sample.map(labelled).transpose())
             }));
         }
@@ -220,6 +226,23 @@ impl Db {
             Some(latest)
         });
         found.collect()
+    }
+
+    /// Counts labels that are held until a reply is sent, where nobody else may hold them: `held_bytes`
+    /// is what is held for it.
+    ///
+    /// # Errors
+    /// `Limit` if that is more than a reply may have.
+    pub fn check_held(&self, labels: &Labels, held_bytes: &AtomicUsize) -> Result<()> {
+        let (bytes, bytes_max) = (labels.as_bytes().len(), self.reply_bytes_max());
+        if held_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= bytes_max {
+            return Ok(());
+        }
+        let text = format!(
+            "the labels of the matching series take more than the {bytes_max} bytes that a reply may \
+             have; ask for fewer series, or without labels"
+        );
+        Err(Error::new(ErrorKind::Limit, text))
     }
 
     /// Views of a few series; `None` if a series was removed.

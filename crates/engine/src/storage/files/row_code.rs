@@ -68,6 +68,19 @@ pub(crate) struct Before {
     scratch: Vec<u8>,
 }
 
+/// What a row says that the next one does not refer to.
+pub(crate) struct Own {
+    unnamed: bool,
+    made_by: MadeBy,
+    newest: Option<Timestamp>,
+    last_value: Option<f64>,
+    flushed_last: Option<Timestamp>,
+    holds_nan: bool,
+    expires_at_ms: Option<i64>,
+    source: Option<Box<SourceRow>>,
+    link: Option<SeriesId>,
+}
+
 impl Before {
     /// Writes the next row of a file of this version.
     pub(crate) fn put(&mut self, out: &mut Put, row: &SeriesRow, version: u16) {
@@ -145,8 +158,15 @@ impl Before {
         }
     }
 
-    /// Reads the next row of a file of this version.
+    /// Reads the next row of a file of this version; `None` if it is damaged.
     pub(crate) fn take(&mut self, bytes: &mut Take<'_>, version: u16) -> Option<SeriesRow> {
+        let own = self.step(bytes, version)?;
+        self.row(own)
+    }
+
+    /// Goes to the next row, without making one of it: see [`Before::row`]. `None` if it is damaged;
+    /// labels that are none are found when a row is made.
+    pub(crate) fn step(&mut self, bytes: &mut Take<'_>, version: u16) -> Option<Own> {
         let bits = bytes.byte()?;
         let has = |bit: u8| bits & bit != 0;
         let made_by = match version {
@@ -159,31 +179,22 @@ impl Before {
             Some(before) => before.0.checked_add(step).filter(|_| step > 0)?,
             None => step,
         };
-        let id = SeriesId::new(id)?;
-        let shared = bytes.number()?;
+        self.id = Some(SeriesId::new(id)?);
+        let shared = usize::try_from(bytes.number()?).ok()?;
         let rest = bytes.string()?;
-        let shared = self.key.get(..usize::try_from(shared).ok()?)?;
-        if shared.len() + rest.len() > KEY_BYTES_MAX {
+        if shared > self.key.len() || shared + rest.len() > KEY_BYTES_MAX {
             return None;
         }
-        let key = [shared, rest].concat().into();
-        let plain = if has(flag::SAME_OPTIONS) {
-            self.options.clone()
-        } else {
-            take_options(bytes)?
-        };
-        let labels = self.take_labels(bytes)?;
-        let position = self.position.wrapping_add(bytes.signed()? as u64);
-        let mut row = SeriesRow {
-            id,
-            key,
+        self.key.truncate(shared);
+        self.key.extend_from_slice(rest);
+        if !has(flag::SAME_OPTIONS) {
+            self.options = take_options(bytes)?;
+        }
+        self.take_labels(bytes)?;
+        self.position = self.position.wrapping_add(bytes.signed()? as u64);
+        let mut own = Own {
             unnamed: has(flag::UNNAMED),
             made_by,
-            options: SeriesOptions {
-                labels,
-                ..plain.clone()
-            },
-            position,
             newest: None,
             last_value: None,
             flushed_last: None,
@@ -193,27 +204,54 @@ impl Before {
             link: None,
         };
         if has(flag::NEWEST) {
-            row.newest = Some(bytes.step(self.newest)?);
+            self.newest = bytes.step(self.newest)?;
+            own.newest = Some(self.newest);
         }
         if has(flag::LAST_VALUE) {
-            row.last_value = Some(bytes.value()?);
+            own.last_value = Some(bytes.value()?);
         }
         if has(flag::FLUSHED) {
-            let newest = row.newest.unwrap_or(self.newest);
-            row.flushed_last = Some(newest.wrapping_sub(bytes.signed()?));
+            own.flushed_last = Some(self.newest.wrapping_sub(bytes.signed()?));
         }
         if has(flag::EXPIRES) {
-            row.expires_at_ms = Some(bytes.signed().filter(|&at_ms| at_ms > 0)?);
+            own.expires_at_ms = Some(bytes.signed().filter(|&at_ms| at_ms > 0)?);
         }
         if has(flag::LINKED) {
-            (row.link, row.source) = take_ends(bytes, version)?;
+            (own.link, own.source) = take_ends(bytes, version)?;
         }
-        self.note(&row, plain);
-        Some(row)
+        Some(own)
     }
 
-    fn take_labels(&mut self, bytes: &mut Take<'_>) -> Option<Labels> {
-        let mut before = Labels::pairs_in(&self.labels);
+    /// The row that [`Before::step`] went to; `None` if it is damaged.
+    pub(crate) fn row(&self, own: Own) -> Option<SeriesRow> {
+        Some(SeriesRow {
+            id: self.id?,
+            key: self.key.as_slice().into(),
+            unnamed: own.unnamed,
+            made_by: own.made_by,
+            options: SeriesOptions {
+                labels: Labels::from_bytes(&self.labels).ok()?,
+                ..self.options.clone()
+            },
+            position: self.position,
+            newest: own.newest,
+            last_value: own.last_value,
+            flushed_last: own.flushed_last,
+            holds_nan: own.holds_nan,
+            expires_at_ms: own.expires_at_ms,
+            source: own.source,
+            link: own.link,
+        })
+    }
+
+    /// Whether the row that [`Before::step`] went to is that of a series, and in a log up to `position`.
+    pub(crate) fn is_at(&self, id: SeriesId, position: u64) -> bool {
+        self.id == Some(id) && self.position <= position
+    }
+
+    fn take_labels(&mut self, bytes: &mut Take<'_>) -> Option<()> {
+        let labels = std::mem::take(&mut self.labels);
+        let mut before = Labels::pairs_in(&labels);
         self.scratch.clear();
         for _ in 0..bytes.count()? {
             let (old_name, old_value) = before.next().unwrap_or_default();
@@ -226,7 +264,9 @@ impl Before {
                 self.scratch.extend_from_slice(part);
             }
         }
-        Labels::from_bytes(&self.scratch).ok()
+        drop(before);
+        self.labels = std::mem::replace(&mut self.scratch, labels);
+        Some(())
     }
 
     fn note(&mut self, row: &SeriesRow, plain: SeriesOptions) {

@@ -23,7 +23,6 @@ use roaring::RoaringBitmap;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zstd::bulk::Decompressor;
@@ -127,12 +126,7 @@ impl ParkedFile {
     /// # Errors
     /// `Corrupt` if it is damaged, `Io`.
     pub(crate) fn read_page(&self, page: usize) -> Result<Vec<SeriesRow>> {
-        let mut rows = Vec::new();
-        self.rows(page, |row| {
-            rows.push(row);
-            ControlFlow::Continue(())
-        })?;
-        Ok(rows)
+        self.rows(page, self.directory.pages.ids.max(), |_| true)
     }
 
     /// The rows of these series, which are on one page, as far as there are any.
@@ -144,40 +138,36 @@ impl ParkedFile {
         page: usize,
         ids: &BTreeSet<SeriesId>,
     ) -> Result<Vec<SeriesRow>> {
-        let (mut rows, last) = (Vec::with_capacity(ids.len()), ids.last());
-        self.rows(page, |row| {
-            let is_last = Some(&row.id) >= last;
-            if ids.contains(&row.id) {
-                rows.push(row);
-            }
-            if is_last {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        })?;
-        Ok(rows)
+        let last = ids.last().map(|&id| u32::from(low_bits(id)));
+        self.rows(page, last, |id| ids.contains(&id))
     }
 
-    /// Gives the rows of a page to `each`, until that has enough.
-    fn rows(&self, page: usize, mut each: impl FnMut(SeriesRow) -> ControlFlow<()>) -> Result<()> {
+    /// The rows of a page up to `last` that `is_wanted`. The others are passed over.
+    fn rows(
+        &self,
+        page: usize,
+        last: Option<u32>,
+        is_wanted: impl Fn(SeriesId) -> bool,
+    ) -> Result<Vec<SeriesRow>> {
         let raw = self.read_section(page, &self.directory.pages.pages[page].header)?;
         let (mut bytes, mut before) = (Take(&raw), Before::default());
-        for low in self
-            .directory
-            .pages
-            .ids
-            .range(self.directory.pages.lows(page))
-        {
-            let id = SeriesId(first_of(self.meta.partition).0 + u64::from(low));
-            let row = before.take(&mut bytes, VERSION_PARKED);
-            let row = row.filter(|row| row.id == id && row.position <= self.meta.position);
-            let row = row.ok_or_else(|| damaged("a series is invalid").at(&self.path))?;
-            if each(row).is_break() {
-                return Ok(());
+        let (first, mut rows) = (first_of(self.meta.partition).0, Vec::new());
+        let invalid = || damaged("a series is invalid").at(&self.path);
+        let lows = self.directory.pages.lows(page);
+        for low in self.directory.pages.ids.range(lows) {
+            if Some(low) > last {
+                return Ok(rows);
+            }
+            let id = SeriesId(first + u64::from(low));
+            let own = before.step(&mut bytes, VERSION_PARKED);
+            let own = own.filter(|_| before.is_at(id, self.meta.position));
+            let own = own.ok_or_else(invalid)?;
+            if is_wanted(id) {
+                rows.push(before.row(own).ok_or_else(invalid)?);
             }
         }
         if bytes.is_empty() {
-            Ok(())
+            Ok(rows)
         } else {
             Err(damaged("the rows of a page do not match its directory").at(&self.path))
         }
@@ -204,17 +194,11 @@ impl ParkedFile {
     /// # Errors
     /// As [`ParkedFile::read_page`].
     pub(crate) fn read(&self, id: SeriesId) -> Result<Option<SeriesRow>> {
-        let mut found = None;
-        if let Some(page) = self.page_of(id) {
-            self.rows(page, |row| {
-                if row.id < id {
-                    return ControlFlow::Continue(());
-                }
-                found = Some(row);
-                ControlFlow::Break(())
-            })?;
-        }
-        Ok(found)
+        let Some(page) = self.page_of(id) else {
+            return Ok(None);
+        };
+        let rows = self.rows(page, Some(low_bits(id).into()), |row| row == id);
+        Ok(rows?.pop())
     }
 
     pub(super) fn directory(&self) -> &Directory {
