@@ -180,6 +180,7 @@ fn write_routes(context: &Context) -> Router<Context> {
         .route("/api/put", post(opentsdb::put))
         .route("/api/v1/write", post(prometheus::write))
         .route("/api/v1/import", post(prometheus::import_lines))
+        .route("/api/v1/import/csv", post(prometheus::import_csv))
         .route("/api/v1/import/prometheus", post(prometheus::import))
         .route(
             "/api/v1/admin/tsdb/delete_series",
@@ -249,7 +250,8 @@ async fn nothing_there(uri: Uri) -> Answer {
     let path = shown(&uri);
     let text = format!(
         "no such path: {path}; see /metrics, /api/v1/query and /api/v1/export; to write, /write, \
-         /api/v1/write, /v1/metrics, /api/put, /api/v1/import and /api/v1/import/prometheus"
+         /api/v1/write, /v1/metrics, /api/put, /api/v1/import, /api/v1/import/csv and \
+         /api/v1/import/prometheus"
     );
     Answer::new(StatusCode::NOT_FOUND, text)
 }

@@ -1,4 +1,4 @@
-//! What comes from Prometheus and its relatives: remote write, text, and lines of JSON.
+//! What comes from Prometheus and its relatives: remote write, text, and lines of JSON and CSV.
 //!
 //! `POST /api/v1/write` takes both versions of remote write, told apart by
 //! `Content-Type`. The statuses are those a sender must be able to rely on:
@@ -9,15 +9,17 @@
 use super::answer::Answer;
 use super::body::{Encoding, Received, receive};
 use super::context::{Context, Sending};
+use super::form::first;
 use crate::acl::User;
-use crate::intake::{Report, Way};
+use crate::intake::{EngineIntake, Report, Way};
 use crate::observe::{Protocol, Route};
 use axum::body::Body;
+use axum::extract::RawQuery;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::prometheus::exposition::{self, Format};
-use latewood_wire::prometheus::json_lines;
 use latewood_wire::prometheus::write::{Decoder, Version};
+use latewood_wire::prometheus::{csv_lines, json_lines};
 use std::sync::Arc;
 
 /// Refusals an answer tells of; the others it counts.
@@ -78,13 +80,44 @@ pub(super) async fn import_lines(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
+    let mut decoder = json_lines::Decoder::default();
+    let decode = move |piece: &[u8], is_end, intake: &mut _| decoder.decode(piece, is_end, intake);
+    let label = LINES.to_vec();
+    take_lines(context, (headers, body), Route::JsonImport, label, decode).await
+}
+
+/// `POST /api/v1/import/csv`: lines of CSV, of the columns that `format` tells.
+pub(super) async fn import_csv(
+    Sending(context): Sending,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer> {
+    let text = first(query.as_deref(), "format");
+    let text = text.ok_or_else(|| Answer::bad("missing parameter format"))?;
+    let format = text.parse::<csv_lines::Format>();
+    let format = format.map_err(|error| Answer::parameter("format", error.to_string()))?;
+    let mut decoder = csv_lines::Decoder::new(format);
+    let decode = move |piece: &[u8], is_end, intake: &mut _| decoder.decode(piece, is_end, intake);
+    // The same line means another series in another format.
+    let label = [b"csv ", text.as_bytes()].concat();
+    take_lines(context, (headers, body), Route::CsvImport, label, decode).await
+}
+
+/// Takes the samples that `decode` finds in the lines of a body.
+async fn take_lines(
+    context: Context,
+    (headers, body): (HeaderMap, Body),
+    route: Route,
+    label: Vec<u8>,
+    mut decode: impl FnMut(&[u8], bool, &mut EngineIntake) -> usize + Send + 'static,
+) -> Result<Response, Answer> {
     let (user, received) = receive(&context, &headers, (None, None), body).await?;
     let worker = context.clone();
     let read = move || {
-        let mut decoder = json_lines::Decoder::default();
-        let way = Way::new(Protocol::Prometheus, Route::JsonImport);
-        let (report, inflated) = worker.work.take(&worker, way, LINES, &user, |intake| {
-            received.pieces(|piece, is_end| decoder.decode(piece, is_end, intake))
+        let way = Way::new(Protocol::Prometheus, route);
+        let (report, inflated) = worker.work.take(&worker, way, &label, &user, |intake| {
+            received.pieces(|piece, is_end| decode(piece, is_end, intake))
         });
         worker.received(Protocol::Prometheus, *inflated.as_ref().unwrap_or(&0));
         (report, inflated)

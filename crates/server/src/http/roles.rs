@@ -165,6 +165,7 @@ fn every_way_to_write_goes_on() {
         "/api/v1/write",
         "/api/v1/import/prometheus",
         "/api/v1/import",
+        "/api/v1/import/csv",
         "/api/v1/admin/tsdb/delete_series",
         "/v1/metrics",
         "/api/v1/otlp/v1/metrics",

@@ -292,7 +292,7 @@ impl EngineIntake {
             Route::TextImport => "milliseconds, or seconds in OpenMetrics",
             Route::OpenTsdbTcp | Route::OpenTsdbHttp => "seconds or milliseconds",
             Route::InfluxTcp | Route::InfluxUdp => "the unit of the port's precision",
-            Route::InfluxHttp | Route::Resp => "the unit the request names",
+            Route::InfluxHttp | Route::CsvImport | Route::Resp => "the unit the request names",
         };
         let text = format_args!("{key} at {at}: {why}; is it in {unit}?");
         self.refuse(line, reason, text);

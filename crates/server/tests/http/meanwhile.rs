@@ -20,6 +20,11 @@ fn writes() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ),
         ("/api/v1/import/prometheus", "", b"m 1 1\n".to_vec()),
         (
+            "/api/v1/import/csv?format=1:metric:m,2:time:unix_ms",
+            "",
+            b"1,1\n".to_vec(),
+        ),
+        (
             "/api/v1/import",
             "",
             br#"{"metric":{"__name__":"m"},"values":[1],"timestamps":[1]}"#.to_vec(),

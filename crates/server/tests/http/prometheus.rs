@@ -192,3 +192,47 @@ fn openmetrics_is_taken_in_seconds_by_its_type_or_its_end() {
     );
     assert_eq!(client.ask("EXISTS m{c=\"3\"}"), ":0\r\n");
 }
+
+#[test]
+fn columns_of_csv_are_what_the_request_says() {
+    let server = server(&[]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    let path = "/api/v1/import/csv?format=";
+    let lines =
+        b"kitchen,21.5,40,1700000000\ncellar,12,,1700000000.5\nroom,celsius,humidity,time\n";
+    let rooms = "1:label:room,2:metric:celsius,3:metric:humidity,4:time:unix_s";
+    let answer = http.post(&format!("{path}{rooms}"), lines);
+    assert_eq!(answer.status, 400);
+    for told in [
+        "1 refused, 3 kept",
+        "line 3: column 4 is not a time of the format: 'time'",
+    ] {
+        assert!(answer.text().contains(told), "{}", answer.text());
+    }
+    let got = |redis: &mut crate::harness::Client, key: &str| redis.ask(&format!("TS.GET {key}"));
+    let sample = |at: &str, value: &str| format!("*2\r\n:{at}\r\n+{value}\r\n");
+    assert_eq!(
+        got(&mut redis, "celsius{room=\"cellar\"}"),
+        sample("1700000000500", "12")
+    );
+    assert_eq!(
+        got(&mut redis, "humidity{room=\"kitchen\"}"),
+        sample("1700000000000", "40")
+    );
+    // The same line means another series in another format.
+    let floors = "1:label:floor,2:metric:celsius,4:time:unix_s";
+    let answer = http.post(&format!("{path}{floors}"), &lines[..27]);
+    assert_eq!((answer.status, answer.text()), (204, String::new()));
+    assert_eq!(
+        got(&mut redis, "celsius{floor=\"kitchen\"}"),
+        sample("1700000000000", "21.5")
+    );
+    for (query, words) in [
+        ("", "missing parameter format"),
+        ("?format=1:metric", "expected column:kind:context, such as"),
+    ] {
+        let answer = http.post(&format!("/api/v1/import/csv{query}"), lines);
+        assert_eq!(answer.status, 400);
+        assert!(answer.text().contains(words), "{}", answer.text());
+    }
+}

@@ -24,7 +24,7 @@ fn a_path_that_is_not_there_and_a_method_that_is_not_taken_are_named() {
         (
             "/v1/metrics/",
             "no such path: /v1/metrics/; see /metrics, /api/v1/query and /api/v1/export; to write, \
-             /write, /api/v1/write, /v1/metrics, /api/put, /api/v1/import and \
+             /write, /api/v1/write, /v1/metrics, /api/put, /api/v1/import, /api/v1/import/csv and \
              /api/v1/import/prometheus",
         ),
     ] {

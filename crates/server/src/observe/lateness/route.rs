@@ -19,6 +19,8 @@ named! {
         TextImport => "prometheus_text",
         /// Lines of JSON, imported over HTTP.
         JsonImport => "json_lines",
+        /// Lines of CSV, imported over HTTP.
+        CsvImport => "csv_lines",
         /// OpenTSDB over telnet.
         OpenTsdbTcp => "opentsdb_tcp",
         /// OpenTSDB over HTTP.
