@@ -57,7 +57,7 @@ def labels_of(generation, number):
 
 
 @functools.lru_cache(2 * SERIES)
-def line(generation, number):
+def line_to(generation, number):
     """Without its value. Each series is written to twice."""
     return line_of(labels_of(generation, number))
 
@@ -113,12 +113,12 @@ def send(system, generation, numbers, at_s, tries=1):
         for left in reversed(range(tries)):
             try:
                 if hasattr(system, "send"):
-                    system.send([f"{line(generation, number)}{number % 97} {at_s}" for number in some])
+                    system.send([f"{line_to(generation, number)}{number % 97} {at_s}" for number in some])
                 else:
                     system.write(b"".join(packed_of(generation, number, number % 97, at_s) for number in some))
                 break
             except OSError as error:
-                if not left:
+                if not left or system.process.poll() is not None:
                     print(f"{system.name}: {str(error)[-300:]}", flush=True)
                     return False
                 time.sleep(1)
@@ -132,7 +132,7 @@ def timed(ask):
 
 
 def counts(system, windows, end_s):
-    """`count by (job)` over the last hour and over all."""
+    """`count by (job)` over each window before the end."""
     rows = {}
     for name, window in windows.items():
         before = system.cpu()
@@ -237,7 +237,7 @@ def run(system, read, generations, is_long):
     end_s = start_s + (done - 1) * STEP_S + SECOND_S + 1
     windows = {"hour": 3600} if is_long else {"hour": 3600, "all": done * STEP_S + 60}
     report["count_by_job"] = counts(system, windows, end_s)
-    if not system.is_peer:
+    if not system.is_peer and not is_long:
         report["late"] = late(system, done, start_s, random.Random(1))
     report["at_rest"] = {"anon_mib": memory(system)[0], "disk_bytes_a_series": round(disk(system) / rows[-1]["series"], 1)}
     system.end()
@@ -267,7 +267,7 @@ def main():
     report = json.loads(out.read_text()) if out.exists() else {"systems": {}}
     told = {"memory": read.memory, "park_after": read.park_after, "rest_s": read.rest}
     report |= {"machine": machine(), "build": read.build}
-    if read.only != "long":
+    if read.only != "long" or "memory" not in report:
         report |= told
     for name in read.only.split(","):
         generations = int(own.get(name, read.generations))
@@ -283,7 +283,7 @@ def main():
         }[name]()
         # A page may have systems that were run at different times.
         found = recovery(system, generations, read.rest) if name == "recovery" else run(system, read, generations, name == "long")
-        report["systems"][name] = found | told | {"commit": machine().rsplit(" ", 1)[1], "minutes": read.minutes}
+        report["systems"][name] = found | (told if name == "long" else {}) | {"commit": machine().rsplit(" ", 1)[1], "minutes": read.minutes}
         if system.process.poll() is None:
             system.end()
         shutil.rmtree(system.directory)
