@@ -244,7 +244,7 @@ fn a_series_removed_meanwhile_is_passed_over() {
     let keys = db.views(&series, &all(false), false);
     let keys: Vec<&[u8]> = keys.iter().map(|found| &*found.key).collect();
     assert_eq!(keys, [b"a", b"c"]);
-    assert_eq!(db.latest(series.clone(), false, None).unwrap().len(), 2);
+    assert_eq!(db.latest(series.clone(), None, None).unwrap().len(), 2);
 }
 
 #[test]

@@ -161,13 +161,13 @@ impl Sink for Newest {
     }
 }
 
-/// What is read once its blocks are here, within a minute: a read itself may wait for a few
+/// What is read once its blocks are here, within a minute: some databases let a read wait for a few
 /// milliseconds alone.
 pub(crate) fn once_here<T>(mut read: impl FnMut() -> latewood_engine::Result<T>) -> T {
     let until = Instant::now() + Duration::from_mins(1);
     loop {
         match read() {
-            Err(error) if error.is_away() && Instant::now() < until => {}
+            Err(error) if error.is_away() && Instant::now() < until => std::thread::yield_now(),
             read => return read.unwrap(),
         }
     }

@@ -104,6 +104,11 @@ impl<T: Tagged> Table<T> {
         self.parts.iter().map(HashTable::len).sum()
     }
 
+    /// How many entries there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.parts.iter().map(HashTable::capacity).sum()
+    }
+
     /// Forgets all entries, and gives their memory back.
     pub(crate) fn clear(&mut self) {
         self.parts.fill_with(HashTable::new);

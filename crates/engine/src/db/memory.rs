@@ -96,8 +96,7 @@ impl Db {
     /// `NoSuchKey`.
     pub fn memory_of(&self, key: &[u8]) -> Result<usize> {
         let own = self.read(key, |series| series.memory())?;
-        let keys = &self.core.keys;
-        let of_map = keys.memory_bytes() / keys.len().max(1);
+        let of_map = self.core.keys.bytes_of_one();
         let of_index = self.summed_memory().index_bytes / self.core.series_count().max(1);
         Ok(own.total_bytes() + of_map + of_index)
     }

@@ -184,6 +184,12 @@ impl Keys {
         self.shards.iter().for_each(|shard| shard.0.write().clear());
     }
 
+    /// Bytes of the tables for one key, the key aside: what is free is no key's.
+    pub(crate) fn bytes_of_one(&self) -> usize {
+        let room = |Shard(shard): &Shard| shard.read().capacity();
+        self.memory_bytes() / self.shards.iter().map(room).sum::<usize>().max(1)
+    }
+
     /// Bytes of memory of the tables, keys aside.
     pub(crate) fn memory_bytes(&self) -> usize {
         let bytes = |Shard(shard): &Shard| shard.read().memory_bytes();

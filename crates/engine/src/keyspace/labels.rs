@@ -105,7 +105,8 @@ impl Core {
         leave_rows()?;
         // Whatever becomes of the series, the file has what it was.
         self.store.parked.note_read();
-        let row = file.map(|file| file.read(id)).transpose()?.flatten();
+        let read = file.map(|file| file.read(id)).transpose();
+        let row = self.told(read)?.flatten();
         let row = row.ok_or_else(|| no_row(id))?;
         Ok(Some(row.options.labels))
     }
@@ -143,7 +144,7 @@ impl Core {
             return Ok(found);
         }
         let filed = self.filed_in(filed, span);
-        found.add_all(&filed.select(matchers, cancelled)?);
+        found.add_all(&self.told(filed.select(matchers, cancelled))?);
         Ok(found)
     }
 

@@ -197,8 +197,8 @@ impl Core {
     pub(crate) fn stored_position(&self, state: &mut ShardState, id: SeriesId) -> Result<u64> {
         let place = self.shards.place_of(id);
         // awake: of most series that is known at once.
-        let is_awake = state.parked.is_empty() || state.slab.get(place).is_some();
-        if is_awake || !state.parked.is_filed(place) {
+        let is_not_parked = state.parked.is_empty() || state.slab.get(place).is_some();
+        if is_not_parked || !state.parked.is_filed(place) {
             return Ok(state.restored_position(place));
         }
         if state.parked.held(place).is_none() {

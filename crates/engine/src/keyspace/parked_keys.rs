@@ -12,7 +12,7 @@
 //! Sharded like the key map ([`super::keys`]), whose order of locks it shares. Tested below and by
 //! the tests of parked series.
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::key_hash::key_hash;
 use crate::base::names;
 use crate::base::table::{Table, Tagged, tag_of};
@@ -213,11 +213,13 @@ impl ParkedKeys {
         let inserted = shard.insert(tag_of(hash), id);
         self.len.fetch_add(1, Ordering::Release);
         drop(shard);
-        if let Err(error) = inserted {
-            let dir = self.dir.display();
-            let text =
-                format!("cannot write keys of parked series, which stay in memory: {dir}: {error}");
-            self.notices.tell(About::ParkedKeys, text);
+        // Tries that are left out after one that failed say nothing new.
+        if let Err(error) = inserted
+            && error.kind() != io::ErrorKind::ResourceBusy
+        {
+            let what = "cannot write keys of parked series, which stay in memory";
+            let error = Error::io(what, &self.dir, error);
+            self.notices.tell(About::ParkedKeys, error);
         }
         is_doubled
     }

@@ -6,6 +6,7 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::waiting::leaves_rows;
 use crate::keyspace::core::Core;
+use crate::observe::notices::About;
 use crate::series::presence::{BROUGHT_MAX, Linked, Parked};
 use crate::storage::files::parked::{ParkedFile, no_row};
 use crate::storage::files::row::SeriesRow;
@@ -23,11 +24,20 @@ pub(super) fn leave_rows() -> Result<()> {
 }
 
 impl Core {
+    /// What was read of a file of parked series; damage is told to the operator.
+    pub(super) fn told<T>(&self, read: Result<T>) -> Result<T> {
+        read.inspect_err(|error| {
+            if error.kind() == ErrorKind::Corrupt {
+                self.observe.notices.tell(About::Damage, error);
+            }
+        })
+    }
+
     /// Reads the row of a parked series from its file.
     pub(super) fn read_parked(&self, id: SeriesId) -> Result<Parked> {
         self.store.parked.note_read();
         let file = self.store.parked.file_of(id).ok_or_else(|| no_row(id))?;
-        let row = file.read(id)?.ok_or_else(|| no_row(id))?;
+        let row = self.told(file.read(id))?.ok_or_else(|| no_row(id))?;
         self.as_parked(row, &file)
     }
 
@@ -77,7 +87,7 @@ impl Core {
         }
         let mut brought = Ok(());
         for ((_, page), (file, ids)) in wanted {
-            match file.read_some(page, &ids) {
+            match self.told(file.read_some(page, &ids)) {
                 Ok(rows) => {
                     for row in rows {
                         brought = brought.and(self.hold(row, &file));

@@ -14,7 +14,6 @@ use crate::series::shard::{ShardGuard, ShardState};
 use crate::series::watched::Span;
 use crate::series::{Fate, Marks, Sealer, Series};
 use latewood_model::{DuplicatePolicy, MadeBy, Sample, SeriesId, SeriesOptions, Timestamp};
-use std::hint::black_box;
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
@@ -106,8 +105,7 @@ impl Replayer<'_> {
         let place = |id: SeriesId| self.recovery.core.shards.place_of(id);
         let state = self.recovery.core.shards[shard].lock();
         state.touch(ids().filter(here).map(place));
-        let restored = |all, id| all ^ state.restored_position(place(id));
-        black_box(ids().filter(here).fold(0, restored));
+        state.touch_restored(ids().filter(here).map(place));
         if state.parked.is_empty() {
             return Ok(());
         }

@@ -176,6 +176,13 @@ impl ShardState {
         black_box(series().fold(0, |all, series| all ^ series.touch_tail()));
     }
 
+    /// The same for what [`ShardState::restored_position`] tells.
+    pub(crate) fn touch_restored(&self, places: impl Iterator<Item = usize>) {
+        if self.restored.places() > CACHED_PLACES {
+            black_box(places.fold(0, |all, place| all ^ self.restored_position(place)));
+        }
+    }
+
     /// Prefetches the memory of series that a batch writes to soon, so that the
     /// waits overlap with work; called before each of its samples. `place_of`
     /// returns the place of the series of the n-th sample, if there is one.

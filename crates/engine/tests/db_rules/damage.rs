@@ -226,10 +226,10 @@ fn reads_of_many_series_tell_of_the_one() {
     let (_, db) = dirty();
     append(&db, &[sample(b"other", 1, 1.0)]).unwrap();
     let found = db.select(&[]).unwrap();
-    is_told(db.latest(found.clone(), false, None).unwrap_err());
+    is_told(db.latest(found.clone(), None, None).unwrap_err());
     is_told(db.last_sample(DESTINATION).unwrap_err());
     add(&db, &[(4_005, 2.0), (4_015, 4.0)]);
-    assert_eq!(db.latest(found.clone(), false, None).unwrap().len(), 3);
+    assert_eq!(db.latest(found.clone(), None, None).unwrap().len(), 3);
     for (from, has_lost) in [(40, true), (3_000, false)] {
         let asked = between(from, i64::MAX);
         for one in db.views(&found, &asked, false) {

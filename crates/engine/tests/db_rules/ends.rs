@@ -222,7 +222,7 @@ fn reads_over_many_series_find_what_closed() {
         .position(|one| *one.key == *DESTINATION)
         .unwrap();
     add(&db, &[(5, 1.0), (15, 2.0)]);
-    let newest = db.latest(found.clone(), false, None).unwrap();
+    let newest = db.latest(found.clone(), None, None).unwrap();
     assert_eq!(newest[destination].sample, Some(Sample::new(0, 1.0)));
     add(&db, &[(25, 4.0)]);
     let views = db.views(&found, &everything(None), false);

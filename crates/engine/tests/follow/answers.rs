@@ -137,7 +137,7 @@ pub(crate) fn answers(db: &Db) -> Result<Answers, ErrorKind> {
         found.map(|series| series.key.to_vec()).collect()
     });
     let selected = selected.collect();
-    let latest = db.latest(db.select(&[]).unwrap(), true, None);
+    let latest = db.latest(db.select(&[]).unwrap(), Some(usize::MAX), None);
     let latest = latest.map_err(|error| error.kind())?.into_iter();
     Ok(Answers {
         len: db.len(),

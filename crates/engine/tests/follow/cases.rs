@@ -154,7 +154,7 @@ fn rows_that_the_owner_recomputes_are_not_answered() {
         db.last_sample(b"rows").unwrap_err().kind(),
         ErrorKind::AtOwner
     );
-    let latest = db.latest(db.select(&[]).unwrap(), false, None).unwrap_err();
+    let latest = db.latest(db.select(&[]).unwrap(), None, None).unwrap_err();
     assert_eq!(latest.kind(), ErrorKind::AtOwner);
     assert_eq!(pairs(&db, b"source").len(), 4);
     // The owner computes them for its reader.

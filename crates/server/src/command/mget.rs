@@ -9,6 +9,7 @@ use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::filter;
 use super::label_options::{self, Shown};
+use super::reply_limit::ReplyLimit;
 use super::spec::Spec;
 use crate::client::{Part, Stream};
 use latewood_engine::{ErrorKind, Latest, is_cancelled};
@@ -43,7 +44,13 @@ fn apply(call: &mut Call<'_>) -> Outcome {
 fn newest(call: &mut Call<'_>, matchers: &[Matcher], shown: Shown, latest: bool) -> Outcome {
     let series = call.select(matchers)?;
     let db = &call.shared.db;
-    let mut found = db.latest(series, shown.any(), call.cancelled)?;
+    let limit = ReplyLimit::of(call.shared);
+    let label_bytes_max = shown.any().then_some(limit.bytes);
+    let found = db.latest(series, label_bytes_max, call.cancelled);
+    let mut found = found.map_err(|error| match error.kind() {
+        ErrorKind::Limit => limit.fault_of_labels(),
+        _ => error.into(),
+    })?;
     if latest {
         for series in &mut found {
             if is_cancelled(call.cancelled) {

@@ -54,6 +54,8 @@ const PART_PIECES: usize = 32;
 const PIECE_BYTES: usize = 16 * 1024;
 /// Bytes of a reply that are written before the first is sent.
 const WRITTEN_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Series that rest that are looked at together.
+const TOGETHER: usize = 1024;
 /// Samples of a series that is written before the first byte is sent.
 const WRITTEN_SAMPLES_MAX: u64 = 64 * 1024;
 
@@ -123,12 +125,32 @@ impl Question {
         samples: u64,
     ) -> Result<(usize, Vec<Answer>), Fault> {
         let (written, held) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let part = call.part();
-        let pieces = call.shared.db.spread(samples, |spread| {
-            spread.map(series.chunks(PIECE_SERIES).collect(), |some| {
-                self.look_at(part, some, &written, &held)
+        let (part, db) = (call.part(), &call.shared.db);
+        let limit = ReplyLimit::of(call.shared);
+        let hold = |bytes| match held.fetch_add(bytes, Ordering::Relaxed) + bytes {
+            held if held > limit.bytes => Err(limit.fault_of_labels()),
+            _ => Ok(()),
+        };
+        let pieces = if db.parked_len() > 0 {
+            let pieces = in_pieces(self.views_by_id(part, series, &hold)?, PIECE_SERIES);
+            db.spread(samples, |spread| {
+                spread.map(pieces, |views| {
+                    self.look_at(part, views, &written, |_| Ok(()))
+                })
             })
-        });
+        } else {
+            db.spread(samples, |spread| {
+                spread.map(series.chunks(PIECE_SERIES).collect(), |some| {
+                    // Others may hold too much already.
+                    hold(0)?;
+                    let views = match is_cancelled(part.cancelled) {
+                        true => Vec::new(),
+                        false => db.views(some, &self.query, self.shown.any()),
+                    };
+                    self.look_at(part, views, &written, hold)
+                })
+            })
+        };
         let (mut count, mut answers) = (0, Vec::new());
         for piece in pieces {
             let (here, some) = piece?;
@@ -138,19 +160,42 @@ impl Question {
         Ok((count, answers))
     }
 
-    /// The same for a few; `written` counts bytes of all, `held` those of labels that are written later.
-    fn look_at(
+    /// Views of series of which some rest, each in its place; those that went are left out.
+    fn views_by_id(
         &self,
         part: Part<'_>,
         series: &[SeriesRef],
-        written: &AtomicUsize,
-        held: &AtomicUsize,
-    ) -> latewood_engine::Result<(usize, Vec<Answer>)> {
-        if is_cancelled(part.cancelled) {
-            return Ok((0, Vec::new()));
+        hold: &impl Fn(usize) -> Result<(), Fault>,
+    ) -> Result<Vec<SeriesView>, Fault> {
+        let db = &part.shared.db;
+        let mut found: Vec<Option<SeriesView>> = vec![None; series.len()];
+        let order = db.order_of_reads(series.iter().map(|one| one.id));
+        for some in order.chunks(TOGETHER) {
+            if is_cancelled(part.cancelled) {
+                break;
+            }
+            let refs: Vec<SeriesRef> = some.iter().map(|&at| series[at].clone()).collect();
+            let mut places = some.iter();
+            for view in db.views(&refs, &self.query, self.shown.any()) {
+                hold(view.labels.as_bytes().len())?;
+                if let Some(&at) = places.find(|&&at| series[at].key == view.key) {
+                    found[at] = Some(view);
+                }
+            }
         }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// What of some series is in the reply; `written` counts bytes of all, `hold` those of labels that are
+    /// written later.
+    fn look_at(
+        &self,
+        part: Part<'_>,
+        mut found: Vec<SeriesView>,
+        written: &AtomicUsize,
+        hold: impl Fn(usize) -> Result<(), Fault>,
+    ) -> Result<(usize, Vec<Answer>), Fault> {
         let shared = part.shared;
-        let mut found = shared.db.views(series, &self.query, self.shown.any());
         if self.exclude_empty {
             let mut filled = Vec::new();
             for series in found {
@@ -181,7 +226,7 @@ impl Question {
             answers.push(Answer::Written(reply));
         }
         for series in found {
-            shared.db.check_held(&series.labels, held)?;
+            hold(series.labels.as_bytes().len())?;
             answers.push(Answer::Later(Box::new(series)));
         }
         Ok((count, answers))
@@ -254,12 +299,7 @@ impl Question {
             }
             // Few series are long ones: no thread should wait for another.
             let each = (series.len() / PART_PIECES).clamp(1, PIECE_SERIES);
-            let mut series = series.into_iter();
-            let pieces = std::iter::from_fn(|| {
-                let piece: Vec<SeriesView> = series.by_ref().take(each).collect();
-                (!piece.is_empty()).then_some(piece)
-            });
-            let replies = spread.map(pieces.collect(), |piece: Vec<SeriesView>| {
+            let replies = spread.map(in_pieces(series, each), |piece| {
                 let mut reply = Vec::new();
                 for series in piece {
                     self.append(&mut reply, part, series);
@@ -295,6 +335,16 @@ impl Question {
         let rows = rows.map_err(|fault| rows::name_key(fault, &series.key));
         or_error(out, part, start, rows);
     }
+}
+
+/// The views in their order, `each` at a time.
+fn in_pieces(views: Vec<SeriesView>, each: usize) -> Vec<Vec<SeriesView>> {
+    let mut views = views.into_iter();
+    let pieces = std::iter::from_fn(|| {
+        let piece: Vec<SeriesView> = views.by_ref().take(each).collect();
+        (!piece.is_empty()).then_some(piece)
+    });
+    pieces.collect()
 }
 
 /// Puts the error of a part of a reply in the place of what it wrote.

@@ -47,6 +47,15 @@ impl ReplyLimit {
         )
     }
 
+    /// The error for series whose labels are longer.
+    #[cold]
+    pub(crate) fn fault_of_labels(self) -> Fault {
+        self.refuse(
+            "the labels of the matching series take more than",
+            "; ask for fewer series, or without labels",
+        )
+    }
+
     /// The error for a reply of which `what` is longer.
     #[cold]
     pub(crate) fn refuse(self, what: &str, advice: &str) -> Fault {

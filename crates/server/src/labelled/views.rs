@@ -166,10 +166,8 @@ impl<R: Reader> Views<R> {
         hold: &mut Hold<'_>,
     ) -> Result<Vec<Found>, SourceError> {
         let (shared, query) = (self.reader.shared(), raw(span.0, span.1));
-        let mut order: Vec<usize> = (0..named.len()).collect();
-        if shared.db.parked_len() > 0 {
-            order.sort_unstable_by_key(|&at| named[at].series.id);
-        }
+        let ids = named.iter().map(|one| one.series.id);
+        let order = shared.db.order_of_reads(ids);
         let mut found: Vec<Option<Found>> = vec![None; named.len()];
         for part in order.chunks(PART_SERIES) {
             let refs: Vec<SeriesRef> = part.iter().map(|&at| named[at].series.clone()).collect();

@@ -2,8 +2,8 @@
 
 use super::kind::{Kind, Written, word};
 use super::range::{
-    CHUNK_SIZE, DISK_BUDGET, FLUSH_AGE, LOG_MAX, MEMORY, QUERY_THREADS, RETENTION, SERIES,
-    SYNC_INTERVAL, TS_IGNORE_TIME, TS_RETENTION,
+    CHUNK_SIZE, DISK_BUDGET, FLUSH_AGE, LOG_MAX, MEMORY, PARK_AFTER, QUERY_THREADS, RETENTION,
+    SERIES, SYNC_INTERVAL, TS_IGNORE_TIME, TS_RETENTION,
 };
 use super::row::{Row, computed, row};
 use crate::state::{Settings, Shared};
@@ -119,7 +119,7 @@ pub(super) const ROWS: &[Row] = &[
             Ok(())
         }),
     row("park-after TIME", "15m")
-        .is(Kind::Time(RETENTION, |of| &mut of.park_after_ms))
+        .is(Kind::Time(PARK_AFTER, |of| &mut of.park_after_ms))
         .help(
             "How long after its last write a series leaves memory, once all its samples are in \
              blocks; it is read and written as before; 0 keeps all series in memory",

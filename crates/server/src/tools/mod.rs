@@ -113,7 +113,9 @@ fn verdict(checked: &tools::Checked) -> String {
     match (checked.damage, checked.is_refused) {
         (0, false) => "no damage".to_owned(),
         (damage, false) => {
-            format!("{damage} damaged; the server serves the rest, with --strict perhaps not")
+            format!(
+                "{damage} damaged; the server serves the rest, but may refuse to start with --strict"
+            )
         }
         (damage, true) => format!("{damage} damaged; the server refuses to start"),
     }

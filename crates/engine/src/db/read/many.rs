@@ -20,7 +20,6 @@ use crate::series::{Extent, Marks, Series};
 use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{Labels, MadeBy, Sample, SeriesId, Timestamp};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Series read under one lock.
 const SERIES_PER_LOCK_MAX: usize = 64;
@@ -181,68 +180,66 @@ impl Db {
     }
 
     /// The newest samples of `series`, in their order; removed series are skipped.
-    /// Once `cancelled` is true, it returns early, with those of any series.
+    /// Once `cancelled` is true, it returns early, with those of any series. With `label_bytes_max`
+    /// their labels come too, which may take that many bytes together.
     ///
     /// # Errors
-    /// `Limit` if their labels take more than a reply may; `Corrupt`, `Io`.
+    /// `Limit` if the labels take more; `Corrupt`, `Io`.
     pub fn latest(
         &self,
         series: Vec<SeriesRef>,
-        with_labels: bool,
+        label_bytes_max: Option<usize>,
         cancelled: Cancelled<'_>,
     ) -> Result<Vec<Latest>> {
         let floor = self.core.store.blocks.floor();
-        let mut samples = Vec::with_capacity(series.len());
-        let label_bytes = AtomicUsize::new(0);
-        for some in series.chunks(SERIES_PER_LOCK_MAX) {
-            if is_cancelled(cancelled) {
-                break;
+        let order = self.order_of_reads(series.iter().map(|one| one.id));
+        let mut found = vec![None; series.len()];
+        let mut label_bytes = 0;
+        for many in order.chunks(BROUGHT_MAX) {
+            let ids: Vec<SeriesId> = many.iter().map(|&at| series[at].id).collect();
+            // Of which a row cannot be read, a look at each tells.
+            let _ = self.core.bring(&ids);
+            for part in many.chunks(SERIES_PER_LOCK_MAX) {
+                if is_cancelled(cancelled) {
+                    break;
+                }
+                let some: Vec<SeriesRef> = part.iter().map(|&at| series[at].clone()).collect();
+                let newest = |held: &mut Series, failed: &FailedBuckets| failed.newest_of(held);
+                let samples = self.look_at(&some, Wanted::Newest, |_, _| (), newest);
+                for ((&at, one), sample) in part.iter().zip(&some).zip(samples) {
+                    let sample = match sample.and_then(Option::transpose) {
+                        Err(error) if error.is_away() => fetching(|| {
+                            let sample = self.look(one, Wanted::Newest, newest);
+                            sample.and_then(Option::transpose)
+                        }),
+                        sample => sample,
+                    };
+                    let labels = self.labels_if(label_bytes_max.is_some(), one)?;
+                    label_bytes += labels.as_bytes().len();
+                    if label_bytes_max.is_some_and(|bytes_max| label_bytes > bytes_max) {
+                        let text = "the labels take more than they may";
+                        return Err(Error::new(ErrorKind::Limit, text));
+                    }
+                    found[at] = sample?.map(|sample| Latest {
+                        labels,
+                        sample: sample.filter(|last: &Sample| last.timestamp >= floor),
+                        key: one.key.clone(),
+                    });
+                }
             }
-            let newest = |held: &mut Series, failed: &FailedBuckets| failed.newest_of(held);
-            let found = self.look_at(some, Wanted::Newest, |_, _| (), newest);
-            samples.extend(some.iter().zip(found).map(|(one, sample)| {
-                let sample = match sample.and_then(Option::transpose) {
-                    Err(error) if error.is_away() => fetching(|| {
-                        let sample = self.look(one, Wanted::Newest, newest);
-                        sample.and_then(Option::transpose)
-                    }),
-                    sample => sample,
-                };
-                let labelled = |sample| {
-                    let labels = self.labels_if(with_labels, one)?;
-                    self.check_held(&labels, &label_bytes)?;
-                    Ok((sample, labels))
-                };
-                sample.and_then(|sample| sample.map(labelled).transpose())
-            }));
         }
-        let found = series.into_iter().zip(samples);
-        let found = found.filter_map(|(series, found)| {
-            let latest = found.transpose()?.map(|(sample, labels)| Latest {
-                labels,
-                sample: sample.filter(|last: &Sample| last.timestamp >= floor),
-                key: series.key,
-            });
-            Some(latest)
-        });
-        found.collect()
+        Ok(found.into_iter().flatten().collect())
     }
 
-    /// Counts labels that are held until a reply is sent, where nobody else may hold them: `held_bytes`
-    /// is what is held for it.
-    ///
-    /// # Errors
-    /// `Limit` if that is more than a reply may have.
-    pub fn check_held(&self, labels: &Labels, held_bytes: &AtomicUsize) -> Result<()> {
-        let (bytes, bytes_max) = (labels.as_bytes().len(), self.reply_bytes_max());
-        if held_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= bytes_max {
-            return Ok(());
+    /// In which order series are read best, by their places: where some rest, in that of their ids, so
+    /// that what is kept in files of many is read once.
+    pub fn order_of_reads(&self, ids: impl Iterator<Item = SeriesId>) -> Vec<usize> {
+        let ids: Vec<SeriesId> = ids.collect();
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        if self.parked_len() > 0 {
+            order.sort_unstable_by_key(|&at| ids[at]);
         }
-        let text = format!(
-            "the labels of the matching series take more than the {bytes_max} bytes that a reply may \
-             have; ask for fewer series, or without labels"
-        );
-        Err(Error::new(ErrorKind::Limit, text))
+        order
     }
 
     /// Views of a few series; `None` if a series was removed.

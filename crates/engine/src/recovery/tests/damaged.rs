@@ -26,7 +26,7 @@ fn a_damaged_page_fails_the_queries_of_its_series_alone() {
     is_told(db.select(&[]).unwrap_err());
     is_told(db.select(&[site_is("north")]).unwrap_err());
     is_told(db.scan(0, 100, &mut |_| ()).unwrap_err());
-    is_told(db.latest(north.clone(), false, None).unwrap_err());
+    is_told(db.latest(north.clone(), None, None).unwrap_err());
     is_told(db.extent(&north[3]).unwrap_err());
     let may_see: &dyn Fn(&[u8]) -> bool = &|_| true;
     is_told(
@@ -46,7 +46,7 @@ fn a_damaged_page_fails_the_queries_of_its_series_alone() {
     }
     assert_eq!(db.select(&[site_is("south")]).unwrap().len(), 20);
     assert_eq!(db.select(&[site_is("west")]).unwrap().len(), 20);
-    assert_eq!(db.latest(south, false, None).unwrap().len(), 20);
+    assert_eq!(db.latest(south, None, None).unwrap().len(), 20);
     assert_eq!(world.parked(), 40);
 }
 

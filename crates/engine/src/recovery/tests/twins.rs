@@ -313,7 +313,7 @@ pub(super) fn listed(db: &Db) -> (usize, Vec<String>) {
             view.key, view.labels, rows.0
         ));
     }
-    said.push(format!("{:?}", db.latest(found, true, None)));
+    said.push(format!("{:?}", db.latest(found, Some(usize::MAX), None)));
     (db.len(), said)
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct Before {
     scratch: Vec<u8>,
 }
 
-/// What a row says that the next one does not refer to.
+/// What a row says beside what [`Before`] keeps of it.
 pub(crate) struct Own {
     unnamed: bool,
     made_by: MadeBy,

@@ -126,7 +126,7 @@ impl ParkedFile {
     /// # Errors
     /// `Corrupt` if it is damaged, `Io`.
     pub(crate) fn read_page(&self, page: usize) -> Result<Vec<SeriesRow>> {
-        self.rows(page, self.directory.pages.ids.max(), |_| true)
+        self.rows(page, u32::MAX, |_| true)
     }
 
     /// The rows of these series, which are on one page, as far as there are any.
@@ -138,15 +138,15 @@ impl ParkedFile {
         page: usize,
         ids: &BTreeSet<SeriesId>,
     ) -> Result<Vec<SeriesRow>> {
-        let last = ids.last().map(|&id| u32::from(low_bits(id)));
+        let last = ids.last().map_or(0, |&id| low_bits(id).into());
         self.rows(page, last, |id| ids.contains(&id))
     }
 
-    /// The rows of a page up to `last` that `is_wanted`. The others are passed over.
+    /// The rows of a page up to that of the low bits `last` that `is_wanted`. The others are passed over.
     fn rows(
         &self,
         page: usize,
-        last: Option<u32>,
+        last: u32,
         is_wanted: impl Fn(SeriesId) -> bool,
     ) -> Result<Vec<SeriesRow>> {
         let raw = self.read_section(page, &self.directory.pages.pages[page].header)?;
@@ -155,7 +155,7 @@ impl ParkedFile {
         let invalid = || damaged("a series is invalid").at(&self.path);
         let lows = self.directory.pages.lows(page);
         for low in self.directory.pages.ids.range(lows) {
-            if Some(low) > last {
+            if low > last {
                 return Ok(rows);
             }
             let id = SeriesId(first + u64::from(low));
@@ -197,7 +197,7 @@ impl ParkedFile {
         let Some(page) = self.page_of(id) else {
             return Ok(None);
         };
-        let rows = self.rows(page, Some(low_bits(id).into()), |row| row == id);
+        let rows = self.rows(page, low_bits(id).into(), |other| other == id);
         Ok(rows?.pop())
     }
 
