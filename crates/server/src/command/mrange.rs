@@ -143,10 +143,10 @@ impl Question {
                 spread.map(series.chunks(PIECE_SERIES).collect(), |some| {
                     // Others may hold too much already.
                     hold(0)?;
-                    let views = match is_cancelled(part.cancelled) {
-                        true => Vec::new(),
-                        false => db.views(some, &self.query, self.shown.any()),
-                    };
+                    if is_cancelled(part.cancelled) {
+                        return Ok((0, Vec::new()));
+                    }
+                    let views = db.views(some, &self.query, self.shown.any());
                     self.look_at(part, views, &written, hold)
                 })
             })

@@ -195,13 +195,13 @@ impl Db {
         let order = self.order_of_reads(series.iter().map(|one| one.id));
         let mut found = vec![None; series.len()];
         let mut label_bytes = 0;
-        for many in order.chunks(BROUGHT_MAX) {
+        'all: for many in order.chunks(BROUGHT_MAX) {
             let ids: Vec<SeriesId> = many.iter().map(|&at| series[at].id).collect();
             // Of which a row cannot be read, a look at each tells.
             let _ = self.core.bring(&ids);
             for part in many.chunks(SERIES_PER_LOCK_MAX) {
                 if is_cancelled(cancelled) {
-                    break;
+                    break 'all;
                 }
                 let some: Vec<SeriesRef> = part.iter().map(|&at| series[at].clone()).collect();
                 let newest = |held: &mut Series, failed: &FailedBuckets| failed.newest_of(held);
@@ -214,13 +214,16 @@ impl Db {
                         }),
                         sample => sample,
                     };
+                    let Some(sample) = sample? else {
+                        continue;
+                    };
                     let labels = self.labels_if(label_bytes_max.is_some(), one)?;
                     label_bytes += labels.as_bytes().len();
                     if label_bytes_max.is_some_and(|bytes_max| label_bytes > bytes_max) {
                         let text = "the labels take more than they may";
                         return Err(Error::new(ErrorKind::Limit, text));
                     }
-                    found[at] = sample?.map(|sample| Latest {
+                    found[at] = Some(Latest {
                         labels,
                         sample: sample.filter(|last: &Sample| last.timestamp >= floor),
                         key: one.key.clone(),
