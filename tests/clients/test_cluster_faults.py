@@ -48,11 +48,17 @@ class Round:
         (node,) = self.victims(1)
         return node
 
+    def without(self, broker):
+        """Once it is silent for as long as a session of brokers lasts, the partition of the owner may have
+        another leader, and the owner can be slower than others to find it."""
+        self.brokers = [other for other in self.brokers if other != broker]
+        self.spares_owner = False
+
     def hang(self, count):
         """Lets brokers hang; which."""
         hanging = self.random.sample(self.brokers, min(count, len(self.brokers)))
-        self.brokers = [broker for broker in self.brokers if broker not in hanging]
         for broker in hanging:
+            self.without(broker)
             self.cluster.script("pause", str(broker))
         return hanging
 
@@ -144,9 +150,7 @@ def two_brokers_hang_for_long(round):
 
 def a_broker_killed(round):
     broker = round.random.choice(round.brokers or BROKERS)
-    round.brokers = [other for other in round.brokers if other != broker]
-    # The owner can be slower than others to find who leads its partition then.
-    round.spares_owner = False
+    round.without(broker)
     round.cluster.script("kill", str(broker))
     yield
     round.cluster.script("start")
