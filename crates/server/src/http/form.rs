@@ -64,6 +64,13 @@ pub(super) fn first(query: Option<&str>, name: &str) -> Option<String> {
     found.map(|(_, value)| value.into_owned())
 }
 
+/// A parameter in the query of a path that is none of `known`.
+pub(super) fn unknown(query: Option<&str>, known: &[&str]) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let found = pairs.find(|(name, _)| !known.contains(&&**name));
+    found.map(|(name, _)| name.into_owned())
+}
+
 fn multipart(body: &[u8], boundary: &str, pairs_max: usize) -> Option<Pairs> {
     if boundary.is_empty() {
         return None;

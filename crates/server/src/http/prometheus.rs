@@ -9,7 +9,7 @@
 use super::answer::Answer;
 use super::body::{Encoding, Received, receive};
 use super::context::{Context, Sending};
-use super::form::first;
+use super::form::{first, unknown};
 use crate::acl::User;
 use crate::intake::{EngineIntake, Report, Way};
 use crate::observe::{Protocol, Route};
@@ -93,6 +93,10 @@ pub(super) async fn import_csv(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
+    if let Some(name) = unknown(query.as_deref(), &["format"]) {
+        let text = format!("unknown parameter {name:?}; expected format");
+        return Err(Answer::bad(text));
+    }
     let text = first(query.as_deref(), "format");
     let text = text.ok_or_else(|| Answer::bad("missing parameter format"))?;
     let format = text.parse::<csv_lines::Format>();

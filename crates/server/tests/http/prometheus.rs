@@ -230,6 +230,10 @@ fn columns_of_csv_are_what_the_request_says() {
     for (query, words) in [
         ("", "missing parameter format"),
         ("?format=1:metric", "expected column:kind:context, such as"),
+        (
+            "?format=1:metric:a&extra_label=job=x",
+            "extra_label\\\"; expected format",
+        ),
     ] {
         let answer = http.post(&format!("/api/v1/import/csv{query}"), lines);
         assert_eq!(answer.status, 400);

@@ -13,7 +13,7 @@ use crate::lines::{Lines, shown};
 use crate::number::parse_f64;
 use crate::prometheus::time::parse_time;
 use crate::series_name::{NameError, SeriesName};
-use csv_core::{ReadFieldResult, Reader};
+use csv_core::{ReadFieldResult, Reader, ReaderBuilder, Terminator};
 use latewood_model::limits::LABELS_MAX;
 use std::str::FromStr;
 
@@ -84,17 +84,14 @@ impl FromStr for Format {
             let at = at.filter(|at| (1..=COLUMNS_MAX).contains(at));
             let at = at.ok_or_else(|| FormatError::Column(column.to_owned()))? - 1;
             match kind {
-                "metric" => add(&mut format.metrics, at, context)?,
-                "label" => add(&mut format.labels, at, context)?,
+                "metric" => add(&mut format.metrics, METRICS_MAX, at, context)?,
+                "label" => add(&mut format.labels, LABELS_MAX, at, context)?,
                 "time" if format.time.is_some() => {
                     return Err(FormatError::Twice(kind.to_owned()));
                 }
                 "time" => format.time = Some((at, unit(context)?)),
                 _ => return Err(FormatError::Kind(kind.to_owned())),
             }
-        }
-        if format.metrics.len() > METRICS_MAX || format.labels.len() > LABELS_MAX {
-            return Err(FormatError::TooMany);
         }
         if format.metrics.is_empty() {
             return Err(FormatError::NoMetric);
@@ -103,7 +100,15 @@ impl FromStr for Format {
     }
 }
 
-fn add(to: &mut Vec<(usize, String)>, at: usize, name: &str) -> Result<(), FormatError> {
+fn add(
+    to: &mut Vec<(usize, String)>,
+    max: usize,
+    at: usize,
+    name: &str,
+) -> Result<(), FormatError> {
+    if to.len() >= max {
+        return Err(FormatError::TooMany);
+    }
     if to.iter().any(|(_, known)| known == name) {
         return Err(FormatError::Twice(name.to_owned()));
     }
@@ -136,9 +141,19 @@ impl Unit {
             // Both are times to Prometheus.
             Self::Seconds if text.contains(':') => None,
             Self::Rfc3339 if !text.contains(':') => None,
-            Self::Seconds | Self::Rfc3339 => Some(Moment::whole(parse_time(text).ok()?)),
+            Self::Seconds | Self::Rfc3339 => Some(Moment {
+                ms: parse_time(text).ok()?,
+                is_rounded: is_finer(text),
+            }),
         }
     }
+}
+
+/// Whether a time with a fraction of a second is of no whole millisecond.
+fn is_finer(text: &str) -> bool {
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit);
+    digits.skip(3).any(|digit| digit != b'0')
 }
 
 impl Format {
@@ -156,7 +171,10 @@ pub struct Decoder {
     format: Format,
     lines: Lines,
     name: SeriesName,
-    /// The columns of a line behind each other, without quotes, and where each ends.
+    reader: Reader,
+    /// How many columns a line has at least.
+    columns: usize,
+    /// These columns of a line behind each other, without quotes, and where each ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
     /// What tells the labels of a line from those of others.
@@ -186,10 +204,14 @@ impl LineError {
 impl Decoder {
     /// A decoder of lines of this format.
     pub fn new(format: Format) -> Self {
+        // A carriage return is no end of a line, as it is none to what splits the lines.
+        let terminator = Terminator::Any(b'\n');
         Self {
+            columns: format.columns(),
             format,
             lines: Lines::new(LINE_BYTES_MAX),
             name: SeriesName::new(),
+            reader: ReaderBuilder::new().terminator(terminator).build(),
             bytes: Vec::new(),
             ends: Vec::new(),
             row: Vec::new(),
@@ -221,7 +243,7 @@ impl Decoder {
         intake: &mut impl Intake,
     ) -> Result<(), LineError> {
         self.split(line)?;
-        let (wanted, got) = (self.format.columns(), self.ends.len());
+        let (wanted, got) = (self.columns, self.ends.len());
         if got < wanted {
             return Err(LineError::Short { wanted, got });
         }
@@ -274,29 +296,26 @@ impl Decoder {
 
     /// Splits a line at its commas.
     fn split(&mut self, line: &[u8]) -> Result<(), LineError> {
-        let quotes = memchr::memchr_iter(b'"', line).count();
-        if !quotes.is_multiple_of(2) {
-            return Err(LineError::Quote);
-        }
-        let (mut reader, mut left, mut at) = (Reader::new(), line, 0);
+        self.reader.reset();
         self.bytes.resize(line.len() + 1, 0);
         self.ends.clear();
-        loop {
-            // An empty input is its end.
-            let (read, taken, put) = reader.read_field(left, &mut self.bytes[at..]);
-            (left, at) = (&left[taken..], at + put);
-            match read {
-                ReadFieldResult::Field { record_end } => {
-                    self.ends.push(at);
+        let mut at = 0;
+        for mut left in [line, b"\n"] {
+            while !left.is_empty() {
+                let (read, taken, put) = self.reader.read_field(left, &mut self.bytes[at..]);
+                (left, at) = (&left[taken..], at + put);
+                if let ReadFieldResult::Field { record_end } = read {
+                    if self.ends.len() < self.columns {
+                        self.ends.push(at);
+                    }
                     if record_end {
                         return Ok(());
                     }
                 }
-                ReadFieldResult::InputEmpty => {}
-                // There is room for all of a line.
-                ReadFieldResult::OutputFull | ReadFieldResult::End => return Ok(()),
             }
         }
+        // In quotes the end of the line is text.
+        Err(LineError::Quote)
     }
 
     /// A column of the line, without the spaces around it.
@@ -384,6 +403,15 @@ mod tests {
             let found = read(&format!("1:metric:a,2:time:{unit}"), &format!("1,{text}"));
             assert_eq!(found.lines(), [format!("a@{ms}=1")], "{unit}");
         }
+        for (unit, text, is_rounded) in [
+            (Unit::Seconds, "1.0010", false),
+            (Unit::Seconds, "1.0015", true),
+            (Unit::Rfc3339, "2023-11-14T22:13:20.2500Z", false),
+            (Unit::Rfc3339, "2023-11-14T22:13:20.250001Z", true),
+            (Unit::Nanoseconds, "1000001", true),
+        ] {
+            assert_eq!(unit.read(text).unwrap().is_rounded, is_rounded, "{text}");
+        }
         for (unit, text) in [
             ("unix_s", "2023-11-14T22:13:20Z"),
             ("unix_ms", "1.5"),
@@ -401,7 +429,7 @@ mod tests {
     fn what_is_wrong_is_refused_in_words() {
         let found = read(
             "1:metric:a,2:metric:b,3:time:unix_s",
-            "a,b,time\n1,x,2\n1\n1,\"2,3\n1,2,3",
+            "a,b,time\n1,x,2\n1\n1,\"2,3\n1,2,3\n1,2,4\r5,6,7\n\"1\"2,3,4,\"5\" \"\n8,9,10,\"",
         );
         let told: Vec<_> = found.refused.iter().map(|one| (one.0, &*one.2)).collect();
         let wanted = [
@@ -412,15 +440,26 @@ mod tests {
             (2, "column 2 is not a number: 'x'"),
             (3, "expected 3 columns or more, got 1: '1'"),
             (4, "a quote is open at the end of the line: '1,\"2,3'"),
+            (
+                6,
+                "column 3 is not a time of the format: '4\r5': '1,2,4\r5,6,7'",
+            ),
+            (8, "a quote is open at the end of the line: '8,9,10,\"'"),
         ];
         assert_eq!(told, wanted);
-        assert_eq!(found.lines(), ["a@2000=1", "a@3000=1", "b@3000=2"]);
+        let lines = ["a@2000=1", "a@3000=1", "b@3000=2", "a@4000=12", "b@4000=3"];
+        assert_eq!(found.lines(), lines);
+        // A quote within text is one.
+        let inch = read("1:label:size,2:metric:a,3:time:unix_s", "5\" pipe,1,1");
+        assert_eq!(inch.lines(), [r#"a{size="5\" pipe"}@1000=1"#]);
         let labels = read("1:metric:a,2:label:__name__", "1,other");
         assert_eq!(labels.refused[0].1, Reason::Name);
     }
 
     #[test]
     fn a_wrong_format_is_refused_in_words() {
+        let many: Vec<_> = (0..1025).map(|at| format!("1:metric:m{at}")).collect();
+        let many = many.join(",");
         for (format, words) in [
             ("", "expected column:kind:context"),
             ("1:metric", "expected column:kind:context"),
@@ -437,6 +476,7 @@ mod tests {
             ),
             ("1:metric:a,2:metric:a", "\"a\" is there twice"),
             ("1:label:a", "no column is a metric"),
+            (&many, "more than 1024 metrics"),
         ] {
             let error = format.parse::<Format>().unwrap_err().to_string();
             assert!(error.contains(words), "{format}: {error}");
