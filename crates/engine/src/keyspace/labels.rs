@@ -105,10 +105,8 @@ impl Core {
         leave_rows()?;
         // Whatever becomes of the series, the file has what it was.
         self.store.parked.note_read();
-        let read = file.map(|file| file.read(id)).transpose();
-        let row = self.told(read)?.flatten();
-        let row = row.ok_or_else(|| no_row(id))?;
-        Ok(Some(row.options.labels))
+        let file = file.ok_or_else(|| no_row(id))?;
+        Ok(Some(self.row_in(&file, id)?.options.labels))
     }
 
     /// The index with all changes applied, for a read that goes on in [`Inverted::filed`].

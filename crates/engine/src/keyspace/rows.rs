@@ -37,8 +37,14 @@ impl Core {
     pub(super) fn read_parked(&self, id: SeriesId) -> Result<Parked> {
         self.store.parked.note_read();
         let file = self.store.parked.file_of(id).ok_or_else(|| no_row(id))?;
-        let row = self.told(file.read(id))?.ok_or_else(|| no_row(id))?;
-        self.as_parked(row, &file)
+        self.as_parked(self.row_in(&file, id)?, &file)
+    }
+
+    /// The row of a series that a file must have.
+    pub(super) fn row_in(&self, file: &ParkedFile, id: SeriesId) -> Result<SeriesRow> {
+        let read = file.read(id).and_then(|row| row.ok_or_else(|| no_row(id)));
+        let path = || self.store.series_file_path(file.meta().number);
+        self.told(read.map_err(|error| error.or_at(path)))
     }
 
     /// The series of a row of this file.

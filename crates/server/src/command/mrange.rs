@@ -132,9 +132,9 @@ impl Question {
             _ => Ok(()),
         };
         let pieces = if db.parked_len() > 0 {
-            let pieces = in_pieces(self.views_by_id(part, series, &hold)?, PIECE_SERIES);
+            let views = self.views_by_id(part, series, samples, hold)?;
             db.spread(samples, |spread| {
-                spread.map(pieces, |views| {
+                spread.map(in_pieces(views, PIECE_SERIES), |views| {
                     self.look_at(part, views, &written, |_| Ok(()))
                 })
             })
@@ -146,8 +146,9 @@ impl Question {
                     if is_cancelled(part.cancelled) {
                         return Ok((0, Vec::new()));
                     }
-                    let views = db.views(some, &self.query, self.shown.any());
-                    self.look_at(part, views, &written, hold)
+                    let views = db.views(some, &self.query, self.shown.any()).into_iter();
+                    let views = views.filter_map(|view| self.wanted(part, view).transpose());
+                    self.look_at(part, views.collect::<Result<_, _>>()?, &written, hold)
                 })
             })
         };
@@ -160,30 +161,48 @@ impl Question {
         Ok((count, answers))
     }
 
-    /// Views of series of which some rest, each in its place; those that went are left out.
+    /// Views of series of which some rest, in their order; those that went or are not wanted are left
+    /// out.
     fn views_by_id(
         &self,
         part: Part<'_>,
         series: &[SeriesRef],
-        hold: &impl Fn(usize) -> Result<(), Fault>,
+        samples: u64,
+        hold: impl Fn(usize) -> Result<(), Fault> + Sync,
     ) -> Result<Vec<SeriesView>, Fault> {
         let db = &part.shared.db;
-        let mut found: Vec<Option<SeriesView>> = vec![None; series.len()];
         let order = db.order_of_reads(series.iter().map(|one| one.id));
-        for some in order.chunks(TOGETHER) {
-            if is_cancelled(part.cancelled) {
-                break;
-            }
-            let refs: Vec<SeriesRef> = some.iter().map(|&at| series[at].clone()).collect();
-            let mut places = some.iter();
-            for view in db.views(&refs, &self.query, self.shown.any()) {
-                hold(view.labels.as_bytes().len())?;
-                if let Some(&at) = places.find(|&&at| series[at].key == view.key) {
-                    found[at] = Some(view);
+        let pieces = db.spread(samples, |spread| {
+            spread.map(order.chunks(TOGETHER).collect(), |some| {
+                let mut found = Vec::new();
+                hold(0)?;
+                if is_cancelled(part.cancelled) {
+                    return Ok(found);
                 }
-            }
+                let refs: Vec<SeriesRef> = some.iter().map(|&at| series[at].clone()).collect();
+                let mut places = some.iter();
+                for view in db.views(&refs, &self.query, self.shown.any()) {
+                    let place = places.find(|&&at| series[at].key == view.key);
+                    if let (Some(&at), Some(view)) = (place, self.wanted(part, view)?) {
+                        hold(view.labels.as_bytes().len())?;
+                        found.push((at, view));
+                    }
+                }
+                Ok(found)
+            })
+        });
+        let pieces = pieces.into_iter().collect::<Result<Vec<_>, Fault>>()?;
+        let mut found: Vec<_> = pieces.into_iter().flatten().collect();
+        found.sort_unstable_by_key(|(at, _)| *at);
+        Ok(found.into_iter().map(|(_, view)| view).collect())
+    }
+
+    /// The view, unless it is left out because it is empty.
+    fn wanted(&self, part: Part<'_>, view: SeriesView) -> Result<Option<SeriesView>, Fault> {
+        if self.exclude_empty && view.view.is_empty(&self.query, part.cancelled)? {
+            return Ok(None);
         }
-        Ok(found.into_iter().flatten().collect())
+        Ok(Some(view))
     }
 
     /// What of some series is in the reply; `written` counts bytes of all, `hold` those of labels that are
@@ -191,20 +210,11 @@ impl Question {
     fn look_at(
         &self,
         part: Part<'_>,
-        mut found: Vec<SeriesView>,
+        found: Vec<SeriesView>,
         written: &AtomicUsize,
         hold: impl Fn(usize) -> Result<(), Fault>,
     ) -> Result<(usize, Vec<Answer>), Fault> {
         let shared = part.shared;
-        if self.exclude_empty {
-            let mut filled = Vec::new();
-            for series in found {
-                if !series.view.is_empty(&self.query, part.cancelled)? {
-                    filled.push(series);
-                }
-            }
-            found = filled;
-        }
         let count = found.len();
         let mut found = found.into_iter().peekable();
         let written_max = WRITTEN_BYTES_MAX.min(ReplyLimit::of(shared).bytes);

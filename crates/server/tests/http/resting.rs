@@ -60,6 +60,9 @@ fn answers(server: &Server) -> Vec<String> {
         "TS.QUERYINDEX job=job-1 pod=(p-1,p-21,p-41)",
         "TS.MGET WITHLABELS FILTER pod=p-77",
         "TS.MRANGE - + AGGREGATION sum 1000000 FILTER job=job-2 GROUPBY job REDUCE sum",
+        "TS.MRANGE 1900000 1901500 WITHLABELS EXCLUDEEMPTY FILTER job=(job-2,job-17)",
+        "TS.MREVRANGE 1901000 1902000 SELECTED_LABELS pod FILTER job=job-2",
+        "TS.MRANGE - 1 EXCLUDEEMPTY FILTER job=job-2",
         "TS.RANGE plain - +",
     ] {
         told.push(redis.ask(command));
