@@ -50,6 +50,16 @@ Examples:
 Exit status: 0 everything was written, 1 stopped by an error, 3 finished, but
 lines were skipped (--skip-bad).";
 
+const PARQUET_FORMAT: &str = "\
+The columns are the labels (__name__ is the metric, or the key of a series
+without labels), __timestamp__ in milliseconds UTC and __value__.
+
+Examples:
+  latewood export parquet rooms.parquet --match 'temperature{site=\"north\"}'
+  duckdb -c \"SELECT room, avg(__value__) FROM 'rooms.parquet' GROUP BY room\"
+
+Exit status: 0 everything was written, 1 stopped by an error.";
+
 const PROMETHEUS_FORMAT: &str = "\
 A block is a directory with meta.json, index and chunks, such as
 data/01BKGV7JBM69T2G1BGBGM6KB12 of Prometheus, or of a bucket of Thanos. A
@@ -87,6 +97,10 @@ pub enum Export {
     /// Write series with labels, options and samples to a CSV file or standard output.
     #[command(after_help = CSV_FORMAT)]
     Csv(CsvExport),
+
+    /// Write samples to a Parquet file: a row for each, a column for each label.
+    #[command(after_help = PARQUET_FORMAT)]
+    Parquet(ParquetExport),
 }
 
 /// Options of `latewood import redis`.
@@ -260,6 +274,42 @@ pub struct CsvExport {
     /// Read at most this many samples per second; 0 = unlimited.
     #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
     pub rate: u64,
+
+    /// Use TLS; tls://HOST:PORT enables TLS for this address only.
+    #[command(flatten)]
+    pub tls: ClientOptions,
+}
+
+/// Options of `latewood export parquet`.
+#[derive(Args, Debug)]
+pub struct ParquetExport {
+    /// The file to write; `-` is standard output.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// The server to read: HOST:PORT or HOST of its --http address.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8086")]
+    pub from: String,
+
+    /// Name and password at the source.
+    #[command(flatten)]
+    pub login: Login,
+
+    /// Only series that match this PromQL selector, or one of several.
+    #[arg(
+        long = "match",
+        value_name = "SELECTOR",
+        default_value = "{__name__!=\"\"}"
+    )]
+    pub selectors: Vec<String>,
+
+    /// Only samples from this time on, in milliseconds.
+    #[arg(long, value_name = "MS")]
+    pub start: Option<u64>,
+
+    /// Only samples up to this time, in milliseconds.
+    #[arg(long, value_name = "MS")]
+    pub end: Option<u64>,
 
     /// Use TLS; tls://HOST:PORT enables TLS for this address only.
     #[command(flatten)]

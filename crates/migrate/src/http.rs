@@ -1,13 +1,15 @@
-//! The HTTP side of a server that samples are sent to.
+//! The HTTP side of a server that samples are sent to or read from.
 //!
-//! Tested by the imports that use it.
+//! Tested by the imports and exports that use it.
 
 use crate::args::TargetLogin;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::other_port;
 use latewood_tls::{ClientOptions, runtime, with_hint};
+use reqwest::header::CONTENT_TYPE;
 use reqwest::redirect::Policy;
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+use std::io::Write;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -15,12 +17,14 @@ use tokio::runtime::Runtime;
 const PORT_DEFAULT: u16 = 8086;
 /// Timeout of a request; longer than a server needs for one piece.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// Timeout of a whole file that is read.
+const FILE_PATIENCE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Attempts on a busy server, one second apart.
 pub(crate) const TRIES: u32 = 60;
 /// Longest response that is read.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// A path of a server that takes samples.
+/// A path of a server.
 pub(crate) struct Http {
     server: String,
     address: String,
@@ -56,6 +60,7 @@ impl Http {
         let client = Client::builder()
             .tls_backend_preconfigured(config)
             .timeout(PATIENCE)
+            .read_timeout(PATIENCE)
             .redirect(Policy::none());
         let client = client.build().map_err(|error| failed(reason(&error)))?;
         let has_port = host
@@ -99,14 +104,64 @@ impl Http {
         for (name, value) in head {
             request = request.header(*name, *value);
         }
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", token);
+        let answered = self.runtime.block_on(answer(self.with_login(request)));
+        answered.map_err(|error| self.unreached(&error))
+    }
+
+    /// Asks for a file of this type and writes it to `out`, piece by piece; `progress` hears their
+    /// sizes. `name` is that of the file, for errors.
+    ///
+    /// # Errors
+    /// Where there is no response, it is an error or something else, or ends early; where `out` fails.
+    pub(crate) fn get(
+        &self,
+        content_type: &str,
+        out: &mut dyn Write,
+        name: &str,
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<()> {
+        let request = self.client.get(self.url.clone()).timeout(FILE_PATIENCE);
+        let request = self.with_login(request);
+        let mut response = self
+            .runtime
+            .block_on(async { request.send().await })
+            .map_err(|error| self.unreached(&error))?;
+        if response.status() != StatusCode::OK {
+            let status = response.status();
+            let body = self.runtime.block_on(text(&mut response));
+            let body = body.map_err(|error| self.unreached(&error))?;
+            return Err(self.refused(status, &body));
         }
-        let answered = self.runtime.block_on(answer(request));
-        answered.map_err(|error| Error::Connect {
-            server: self.server.clone(),
-            reason: reason(&error),
-        })
+        let given = response.headers().get(CONTENT_TYPE);
+        if given.is_none_or(|given| given != content_type) {
+            return Err(Error::Reply {
+                server: self.server.clone(),
+                command: self.url.path().to_owned(),
+            });
+        }
+        let mut next = || self.runtime.block_on(response.chunk());
+        while let Some(piece) = next().map_err(|error| self.cut(&error))? {
+            out.write_all(&piece).doing(format!("write {name}"))?;
+            progress(piece.len());
+        }
+        out.flush().doing(format!("write {name}"))
+    }
+
+    fn with_login(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.token {
+            Some(token) => request.header("Authorization", token),
+            None => request,
+        }
+    }
+
+    fn unreached(&self, error: &reqwest::Error) -> Error {
+        let (server, reason) = (self.server.clone(), reason(error));
+        Error::Connect { server, reason }
+    }
+
+    fn cut(&self, error: &reqwest::Error) -> Error {
+        let (server, reason) = (self.server.clone(), reason(error));
+        Error::Cut { server, reason }
     }
 
     /// An error of the first request, which may have gone to another port than that of HTTP.
@@ -142,19 +197,24 @@ fn token(login: &TargetLogin) -> Option<String> {
     Some(format!("Token {user}:{password}"))
 }
 
-async fn answer(request: reqwest::RequestBuilder) -> reqwest::Result<Option<(StatusCode, String)>> {
+async fn answer(request: RequestBuilder) -> reqwest::Result<Option<(StatusCode, String)>> {
     let mut response = request.send().await?;
     let status = response.status();
     if status == StatusCode::NO_CONTENT {
         return Ok(None);
     }
+    Ok(Some((status, text(&mut response).await?)))
+}
+
+/// The start of a body.
+async fn text(response: &mut Response) -> reqwest::Result<String> {
     let mut body = Vec::new();
     while body.len() < ANSWER_BYTES_MAX
         && let Some(piece) = response.chunk().await?
     {
         body.extend_from_slice(&piece);
     }
-    Ok(Some((status, String::from_utf8_lossy(&body).into_owned())))
+    Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
 /// Why a request failed: the error at the bottom, as those above only name the request.

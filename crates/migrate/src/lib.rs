@@ -22,6 +22,8 @@ mod input;
 mod keys;
 mod other_port;
 mod outcome;
+mod output;
+mod parquet_file;
 mod progress;
 mod rate;
 mod redis_import;
@@ -37,8 +39,8 @@ pub use csv_file::fuzz::fuzz_csv;
 pub use influx_file::fuzz::fuzz_influx;
 
 pub use args::{
-    CsvExport, CsvImport, Export, Import, InfluxImport, Login, PrometheusImport, RedisImport,
-    Target,
+    CsvExport, CsvImport, Export, Import, InfluxImport, Login, ParquetExport, PrometheusImport,
+    RedisImport, Target,
 };
 
 use outcome::Outcome;
@@ -62,6 +64,7 @@ pub fn import(import: Import) -> ExitCode {
 pub fn export(export: Export) -> ExitCode {
     finish(match export {
         Export::Csv(options) => csv_file::export(&options),
+        Export::Parquet(options) => parquet_file::run(&options),
     })
 }
 

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 /// Time between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Counts samples towards a total that may be unknown.
+/// Counts samples, or bytes, towards a total that may be unknown.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
     label: String,
+    unit: &'static str,
     began: Instant,
     last_line: Instant,
 }
@@ -18,7 +19,6 @@ pub(crate) struct Progress {
 impl Progress {
     /// A bar for `total` samples; `None` if that is unknown.
     pub(crate) fn new(label: impl Into<String>, total: Option<u64>) -> Self {
-        let label = label.into();
         let (bar, template) = match total {
             Some(total) => (
                 ProgressBar::new(total),
@@ -29,6 +29,16 @@ impl Progress {
                 "{msg} {spinner} {human_pos} samples, {per_sec}",
             ),
         };
+        Self::with(bar, template, label.into(), "samples")
+    }
+
+    /// Of bytes, without a total.
+    pub(crate) fn of_bytes(label: impl Into<String>) -> Self {
+        let template = "{msg} {spinner} {bytes}, {bytes_per_sec}";
+        Self::with(ProgressBar::new_spinner(), template, label.into(), "bytes")
+    }
+
+    fn with(bar: ProgressBar, template: &str, label: String, unit: &'static str) -> Self {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
@@ -36,21 +46,23 @@ impl Progress {
         Self {
             bar,
             label,
+            unit,
             began: Instant::now(),
             last_line: Instant::now(),
         }
     }
 
-    /// Counts `samples` more.
-    pub(crate) fn add(&mut self, samples: usize) {
-        self.bar.inc(samples as u64);
+    /// Counts `count` more.
+    pub(crate) fn add(&mut self, count: usize) {
+        self.bar.inc(count as u64);
         if self.bar.is_hidden() && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
             let done = self.bar.position();
             let rate = done as f64 / self.began.elapsed().as_secs_f64();
+            let (label, unit) = (&self.label, self.unit);
             match self.bar.length() {
-                Some(total) => eprintln!("{}: {done} of {total} samples, {rate:.0}/s", self.label),
-                None => eprintln!("{}: {done} samples, {rate:.0}/s", self.label),
+                Some(total) => eprintln!("{label}: {done} of {total} {unit}, {rate:.0}/s"),
+                None => eprintln!("{label}: {done} {unit}, {rate:.0}/s"),
             }
         }
     }

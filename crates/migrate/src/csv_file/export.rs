@@ -3,17 +3,16 @@
 use super::format::{Described, HEADING, Line};
 use crate::args::CsvExport;
 use crate::connect::Link;
-use crate::error::{Doing, Error, Result, shown};
+use crate::error::{Doing, Result, shown};
 use crate::keys::Keys;
 use crate::outcome::Outcome;
+use crate::output;
 use crate::progress::Progress;
 use crate::rate::Rate;
 use crate::samples::{Cursor, Stop};
 use crate::series::{Info, expiry};
 use csv::ByteRecord;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::Write;
 
 /// Writes every matching series of the server.
 ///
@@ -33,7 +32,7 @@ pub(crate) fn run(options: &CsvExport) -> Result<Outcome> {
         ),
         writer: csv::WriterBuilder::new()
             .flexible(true)
-            .from_writer(open(&options.file)?),
+            .from_writer(output::open(&options.file)?),
         samples: 0,
     };
     export.write(&ByteRecord::from(HEADING.to_vec()))?;
@@ -97,19 +96,5 @@ impl Export<'_> {
 
     fn doing(&self) -> String {
         format!("write {}", self.options.file.display())
-    }
-}
-
-fn open(path: &Path) -> Result<Box<dyn Write>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(BufWriter::new(io::stdout())));
-    }
-    // Never overwrite a file: it may be the only copy.
-    match File::create_new(path) {
-        Ok(file) => Ok(Box::new(BufWriter::new(file))),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(Error::Failed(format!("{} already exists", path.display())))
-        }
-        Err(error) => Err(error).doing(format!("create {}", path.display())),
     }
 }

@@ -1,8 +1,12 @@
-//! Samples as JSON lines, CSV and Arrow.
+//! Samples as JSON lines, CSV, Arrow and Parquet.
 
 use crate::harness::{Server, eventually};
 use crate::http::client::Http;
 use crate::http::server;
+use arrow_array::RecordBatch;
+use axum::body::Bytes;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::statistics::Statistics;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -74,11 +78,24 @@ fn csv_has_a_column_for_each_label() {
 type Row = (BTreeMap<String, String>, i64, u64);
 
 fn arrow_rows(bytes: &[u8]) -> Vec<Row> {
+    rows_of_batches(arrow_ipc::reader::StreamReader::try_new(bytes, None).unwrap())
+}
+
+fn parquet_file(http: &mut Http, parameters: &str) -> ParquetRecordBatchReaderBuilder<Bytes> {
+    let answer = http.get(&format!("/api/v1/export?{parameters}&format=parquet"));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let kind = answer.field("content-type");
+    assert_eq!(kind, Some("application/vnd.apache.parquet"));
+    ParquetRecordBatchReaderBuilder::try_new(Bytes::from(answer.body)).unwrap()
+}
+
+fn rows_of_batches(
+    batches: impl Iterator<Item = Result<RecordBatch, arrow_schema::ArrowError>>,
+) -> Vec<Row> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Float64Type, Int32Type, TimestampMillisecondType};
-    let reader = arrow_ipc::reader::StreamReader::try_new(bytes, None).unwrap();
     let mut rows = Vec::new();
-    for batch in reader {
+    for batch in batches {
         let batch = batch.unwrap();
         let schema = batch.schema();
         let labels = batch.num_columns() - 2;
@@ -120,13 +137,12 @@ fn json_rows(lines: &[Value]) -> Vec<Row> {
     rows
 }
 
-#[test]
-fn arrow_and_json_hold_the_same_rows_of_many_series() {
+/// One long series among many short ones.
+fn many() -> Server {
     let server = server(&[]);
     let mut http = Http::to(server.http());
     let mut body = String::new();
-    // One long series among many short ones.
-    for at in 0..130_000 {
+    for at in 0..132_000 {
         body.push_str(&format!("long v={}.25 {at}000\n", at * 7 % 1000));
     }
     for series in 0..3_000 {
@@ -140,13 +156,20 @@ fn arrow_and_json_hold_the_same_rows_of_many_series() {
         http.post("/write?precision=ms", body.as_bytes()).status,
         204
     );
+    server
+}
+
+#[test]
+fn arrow_and_json_hold_the_same_rows_of_many_series() {
+    let server = many();
+    let mut http = Http::to(server.http());
     let answer = http.get(&format!("/api/v1/export?{ALL}&format=arrow"));
     assert_eq!(
         answer.field("content-type"),
         Some("application/vnd.apache.arrow.stream")
     );
     let rows = arrow_rows(&answer.body);
-    assert_eq!(rows.len(), 136_000);
+    assert_eq!(rows.len(), 138_000);
     let lines = lines(&mut http, ALL);
     assert!(
         lines
@@ -155,9 +178,76 @@ fn arrow_and_json_hold_the_same_rows_of_many_series() {
     );
     assert!(rows == json_rows(&lines), "Arrow and JSON differ");
     let csv = text(&mut http, &format!("{ALL}&format=csv"));
-    assert_eq!(csv.lines().count(), 136_001);
+    assert_eq!(csv.lines().count(), 138_001);
     let nothing = http.get("/api/v1/export?match[]=nothing&format=arrow");
     assert!(arrow_rows(&nothing.body).is_empty());
+}
+
+#[test]
+fn parquet_holds_the_same_rows_in_groups_that_end_with_series() {
+    let server = many();
+    let mut http = Http::to(server.http());
+    let file = parquet_file(&mut http, ALL);
+    let groups = file.metadata().row_groups();
+    // The first has the long series, and no row of those behind it.
+    let group_rows: Vec<_> = groups.iter().map(|group| group.num_rows()).collect();
+    assert_eq!(group_rows, [132_000, 6_000]);
+    let rows = rows_of_batches(file.build().unwrap());
+    let lines = lines(&mut http, ALL);
+    assert!(rows == json_rows(&lines), "Parquet and JSON differ");
+    let nothing = parquet_file(&mut http, "match[]=nothing");
+    assert!(rows_of_batches(nothing.build().unwrap()).is_empty());
+}
+
+#[test]
+fn long_labels_are_in_a_parquet_file_once_a_group() {
+    let server = server(&[]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    // More than the pages of a dictionary hold in other writers; then one that has many rows.
+    for series in 0..9 {
+        let padding = format!("{series}").repeat(120 << 10);
+        redis.ask(&format!("TS.ADD a{series} 1 1 LABELS pad {padding} all x"));
+    }
+    let padding = "y".repeat(100 << 10);
+    redis.ask(&format!("TS.CREATE z LABELS pad {padding} all x"));
+    for from in (0..40_000).step_by(10_000) {
+        let samples = (from..from + 10_000).map(|at| format!(" z {at} {}", at % 100));
+        let command = format!("TS.MADD{}", samples.collect::<String>());
+        assert!(redis.ask(&command).starts_with("*10000\r\n"));
+    }
+    let answer = http.get("/api/v1/export?match[]={all=%22x%22}&format=parquet");
+    assert!(answer.body.len() < 1 << 20, "{} bytes", answer.body.len());
+    let file = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(answer.body)).unwrap();
+    let rows = rows_of_batches(file.build().unwrap());
+    assert_eq!(rows.len(), 40_009);
+    assert_eq!(rows[8].0["pad"], "8".repeat(120 << 10));
+    assert!(rows[9..].iter().all(|row| row.0["pad"] == padding));
+}
+
+#[test]
+fn statistics_of_parquet_are_those_of_its_rows() {
+    let server = small();
+    let mut http = Http::to(server.http());
+    let file = parquet_file(&mut http, ALL);
+    let group = file.metadata().row_group(0);
+    let of = |name: &str| {
+        let column = group.columns().iter();
+        let mut column = column.filter(|column| column.column_path().string() == name);
+        column.next().unwrap().statistics().cloned()
+    };
+    // Among the values is one that is no number.
+    assert_eq!(of("__value__"), None);
+    let Some(Statistics::Int64(times)) = of("__timestamp__") else {
+        panic!("times are no integers");
+    };
+    assert_eq!(
+        (times.min_opt(), times.max_opt()),
+        (Some(&1000), Some(&3000))
+    );
+    let hosts = of("host").unwrap();
+    assert_eq!(hosts.min_bytes_opt(), Some(&b"a,\"b\""[..]));
+    assert_eq!(hosts.max_bytes_opt(), Some(&b"c"[..]));
+    assert_eq!(of("az").unwrap().null_count_opt(), Some(3));
 }
 
 #[test]
@@ -311,8 +401,8 @@ fn what_an_export_cannot_do_is_told() {
     for (parameters, wanted) in [
         ("", "no match[] parameter provided"),
         (
-            "match[]=a&format=parquet",
-            "unknown format \"parquet\"; expected json, csv or arrow",
+            "match[]=a&format=orc",
+            "unknown format \"orc\"; expected json, csv, arrow or parquet",
         ),
         (
             "match[]=a&aggregation=avg",

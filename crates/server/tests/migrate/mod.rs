@@ -10,6 +10,7 @@ mod csv;
 mod exact;
 mod influx;
 mod live;
+mod parquet;
 mod peer;
 mod prometheus;
 mod rules;

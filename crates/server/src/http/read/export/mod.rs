@@ -1,14 +1,17 @@
-//! `GET|POST /api/v1/export`: samples, or buckets of them, as JSON lines, CSV
-//! or an Arrow stream.
+//! `GET|POST /api/v1/export`: samples, or buckets of them, as JSON lines, CSV,
+//! an Arrow stream or a Parquet file.
 //!
-//! JSON lines have the shape of VictoriaMetrics' export; CSV and Arrow are the
+//! JSON lines have the shape of VictoriaMetrics' export; the others are the
 //! same table: a column for each label, the time, the value.
 
 mod arrow;
 mod csv;
 mod json;
+mod parquet;
+mod rows;
 mod table;
 
+use self::rows::Rows;
 use super::asked::{Asked, Unreadable, raw};
 use super::envelope::answered;
 use super::parameters::{Parameters, Span};
@@ -41,9 +44,9 @@ const KNOWN: [&str; 7] = [
 const PART_ROWS: usize = 10_000;
 /// Rows of one piece at most.
 const PIECE_ROWS: usize = 64 << 10;
-/// Bytes of labels in what is read at a time, and those of a piece of Arrow.
+/// Bytes of labels in what is read at a time, and those of a batch of columns.
 const PART_BYTES: usize = 1 << 20;
-const ARROW_BYTES: usize = 4 << 20;
+const BATCH_BYTES: usize = 4 << 20;
 /// A row without its labels.
 const ROW_BYTES: usize = 32;
 
@@ -88,6 +91,7 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
             walk,
             format,
             piece_rows,
+            held_bytes: 0,
         };
         Ok((asked, export))
     };
@@ -128,6 +132,7 @@ enum Kind {
     Json,
     Csv,
     Arrow,
+    Parquet,
 }
 
 impl Kind {
@@ -136,8 +141,9 @@ impl Kind {
             None | Some("json") => Ok(Self::Json),
             Some("csv") => Ok(Self::Csv),
             Some("arrow") => Ok(Self::Arrow),
+            Some("parquet") => Ok(Self::Parquet),
             Some(other) => Err(Answer::bad(format!(
-                "unknown format {other:?}; expected json, csv or arrow"
+                "unknown format {other:?}; expected json, csv, arrow or parquet"
             ))),
         }
     }
@@ -147,14 +153,20 @@ impl Kind {
             Self::Json => "application/stream+json; charset=utf-8",
             Self::Csv => "text/csv; charset=utf-8; header=present",
             Self::Arrow => "application/vnd.apache.arrow.stream",
+            Self::Parquet => "application/vnd.apache.parquet",
         }
     }
 
     fn format(self, named: &[Named], line_rows: usize) -> Result<Format, Answer> {
+        let names = |max| table::label_names(named, max);
+        let rows = |max| names(max).map(Rows::new);
         Ok(match self {
             Self::Json => Format::Json { line_rows },
-            Self::Csv => Format::Csv(csv::Writer::new(table::label_names(named)?)),
-            Self::Arrow => Format::Arrow(Box::new(arrow::Writer::new(table::label_names(named)?)?)),
+            Self::Csv => Format::Csv(csv::Writer::new(names(table::LABELS_MAX)?)),
+            Self::Arrow => Format::Arrow(Box::new(arrow::Writer::new(rows(table::LABELS_MAX)?)?)),
+            Self::Parquet => {
+                Format::Parquet(Box::new(parquet::Writer::new(rows(parquet::LABELS_MAX)?)?))
+            }
         })
     }
 }
@@ -164,6 +176,7 @@ enum Format {
     Json { line_rows: usize },
     Csv(csv::Writer),
     Arrow(Box<arrow::Writer>),
+    Parquet(Box<parquet::Writer>),
 }
 
 impl Format {
@@ -175,26 +188,36 @@ impl Format {
         match self {
             Self::Csv(_) => repeats().min(PART_ROWS),
             Self::Json { line_rows } => repeats().min(PART_ROWS / line_rows) * line_rows,
-            Self::Arrow(_) => self.piece_rows().min(PART_ROWS),
+            Self::Arrow(_) | Self::Parquet(_) => self.piece_rows().min(PART_ROWS),
         }
     }
 
-    /// Rows of one piece, which Arrow keeps until it ends: a key for each column.
+    /// Rows of one piece. A batch of columns is kept until it ends: a key for each label of a row.
     fn piece_rows(&self) -> usize {
+        let rows = match self {
+            Self::Json { .. } | Self::Csv(_) => return PIECE_ROWS,
+            Self::Arrow(writer) => &writer.rows,
+            Self::Parquet(writer) => &writer.rows,
+        };
+        (BATCH_BYTES / (4 * rows.columns() + ROW_BYTES)).clamp(1, PIECE_ROWS)
+    }
+
+    /// Bytes of memory that it holds beside a piece.
+    fn held_bytes(&self) -> usize {
         match self {
-            Self::Arrow(writer) => {
-                (ARROW_BYTES / (4 * writer.columns() + ROW_BYTES)).clamp(1, PIECE_ROWS)
-            }
-            Self::Json { .. } | Self::Csv(_) => PIECE_ROWS,
+            Self::Parquet(writer) => writer.held_bytes(),
+            Self::Json { .. } | Self::Csv(_) | Self::Arrow(_) => 0,
         }
     }
 
-    fn put(&mut self, part: &Part<'_>, out: &mut Vec<u8>) {
+    fn put(&mut self, part: &Part<'_>, out: &mut Vec<u8>) -> Result<(), Answer> {
         match self {
             Self::Json { line_rows } => json::put(part, *line_rows, out),
             Self::Csv(writer) => writer.put(part, out),
-            Self::Arrow(writer) => writer.put(part),
+            Self::Arrow(writer) => writer.rows.put(part)?,
+            Self::Parquet(writer) => writer.put(part)?,
         }
+        Ok(())
     }
 
     /// Brings the rows of a piece to `out`.
@@ -206,6 +229,7 @@ impl Format {
                 Ok(())
             }
             Self::Arrow(writer) => writer.end_piece(is_last, out),
+            Self::Parquet(writer) => writer.end_piece(is_last, out),
         }
     }
 }
@@ -215,14 +239,21 @@ struct Export {
     walk: Walk,
     format: Format,
     piece_rows: usize,
+    /// What counts so far of [`Format::held_bytes`].
+    held_bytes: usize,
 }
 
 impl Pieces for Export {
     fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
         let counters = asked.counters();
-        let (started, mut rows) = (Instant::now(), 0);
+        let held_bytes = self.format.held_bytes();
+        asked.hold_bytes(held_bytes - self.held_bytes)?;
+        self.held_bytes = held_bytes;
+        let (started, mut rows, mut label_bytes) = (Instant::now(), 0, 0);
         let follows = loop {
             let is_full = out.len() >= PIECE_BYTES || rows >= self.piece_rows;
+            // What is kept until the piece ends has the labels of each series once.
+            let is_full = is_full || label_bytes >= BATCH_BYTES;
             if is_full || started.elapsed() >= PIECE_TIME {
                 break true;
             }
@@ -232,9 +263,10 @@ impl Pieces for Export {
                 Next::End => break false,
             };
             if !part.timestamps.is_empty() {
-                self.format.put(&part, out);
+                self.format.put(&part, out)?;
             }
             rows += part.timestamps.len();
+            label_bytes += part.labels.len_bytes();
             add(&counters.items, usize::from(part.is_first));
             add(&counters.samples, part.timestamps.len());
         };
