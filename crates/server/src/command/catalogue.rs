@@ -5,7 +5,6 @@
 //! command says the same thing twice. The few that Redis puts elsewhere stand
 //! in [`EXCEPTIONS`]. Tested by `acl/tests.rs` and `tests/resp/acl.rs`.
 
-use super::keys::Keys;
 use super::registry::COMMANDS;
 use super::spec::Spec;
 use crate::acl::catalogue::{Catalogue, Entry};
@@ -73,7 +72,7 @@ pub(crate) fn of(spec: &Spec, container: Option<&Spec>) -> Categories {
     categories |= match spec.group {
         "timeseries" => TIMESERIES,
         // LATEWOOD ADD, say, does what TS.ADD does.
-        "latewood" if spec.keys != Keys::NONE => TIMESERIES,
+        "latewood" if !spec.flags.contains(&"admin") => TIMESERIES,
         // The name of a container does nothing by itself.
         _ if is_container => 0,
         "keyspace" | "generic" => KEYSPACE,

@@ -4,7 +4,8 @@
 //! once, INFO latewood shows the outcome.
 //! SETTLE settles late samples into the chunks in memory and waits for it; CLOCK
 //! ACCEPT trusts the wall clock for retention; QUARANTINE ACCEPT accepts what damaged
-//! files have lost; MERGE is in [`super::merge`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
+//! files have lost; MERGE is in [`super::merge`], DELETE in
+//! [`super::delete`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
@@ -49,6 +50,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("latewood", &["admin"])
             CLOCK,
             QUARANTINE,
             super::merge::SPEC,
+            super::delete::MATCHING,
             super::exact::ADD,
             super::exact::CREATE,
             super::exact::ALTER,
@@ -56,7 +58,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec::of_group("latewood", &["admin"])
             SETTLE.help(),
         ],
     )
-    .syntax("BACKUP|SETTLE|MERGE|CLOCK|QUARANTINE|ADD|CREATE|ALTER|RANGE|HELP")];
+    .syntax("BACKUP|SETTLE|MERGE|DELETE|CLOCK|QUARANTINE|ADD|CREATE|ALTER|RANGE|HELP")];
 
 fn backup(call: &mut Call<'_>) -> Outcome {
     let path = PathBuf::from(OsStr::from_bytes(call.args.word(2)));

@@ -17,6 +17,7 @@
 mod apply;
 mod pause;
 mod remembered;
+pub(crate) mod removal;
 mod report;
 mod senders;
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod clients;
 mod clock;
 mod copies;
 mod damage;
+mod delete_matching;
 mod durability;
 mod events;
 mod fast_path;

@@ -15,14 +15,13 @@ use super::parameters::{Parameters, Span};
 use super::walk::{Job, Next, Walk};
 use crate::http::answer::Answer;
 use crate::http::context::Context;
-use crate::intake::{InPause, enter};
+use crate::intake::{InPause, enter, removal};
 use crate::labelled::Named;
-use crate::messaging::Class;
 use crate::observe::Endpoint;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use latewood_engine::{Durability, ErrorKind, Position};
+use latewood_engine::{Durability, Position};
 use serde_json::json;
 
 /// Rows of a series that are counted at a time.
@@ -83,45 +82,26 @@ fn check(asked: &Asked, named: &[Named], span: Option<Span>) -> Result<(), Answe
     asked.demand(command(span))?;
     for Named { series, .. } in named {
         asked.demand_change(command(span), &series.key)?;
-        if asked.shared().db.owner(&series.key).is_some() {
-            let key = String::from_utf8_lossy(&series.key);
-            let text = format!("a rule file owns the series '{key}'; nothing was deleted");
-            return Err(Answer::bad(text));
-        }
     }
-    Ok(())
+    let keys = named.iter().map(|named| &*named.series.key);
+    removal::owned(asked.shared(), keys).map_or(Ok(()), |text| Err(Answer::bad(text)))
 }
 
 /// Deletes one after the other, and waits for the disk where the server promises that.
 fn delete(asked: &Asked, named: &[Named], span: Option<Span>) -> Result<(), Answer> {
     let (shared, mut written) = (asked.shared(), Position::default());
+    let times = span.map(|span| (span.from_ms, span.to_ms));
     for (done, Named { series, .. }) in named.iter().enumerate() {
         let behind = |mut answer: Answer| {
             let total = named.len();
             answer.text += &format!("; of {total} series {done} are done");
             answer
         };
-        // Events are published with the exec lock held: no EXEC sees less before its WATCH does.
         let _pass = enter(shared, InPause::Refuse)
             .map_err(|failure| behind(Answer::busy(failure.to_string())))?;
-        let (deleted, event) = match span {
-            Some(span) => {
-                let deleted = shared
-                    .db
-                    .delete_range(&series.key, span.from_ms, span.to_ms);
-                (deleted, (Class::Module, "ts.del"))
-            }
-            None => (shared.db.remove(&[&series.key]), (Class::Generic, "del")),
-        };
-        match deleted {
-            Ok((_, position)) => {
-                written = written.max(position);
-                shared.changed(event.0, event.1, &series.key);
-            }
-            // It went by itself.
-            Err(error) if error.kind() == ErrorKind::NoSuchKey => {}
-            Err(error) => return Err(behind(Answer::of_series(&error, &series.key))),
-        }
+        let deleted = removal::delete(shared, &series.key, times)
+            .map_err(|error| behind(Answer::of_series(&error, &series.key)))?;
+        written = written.max(deleted.1);
     }
     if shared.settings.durability == Durability::Sync && written != Position::default() {
         let synced = shared.db.sync_to(written);
