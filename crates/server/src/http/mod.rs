@@ -132,6 +132,7 @@ pub(crate) async fn serve(
         peer: Context::NOBODY,
         alive,
     };
+    tokio::spawn(metrics::history::record(context.clone(), stop.clone()));
     serve::serve(context, listeners, stop).await?;
     // What still runs when its connection is gone.
     if timeout(STOP_MAX, ended.recv()).await.is_err() {

@@ -49,6 +49,8 @@ pub(super) const LOG_MAX: Range = Range::from(1 << 20, Unit::Bytes);
 /// Shorter than the clock is looked at would mean nothing.
 pub(super) const RETENTION: Range = Range::from(1_000, Unit::Milliseconds).or_zero("for ever");
 pub(super) const PARK_AFTER: Range = Range::from(1_000, Unit::Milliseconds).or_zero("never");
+/// Figures are summed up at most that often.
+pub(super) const SELF_METRICS: Range = Range::from(1_000, Unit::Milliseconds).or_zero("never");
 /// Clocks differ by less than a second.
 pub(super) const TIME_LIMIT: Range = Range::from(1_000, Unit::Milliseconds).or_zero("no limit");
 /// Every second at most, or flushes would do nothing but begin.

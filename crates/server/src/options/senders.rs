@@ -1,7 +1,7 @@
 //! Options of the protocols beside Redis'.
 
 use super::kind::{Kind, Written, word};
-use super::range::TIME_LIMIT;
+use super::range::{RETENTION, SELF_METRICS, TIME_LIMIT};
 use super::row::{Row, computed, row};
 use crate::base::address;
 use crate::state::Http;
@@ -35,6 +35,19 @@ pub(super) const ROWS: &[Row] = &[
     row("console on|off", "on")
         .is(Kind::OnOff(|of| &mut of.senders.console))
         .help("Serve the console to browsers, at the address of HTTP"),
+    row("self-metrics TIME", "0")
+        .is(Kind::Time(SELF_METRICS, |of| {
+            &mut of.senders.self_metrics_ms
+        }))
+        .help(
+            "How often the server writes its own figures, those of /metrics, to series with the \
+             label __self__; 0 is never",
+        ),
+    row("self-retention TIME", "30d")
+        .is(Kind::Time(RETENTION, |of| {
+            &mut of.senders.self_retention_ms
+        }))
+        .help("Retention of the series that --self-metrics writes (0 = no retention of their own)"),
     row("influx-db-label NAME", "")
         .is(Kind::Form {
             takes: "a label name other than __name__",

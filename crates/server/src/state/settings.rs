@@ -205,6 +205,10 @@ pub(crate) struct Senders {
     pub(crate) http_hosts: Vec<String>,
     /// Browsers get the console.
     pub(crate) console: bool,
+    /// Milliseconds between two samples of the server's own figures; 0 is none.
+    pub(crate) self_metrics_ms: u64,
+    /// Retention of these.
+    pub(crate) self_retention_ms: u64,
     /// The label that the database or bucket of InfluxDB's senders becomes.
     pub(crate) influx_db_label: Option<String>,
     /// Policy of the series they create.
@@ -224,6 +228,8 @@ impl Default for Senders {
             https: None,
             http_hosts: Vec::new(),
             console: true,
+            self_metrics_ms: 0,
+            self_retention_ms: 30 * 86_400_000,
             influx_db_label: None,
             duplicate_policy: DuplicatePolicy::Last,
             time_limits: TimeLimits::default(),

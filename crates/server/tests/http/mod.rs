@@ -30,6 +30,7 @@ mod remote_read;
 mod resting;
 mod rules;
 mod rules_owned;
+mod self_metrics;
 mod status;
 mod uploads;
 mod users;

@@ -7,6 +7,7 @@
 //! format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
 mod engine;
+pub(super) mod history;
 mod nodes;
 mod rules;
 pub(super) mod senders;
@@ -39,19 +40,21 @@ pub(super) async fn metrics(State(context): State<Context>, headers: HeaderMap) 
         return answer.into_response();
     }
     let worker = context.clone();
-    let text = context.block(move || {
-        let memory = worker.work.memory_by_part.look(&worker.shared);
-        let mut text = report(&worker.shared, &memory);
-        text.push_str(&rules::report(&worker.rules));
-        text
-    });
-    match text.await {
+    match context.block(move || text_of(&worker)).await {
         Ok(text) => {
             let kind = "text/plain; version=0.0.4; charset=utf-8";
             ([(header::CONTENT_TYPE, kind)], text).into_response()
         }
         Err(answer) => answer.into_response(),
     }
+}
+
+/// All figures, those of rules among them. May block.
+fn text_of(context: &Context) -> String {
+    let memory = context.work.memory_by_part.look(&context.shared);
+    let mut text = report(&context.shared, &memory);
+    text.push_str(&rules::report(&context.rules));
+    text
 }
 
 impl MemoryByPart {

@@ -72,6 +72,8 @@ const EVERY_OPTION: &str = r#"
             otlp-scope-labels = true
             http = "off"
             http-hosts = ["db.example.org"]
+            self-metrics = "15s"
+            self-retention = "7d"
             console = false
             influx-db-label = "db"
             promql-lookback = "1m"
@@ -206,6 +208,8 @@ fn every_option_of_senders() -> Senders {
         https: Some("127.0.0.1:8443".into()),
         http_hosts: vec!["db.example.org".into()],
         console: false,
+        self_metrics_ms: 15_000,
+        self_retention_ms: 7 * 86_400_000,
         influx_db_label: Some("db".into()),
         duplicate_policy: DuplicatePolicy::Max,
         time_limits: TimeLimits {
