@@ -5,7 +5,7 @@ Prometheus. Writes docs/benchmarks/churn.json and churn.md.
 
     make churn                     all of them, from a release build: two and a half hours, 8 GB
     bench/churn/run.py --only long --rest 0 --park-after 2s --every 50 --minutes 90
-                                   Latewood alone to 100 million series, as fast as it parks: an hour, 30 GB
+                                   Latewood alone towards 100 million series, as fast as it parks: 12 GB
     bench/churn/run.py --help
 
 Every series gets two samples, five minutes of data apart. The data is fed as fast as it is taken, so idle

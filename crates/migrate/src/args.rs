@@ -52,7 +52,7 @@ lines were skipped (--skip-bad).";
 
 const PARQUET_FORMAT: &str = "\
 The columns are the labels (__name__ is the metric, or the key of a series
-without labels), __timestamp__ in milliseconds UTC and __value__.
+without that label), __timestamp__ in milliseconds UTC and __value__.
 
 Examples:
   latewood export parquet rooms.parquet --match 'temperature{site=\"north\"}'

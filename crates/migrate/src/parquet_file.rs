@@ -1,14 +1,15 @@
 //! `latewood export parquet`: the answer of a server's `/api/v1/export`, as it comes, into a file.
 //!
-//! A file that is not whole is removed. Tested by `crates/server/tests/migrate/parquet.rs`.
+//! Until it is whole, the file has another name. Tested by `crates/server/tests/migrate/parquet.rs`.
 
 use crate::args::{ParquetExport, TargetLogin};
-use crate::error::Result;
+use crate::error::{Doing, Result};
 use crate::http::Http;
 use crate::outcome::Outcome;
 use crate::output;
 use crate::progress::Progress;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
 
 const CONTENT_TYPE: &str = "application/vnd.apache.parquet";
@@ -35,7 +36,15 @@ pub(crate) fn run(options: &ParquetExport) -> Result<Outcome> {
             }
         }
     }
-    let mut out = output::open(&options.file)?;
+    let is_file = options.file != Path::new("-");
+    let partial = options.file.with_added_extension("partial");
+    let mut out: Box<dyn Write> = if is_file {
+        output::require_new(&options.file)?;
+        let made = File::create(&partial);
+        Box::new(made.doing(format!("create {}", partial.display()))?)
+    } else {
+        output::open(&options.file)?
+    };
     let mut progress = Progress::of_bytes("exporting");
     let name = options.file.display().to_string();
     let mut bytes = 0;
@@ -45,14 +54,17 @@ pub(crate) fn run(options: &ParquetExport) -> Result<Outcome> {
     });
     progress.finish();
     if let Err(error) = written {
-        if options.file != Path::new("-") {
+        if is_file {
             // The error that stopped it says more.
-            let _ = fs::remove_file(&options.file);
+            let _ = fs::remove_file(&partial);
         }
         return Err(match bytes {
             0 => http.explained(error),
             _ => error,
         });
+    }
+    if is_file {
+        fs::rename(&partial, &options.file).doing(format!("rename {}", partial.display()))?;
     }
     eprintln!("{bytes} bytes exported");
     Ok(Outcome::Complete)

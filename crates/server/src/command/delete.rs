@@ -17,7 +17,7 @@ use super::work;
 use crate::intake::{InPause, enter, removal};
 use crate::messaging::Class;
 use latewood_engine::query::{RangeQuery, Sink};
-use latewood_engine::{Cancelled, Position, SeriesRef, is_cancelled};
+use latewood_engine::{Cancelled, Position, SeriesRef, is_cancelled, shown_key};
 use latewood_model::Matcher;
 use std::ops::ControlFlow;
 
@@ -106,7 +106,8 @@ fn delete_all(call: &mut Call<'_>, series: &[SeriesRef], span: (i64, i64)) -> Re
                 return fault;
             }
             let (text, all) = (fault.text("latewood|delete"), series.len());
-            Fault::Line(format!("{text}; of {all} series {done} are done").into())
+            let key = shown_key(&one.key);
+            Fault::Line(format!("{text}; of {all} series {done} are done, '{key}' is not").into())
         })?;
         samples += count;
         written = written.max(position);

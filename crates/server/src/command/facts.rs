@@ -101,6 +101,11 @@ const FACTS: &[(&str, &str, &str)] = &[
     ("latewood|backup", "0.1.0", "O(1); O(N) in the background"),
     ("latewood|clock", "0.1.0", "O(1)"),
     ("latewood|create", "0.1.0", "O(N) with N labels"),
+    (
+        "latewood|delete",
+        "0.1.0",
+        "O(N) with N matching series and what TS.DEL costs for each",
+    ),
     ("latewood|help", "0.1.0", "O(1)"),
     ("latewood|merge", "0.1.0", "O(1); O(N) in the background"),
     ("latewood|quarantine", "0.1.0", "O(1)"),

@@ -21,7 +21,7 @@ use crate::observe::Endpoint;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use latewood_engine::{Durability, Position};
+use latewood_engine::{Durability, Position, shown_key};
 use serde_json::json;
 
 /// Rows of a series that are counted at a time.
@@ -94,7 +94,8 @@ fn delete(asked: &Asked, named: &[Named], span: Option<Span>) -> Result<(), Answ
     for (done, Named { series, .. }) in named.iter().enumerate() {
         let behind = |mut answer: Answer| {
             let total = named.len();
-            answer.text += &format!("; of {total} series {done} are done");
+            let key = shown_key(&series.key);
+            answer.text += &format!("; of {total} series {done} are done, '{key}' is not");
             answer
         };
         let _pass = enter(shared, InPause::Refuse)
