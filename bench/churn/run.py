@@ -283,7 +283,7 @@ def main():
         }[name]()
         # A page may have systems that were run at different times.
         found = recovery(system, generations, read.rest) if name == "recovery" else run(system, read, generations, name == "long")
-        report["systems"][name] = found | (told if name == "long" else {}) | {"commit": machine().rsplit(" ", 1)[1], "minutes": read.minutes}
+        report["systems"][name] = found | (told | {"note": ""} if name == "long" else {}) | {"commit": machine().rsplit(" ", 1)[1], "minutes": read.minutes}
         if system.process.poll() is None:
             system.end()
         shutil.rmtree(system.directory)

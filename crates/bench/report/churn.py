@@ -34,7 +34,7 @@ def drawn(report):
     if long := found.get("Latewood, long"):
         lines += [
             "",
-            f"*Long* was run alone, by `bench/churn/run.py --only long`: `--memory {long['memory']} --park-after {long['park_after']}`, {long['rest_s']:g} s after each generation, what was refused for memory was sent again a second later, at most {long['minutes']:g} minutes.",
+            f"*Long* was run alone, by `bench/churn/run.py --only long`: `--memory {long['memory']} --park-after {long['park_after']}`, {long['rest_s']:g} s after each generation, what was refused for memory was sent again a second later, at most {long['minutes']:g} minutes. {long['note']}",
         ]
     lines += [
         "",
