@@ -5,7 +5,7 @@ mod cache;
 mod rules;
 
 use crate::tablet::restore::open_local;
-use crate::tablet::world::{DIR, World, increment};
+use crate::tablet::world::{DIR, World, increment, once_here};
 use latewood_cluster::kafka::memory::Faults;
 use latewood_engine::io::sim::{SimDisk, SimRandom};
 use latewood_engine::io::waiting::no_wait;
@@ -242,11 +242,7 @@ fn a_store_that_is_away_delays_a_read_and_stops_no_write() {
     assert!(db.stats().halted.is_none());
     // It was asked for, and comes as soon as the store is back.
     wrong.store(0, Ordering::Relaxed);
-    let found = loop {
-        if let Ok(found) = rows(&db, b"a", &query(15, 16)) {
-            break found;
-        }
-    };
+    let found = once_here(|| rows(&db, b"a", &query(15, 16)));
     assert_eq!(found, [(15, 7.0_f64.to_bits()), (16, 16.0_f64.to_bits())]);
 }
 

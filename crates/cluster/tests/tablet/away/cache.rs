@@ -2,7 +2,7 @@
 
 use super::{BLOCKS, SAMPLES, add, blocks_on, fill, fill_from, history, query, rows};
 use crate::tablet::restore::open_local;
-use crate::tablet::world::{DIR, World};
+use crate::tablet::world::{DIR, World, once_here};
 use latewood_cluster::kafka::memory::Faults;
 use latewood_cluster::tablet::Tablet;
 use latewood_engine::io::Disk;
@@ -46,24 +46,15 @@ fn a_start_reads_no_block_of_its_cache_and_no_wrong_one_is_served() {
         .unwrap();
     assert_eq!(blocks_on(&disk), 2, "only a length is looked at");
     let last = (BLOCKS - 1) * SAMPLES;
-    loop {
-        match rows(&db, b"a", &query(last, last + 9)) {
-            Ok(found) => break assert_eq!(found.len(), 10),
-            Err(error) => assert!(error.is_away(), "{error}"),
-        }
-    }
+    let found = once_here(|| rows(&db, b"a", &query(last, last + 9)));
+    assert_eq!(found.len(), 10);
     assert_eq!(read.take(), [""; 0], "the store is not asked");
     for at in [10, SAMPLES + 10] {
         let refused = rows(&db, b"a", &query(at, at + 9)).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Away);
     }
     wrong.store(0, Ordering::Relaxed);
-    let all = loop {
-        match rows(&db, b"a", &query(0, i64::MAX)) {
-            Ok(all) => break all,
-            Err(error) => assert!(error.is_away(), "{error}"),
-        }
-    };
+    let all = once_here(|| rows(&db, b"a", &query(0, i64::MAX)));
     assert_eq!(all.len() as i64, BLOCKS * SAMPLES);
     assert_eq!(tablet.away_bytes(), 0);
     // What was verified or fetched is taken by the first checkpoint as it is, and what is removed

@@ -1,7 +1,7 @@
 //! Compaction rules and expiry while blocks of their sources are not on this machine, or lost.
 
 use super::{BLOCKS, add, fill, fill_from, history, query, rows};
-use crate::tablet::world::{increment, newest};
+use crate::tablet::world::{increment, newest, once_here};
 use latewood_engine::io::Clock;
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::io::waiting::no_wait;
@@ -32,7 +32,7 @@ fn a_rule_waits_for_its_source_and_fails_no_bucket() {
         .open_waiting(2, &SimDisk::new(), Duration::from_millis(30))
         .unwrap();
     let before = {
-        let sums = rows(&db, b"sums", &query(100, 199)).unwrap();
+        let sums = once_here(|| rows(&db, b"sums", &query(100, 199)));
         assert_eq!(sums.len(), 1);
         f64::from_bits(sums[0].1)
     };
@@ -54,11 +54,7 @@ fn a_rule_waits_for_its_source_and_fails_no_bucket() {
         assert!(db.remove(&[b"a"]).unwrap_err().is_away());
     }
     wrong.store(0, Ordering::Relaxed);
-    let sums = loop {
-        if let Ok(sums) = rows(&db, b"sums", &query(1_100, 1_199)) {
-            break sums;
-        }
-    };
+    let sums = once_here(|| rows(&db, b"sums", &query(1_100, 1_199)));
     let wanted: f64 = (1_100..1_200).map(f64::from).sum::<f64>() - 1_150.0 + 1e6;
     assert_eq!(sums, [(1_100, wanted.to_bits())]);
     assert_eq!(before, (100..200).map(f64::from).sum::<f64>());
@@ -116,12 +112,7 @@ fn a_failed_bucket_is_tried_again_after_a_restart_though_its_block_comes_late() 
         .unwrap();
     assert!(db.settle().unwrap_err().is_away());
     wrong.store(0, Ordering::Relaxed);
-    let sums = loop {
-        match rows(&db, b"sums", &query(1_100, 1_199)) {
-            Ok(sums) => break sums,
-            Err(error) => assert!(error.is_away(), "{error}"),
-        }
-    };
+    let sums = once_here(|| rows(&db, b"sums", &query(1_100, 1_199)));
     let wanted = (1_100..1_200).map(f64::from).sum::<f64>() - 1_150.0 + 1e6;
     assert_eq!(sums, [(1_100, wanted.to_bits())]);
     tablet.abandon();
