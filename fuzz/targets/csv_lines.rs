@@ -2,21 +2,20 @@
 //! line is the format.
 #![cfg_attr(fuzzing, no_main)]
 
-use latewood_wire::prometheus::csv_lines::Decoder;
+use latewood_wire::prometheus::csv_lines::{Decoder, Format};
 use latewood_wire::testing::Collected;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {
     let end = text.iter().position(|byte| *byte == b'\n');
     let (format, text) = text.split_at(end.unwrap_or(text.len()));
-    let Ok(format) = String::from_utf8_lossy(format).parse() else {
+    let Ok(format) = String::from_utf8_lossy(format).parse::<Format>() else {
         return;
     };
-    let decoder = Decoder::new(format);
     let mut whole = Collected::default();
-    decoder.clone().decode(text, true, &mut whole);
+    Decoder::new(format.clone()).decode(text, true, &mut whole);
     let mut pieces = Collected::default();
-    let (mut decoder, mut held) = (decoder, Vec::new());
+    let (mut decoder, mut held) = (Decoder::new(format), Vec::new());
     for bytes in text.chunks(7) {
         held.extend_from_slice(bytes);
         let taken = decoder.decode(&held, false, &mut pieces);

@@ -165,8 +165,9 @@ impl Format {
     }
 }
 
-/// Decodes such lines; reuses its memory.
-#[derive(Clone, Debug)]
+/// Decodes such lines; reuses its memory. It is not cloned: a clone of its reader has not all of its
+/// tables (csv_core 0.1).
+#[derive(Debug)]
 pub struct Decoder {
     format: Format,
     lines: Lines,
