@@ -24,6 +24,7 @@ mod pages;
 mod pairs;
 mod postings;
 mod reader;
+mod sections;
 #[cfg(test)]
 mod tests;
 mod writer;

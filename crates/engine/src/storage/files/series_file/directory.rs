@@ -9,12 +9,13 @@ use crate::storage::files::bytes::{Put, Take};
 use crate::storage::files::row::SeriesRow;
 use crate::storage::files::series_file::expiries::Expiries;
 use crate::storage::files::series_file::format::{
-    HASHES, HEADER_BYTES, SECTION_HEADER_BYTES, SectionHeader, chained,
+    HASHES, SECTION_HEADER_BYTES, SectionHeader, chained,
 };
 use crate::storage::files::series_file::label_blocks::LabelBlocks;
 use crate::storage::files::series_file::labels::NEWEST_MAX;
 use crate::storage::files::series_file::links::LinkList;
 use crate::storage::files::series_file::pages::{Pages, low_bits};
+use crate::storage::files::series_file::sections::Sections;
 use latewood_model::{MadeBy, SeriesId, Timestamp};
 
 /// Bytes of the hash of a key.
@@ -148,21 +149,20 @@ impl Directory {
         headers.fold(chain, |chain, header| chained(chain, &header.bytes()))
     }
 
-    /// Where each section begins, and where the last one ends.
-    pub(super) fn offsets(&self) -> Vec<u64> {
-        let mut offset = HEADER_BYTES as u64;
-        let mut offsets = vec![offset];
-        offsets.extend(self.headers().map(|header| {
-            offset += header.section_len();
-            offset
-        }));
-        offsets.shrink_to_fit();
-        offsets
+    /// Where its sections are.
+    pub(super) fn sections(&self) -> Sections {
+        Sections::of(self.headers())
     }
 
-    /// Bytes of memory it holds.
+    /// Forgets pages and headers of label blocks, of which an open file holds less.
+    pub(super) fn forget_sections(&mut self) {
+        self.pages.pages = Vec::new();
+        self.blocks.headers = Vec::new();
+    }
+
+    /// Bytes of memory that it holds without sections.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.pages.memory_bytes()
+        self.pages.ids.serialized_size()
             + self.blocks.memory_bytes()
             + self.newest.capacity() * size_of::<(Timestamp, u16)>()
             + self.expiries.memory_bytes()

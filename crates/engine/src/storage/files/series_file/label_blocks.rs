@@ -174,7 +174,7 @@ pub(super) struct LabelBlocks {
 
 impl LabelBlocks {
     pub(super) fn len(&self) -> usize {
-        self.headers.len()
+        self.ends.len()
     }
 
     /// How many entries they have.
@@ -252,15 +252,13 @@ impl LabelBlocks {
             }
             blocks.push(header, separator);
         }
-        blocks.headers.shrink_to_fit();
         blocks.separators.shrink_to_fit();
         blocks.ends.shrink_to_fit();
         Some(blocks)
     }
 
+    /// Bytes of memory without the headers.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.headers.capacity() * size_of::<SectionHeader>()
-            + self.separators.capacity()
-            + self.ends.capacity() * size_of::<u32>()
+        self.separators.capacity() + self.ends.capacity() * size_of::<u32>()
     }
 }

@@ -141,11 +141,6 @@ impl ParkedFile {
         self.directory().all_sent()
     }
 
-    /// How long the labels are that it has, as they are read. O(label blocks).
-    pub(crate) fn label_bytes(&self) -> u64 {
-        self.directory().blocks.raw_bytes()
-    }
-
     /// The hash of the key of each row (`base/key_hash.rs`), in the order of their ids. Reads one
     /// section; all rows if the file was written with another seed.
     ///
@@ -153,9 +148,8 @@ impl ParkedFile {
     /// As [`ParkedFile::carry_any`].
     pub(crate) fn key_hashes(&self, key_seed: u64) -> Result<Vec<u64>> {
         let directory = self.directory();
-        if let Some(header) = directory.hashes.filter(|_| directory.key_seed == key_seed) {
-            let section = directory.pages.pages.len() + directory.blocks.len();
-            let raw = self.read_section(section, &header)?;
+        if directory.key_seed == key_seed {
+            let (_, raw) = self.read_section(self.pages() + directory.blocks.len())?;
             let (hashes, _) = raw.as_chunks::<HASH_BYTES>();
             return Ok(hashes.iter().copied().map(u64::from_le_bytes).collect());
         }
@@ -234,9 +228,7 @@ impl<'a> Cursor<'a> {
     /// Moves to the first entry of a block.
     fn enter(&mut self, block: usize) -> Result<()> {
         let directory = self.file.directory();
-        let header = directory.blocks.headers[block];
-        let section = directory.pages.pages.len() + block;
-        let raw = self.file.read_section(section, &header)?;
+        let (header, raw) = self.file.read_section(self.file.pages() + block)?;
         self.entries = Entries::new(raw, header.rows & !LABELS);
         self.block = Some(block);
         let is_there = self.entries.advance() == Some(true)

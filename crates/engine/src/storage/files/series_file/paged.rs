@@ -17,7 +17,8 @@ use crate::storage::files::series_file::format::{
     SectionHeader, VERSION_PARKED, chained, damaged, word_at,
 };
 use crate::storage::files::series_file::links::Links;
-use crate::storage::files::series_file::pages::{PageTerms, low_bits};
+use crate::storage::files::series_file::pages::{PageTable, PageTerms, low_bits};
+use crate::storage::files::series_file::sections::Sections;
 use latewood_model::SeriesId;
 use roaring::RoaringBitmap;
 use std::cell::RefCell;
@@ -34,9 +35,12 @@ pub(crate) struct ParkedFile {
     file: Arc<dyn File>,
     path: PathBuf,
     meta: SeriesFileMeta,
+    /// Without sections, of which there is less here.
     directory: Directory,
-    /// Where each section begins, and where the last one ends.
-    offsets: Box<[u64]>,
+    pages: PageTable,
+    sections: Sections,
+    /// How long the label blocks are, as they are read.
+    label_bytes: u64,
 }
 
 impl ParkedFile {
@@ -51,22 +55,27 @@ impl ParkedFile {
         if opened.version != VERSION_PARKED {
             return Err(damaged("it is not a file of parked series").at(path));
         }
-        let (directory, header, at) = read_directory(&*opened.file, path, meta)?;
-        let offsets = directory.offsets();
+        let (mut directory, header, at) = read_directory(&*opened.file, path, meta)?;
+        let sections = directory.sections();
         let chain = chained(directory.chain(opened.chain), &header.bytes());
         // A fuzzer skips the last check.
-        let is_of_file = offsets.last() == Some(&at)
+        let is_of_file = sections.end() == at
             && directory.pages.ids.len() == meta.rows
             && (cfg!(fuzzing) || chain == opened.closed_chain);
         if !is_of_file {
             return Err(damaged("its directory does not match its footer").at(path));
         }
+        let pages = PageTable::of(&directory.pages.pages);
+        let label_bytes = directory.blocks.raw_bytes();
+        directory.forget_sections();
         Ok(Self {
             file: opened.file,
             path: path.to_owned(),
             meta: *meta,
             directory,
-            offsets: offsets.into(),
+            pages,
+            sections,
+            label_bytes,
         })
     }
 
@@ -105,20 +114,18 @@ impl ParkedFile {
 
     /// The page with the row of this series, if there is one.
     pub(crate) fn page_of(&self, id: SeriesId) -> Option<usize> {
-        let low = low_bits(id);
-        let pages = &self.directory.pages.pages;
-        let behind = || pages.partition_point(|page| page.first <= low);
-        self.contains(id).then(|| behind().saturating_sub(1))
+        let page = || self.pages.page_of(low_bits(id));
+        self.contains(id).then(page)
     }
 
     /// How many pages it has.
     pub(crate) fn pages(&self) -> usize {
-        self.directory.pages.pages.len()
+        self.pages.len()
     }
 
     /// What tells whether a row of a page may have ended.
     pub(crate) fn terms(&self, page: usize) -> PageTerms {
-        self.directory.pages.pages[page].terms
+        self.pages.terms(page)
     }
 
     /// The rows of a page, ascending.
@@ -149,11 +156,11 @@ impl ParkedFile {
         last: u32,
         is_wanted: impl Fn(SeriesId) -> bool,
     ) -> Result<Vec<SeriesRow>> {
-        let raw = self.read_section(page, &self.directory.pages.pages[page].header)?;
+        let (_, raw) = self.read_section(page)?;
         let (mut bytes, mut before) = (Take(&raw), Before::default());
         let (first, mut rows) = (first_of(self.meta.partition).0, Vec::new());
         let invalid = || damaged("a series is invalid").at(&self.path);
-        let lows = self.directory.pages.lows(page);
+        let lows = self.pages.lows(page);
         for low in self.directory.pages.ids.range(lows) {
             if low > last {
                 return Ok(rows);
@@ -173,20 +180,22 @@ impl ParkedFile {
         }
     }
 
-    /// The bytes of a section, whose header is `header`.
+    /// The header and the bytes of a section.
     ///
     /// # Errors
     /// `Corrupt` if it is damaged, `Io`.
-    pub(super) fn read_section(&self, section: usize, header: &SectionHeader) -> Result<Vec<u8>> {
-        let (offset, end) = (self.offsets[section], self.offsets[section + 1]);
-        let mut bytes = vec![0; (end - offset) as usize];
-        let read = self.file.read_at(&mut bytes, offset);
+    pub(super) fn read_section(&self, section: usize) -> Result<(SectionHeader, Vec<u8>)> {
+        let range = self.sections.range(section);
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let read = self.file.read_at(&mut bytes, range.start);
         read.map_err(|error| self.failed(error))?;
-        let stored = bytes.strip_prefix(&header.bytes()[..]);
-        let raw = stored
+        let read = bytes
+            .split_first_chunk()
+            .map(|(header, stored)| (SectionHeader::from_bytes(header), stored))
+            .filter(|(header, _)| self.sections.is_of(section, header))
             .ok_or_else(|| damaged("the header of a section does not match its directory"))
-            .and_then(|stored| decompress(header, stored));
-        raw.map_err(|error| error.at(&self.path))
+            .and_then(|(header, stored)| Ok((header, decompress(&header, stored)?)));
+        read.map_err(|error| error.at(&self.path))
     }
 
     /// The row of a series, if it has one.
@@ -205,6 +214,11 @@ impl ParkedFile {
         &self.directory
     }
 
+    /// How long the labels are that it has, as they are read.
+    pub(crate) fn label_bytes(&self) -> u64 {
+        self.label_bytes
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -212,16 +226,16 @@ impl ParkedFile {
     /// Asks the system to fetch these pages, which will be read next, so that it does so at once.
     pub(crate) fn will_read(&self, pages: impl Iterator<Item = usize>) {
         for page in pages {
-            let (offset, end) = (self.offsets[page], self.offsets[page + 1]);
-            self.file.will_read(offset, end - offset);
+            let range = self.sections.range(page);
+            self.file.will_read(range.start, range.end - range.start);
         }
     }
 
     /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let offsets = size_of_val(&*self.offsets);
+        let sections = self.pages.memory_bytes() + self.sections.memory_bytes();
         // Its own fields are among those of the file.
-        size_of::<Self>() + self.directory.memory_bytes() + offsets
+        size_of::<Self>() + self.directory.memory_bytes() + sections
     }
 
     #[cold]

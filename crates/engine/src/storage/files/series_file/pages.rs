@@ -10,6 +10,7 @@ use crate::storage::files::series_file::format::{SECTION_HEADER_BYTES, SectionHe
 use crate::storage::files::series_file::postings::{IDS_BYTES, bits_of};
 use latewood_model::{SeriesId, Timestamp};
 use roaring::RoaringBitmap;
+use std::ops::Range;
 
 /// The bits of an id that differ within a partition.
 const LOW_BITS: u64 = (1 << PARTITION_BITS) - 1;
@@ -124,7 +125,6 @@ impl Pages {
                 terms,
             });
         }
-        pages.shrink_to_fit();
         let mut ids = RoaringBitmap::from_lsb0_bytes(0, bytes.raw(IDS_BYTES as u64)?);
         ids.optimize();
         let pages = Self {
@@ -138,8 +138,9 @@ impl Pages {
     /// Whether each page begins with a row behind those of the page before, and has as many rows as
     /// its section says.
     fn is_sound(&self) -> bool {
+        let table = PageTable::of(&self.pages);
         let is_sound = |page: usize| {
-            let (rows, first) = (self.lows(page), u32::from(self.pages[page].first));
+            let (rows, first) = (table.lows(page), u32::from(self.pages[page].first));
             let count = u64::from(self.pages[page].header.rows);
             rows.start == first
                 && rows.start < rows.end
@@ -149,15 +150,96 @@ impl Pages {
         let first = self.pages.first().map(|page| u32::from(page.first));
         (0..self.pages.len()).all(is_sound) && self.ids.min() == first
     }
+}
+
+/// What an open file holds of its pages, since a partition has thousands.
+#[derive(Debug)]
+pub(super) struct PageTable {
+    firsts: Box<[u16]>,
+    newest_min: Bounds,
+    ends_min_ms: Bounds,
+}
+
+impl PageTable {
+    pub(super) fn of(pages: &[Page]) -> Self {
+        Self {
+            firsts: pages.iter().map(|page| page.first).collect(),
+            newest_min: Bounds::of(pages.iter().map(|page| page.terms.newest_min)),
+            ends_min_ms: Bounds::of(pages.iter().map(|page| page.terms.ends_min_ms)),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.firsts.len()
+    }
+
+    /// The page with this row, if any has it.
+    pub(super) fn page_of(&self, low: u16) -> usize {
+        let behind = self.firsts.partition_point(|first| *first <= low);
+        behind.saturating_sub(1)
+    }
 
     /// The low bits that ids of a page may have.
-    pub(super) fn lows(&self, page: usize) -> std::ops::Range<u32> {
-        let next = self.pages.get(page + 1);
-        let end = next.map_or(1 << PARTITION_BITS, |next| u32::from(next.first));
-        u32::from(self.pages[page].first)..end
+    pub(super) fn lows(&self, page: usize) -> Range<u32> {
+        let next = self.firsts.get(page + 1);
+        let end = next.map_or(1 << PARTITION_BITS, |next| u32::from(*next));
+        u32::from(self.firsts[page])..end
+    }
+
+    /// What tells whether a row of a page may have ended: bounds no higher than those that the file
+    /// says, and the same where these are within seven weeks of the least.
+    pub(super) fn terms(&self, page: usize) -> PageTerms {
+        PageTerms {
+            newest_min: self.newest_min.of_page(page),
+            ends_min_ms: self.ends_min_ms.of_page(page),
+        }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.pages.capacity() * size_of::<Page>() + self.ids.serialized_size()
+        size_of_val(&*self.firsts)
+            + size_of_val(&*self.newest_min.above)
+            + size_of_val(&*self.ends_min_ms.above)
+    }
+}
+
+/// A lower bound for each page, in four bytes: nothing where all are `i64::MAX`.
+#[derive(Debug)]
+struct Bounds {
+    /// The least one but `i64::MIN`.
+    least: i64,
+    /// How far each is above one less than that; [`Bounds::LOWEST`] and [`Bounds::HIGHEST`] say which
+    /// end it is.
+    above: Box<[u32]>,
+}
+
+impl Bounds {
+    const LOWEST: u32 = 0;
+    const HIGHEST: u32 = u32::MAX;
+
+    fn of(bounds: impl Iterator<Item = i64> + Clone) -> Self {
+        if bounds.clone().all(|bound| bound == i64::MAX) {
+            return Self {
+                least: 0,
+                above: Box::default(),
+            };
+        }
+        let least = bounds.clone().filter(|&bound| bound > i64::MIN).min();
+        let least = least.unwrap_or(0);
+        let above = bounds.map(|bound| match bound {
+            i64::MIN => Self::LOWEST,
+            i64::MAX => Self::HIGHEST,
+            // It fits.
+            _ => (bound.abs_diff(least) + 1).min(u64::from(Self::HIGHEST - 1)) as u32,
+        });
+        let above = above.collect();
+        Self { least, above }
+    }
+
+    fn of_page(&self, page: usize) -> i64 {
+        match self.above.get(page) {
+            None | Some(&Self::HIGHEST) => i64::MAX,
+            Some(&Self::LOWEST) => i64::MIN,
+            Some(above) => self.least + i64::from(above - 1),
+        }
     }
 }

@@ -223,19 +223,21 @@ fn forge_lookups(
 ) -> SeriesFileMeta {
     let whole = disk.bytes(Path::new(PATH)).unwrap();
     let file = open(disk, meta).unwrap();
-    let held = file.directory();
-    let pages = held.pages.pages.len();
-    let section = |at, header| file.read_section(pages + at, header).unwrap();
-    let headers = held.blocks.headers.iter().enumerate();
-    let blocks = headers.map(|(block, header)| LabelBlock {
-        raw: section(block, header),
-        entries: header.rows & !LABELS,
-        separator: held.blocks.separator(block).to_vec(),
+    let (held, pages) = (file.directory(), file.pages());
+    let section = |at| file.read_section(pages + at).unwrap();
+    let blocks = (0..held.blocks.len()).map(|block| {
+        let (header, raw) = section(block);
+        LabelBlock {
+            raw,
+            entries: header.rows & !LABELS,
+            separator: held.blocks.separator(block).to_vec(),
+        }
     });
     let mut blocks: Vec<LabelBlock> = blocks.collect();
-    let mut hashes = section(blocks.len(), &held.hashes.unwrap());
+    let (_, mut hashes) = section(blocks.len());
     change(&mut blocks, &mut hashes);
-    let mut bytes = whole[..held.offsets()[pages] as usize].to_vec();
+    let behind_pages = directory_of(&whole).sections().range(pages).start;
+    let mut bytes = whole[..behind_pages as usize].to_vec();
     let mut directory = directory_of(&whole);
     directory.blocks = Default::default();
     for block in blocks {
