@@ -3,7 +3,8 @@
 //! A million short strings in separate boxes cost more in pointers and in the
 //! allocator's headers than in bytes. Here 256 strings with adjacent numbers share
 //! one buffer, beside an array of their ends. A change moves the rest of its page:
-//! a few KiB at most if strings are short, nothing if numbers ascend.
+//! a few KiB at most if strings are short, nothing if they come in ascending order
+//! and go in descending order.
 //!
 //! A string that was never set, or was cleared, is empty. A page of empty strings
 //! holds no memory.
@@ -22,7 +23,7 @@ pub(crate) struct Packed {
 
 #[derive(Default)]
 struct Page {
-    /// The end of each string, up to the last one that was ever set.
+    /// The end of each string, up to the last one.
     ends: Vec<u32>,
     bytes: Vec<u8>,
 }
@@ -84,8 +85,11 @@ impl Page {
         } else {
             let (start, end) = (self.start(place), self.ends[place] as usize);
             self.bytes.splice(start..end, string.iter().copied());
+            if string.is_empty() && start == self.bytes.len() {
+                self.ends.truncate(place);
+            }
             let delta = (string.len() as u32).wrapping_sub((end - start) as u32);
-            for end in &mut self.ends[place..] {
+            for end in self.ends.iter_mut().skip(place) {
                 *end = end.wrapping_add(delta);
             }
         }

@@ -30,12 +30,14 @@ impl Inverted {
         entries.sort_unstable();
         entries.dedup();
         let mut ids = Vec::new();
-        for of_pair in entries.chunk_by(|one, other| one.pair == other.pair) {
+        // The highest numbers first: of packed strings the last ones leave without moving others.
+        for of_pair in entries.chunk_by(|one, other| one.pair == other.pair).rev() {
             ids.clear();
             ids.extend(of_pair.iter().map(|entry| entry.id));
             self.unlink_pair(of_pair[0].pair, &ids);
         }
-        for id in gone.drain(..) {
+        gone.sort_unstable();
+        for id in gone.drain(..).rev() {
             self.set_pairs(id, &[]);
         }
     }
