@@ -16,6 +16,7 @@
 #                        Prometheus and VictoriaMetrics: two hours
 #   make deb             a Debian package, in target/debian; needs cargo-deb
 #   make static          the server as one file without shared libraries, in target/STATIC/release
+#   make dist            packages, archives, images, their checksums and an SBOM, in target/dist
 #   make check           formatting, lints, documentation, dependencies: before a commit
 
 CARGO ?= cargo
@@ -52,7 +53,7 @@ with = $(if $(filter $(1),$(LEFT_OUT)),,$(2))
 BROKER_TESTS := --test broker --test kafka
 
 .PHONY: demo cluster-demo test check every programs rust soak bench derived churn build quick clients console differential \
-	faults rows kafka fuzz instructions deb static
+	faults rows kafka fuzz instructions deb static dist
 
 # needs-TOOL fails with how to get the tool.
 needs-%:
@@ -64,12 +65,36 @@ build: needs-cargo needs-cc
 quick: needs-cargo needs-cc
 	$(CARGO) build --profile demo --no-default-features --locked $(PROGRAMS)
 
-deb: needs-cargo needs-cc
+deb: needs-cargo needs-cc needs-cargo-deb
 	$(CARGO) deb --locked -p latewood-server
 
 # --target keeps the flag from what runs while building.
 static: needs-cargo needs-cc
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --target $(STATIC) -p latewood-server
+
+DIST := target/dist
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+# $(call pack,TARGET,STRIP): the archive and the image of a static build.
+pack = $(2) -o target/stripped target/$(1)/release/latewood && \
+	for kind in archive image; do deploy/dist.py $$kind target/stripped $(firstword $(subst -, ,$(1))) $(DIST) || exit; done
+OTHER := aarch64-unknown-linux-gnu
+
+# Pages of memory have up to 64 KiB on aarch64; jemalloc would take those of the machine that builds. The
+# SBOM is written for all members, with paths of this machine.
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+dist: needs-git needs-python3 needs-cargo-cyclonedx deb static
+	rm -rf $(DIST) && mkdir -p $(DIST)
+	cp target/debian/latewood_$(VERSION)-*.deb $(DIST)
+	$(call pack,$(STATIC),strip)
+	@[ "$(filter aarch64-%,$(STATIC))" ] || if tests/setup.sh need aarch64; then \
+		export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc JEMALLOC_SYS_WITH_LG_PAGE=16 && \
+		$(MAKE) static STATIC=$(OTHER) && $(call pack,$(OTHER),aarch64-linux-gnu-strip); \
+	else echo "Nothing is made for aarch64."; fi
+	$(CARGO) cyclonedx --quiet --manifest-path crates/server/Cargo.toml --format json --spec-version 1.5 \
+		--no-build-deps --target $(STATIC) --override-filename sbom
+	sed 's,file://$(CURDIR),file://,g' crates/server/sbom.json >$(DIST)/latewood-$(VERSION).cdx.json
+	rm crates/*/sbom.json xtask/sbom.json
+	deploy/dist.py sums $(DIST)
 
 demo: quick
 	$(DEMO)/latewood-bench demo $(if $(KEEP),--keep)

