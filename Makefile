@@ -66,7 +66,7 @@ quick: needs-cargo needs-cc
 	$(CARGO) build --profile demo --no-default-features --locked $(PROGRAMS)
 
 deb: needs-cargo needs-cc needs-cargo-deb
-	$(CARGO) deb --locked -p latewood-server
+	$(CARGO) deb --locked --strip -p latewood-server
 
 # --target keeps the flag from what runs while building.
 static: needs-cargo needs-cc
