@@ -32,6 +32,19 @@ fn positions_count_up_and_survive_a_restart() {
 }
 
 #[test]
+fn a_log_that_a_kill_left_open_is_closed_by_the_next_stop() {
+    let disk = SimDisk::new();
+    let (log, ..) = open(&disk.env(1)).unwrap();
+    append(&log, 1).unwrap();
+    drop(log);
+    for (opened, is_clean) in [(2, false), (3, true), (4, true)] {
+        let (log, seen, report) = open(&disk.env(opened)).unwrap();
+        assert_eq!((seen, report.clean), (vec![1], is_clean));
+        log.close().unwrap();
+    }
+}
+
+#[test]
 fn the_age_of_what_is_not_synced_is_known() {
     let clock = Arc::new(SimClock::default());
     let mut env = SimDisk::new().env(1);

@@ -44,6 +44,8 @@ pub(crate) struct LocalLog {
     written: AtomicU64,
     durable: AtomicU64,
     pub(crate) latch: Latch,
+    /// Whether what was found had been closed, or was nothing.
+    found_closed: bool,
     syncs: AtomicU64,
     last_sync_us: AtomicU64,
     /// No group that is not durable is older, by the monotonic clock.
@@ -92,6 +94,7 @@ impl LocalLog {
     ) -> Result<(Self, RecoveryReport)> {
         let next_sequence = recovered.report.next.0;
         let durable = next_sequence - 1;
+        let found_closed = recovered.report.clean || recovered.segments.is_empty();
         let prepared = store.take()?;
         let header = new_header(env, &prepared, next_sequence, durable, recovered.start);
         let written = header.write_to(&*prepared.file);
@@ -122,6 +125,7 @@ impl LocalLog {
             written: AtomicU64::new(durable),
             durable: AtomicU64::new(durable),
             latch: Latch::default(),
+            found_closed,
             syncs: AtomicU64::new(0),
             last_sync_us: AtomicU64::new(0),
             unsynced_since_ns: AtomicU64::new(0),

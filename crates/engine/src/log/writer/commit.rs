@@ -128,7 +128,8 @@ impl LocalLog {
         self.latch.check()?;
         self.sync_to(self.written())?;
         let tail = self.tail.lock();
-        if tail.is_empty() && !tail.roll_wanted && tail.rolls == 0 {
+        let is_untouched = tail.is_empty() && !tail.roll_wanted && tail.rolls == 0;
+        if is_untouched && self.found_closed {
             // Nothing was written since open: this segment was never needed.
             return Ok(());
         }
