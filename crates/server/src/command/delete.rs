@@ -15,8 +15,9 @@ use super::range_options::{from_timestamp, to_timestamp};
 use super::spec::{Keys, Spec};
 use super::work;
 use crate::intake::{InPause, enter, removal};
+use crate::labelled::raw;
 use crate::messaging::Class;
-use latewood_engine::query::{RangeQuery, Sink};
+use latewood_engine::query::Sink;
 use latewood_engine::{Cancelled, Position, SeriesRef, is_cancelled, shown_key};
 use latewood_model::Matcher;
 use std::ops::ControlFlow;
@@ -92,14 +93,39 @@ fn changeable(call: &Call<'_>, matchers: &[Matcher]) -> Result<Vec<SeriesRef>, F
 }
 
 fn delete_all(call: &mut Call<'_>, series: &[SeriesRef], span: (i64, i64)) -> Result<u64, Fault> {
-    let shared = call.shared;
     // EXEC holds the lock itself.
     let is_beside = call.cancelled.is_some();
-    let (mut samples, mut written) = (0, Position::default());
+    let mut written = Position::default();
+    let samples = delete_each(call, series, span, is_beside, &mut written);
+    call.session.wrote(written);
+    if is_beside {
+        // The connection does not learn what was written for it.
+        call.shared
+            .db
+            .sync_to(written)
+            .map_err(|error| match &samples {
+                Ok(_) => error.into(),
+                Err(before) => {
+                    let text = before.text("latewood|delete");
+                    Fault::Line(format!("{text}; not on disk: {error}").into())
+                }
+            })?;
+    }
+    samples
+}
+
+/// How many samples it deleted; `written` is how far, also where it ends early.
+fn delete_each(
+    call: &Call<'_>,
+    series: &[SeriesRef],
+    span: (i64, i64),
+    is_beside: bool,
+    written: &mut Position,
+) -> Result<u64, Fault> {
+    let (shared, mut samples) = (call.shared, 0);
     for (done, one) in series.iter().enumerate() {
-        let turn = is_beside.then(|| enter(shared, InPause::Wait));
+        let _turn = is_beside.then(|| enter(shared, InPause::Wait));
         let deleted = removal::delete(shared, &one.key, Some(span));
-        drop(turn);
         let (count, position) = deleted.map_err(|error| {
             let fault = Fault::about(error, &one.key);
             if done == 0 {
@@ -110,22 +136,13 @@ fn delete_all(call: &mut Call<'_>, series: &[SeriesRef], span: (i64, i64)) -> Re
             Fault::Line(format!("{text}; of {all} series {done} are done, '{key}' is not").into())
         })?;
         samples += count;
-        written = written.max(position);
-        call.session.wrote(position);
-    }
-    if is_beside {
-        // The connection does not learn what was written for it.
-        shared.db.sync_to(written)?;
+        *written = position.max(*written);
     }
     Ok(samples)
 }
 
 fn count(call: &Call<'_>, series: &[SeriesRef], span: (i64, i64)) -> Result<u64, Fault> {
-    let query = RangeQuery {
-        from: span.0,
-        to: span.1,
-        ..RangeQuery::EVERYTHING
-    };
+    let query = raw(span.0, span.1);
     let mut counted = Counted {
         samples: 0,
         cancelled: call.cancelled,

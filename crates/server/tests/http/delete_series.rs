@@ -92,3 +92,48 @@ fn what_may_not_be_deleted_is_refused_before_anything_is() {
     assert_eq!(left, ["*3", "*3", "*4"]);
     assert_eq!(http.get(PATH).status, 405);
 }
+
+/// The server syncs only what an answer waits for.
+#[test]
+fn what_is_done_is_on_disk_also_where_a_later_series_refuses() {
+    let server = Server::with(&[OPTIONS[0], OPTIONS[1], "--durability", "sync"]);
+    let (mut client, mut http) = (server.client(), Http::to(server.http()));
+    // So many that one of them comes first, whichever shards they are in.
+    for key in 0..200 {
+        client.ask(&format!("TS.CREATE {key} LABELS job x"));
+    }
+    // Samples beyond its retention would be missing in its compaction.
+    client.ask("TS.CREATE refuses RETENTION 1000 LABELS job x");
+    client.ask("TS.CREATE sums");
+    client.ask("TS.CREATERULE refuses sums AGGREGATION sum 10");
+    let mut fill = |key: &str| {
+        for at in [1000, 5000] {
+            client.ask(&format!("TS.ADD {key} {at} 1"));
+        }
+    };
+    fill("refuses");
+    (0..200).for_each(|key| fill(&key.to_string()));
+    let is_told = |text: &str| {
+        assert!(
+            text.contains("beyond the series retention period"),
+            "{text}"
+        );
+        assert!(text.contains("of 201 series ") && text.contains(" are done, 'refuses' is not"));
+    };
+    let unsynced = |http: &mut Http| {
+        let figures = http.get("/metrics").text();
+        let line = figures
+            .lines()
+            .find(|line| line.starts_with("latewood_wal_unsynced_groups "));
+        line.unwrap().to_owned()
+    };
+    let answer = http.post(
+        &format!("{PATH}?match[]={{job=%22x%22}}&start=1&end=2"),
+        b"",
+    );
+    assert_eq!(answer.status, 422);
+    is_told(&answer.text());
+    assert_eq!(unsynced(&mut http), "latewood_wal_unsynced_groups 0");
+    is_told(&client.ask("LATEWOOD DELETE 1000 5000 FILTER job=x"));
+    assert_eq!(unsynced(&mut http), "latewood_wal_unsynced_groups 0");
+}

@@ -87,9 +87,34 @@ fn check(asked: &Asked, named: &[Named], span: Option<Span>) -> Result<(), Answe
     removal::owned(asked.shared(), keys).map_or(Ok(()), |text| Err(Answer::bad(text)))
 }
 
-/// Deletes one after the other, and waits for the disk where the server promises that.
+/// Deletes, and waits for the disk where the server promises that.
 fn delete(asked: &Asked, named: &[Named], span: Option<Span>) -> Result<(), Answer> {
     let (shared, mut written) = (asked.shared(), Position::default());
+    let deleted = delete_each(asked, named, span, &mut written);
+    if shared.settings.durability == Durability::Sync && written != Position::default() {
+        let synced = shared.db.sync_to(written);
+        synced.map_err(|error| {
+            let mut answer = Answer::engine(&error);
+            if let Err(before) = &deleted {
+                answer.text = format!("{}; not on disk: {}", before.text, answer.text);
+            }
+            answer
+        })?;
+    }
+    deleted?;
+    let (series, command) = (named.len(), command(span));
+    tracing::info!(series, command, "series were deleted by a selector");
+    Ok(())
+}
+
+/// One after the other; `written` is how far, also where it ends early.
+fn delete_each(
+    asked: &Asked,
+    named: &[Named],
+    span: Option<Span>,
+    written: &mut Position,
+) -> Result<(), Answer> {
+    let shared = asked.shared();
     let times = span.map(|span| (span.from_ms, span.to_ms));
     for (done, Named { series, .. }) in named.iter().enumerate() {
         let behind = |mut answer: Answer| {
@@ -102,14 +127,8 @@ fn delete(asked: &Asked, named: &[Named], span: Option<Span>) -> Result<(), Answ
             .map_err(|failure| behind(Answer::busy(failure.to_string())))?;
         let deleted = removal::delete(shared, &series.key, times)
             .map_err(|error| behind(Answer::of_series(&error, &series.key)))?;
-        written = written.max(deleted.1);
+        *written = deleted.1.max(*written);
     }
-    if shared.settings.durability == Durability::Sync && written != Position::default() {
-        let synced = shared.db.sync_to(written);
-        synced.map_err(|error| Answer::engine(&error))?;
-    }
-    let (series, command) = (named.len(), command(span));
-    tracing::info!(series, command, "series were deleted by a selector");
     Ok(())
 }
 
