@@ -62,14 +62,21 @@ pub(super) async fn import(
     let named = format(&headers);
     let (user, received) = receive(&context, &headers, (None, None), body).await?;
     let worker = context.clone();
-    let read = move || {
-        let decoder = match named {
+    let work = move || {
+        let mut decoder = match named {
             Some(format) => exposition::Decoder::new(format),
             None => exposition::Decoder::new(format_of_end(&received)?).guessed(),
         };
-        Ok::<_, Answer>(read_text(&worker, &user, decoder, &received))
+        let decode = |piece: &[u8], is_end, intake: &mut _| decoder.decode(piece, is_end, intake);
+        Ok::<_, Answer>(read(
+            &worker,
+            &user,
+            (Route::TextImport, TEXT),
+            &received,
+            decode,
+        ))
     };
-    let (report, whole) = context.block_in(&context.work.writers, read).await??;
+    let (report, whole) = context.block_in(&context.work.writers, work).await??;
     whole.map_err(|broken| broken.behind(&report))?;
     Ok(answer(&report, "line"))
 }
@@ -114,19 +121,12 @@ async fn take_lines(
     (headers, body): (HeaderMap, Body),
     route: Route,
     label: Vec<u8>,
-    mut decode: impl FnMut(&[u8], bool, &mut EngineIntake) -> usize + Send + 'static,
+    decode: impl FnMut(&[u8], bool, &mut EngineIntake) -> usize + Send + 'static,
 ) -> Result<Response, Answer> {
     let (user, received) = receive(&context, &headers, (None, None), body).await?;
     let worker = context.clone();
-    let read = move || {
-        let way = Way::new(Protocol::Prometheus, route);
-        let (report, inflated) = worker.work.take(&worker, way, &label, &user, |intake| {
-            received.pieces(|piece, is_end| decode(piece, is_end, intake))
-        });
-        worker.received(Protocol::Prometheus, *inflated.as_ref().unwrap_or(&0));
-        (report, inflated)
-    };
-    let (report, whole) = context.block_in(&context.work.writers, read).await?;
+    let work = move || read(&worker, &user, (route, &label), &received, decode);
+    let (report, whole) = context.block_in(&context.work.writers, work).await?;
     whole.map_err(|broken| broken.behind(&report))?;
     Ok(answer(&report, "line"))
 }
@@ -200,15 +200,18 @@ fn format_of_end(received: &Received) -> Result<Format, Answer> {
     Format::of_end(&tail).map_err(Answer::bad)
 }
 
-fn read_text(
+/// Takes the samples that `decode` finds in the pieces of a body; `label` keeps the series that are met
+/// apart from those of other routes.
+fn read(
     context: &Context,
     user: &Arc<User>,
-    mut decoder: exposition::Decoder,
+    (route, label): (Route, &[u8]),
     received: &Received,
+    mut decode: impl FnMut(&[u8], bool, &mut EngineIntake) -> usize,
 ) -> (Report, Result<(), Answer>) {
-    let way = Way::new(Protocol::Prometheus, Route::TextImport);
-    let (report, inflated) = context.work.take(context, way, TEXT, user, |intake| {
-        received.pieces(|piece, is_end| decoder.decode(piece, is_end, intake))
+    let way = Way::new(Protocol::Prometheus, route);
+    let (report, inflated) = context.work.take(context, way, label, user, |intake| {
+        received.pieces(|piece, is_end| decode(piece, is_end, intake))
     });
     context.received(Protocol::Prometheus, *inflated.as_ref().unwrap_or(&0));
     (report, inflated.map(drop))
