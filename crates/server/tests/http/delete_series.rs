@@ -131,7 +131,7 @@ fn what_is_done_is_on_disk_also_where_a_later_series_refuses() {
         &format!("{PATH}?match[]={{job=%22x%22}}&start=1&end=2"),
         b"",
     );
-    assert_eq!(answer.status, 422);
+    assert_eq!(answer.status, 400);
     is_told(&answer.text());
     assert_eq!(unsynced(&mut http), "latewood_wal_unsynced_groups 0");
     is_told(&client.ask("LATEWOOD DELETE 1000 5000 FILTER job=x"));

@@ -31,6 +31,48 @@ fn samples(http: &mut Http) -> u64 {
     count.map_or(0, |count| count.parse().unwrap())
 }
 
+/// The only value that a query gives.
+fn value(http: &mut Http, query: &str) -> Option<String> {
+    let rows = rows(http, query);
+    assert!(rows.len() <= 1, "{rows:?}");
+    Some(rows.first()?["value"][1].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn the_lateness_of_metrics_and_senders_is_history_too() {
+    let server = Server::with(&OPTIONS);
+    let (mut http, mut client) = (Http::to(server.http()), server.client());
+    for at in [100_000, 40_000, 70_000, 200_000] {
+        client.ask(&format!("TS.ADD {{\"a\\\"metric\",x=\"1\"}} {at} 1"));
+    }
+    let of = r#"metric="a\"metric",__self__="true",job="latewood""#;
+    let late = format!("latewood_late_metric_samples_total{{{of}}}");
+    eventually("its late samples", || value(&mut http, &late).is_some());
+    assert_eq!(value(&mut http, &late).unwrap(), "2");
+    let oldest = format!(r#"latewood_late_metric_age_seconds{{{of},share="1"}}"#);
+    assert_eq!(value(&mut http, &oldest).unwrap(), "60");
+    let half = format!(r#"latewood_late_metric_age_seconds{{{of},share="0.5"}}"#);
+    let half: f64 = value(&mut http, &half).unwrap().parse().unwrap();
+    assert!((30.0..=30.0 * 1.125).contains(&half), "{half}");
+    let sender = r#"latewood_late_sender_samples_total{sender="127.0.0.1",user="default"}"#;
+    assert_eq!(value(&mut http, sender).unwrap(), "2");
+    // What came before the first of its samples counts.
+    let increase = format!("increase(latewood_late_metric_samples_total{{{of}}}[1h])");
+    eventually("an increase of 2, and what it is extrapolated to", || {
+        let increase: f64 = value(&mut http, &increase).unwrap().parse().unwrap();
+        (2.0..2.7).contains(&increase)
+    });
+    // What all may read does not name them.
+    let text = http.get("/metrics").text();
+    assert!(!text.contains("late_metric") && !text.contains("127.0.0.1\",user"));
+    let told = http.get("/api/v1/metadata?metric=latewood_late_metric_samples_total");
+    let told = body(&told);
+    assert_eq!(
+        told["data"]["latewood_late_metric_samples_total"][0]["type"],
+        "counter"
+    );
+}
+
 #[test]
 fn all_figures_are_series_whose_history_outlives_a_restart() {
     let server = Server::with(&OPTIONS);

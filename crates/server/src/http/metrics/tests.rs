@@ -85,6 +85,14 @@ fn every_line_is_of_the_format_and_every_name_follows_the_rules() {
     }
 }
 
+/// The names in a text, and those in the history alone.
+fn names(text: &str) -> BTreeSet<String> {
+    let served = families(text).into_iter().map(|(name, _)| name);
+    let written = history::LATENESS.iter();
+    let written = written.map(|(name, ..)| format!("{}{name}", text::PREFIX));
+    served.chain(written).collect()
+}
+
 #[test]
 fn the_manual_lists_the_names_that_are_served() {
     let manual = std::fs::read_to_string(format!("{ROOT}/docs/metrics.md")).unwrap();
@@ -94,7 +102,7 @@ fn the_manual_lists_the_names_that_are_served() {
         .map(str::to_owned)
         .collect();
     let text = served();
-    let served: BTreeSet<_> = families(&text).into_iter().map(|(name, _)| name).collect();
+    let served = names(&text);
     let missing: Vec<_> = served.symmetric_difference(&listed).collect();
     assert!(
         missing.is_empty(),
@@ -105,7 +113,7 @@ fn the_manual_lists_the_names_that_are_served() {
 #[test]
 fn the_dashboard_and_the_alerts_use_names_that_are_served() {
     let text = served();
-    let served: BTreeSet<_> = families(&text).into_iter().map(|(name, _)| name).collect();
+    let served = names(&text);
     for file in [
         "deploy/grafana/latewood.json",
         "deploy/prometheus/alerts.yml",

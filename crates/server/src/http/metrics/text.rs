@@ -13,6 +13,17 @@ pub(super) enum Kind {
     Histogram,
 }
 
+impl Kind {
+    /// As the format has it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
 /// What every name begins with.
 pub(super) const PREFIX: &str = "latewood_";
 
@@ -34,11 +45,7 @@ pub(super) struct Text {
 impl Text {
     /// Begins a family.
     pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
-        let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
-        };
+        let kind = kind.name();
         self.name = name;
         // Writing to a String cannot fail.
         let _ = writeln!(self.text, "# HELP {PREFIX}{name} {help}");

@@ -31,6 +31,8 @@ const NAME_BYTES_MAX: usize = 256;
 pub(super) struct Ranking {
     places: HashMap<Box<[u8]>, usize, RandomState>,
     rows: Vec<Row>,
+    /// How many rows were made.
+    made: u64,
     /// The row of the last sample.
     last: usize,
     others: Blocks,
@@ -41,6 +43,10 @@ pub(super) struct Ranking {
 struct Row {
     name: Box<[u8]>,
     blocks: Blocks,
+    /// Which row it is of all that were made.
+    number: u64,
+    /// Its late samples since it has a row.
+    total: u64,
     /// How often it came as a candidate, and in which block.
     credit: (i64, u64),
 }
@@ -67,6 +73,10 @@ pub(crate) struct RankedRow {
     pub(crate) name: Box<[u8]>,
     /// Its late samples; others of it are not counted.
     pub(crate) sum: LateSum,
+    /// Which row it is of all that were made: one that lost its place and came back is another.
+    pub(crate) number: u64,
+    /// The late ones since it has this row, in whatever time.
+    pub(crate) total: u64,
 }
 
 impl Ranking {
@@ -91,9 +101,12 @@ impl Ranking {
                     }
                 }
             }
-            let ages = self.rows[self.last].blocks.of(block);
+            let Row { blocks, total, .. } = &mut self.rows[self.last];
+            let ages = blocks.of(block);
+            let before = ages.late();
             ages.note(age_ms);
             ages_ms.by_ref().for_each(|age_ms| ages.note(age_ms));
+            *total += ages.late() - before;
         }
     }
 
@@ -102,14 +115,18 @@ impl Ranking {
         if name.len() > NAME_BYTES_MAX {
             return None;
         }
+        let number = self.made;
         let row = |credit| Row {
             name: name.into(),
             blocks: Blocks::default(),
+            number,
+            total: 0,
             credit: (block, credit),
         };
         if self.rows.len() < ROWS_MAX {
             self.places.insert(name.into(), self.rows.len());
             self.rows.push(row(0));
+            self.made += 1;
             return Some(self.rows.len() - 1);
         }
         let credit = self.candidates.count(name, block);
@@ -123,6 +140,7 @@ impl Ranking {
             return None;
         }
         let gone = std::mem::replace(&mut self.rows[place], row(credit));
+        self.made += 1;
         self.places.remove(&gone.name);
         self.places.insert(name.into(), place);
         self.others.merge(&gone.blocks, block);
@@ -136,6 +154,8 @@ impl Ranking {
         let rows = self.rows.iter().map(|row| RankedRow {
             name: row.name.clone(),
             sum: row.blocks.sum(&span),
+            number: row.number,
+            total: row.total,
         });
         let mut rows: Vec<_> = rows.filter(|row| row.sum.late > 0).collect();
         rows.sort_by(|a, b| b.sum.late.cmp(&a.sum.late).then(a.name.cmp(&b.name)));

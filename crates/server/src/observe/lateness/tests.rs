@@ -216,6 +216,15 @@ fn shown(lateness: &Lateness, block: i64) -> Option<u64> {
 }
 
 #[test]
+fn a_row_counts_on_while_its_blocks_are_forgotten() {
+    let lateness = Lateness::default();
+    steady(&lateness, 0..30, 7);
+    let now_ms = NOW_MS + 30 * BLOCK_MINUTES * MINUTE_MS;
+    let (rows, _) = lateness.metrics(now_ms, 60);
+    assert_eq!((rows[0].sum.late, rows[0].total), (6 * 7, 30 * 7));
+}
+
+#[test]
 fn a_burst_hides_what_comes_all_the_time_for_half_an_hour_at_most() {
     let lateness = Lateness::default();
     crowd(&lateness, NOW_MS, 200);
