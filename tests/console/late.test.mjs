@@ -130,6 +130,33 @@ test('where nothing came late, or nothing at all, the page says what that means'
   }
 });
 
+test('history is that of the figures which the server writes to itself', async () => {
+  const other = await Server.begin('--self-metrics', '1s');
+  try {
+    const now = Date.now();
+    await other.write(['room temp=1', `room temp=1 ${now - 60_000}`, `room temp=1 ${now - 90_000}`, `hall temp=1 ${now}`, `hall temp=1 ${now - 1000}`]);
+    const page = await browser.open(late(other, { by: 'metric', past: '1d' }));
+    const region = page.getByRole('region', { name: 'History of late samples by metric' });
+    const cells = async () => (await Promise.all((await region.locator('tbody tr').all()).map((row) => row.locator('td').allTextContents()))).map((row) => row.map(plain));
+    await page.getByRole('region', { name: 'History', exact: true }).waitFor();
+    // A page asks every minute.
+    for (let turn = 0; turn < 60 && (await cells()).length < 2; turn++) {
+      await new Promise((resolve) => { setTimeout(resolve, 500); });
+      await page.reload();
+      await page.getByText(/counted while the server wrote|Nothing is written yet/).waitFor();
+    }
+    const found = await cells();
+    assert.deepEqual(found.map(([name]) => name), ['room_temp', 'hall_temp']);
+    assert.match(found[0].slice(1).join(' '), /^2 1m30s$/);
+    await page.getByRole('img', { name: /^Share of late samples from / }).waitFor();
+    await page.getByRole('tab', { name: 'By sender' }).click();
+    await becomes(async () => (await page.getByRole('region', { name: 'History of late samples by sender' }).locator('tbody td').allTextContents()).slice(0, 2).map(plain),
+      ['127.0.0.1 default', '3'], page);
+  } finally {
+    await other.end();
+  }
+});
+
 test('errors: a wrong span, names that one may not see, a server that is away', async () => {
   const other = await Server.begin();
   try {

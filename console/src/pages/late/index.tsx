@@ -10,6 +10,7 @@ import { setParams } from '../../route';
 import { ask, counted_ms, failure, isAsking, leave, totals } from './ask';
 import { Heat } from './heat';
 import { Delays } from './delays';
+import { History, PAST } from './history';
 import { ORDER, Rows } from './rows';
 import { by, DEFAULT_REFRESH, DEFAULT_SPAN, minute, protocol, refresh_ms, span, SPANS } from './state';
 import { Summary } from './summary';
@@ -18,7 +19,7 @@ import { Times } from './times';
 import './late.css';
 
 const CHECKS = [
-  refreshOf('it does not refresh'), wordOf('by', ['protocol', 'metric', 'sender'], 'the rows are by protocol'), wordOf('ages', ['late', 'clock'], 'the heat map shows late samples'), ORDER,
+  refreshOf('it does not refresh'), wordOf('by', ['protocol', 'metric', 'sender'], 'the rows are by protocol'), wordOf('ages', ['late', 'clock'], 'the heat map shows late samples'), PAST, ORDER,
 ];
 
 function useRequests() {
@@ -102,6 +103,7 @@ export function LatePage() {
       )}
       <Answer />
       <Rows />
+      <History />
     </div>
   );
 }

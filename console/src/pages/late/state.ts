@@ -4,6 +4,7 @@
 //   by        what rows are about: `metric` or `sender`; without it protocols
 //   order     the column that rows are sorted by, with `-` descending
 //   ages      `clock`: the heat map shows all samples by the clock, not late ones by their age
+//   past      the days of the history: 1d or 30d; without it 7d
 //   refresh   a duration between requests, or `off`; without it ten seconds
 
 import { computed, signal } from '@preact/signals';

@@ -7,11 +7,11 @@ import { minutes, minuteText, moveMinute, p99_ms } from './minutes';
 import { minute } from './state';
 import { ageText } from './text';
 
-const LINEAR: Look = { stacked: false, zero: true, log: false, points: true };
-const LOGARITHMIC: Look = { ...LINEAR, zero: false, log: true };
+export const LINEAR: Look = { stacked: false, zero: true, log: false, points: true };
+export const LOGARITHMIC: Look = { ...LINEAR, zero: false, log: true };
 const HEIGHT_PX = 200;
 /** Round ages, from a millisecond to a hundred years. */
-const AGES_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500,
+export const AGES_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500,
   ...[1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21_600, 43_200].map((s) => s * 1000),
   ...[1, 2, 7, 14, 30, 90, 180, 365, 730, 1825, 3650, 7300, 18_250, 36_500].map((days) => days * 86_400_000)];
 
@@ -37,7 +37,7 @@ function PerMinute({ title, index, values, look, format, ticks }: Properties) {
   );
 }
 
-const percent = (value: number) => `${Number(value.toPrecision(3))} %`;
+export const percent = (value: number) => `${Number(value.toPrecision(3))} %`;
 
 export function Times() {
   const all = minutes.value;
