@@ -22,6 +22,7 @@ pub(crate) mod chunks;
 mod constant;
 mod context;
 mod count_values;
+mod edges;
 mod effects;
 mod error;
 mod extremes;
@@ -54,6 +55,8 @@ pub(crate) mod selector;
 mod set;
 mod sliding;
 mod tally;
+mod whole;
+pub(crate) mod windows;
 
 use crate::column::Column;
 pub(crate) use crate::exec::context::{Context, State};
@@ -182,6 +185,10 @@ impl Node {
 pub(crate) struct Scratch {
     /// Samples of the series that is read.
     pub(crate) samples: Samples,
+    /// Windows of the calls whose series were read last, by their places in memory.
+    pub(crate) windows: Vec<(usize, windows::Windows)>,
+    /// A number for each sample of the series that is read.
+    pub(crate) sums: Vec<f64>,
     /// What was passed since the last check.
     pub(crate) pace: Pace,
     columns: Vec<Column>,

@@ -59,11 +59,14 @@ impl Labels {
     pub fn from_packed(bytes: &[u8]) -> Option<Self> {
         let mut last: &[u8] = &[];
         let mut rest = bytes;
+        // Most are, and so are their lengths: all is looked at together.
+        let is_ascii = bytes.is_ascii();
         while !rest.is_empty() {
             let (name, value);
             (name, rest) = part(rest)?;
             (value, rest) = part(rest)?;
-            let is_text = std::str::from_utf8(name).is_ok() && std::str::from_utf8(value).is_ok();
+            let is_text =
+                is_ascii || std::str::from_utf8(name).is_ok() && std::str::from_utf8(value).is_ok();
             if name <= last || value.is_empty() || !is_text {
                 return None;
             }
@@ -114,8 +117,23 @@ impl Labels {
     }
 
     /// The same without the labels that `drops` names.
-    pub fn without(&self, drops: impl Fn(&str) -> bool) -> Self {
-        Self::from_sorted(self.iter().filter(|(name, _)| !drops(name)))
+    pub fn without(&self, drops: impl Fn(&[u8]) -> bool) -> Self {
+        let mut bytes = Vec::with_capacity(self.0.len());
+        self.put_without(drops, &mut bytes);
+        Self(bytes.into())
+    }
+
+    /// Appends the packed bytes of the same.
+    pub(crate) fn put_without(&self, drops: impl Fn(&[u8]) -> bool, out: &mut Vec<u8>) {
+        let mut rest: &[u8] = &self.0;
+        while let Some((name, behind)) = part(rest)
+            && let Some((_, behind)) = part(behind)
+        {
+            if !drops(name) {
+                out.extend_from_slice(&rest[..rest.len() - behind.len()]);
+            }
+            rest = behind;
+        }
     }
 
     /// The same with one label set; an empty value removes it.
@@ -126,8 +144,8 @@ impl Labels {
 
     /// The same without the metric's name, type and unit.
     pub fn without_metric(&self) -> Self {
-        if self.iter().any(|(name, _)| METADATA.contains(&name)) {
-            self.without(|name| METADATA.contains(&name))
+        if self.bytes().any(|(name, _)| is_metadata(name)) {
+            self.without(is_metadata)
         } else {
             self.clone()
         }
@@ -150,6 +168,11 @@ impl Labels {
             _ => 0,
         }
     }
+}
+
+/// Whether a label is one of [`METADATA`].
+pub(crate) fn is_metadata(name: &[u8]) -> bool {
+    METADATA.iter().any(|one| one.as_bytes() == name)
 }
 
 /// The part at the start of packed bytes and what follows it.

@@ -39,7 +39,7 @@ impl Memory {
 }
 
 fn shown(row: &Row) -> String {
-    let rest = row.labels.without(|name| name == METRIC);
+    let rest = row.labels.without(|name| name == METRIC.as_bytes());
     let pairs = rest.iter().map(|(name, value)| format!(" {name}={value}"));
     let value = if row.value.to_bits() == STALE_BITS {
         "stale".to_owned()

@@ -1,15 +1,17 @@
 //! Which series an aggregation puts together.
 
+use crate::exec::matching::names;
 use crate::exec::tally::Tally;
 use crate::exec::{Context, Result, Series};
-use crate::labels::{Labels, METADATA};
+use crate::labels::{Labels, is_metadata};
 use crate::tree::Aggregate;
 use std::collections::{BTreeSet, HashMap};
 
 /// `by (...)` or `without (...)`.
 #[derive(Clone, Debug)]
 pub(crate) struct Grouping {
-    labels: BTreeSet<String>,
+    /// Sorted, each once.
+    labels: Vec<String>,
     is_without: bool,
 }
 
@@ -30,8 +32,9 @@ const GROUP_BYTES: usize = 8 * size_of::<Series>();
 
 impl Grouping {
     pub(crate) fn new(node: &Aggregate) -> Self {
+        let labels: BTreeSet<&String> = node.grouping.iter().collect();
         Self {
-            labels: node.grouping.iter().cloned().collect(),
+            labels: labels.into_iter().cloned().collect(),
             is_without: node.is_without,
         }
     }
@@ -40,43 +43,54 @@ impl Grouping {
     pub(crate) fn keeping(&self, label: &str) -> Self {
         let mut kept = self.clone();
         if !self.is_without {
-            kept.labels.insert(label.to_owned());
+            kept.labels.push(label.to_owned());
+            kept.labels.sort_unstable();
+            kept.labels.dedup();
         }
         kept
     }
 
     /// The only labels that it looks at; `None` where it looks at all.
     pub(crate) fn named(&self) -> Option<Vec<String>> {
-        (!self.is_without).then(|| self.labels.iter().cloned().collect())
+        (!self.is_without).then(|| self.labels.clone())
     }
 
     /// The labels of the group of a series.
     pub(crate) fn labels(&self, of: &Labels) -> Labels {
-        let named = |name: &str| self.labels.contains(name);
+        of.without(|name| self.drops(name))
+    }
+
+    fn drops(&self, name: &[u8]) -> bool {
+        let is_named = names(&self.labels, name);
         if self.is_without {
-            of.without(|name| named(name) || METADATA.contains(&name))
+            is_named || is_metadata(name)
         } else {
-            of.without(|name| !named(name))
+            !is_named
         }
     }
 
     /// Puts series together.
     pub(crate) fn groups(&self, series: &[Series], ctx: &Context<'_>) -> Result<Groups> {
         let mut tally = Tally::new(ctx);
-        let mut places: HashMap<Labels, usize> = HashMap::new();
+        // By the packed bytes of their labels.
+        let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
         let mut groups = Groups::default();
+        let mut packed = Vec::new();
         for (at, series) in series.iter().enumerate() {
-            let labels = self.labels(&series.labels);
-            let next = groups.members.len();
+            packed.clear();
+            (series.labels).put_without(|name| self.drops(name), &mut packed);
             tally.add(MEMBER_BYTES)?;
-            if !places.contains_key(&labels) {
-                tally.add(GROUP_BYTES + labels.own_bytes())?;
-            }
-            let place = *places.entry(labels.clone()).or_insert(next);
-            if place == next {
-                groups.members.push(Vec::new());
-                groups.series.push(Series::new(labels));
-            }
+            let place = match places.get(&*packed) {
+                Some(place) => *place,
+                None => {
+                    let (labels, place) = (self.labels(&series.labels), groups.members.len());
+                    tally.add(GROUP_BYTES + labels.own_bytes() + packed.len())?;
+                    places.insert(packed.clone(), place);
+                    groups.members.push(Vec::new());
+                    groups.series.push(Series::new(labels));
+                    place
+                }
+            };
             groups.members[place].push(at);
             groups.series[place].drops_name |= series.drops_name;
             groups.of.push(place);

@@ -16,7 +16,7 @@ use crate::exec::overlap::{Sides, check};
 use crate::exec::presence::{Mask, has, presence};
 use crate::exec::tally::Tally;
 use crate::exec::{Context, Node, Result, Series, Work};
-use crate::labels::{Labels, METADATA};
+use crate::labels::{Labels, is_metadata};
 use crate::tree::{Cardinality, Matching};
 use std::collections::HashMap;
 
@@ -120,17 +120,18 @@ impl Join {
         let is_single = matching.cardinality == Cardinality::OneToOne;
         let drops_name = self.apply.changes_quantity()
             || (self.apply.returns_bool && !ctx.settings.delays_name_removal);
-        let included = |name: &str| names(&matching.include, name);
-        let own = many.iter().filter(|(name, _)| {
+        let included = |name: &[u8]| names(&matching.include, name);
+        let own = many.without(|name| {
             let named = || names(&matching.labels, name);
-            let is_dropped =
-                (drops_name && METADATA.contains(name)) || (is_single && named() != matching.is_on);
-            !is_dropped && !included(name)
+            (drops_name && is_metadata(name))
+                || (is_single && named() != matching.is_on)
+                || included(name)
         });
         if matching.include.is_empty() {
-            return Labels::from_sorted(own);
+            return own;
         }
-        Labels::from_pairs(own.chain(one.iter().filter(|(name, _)| included(name))))
+        let one = one.without(|name| !included(name));
+        Labels::from_pairs(own.iter().chain(one.iter()))
     }
 
     /// The series of the result and their terms: each series of the many side with each of the

@@ -2,7 +2,7 @@
 
 use crate::exec::tally::Tally;
 use crate::exec::{Context, Result, Series};
-use crate::labels::{Labels, METADATA};
+use crate::labels::{Labels, is_metadata};
 use crate::tree::Matching;
 use std::collections::HashMap;
 
@@ -78,16 +78,18 @@ pub(crate) fn sorted(matching: &Matching) -> Matching {
 }
 
 /// Whether a sorted list has a label.
-pub(crate) fn names(labels: &[String], name: &str) -> bool {
-    labels.binary_search_by(|label| (**label).cmp(name)).is_ok()
+pub(crate) fn names(labels: &[String], name: &[u8]) -> bool {
+    labels
+        .binary_search_by(|label| label.as_bytes().cmp(name))
+        .is_ok()
 }
 
 /// The labels of a series that `on` names, or all but those that `ignoring` names.
 pub(crate) fn match_labels(matching: &Matching, labels: &Labels) -> Labels {
-    let named = |name: &str| names(&matching.labels, name);
+    let named = |name: &[u8]| names(&matching.labels, name);
     if matching.is_on {
         labels.without(|name| !named(name))
     } else {
-        labels.without(|name| named(name) || METADATA.contains(&name))
+        labels.without(|name| named(name) || is_metadata(name))
     }
 }

@@ -5,13 +5,15 @@
 
 use crate::annotation::{Annotations, Place};
 use crate::column::Column;
+use crate::exec::edges::Change;
 use crate::exec::extremes::extremes;
 use crate::exec::kahan::Kahan;
 use crate::exec::over_time::{OverTime, Piece, is_strategy, over_time};
 use crate::exec::plan::Range;
-use crate::exec::range_input::{Span, windows};
-use crate::exec::rate::{Change, count_pairs, last_two};
+use crate::exec::rate::{count_pairs, last_two};
 use crate::exec::sliding::Sliding;
+use crate::exec::whole::{are_whole, sums_of};
+use crate::exec::windows::{Window, Windows};
 use crate::exec::{Context, EvalError, Node, Result, Scratch, Work};
 use crate::number::general;
 use crate::quote::quoted;
@@ -30,6 +32,9 @@ const COUNTERS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
 
 /// Bytes that functions keep for a sample while they pass over it: most of all a sum from there on.
 const SAMPLE_BYTES: usize = size_of::<Kahan>();
+
+/// Calls of which a thread keeps windows.
+const CALLS_MAX: usize = 4;
 
 /// What a call does with the samples of a series.
 #[derive(Clone, Copy)]
@@ -99,6 +104,23 @@ impl RangeCall {
         }
     }
 
+    /// The windows that are kept for this call. Some others have theirs, too: the sides of a binary operator
+    /// take turns.
+    fn windows_in<'a>(&self, kept: &'a mut Vec<(usize, Windows)>) -> &'a mut Windows {
+        let own = std::ptr::from_ref(self).addr();
+        let at = kept.iter().position(|(call, _)| *call == own);
+        let at = at.unwrap_or_else(|| {
+            if kept.len() < CALLS_MAX {
+                kept.push((own, Windows::default()));
+            } else {
+                kept.rotate_left(1);
+                kept[CALLS_MAX - 1].0 = own;
+            }
+            kept.len() - 1
+        });
+        &mut kept[at].1
+    }
+
     /// The values of the other arguments at a step.
     fn params(&self, step: usize) -> [f64; 2] {
         let mut params = [f64::NAN; 2];
@@ -111,6 +133,7 @@ impl RangeCall {
     fn pieces(
         &self,
         each: OverTime,
+        windows: &Windows,
         samples: &Samples,
         mut pass: impl FnMut(usize) -> Result<()>,
         ctx: &Context<'_>,
@@ -118,7 +141,7 @@ impl RangeCall {
     ) -> Result<()> {
         let mut buffer = Vec::new();
         let mut warnings = Annotations::default();
-        for window in windows(&self.range.span, &samples.timestamps) {
+        for window in windows.iter() {
             pass(window.end - window.first)?;
             let mut params = self.params(window.step);
             self.check(&mut params, &mut warnings)?;
@@ -187,42 +210,66 @@ impl RangeCall {
     fn compute(&self, at: usize, work: &mut Work<'_>, out: &mut Column) -> Result<()> {
         self.range.input.load(at, &self.range.span, work)?;
         let Work { ctx, scratch } = work;
-        let Scratch { samples, pace, .. } = &mut **scratch;
+        let Scratch {
+            samples,
+            pace,
+            windows,
+            sums,
+            ..
+        } = &mut **scratch;
         let samples = &*samples;
-        let span = &self.range.span;
+        let (span, smoothing) = (&self.range.span, self.range.smoothing);
+        let windows = self.windows_in(windows);
+        windows.update(span, samples, |bytes| ctx.hold(bytes))?;
         // All that is linear in them; what passes over each window counts by itself.
         pace.pass(samples.values.len(), ctx)?;
         let bytes = samples.values.len() * SAMPLE_BYTES;
         ctx.hold(bytes)?;
+        // A number for each sample and one more stays until the query ends.
+        let numbers = samples.values.len() + 1;
+        ctx.hold(numbers.saturating_sub(sums.capacity()) * size_of::<f64>())?;
+        sums.clear();
+        sums.reserve_exact(numbers);
         let pass = |samples| pace.pass(samples, ctx);
         out.reset(span.reference.steps());
         match self.function.kind {
             Kind::Change(change) => {
-                change.fill(span, self.range.smoothing, samples, pass, out)?;
+                let before = windows.edges.capacity_bytes();
+                change.fill(windows, (span, smoothing), (samples, sums), pass, out)?;
+                ctx.hold(windows.edges.capacity_bytes() - before)?;
                 if change.is_counter && !out.is_empty() {
                     self.note_counter(at, ctx);
                 }
             }
-            Kind::LastTwo { is_rate } => last_two(span, is_rate, samples, out),
+            Kind::LastTwo { is_rate } => last_two(windows, is_rate, samples, out),
             Kind::Resets => {
-                count_pairs(span, self.range.smoothing, samples, out, |before, now| {
+                count_pairs(windows, (span, smoothing), samples, out, |before, now| {
                     now < before
                 });
             }
             Kind::Changes => {
-                count_pairs(span, self.range.smoothing, samples, out, |before, now| {
+                count_pairs(windows, (span, smoothing), samples, out, |before, now| {
                     now != before && !(now.is_nan() && before.is_nan())
                 });
             }
             Kind::Extremes { is_max, gives_time } => {
-                extremes(span, is_max, gives_time, samples, out);
+                extremes(windows, is_max, gives_time, samples, out);
             }
             Kind::OverTime(each) => {
                 let name = self.function.name;
-                let is_sum = ctx.settings.shares_sums && SUMS.contains(&name);
-                match is_sum.then(|| Sliding::new(span, samples)).flatten() {
-                    Some(sums) => slide(span, name == "avg_over_time", sums, samples, out),
-                    None => self.pieces(each, samples, pass, ctx, out)?,
+                let is_mean = name == "avg_over_time";
+                let sliding =
+                    || Sliding::new(windows, samples).filter(|_| ctx.settings.shares_sums);
+                if !SUMS.contains(&name) {
+                    self.pieces(each, windows, samples, pass, ctx, out)?;
+                } else if are_whole(&samples.values) {
+                    sums_of(&samples.values, sums);
+                    let sum = |window: Window| Kahan::new(sums[window.end] - sums[window.first]);
+                    slide(windows, is_mean, sum, out);
+                } else if let Some(mut sliding) = sliding() {
+                    slide(windows, is_mean, |window| sliding.sum(window), out);
+                } else {
+                    self.pieces(each, windows, samples, pass, ctx, out)?;
                 }
             }
         }
@@ -232,9 +279,9 @@ impl RangeCall {
 }
 
 /// Sets each step to the sum or the mean of its window.
-fn slide(span: &Span, is_mean: bool, mut sums: Sliding<'_>, of: &Samples, out: &mut Column) {
-    for window in windows(span, &of.timestamps) {
-        let sum = sums.sum(window);
+fn slide(windows: &Windows, is_mean: bool, mut sum: impl FnMut(Window) -> Kahan, out: &mut Column) {
+    for window in windows.iter() {
+        let sum = sum(window);
         let count = (window.end - window.first) as f64;
         let value = if is_mean {
             sum.sum / count + sum.lost / count

@@ -2,7 +2,7 @@
 
 use crate::column::{Column, Grid};
 use crate::exec::record::Record;
-use crate::exec::reference::Reference;
+use crate::exec::windows::Span;
 use crate::exec::{Context, EvalError, Node, Result, Series, Work};
 use crate::source::Matcher;
 use std::sync::Arc;
@@ -18,18 +18,6 @@ pub(crate) enum RangeInput {
     Subquery { input: Node, grid: Grid },
     /// Any of them, where the query is explained.
     Recorded(Box<Self>, Arc<Record>),
-}
-
-/// The window of each step: `(time - range, time]`, wider where samples outside count too.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    pub(crate) reference: Reference,
-    /// The range, milliseconds.
-    pub(crate) range_ms: i64,
-    /// What is read before the range.
-    pub(crate) before_ms: i64,
-    /// What is read after its end.
-    pub(crate) after_ms: i64,
 }
 
 impl RangeInput {
@@ -112,41 +100,4 @@ impl RangeInput {
         work.scratch.samples.drop_stale();
         Ok(())
     }
-}
-
-/// The samples in the window of one step.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
-    pub(crate) step: usize,
-    /// End of the range, in time of the data.
-    pub(crate) end_ms: i64,
-    pub(crate) first: usize,
-    /// Behind the last sample.
-    pub(crate) end: usize,
-}
-
-/// The windows that have a sample, step by step; both ends only move forward.
-pub(crate) fn windows<'a>(
-    span: &'a Span,
-    timestamps: &'a [i64],
-) -> impl Iterator<Item = Window> + 'a {
-    let before_ms = span.range_ms.saturating_add(span.before_ms);
-    let (mut first, mut end) = (0, 0);
-    (0..span.reference.steps()).filter_map(move |step| {
-        let end_ms = span.reference.time_ms(step);
-        let last_ms = end_ms.saturating_add(span.after_ms);
-        let start_ms = end_ms.saturating_sub(before_ms);
-        while timestamps.get(end).is_some_and(|t| *t <= last_ms) {
-            end += 1;
-        }
-        while first < end && timestamps[first] <= start_ms {
-            first += 1;
-        }
-        (first < end).then_some(Window {
-            step,
-            end_ms,
-            first,
-            end,
-        })
-    })
 }

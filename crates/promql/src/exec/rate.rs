@@ -6,75 +6,68 @@
 
 use crate::column::Column;
 use crate::exec::Result;
-use crate::exec::range_input::{Span, Window, windows};
+use crate::exec::edges::Change;
 use crate::exec::reference::seconds_between;
 use crate::exec::selector::between;
+use crate::exec::whole::{are_whole, levels_of};
+use crate::exec::windows::{Span, Window, Windows};
 use crate::source::Samples;
 use crate::tree::Smoothing;
 
-/// Where the samples of a window lie in it: of series with samples at even times, most windows have
-/// the shape of the one before.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Shape {
-    /// From the first to the last sample, milliseconds.
-    sampled_ms: i64,
-    to_start_ms: i64,
-    to_end_ms: i64,
-    /// Samples but one.
-    distances: usize,
-}
-
-impl Shape {
-    fn of(span: &Span, of: &Samples, window: Window) -> Self {
-        let (first_ms, last_ms) = (of.timestamps[window.first], of.timestamps[window.end - 1]);
-        let start_ms = window.end_ms.saturating_sub(span.range_ms);
-        Self {
-            sampled_ms: last_ms.saturating_sub(first_ms),
-            to_start_ms: first_ms.saturating_sub(start_ms),
-            to_end_ms: window.end_ms.saturating_sub(last_ms),
-            distances: window.end - window.first - 1,
-        }
-    }
-}
-
-/// What follows from a shape.
-#[derive(Clone, Copy, Debug, Default)]
-struct Borders {
-    shape: Shape,
-    sampled: f64,
-    /// How far the change is carried on, seconds.
-    to_start: f64,
-    to_end: f64,
-    factor: f64,
-}
-
-/// Which of the three.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Change {
-    /// A fall is a reset.
-    pub(crate) is_counter: bool,
-    /// By second.
-    pub(crate) is_rate: bool,
-}
-
 impl Change {
-    /// The change in the window of each step.
+    /// The change in the window of each step. What is in `levels` is overwritten.
     ///
     /// # Errors
     /// Those of `pass`, which hears of the samples and resets that a window takes.
     pub(crate) fn fill(
         self,
-        span: &Span,
-        smoothing: Smoothing,
-        of: &Samples,
+        windows: &mut Windows,
+        (span, smoothing): (&Span, Smoothing),
+        (of, levels): (&Samples, &mut Vec<f64>),
         mut pass: impl FnMut(usize) -> Result<()>,
         out: &mut Column,
     ) -> Result<()> {
         match smoothing {
-            Smoothing::Off => self.extrapolate(span, of, pass, out),
+            Smoothing::Off if self.is_counter && are_whole(&of.values) => {
+                levels_of(&of.values, levels);
+                self.extrapolate(
+                    span,
+                    windows,
+                    of,
+                    |first, last| Ok(levels[last] - levels[first]),
+                    out,
+                )
+            }
+            Smoothing::Off if self.is_counter => {
+                let resets = resets(&of.values);
+                // Resets behind the first sample of the window start here.
+                let mut next_reset = 0;
+                let change = |first: usize, last: usize| {
+                    while resets.get(next_reset).is_some_and(|at| *at <= first) {
+                        next_reset += 1;
+                    }
+                    // Window by window, in their order: sums of other orders have other digits.
+                    let inside = resets[next_reset..].iter().take_while(|at| **at <= last);
+                    let mut change = of.values[last] - of.values[first];
+                    let mut count = 0;
+                    for reset in inside {
+                        change += of.values[reset - 1];
+                        count += 1;
+                    }
+                    if count > 0 {
+                        pass(count)?;
+                    }
+                    Ok(change)
+                };
+                self.extrapolate(span, windows, of, change, out)
+            }
+            Smoothing::Off => {
+                let change = |first: usize, last: usize| Ok(of.values[last] - of.values[first]);
+                self.extrapolate(span, windows, of, change, out)
+            }
             Smoothing::Anchored | Smoothing::Smoothed => {
                 let is_smoothed = smoothing == Smoothing::Smoothed;
-                for window in windows(span, &of.timestamps) {
+                for window in windows.iter() {
                     pass(window.end - window.first)?;
                     if let Some(value) = self.extended(span, is_smoothed, of, window) {
                         out.set(window.step, value);
@@ -85,90 +78,32 @@ impl Change {
         }
     }
 
-    /// Resets are added window by window, in their order: sums of other orders have other digits.
+    /// Carries what changes from the first to the last sample of each window, by their places, on to its
+    /// borders. Windows ascend.
     fn extrapolate(
         self,
         span: &Span,
+        windows: &mut Windows,
         of: &Samples,
-        mut pass: impl FnMut(usize) -> Result<()>,
+        mut change: impl FnMut(usize, usize) -> Result<f64>,
         out: &mut Column,
     ) -> Result<()> {
-        let resets = if self.is_counter {
-            resets(&of.values)
-        } else {
-            Vec::new()
-        };
-        // Resets behind the first sample of the window start here.
-        let mut next_reset = 0;
-        let mut borders = Borders::default();
-        for window in windows(span, &of.timestamps) {
-            if window.end - window.first < 2 {
-                continue;
-            }
-            while resets.get(next_reset).is_some_and(|at| *at <= window.first) {
-                next_reset += 1;
-            }
-            let mut change = of.values[window.end - 1] - of.values[window.first];
-            let mut inside = 0;
-            for reset in &resets[next_reset..] {
-                if *reset >= window.end {
-                    break;
-                }
-                change += of.values[reset - 1];
-                inside += 1;
-            }
-            if inside > 0 {
-                pass(inside)?;
-            }
-            let shape = Shape::of(span, of, window);
-            if shape != borders.shape {
-                borders = self.borders(span, shape);
-            }
-            let value = change * self.factor(span, &borders, of.values[window.first], change);
-            out.set(window.step, value);
+        let mut edges = std::mem::take(&mut windows.edges);
+        if edges.change != Some(self) {
+            edges.fill(self, span, windows, of);
         }
-        Ok(())
-    }
-
-    /// How a change between first and last sample is carried on to the borders.
-    fn borders(self, span: &Span, shape: Shape) -> Borders {
-        let sampled = seconds_between(0, shape.sampled_ms);
-        let distance = sampled / shape.distances as f64;
-        let threshold = distance * 1.1;
-        let within = |gap_ms| match seconds_between(0, gap_ms) {
-            gap if gap >= threshold => distance / 2.0,
-            gap => gap,
-        };
-        let mut borders = Borders {
-            shape,
-            sampled,
-            to_start: within(shape.to_start_ms),
-            to_end: within(shape.to_end_ms),
-            factor: 0.0,
-        };
-        borders.factor = self.factor_from(span, &borders, borders.to_start);
-        borders
-    }
-
-    /// By what a change is multiplied; a counter is not carried below zero.
-    fn factor(self, span: &Span, borders: &Borders, first: f64, change: f64) -> f64 {
-        // From twice the change on, zero is further away than any border: that saves a division.
-        if self.is_counter && change > 0.0 && first >= 0.0 && first < change * 2.0 {
-            let to_zero = borders.sampled * (first / change);
-            if to_zero < borders.to_start {
-                return self.factor_from(span, borders, to_zero);
+        let mut fill = || {
+            for edge in &edges.each {
+                let change = change(edge.first, edge.last)?;
+                let borders = &edges.borders[edge.borders];
+                let factor = self.factor(span, borders, of.values[edge.first], change);
+                out.set(edge.step, change * factor);
             }
-        }
-        borders.factor
-    }
-
-    fn factor_from(self, span: &Span, borders: &Borders, to_start: f64) -> f64 {
-        let factor = (borders.sampled + to_start + borders.to_end) / borders.sampled;
-        if self.is_rate {
-            factor / (span.range_ms as f64 / 1000.0)
-        } else {
-            factor
-        }
+            Ok(())
+        };
+        let filled = fill();
+        windows.edges = edges;
+        filled
     }
 
     /// The change from border to border.
@@ -291,8 +226,8 @@ fn correction(left: f64, inner: &[f64], right: f64) -> f64 {
 }
 
 /// `irate` and `idelta`: the last two samples of each window.
-pub(crate) fn last_two(span: &Span, is_rate: bool, of: &Samples, out: &mut Column) {
-    for window in windows(span, &of.timestamps) {
+pub(crate) fn last_two(windows: &Windows, is_rate: bool, of: &Samples, out: &mut Column) {
+    for window in windows.iter() {
         if window.end - window.first < 2 {
             continue;
         }
@@ -311,8 +246,8 @@ pub(crate) fn last_two(span: &Span, is_rate: bool, of: &Samples, out: &mut Colum
 
 /// `resets` and `changes`: how often `counts` holds for a sample and the one before it.
 pub(crate) fn count_pairs(
-    span: &Span,
-    smoothing: Smoothing,
+    windows: &Windows,
+    (span, smoothing): (&Span, Smoothing),
     of: &Samples,
     out: &mut Column,
     counts: impl Fn(f64, f64) -> bool,
@@ -325,7 +260,7 @@ pub(crate) fn count_pairs(
         sum += u64::from(at > 0 && counts(of.values[at - 1], of.values[at]));
         before.push(sum);
     }
-    for window in windows(span, &of.timestamps) {
+    for window in windows.iter() {
         let mut first = window.first;
         if smoothing == Smoothing::Anchored {
             let start_ms = window.end_ms.saturating_sub(span.range_ms);
@@ -383,12 +318,14 @@ mod tests {
             steps in prop::collection::vec((1..4_i64, -3..30_i32), 2..200),
             (step_ms, range_ms) in (1..40_i64, 2..400_i64),
             (is_counter, is_rate) in (any::<bool>(), any::<bool>()),
+            // Eighths have the same sums in any order, sevenths have not.
+            unit in prop::sample::select(vec![8.0, 7.0, 7e-300, 7e300]),
         ) {
             let (mut at, mut value, mut samples) = (0, 1.0, Samples::default());
             for (by_ms, rise) in steps {
                 at += 5 * by_ms.max(2);
                 // Falls to zero are resets.
-                value = if rise < 0 { 0.0 } else { value + f64::from(rise) / 8.0 };
+                value = if rise < 0 { 0.0 } else { value + f64::from(rise) / unit };
                 samples.timestamps.push(at);
                 samples.values.push(value);
             }
@@ -396,10 +333,17 @@ mod tests {
             let reference = Reference::new(grid, &Length::Known(0), None).expect("all is known");
             let span = Span { reference, range_ms, before_ms: 0, after_ms: 0 };
             let change = Change { is_counter, is_rate };
+            let mut windows = Windows::of(&span, &samples);
             let mut out = Column::default();
-            out.reset(grid.steps);
-            change.fill(&span, Smoothing::Off, &samples, |_| Ok(()), &mut out).expect("it passes");
-            for window in windows(&span, &samples.timestamps) {
+            // Another series at the same times first.
+            let other = vec![1.5; samples.values.len()];
+            let other = Samples { values: other, ..samples.clone() };
+            for of in [&other, &samples] {
+                out.reset(grid.steps);
+                let levels = &mut Vec::new();
+                change.fill(&mut windows, (&span, Smoothing::Off), (of, levels), |_| Ok(()), &mut out).expect("it passes");
+            }
+            for window in windows.iter() {
                 let wanted = (window.end - window.first > 1)
                     .then(|| plain(change, &span, &samples, window).to_bits());
                 prop_assert_eq!(out.get(window.step).map(f64::to_bits), wanted);

@@ -4,7 +4,7 @@ use crate::column::Grid;
 use crate::tree::{At, Length};
 
 /// Maps steps to times of the data.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reference {
     grid: Grid,
     offset_ms: i64,

@@ -5,7 +5,7 @@
 //! added twice over all, and never subtracted.
 
 use crate::exec::kahan::Kahan;
-use crate::exec::range_input::{Span, Window, windows};
+use crate::exec::windows::{Window, Windows};
 use crate::source::Samples;
 
 /// How many windows a sample must be in on average.
@@ -26,15 +26,10 @@ pub(crate) struct Sliding<'a> {
 }
 
 impl<'a> Sliding<'a> {
-    /// For the windows of a span, if they overlap enough and no order of adding could overflow.
-    pub(crate) fn new(span: &Span, of: &'a Samples) -> Option<Self> {
+    /// For these windows, if they overlap enough and no order of adding could overflow.
+    pub(crate) fn new(windows: &Windows, of: &'a Samples) -> Option<Self> {
         let samples = of.values.len();
-        let limit = samples.saturating_mul(OVERLAP);
-        let mut total = 0_usize;
-        let overlaps = windows(span, &of.timestamps).any(|window| {
-            total += window.end - window.first;
-            total > limit
-        });
+        let overlaps = windows.samples() > samples.saturating_mul(OVERLAP);
         let largest = of.values.iter().fold(0.0, |largest: f64, value| {
             // NaN makes it NaN, and NaN is not below anything.
             if value.abs() <= largest {
@@ -89,6 +84,7 @@ mod tests {
     use super::*;
     use crate::column::Grid;
     use crate::exec::reference::Reference;
+    use crate::exec::windows::Span;
     use crate::tree::Length;
 
     fn span(step_ms: i64, range_ms: i64) -> Span {
@@ -115,8 +111,9 @@ mod tests {
         }
         for (step_ms, range_ms) in [(10, 100), (7, 333), (2, 60), (10, 2900)] {
             let span = span(step_ms, range_ms);
-            let mut sliding = Sliding::new(&span, &samples).expect("windows overlap");
-            for window in windows(&span, &samples.timestamps) {
+            let windows = Windows::of(&span, &samples);
+            let mut sliding = Sliding::new(&windows, &samples).expect("windows overlap");
+            for window in windows.iter() {
                 let expected: f64 = samples.values[window.first..window.end].iter().sum();
                 assert_eq!(sliding.sum(window).total(), expected, "{window:?}");
             }
@@ -129,10 +126,15 @@ mod tests {
             timestamps: (0..300).collect(),
             values: vec![value; 300],
         };
-        assert!(Sliding::new(&span(10, 10), &samples(1.0)).is_none());
+        let is_slid = |step_ms, range_ms, value| {
+            let samples = samples(value);
+            let windows = Windows::of(&span(step_ms, range_ms), &samples);
+            Sliding::new(&windows, &samples).is_some()
+        };
+        assert!(!is_slid(10, 10, 1.0));
         for value in [1e299, f64::INFINITY, f64::NAN] {
-            assert!(Sliding::new(&span(1, 100), &samples(value)).is_none());
+            assert!(!is_slid(1, 100, value));
         }
-        assert!(Sliding::new(&span(1, 100), &samples(1e290)).is_some());
+        assert!(is_slid(1, 100, 1e290));
     }
 }

@@ -183,7 +183,7 @@ impl Source for Memory {
 
 /// The metric's name and the other labels, as one writes them.
 pub(crate) fn shown(labels: &Labels) -> String {
-    let rest = labels.without(|name| name == METRIC);
+    let rest = labels.without(|name| name == METRIC.as_bytes());
     match (labels.metric(), rest.is_empty()) {
         ("", _) => rest.to_string(),
         (metric, true) => metric.to_owned(),

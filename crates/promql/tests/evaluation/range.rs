@@ -2,7 +2,7 @@
 
 use crate::evaluation::MIN;
 use crate::evaluation::memory::Memory;
-use crate::evaluation::table::{check, notes};
+use crate::evaluation::table::{check, check_range, notes};
 
 #[test]
 fn ranges_leave_out_their_start_and_stale_marks() {
@@ -48,6 +48,48 @@ fn subqueries_step_on_multiples_from_zero() {
         -90_000,
         &[("vector(time())[1m:30s]", "{} -120@-120000 -90@-90000")],
     );
+}
+
+/// Series at the same times share their windows; calls do not share what they make of these.
+#[test]
+fn calls_over_the_same_windows_are_told_apart() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let text = names.map(|name| {
+        let series = |host| format!("{name}_total{{host=\"{host}\"}} 0+60x20");
+        [series(1), series(2), series(3)].join(" \n ")
+    });
+    let memory = Memory::load(MIN, &text.join(" \n "));
+    let rates = names.map(|name| format!("rate({name}_total[4m])"));
+    let values = |value: &str| [value; 9].join(" ");
+    let each = |value: &str| {
+        let hosts = ["1", "2", "3"].map(|host| format!("{{host=\"{host}\"}} {}", values(value)));
+        hosts.join("; ")
+    };
+    for (query, expected) in [
+        (
+            format!("{} + increase(a_total[4m])", rates.join(" + ")),
+            each("246"),
+        ),
+        (
+            "increase(a_total[4m]) + rate(a_total[4m])".to_owned(),
+            each("241"),
+        ),
+        (
+            "sum(increase(a_total[4m])) / sum(rate(a_total[4m]))".to_owned(),
+            format!("{{}} {}", values("240")),
+        ),
+        (
+            "sum(rate(a_total[4m])) / sum(increase(a_total[4m])) * 240".to_owned(),
+            format!("{{}} {}", values("1")),
+        ),
+        (
+            "delta(a_total[4m]) - rate(a_total[4m]) * 239".to_owned(),
+            each("1"),
+        ),
+    ] {
+        let query = format!("round({query}, 0.01)");
+        check_range(&memory, (5 * MIN, 13 * MIN, MIN), &[(&query, &expected)]);
+    }
 }
 
 #[test]

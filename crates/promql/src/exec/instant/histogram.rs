@@ -114,7 +114,7 @@ impl Histograms {
                 }
                 continue;
             };
-            let labels = series.labels.without(|name| name == BOUND);
+            let labels = series.labels.without(|name| name == BOUND.as_bytes());
             // Most series share their labels with others.
             tally.add(2 * size_of::<(usize, f64)>())?;
             if !places.contains_key(&labels) {
