@@ -94,8 +94,8 @@ impl Meanwhile {
             let keys = found.iter().map(|series| series.key.to_vec());
             assert!(keys.eq((0..STAY).map(Self::key)));
             let mut labels = vec![None; found.len()];
-            let mut each = |at: usize, held| {
-                labels[at] = Some(held);
+            let mut each = |at: usize, held: &[u8]| {
+                labels[at] = Some(Labels::from_bytes(held).unwrap());
                 ControlFlow::Continue(())
             };
             db.labels_of_all(&found, &mut each).unwrap();

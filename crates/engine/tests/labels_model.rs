@@ -208,8 +208,8 @@ impl Run {
         let most = self.db().series_about(&matchers);
         assert!(most >= keys.len() as u64, "{most} for {matchers:?}");
         let mut labels = vec![None; found.len()];
-        let mut each = |at: usize, held| {
-            labels[at] = Some(held);
+        let mut each = |at: usize, held: &[u8]| {
+            labels[at] = Some(Labels::from_bytes(held).unwrap());
             ControlFlow::Continue(())
         };
         self.db().labels_of_all(&found, &mut each).unwrap();

@@ -129,6 +129,23 @@ impl Inverted {
         Held::Here(Labels::new(pairs).unwrap_or_default())
     }
 
+    /// Puts the labels of a series into `bytes`, as [`Labels::as_bytes`] has them.
+    pub(crate) fn labels_into(&self, id: u64, bytes: &mut Vec<u8>) -> Held<()> {
+        bytes.clear();
+        if !self.series.contains(id) {
+            let is_filed = self.filed.contains(id);
+            return if is_filed { Held::Filed } else { Held::Gone };
+        }
+        for (name, value) in self.pairs_of(id).map(|pair| self.pair(pair)) {
+            for part in [name, value] {
+                // They are within the limits of labels.
+                bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
+                bytes.extend_from_slice(part);
+            }
+        }
+        Held::Here(())
+    }
+
     /// The series whose labels are in memory.
     pub(crate) fn series(&self) -> &Ids {
         &self.series

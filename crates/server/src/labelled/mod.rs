@@ -48,12 +48,18 @@ const HELD_BYTES: usize = 1 << 20;
 
 /// How a series with `labels` under `key` looks.
 pub(crate) fn shown(labels: &latewood_model::Labels, key: &[u8]) -> Labels {
+    shown_packed(labels.as_bytes(), key)
+}
+
+/// The same of labels that are packed as those of a series are.
+fn shown_packed(labels: &[u8], key: &[u8]) -> Labels {
     // Most are in order and have a metric.
-    let ready = Labels::from_packed(labels.as_bytes());
+    let ready = Labels::from_packed(labels);
     if let Some(ready) = ready.filter(|ready| !ready.get_bytes(METRIC).is_empty()) {
         return ready;
     }
-    let mut pairs: Vec<_> = labels.iter().map(|(n, v)| (text(n), text(v))).collect();
+    let pairs = latewood_model::Labels::pairs_in(labels);
+    let mut pairs: Vec<_> = pairs.map(|(n, v)| (text(n), text(v))).collect();
     // Stable, so that the first of a name stays the first.
     pairs.sort_by(|a, b| a.0.cmp(&b.0));
     pairs.dedup_by(|later, first| later.0 == first.0);
@@ -82,7 +88,7 @@ pub(crate) fn named(
     let mut looks: Vec<Option<Labels>> = vec![None; series.len()];
     let mut bytes = series.len() * size_of::<Named>();
     db.labels_of_all(&series, &mut |at, labels| {
-        let (look, key) = (shown(&labels, &series[at].key), &series[at].key);
+        let (look, key) = (shown_packed(labels, &series[at].key), &series[at].key);
         bytes += look.len_bytes() + key.len();
         looks[at] = Some(look);
         if bytes < HELD_BYTES {

@@ -266,8 +266,8 @@ pub(super) fn listed(db: &Db) -> (usize, Vec<String>) {
         let names = db.label_names(matchers, None, usize::MAX, None).unwrap();
         said.push(format!("{:?}", names.iter().collect::<Vec<_>>()));
         let mut labels = vec![None; found.len()];
-        let mut each = |at: usize, held| {
-            labels[at] = Some(held);
+        let mut each = |at: usize, held: &[u8]| {
+            labels[at] = Some(Labels::from_bytes(held).unwrap());
             ControlFlow::Continue(())
         };
         db.labels_of_all(&found, &mut each).unwrap();
