@@ -23,7 +23,7 @@ pub(crate) struct Packed {
 
 #[derive(Default)]
 struct Page {
-    /// The end of each string, up to the last one.
+    /// The end of each string, up to the last one at least.
     ends: Vec<u32>,
     bytes: Vec<u8>,
 }

@@ -150,7 +150,10 @@ impl ParkedFile {
         let directory = self.directory();
         if directory.key_seed == key_seed {
             let (_, raw) = self.read_section(self.pages() + directory.blocks.len())?;
-            let (hashes, _) = raw.as_chunks::<HASH_BYTES>();
+            let (hashes, rest) = raw.as_chunks::<HASH_BYTES>();
+            if hashes.len() as u64 != self.len() || !rest.is_empty() {
+                return Err(damaged("the hashes of its keys do not match its rows").at(self.path()));
+            }
             return Ok(hashes.iter().copied().map(u64::from_le_bytes).collect());
         }
         let mut hashes = Vec::new();

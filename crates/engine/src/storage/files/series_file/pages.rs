@@ -187,7 +187,7 @@ impl PageTable {
     }
 
     /// What tells whether a row of a page may have ended: bounds no higher than those that the file
-    /// says, and the same where these are within seven weeks of the least.
+    /// says, and less than a second lower where these are within a hundred years of the least.
     pub(super) fn terms(&self, page: usize) -> PageTerms {
         PageTerms {
             newest_min: self.newest_min.of_page(page),
@@ -202,13 +202,15 @@ impl PageTable {
     }
 }
 
+const SECOND_MS: u64 = 1000;
+
 /// A lower bound for each page, in four bytes: nothing where all are `i64::MAX`.
 #[derive(Debug)]
 struct Bounds {
     /// The least one but `i64::MIN`.
     least: i64,
-    /// How far each is above one less than that; [`Bounds::LOWEST`] and [`Bounds::HIGHEST`] say which
-    /// end it is.
+    /// How many whole seconds each is above that, and one; [`Bounds::LOWEST`] and [`Bounds::HIGHEST`] say
+    /// which end it is.
     above: Box<[u32]>,
 }
 
@@ -229,7 +231,7 @@ impl Bounds {
             i64::MIN => Self::LOWEST,
             i64::MAX => Self::HIGHEST,
             // It fits.
-            _ => (bound.abs_diff(least) + 1).min(u64::from(Self::HIGHEST - 1)) as u32,
+            _ => (bound.abs_diff(least) / SECOND_MS + 1).min(u64::from(Self::HIGHEST - 1)) as u32,
         });
         let above = above.collect();
         Self { least, above }
@@ -239,7 +241,7 @@ impl Bounds {
         match self.above.get(page) {
             None | Some(&Self::HIGHEST) => i64::MAX,
             Some(&Self::LOWEST) => i64::MIN,
-            Some(above) => self.least + i64::from(above - 1),
+            Some(above) => self.least + i64::from(above - 1) * SECOND_MS as i64,
         }
     }
 }

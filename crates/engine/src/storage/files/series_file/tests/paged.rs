@@ -74,20 +74,20 @@ fn terms_of(rows: &[SeriesRow]) -> PageTerms {
     }
 }
 
-/// The terms of pages are what their rows are to have, but for what is more than 32 bits above the
-/// least of all pages, which may be lower.
+/// The terms of pages are what their rows are to have, but for parts of a second above the least of all
+/// pages, and for what is more than 32 bits of seconds above it.
 fn are_terms_of(file: &ParkedFile, pages: &[Vec<SeriesRow>]) {
     let fields: [fn(PageTerms) -> i64; 2] = [|terms| terms.newest_min, |terms| terms.ends_min_ms];
     for field in fields {
         let exact: Vec<i64> = pages.iter().map(|rows| field(terms_of(rows))).collect();
         let least = exact.iter().filter(|&&bound| bound > i64::MIN).min();
-        let reach = i64::from(u32::MAX - 2);
         for (page, &exact) in exact.iter().enumerate() {
-            let far = least.map_or(i64::MAX, |least| least.saturating_add(reach));
-            let expected = if exact == i64::MAX {
-                exact
-            } else {
-                exact.min(far)
+            let expected = match least {
+                Some(&least) if exact > i64::MIN && exact < i64::MAX => {
+                    let above_s = (i128::from(exact) - i128::from(least)) / 1000;
+                    least + above_s.min(i128::from(u32::MAX - 2)) as i64 * 1000
+                }
+                _ => exact,
             };
             assert_eq!(field(file.terms(page)), expected, "page {page}");
         }
