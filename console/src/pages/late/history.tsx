@@ -60,21 +60,19 @@ async function ask(span_ms: number, about: By, signal: AbortSignal): Promise<Out
   const now = (query: string) => api<{ result: Sample[] }>('query', { query }, { method: 'POST', signal });
   const rate = (labels: string) => `sum(rate(latewood_samples_total{${OWN}${labels}}[${step}]))`;
   const by = `by (${labels.join(', ')})`;
-  const answers = await Promise.all([
+  const [shares, delays, late, oldest] = await Promise.all([
     over(`100 * ${rate(',order="late"')} / ${rate('')}`),
     over(`max(max_over_time(latewood_late_delay_seconds{${OWN},share="0.99"}[${step}]))`),
-  ]);
-  const named = await Promise.all([
     now(`topk(${ROWS}, sum ${by} (increase(${counts}{${OWN}}[${span}] anchored)))`),
     ages ? now(`max ${by} (max_over_time(${ages}{${OWN},share="0.99"}[${span}]))`) : null,
   ]);
-  const [shares, delays] = answers;
-  const [late, oldest] = named;
-  for (const one of [shares, delays, late, oldest]) if (one && !one.ok) return one;
-  if (!shares.ok || !delays.ok || !late.ok) return shares as Outcome<Found>;
+  if (!shares.ok) return shares;
+  if (!delays.ok) return delays;
+  if (!late.ok) return late;
+  if (oldest && !oldest.ok) return oldest;
   const data = {
     times, shares: line(shares.data.result, times, 1), delays_ms: line(delays.data.result, times, 1000), about,
-    rows: rowsOf(labels, late.data.result, oldest?.ok ? oldest.data.result : []), span: { from_ms: times[0]!, to_ms },
+    rows: rowsOf(labels, late.data.result, oldest?.data.result ?? []), span: { from_ms: times[0]!, to_ms },
   };
   return { ...shares, data };
 }
