@@ -79,10 +79,7 @@ impl Edges {
         self.clear();
         self.change = Some(change);
         self.each.reserve_exact(windows.len());
-        for window in windows
-            .iter()
-            .filter(|window| window.end - window.first > 1)
-        {
+        for window in windows.iter(of).filter(Window::has_change) {
             let shape = Shape::of(span, of, window);
             if self.borders.last().is_none_or(|last| last.shape != shape) {
                 self.borders.push(change.borders(span, shape));
@@ -98,9 +95,17 @@ impl Edges {
 }
 
 impl Borders {
-    /// Whether a line that rises by `change` to or from `first` is at zero surely before the first border: a
-    /// product tells what a division would, as long as rounding is no matter.
-    fn are_before_zero(&self, first: f64, change: f64) -> bool {
+    /// Those of a window with at least two samples, whose neighbour has these.
+    pub(crate) fn next(&mut self, change: Change, span: &Span, of: &Samples, window: Window) {
+        let shape = Shape::of(span, of, window);
+        if self.shape != shape {
+            *self = change.borders(span, shape);
+        }
+    }
+
+    /// Whether a line that rises by `change` from `first` on, carried back to the first border, is surely
+    /// above zero there: a product tells what a division would, as long as rounding is no matter.
+    fn begin_above_zero(&self, first: f64, change: f64) -> bool {
         change > SMALL && first * self.sampled > change * self.to_start * MORE
     }
 }
@@ -145,7 +150,7 @@ impl Change {
         if self.is_counter
             && change > 0.0
             && first >= 0.0
-            && !borders.are_before_zero(first, change)
+            && !borders.begin_above_zero(first, change)
         {
             let to_zero = borders.sampled * (first / change);
             if to_zero < borders.to_start {

@@ -18,7 +18,7 @@ pub(crate) fn extremes(
 ) {
     // Little is passed twice.
     if windows.samples() <= 2 * of.values.len() {
-        for window in windows.iter() {
+        for window in windows.iter(of) {
             let values = &of.values[window.first..window.end];
             let at = window.first + place_of_extreme(values, is_max, gives_time);
             out.set(window.step, shown(of, at, gives_time));
@@ -34,7 +34,7 @@ pub(crate) fn extremes(
         (false, true) => held >= new,
         (false, false) => held > new,
     };
-    for window in windows.iter() {
+    for window in windows.iter(of) {
         next = next.max(window.first);
         while next < window.end {
             let value = of.values[next];

@@ -141,7 +141,7 @@ impl RangeCall {
     ) -> Result<()> {
         let mut buffer = Vec::new();
         let mut warnings = Annotations::default();
-        for window in windows.iter() {
+        for window in windows.iter(samples) {
             pass(window.end - window.first)?;
             let mut params = self.params(window.step);
             self.check(&mut params, &mut warnings)?;
@@ -225,11 +225,13 @@ impl RangeCall {
         pace.pass(samples.values.len(), ctx)?;
         let bytes = samples.values.len() * SAMPLE_BYTES;
         ctx.hold(bytes)?;
-        // A number for each sample and one more stays until the query ends.
-        let numbers = samples.values.len() + 1;
-        ctx.hold(numbers.saturating_sub(sums.capacity()) * size_of::<f64>())?;
-        sums.clear();
-        sums.reserve_exact(numbers);
+        if matches!(self.function.kind, Kind::Change(_)) || SUMS.contains(&self.function.name) {
+            // A number for each sample and one more stays until the query ends.
+            let numbers = samples.values.len() + 1;
+            ctx.hold(numbers.saturating_sub(sums.capacity()) * size_of::<f64>())?;
+            sums.clear();
+            sums.reserve_exact(numbers);
+        }
         let pass = |samples| pace.pass(samples, ctx);
         out.reset(span.reference.steps());
         match self.function.kind {
@@ -265,9 +267,14 @@ impl RangeCall {
                 } else if are_whole(&samples.values) {
                     sums_of(&samples.values, sums);
                     let sum = |window: Window| Kahan::new(sums[window.end] - sums[window.first]);
-                    slide(windows, is_mean, sum, out);
+                    slide((windows, samples), is_mean, sum, out);
                 } else if let Some(mut sliding) = sliding() {
-                    slide(windows, is_mean, |window| sliding.sum(window), out);
+                    slide(
+                        (windows, samples),
+                        is_mean,
+                        |window| sliding.sum(window),
+                        out,
+                    );
                 } else {
                     self.pieces(each, windows, samples, pass, ctx, out)?;
                 }
@@ -279,8 +286,13 @@ impl RangeCall {
 }
 
 /// Sets each step to the sum or the mean of its window.
-fn slide(windows: &Windows, is_mean: bool, mut sum: impl FnMut(Window) -> Kahan, out: &mut Column) {
-    for window in windows.iter() {
+fn slide(
+    (windows, samples): (&Windows, &Samples),
+    is_mean: bool,
+    mut sum: impl FnMut(Window) -> Kahan,
+    out: &mut Column,
+) {
+    for window in windows.iter(samples) {
         let sum = sum(window);
         let count = (window.end - window.first) as f64;
         let value = if is_mean {

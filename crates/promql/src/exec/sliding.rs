@@ -113,7 +113,7 @@ mod tests {
             let span = span(step_ms, range_ms);
             let windows = Windows::of(&span, &samples);
             let mut sliding = Sliding::new(&windows, &samples).expect("windows overlap");
-            for window in windows.iter() {
+            for window in windows.iter(&samples) {
                 let expected: f64 = samples.values[window.first..window.end].iter().sum();
                 assert_eq!(sliding.sum(window).total(), expected, "{window:?}");
             }

@@ -5,6 +5,7 @@
 use crate::exec::edges::Edges;
 use crate::exec::reference::Reference;
 use crate::source::Samples;
+use std::ops::RangeInclusive;
 
 /// The window of each step: `(time - range, time]`, wider where samples outside count too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +30,15 @@ pub(crate) struct Window {
     pub(crate) end: usize,
 }
 
-/// Steps from which on times are kept to be compared: few windows are made anew as soon.
-const KEPT_STEPS: usize = 8;
+impl Window {
+    /// Whether it has at least two samples.
+    pub(crate) fn has_change(&self) -> bool {
+        self.end - self.first > 1
+    }
+}
+
+/// Steps with which windows are kept to be compared: few are made anew as soon, many take memory.
+const KEPT_STEPS: RangeInclusive<usize> = 8..=16 * 1024;
 
 /// The windows of the series that was read last, which series with samples at the same times share: most
 /// of those that one sender or one scrape brings are such.
@@ -39,7 +47,9 @@ pub(crate) struct Windows {
     /// What they are for.
     span: Option<Span>,
     timestamps: Vec<i64>,
+    /// Empty where they are too many to be kept: then they are made at each pass.
     all: Vec<Window>,
+    are_kept: bool,
     /// Samples of all windows together.
     samples: usize,
     /// What `rate` and its like make of them.
@@ -58,30 +68,32 @@ impl Windows {
         of: &Samples,
         hold: impl FnOnce(usize) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.span == Some(*span) && self.timestamps == of.timestamps {
+        if self.are_kept && self.span == Some(*span) && self.timestamps == of.timestamps {
             return Ok(());
         }
         let (times, steps) = (of.timestamps.len(), span.reference.steps());
-        let missing = |held: usize, wanted: usize| wanted.saturating_sub(held);
-        let is_kept = steps >= KEPT_STEPS;
-        let more_times = missing(self.timestamps.capacity(), if is_kept { times } else { 0 });
-        let more_steps = missing(self.all.capacity(), steps);
-        hold(more_times * size_of::<i64>() + more_steps * size_of::<Window>())?;
-        self.span = is_kept.then_some(*span);
-        self.timestamps.clear();
-        if is_kept {
-            self.timestamps.reserve_exact(times);
-            self.timestamps.extend_from_slice(&of.timestamps);
+        if KEPT_STEPS.contains(&steps) {
+            let missing = |held: usize, wanted: usize| wanted.saturating_sub(held);
+            let more_times = missing(self.timestamps.capacity(), times);
+            let more_steps = missing(self.all.capacity(), steps);
+            hold(more_times * size_of::<i64>() + more_steps * size_of::<Window>())?;
         }
         self.set(span, of);
         Ok(())
     }
 
     fn set(&mut self, span: &Span, of: &Samples) {
+        self.are_kept = KEPT_STEPS.contains(&span.reference.steps());
+        self.span = Some(*span);
+        self.timestamps.clear();
         self.all.clear();
-        self.all.reserve_exact(span.reference.steps());
-        self.all.extend(windows(span, &of.timestamps));
-        let counts = self.all.iter().map(|window| window.end - window.first);
+        if self.are_kept {
+            self.timestamps.reserve_exact(of.timestamps.len());
+            self.timestamps.extend_from_slice(&of.timestamps);
+            self.all.reserve_exact(span.reference.steps());
+            self.all.extend(windows(span, &of.timestamps));
+        }
+        let counts = self.iter(of).map(|window| window.end - window.first);
         self.samples = counts.sum();
         self.edges.clear();
     }
@@ -94,13 +106,22 @@ impl Windows {
         windows
     }
 
+    /// Whether [`Windows::edges`] may be.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.are_kept
+    }
+
+    /// Of those that are kept.
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// All windows, step by step.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Window> + '_ {
-        self.all.iter().copied()
+    /// All windows, step by step, of the series that they are of.
+    pub(crate) fn iter<'a>(&'a self, of: &'a Samples) -> impl Iterator<Item = Window> + 'a {
+        let made = self.span.as_ref().filter(|_| !self.are_kept);
+        let made = made.map(|span| windows(span, &of.timestamps));
+        let kept = self.all.iter().copied();
+        kept.chain(made.into_iter().flatten())
     }
 
     /// Samples of all windows together.

@@ -62,6 +62,23 @@ fn samples_of_subqueries_and_columns_are_counted() {
 }
 
 #[test]
+fn windows_of_very_many_steps_are_not_held() {
+    let settings = Settings {
+        memory_bytes_max: 9 * LIMIT_BYTES / 2,
+        ..Settings::default()
+    };
+    // 72,000 windows: 32 bytes each would be 2.2 MiB.
+    for function in ["quantile_over_time(0.5, ", "rate(", "sum_over_time("] {
+        let query = format!("max_over_time({function}vector(1)[1s:1ms])[72s:1ms])");
+        let lines = instant(&Memory::default(), &query, 0, &settings);
+        assert!(
+            lines.len() == 1 && !lines[0].starts_with("error"),
+            "{lines:?}"
+        );
+    }
+}
+
+#[test]
 fn a_query_over_its_limit_takes_nothing_from_others() {
     let pool = Arc::new(Pool::new(4 * LIMIT_BYTES));
     let settings = Settings {
