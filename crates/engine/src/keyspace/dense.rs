@@ -13,7 +13,8 @@
 //! word read, nine where a part is about to grow. Nothing of the file outlives the table, so nothing of it
 //! is ever synced, and nobody hears of a page that the disk did not take. So a word is compared with its
 //! byte, and zeros are none: what is lost is an error, not an entry that is not there, but for an older word
-//! whose byte is the same, one of 254. Where there can be no file, the words are in memory.
+//! whose byte is the same, one of 254. Where there can be no file, the words are in memory. A start gathers
+//! entries first ([`gathered`]), and then makes each part once, as large as it has to be.
 //!
 //! Invariants: no word is `EMPTY`, no file can be reached but by its part, between an entry and the
 //! place that its tag names no place is free, and of a part that is not empty some places are free. Tested
@@ -21,9 +22,12 @@
 
 use crate::base::table::spread;
 use crate::io::{Disk, File};
+use crate::keyspace::dense::gathered::Gathered;
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+mod gathered;
 
 /// No entry: neither is the number `u32::MAX`.
 const EMPTY: u64 = u64::MAX;
@@ -65,6 +69,8 @@ struct Part {
     taken_out: usize,
     /// Tries still to be refused after one that failed.
     pause: usize,
+    /// Entries that are not found yet.
+    gathered: Gathered,
 }
 
 enum Places {
@@ -120,7 +126,36 @@ impl Dense {
             let grows = part.taken_out < growth;
             part.resize(count + if grows { growth } else { 0 }, &self.scratch)?;
         }
-        part.put(u64::from(tag) << u32::BITS | u64::from(number))
+        part.put(word_of(tag, number))
+    }
+
+    /// Adds a number below `u32::MAX`, which is found from [`Dense::settle`] on.
+    ///
+    /// # Errors
+    /// Once for a part, when what it has cannot be written: it stays in memory until then.
+    pub(crate) fn gather(&mut self, tag: u32, number: u32) -> io::Result<()> {
+        debug_assert!(number < u32::MAX);
+        let part = self.part(tag);
+        self.parts[part]
+            .gathered
+            .push(word_of(tag, number), &self.scratch)
+    }
+
+    /// Puts in place what was gathered. `met` hears of each whether its tag was there before.
+    ///
+    /// # Errors
+    /// When a part cannot be read: it is as it was. The value says whether one could not be written, and
+    /// is in memory.
+    pub(crate) fn settle(
+        &mut self,
+        mut met: impl FnMut(u32, u32, bool),
+    ) -> io::Result<io::Result<()>> {
+        let mut written = Ok(());
+        let gathered = |part: &&mut Part| !part.gathered.is_empty();
+        for part in self.parts.iter_mut().filter(gathered) {
+            written = written.and(part.settle(&self.scratch, &mut met)?);
+        }
+        Ok(written)
     }
 
     /// Takes a number of this tag out; returns whether it was there. Gives memory back once little
@@ -131,7 +166,7 @@ impl Dense {
     pub(crate) fn remove(&mut self, tag: u32, number: u32) -> io::Result<bool> {
         let part = self.part(tag);
         let part = &mut self.parts[part];
-        let wanted = u64::from(tag) << u32::BITS | u64::from(number);
+        let wanted = word_of(tag, number);
         let Some((at, _)) = part.find(tag, |word| word == wanted)? else {
             return Ok(false);
         };
@@ -169,18 +204,27 @@ impl Dense {
 }
 
 impl Scratch {
-    /// A file with these words and without a name.
-    fn file(&self, words: &[u64]) -> io::Result<Arc<dyn File>> {
-        let made = match self.disk.reserve(&self.path, offset(words.len())) {
+    /// A file without a name.
+    fn nameless(
+        &self,
+        make: impl Fn(&dyn Disk, &Path) -> io::Result<Arc<dyn File>>,
+    ) -> io::Result<Arc<dyn File>> {
+        let made = match make(&*self.disk, &self.path) {
             // Its name could not be taken away, or is back after the power failed.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 self.disk.remove(&self.path)?;
-                self.disk.reserve(&self.path, offset(words.len()))
+                make(&*self.disk, &self.path)
             }
             made => made,
         };
         let file = made?;
         self.disk.remove(&self.path)?;
+        Ok(file)
+    }
+
+    /// The same with these words.
+    fn file(&self, words: &[u64]) -> io::Result<Arc<dyn File>> {
+        let file = self.nameless(|disk, path| disk.reserve(path, offset(words.len())))?;
         for (number, some) in words.chunks(WRITTEN_WORDS).enumerate() {
             let bytes: Vec<u8> = some.iter().flat_map(|word| stored(*word)).collect();
             file.write_at(&bytes, offset(number * WRITTEN_WORDS))?;
@@ -216,10 +260,22 @@ impl Places {
 
     /// The same entries in `count` places.
     fn moved(&self, count: usize, scratch: &Scratch) -> io::Result<Self> {
-        let mut words = vec![EMPTY; count].into_boxed_slice();
-        self.words()?.iter().for_each(|word| put(&mut words, *word));
-        if count < scratch.from_places {
-            return Ok(Self::Memory(words));
+        let mut words = vec![EMPTY; count];
+        for word in self.words()? {
+            put(&mut words, word);
+        }
+        match Self::of(words, scratch) {
+            (made, Ok(())) => Ok(made),
+            (made, Err(_)) if matches!(self, Self::Memory(_)) => Ok(made),
+            // Memory does not fill up because the disk did.
+            (_, Err(error)) => Err(error),
+        }
+    }
+
+    /// Places with these words; in memory, with the error, where their file cannot be made.
+    fn of(words: Vec<u64>, scratch: &Scratch) -> (Self, io::Result<()>) {
+        if words.len() < scratch.from_places {
+            return (Self::Memory(words.into()), Ok(()));
         }
         match scratch.file(&words) {
             Ok(file) => {
@@ -228,11 +284,9 @@ impl Places {
                     word => byte_of(tag_of(word)),
                 });
                 let bytes = bytes.collect();
-                Ok(Self::File { bytes, words: file })
+                (Self::File { bytes, words: file }, Ok(()))
             }
-            Err(_) if matches!(self, Self::Memory(_)) => Ok(Self::Memory(words)),
-            // Memory does not fill up because the disk did.
-            Err(error) => Err(error),
+            Err(error) => (Self::Memory(words.into()), Err(error)),
         }
     }
 }
@@ -266,7 +320,9 @@ impl Part {
     /// Adds a word, for which there is a free place.
     fn put(&mut self, word: u64) -> io::Result<()> {
         match &mut self.places {
-            Places::Memory(words) => put(words, word),
+            Places::Memory(words) => {
+                put(words, word);
+            }
             Places::File { bytes, words } => {
                 let mut probed = probe(tag_of(word), bytes.len());
                 let place = probed.find(|&at| bytes[at] <= TAKEN_OUT);
@@ -308,6 +364,32 @@ impl Part {
         words[hole] = EMPTY;
     }
 
+    /// As [`Dense::settle`].
+    fn settle(
+        &mut self,
+        scratch: &Scratch,
+        met: &mut impl FnMut(u32, u32, bool),
+    ) -> io::Result<io::Result<()>> {
+        let mut entries = self.places.words()?;
+        let settled = entries.len();
+        self.gathered.read(&mut entries)?;
+        let count = (entries.len() * 100 / FULL_PERCENT + GROWTH).max(self.places.len());
+        let mut words = vec![EMPTY; count];
+        for (at, word) in entries.iter().enumerate() {
+            let is_twin = put(&mut words, *word);
+            if at >= settled {
+                met(tag_of(*word), *word as u32, is_twin);
+            }
+        }
+        let (places, written) = Places::of(words, scratch);
+        *self = Self {
+            places,
+            len: entries.len(),
+            ..Self::default()
+        };
+        Ok(written)
+    }
+
     /// Moves all entries to `count` places, unless that failed within the last [`PAUSE`] tries.
     fn resize(&mut self, count: usize, scratch: &Scratch) -> io::Result<()> {
         if self.pause > 0 {
@@ -321,12 +403,17 @@ impl Part {
     }
 }
 
-/// Adds a word to those of a part, where a place is free.
-fn put(words: &mut [u64], word: u64) {
-    let mut probed = probe(tag_of(word), words.len());
-    if let Some(at) = probed.find(|&at| words[at] == EMPTY) {
-        words[at] = word;
+/// Adds a word to those of a part, where a place is free. Returns whether one of its tag was there.
+fn put(words: &mut [u64], word: u64) -> bool {
+    let mut is_twin = false;
+    for at in probe(tag_of(word), words.len()) {
+        if words[at] == EMPTY {
+            words[at] = word;
+            break;
+        }
+        is_twin |= tag_of(words[at]) == tag_of(word);
     }
+    is_twin
 }
 
 /// The places among `count` where a tag can be, from the one that it names on, each once.
@@ -334,6 +421,10 @@ fn put(words: &mut [u64], word: u64) {
 fn probe(tag: u32, count: usize) -> impl Iterator<Item = usize> {
     let home = home(tag, count);
     (home..count).chain(0..home)
+}
+
+fn word_of(tag: u32, number: u32) -> u64 {
+    u64::from(tag) << u32::BITS | u64::from(number)
 }
 
 fn tag_of(word: u64) -> u32 {

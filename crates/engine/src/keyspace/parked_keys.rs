@@ -198,11 +198,50 @@ impl ParkedKeys {
     }
 
     /// The same for what a start finds in files, of which it has the hash of the key alone and which
-    /// come in any order: two series may have one key, where files or log lost something.
+    /// come in any order: two series may have one key, where files or log lost something. It is found from
+    /// [`ParkedKeys::settle`] on.
     pub(crate) fn insert_found(&self, hash: u64, id: SeriesId) {
-        if self.insert_hashed(hash, id) {
-            self.doubled.lock().push(id);
-        }
+        let Some(number) = near(id) else {
+            if self.insert_hashed(hash, id) {
+                self.doubled.lock().push(id);
+            }
+            return;
+        };
+        self.came.fetch_add(1, Ordering::Release);
+        let gathered = self.shard(hash).write().near.gather(tag_of(hash), number);
+        self.len.fetch_add(1, Ordering::Release);
+        self.tell(gathered);
+    }
+
+    /// Ends a time of [`ParkedKeys::insert_found`], with this many threads.
+    ///
+    /// # Errors
+    /// `Io` if what was found cannot be read again.
+    pub(crate) fn settle(&self, threads: usize) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(Shard(shard)) = self.shards.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let Prints { near, far, .. } = &mut *shard.write();
+                let written = near.settle(|tag, number, is_twin| {
+                    if is_twin || far.touch(tag).is_some() {
+                        self.doubled.lock().push(SeriesId(number.into()));
+                    }
+                });
+                let written =
+                    written.context("cannot read the keys of parked series", &self.dir)?;
+                self.tell(written);
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let first = work();
+            let join = |other: std::thread::ScopedJoinHandle<'_, Result<()>>| match other.join() {
+                Ok(settled) => settled,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            others.into_iter().map(join).fold(first, Result::and)
+        })
     }
 
     /// Returns whether there was one of the same fingerprint, as far as can be read.
@@ -213,15 +252,20 @@ impl ParkedKeys {
         let inserted = shard.insert(tag_of(hash), id);
         self.len.fetch_add(1, Ordering::Release);
         drop(shard);
+        self.tell(inserted);
+        is_doubled
+    }
+
+    /// Tells of entries that could not be written.
+    fn tell(&self, written: io::Result<()>) {
         // Tries that are left out after one that failed say nothing new.
-        if let Err(error) = inserted
+        if let Err(error) = written
             && error.kind() != io::ErrorKind::ResourceBusy
         {
             let what = "cannot write keys of parked series, which stay in memory";
             let error = Error::io(what, &self.dir, error);
             self.notices.tell(About::ParkedKeys, error);
         }
-        is_doubled
     }
 
     /// The series of which [`ParkedKeys::insert_found`] met another one that may have the same key: of
@@ -338,6 +382,7 @@ mod tests {
                 });
             }
         });
+        parked.settle(2).unwrap();
         let mut doubled = parked.take_doubled();
         doubled.sort_unstable();
         for (number, ids) in doubled.chunk_by(|a, b| a.0 / 4 == b.0 / 4).enumerate() {
@@ -347,8 +392,13 @@ mod tests {
             assert!(found.is_some());
         }
         assert_eq!(doubled.len() as u64, IDS * 3);
+        // Ids that have no place among the others meet them, too.
+        parked.insert_found(1, SeriesId(1 << 40));
         parked.insert_found(1, SeriesId(1));
+        parked.settle(1).unwrap();
+        assert_eq!(parked.take_doubled(), [SeriesId(1)]);
         parked.insert_found(1, SeriesId(2));
+        parked.settle(1).unwrap();
         parked.clear();
         assert!(parked.take_doubled().is_empty());
     }

@@ -64,13 +64,15 @@ impl Recovery<'_> {
                 self.tell_progress(done, total);
             }
         };
+        let threads = self.core.shards.len().min(files.len());
         std::thread::scope(|scope| {
-            for _ in 1..self.core.shards.len().min(files.len()) {
+            for _ in 1..threads {
                 scope.spawn(work);
             }
             work();
         });
-        failure.into_inner().map_or(Ok(()), Err)
+        failure.into_inner().map_or(Ok(()), Err)?;
+        self.core.parked_keys.settle(threads)
     }
 
     fn tell_progress(&self, bytes_done: u64, bytes_total: u64) {

@@ -228,3 +228,82 @@ fn what_comes_and_goes_takes_no_more_room() {
         dense.memory_bytes()
     );
 }
+
+#[test]
+fn what_was_gathered_is_as_if_it_had_come_one_by_one() {
+    const SOME: u32 = 5_000;
+    // Gathered in memory and in a file, settled in memory and in one.
+    for from_places in [0, usize::MAX] {
+        let disk = SimDisk::new();
+        let scratch = scratch(Arc::new(disk.clone()), Path::new("/"), from_places);
+        let mut dense = Dense::new(4, scratch);
+        dense.insert(tag(1), SOME).unwrap();
+        for number in 0..SOME {
+            dense.gather(tag(number), number).unwrap();
+        }
+        dense.gather(tag(7), SOME + 1).unwrap();
+        assert_eq!((dense.len(), dense.find(tag(7), any).unwrap()), (1, None));
+        let (mut met, mut twins) = (Vec::new(), Vec::new());
+        let settled = dense.settle(|_, number, is_twin| {
+            met.push(number);
+            twins.extend(is_twin.then_some(number));
+        });
+        settled.unwrap().unwrap();
+        met.sort_unstable();
+        twins.sort_unstable();
+        assert!(met.into_iter().eq((0..SOME).chain([SOME + 1])));
+        assert_eq!(twins, [1, SOME + 1]);
+        assert_eq!(dense.len() as u32, SOME + 2);
+        for number in 0..SOME {
+            let found = dense.find(tag(number), |found| found == number).unwrap();
+            assert_eq!(found, Some(number));
+            assert!(dense.remove(tag(number), number).unwrap());
+        }
+        assert_eq!(disk.list(Path::new("/")).unwrap(), [""; 0]);
+        dense.settle(|_, _, _| unreachable!()).unwrap().unwrap();
+        assert_eq!(dense.len(), 2);
+    }
+}
+
+#[test]
+fn gathered_entries_stay_in_memory_where_no_file_is_and_lost_ones_are_an_error() {
+    let trouble = Trouble::Fail(ErrorKind::StorageFull);
+    for (op, trouble) in [
+        (Op::Create, trouble),
+        (Op::Write, trouble),
+        (Op::Write, Trouble::Skip),
+        (Op::Read, Trouble::Fail(ErrorKind::Other)),
+    ] {
+        let disk = SimDisk::new();
+        let mut dense = Dense::new(1, scratch(Arc::new(disk.clone()), Path::new("/"), 100));
+        let gather = |dense: &mut Dense| {
+            (0..300)
+                .filter(|&number| dense.gather(tag(number), number).is_err())
+                .count()
+        };
+        disk.plan(Fault {
+            op: Some(op),
+            after: 0,
+            trouble,
+        });
+        let refused = gather(&mut dense);
+        let is_kept = matches!(trouble, Trouble::Fail(ErrorKind::StorageFull));
+        assert_eq!(refused, usize::from(is_kept));
+        let settled = dense.settle(|_, _, _| {});
+        assert_eq!(settled.is_ok(), is_kept, "{op:?}");
+        let found = |number: u32| dense.find(tag(number), any).unwrap() == Some(number);
+        assert!(!is_kept || (0..300).all(found));
+        assert_eq!(dense.len(), if is_kept { 300 } else { 0 });
+    }
+    // Nor is there a file for what is settled.
+    let disk = SimDisk::new();
+    let mut dense = Dense::new(1, scratch(Arc::new(disk.clone()), Path::new("/"), 100));
+    (0..300).for_each(|number| dense.gather(tag(number), number).unwrap());
+    disk.plan(Fault {
+        op: Some(Op::Create),
+        after: 0,
+        trouble,
+    });
+    assert!(dense.settle(|_, _, _| {}).unwrap().is_err());
+    assert_eq!(dense.find(tag(299), any).unwrap(), Some(299));
+}
