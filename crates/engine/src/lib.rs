@@ -79,7 +79,7 @@ pub use series::shard::LateSample;
 pub use db::read::listing::{Listed, MaySee, Values};
 pub use db::read::many::{Latest, SeriesView};
 pub use db::read::rule_states::RuleState;
-pub use db::read::select::{Groups, SeriesSet};
+pub use db::read::select::{Groups, NamesVersion, SeriesSet};
 pub use db::read::spread::Spread;
 pub use db::read::view::View;
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};

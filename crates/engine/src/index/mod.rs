@@ -91,12 +91,18 @@ impl Index {
     /// if the background thread should be woken. The shard's lock is held.
     pub(crate) fn note(&self, shard: usize, id: SeriesId, held: Held<&Labels>) -> bool {
         let mut queue = self.queues[shard].lock();
+        queue.noted += 1;
         let waiting = &mut queue.waiting;
         waiting.push(id.0, held);
         if waiting.len() > QUEUE_MAX || waiting.len_bytes() > QUEUE_BYTES_MAX {
             self.overfull.store(true, Ordering::Relaxed);
         }
         waiting.len() == WORTH_WAKING
+    }
+
+    /// How many changes were noted: as long as it stays, so do the labels of all series.
+    pub(crate) fn version(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.lock().noted).sum()
     }
 
     /// Applies changes to the index if too many wait. Writers call it, preferably
@@ -151,7 +157,7 @@ impl Index {
     pub(crate) fn clear(&self) {
         let _indexer = self.indexer.lock();
         for queue in &self.queues {
-            *queue.lock() = Queue::default();
+            queue.lock().clear();
         }
         let old = std::mem::replace(
             &mut *self.inverted.write(),

@@ -111,9 +111,19 @@ pub(crate) struct Queue {
     applying: Arc<Batch>,
     /// An empty batch with allocated memory.
     spare: Batch,
+    /// Changes that were ever noted.
+    pub(crate) noted: u64,
 }
 
 impl Queue {
+    /// Forgets all changes, as one.
+    pub(crate) fn clear(&mut self) {
+        *self = Self {
+            noted: self.noted + 1,
+            ..Self::default()
+        };
+    }
+
     /// Takes the waiting changes, to apply them to the index. Only for the holder
     /// of the indexer's lock.
     pub(crate) fn begin(&mut self) -> Option<Arc<Batch>> {

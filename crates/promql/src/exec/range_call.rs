@@ -207,6 +207,16 @@ impl RangeCall {
         }
     }
 
+    /// Makes place for sums up to each sample, which stays until the query ends.
+    fn reserve(&self, sums: &mut Vec<f64>, count: usize, ctx: &Context<'_>) -> Result<()> {
+        if matches!(self.function.kind, Kind::Change(_)) || SUMS.contains(&self.function.name) {
+            ctx.hold(count.saturating_sub(sums.capacity()) * size_of::<f64>())?;
+            sums.clear();
+            sums.reserve_exact(count);
+        }
+        Ok(())
+    }
+
     fn compute(&self, at: usize, work: &mut Work<'_>, out: &mut Column) -> Result<()> {
         self.range.input.load(at, &self.range.span, work)?;
         let Work { ctx, scratch } = work;
@@ -225,13 +235,7 @@ impl RangeCall {
         pace.pass(samples.values.len(), ctx)?;
         let bytes = samples.values.len() * SAMPLE_BYTES;
         ctx.hold(bytes)?;
-        if matches!(self.function.kind, Kind::Change(_)) || SUMS.contains(&self.function.name) {
-            // A number for each sample and one more stays until the query ends.
-            let numbers = samples.values.len() + 1;
-            ctx.hold(numbers.saturating_sub(sums.capacity()) * size_of::<f64>())?;
-            sums.clear();
-            sums.reserve_exact(numbers);
-        }
+        self.reserve(sums, samples.values.len() + 1, ctx)?;
         let pass = |samples| pace.pass(samples, ctx);
         out.reset(span.reference.steps());
         match self.function.kind {

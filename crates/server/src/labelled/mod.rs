@@ -19,8 +19,9 @@ mod select;
 mod tests;
 mod views;
 
+pub(crate) use crate::state::Named;
 pub(crate) use select::select;
-pub(crate) use views::{PART_SERIES, Reader, TakeNamed, Views, raw};
+pub(crate) use views::{PART_SERIES, Reader, TakeNamed, Views, interrupted, raw};
 
 use latewood_engine::{Cancelled, Db, ErrorKind, Result, SeriesRef};
 use latewood_promql::labels::Labels;
@@ -33,15 +34,6 @@ use std::ops::ControlFlow;
 
 /// The label that tells apart what would look the same.
 pub(crate) const KEY: &str = "__key__";
-
-/// A series and how it looks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
-    /// The series.
-    pub(crate) series: SeriesRef,
-    /// Its labels.
-    pub(crate) labels: Labels,
-}
 
 /// Bytes of names that are accounted for together.
 const HELD_BYTES: usize = 1 << 20;

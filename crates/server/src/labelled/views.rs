@@ -38,7 +38,7 @@ pub(crate) trait Reader: Send + Sync {
     ///
     /// # Errors
     /// Where they may not be read, or are too many.
-    fn find(&self, matchers: &[Matcher], span: (i64, i64)) -> Result<Vec<Named>, SourceError>;
+    fn find(&self, matchers: &[Matcher], span: (i64, i64)) -> Result<Arc<[Named]>, SourceError>;
 
     /// The same some series after others, where their number `is_many`; otherwise `false`, and nothing is
     /// taken. What a turn holds is counted by `hold`.

@@ -36,17 +36,24 @@ impl Reader for RuleReader {
         &self.shared
     }
 
-    fn find(&self, matchers: &[Matcher], span: (i64, i64)) -> Result<Vec<Named>, SourceError> {
+    fn find(&self, matchers: &[Matcher], span: (i64, i64)) -> Result<Arc<[Named]>, SourceError> {
         let db = &self.shared.db;
-        let retired: &AtomicBool = &self.is_retired;
-        let found = labelled::select(db, matchers, Some(span), Some(retired));
-        let found = found.map_err(|error| SourceError(error.to_string()))?;
-        let limit = db.check_query(found.len());
-        limit.map_err(|error| SourceError(error.to_string()))?;
-        let named = labelled::named(db, found, true, &mut |_| ControlFlow::Continue(()));
-        let mut named = named.map_err(|error| SourceError(error.to_string()))?;
-        labelled::retain_matching(&mut named, &[matchers.to_vec()]);
-        Ok(named)
+        let refused = |error: Error| SourceError(error.to_string());
+        let find = || {
+            let retired: &AtomicBool = &self.is_retired;
+            let found =
+                labelled::select(db, matchers, Some(span), Some(retired)).map_err(refused)?;
+            db.check_query(found.len()).map_err(refused)?;
+            let hold = &mut |_| ControlFlow::Continue(());
+            let mut named = labelled::named(db, found, true, hold).map_err(refused)?;
+            labelled::retain_matching(&mut named, &[matchers.to_vec()]);
+            // What was found by halves is not kept.
+            self.check().map_err(|_| labelled::interrupted())?;
+            Ok(named)
+        };
+        let found = self.shared.recent.get_or_find(db, matchers, find)?;
+        db.check_query(found.named.len()).map_err(refused)?;
+        Ok(found.named)
     }
 
     fn failed(&self, error: &Error, key: &[u8]) -> SourceError {

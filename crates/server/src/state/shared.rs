@@ -11,6 +11,7 @@ use super::lifetime::Lifetime;
 use super::pause::Pause;
 use super::protocols::Protocols;
 use super::readers::Readers;
+use super::recent::Recent;
 use super::remote::{Remote, RemoteFigures};
 use super::runtime::Runtime;
 use super::settings::{Settings, cores};
@@ -66,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) pause: Pause,
     /// Backups and other work on a thread of its own.
     pub(crate) jobs: Jobs,
+    /// What selectors of PromQL found.
+    pub(crate) recent: Recent,
     /// Long reads.
     pub(crate) readers: Arc<Readers>,
     /// Start and end of the process.
@@ -100,6 +103,7 @@ impl Shared {
             events,
             pause: Pause::default(),
             jobs,
+            recent: Recent::default(),
             // One more than there are cores: one is kept free.
             readers: Arc::new(Readers::new(cores() + 1)),
             lifetime,

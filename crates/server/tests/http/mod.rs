@@ -27,6 +27,7 @@ pub(crate) mod protobuf;
 mod quarantine;
 mod reading;
 mod remote_read;
+mod repeated;
 mod resting;
 mod rules;
 mod rules_owned;

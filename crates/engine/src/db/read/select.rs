@@ -21,6 +21,7 @@ use latewood_model::{Labels, Matcher, SeriesId, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A value of a label, and the series that have it.
 type Group = (Box<[u8]>, Vec<SeriesRef>);
@@ -49,10 +50,30 @@ impl SeriesSet {
     }
 }
 
+/// Changes so far of which series there are, of their keys and of their labels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamesVersion {
+    /// Series that came, went, or got other labels.
+    pub labels: u64,
+    /// Series that got another key.
+    pub keys: u64,
+}
+
 /// Series whose labels are read under one lock of the index.
 const LABELS_PER_LOCK_MAX: usize = 1024;
 
 impl Db {
+    /// The version of what [`Db::select`] finds: with the same one it finds the same, but for series that
+    /// expired, of which no samples are found. `None` while series are parked: then it may depend on a span.
+    pub fn names_version(&self) -> Option<NamesVersion> {
+        let version = NamesVersion {
+            labels: self.core.index.version(),
+            keys: self.core.keys.renames.load(Ordering::Acquire),
+        };
+        // After the version, which parking changes.
+        (self.parked_len() == 0).then_some(version)
+    }
+
     /// As [`Db::select_until`] and, with a span, [`Db::select_in`], without looking up their keys: for
     /// [`Db::each_of`].
     ///

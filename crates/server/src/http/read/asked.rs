@@ -265,6 +265,33 @@ impl Asked {
         Ok(named)
     }
 
+    /// What `find` finds, or found of late, for who may read all series.
+    ///
+    /// # Errors
+    /// As [`Asked::find`].
+    pub(super) fn find_recent(
+        &self,
+        matchers: &[Matcher],
+        find: impl FnOnce() -> Result<Vec<Named>, Answer>,
+    ) -> Result<Arc<[Named]>, Answer> {
+        if self.is_restricted() {
+            return Ok(find()?.into());
+        }
+        let shared = &self.context.shared;
+        let mut is_new = false;
+        let find = || {
+            is_new = true;
+            find()
+        };
+        let found = shared.recent.get_or_find(&shared.db, matchers, find)?;
+        if !is_new {
+            let limit = shared.db.check_query(found.named.len());
+            limit.map_err(|error| Answer::engine(&error))?;
+            self.hold_bytes(found.bytes)?;
+        }
+        Ok(found.named)
+    }
+
     /// As [`labelled::each`] of a selector.
     ///
     /// # Errors

@@ -56,12 +56,14 @@ impl Reader for Asking {
         &self,
         matchers: &[Matcher],
         (from_ms, to_ms): (i64, i64),
-    ) -> Result<Vec<Named>, SourceError> {
+    ) -> Result<Arc<[Named]>, SourceError> {
         let span = Some(Span { from_ms, to_ms });
-        let named = self
-            .asked
-            .find(&[matchers.to_vec()], span, Unreadable::Refuse);
-        named.map_err(|answer| self.refuse(answer))
+        let find = || {
+            let selectors = [matchers.to_vec()];
+            self.asked.find(&selectors, span, Unreadable::Refuse)
+        };
+        let found = self.asked.find_recent(matchers, find);
+        found.map_err(|answer| self.refuse(answer))
     }
 
     fn find_some(
