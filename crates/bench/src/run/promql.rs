@@ -29,12 +29,14 @@ selector: 1,100,1000: cpu_usage_user
 rate: 1,100,1000: rate(cpu_usage_user[5m])
 sum of rate: 1,100,1000: sum by (region) (rate(cpu_usage_user[5m]))
 sum: 10000: sum(cpu_usage_user)
+sum by: 1: sum by (region) (cpu_usage_user)
 topk: 100: topk(5, rate(cpu_usage_user[5m]))
 quantile: 100: quantile(0.9, rate(cpu_usage_user[5m]))
 one to one: 100: cpu_usage_user / on (hostname) cpu_usage_system
 group_left: 100: cpu_usage_user / on (region) group_left () sum by (region) (cpu_usage_system)
 avg_over_time: 1: avg_over_time(cpu_usage_user[6h])
-max_over_time: 100: max_over_time(cpu_usage_user[1h])
+avg of avg_over_time: 60: avg by (region) (avg_over_time(cpu_usage_user[1m]))
+max_over_time: 1,100: max_over_time(cpu_usage_user[1h])
 count of all: 1: count({__name__=~\"cpu_.+\"})";
 
 /// A loaded system.
