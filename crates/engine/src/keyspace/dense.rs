@@ -373,7 +373,9 @@ impl Part {
         let mut entries = self.places.words()?;
         let settled = entries.len();
         self.gathered.read(&mut entries)?;
-        let count = (entries.len() * 100 / FULL_PERCENT + GROWTH).max(self.places.len());
+        // With room for some more, or all parts would grow soon.
+        let count = entries.len() * 100 / FULL_PERCENT + entries.len() / 8 + GROWTH;
+        let count = count.max(self.places.len());
         let mut words = vec![EMPTY; count];
         for (at, word) in entries.iter().enumerate() {
             let is_twin = put(&mut words, *word);
@@ -447,10 +449,14 @@ fn stored(word: u64) -> [u8; WORD_BYTES] {
 fn checked(bytes: [u8; WORD_BYTES], byte: u8) -> io::Result<u64> {
     let word = !u64::from_le_bytes(bytes);
     if word == EMPTY || byte_of(tag_of(word)) != byte {
-        let text = "the disk lost what was written";
-        return Err(io::Error::new(ErrorKind::InvalidData, text));
+        return Err(lost());
     }
     Ok(word)
+}
+
+fn lost() -> io::Error {
+    let text = "the disk lost what was written";
+    io::Error::new(ErrorKind::InvalidData, text)
 }
 
 /// Where a word is in its file.

@@ -1,11 +1,11 @@
 //! Entries on their way into a part of a table, in the order in which they came: a start that finds a
-//! hundred million writes and reads each twice in a row, in place of one call of the disk or more for each.
+//! hundred million writes each twice, one behind the other, in place of two calls of the disk for each.
 //!
 //! Invariant: what `push` took is in memory until a file has it. Tested with the table.
 
-use super::{EMPTY, Scratch, WORD_BYTES, offset, stored};
+use super::{EMPTY, Scratch, WORD_BYTES, lost, offset, stored};
 use crate::io::File;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::sync::Arc;
 
 /// Words that are in memory until they go to the file together.
@@ -27,7 +27,9 @@ impl Gathered {
     /// Once, when they cannot be written: they are in memory from then on.
     pub(super) fn push(&mut self, word: u64, scratch: &Scratch) -> io::Result<()> {
         self.held.push(word);
-        if self.held.len() < HELD_WORDS || self.is_refused {
+        // Of a part that is small in the end, all stay in memory.
+        let is_few = self.file.is_none() && self.held.len() < scratch.from_places;
+        if self.held.len() < HELD_WORDS || is_few || self.is_refused {
             return Ok(());
         }
         self.write(scratch).inspect_err(|_| self.is_refused = true)
@@ -62,7 +64,7 @@ impl Gathered {
                 for word in bytes.as_chunks().0 {
                     let word = !u64::from_le_bytes(*word);
                     if word == EMPTY {
-                        return Err(ErrorKind::InvalidData.into());
+                        return Err(lost());
                     }
                     words.push(word);
                 }
