@@ -15,12 +15,16 @@ use crate::background::flush::{Flusher, Turn};
 use crate::base::error::Result;
 use crate::observe::notices::About;
 use crate::series::heads::Head;
+use crate::series::shard::Shard;
 use parking_lot::MutexGuard;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 
 /// Interval of the looks at a partition, at least.
 const INTERVAL_MIN_NS: u64 = 1_000_000;
+/// The interval doubles up to this while all series of a partition are parked: hardly any wakes without
+/// a write, and there may be thousands of partitions.
+const INTERVAL_MAX_NS: u64 = 60_000_000_000;
 /// Delay of a pass after one that failed.
 const RETRY_NS: u64 = 10_000_000_000;
 /// Interval at which partitions are gone through while memory is short.
@@ -51,6 +55,8 @@ pub(super) struct Looks {
 struct Seen {
     /// When it was looked at last, or seen first.
     looked_ns: u64,
+    /// Looks since then that found none awake.
+    idle_looks: u32,
     /// The newest group of the log that concerns it, and when that was seen first.
     newest: u64,
     written_ns: u64,
@@ -66,6 +72,7 @@ impl Seen {
     fn new(now_ns: u64) -> Self {
         Self {
             looked_ns: now_ns,
+            idle_looks: 0,
             newest: 0,
             written_ns: now_ns,
             silent_ns: SILENT_NS,
@@ -80,11 +87,18 @@ impl Seen {
             return;
         }
         (self.newest, self.written_ns) = (newest, now_ns);
+        self.idle_looks = 0;
         if std::mem::take(&mut self.rests)
             && now_ns - self.parked_ns.unwrap_or(now_ns) < SOON * self.silent_ns
         {
             self.silent_ns = (2 * self.silent_ns).min(SILENT_MAX_NS);
         }
+    }
+
+    /// How long after the last look the next one is due.
+    fn interval_ns(&self, shortest_ns: u64) -> u64 {
+        let doubled_ns = shortest_ns.saturating_mul(1_u64 << self.idle_looks.min(u32::BITS - 1));
+        doubled_ns.min(INTERVAL_MAX_NS).max(shortest_ns)
     }
 
     /// Whether its series have not been parked for that long.
@@ -188,8 +202,12 @@ impl Flusher {
     /// Writes what a partition has in memory alone: only then its series can leave. Returns whether
     /// it could.
     fn flush_for_room(&self, turn: &mut MutexGuard<'_, Turn>, partition: u32) -> bool {
-        let heads = self.heads();
-        if !heads.get(partition as usize).is_some_and(Head::is_dirty) {
+        let is_dirty = |shard: &Shard| {
+            let state = shard.lock();
+            let head = state.heads.partitions().get(partition as usize);
+            head.is_some_and(Head::is_dirty)
+        };
+        if !self.core.shards.iter().any(is_dirty) {
             return true;
         }
         let is_closing = || self.core.observe.signals.stopped();
@@ -216,7 +234,16 @@ impl Flusher {
             }
         }
         match self.park_and_count(partition, which, false) {
-            Ok(parked) => Some(parked.series),
+            Ok(parked) => {
+                if let Some(seen) = looks.partitions.get_mut(&partition) {
+                    seen.idle_looks = if parked.awake == 0 {
+                        seen.idle_looks + 1
+                    } else {
+                        0
+                    };
+                }
+                Some(parked.series)
+            }
             Err(error) => {
                 looks.retry_ns = now_ns + RETRY_NS;
                 let text = format_args!(
@@ -261,8 +288,34 @@ impl Looks {
     /// The partition whose look is due longest.
     fn due(&self, interval_ns: u64, now_ns: u64) -> Option<u32> {
         let partitions = self.partitions.iter();
-        let looked = partitions.map(|(&partition, seen)| (seen.looked_ns, partition));
-        let due = looked.filter(|(looked_ns, _)| now_ns.saturating_sub(*looked_ns) >= interval_ns);
-        due.min().map(|(_, partition)| partition)
+        let due = partitions.filter(|(_, seen)| {
+            now_ns.saturating_sub(seen.looked_ns) >= seen.interval_ns(interval_ns)
+        });
+        let looked = due.map(|(&partition, seen)| (seen.looked_ns, partition));
+        looked.min().map(|(_, partition)| partition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_without_awake_series_is_looked_at_more_rarely_until_it_is_written_to() {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let mut looks = Looks::default();
+        looks.partitions.insert(3, Seen::new(0));
+        let mut due_after_s = |idle_looks, interval_s| {
+            looks.partitions.get_mut(&3).unwrap().idle_looks = idle_looks;
+            let is_due =
+                |at_s: &u64| looks.due(interval_s * SECOND_NS, at_s * SECOND_NS) == Some(3);
+            (0..1000).find(is_due).unwrap()
+        };
+        let waits = [0, 1, 5, 6, 7, 40, u32::MAX].map(|count| due_after_s(count, 1));
+        assert_eq!(waits, [1, 2, 32, 60, 60, 60, 60]);
+        assert_eq!([0, 1, 9].map(|count| due_after_s(count, 450)), [450; 3]);
+        let seen = looks.partitions.get_mut(&3).unwrap();
+        seen.note(7, 1);
+        assert_eq!(seen.interval_ns(SECOND_NS), SECOND_NS);
     }
 }

@@ -62,6 +62,8 @@ struct Found {
 /// What a pass did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parked {
+    /// Of how many that were in memory.
+    pub(super) awake: u64,
     pub(super) series: u64,
     pub(super) bytes_written: u64,
 }
@@ -89,7 +91,10 @@ impl Flusher {
             found.unfiled.clear();
         }
         let older = self.taken_along(partition, &found);
-        let mut parked = Parked::default();
+        let mut parked = Parked {
+            awake: found.awake,
+            ..Parked::default()
+        };
         let mut written = RoaringTreemap::new();
         if !found.unfiled.is_empty() || !older.is_empty() {
             let mut path = None;
@@ -118,10 +123,15 @@ impl Flusher {
         let mut found = Found::default();
         let places = self.places_of(partition);
         for shard in 0..self.core.shards.len() {
+            // Once, since it passes over all places before: what wakes meanwhile counts twice.
+            let counting = self.core.shards[shard]
+                .lock()
+                .parked
+                .count_counting(&places);
+            found.counting += counting;
             for start in places.clone().step_by(PLACES_PER_LOCK) {
                 let some = start..(start + PLACES_PER_LOCK).min(places.end);
                 let mut state = self.core.shards[shard].lock();
-                found.counting += state.parked.count_counting(&some);
                 // awake: the others need no look.
                 let awake: Vec<usize> = state.slab.iter_in(some).map(|(place, _)| place).collect();
                 for place in awake {
