@@ -88,6 +88,11 @@ impl Filed {
         self.files.all().map(|file| file.pair_count()).sum()
     }
 
+    /// The partitions that have some.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = u32> {
+        self.ids.keys().copied()
+    }
+
     /// Leaves out the partitions, with their files, of which `keep` is not true.
     pub(crate) fn retain(&mut self, keep: impl Fn(u32, &[Arc<ParkedFile>]) -> bool) {
         let files = &self.files;

@@ -47,7 +47,7 @@ pub(crate) struct Windows {
     /// What they are for.
     span: Option<Span>,
     timestamps: Vec<i64>,
-    /// Empty where they are too many to be kept: then they are made at each pass.
+    /// Empty where they are too few or too many to be kept: then they are made at each pass.
     all: Vec<Window>,
     are_kept: bool,
     /// Samples of all windows together.
@@ -106,7 +106,7 @@ impl Windows {
         windows
     }
 
-    /// Whether [`Windows::edges`] may be.
+    /// Whether they are in memory, as [`Windows::edges`] may be then.
     pub(crate) fn are_kept(&self) -> bool {
         self.are_kept
     }

@@ -79,16 +79,18 @@ pub(crate) fn named(
 ) -> Result<Vec<Named>> {
     let mut looks: Vec<Option<Labels>> = vec![None; series.len()];
     let mut bytes = series.len() * size_of::<Named>();
+    let mut flow = ControlFlow::Continue(());
     db.labels_of_all(&series, &mut |at, labels| {
         let (look, key) = (shown_packed(labels, &series[at].key), &series[at].key);
         bytes += look.len_bytes() + key.len();
         looks[at] = Some(look);
-        if bytes < HELD_BYTES {
-            return ControlFlow::Continue(());
+        if bytes >= HELD_BYTES {
+            flow = hold(std::mem::take(&mut bytes));
         }
-        hold(std::mem::take(&mut bytes))
+        flow
     })?;
-    if hold(bytes).is_break() {
+    // Less may be granted after more was refused: what is named by then is not all.
+    if flow.is_break() || hold(bytes).is_break() {
         return Ok(Vec::new());
     }
     let named = series.into_iter().zip(looks);

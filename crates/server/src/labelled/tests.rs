@@ -3,7 +3,7 @@
 use super::*;
 use crate::options::testing::shared as test_shared;
 use crate::state::Shared;
-use latewood_engine::{Append, Create, Scratch};
+use latewood_engine::{Append, Create, ExpireIf, Scratch};
 use latewood_model::Labels as Held;
 use latewood_model::SeriesOptions;
 use latewood_promql::parse_selector as parse;
@@ -118,6 +118,97 @@ fn series_that_look_the_same_are_told_apart_by_their_keys() {
     );
     assert_eq!(found(&shared, "m{__key__=\"\"}"), ["__name__=m,a=2"]);
     assert_eq!(found(&shared, "m{__key__!~\"c.*\"}").len(), 2);
+}
+
+#[test]
+fn names_that_are_refused_are_not_named_by_halves() {
+    let shared = test_shared();
+    for number in 0..3_000 {
+        let value = format!("{number:01000}");
+        let options = SeriesOptions {
+            labels: Held::new([(&b"a"[..], value.as_bytes())]).unwrap(),
+            ..SeriesOptions::default()
+        };
+        let key = format!("k{number}");
+        shared.db.create(key.as_bytes(), &options).unwrap();
+    }
+    let all = select(&shared.db, &parse("{a!=\"\"}").unwrap(), None, None).unwrap();
+    let mut asked = 0;
+    // The first million bytes are refused; the next would not be.
+    let named = named(&shared.db, all, false, &mut |_| {
+        asked += 1;
+        if asked == 1 {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!((named.unwrap(), asked), (Vec::new(), 1));
+}
+
+/// As queries look for series, twice in a row: how many were found, and whether the second look was spared.
+fn found_in(shared: &Shared, span: (i64, i64)) -> (usize, bool) {
+    let matchers = parse("m").unwrap();
+    let look = || {
+        let mut is_new = false;
+        let found = shared.recent.get_or_find(&shared.db, &matchers, span, || {
+            is_new = true;
+            let found = select(&shared.db, &matchers, Some(span), None)?;
+            named(&shared.db, found, true, &mut |_| ControlFlow::Continue(()))
+        });
+        (found.unwrap().named, is_new)
+    };
+    let (first, again) = (look(), look());
+    assert_eq!(first.0, again.0);
+    assert!(first.1 || !again.1, "nothing changed between them");
+    (first.0.len(), !again.1)
+}
+
+#[test]
+fn what_was_found_is_found_again_without_a_look_until_something_changes() {
+    let shared = test_shared();
+    let (db, soon, late) = (&shared.db, (0, 2_000), (1_000_000, 2_000_000));
+    let options = SeriesOptions {
+        labels: Held::new([(&b"__name__"[..], &b"m"[..]), (b"a", b"1")]).unwrap(),
+        ..SeriesOptions::default()
+    };
+    let mut name = SeriesName::new();
+    key_of(&mut name, &shown(&options.labels, b"")).unwrap();
+    let add = |key: &[u8], timestamp| {
+        let append = Append {
+            key,
+            timestamp,
+            value: 1.0,
+            on_duplicate: None,
+            create: Create::Sent(&options),
+        };
+        let mut scratch = Scratch::default();
+        db.append(&[append], &mut scratch).unwrap();
+        assert!(scratch.outcomes()[0].is_ok());
+    };
+    assert_eq!(found_in(&shared, soon), (0, true));
+    add(name.key(), 1);
+    assert_eq!(found_in(&shared, soon), (1, true));
+    assert_eq!(found_in(&shared, late), (1, true));
+    db.rename(name.key(), b"m2", false).unwrap();
+    db.copy(b"m2", b"m3", false).unwrap();
+    assert_eq!(found_in(&shared, soon), (2, true));
+    db.remove(&[b"m3"]).unwrap();
+    db.rename(b"m2", name.key(), false).unwrap();
+    db.flush().unwrap();
+    db.park_idle().unwrap();
+    db.park_idle().unwrap();
+    assert_eq!(db.parked_len(), 1);
+    // One that rests is left out of spans without samples of it, by turns.
+    for _ in 0..2 {
+        assert_eq!(found_in(&shared, soon), (1, true));
+        assert_eq!(found_in(&shared, late), (0, true));
+    }
+    add(name.key(), 1_500_000);
+    assert_eq!(found_in(&shared, late), (1, true));
+    // What expires goes by time alone.
+    db.expire(name.key(), i64::MAX / 2, ExpireIf::default())
+        .unwrap();
+    assert_eq!(found_in(&shared, late), (1, false));
 }
 
 /// What is left out for having no sample in the span changes no name.

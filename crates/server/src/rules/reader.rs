@@ -51,7 +51,7 @@ impl Reader for RuleReader {
             self.check().map_err(|_| labelled::interrupted())?;
             Ok(named)
         };
-        let found = self.shared.recent.get_or_find(db, matchers, find)?;
+        let found = self.shared.recent.get_or_find(db, matchers, span, find)?;
         db.check_query(found.named.len()).map_err(refused)?;
         Ok(found.named)
     }

@@ -1,11 +1,11 @@
 //! What selectors found of late: dashboards and rules ask for the same series every few seconds, and to
 //! find, name and sort a thousand of them takes longer than an instant query needs for their samples.
 //!
-//! Invariants: what is given was found after the last change of any key or label
-//! ([`latewood_engine::Db::names_version`]), whoever asked; whether a user may read it, the caller finds
-//! out. All together takes at most [`BYTES_MAX`] bytes; what was not asked for longest goes first.
+//! Invariants: what is given is what the database finds for the same matchers and span now
+//! ([`Db::names_version`]), whoever asks; whether a user may read it, the caller finds out. All together
+//! takes at most [`BYTES_MAX`] bytes; what was not asked for longest goes first.
 //!
-//! Tested below and by `tests/http/repeated.rs`.
+//! Tested below, by `labelled/tests.rs` and by `tests/http/repeated.rs`.
 
 use latewood_engine::{Db, NamesVersion, SeriesRef};
 use latewood_promql::labels::Labels;
@@ -35,8 +35,8 @@ pub(crate) struct Recent(Mutex<Held>);
 
 #[derive(Default)]
 struct Held {
-    /// When all of it was found.
-    version: NamesVersion,
+    /// Changes after which all of it was found.
+    changes: u64,
     /// The one that was asked for last is the last one.
     entries: Vec<Entry>,
 }
@@ -66,20 +66,19 @@ impl Found {
 }
 
 impl Recent {
-    /// What a selector found, if nothing changed since.
+    /// What a selector finds, if it was looked for since the last change.
     fn get(&self, version: NamesVersion, matchers: &[Matcher]) -> Option<Found> {
+        let words = words(version, matchers);
         let mut held = self.0.lock();
-        if held.version != version {
+        if held.changes != version.changes {
             return None;
         }
-        let words = words(matchers);
-        let mut entries = held.entries.iter();
-        let at = entries.position(|entry| entry.words == words)?;
+        let at = held.entries.iter().position(|one| one.words == words)?;
         held.entries[at..].rotate_left(1);
         held.entries.last().map(|entry| entry.found.clone())
     }
 
-    /// What a selector found, or else finds now with `find`: all of it, whatever span is asked for.
+    /// What a selector finds in a span, by a look or with `find`, which may leave out what has no sample there.
     ///
     /// # Errors
     /// Those of `find`.
@@ -87,15 +86,16 @@ impl Recent {
         &self,
         db: &Db,
         matchers: &[Matcher],
+        span: (i64, i64),
         find: impl FnOnce() -> Result<Vec<Named>, E>,
     ) -> Result<Found, E> {
-        // Before the look: what changes meanwhile makes it another one.
-        let version = db.names_version();
-        if let Some(found) = version.and_then(|version| self.get(version, matchers)) {
+        let before = db.names_version(span);
+        if let Some(found) = before.and_then(|version| self.get(version, matchers)) {
             return Ok(found);
         }
         let found = Found::new(find()?);
-        if let Some(version) = version {
+        // What changed meanwhile may be in it or not.
+        if let Some(version) = before.filter(|_| db.names_version(span) == before) {
             self.keep(version, matchers, &found);
         }
         Ok(found)
@@ -103,7 +103,7 @@ impl Recent {
 
     /// Keeps what a selector found, if it is not too much.
     fn keep(&self, version: NamesVersion, matchers: &[Matcher], found: &Found) {
-        let words = words(matchers);
+        let words = words(version, matchers);
         let entry = Entry {
             bytes: found.bytes + words.len() + ENTRY_BYTES,
             words,
@@ -114,8 +114,8 @@ impl Recent {
             return;
         }
         let mut held = self.0.lock();
-        if held.version != version {
-            held.version = version;
+        if held.changes != version.changes {
+            held.changes = version.changes;
             held.entries.clear();
         }
         held.entries.retain(|one| one.words != entry.words);
@@ -134,9 +134,10 @@ impl Recent {
     }
 }
 
-/// The matchers of a query in PromQL: without the programs of their expressions, which take far more.
-fn words(matchers: &[Matcher]) -> Box<[u8]> {
-    let mut words = Vec::new();
+/// What parked series are looked at, and the matchers of a query in PromQL, without the programs of their
+/// expressions, which take far more.
+fn words(version: NamesVersion, matchers: &[Matcher]) -> Box<[u8]> {
+    let mut words = version.reach.to_le_bytes().to_vec();
     for matcher in matchers {
         let (kind, value) = match &matcher.test {
             Test::Equal(value) => (b'=', &**value),
@@ -209,8 +210,16 @@ mod tests {
         recent.keep(version, &matcher("a"), &found(1));
         let other = matcher("b");
         assert!(recent.get(version, &other).is_none());
+        let reach = NamesVersion {
+            reach: 1,
+            ..version
+        };
+        assert!(
+            recent.get(reach, &matcher("a")).is_none()
+                && recent.get(version, &matcher("a")).is_some()
+        );
         let later = NamesVersion {
-            labels: 1,
+            changes: 1,
             ..version
         };
         assert!(recent.get(later, &matcher("a")).is_none());

@@ -19,6 +19,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use latewood_model::{Labels, Matcher, SeriesId, Timestamp};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -50,28 +51,39 @@ impl SeriesSet {
     }
 }
 
-/// Changes so far of which series there are, of their keys and of their labels.
+/// What a selection depends on beside its matchers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NamesVersion {
-    /// Series that came, went, or got other labels.
-    pub labels: u64,
-    /// Series that got another key.
-    pub keys: u64,
+    /// How often a series came, went, parked, woke, or got another key or other labels.
+    pub changes: u64,
+    /// Tells spans apart for which other parked series may be left out.
+    pub reach: u64,
 }
 
 /// Series whose labels are read under one lock of the index.
 const LABELS_PER_LOCK_MAX: usize = 1024;
 
 impl Db {
-    /// The version of what [`Db::select`] finds: with the same one it finds the same, but for series that
-    /// expired, of which no samples are found. `None` while series are parked: then it may depend on a span.
-    pub fn names_version(&self) -> Option<NamesVersion> {
-        let version = NamesVersion {
-            labels: self.core.index.version(),
-            keys: self.core.keys.renames.load(Ordering::Acquire),
-        };
-        // After the version, which parking changes.
-        (self.parked_len() == 0).then_some(version)
+    /// The version of what [`Db::select_in`] finds: with the same one, taken before each, it finds the same
+    /// series with the same keys and labels. `None` while a series has a time at which it expires: that
+    /// changes what is found, too. Linear in the partitions with parked series.
+    pub fn names_version(&self, span: (Timestamp, Timestamp)) -> Option<NamesVersion> {
+        if self.core.shards.expiring.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        // Both only grow.
+        let renames = self.core.keys.renames.load(Ordering::Acquire);
+        let changes = self.core.index.version() + renames;
+        let filed = self.core.index.current().filed.clone();
+        let mut reach = DefaultHasher::new();
+        let filed = self.core.filed_in(filed, Some(span));
+        filed
+            .partitions()
+            .for_each(|partition| reach.write_u32(partition));
+        Some(NamesVersion {
+            changes,
+            reach: reach.finish(),
+        })
     }
 
     /// As [`Db::select_until`] and, with a span, [`Db::select_in`], without looking up their keys: for

@@ -265,16 +265,17 @@ impl Asked {
         Ok(named)
     }
 
-    /// What `find` finds, or found of late, for who may read all series.
+    /// What `find` finds in a span, or found of late, for who may read all series.
     ///
     /// # Errors
     /// As [`Asked::find`].
     pub(super) fn find_recent(
         &self,
         matchers: &[Matcher],
+        span: (i64, i64),
         find: impl FnOnce() -> Result<Vec<Named>, Answer>,
     ) -> Result<Arc<[Named]>, Answer> {
-        if self.is_restricted() {
+        if !self.may_read_all() {
             return Ok(find()?.into());
         }
         let shared = &self.context.shared;
@@ -283,7 +284,9 @@ impl Asked {
             is_new = true;
             find()
         };
-        let found = shared.recent.get_or_find(&shared.db, matchers, find)?;
+        let found = shared
+            .recent
+            .get_or_find(&shared.db, matchers, span, find)?;
         if !is_new {
             let limit = shared.db.check_query(found.named.len());
             limit.map_err(|error| Answer::engine(&error))?;

@@ -13,6 +13,7 @@ use crate::keyspace::admission::{admit_series, admit_write};
 use crate::log::Position;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A series without a key, to be published or dropped.
 pub(crate) struct Build<'a> {
@@ -177,6 +178,8 @@ impl Db {
         self.core
             .keys
             .insert(self.core.keys.hash(named.key), key, id);
+        // The labels were there before the key.
+        self.core.keys.renames.fetch_add(1, Ordering::Release);
         logged
     }
 }

@@ -62,7 +62,7 @@ impl Reader for Asking {
             let selectors = [matchers.to_vec()];
             self.asked.find(&selectors, span, Unreadable::Refuse)
         };
-        let found = self.asked.find_recent(matchers, find);
+        let found = self.asked.find_recent(matchers, (from_ms, to_ms), find);
         found.map_err(|answer| self.refuse(answer))
     }
 
