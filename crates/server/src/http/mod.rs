@@ -187,6 +187,7 @@ fn write_routes(context: &Context) -> Router<Context> {
             "/api/v1/admin/tsdb/delete_series",
             post(read::delete_series).put(read::delete_series),
         )
+        .route("/api/v2/delete", post(read::influx_delete))
         .route("/v1/metrics", post(otlp::metrics))
         .route("/api/v1/otlp/v1/metrics", post(otlp::metrics))
         .route_layer(from_fn_with_state(context.clone(), forward::guard))

@@ -167,6 +167,7 @@ fn every_way_to_write_goes_on() {
         "/api/v1/import",
         "/api/v1/import/csv",
         "/api/v1/admin/tsdb/delete_series",
+        "/api/v2/delete",
         "/v1/metrics",
         "/api/v1/otlp/v1/metrics",
     ] {

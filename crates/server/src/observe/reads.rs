@@ -54,7 +54,7 @@ named! {
         Backfill => "backfill_rules",
         /// `/-/reload`.
         Reload => "reload",
-        /// `/api/v1/admin/tsdb/delete_series`.
+        /// `/api/v1/admin/tsdb/delete_series` and `/api/v2/delete`.
         DeleteSeries => "delete_series",
     }
 }

@@ -9,6 +9,7 @@ mod delete_series;
 mod export;
 mod federate;
 mod influx;
+mod influx_delete;
 mod lateness;
 mod limits;
 mod meanwhile;

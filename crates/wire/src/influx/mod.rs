@@ -14,6 +14,7 @@
 //!
 //! Tested by `tests.rs` and `fuzz/targets/influx.rs`.
 
+mod deletion;
 mod error;
 mod key;
 mod line;
@@ -23,6 +24,7 @@ mod pending;
 mod tests;
 mod timestamp;
 
+pub use deletion::{Deletion, DeletionError};
 pub use error::Bad;
 pub use timestamp::Precision;
 

@@ -45,15 +45,12 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
     }
     let work = move || {
         let selectors = parameters.selectors_needed()?;
-        let mut named = asked.find(&selectors, None, Unreadable::Refuse)?;
-        check(&asked, &named, span)?;
+        let named = asked.find(&selectors, None, Unreadable::Refuse)?;
         if is_dry {
+            check(&asked, &named, span)?;
             return count(&asked, named, span);
         }
-        // What rests in files is read by the page.
-        named.sort_unstable_by_key(|one| one.series.id);
-        delete(&asked, &named, span)?;
-        Ok(StatusCode::NO_CONTENT.into_response())
+        delete_found(&asked, named, span)
     };
     context.block_in(&context.work.writers, work).await?
 }
@@ -75,6 +72,19 @@ fn command(span: Option<Span>) -> &'static str {
         Some(_) => "ts.del",
         None => "del",
     }
+}
+
+/// Deletes all of these, or nothing where one may not be: 204.
+pub(super) fn delete_found(
+    asked: &Asked,
+    mut named: Vec<Named>,
+    span: Option<Span>,
+) -> Result<Response, Answer> {
+    check(asked, &named, span)?;
+    // What rests in files is read by the page.
+    named.sort_unstable_by_key(|one| one.series.id);
+    delete(asked, &named, span)?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Refuses to begin what could not be ended.
