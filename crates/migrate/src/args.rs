@@ -41,11 +41,14 @@ const INFLUX_FORMAT: &str = "\
 Each line is InfluxDB line protocol:
 measurement,tag=value field=1.5,other=2i timestamp. docs/protocols.md describes
 the names of its series, here measurement_field and measurement_other with the
-label tag. Text values are counted and not stored.
+label tag. Text values are counted and not stored. Headings of
+influx_inspect export are left out.
 
 Examples:
   latewood import influx --precision s export.lp.gz
   influx_inspect export -lponly ... -out - | latewood import influx
+  influxdb3 query --database db --format jsonl 'SELECT * FROM cpu' |
+    latewood import influx --measurement cpu --tags host,region
 
 Exit status: 0 everything was written, 1 stopped by an error, 3 finished, but
 lines were skipped (--skip-bad).";
@@ -190,6 +193,24 @@ pub struct InfluxImport {
     /// target; ignored without that option.
     #[arg(long, value_name = "NAME")]
     pub db: Option<String>,
+
+    /// Read rows of this measurement (table) of InfluxDB 3 instead of line protocol, as JSON lines.
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "tags",
+        conflicts_with = "precision"
+    )]
+    pub measurement: Option<String>,
+
+    /// The columns of the rows that are tags, separated by commas; '' if there are none.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        requires = "measurement",
+        value_delimiter = ','
+    )]
+    pub tags: Vec<String>,
 
     /// What is read, and how.
     #[command(flatten)]

@@ -1,15 +1,17 @@
-//! `latewood import influx`: writes files of InfluxDB line protocol to a server.
+//! `latewood import influx`: writes files of InfluxDB line protocol, or JSON lines of InfluxDB 3, to a
+//! server.
 //!
 //! The server parses the lines, received over HTTP as from any sender, so that a file makes the
 //! same series as a sender. `scan` splits a file into pieces of whole lines and finds bad lines by
-//! the server's grammar; `send` sends the pieces to the server on its own thread and reports the
+//! the server's grammar; `json_lines` makes lines of rows; `send` sends the pieces to the server on its own thread and reports the
 //! results. One piece is sent while the next is read. Blank lines replace skipped ones, so that the
 //! line numbers in replies can be mapped to the file.
 //!
-//! Tested in `scan` and by `crates/server/tests/migrate/influx.rs`.
+//! Tested in `scan`, in `json_lines` and by `crates/server/tests/migrate/influx.rs`.
 
 #[cfg(any(fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
+mod json_lines;
 mod scan;
 mod send;
 
@@ -17,9 +19,11 @@ use crate::args::InfluxImport;
 use crate::error::{Error, Result};
 use crate::input;
 use crate::outcome::Outcome;
+use json_lines::{Rows, Table};
 use latewood_wire::influx::Precision;
 use scan::{Piece, Scan};
 use send::Sender;
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
@@ -59,15 +63,41 @@ fn read_files(
     precision: Precision,
     pieces: &SyncSender<Piece>,
 ) -> Result<()> {
+    let mut table = options
+        .measurement
+        .as_ref()
+        .map(|name| Table::new(name, &options.tags))
+        .transpose()?;
     for path in &options.lines.files {
-        let name: std::sync::Arc<str> = path.display().to_string().into();
-        let mut scan = Scan::new(input::open(path)?, name, precision, options.lines.skip_bad);
-        while let Some(piece) = scan.next_piece()? {
-            if pieces.send(piece).is_err() {
-                // The sender stopped and reports the error.
-                return Ok(());
+        let name: Arc<str> = path.display().to_string().into();
+        let (file, skips_bad) = (input::open(path)?, options.lines.skip_bad);
+        let is_sent = match &mut table {
+            Some(table) => {
+                let mut rows = Rows::new(file, name, table, skips_bad);
+                send_pieces(|| rows.next_piece(), pieces)?
             }
+            None => {
+                let mut scan = Scan::new(file, name, precision, skips_bad);
+                send_pieces(|| scan.next_piece(), pieces)?
+            }
+        };
+        if !is_sent {
+            // The sender stopped and reports the error.
+            return Ok(());
         }
     }
-    Ok(())
+    table.map_or(Ok(()), |table| table.finish())
+}
+
+/// Sends all pieces of a file; `false` where the sender stopped.
+fn send_pieces(
+    mut next: impl FnMut() -> Result<Option<Piece>>,
+    pieces: &SyncSender<Piece>,
+) -> Result<bool> {
+    while let Some(piece) = next()? {
+        if pieces.send(piece).is_err() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -1,4 +1,4 @@
-//! Splits a file into pieces of whole lines.
+//! Splits a file into pieces of whole lines. Headings of `influx_inspect export` are left out.
 
 use crate::error::{Doing, Result};
 use latewood_wire::influx::{Decoder, LINE_BYTES_MAX, Precision};
@@ -13,9 +13,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Approximate bytes of a piece: some ten thousand lines, which a server
 /// processes in hundredths of a second.
-const PIECE_BYTES: usize = 1 << 20;
+pub(super) const PIECE_BYTES: usize = 1 << 20;
 /// Bytes of the buffer: more than the longest line.
 const HELD_BYTES: usize = 2 * LINE_BYTES_MAX;
+/// How a heading of `influx_inspect export` begins that is no comment.
+const CREATE_DATABASE: &[u8] = b"CREATE DATABASE ";
 /// Most bytes of the cache of known series.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 
@@ -110,7 +112,9 @@ impl<R: Read> Scan<R> {
         match self.seen.refused.take() {
             Some(reason) => {
                 self.is_passing = !ends;
-                piece.bad.push((begun, reason));
+                if !text.starts_with(CREATE_DATABASE) {
+                    piece.bad.push((begun, reason));
+                }
                 piece.text.push(b'\n');
             }
             // Blanks before a line.
@@ -248,6 +252,15 @@ mod tests {
             read[0].bad,
             [(5, "unable to parse 'm v=': missing field value".into())]
         );
+    }
+
+    #[test]
+    fn headings_of_an_export_are_left_out() {
+        let text = b"# DDL\nCREATE DATABASE \"my db\" WITH NAME autogen\n# DML\n\
+                     CREATE DATABASE=1 1\nCREATE DATABASES x\n";
+        let read = pieces(text, true);
+        assert_eq!(read[0].text, b"# DDL\n\n# DML\nCREATE DATABASE=1 1\n\n");
+        assert_eq!((read[0].samples, read[0].bad[0].0), (1, 5));
     }
 
     #[test]

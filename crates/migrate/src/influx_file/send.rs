@@ -45,7 +45,9 @@ impl<'a> Sender<'a> {
         let lines = &options.lines;
         let mut http = Http::new(&options.to, "/write", &options.login, &lines.tls)?;
         let mut query = http.url().query_pairs_mut();
-        query.append_pair("precision", &options.precision);
+        // What is made of JSON lines is in milliseconds.
+        let is_made = options.measurement.is_some();
+        query.append_pair("precision", if is_made { "ms" } else { &options.precision });
         query.extend_pairs(options.db.as_ref().map(|db| ("db", db)));
         drop(query);
         let mut sender = Self {

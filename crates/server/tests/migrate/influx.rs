@@ -167,3 +167,108 @@ fn a_compressed_file_that_is_cut_short_is_an_error_behind_what_was_whole() {
         "{errors}"
     );
 }
+
+/// As `influx_inspect export -compress` of InfluxDB 1.8 writes it.
+const EXPORT_V1: &str = "\
+# INFLUXDB EXPORT: 1677-09-21T00:12:43Z - 2262-04-11T23:47:16Z
+# DDL
+CREATE DATABASE \"my db\" WITH NAME autogen
+# DML
+# CONTEXT-DATABASE:my db
+# CONTEXT-RETENTION-POLICY:autogen
+# writing tsm data
+cpu,host=a\\ b,region=eu usage=1e+06 1700000000000000000
+cpu,host=a\\ b,region=eu usage=0.1 1700000001000000000
+cpu,host=a\\ b,region=eu idle=-5i 1700000000000000000
+cpu,host=a\\ b,region=eu total=18446744073709551615u 1700000000000000000
+cpu,host=a\\ b,region=eu up=true 1700000000000000000
+cpu,host=a\\ b,region=eu note=\"it said \\\"x=1 2\\\"
+CREATE DATABASE y\" 1700000000000000000
+# writing wal data
+cpu,host=a\\ b,region=eu free\\ bytes=7i 1700000002000000000
+";
+
+#[test]
+fn an_export_of_influxdb_1_is_read_with_its_headings() {
+    let server = serving(&[]);
+    let (head, tail) = EXPORT_V1.split_at(EXPORT_V1.find("cpu,").unwrap());
+    let members = [gzip(head.as_bytes()), gzip(tail.as_bytes())].concat();
+    let (status, errors) = import(&server, &[], &members);
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(errors.contains("6 samples written"), "{errors}");
+    assert!(errors.contains("1 text values were not stored"), "{errors}");
+    assert!(!errors.contains("skipped"), "{errors}");
+    let labels = "{host=\"\"a b\"\",region=\"\"eu\"\"}\"";
+    let expected = [
+        format!("\"cpu_idle{labels},1700000000000,-5"),
+        format!("\"cpu_total{labels},1700000000000,18446744073709552000"),
+        format!("\"cpu_up{labels},1700000000000,1"),
+        format!("\"cpu_usage{labels},1700000000000,1e6"),
+        format!("\"cpu_usage{labels},1700000001000,0.1"),
+        "\"{\"\"cpu_free bytes\"\",host=\"\"a b\"\",region=\"\"eu\"\"}\",1700000002000,7"
+            .to_owned(),
+    ];
+    let mut read = samples(&server);
+    read.sort();
+    assert_eq!(read, expected);
+    // The numbers of bad lines are those of the file.
+    let bad = format!("{EXPORT_V1}skipped missing file: /var/x.tsm\n");
+    let (status, errors) = import(&server, &["--skip-bad"], bad.as_bytes());
+    assert_eq!(status, Some(3), "{errors}");
+    assert!(errors.contains("- line 17: unable to parse"), "{errors}");
+    assert!(
+        errors.contains("1 lines or samples were skipped"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn json_lines_of_influxdb_3_become_the_series_of_a_sender() {
+    let server = serving(&["--influx-db-label", "db"]);
+    // As `influxdb3 query --format jsonl 'SELECT * FROM cpu'` prints it.
+    let rows = "\
+{\"host\":\"s1\",\"note\":\"x\",\"region\":\"us-east\",\"time\":\"2023-11-14T22:13:20.000000001\",\"up\":true,\"usage\":0.9}
+{\"host\":\"s1\",\"region\":\"us-east\",\"time\":\"2023-11-14T22:13:21\",\"usage\":0.8500000000000001}
+{\"host\":\"s2\",\"time\":\"2023-11-14T22:13:20.500\",\"total\":18446744073709551615,\"usage\":-2}
+";
+    let options = ["--measurement", "cpu", "--db", "d", "--tags", "host,region"];
+    let (status, errors) = import(&server, &options, rows.as_bytes());
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(errors.contains("5 samples written"), "{errors}");
+    assert!(errors.contains("1 text values were not stored"), "{errors}");
+    let (one, two) = (
+        "{db=\"\"d\"\",host=\"\"s1\"\",region=\"\"us-east\"\"}\"",
+        "{db=\"\"d\"\",host=\"\"s2\"\"}\"",
+    );
+    let expected = [
+        format!("\"cpu_total{two},1700000000500,18446744073709552000"),
+        format!("\"cpu_up{one},1700000000000,1"),
+        format!("\"cpu_usage{one},1700000000000,0.9"),
+        format!("\"cpu_usage{one},1700000001000,0.8500000000000001"),
+        format!("\"cpu_usage{two},1700000000500,-2"),
+    ];
+    let mut read = samples(&server);
+    read.sort();
+    assert_eq!(read, expected);
+
+    let bad = format!("{rows}cpu usage=1 1\n{rows}");
+    let (status, errors) = import(&server, &options, bad.as_bytes());
+    assert_eq!(status, Some(1), "{errors}");
+    assert!(
+        errors.contains("- line 4: not an object in JSON: "),
+        "{errors}"
+    );
+    assert!(errors.contains("(5 samples were written)"), "{errors}");
+    let (status, errors) = import(
+        &server,
+        &["--measurement", "cpu", "--tags", "host,regoin"],
+        rows.as_bytes(),
+    );
+    assert_eq!(status, Some(1), "{errors}");
+    assert!(
+        errors.contains("no line has the tag \"regoin\""),
+        "{errors}"
+    );
+    let (status, _) = import(&server, &["--measurement", "cpu"], rows.as_bytes());
+    assert_eq!(status, Some(2), "the tags must be told");
+}
