@@ -193,6 +193,48 @@ fn openmetrics_is_taken_in_seconds_by_its_type_or_its_end() {
     assert_eq!(client.ask("EXISTS m{c=\"3\"}"), ":0\r\n");
 }
 
+/// The forms of numbers and labels that `promtool tsdb dump-openmetrics` has: `%g` and `%.3f` of Go, braces
+/// also without labels, neither TYPE nor HELP.
+#[test]
+fn a_dump_of_promtool_is_read_back_exactly() {
+    // Some of it is of the year 2099.
+    let server = server(&["--future-limit", "0"]);
+    let mut http = Http::to(server.http());
+    let dump = "\
+up{} 1 1700000000.000
+up{} 0 1700000000.001
+up{} 1.234567e+06 1700000015.999
+size{path=\"C:\\\\dir \\\"x\\\"\\n\",unit=\"é {1,2}\"} 1.7976931348623157e+308 4102444799.123
+size{path=\"C:\\\\dir \\\"x\\\"\\n\",unit=\"é {1,2}\"} 5e-324 0.001
+size{path=\"C:\\\\dir \\\"x\\\"\\n\",unit=\"é {1,2}\"} 0.1 1.000
+ends{le=\"+Inf\"} +Inf 1700000000.500
+ends{le=\"+Inf\"} -Inf 1700000001.500
+ends{le=\"+Inf\"} NaN 1700000002.500
+# EOF
+";
+    let answer = http.post("/api/v1/import/prometheus", dump.as_bytes());
+    assert_eq!((answer.status, answer.text()), (204, String::new()));
+    let mut series = |selector: &str| {
+        let path = format!("/api/v1/export?match[]={selector}");
+        http.get(&path).text().trim_end().to_owned()
+    };
+    assert_eq!(
+        series("up"),
+        "{\"metric\":{\"__name__\":\"up\"},\"values\":[1,0,1234567],\
+         \"timestamps\":[1700000000000,1700000000001,1700000015999]}"
+    );
+    assert_eq!(
+        series("size"),
+        "{\"metric\":{\"__name__\":\"size\",\"path\":\"C:\\\\dir \\\"x\\\"\\n\",\"unit\":\"é {1,2}\"},\
+         \"values\":[5e-324,0.1,1.7976931348623157e+308],\"timestamps\":[1,1000,4102444799123]}"
+    );
+    assert_eq!(
+        series("ends"),
+        "{\"metric\":{\"__name__\":\"ends\",\"le\":\"+Inf\"},\"values\":[\"Infinity\",\"-Infinity\",null],\
+         \"timestamps\":[1700000000500,1700000001500,1700000002500]}"
+    );
+}
+
 #[test]
 fn columns_of_csv_are_what_the_request_says() {
     let server = server(&[]);
