@@ -114,6 +114,17 @@ test('the login, tables, open menus, and errors', async () => {
   assert.deepEqual(wrong, []);
 });
 
+test('a deletion that waits for its second step, and one that is refused', async () => {
+  const wrong = [];
+  for (const [words, select, shown] of [['samples', 'cpu_usage', '.danger'], ['series', 'cpu_usage', '.danger'], ['samples', 'rate(', '.notice.error']]) {
+    wrong.push(...await look(`${words} of ${select}`, `${server.address}#/series?${new URLSearchParams({ delete: words, select })}`, async (page) => {
+      await page.getByRole('button', { name: 'Count', exact: true }).click();
+      await page.locator(shown).waitFor();
+    }));
+  }
+  assert.deepEqual(wrong, []);
+});
+
 test('rules that have failed', async () => {
   const address = `${server.address}#/compaction?${new URLSearchParams({ rule: 'room:1m', refresh: 'off' })}`;
   const page = await browser.openChanged(address, '**/status/rules?*', ({ rules }) => {

@@ -56,6 +56,7 @@ test('times, lengths and words that are broken', async () => {
     ['explain?q=1&range=abc&step=x&instant=yes', ['range=abc', 'step=x', 'instant=yes']],
     ['series?by=name&how=regex', ['by=name', 'how=regex']],
     [`series?key=${encodeURIComponent(KEY)}&range=abc&refresh=x&at=y`, ['range=abc', 'refresh=x', 'at=y']],
+    ['series?delete=all&range=abc', ['delete=all, which is not one of samples, series: samples in this time are deleted.', 'range=abc']],
     ['late?by=host&ages=old&refresh=x', ['by=host', 'ages=old', 'refresh=x']],
     ['cardinality?idle=x', ['idle=x']],
     ['queries?by=user', ['by=user']],

@@ -56,7 +56,7 @@ function CancelButton({ query, said }: { query: RunningQuery; said: (text: strin
   };
   const text = query.canceled || isSent ? 'Cancelling' : isAsked ? 'Yes, cancel' : 'Cancel';
   return (
-    <button type="button" class={isAsked ? 'cancel asked' : 'cancel'} disabled={query.canceled || isSent} onClick={(event) => void click(event)}
+    <button type="button" class={isAsked ? 'cancel danger' : 'cancel'} disabled={query.canceled || isSent} onClick={(event) => void click(event)}
       onBlur={() => setAsked(false)} onKeyDown={(event) => { if (event.key === 'Escape') setAsked(false); }}
       aria-label={`${text} query ${query.id}`}>{text}</button>
   );

@@ -51,9 +51,13 @@ export function ByLabel() {
             {failure.status === 403 && <p>All series that match must be allowed. Narrow the selector, or <a href={href('series', { by: 'key' })}>find by key</a>: keys that you may not read are left out there.</p>}
           </ErrorBox>
         )}
-        <p class="hint found" role="status">
-          {isShown && data.length > 0 && (isCut ? `The first ${count(LISTED_MAX)} series are listed; narrow the selector to find others.` : `${count(data.length)} series`)}
-        </p>
+        <div class="bar found">
+          <span class="hint" role="status">
+            {isShown && data.length > 0 && (isCut ? `The first ${count(LISTED_MAX)} series are listed; narrow the selector to find others.` : `${count(data.length)} series`)}
+          </span>
+          <span class="gap" />
+          {isShown && data.length > 0 && <a class="button" href={href('series', { delete: 'samples', ...(select && { select }) })}>Delete samples...</a>}
+        </div>
         {isShown && (data.length > 0 ? <SeriesList found={data} /> : <Nothing select={select} />)}
       </section>
     </>

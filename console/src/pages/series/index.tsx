@@ -6,6 +6,7 @@ import { loginNeeded, user } from '../../api';
 import { Busy, Empty, ErrorBox } from '../../components/notice';
 import { count, type Labels } from '../../format';
 import { href, params, setParams } from '../../route';
+import { Delete } from './delete';
 import { Find } from './find';
 import { SeriesList } from './list';
 import { One } from './one';
@@ -80,11 +81,13 @@ function Named({ name, isKey }: { name: string; isKey: boolean }) {
 export function SeriesPage() {
   const key = params.value.get('key');
   const name = key ?? params.value.get('match');
+  const isDeletion = name === null && params.value.has('delete');
+  const isFinding = name === null && !isDeletion;
   return (
     <div class="page series-page">
-      <h1 class={name === null ? 'hidden' : 'name'}>{name ?? 'Series'}</h1>
-      {name !== null && <p class="up"><a href={href('series')}>All series</a></p>}
-      {name === null ? <Find /> : <Named key={`${key !== null} ${name}`} name={name} isKey={key !== null} />}
+      <h1 class={isFinding ? 'hidden' : isDeletion ? '' : 'name'}>{name ?? (isDeletion ? 'Delete by a selector' : 'Series')}</h1>
+      {!isFinding && <p class="up"><a href={href('series')}>All series</a></p>}
+      {name !== null ? <Named key={`${key !== null} ${name}`} name={name} isKey={key !== null} /> : isDeletion ? <Delete /> : <Find />}
     </div>
   );
 }

@@ -72,6 +72,7 @@ function Bar({ series, selector, span, again }: { series: Series; selector: stri
       <span class="gap" />
       {selector !== null && <a class="button" href={href('query', { q: selector, ...rangeParams() })}>Query</a>}
       <Downloads selector={selector} span={span} />
+      {selector !== null && <a class="button" href={href('series', { delete: 'samples', select: selector, ...rangeParams() })}>Delete samples...</a>}
     </div>
   );
 }

@@ -3,6 +3,7 @@
 //   by       `key`: find by key; else by labels
 //   select   a selector; without it all series
 //   text, how  what keys begin with or, where `how` is `pattern`, a glob that they match
+// With `delete` it deletes what `select` matches: `samples` in the range, or whole `series`.
 // With one of them it shows one series:
 //   key      a key, as the server shows it
 //   match    a selector of exactly this series; the page puts `key` in its place
