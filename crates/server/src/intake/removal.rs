@@ -1,6 +1,5 @@
 //! Deleting from series that were found by their labels, one after the other, each at a moment of its
-//! own: DELETE of the Redis port and `delete_series` and
-//! `/api/v2/delete` of HTTP.
+//! own: LATEWOOD DELETE of the Redis port, `delete_series` and `/api/v2/delete` of HTTP.
 
 use crate::messaging::Class;
 use crate::state::Shared;

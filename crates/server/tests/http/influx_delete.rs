@@ -97,6 +97,22 @@ fn samples_of_a_bucket_are_deleted_by_measurement_field_and_tag_to_the_milliseco
 }
 
 #[test]
+fn a_measurement_deletes_nothing_of_one_with_a_shorter_name() {
+    let server = filled(&LABELLED[..2]);
+    let mut http = Http::to(server.http());
+    let lines = b"room,host=a temp_avg=1 1000\nroom_temp,host=b min=1 1000\n";
+    let written = http.post("/api/v2/write?bucket=one&precision=ms", lines);
+    assert_eq!(written.status, 204);
+    let answer = delete(&mut http, "one", "00", "09", "_measurement=room_temp");
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    let both = "{__name__=~\"room_temp_(avg|min)\"}";
+    assert_eq!(left(&mut http, both).len(), 2);
+    let exact = "_measurement=room_temp AND _field=min";
+    deleted(&mut http, "one", "00", "09", exact);
+    assert_eq!(left(&mut http, both), [1000]);
+}
+
+#[test]
 fn a_measurement_deletes_nothing_of_one_with_a_longer_name() {
     let server = filled(&LABELLED[..2]);
     let mut http = Http::to(server.http());

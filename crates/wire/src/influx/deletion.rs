@@ -9,9 +9,9 @@
 //! The span has both ends, as in InfluxDB. Samples are in milliseconds: a start within a millisecond is
 //! rounded up and a stop down, so that no sample outside the span is in it.
 //!
-//! Measurement and field are one metric, joined by `_`, which alone does not tell where it was joined.
-//! Of a measurement without its field, metrics are those whose field has no `_`; others could be of
-//! a measurement with a longer name ([`Deletion::is_unclear`]).
+//! Measurement and field are one metric, joined by `_`, which alone does not tell where it was joined. Of a
+//! measurement without its field, metrics are those whose only `_` is that one; others could be of a
+//! measurement with a longer or a shorter name ([`Deletion::is_unclear`]).
 //!
 //! Tested below.
 
@@ -62,7 +62,9 @@ pub enum DeletionError {
     #[error("invalid predicate: {0} is not supported")]
     Unsupported(String),
     /// More than a selector may have.
-    #[error("invalid predicate: more than {MATCHERS_MAX} conditions or {SELECTOR_BYTES_MAX} bytes")]
+    #[error(
+        "invalid predicate: {MATCHERS_MAX} conditions or more, or more than {SELECTOR_BYTES_MAX} bytes"
+    )]
     TooLong,
     /// A measurement or field that is empty or given twice, or a field without its measurement.
     #[error("invalid predicate: {0}")]
@@ -145,13 +147,13 @@ impl Deletion {
         Ok(matchers)
     }
 
-    /// Whether a metric that passes can as well be of another measurement, whose name goes on where
-    /// that of this one ends.
+    /// Whether a metric that passes can as well be of another measurement, whose name ends at another `_`.
     pub fn is_unclear(&self, metric: &[u8]) -> bool {
         let Some(measurement) = self.measurement.as_ref().filter(|_| self.field.is_none()) else {
             return false;
         };
-        metric[metric.len().min(measurement.len() + 1)..].contains(&b'_')
+        measurement.contains('_')
+            || metric[metric.len().min(measurement.len() + 1)..].contains(&b'_')
     }
 }
 
@@ -412,6 +414,11 @@ mod tests {
         let measurement = of("_measurement=cpu").unwrap();
         assert!(measurement.is_unclear(b"cpu_usage_user"));
         assert!(!measurement.is_unclear(b"cpu_user"));
+        assert!(
+            of("_measurement=room_temp")
+                .unwrap()
+                .is_unclear(b"room_temp_avg")
+        );
         assert!(!of(one).unwrap().is_unclear(b"cpu_usage_user"));
         assert!(!of("host=a").unwrap().is_unclear(b"a_b_c"));
         for wrong in [

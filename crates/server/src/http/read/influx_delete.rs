@@ -90,8 +90,8 @@ fn only_clear(
     };
     let metric = String::from_utf8_lossy(one.labels.get_bytes(METRIC));
     Err(Answer::bad(format!(
-        "the metric '{metric}' may be of another measurement, whose name has '_' in it; nothing was \
-         deleted: add AND _field=\"...\" to the predicate for each field, or delete by \
+        "the metric '{metric}' may be of another measurement: measurement and field are joined by '_'; \
+         nothing was deleted: add AND _field=\"...\" to the predicate for each field, or delete by \
          /api/v1/admin/tsdb/delete_series"
     )))
 }
