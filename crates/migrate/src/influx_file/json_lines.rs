@@ -10,9 +10,9 @@
 //!
 //! Tested below and by `crates/server/tests/migrate/influx.rs`.
 
-use super::scan::{PIECE_BYTES, Piece};
+use super::scan::{PIECE_BYTES, Piece, Seen};
 use crate::error::{Doing, Error, Result};
-use latewood_wire::influx::LINE_BYTES_MAX;
+use latewood_wire::influx::{Decoder, LINE_BYTES_MAX, Precision};
 use latewood_wire::prometheus::time::parse_time;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +28,7 @@ pub(super) struct Table {
     tags: BTreeSet<String>,
     /// Those of them that no row had.
     unseen: BTreeSet<String>,
+    has_rows: bool,
 }
 
 impl Table {
@@ -47,6 +48,7 @@ impl Table {
             measurement: escaped,
             unseen: tags.clone(),
             tags,
+            has_rows: false,
         })
     }
 
@@ -55,7 +57,7 @@ impl Table {
     /// # Errors
     /// Where no row had one of the tags: it may be misspelled, and series that differ by it became one.
     pub(super) fn finish(&self) -> Result<()> {
-        match self.unseen.first() {
+        match self.unseen.first().filter(|_| self.has_rows) {
             None => Ok(()),
             Some(tag) => Err(Error::Failed(format!("no line has the tag {tag:?}"))),
         }
@@ -65,6 +67,7 @@ impl Table {
     fn line(&mut self, row: &[u8], out: &mut Vec<u8>) -> std::result::Result<(u64, u64), String> {
         let row: BTreeMap<String, &RawValue> = serde_json::from_slice(row)
             .map_err(|error| format!("not an object in JSON: {error}"))?;
+        self.has_rows = true;
         out.extend_from_slice(&self.measurement);
         let (mut fields, mut time) = (Vec::new(), None);
         let (mut samples, mut texts) = (0, 0);
@@ -137,6 +140,9 @@ pub(super) struct Rows<'a, R> {
     table: &'a mut Table,
     /// Whether to continue after a bad line.
     skips_bad: bool,
+    /// What the server would say of a line.
+    decoder: Decoder,
+    seen: Seen,
     /// The number of the last line.
     line: u64,
     row: Vec<u8>,
@@ -150,6 +156,8 @@ impl<'a, R: Read> Rows<'a, R> {
             name,
             table,
             skips_bad,
+            decoder: Decoder::new(Precision::Milliseconds),
+            seen: Seen::default(),
             line: 0,
             row: Vec::new(),
             is_end: false,
@@ -159,7 +167,7 @@ impl<'a, R: Read> Rows<'a, R> {
     /// The next piece; `None` after the last.
     ///
     /// # Errors
-    /// Those of the file, and where a line is longer than one of line protocol.
+    /// Those of the file.
     pub(super) fn next_piece(&mut self) -> Result<Option<Piece>> {
         let mut piece = Piece {
             name: Arc::clone(&self.name),
@@ -174,16 +182,30 @@ impl<'a, R: Read> Rows<'a, R> {
                 break;
             }
             self.line += 1;
-            if self.row.len() == LINE_BYTES_MAX && !self.row.ends_with(b"\n") {
-                let (name, line) = (&self.name, self.line);
-                let text = format!("{name} line {line}: longer than {LINE_BYTES_MAX} bytes");
-                return Err(Error::Failed(text));
-            }
             piece.starts.push(self.line);
-            self.put(&mut piece);
+            if self.row.len() == LINE_BYTES_MAX && !self.row.ends_with(b"\n") {
+                self.pass()?;
+                let reason = format!("longer than {LINE_BYTES_MAX} bytes");
+                piece.bad.push((self.line, reason));
+                self.is_end = !self.skips_bad;
+            } else {
+                self.put(&mut piece);
+            }
             piece.text.push(b'\n');
         }
         Ok((!piece.starts.is_empty()).then_some(piece))
+    }
+
+    /// Reads the rest of a line.
+    fn pass(&mut self) -> Result<()> {
+        loop {
+            self.row.clear();
+            let mut line = (&mut self.reader).take(LINE_BYTES_MAX as u64);
+            let read = line.read_until(b'\n', &mut self.row);
+            if read.doing(format!("read {}", self.name))? == 0 || self.row.ends_with(b"\n") {
+                return Ok(());
+            }
+        }
     }
 
     fn put(&mut self, piece: &mut Piece) {
@@ -191,7 +213,14 @@ impl<'a, R: Read> Rows<'a, R> {
             return;
         }
         let begun = piece.text.len();
-        match self.table.line(&self.row, &mut piece.text) {
+        let made = self.table.line(&self.row, &mut piece.text);
+        let taken = made.and_then(|(samples, texts)| {
+            if samples > 0 {
+                check(&mut self.decoder, &mut self.seen, &piece.text[begun..])?;
+            }
+            Ok((samples, texts))
+        });
+        match taken {
             Ok((samples, texts)) => {
                 piece.samples += samples;
                 piece.texts += texts;
@@ -206,6 +235,22 @@ impl<'a, R: Read> Rows<'a, R> {
             }
         }
     }
+}
+
+/// Whether the server takes a line, as far as the line tells.
+fn check(decoder: &mut Decoder, seen: &mut Seen, line: &[u8]) -> std::result::Result<(), String> {
+    let mut at = 0;
+    while at < line.len() {
+        let read = decoder.step(&line[at..], true, seen);
+        if let Some(reason) = seen.refused.take() {
+            return Err(reason);
+        }
+        if read == 0 {
+            break;
+        }
+        at += read;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -248,12 +293,15 @@ mod tests {
                     {\"v\":[1],\"time\":\"1970-01-01T00:00:00\"}\n\
                     {\"host\":7,\"time\":\"1970-01-01T00:00:00\"}\n\
                     {\"host\":\"C:\\\\\",\"time\":\"1970-01-01T00:00:00\"}\n\
+                    {\"v\":1e400,\"w\":1,\"time\":\"1970-01-01T00:00:00\"}\n\
                     {\"v\":1,\"time\":\"1970-01-01T00:00:00\"}\n";
         let mut table = Table::new("m", &tags(&["host"])).unwrap();
+        assert!(table.finish().is_ok(), "there are no rows yet");
         let piece = read(text, &mut table, true).unwrap();
-        assert_eq!(piece.text, b"\n\n\n\n\n\nm v=1 0\n");
+        assert_eq!(piece.text, b"\n\n\n\n\n\n\nm v=1 0\n");
+        assert_eq!(piece.samples, 1);
         let lines: Vec<_> = piece.bad.iter().map(|(line, _)| *line).collect();
-        assert_eq!(lines, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(lines, [1, 2, 3, 4, 5, 6, 7]);
         for ((_, reason), wanted) in piece.bad.iter().zip([
             "not an object in JSON",
             "the column \"time\" is missing",
@@ -261,6 +309,7 @@ mod tests {
             "the column \"v\" is not one value",
             "the tag \"host\" is not a text",
             "line protocol cannot express the tag \"host\"",
+            "unable to parse",
         ]) {
             assert!(reason.starts_with(wanted), "{reason}");
         }
@@ -269,6 +318,16 @@ mod tests {
         for name in ["", "#m", "m\\"] {
             assert!(Table::new(name, &[]).is_err(), "{name}");
         }
+        let long = format!(
+            "{{\"a\":\"{}\"}}\n{{\"v\":1,\"time\":\"1970-01-01T00:00:00\"}}",
+            "x".repeat(3 * LINE_BYTES_MAX)
+        );
+        let piece = read(&long, &mut table, true).unwrap();
+        assert_eq!(
+            (piece.text.as_slice(), piece.bad.len()),
+            (b"\nm v=1 0\n".as_slice(), 1)
+        );
+        assert_eq!((piece.bad[0].0, piece.starts), (1, vec![1, 2]));
         let first = read(text, &mut table, false).unwrap();
         assert_eq!((first.text, first.bad.len()), (b"\n".to_vec(), 1));
     }

@@ -3,9 +3,9 @@
 //!
 //! The server parses the lines, received over HTTP as from any sender, so that a file makes the
 //! same series as a sender. `scan` splits a file into pieces of whole lines and finds bad lines by
-//! the server's grammar; `json_lines` makes lines of rows; `send` sends the pieces to the server on its own thread and reports the
-//! results. One piece is sent while the next is read. Blank lines replace skipped ones, so that the
-//! line numbers in replies can be mapped to the file.
+//! the server's grammar; `json_lines` makes lines of rows; `send` sends the pieces to the server on its
+//! own thread and reports the results. One piece is sent while the next is read. Blank lines replace
+//! skipped ones, so that the line numbers in replies can be mapped to the file.
 //!
 //! Tested in `scan`, in `json_lines` and by `crates/server/tests/migrate/influx.rs`.
 

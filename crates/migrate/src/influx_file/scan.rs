@@ -144,11 +144,11 @@ impl<R: Read> Scan<R> {
 
 /// Counts the samples as the server will.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     cache: SeriesCache,
     samples: u64,
     texts: u64,
-    refused: Option<String>,
+    pub(super) refused: Option<String>,
 }
 
 impl Intake for Seen {
