@@ -22,8 +22,8 @@ use std::sync::atomic::Ordering;
 
 /// Interval of the looks at a partition, at least.
 const INTERVAL_MIN_NS: u64 = 1_000_000;
-/// The interval doubles up to this while all series of a partition are parked: hardly any wakes without
-/// a write, and there may be thousands of partitions.
+/// The interval doubles up to this while all series of a partition are parked: there may be thousands of
+/// these. Nothing tells here of a series that a command woke without a write; it is found then.
 const INTERVAL_MAX_NS: u64 = 60_000_000_000;
 /// Delay of a pass after one that failed.
 const RETRY_NS: u64 = 10_000_000_000;
@@ -55,7 +55,7 @@ pub(super) struct Looks {
 struct Seen {
     /// When it was looked at last, or seen first.
     looked_ns: u64,
-    /// Looks since then that found none awake.
+    /// How many of the last looks, in a row, found none awake.
     idle_looks: u32,
     /// The newest group of the log that concerns it, and when that was seen first.
     newest: u64,
@@ -236,7 +236,7 @@ impl Flusher {
         match self.park_and_count(partition, which, false) {
             Ok(parked) => {
                 if let Some(seen) = looks.partitions.get_mut(&partition) {
-                    seen.idle_looks = if parked.awake == 0 {
+                    seen.idle_looks = if parked.are_all_parked {
                         seen.idle_looks + 1
                     } else {
                         0

@@ -62,8 +62,8 @@ struct Found {
 /// What a pass did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parked {
-    /// Of how many that were in memory.
-    pub(super) awake: u64,
+    /// It looked, and all were parked already.
+    pub(super) are_all_parked: bool,
     pub(super) series: u64,
     pub(super) bytes_written: u64,
 }
@@ -92,7 +92,7 @@ impl Flusher {
         }
         let older = self.taken_along(partition, &found);
         let mut parked = Parked {
-            awake: found.awake,
+            are_all_parked: found.awake == 0,
             ..Parked::default()
         };
         let mut written = RoaringTreemap::new();

@@ -66,7 +66,7 @@ const LABELS_PER_LOCK_MAX: usize = 1024;
 impl Db {
     /// The version of what [`Db::select_in`] finds: with the same one, taken before each, it finds the same
     /// series with the same keys and labels. `None` while a series has a time at which it expires: that
-    /// changes what is found, too. Linear in the partitions with parked series.
+    /// changes what is found, too. Linear in the partitions with parked series and their blocks.
     pub fn names_version(&self, span: (Timestamp, Timestamp)) -> Option<NamesVersion> {
         if self.core.shards.expiring.load(Ordering::Relaxed) > 0 {
             return None;

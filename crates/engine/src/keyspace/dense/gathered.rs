@@ -8,7 +8,7 @@ use crate::io::File;
 use std::io;
 use std::sync::Arc;
 
-/// Words that are in memory until they go to the file together.
+/// Words that go to the file together, once a part has one.
 const HELD_WORDS: usize = if cfg!(test) { 16 } else { 1024 };
 /// Words that are read from the file at a time.
 const READ_WORDS: usize = 64 * 1024;
@@ -44,6 +44,7 @@ impl Gathered {
         file.write_at(&bytes, offset(*filed))?;
         *filed += self.held.len();
         self.held.clear();
+        self.held.shrink_to(HELD_WORDS);
         Ok(())
     }
 
