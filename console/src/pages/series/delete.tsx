@@ -54,7 +54,7 @@ function summary({ series }: Counts, span: Span | null, name: string): string {
   return `${matching} ${name} would be deleted: those ${between(span)}.`;
 }
 
-function Found({ question: { select, span }, end }: { question: Question; end: (outcome: Outcome) => void }) {
+function Found({ question: { select, span }, sending, end }: { question: Question; sending: { current: boolean }; end: (outcome: Outcome) => void }) {
   const times = span ? { start: span.from_ms / 1000, end: span.to_ms / 1000 } : {};
   const asked = { 'match[]': select, ...times };
   const { data, failure, isRunning, again } = useAsked<Counts>((signal) => api(PATH, { ...asked, dry_run: 'true' }, { method: 'POST', signal }), '');
@@ -71,8 +71,13 @@ function Found({ question: { select, span }, end }: { question: Question; end: (
     // The second half of a double click is no answer.
     if (isSent || event.detail > 1) return;
     setSent(true);
+    sending.current = true;
+    const asker = session.peek();
     const answer = await send(`api/v1/${PATH}`, asked, { method: 'POST' });
-    end(answer instanceof Response ? { text: `Deleted: ${name}${span ? `, ${between(span)}` : ''}, as they were counted.` } : { failure: answer });
+    sending.current = false;
+    // What one user did is not told to the next.
+    if (asker !== session.peek()) return end(null);
+    return end(answer instanceof Response ? { text: `Deleted: ${name}${span ? `, ${between(span)}` : ''}, as they were counted.` } : { failure: answer });
   };
   // Nor is a key that is held down.
   const key = (event: KeyboardEvent) => {
@@ -114,11 +119,15 @@ export function Delete() {
   const [outcome, setOutcome] = useState<Outcome>(null);
   const number = useRef(0);
   const button = useRef<HTMLButtonElement>(null);
-  // Before anybody can answer what is no longer asked.
-  useLayoutEffect(() => () => setQuestion(null), [draft, isWhole, JSON.stringify(range.value)]);
+  const sending = useRef(false);
+  // Before anybody can answer what is no longer asked. What is being deleted is shown until it is.
+  useLayoutEffect(() => () => {
+    if (!sending.current) setQuestion(null);
+  }, [draft, isWhole, JSON.stringify(range.value)]);
   // What one user saw is not for the next.
   useLayoutEffect(() => () => setOutcome(null), [session.value]);
   const ask = () => {
+    if (sending.current) return;
     show();
     setOutcome(null);
     setQuestion({ number: ++number.current, select: draft, span: isWhole ? null : spanOf(range.value) });
@@ -143,7 +152,7 @@ export function Delete() {
       </div>
       <Broken checks={isWhole ? CHECKS : [...CHECKS, ...RANGE]} />
       <section class="card" aria-label="What would be deleted">
-        {question ? <Found key={question.number} question={question} end={end} /> : <Ended outcome={outcome} />}
+        {question ? <Found key={question.number} question={question} sending={sending} end={end} /> : <Ended outcome={outcome} />}
       </section>
     </>
   );
