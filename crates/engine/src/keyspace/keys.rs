@@ -65,7 +65,7 @@ impl Tagged for Entry {
 struct Shard(RwLock<Table<Entry>>);
 
 pub(crate) struct Keys {
-    /// Number of renames; a batch uses it to detect keys renamed meanwhile.
+    /// Number of renames, and of copies that got their key; a batch uses it to detect keys renamed meanwhile.
     pub(crate) renames: AtomicU64,
     shards: [Shard; SHARDS],
     state: FixedState,

@@ -15,8 +15,9 @@ const READ_WORDS: usize = 64 * 1024;
 
 #[derive(Default)]
 pub(super) struct Gathered {
+    /// The words that came last.
     held: Vec<u64>,
-    /// With so many words before those in memory.
+    /// The file of the words before them, and how many it has.
     file: Option<(Arc<dyn File>, usize)>,
     /// The disk took no file, or not all of it: the others stay in memory.
     is_refused: bool,
