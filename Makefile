@@ -14,6 +14,7 @@
 #                        Prometheus and VictoriaMetrics: half an hour
 #   make churn           docs/benchmarks/churn.md: ten million series that come and go in 512 MB, beside
 #                        Prometheus and VictoriaMetrics: two hours
+#   make beside          docs/benchmarks/beside.md: writes beside heavy queries; needs redis-benchmark: minutes
 #   make deb             a Debian package, in target/debian; needs cargo-deb
 #   make static          the server as one file without shared libraries, in target/STATIC/release
 #   make dist            packages, archives, images, their checksums and an SBOM, in target/dist
@@ -52,7 +53,7 @@ with = $(if $(filter $(1),$(LEFT_OUT)),,$(2))
 # They need brokers: nothing but their names selects them.
 BROKER_TESTS := --test broker --test kafka
 
-.PHONY: demo cluster-demo test check every programs rust soak bench derived churn build quick clients console differential \
+.PHONY: demo cluster-demo test check every programs rust soak bench derived churn beside build quick clients console differential \
 	faults rows kafka fuzz instructions deb static dist
 
 # needs-TOOL fails with how to get the tool.
@@ -209,3 +210,6 @@ derived: build $(VENV)/ready
 
 churn: build $(VENV)/ready
 	$(VENV)/bin/python bench/churn/run.py
+
+beside: build $(VENV)/ready
+	$(VENV)/bin/python bench/beside/run.py

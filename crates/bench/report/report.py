@@ -18,6 +18,7 @@ import statistics
 import jinja2
 import markdown
 
+import beside
 import charts
 import churn
 import derived
@@ -39,7 +40,7 @@ from tables import (
 
 HERE = pathlib.Path(__file__).parent
 # Of other shapes than those that `latewood-bench` writes, with a page of their own.
-OWN = {"derived": derived.drawn, "churn": churn.drawn}
+OWN = {"derived": derived.drawn, "churn": churn.drawn, "beside": beside.drawn}
 # Bits a value, mean over the 58 series of the Numenta benchmark, chunks of 1,024, measured with
 # other implementations: for orientation.
 OTHER_CODINGS = {

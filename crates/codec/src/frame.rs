@@ -96,6 +96,15 @@ impl<'a> Frame<'a> {
         self.values.stats()
     }
 
+    /// Whether it is known, without decoding them, that all values are whole numbers and none of
+    /// them is -0.0: of such the order does not matter to a sum below 2^53. O(1).
+    ///
+    /// # Errors
+    /// As [`Self::stats`].
+    pub fn is_whole(&self) -> Result<bool, Error> {
+        self.values.is_whole()
+    }
+
     /// Whether [`Self::part_stats`] returns statistics.
     pub fn has_parts(&self) -> bool {
         self.values.has_parts()

@@ -56,6 +56,10 @@ fn check(bytes: &[u8], timestamps: &[i64], values: &[f64], what: &str) {
 
 /// Against the twin: filter, compare, and a sum whose error is bounded by its terms.
 fn check_stats(frame: &Frame<'_>, values: &[f64], what: &str) {
+    let is_whole = |value: &f64| value.fract() == 0.0 && value.to_bits() != (-0.0_f64).to_bits();
+    if frame.is_whole().unwrap() {
+        assert!(values.iter().all(is_whole), "{what}");
+    }
     let stats = frame.stats().unwrap();
     let numbers: Vec<f64> = values
         .iter()
@@ -321,5 +325,27 @@ proptest! {
         let mut bytes = Vec::new();
         Encoder::new().encode(&timestamps, &values, &mut Hint::default(), &mut bytes).unwrap();
         check(&bytes, &timestamps, &values, "any samples");
+    }
+}
+
+#[test]
+fn whole_numbers_are_known_as_such_and_others_are_not() {
+    let is_whole = |values: &[f64]| {
+        let (mut bytes, mut encoder) = (Vec::new(), Encoder::default());
+        let timestamps: Vec<i64> = (0..values.len() as i64).collect();
+        let encoded = encoder.encode(&timestamps, values, &mut Hint::default(), &mut bytes);
+        encoded.unwrap();
+        Frame::parse(&bytes).unwrap().0.is_whole().unwrap()
+    };
+    let gauge: Vec<f64> = (0..300).map(|at| f64::from(at * 7919 % 101 - 3)).collect();
+    let counter: Vec<f64> = (0..300).map(|at| f64::from(at * 1000 + at % 7)).collect();
+    assert!(is_whole(&gauge) && is_whole(&counter) && is_whole(&[5.0; 20]));
+    for other in [0.5, -0.0, f64::NAN, f64::INFINITY, 1e300] {
+        let mut values = gauge.clone();
+        values[150] = other;
+        assert!(!is_whole(&values), "{other}");
+    }
+    for other in [0.5, -0.0, f64::NAN, f64::INFINITY] {
+        assert!(!is_whole(&[other; 20]), "{other}");
     }
 }

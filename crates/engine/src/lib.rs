@@ -82,7 +82,7 @@ pub use db::read::rule_states::RuleState;
 pub use db::read::select::{Groups, NamesVersion, SeriesSet};
 pub use db::read::spread::Spread;
 pub use db::read::view::View;
-pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
+pub use query::{Aggregation, BatchStats, BucketStamp, RangeQuery, Sink};
 pub use storage::metadata::Metadata;
 
 // Changes of what was read.

@@ -217,6 +217,16 @@ pub struct InfluxImport {
     pub lines: Lines,
 }
 
+/// Name and value of a label.
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && name != "__name__" => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("expected NAME=VALUE, and a name other than __name__".to_owned()),
+    }
+}
+
 /// Options of `latewood import prometheus`.
 #[derive(Args, Debug)]
 pub struct PrometheusImport {
@@ -227,6 +237,11 @@ pub struct PrometheusImport {
     /// Name and password at the target.
     #[command(flatten)]
     pub login: TargetLogin,
+
+    /// A label for every series that does not have it, such as one of external_labels. In place of the
+    /// external label of that name in blocks of Thanos; NAME= leaves that out.
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    pub labels: Vec<(String, String)>,
 
     /// Blocks, or directories of blocks such as the data directory of Prometheus.
     #[arg(value_name = "DIR", required = true)]

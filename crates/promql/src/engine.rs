@@ -63,6 +63,8 @@ pub struct Stats {
     pub series_read: u64,
     /// Samples read from the source.
     pub samples_read: u64,
+    /// Of these, samples that were not read one by one, since the source knew enough of many together.
+    pub samples_together: u64,
     /// The most memory held at a time, bytes.
     pub peak_bytes: usize,
     /// Series of the result.
@@ -320,6 +322,7 @@ fn outcome<V>(value: V, state: &State, series: usize, samples: usize) -> Outcome
         stats: Stats {
             series_read: state.series_read(),
             samples_read: state.samples_read(),
+            samples_together: state.samples_together(),
             peak_bytes: state.peak_bytes(),
             series,
             samples,

@@ -55,6 +55,7 @@ pub(crate) mod selector;
 mod set;
 mod sliding;
 mod tally;
+pub(crate) mod together;
 mod whole;
 pub(crate) mod windows;
 

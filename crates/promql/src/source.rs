@@ -45,11 +45,13 @@ impl Samples {
 
     /// Takes the stale marks out.
     pub fn drop_stale(&mut self) {
-        let Some(first) = self.values.iter().position(|value| is_stale(*value)) else {
+        // Without a branch for each: there are none, mostly.
+        let any = |any, value: &f64| any | is_stale(*value);
+        if !self.values.iter().fold(false, any) {
             return;
-        };
-        let mut kept = first;
-        for at in first..self.values.len() {
+        }
+        let mut kept = 0;
+        for at in 0..self.values.len() {
             if !is_stale(self.values[at]) {
                 self.values[kept] = self.values[at];
                 self.timestamps[kept] = self.timestamps[at];
@@ -104,6 +106,24 @@ pub type Hold<'a> = dyn FnMut(usize) -> ControlFlow<()> + 'a;
 /// Takes the next samples of a series, ascending. After a `Break` the source ends at once, with any
 /// result.
 pub type Take<'a> = dyn FnMut(&[i64], &[f64]) -> ControlFlow<()> + 'a;
+
+/// What is known of some samples of a series together, none of which is NaN or a stale mark.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Together {
+    /// How many they are.
+    pub count: u64,
+    /// The smallest value.
+    pub min: f64,
+    /// The largest value.
+    pub max: f64,
+    /// The sum of the values, as far as a float holds it.
+    pub sum: f64,
+    /// All values are known to be whole numbers, and none of them -0.0.
+    pub is_whole: bool,
+}
+
+/// Whether samples are taken together; otherwise each is needed.
+pub type TakeTogether<'a> = dyn FnMut(&Together) -> bool + 'a;
 
 /// Takes some of the series of a selector, whose handles are good until it returns. After a `Break` the
 /// source ends at once, with any result.
@@ -179,6 +199,22 @@ pub trait Source: Sync {
         take: &mut Take<'_>,
     ) -> Result<(), SourceError>;
 
+    /// As [`Source::read`]. What the source knows of many samples without reading them it may show to
+    /// `together`, and leaves them out if they are taken so.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn read_together(
+        &self,
+        handle: usize,
+        (from_ms, to_ms): (i64, i64),
+        together: &mut TakeTogether<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        let _ = together;
+        self.read(handle, from_ms, to_ms, take)
+    }
+
     /// Late samples that are merged into a series found before, where the source has such.
     fn late(&self, handle: usize) -> u64 {
         let _ = handle;
@@ -228,6 +264,16 @@ impl<T: Source + ?Sized> Source for &T {
         take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
         (**self).read(handle, from_ms, to_ms, take)
+    }
+
+    fn read_together(
+        &self,
+        handle: usize,
+        span_ms: (i64, i64),
+        together: &mut TakeTogether<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        (**self).read_together(handle, span_ms, together, take)
     }
 
     fn late(&self, handle: usize) -> u64 {

@@ -40,6 +40,22 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Whether all values are known to be whole numbers, none of them -0.0.
+    pub(crate) fn is_whole(&self) -> Result<bool, Error> {
+        let mut reader = self.coded()?;
+        match self.coding {
+            ValueCoding::Constant => {
+                let value = constant::value(&mut reader)?;
+                Ok(value.fract() == 0.0 && value.to_bits() != (-0.0_f64).to_bits())
+            }
+            // What does not divide by 10^0 is an exception, and so is -0.0.
+            ValueCoding::DecimalFor | ValueCoding::DecimalDelta if !self.has_stats() => {
+                Ok(reader.u8()? == 0)
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// The cursor after the statistics, where the coding's own bytes begin.
     pub(super) fn coded(&self) -> Result<Reader<'a>, Error> {
         let mut reader = Reader::new(self.bytes);

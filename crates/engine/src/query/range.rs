@@ -1,6 +1,7 @@
 //! Range queries: the query, the neighbours of its span, and the sink of its rows.
 
 use crate::base::window::BucketStamp;
+use crate::format::batches::BatchStats;
 use latewood_model::{Aggregator, Sample, Timestamp};
 use std::ops::ControlFlow;
 
@@ -88,6 +89,12 @@ pub trait Sink {
     /// Takes the next rows: `width` values for each timestamp, row after row.
     /// `Break` ends the query without an error.
     fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()>;
+
+    /// Takes samples that are rows by what is known of them together; `None` if it needs each.
+    /// `Break` ends the query without an error.
+    fn stats(&mut self, _stats: &BatchStats) -> Option<ControlFlow<()>> {
+        None
+    }
 
     /// Announces at least `count` more rows of `width` values. Called before a
     /// range of empty buckets is filled, which may be long even for few samples;

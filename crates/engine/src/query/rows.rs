@@ -4,6 +4,7 @@
 //! of rows.
 
 use super::Sink;
+use crate::format::batches::BatchStats;
 use std::ops::ControlFlow;
 
 /// Values of one block; a row has at most 16.
@@ -79,6 +80,14 @@ impl<'a> Rows<'a> {
             self.sink.rows(&timestamps[..len], &values[..len], 1)?;
         }
         self.more()
+    }
+
+    /// Passes on rows of one value by what is known of them together; `None` if each is needed.
+    pub(super) fn pass_stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>> {
+        let left = self.remaining.checked_sub(stats.count)?;
+        let flow = self.sink.stats(stats)?;
+        self.remaining = left;
+        Some(if flow.is_break() { flow } else { self.more() })
     }
 
     /// Passes on the buffered rows.

@@ -100,8 +100,8 @@ impl Consumer for Samples<'_> {
         self.rows.is_cancelled()
     }
 
-    fn stats(&mut self, _: &BatchStats) -> Option<ControlFlow<()>> {
-        None
+    fn stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>> {
+        self.rows.pass_stats(stats)
     }
 
     fn batch(&mut self, timestamps: &mut [i64], values: &mut [f64]) -> ControlFlow<()> {

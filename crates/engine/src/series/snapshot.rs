@@ -7,9 +7,20 @@
 use super::Series;
 use super::late::SharedLate;
 use super::stored::StoredSpan;
-use crate::format::chunk::{Chunk, Held, shared};
+use crate::base::error::Result;
+use crate::format::chunk::{Chunk, Held, damaged, shared};
 use latewood_model::{Sample, Timestamp};
+use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// Takes samples, ascending in time; after a `Break` it wants no more.
+pub(crate) type TakeSamples<'a> = dyn FnMut(&[Timestamp], &[f64]) -> ControlFlow<()> + 'a;
+
+thread_local! {
+    /// Memory for the samples of a frame.
+    static FRAME: Cell<Tail> = const { Cell::new(Tail::EMPTY) };
+}
 
 /// The samples of one span of one series at one moment.
 #[derive(Clone)]
@@ -35,6 +46,32 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
+    const EMPTY: Self = Self {
+        timestamps: Vec::new(),
+        values: Vec::new(),
+    };
+
+    /// The samples in `from..=to`.
+    fn within(&self, from: Timestamp, to: Timestamp) -> (&[Timestamp], &[f64]) {
+        // All of it, mostly.
+        let ends = self.first().zip(self.last());
+        if ends.is_some_and(|(first, last)| from <= first && last <= to) {
+            return (&self.timestamps, &self.values);
+        }
+        let start = self.timestamps.partition_point(|&at| at < from);
+        let rest = &self.timestamps[start..];
+        let end = start + rest.partition_point(|&at| at <= to);
+        (&self.timestamps[start..end], &self.values[start..end])
+    }
+
+    fn pass(&self, from: Timestamp, to: Timestamp, take: &mut TakeSamples<'_>) -> ControlFlow<()> {
+        let (timestamps, values) = self.within(from, to);
+        if timestamps.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        take(timestamps, values)
+    }
+
     fn of(samples: &[Sample]) -> Self {
         Self {
             timestamps: samples.iter().map(|sample| sample.timestamp).collect(),
@@ -237,11 +274,7 @@ impl Snapshot {
     /// The part of the snapshot in `from..=to`.
     pub(crate) fn narrow(&self, from: Timestamp, to: Timestamp) -> Self {
         let (from, to) = (from.max(self.from), to.min(self.to));
-        let start = self.chunks.partition_point(|chunk| chunk.last() < from);
-        let end = self.chunks.partition_point(|chunk| chunk.first() <= to);
-        let timestamps = &self.tail.timestamps;
-        let tail_start = timestamps.partition_point(|&at| at < from);
-        let tail_end = timestamps.partition_point(|&at| at <= to).max(tail_start);
+        let (timestamps, values) = self.tail.within(from, to);
         Self {
             from,
             to,
@@ -249,12 +282,80 @@ impl Snapshot {
                 .stored
                 .as_ref()
                 .and_then(|stored| stored.narrow(from, to)),
-            chunks: self.chunks[start..end.max(start)].to_vec(),
+            chunks: self.chunks_within(from, to).to_vec(),
             late: self.late.clone(),
             tail: Tail {
-                timestamps: timestamps[tail_start..tail_end].to_vec(),
-                values: self.tail.values[tail_start..tail_end].to_vec(),
+                timestamps: timestamps.to_vec(),
+                values: values.to_vec(),
             },
         }
+    }
+
+    /// Whether its samples are those of its chunks and then of its tail, with nothing to merge.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.stored.is_none() && self.late.is_empty()
+    }
+
+    /// Hands the samples of `from..=to` of a plain snapshot to `take`, the oldest first.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn pass(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        take: &mut TakeSamples<'_>,
+    ) -> Result<()> {
+        let (from, to) = (from.max(self.from), to.min(self.to));
+        let mut frame = FRAME.take();
+        let passed = self.pass_chunks(from, to, &mut frame, take);
+        FRAME.set(frame);
+        if passed?.is_continue() {
+            // It is no error if no more samples are needed.
+            let _ = self.tail.pass(from, to, take);
+        }
+        Ok(())
+    }
+
+    fn chunks_within(&self, from: Timestamp, to: Timestamp) -> &[Arc<Chunk>] {
+        let start = self.chunks.partition_point(|chunk| chunk.last() < from);
+        let end = self.chunks.partition_point(|chunk| chunk.first() <= to);
+        &self.chunks[start..end.max(start)]
+    }
+
+    /// Whether a frame of a plain snapshot lies in `from..=to` with all its samples.
+    pub(crate) fn has_frame_within(&self, from: Timestamp, to: Timestamp) -> bool {
+        self.chunks_within(from, to).iter().any(|chunk| {
+            let begins = |index| chunk.frame_first(index) >= from;
+            // The end of the last of them is not known before it is parsed.
+            let end = if chunk.last() <= to {
+                chunk.frame_count()
+            } else {
+                chunk.frames_to(to).saturating_sub(1)
+            };
+            end > 0 && begins(end - 1)
+        })
+    }
+
+    fn pass_chunks(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        frame: &mut Tail,
+        take: &mut TakeSamples<'_>,
+    ) -> Result<ControlFlow<()>> {
+        for chunk in self.chunks_within(from, to) {
+            for index in chunk.frame_at(from).unwrap_or(0)..chunk.frames_to(to) {
+                frame.timestamps.clear();
+                frame.values.clear();
+                let coded = chunk.frame(index)?;
+                let decoded = coded.decode(&mut frame.timestamps, &mut frame.values);
+                decoded.map_err(damaged)?;
+                if frame.pass(from, to, take).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 }

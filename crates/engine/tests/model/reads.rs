@@ -1,7 +1,7 @@
 //! Reads of a database compared with the oracle's samples.
 
 use crate::model::oracle::{Oracle, Series, same_value};
-use latewood_engine::{Aggregation, BucketStamp, Db, RangeQuery, Sink};
+use latewood_engine::{Aggregation, BatchStats, BucketStamp, Db, RangeQuery, Sink};
 use latewood_model::{Aggregator, Sample};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -58,6 +58,73 @@ fn expected(query: &RangeQuery, series: &Series) -> Vec<Sample> {
 
 pub(crate) fn check_query(db: &Db, key: &[u8], query: &RangeQuery, series: &Series) {
     check_found(&samples(db, key, query).unwrap(), key, query, series);
+    check_span(db, key, query, series);
+}
+
+/// Rows, and what stands for some of them.
+#[derive(Default)]
+struct Gathered {
+    rows: Rows,
+    takes_stats: bool,
+    taken: Vec<BatchStats>,
+}
+
+impl Sink for Gathered {
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {
+        self.rows.rows(timestamps, values, width)
+    }
+
+    fn stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>> {
+        self.taken.extend(self.takes_stats.then_some(*stats));
+        self.takes_stats.then_some(ControlFlow::Continue(()))
+    }
+}
+
+/// A part of a view has the samples of its span, also where some are known by their statistics alone.
+fn check_span(db: &Db, key: &[u8], query: &RangeQuery, series: &Series) {
+    let plain = RangeQuery {
+        from: query.from,
+        to: query.to,
+        ..RangeQuery::default()
+    };
+    let view = db.view(key, &everything()).unwrap();
+    for (asks, takes) in [(false, false), (true, false), (true, true)] {
+        let mut found = Gathered {
+            takes_stats: takes,
+            ..Gathered::default()
+        };
+        let span = (query.from, query.to);
+        view.samples_in(span, asks, &mut found).unwrap();
+        let Rows { timestamps, values } = found.rows;
+        let pairs = timestamps.iter().zip(&values);
+        let rows: Vec<Sample> = pairs.map(|(&t, &v)| Sample::new(t, v)).collect();
+        if !takes {
+            check_found(&rows, key, &plain, series);
+            continue;
+        }
+        let wanted = expected(&plain, series);
+        let is_read = |at: i64| timestamps.binary_search(&at).is_ok();
+        let left: Vec<Sample> = wanted
+            .iter()
+            .copied()
+            .filter(|one| !is_read(one.timestamp))
+            .collect();
+        let count: u64 = found.taken.iter().map(|stats| stats.count).sum();
+        assert_eq!(count, left.len() as u64, "{plain:?} of {key:?}");
+        for stats in &found.taken {
+            let within = |one: &&Sample| (stats.first..=stats.last).contains(&one.timestamp);
+            let values: Vec<f64> = left.iter().filter(within).map(|one| one.value).collect();
+            let numbers = || values.iter().copied().filter(|value| !value.is_nan());
+            let least = numbers().fold(f64::NAN, f64::min);
+            let most = numbers().fold(f64::NAN, f64::max);
+            let is_same = stats.count == values.len() as u64
+                && stats.nan_count == (values.len() - numbers().count()) as u64
+                && (stats.nan_count == stats.count || (stats.min, stats.max) == (least, most));
+            assert!(is_same, "{plain:?} of {key:?}: {stats:?} of {values:?}");
+            let is_whole = |value: &f64| value.fract() == 0.0 && value.to_bits() != 1 << 63;
+            assert!(!stats.is_whole || values.iter().all(is_whole), "{values:?}");
+        }
+    }
 }
 
 /// Whether a query's answer is right.

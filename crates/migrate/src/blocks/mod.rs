@@ -3,7 +3,8 @@
 //! A block is a directory with `meta.json`, `index`, `chunks` and perhaps `tombstones`; the data
 //! directory of Prometheus has many. Samples are sent by remote write, so that they become the
 //! series of a Prometheus that writes to the server, bit for bit. Samples that a tombstone deletes
-//! are left out. Native histograms are counted, and their metrics named. Of a block the symbols are
+//! are left out. Blocks of Thanos name external labels, which replace those of the series, as they do for
+//! its readers; labels of the command are for series that lack them, as in remote write. Native histograms are counted, and their metrics named. Of a block the symbols are
 //! held, and a message at a time.
 //!
 //! ```text
@@ -62,11 +63,18 @@ const REMOTE_WRITE: [(&str, &str); 3] = [
 /// When a block is damaged, the target or a file fails, or samples are refused, unless those are
 /// skipped.
 pub(crate) fn run(options: &PrometheusImport) -> Result<Outcome> {
+    let mut labels = BTreeMap::new();
+    for (name, value) in &options.labels {
+        if labels.insert(name.clone(), value.clone()).is_some() {
+            return Err(Error::Failed(format!("--label {name} is given twice")));
+        }
+    }
     let blocks = blocks(&options.directories)?;
     let http = Http::new(&options.to, "/api/v1/write", &options.login, &options.tls)?;
     let total = blocks.iter().map(|block| block.samples).sum();
     let mut import = Import {
         options,
+        labels,
         http,
         rate: Rate::new(options.rate),
         progress: Progress::new("importing", Some(total)),
@@ -94,6 +102,8 @@ pub(crate) fn run(options: &PrometheusImport) -> Result<Outcome> {
 struct Block {
     path: PathBuf,
     samples: u64,
+    /// External labels.
+    external: BTreeMap<String, String>,
 }
 
 /// The blocks that are named, and those in directories that are named, oldest first.
@@ -116,18 +126,15 @@ fn blocks(directories: &[PathBuf]) -> Result<Vec<Block>> {
             return Err(Error::Failed(text));
         }
         for path in candidates {
-            let (first_ms, samples) = read_meta(&path)?;
-            found.insert((first_ms, path), samples);
+            let (first_ms, block) = read_meta(&path)?;
+            found.insert((first_ms, path), block);
         }
     }
-    let blocks = found.into_iter();
-    Ok(blocks
-        .map(|((_, path), samples)| Block { path, samples })
-        .collect())
+    Ok(found.into_values().collect())
 }
 
-/// The first time of a block, and how many samples it has.
-fn read_meta(block: &Path) -> Result<(i64, u64)> {
+/// The first time of a block, and what it says of itself.
+fn read_meta(block: &Path) -> Result<(i64, Block)> {
     let path = block.join("meta.json");
     let text = std::fs::read(&path).doing(format!("read {}", path.display()))?;
     let wrong = |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", path.display()));
@@ -138,7 +145,41 @@ fn read_meta(block: &Path) -> Result<(i64, u64)> {
     let first_ms = meta["minTime"]
         .as_i64()
         .ok_or_else(|| wrong(&"minTime is missing"))?;
-    Ok((first_ms, meta["stats"]["numSamples"].as_u64().unwrap_or(0)))
+    let external = match &meta["thanos"]["labels"] {
+        Value::Null => BTreeMap::new(),
+        labels => serde_json::from_value(labels.clone())
+            .map_err(|error| wrong(&format!("thanos.labels: {error}")))?,
+    };
+    let read = Block {
+        path: block.to_owned(),
+        samples: meta["stats"]["numSamples"].as_u64().unwrap_or(0),
+        external,
+    };
+    Ok((first_ms, read))
+}
+
+/// Gives the labels of a series those of its block and of the command, of which an empty one leaves that
+/// of the block out.
+fn add_external(
+    of_block: &BTreeMap<String, String>,
+    of_command: &BTreeMap<String, String>,
+    labels: &mut Vec<(String, String)>,
+) {
+    let block = of_block
+        .iter()
+        .filter(|(name, _)| !of_command.contains_key(*name));
+    for (name, value) in block {
+        labels.retain(|(own, _)| own != name);
+        labels.push((name.clone(), value.clone()));
+    }
+    for (name, value) in of_command {
+        if !labels.iter().any(|(own, _)| own == name) {
+            labels.push((name.clone(), value.clone()));
+        }
+    }
+    // An empty label is none.
+    labels.retain(|(_, value)| !value.is_empty());
+    labels.sort_unstable();
 }
 
 /// Spans that are deleted, both ends included, by series.
@@ -215,6 +256,8 @@ impl Segments {
 
 struct Import<'a> {
     options: &'a PrometheusImport,
+    /// Labels for series that lack them.
+    labels: BTreeMap<String, String>,
     http: Http,
     rate: Rate,
     progress: Progress,
@@ -242,7 +285,8 @@ impl Import<'_> {
             folder: path.join("chunks"),
             open: Vec::new(),
         };
-        while let Some(series) = index.next().map_err(of_file("index"))? {
+        while let Some(mut series) = index.next().map_err(of_file("index"))? {
+            add_external(&block.external, &self.labels, &mut series.labels);
             let deleted = tombstones.get(&series.reference);
             let deleted = deleted.map_or(&[][..], Vec::as_slice);
             for place in &series.chunks {

@@ -29,17 +29,20 @@ pub(crate) fn for_columns(
 ) -> Result<()> {
     let column_bytes = Column::len_bytes(steps).max(1);
     let chunk = chunk_len(steps).min(wanted.len());
+    let task = (TASK_STEPS / steps.max(1)).clamp(1, TASK_COLUMNS_MAX);
     ctx.hold(chunk * column_bytes)?;
     let mut columns = vec![Column::default(); chunk];
     let mut chunks = wanted.chunks(chunk.max(1));
     let result = chunks.try_for_each(|wanted| {
         let columns = &mut columns[..wanted.len()];
         ctx.apart(|| {
-            columns
-                .par_iter_mut()
-                .with_min_len((TASK_STEPS / steps).clamp(1, TASK_COLUMNS_MAX))
-                .zip(wanted)
-                .try_for_each(|(column, at)| ctx.work(|work| input.column(*at, work, column)))
+            let tasks = columns.par_chunks_mut(task).zip(wanted.par_chunks(task));
+            tasks.try_for_each(|(columns, wanted)| {
+                ctx.work(|work| {
+                    let mut each = columns.iter_mut().zip(wanted);
+                    each.try_for_each(|(column, at)| input.column(*at, work, column))
+                })
+            })
         })?;
         ctx.source.check()?;
         take(wanted, columns)

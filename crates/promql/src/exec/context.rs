@@ -6,11 +6,14 @@
 use crate::annotation::Annotations;
 use crate::exec::record::Record;
 use crate::exec::{EvalError, Result, Scratch, Work};
-use crate::source::{Found, Matcher, Samples, Selection, Source, SourceError};
+use crate::source::{Found, Matcher, Samples, Selection, Source, SourceError, Take, TakeTogether};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Ranges that are read before it is asked whether the query must end.
+const RANGES_UNCHECKED: usize = 256;
 
 /// Settings of an evaluation.
 #[derive(Clone, Debug)]
@@ -95,6 +98,8 @@ pub(crate) struct State {
     /// Series found by the source, and samples read from it.
     series_read: AtomicU64,
     samples_read: AtomicU64,
+    /// Of these, samples of which the source knew enough together.
+    samples_together: AtomicU64,
     /// Where what is held counts, too.
     pool: Option<Arc<Pool>>,
 }
@@ -123,6 +128,8 @@ impl State {
             .fetch_add(part.series_read(), Ordering::Relaxed);
         self.samples_read
             .fetch_add(part.samples_read(), Ordering::Relaxed);
+        self.samples_together
+            .fetch_add(part.samples_together(), Ordering::Relaxed);
         let peak_bytes = self.held_bytes() + part.peak_bytes();
         self.peak_bytes.fetch_max(peak_bytes, Ordering::Relaxed);
     }
@@ -140,6 +147,11 @@ impl State {
     /// Samples read from the source.
     pub(crate) fn samples_read(&self) -> u64 {
         self.samples_read.load(Ordering::Relaxed)
+    }
+
+    /// Of these, samples of which the source knew enough together.
+    pub(crate) fn samples_together(&self) -> u64 {
+        self.samples_together.load(Ordering::Relaxed)
     }
 
     pub(crate) fn held_bytes(&self) -> usize {
@@ -261,29 +273,63 @@ impl<'a> Context<'a> {
         ranges: impl Iterator<Item = (i64, i64)>,
         into: &mut Samples,
     ) -> Result<()> {
-        self.source.check()?;
         into.clear();
-        for (from_ms, to_ms) in ranges {
+        for (at, (from_ms, to_ms)) in ranges.enumerate() {
+            // Of ranges without samples nobody else asks.
+            if at % RANGES_UNCHECKED == 0 {
+                self.source.check()?;
+            }
             if from_ms <= to_ms {
-                let mut kept = Ok(());
-                let mut take = |timestamps: &[i64], values: &[f64]| {
-                    flow(self.keep(timestamps, values, into), &mut kept)
-                };
-                let read = self.source.read(handle, from_ms, to_ms, &mut take);
-                self.unless_ended(read, kept)?;
+                self.read_into(into, |take| self.source.read(handle, from_ms, to_ms, take))?;
             }
         }
+        self.count_read(into.timestamps.len() as u64, 0);
+        Ok(())
+    }
+
+    /// The same of one range, of which `together` may take samples that are left out then. Nothing is
+    /// counted as read: see [`Context::count_read`].
+    pub(crate) fn read_together(
+        &self,
+        handle: usize,
+        span_ms: (i64, i64),
+        together: &mut TakeTogether<'_>,
+        into: &mut Samples,
+    ) -> Result<()> {
+        self.source.check()?;
+        into.clear();
+        self.read_into(into, |take| {
+            self.source.read_together(handle, span_ms, together, take)
+        })
+    }
+
+    fn read_into(
+        &self,
+        into: &mut Samples,
+        read: impl FnOnce(&mut Take<'_>) -> Result<(), SourceError>,
+    ) -> Result<()> {
+        let mut kept = Ok(());
+        let read =
+            read(&mut |timestamps, values| flow(self.keep(timestamps, values, into), &mut kept));
+        self.unless_ended(read, kept)
+    }
+
+    /// Counts samples of a series that were read, and those that were taken together.
+    pub(crate) fn count_read(&self, samples: u64, together: u64) {
         if self.is_probing {
-            return Ok(());
+            return;
         }
-        let samples = into.timestamps.len() as u64;
+        let samples = samples + together;
         if let Some(record) = self.record {
             record.read(samples);
         }
         self.state
             .samples_read
             .fetch_add(samples, Ordering::Relaxed);
-        Ok(())
+        if together > 0 {
+            let count = &self.state.samples_together;
+            count.fetch_add(together, Ordering::Relaxed);
+        }
     }
 
     /// What the source came to, unless the query ends: by its limits, as `within` says, or

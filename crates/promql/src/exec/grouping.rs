@@ -5,6 +5,7 @@ use crate::exec::tally::Tally;
 use crate::exec::{Context, Result, Series};
 use crate::labels::{Labels, is_metadata};
 use crate::tree::Aggregate;
+use foldhash::fast::RandomState;
 use std::collections::{BTreeSet, HashMap};
 
 /// `by (...)` or `without (...)`.
@@ -73,7 +74,7 @@ impl Grouping {
     pub(crate) fn groups(&self, series: &[Series], ctx: &Context<'_>) -> Result<Groups> {
         let mut tally = Tally::new(ctx);
         // By the packed bytes of their labels.
-        let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut places: HashMap<Vec<u8>, usize, RandomState> = HashMap::default();
         let mut groups = Groups::default();
         let mut packed = Vec::new();
         for (at, series) in series.iter().enumerate() {

@@ -39,9 +39,13 @@ pub(crate) fn unnamed(input: Node, ctx: &Context<'_>) -> Result<Node> {
 
 /// An input whose series may have the same labels: itself, unless any have.
 pub(crate) fn merged(input: Node, steps: usize, ctx: &Context<'_>) -> Result<Node> {
+    let series = input.series();
+    // Those of one metric are in order without its name, too.
+    if series.is_sorted_by(|a, b| a.labels < b.labels) {
+        return Ok(input);
+    }
     let mut places: HashMap<&[u8], usize> = HashMap::new();
     let mut parts: Vec<Vec<usize>> = Vec::new();
-    let series = input.series();
     let bytes = series.len().saturating_mul(PLACE_BYTES);
     ctx.hold(bytes)?;
     for (at, series) in series.iter().enumerate() {

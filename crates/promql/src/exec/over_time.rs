@@ -3,6 +3,7 @@
 use crate::exec::kahan::{Kahan, Mean};
 use crate::exec::quantile::quantile;
 use crate::exec::reference::seconds_between;
+use crate::exec::whole::{are_whole, whole_sum};
 
 /// A window as its functions see it; it has a sample.
 pub(crate) struct Piece<'a> {
@@ -55,6 +56,9 @@ fn seconds(time_ms: Option<&i64>) -> Option<f64> {
 }
 
 fn sum(values: &[f64]) -> f64 {
+    if are_whole(values) {
+        return whole_sum(values);
+    }
     let mut kahan = Kahan::default();
     for value in values {
         kahan.add(*value);
@@ -67,6 +71,9 @@ fn sum(values: &[f64]) -> f64 {
 }
 
 fn mean(values: &[f64]) -> f64 {
+    if are_whole(values) {
+        return whole_sum(values) / values.len() as f64;
+    }
     let mut mean = Mean::new(values[0]);
     for value in &values[1..] {
         mean.add(*value);

@@ -13,7 +13,9 @@ use crate::exec::instant::math;
 use crate::exec::plan::Planner;
 use crate::exec::{Context, Node, Result};
 use crate::labels::METRIC;
-use crate::source::{Found, Hold, Interrupt, Matcher, Selection, Source, SourceError, Take};
+use crate::source::{
+    Found, Hold, Interrupt, Matcher, Selection, Source, SourceError, Take, TakeTogether,
+};
 use crate::tree::{Aggregate, Expr, Type};
 use latewood_wire::selector::Test;
 use std::sync::{Mutex, PoisonError};
@@ -162,6 +164,16 @@ impl Source for Turn<'_> {
         take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
         self.source.read(handle, from_ms, to_ms, take)
+    }
+
+    fn read_together(
+        &self,
+        handle: usize,
+        span_ms: (i64, i64),
+        together: &mut TakeTogether<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        self.source.read_together(handle, span_ms, together, take)
     }
 
     fn check(&self) -> Result<(), Interrupt> {

@@ -19,6 +19,7 @@ use crate::exec::{Context, EvalError, Node, Result};
 use crate::prepare::Times;
 use crate::span;
 use crate::tree::{self, Call, Expr, Length, Smoothing, Type, Unary};
+use std::sync::OnceLock;
 
 /// Makes operators for the steps of a grid.
 #[derive(Clone, Copy)]
@@ -265,6 +266,7 @@ impl Planner<'_> {
             params,
             places,
             by: node.span,
+            noted: OnceLock::new(),
         };
         let call = call.operator(self.ctx)?;
         match node.function.name {

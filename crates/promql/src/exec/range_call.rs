@@ -12,7 +12,8 @@ use crate::exec::over_time::{OverTime, Piece, is_strategy, over_time};
 use crate::exec::plan::Range;
 use crate::exec::rate::{count_pairs, last_two};
 use crate::exec::sliding::Sliding;
-use crate::exec::whole::{are_whole, sums_of};
+use crate::exec::together::Gathering;
+use crate::exec::whole::{are_whole, sums_of, whole_sum};
 use crate::exec::windows::{Window, Windows};
 use crate::exec::{Context, EvalError, Node, Result, Scratch, Work};
 use crate::number::general;
@@ -20,6 +21,7 @@ use crate::quote::quoted;
 use crate::source::Samples;
 use crate::span;
 use crate::tree::Smoothing;
+use std::sync::OnceLock;
 
 /// Functions that may be used with `anchored`.
 const ANCHORED: [&str; 5] = ["changes", "delta", "increase", "rate", "resets"];
@@ -57,12 +59,16 @@ pub(crate) struct RangeCall {
     pub(crate) places: Vec<span::Span>,
     /// Where the call stands.
     pub(crate) by: span::Span,
+    /// The metric of which it was said that it does not look like a counter: most have the same.
+    pub(crate) noted: OnceLock<String>,
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct Function {
     name: &'static str,
     kind: Kind,
+    /// It need not see each sample.
+    gathering: Option<Gathering>,
 }
 
 impl Function {
@@ -83,7 +89,12 @@ impl Function {
         }
         let unknown = || EvalError::Query(format!("function {name} is not supported"));
         let kind = kind(name).ok_or_else(unknown)?;
-        Ok(Self { name, kind })
+        let gathering = Gathering::by_name(name);
+        Ok(Self {
+            name,
+            kind,
+            gathering,
+        })
     }
 }
 
@@ -197,13 +208,17 @@ impl RangeCall {
     /// Says that a metric does not look like a counter.
     fn note_counter(&self, at: usize, ctx: &Context<'_>) {
         let metric = self.range.input.series()[at].labels.metric();
-        if !metric.is_empty() && !COUNTERS.iter().any(|end| metric.ends_with(end)) {
+        let is_noted = || self.noted.get().is_some_and(|noted| noted == metric);
+        let is_counter = || COUNTERS.iter().any(|end| metric.ends_with(end));
+        if !ctx.is_probing && !metric.is_empty() && !is_counter() && !is_noted() {
             let text = format!(
                 "metric might not be a counter, name does not end in \
                  _total/_sum/_count/_bucket: {}",
                 quoted(metric)
             );
             ctx.annotate(|annotations| annotations.info(text, self.place(0)));
+            // Whoever is first: it is said again of the others.
+            let _ = self.noted.set(metric.to_owned());
         }
     }
 
@@ -217,8 +232,24 @@ impl RangeCall {
         Ok(())
     }
 
+    /// The value of the only window, if it is known without all of its samples; otherwise these are read.
+    fn gather(&self, at: usize, work: &mut Work<'_>) -> Result<Option<f64>> {
+        let (input, span) = (&self.range.input, &self.range.span);
+        if let Some(of) = self.function.gathering
+            && let Some(value) = input.gather(at, of, span, work)?
+        {
+            return Ok(value);
+        }
+        input.load(at, span, work)?;
+        Ok(None)
+    }
+
     fn compute(&self, at: usize, work: &mut Work<'_>, out: &mut Column) -> Result<()> {
-        self.range.input.load(at, &self.range.span, work)?;
+        if let Some(value) = self.gather(at, work)? {
+            out.reset(1);
+            out.set(0, value);
+            return Ok(());
+        }
         let Work { ctx, scratch } = work;
         let Scratch {
             samples,
@@ -266,11 +297,23 @@ impl RangeCall {
                 let is_mean = name == "avg_over_time";
                 let sliding =
                     || Sliding::new(windows, samples).filter(|_| ctx.settings.shares_sums);
-                if !SUMS.contains(&name) {
+                let (inside, all) = (windows.samples(), samples.values.len());
+                // Of those far apart, most samples are in none.
+                if !SUMS.contains(&name) || inside <= all / 2 {
                     self.pieces(each, windows, samples, pass, ctx, out)?;
                 } else if are_whole(&samples.values) {
-                    sums_of(&samples.values, sums);
-                    let sum = |window: Window| Kahan::new(sums[window.end] - sums[window.first]);
+                    let values = &samples.values;
+                    let is_shared = inside > 2 * all;
+                    if is_shared {
+                        sums_of(values, sums);
+                    }
+                    let sum = |Window { first, end, .. }| {
+                        Kahan::new(if is_shared {
+                            sums[end] - sums[first]
+                        } else {
+                            whole_sum(&values[first..end])
+                        })
+                    };
                     slide((windows, samples), is_mean, sum, out);
                 } else if let Some(mut sliding) = sliding() {
                     slide(

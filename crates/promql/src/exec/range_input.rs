@@ -2,9 +2,10 @@
 
 use crate::column::{Column, Grid};
 use crate::exec::record::Record;
+use crate::exec::together::{Gathered, Gathering};
 use crate::exec::windows::Span;
 use crate::exec::{Context, EvalError, Node, Result, Series, Work};
-use crate::source::Matcher;
+use crate::source::{Matcher, Together};
 use std::sync::Arc;
 
 /// Where the samples of a range come from.
@@ -66,6 +67,47 @@ impl RangeInput {
             Self::Subquery { input, .. } => input.series(),
             Self::Recorded(input, _) => input.series(),
         }
+    }
+
+    /// The value of a series at the only step, of samples that are known together and some that are read;
+    /// `Some(None)` where all were read into those of `work`, without stale marks. `None` where that is
+    /// left to [`RangeInput::load`].
+    pub(crate) fn gather(
+        &self,
+        at: usize,
+        of: Gathering,
+        span: &Span,
+        work: &mut Work<'_>,
+    ) -> Result<Option<Option<f64>>> {
+        let (Self::Raw { handles, .. }, 1) = (self, span.reference.steps()) else {
+            return Ok(None);
+        };
+        let Some(span_ms) = span.reference.reads(span.range_ms, 0).next() else {
+            return Ok(None);
+        };
+        let (mut gathered, mut was_refused) = (Gathered::default(), false);
+        let mut take = |some: &Together| {
+            // One that is refused has to be read: then all may be, once.
+            let is_taken = of.takes(some) && !(was_refused && of.is_all_or_none());
+            was_refused |= !is_taken;
+            if is_taken {
+                gathered.add(some);
+            }
+            is_taken
+        };
+        let samples = &mut work.scratch.samples;
+        (work.ctx).read_together(handles[at], span_ms, &mut take, samples)?;
+        let read = samples.timestamps.len() as u64;
+        samples.drop_stale();
+        if gathered.count == 0 {
+            work.ctx.count_read(read, 0);
+            return Ok(Some(None));
+        }
+        let value = gathered.value(of, samples);
+        if value.is_some() {
+            work.ctx.count_read(read, gathered.count);
+        }
+        Ok(value.map(Some))
     }
 
     /// Reads the samples of a series for all steps into those of `work`, without stale marks.

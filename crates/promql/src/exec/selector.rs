@@ -90,6 +90,10 @@ fn newest(
     take: impl Fn(&Samples, usize) -> f64,
 ) {
     let mut next = 0;
+    if reference.steps() == 1 {
+        // None behind it is read, so that the last one is it.
+        next = samples.timestamps.len();
+    }
     for step in 0..reference.steps() {
         let time_ms = reference.time_ms(step);
         while samples.timestamps.get(next).is_some_and(|t| *t <= time_ms) {

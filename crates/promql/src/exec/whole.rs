@@ -9,7 +9,7 @@ const PARTS: f64 = 1024.0;
 /// Adding and subtracting it rounds a number below 2^51 to a whole one.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 /// What they, without their signs, sum to at most: twice that has 53 bits with those behind the point.
-const TOTAL_MAX: f64 = (1_u64 << 41) as f64;
+pub(crate) const TOTAL_MAX: f64 = (1_u64 << 41) as f64;
 /// Values that are looked at first: most of those with other fractions have one early.
 const FIRST: usize = 8;
 
@@ -29,6 +29,18 @@ pub(crate) fn are_whole(values: &[f64]) -> bool {
     // Rounding is no matter: the limit is a half of what fits.
     let sum = total(first).and_then(|sum| Some(sum + total(rest)?));
     sum.is_some_and(|sum| sum < TOTAL_MAX)
+}
+
+/// The sum of values that are whole: in lanes, none of which waits for another.
+pub(crate) fn whole_sum(values: &[f64]) -> f64 {
+    let mut lanes = [0.0; 8];
+    let (chunks, rest) = values.as_chunks::<8>();
+    for chunk in chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane += value;
+        }
+    }
+    lanes.iter().chain(rest).sum()
 }
 
 /// Puts the sum of all values before each into `sums`, and that of all behind them.
@@ -92,6 +104,7 @@ mod tests {
             sums_of(&values, &mut sums);
             let sum: f64 = values[first..end].iter().sum();
             prop_assert_eq!((sums[end] - sums[first]).to_bits(), (0.0 + sum).to_bits());
+            prop_assert_eq!(whole_sum(&values[first..end]).to_bits(), (0.0 + sum).to_bits());
             levels_of(&values, &mut levels);
             if first < end {
                 let mut change = values[end - 1] - values[first];

@@ -4,7 +4,7 @@ use latewood_promql::labels::{Labels, METRIC};
 use latewood_promql::parse_selector;
 use latewood_promql::source::{
     Found, Hold, Interrupt, Matcher, STALE_BITS, Samples, Selection, Source, SourceError, Take,
-    TakeSome,
+    TakeSome, TakeTogether, Together,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,6 +20,8 @@ pub(crate) struct Memory {
     pub(crate) damaged: Option<usize>,
     /// How many series it hands out at a time to who takes some after others; 0 is all.
     pub(crate) turn: usize,
+    /// How many samples it knows together; 0 is none.
+    pub(crate) frame: usize,
     turns: AtomicUsize,
     reads: AtomicUsize,
     checks: AtomicUsize,
@@ -103,6 +105,18 @@ fn expand(word: &str) -> Vec<Option<f64>> {
     }]
 }
 
+/// What is known of values that are no NaN.
+fn known(values: &[f64]) -> Together {
+    Together {
+        count: values.len() as u64,
+        min: values.iter().copied().fold(f64::INFINITY, f64::min),
+        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        sum: values.iter().sum::<f64>() + 0.0,
+        is_whole: (values.iter())
+            .all(|value| value.fract() == 0.0 && value.to_bits() != (-0.0_f64).to_bits()),
+    }
+}
+
 impl Source for Memory {
     fn select(
         &self,
@@ -132,6 +146,28 @@ impl Source for Memory {
         if first < end {
             // Nothing is left to end.
             let _ = take(&samples.timestamps[first..end], &samples.values[first..end]);
+        }
+        Ok(())
+    }
+
+    fn read_together(
+        &self,
+        handle: usize,
+        (from_ms, to_ms): (i64, i64),
+        together: &mut TakeTogether<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        let samples = &self.series[handle].1;
+        let frame = self.frame.max(1);
+        let frames = samples.timestamps.chunks(frame);
+        for (times, values) in frames.zip(samples.values.chunks(frame)) {
+            let (first_ms, last_ms) = (times[0].max(from_ms), times[times.len() - 1].min(to_ms));
+            let is_inside = first_ms == times[0] && last_ms == times[times.len() - 1];
+            let is_known = self.frame > 0 && !values.iter().any(|value| value.is_nan());
+            if is_inside && is_known && together(&known(values)) {
+                continue;
+            }
+            self.read(handle, first_ms, last_ms, take)?;
         }
         Ok(())
     }

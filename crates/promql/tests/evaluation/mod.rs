@@ -15,6 +15,7 @@ mod range;
 mod selector;
 mod some;
 mod table;
+mod together;
 
 /// A minute in milliseconds.
 const MIN: i64 = 60_000;

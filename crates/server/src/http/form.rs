@@ -4,12 +4,44 @@
 //! Tested below and by `tests/http/reading.rs`.
 
 use super::answer::Answer;
+use axum::extract::Request;
 use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use memchr::memmem;
 use url::form_urlencoded;
 
 /// Names and values in their order.
 pub(super) type Pairs = Vec<(String, String)>;
+
+/// Parameters of VictoriaMetrics that add labels to what is written and hide what others wrote from who
+/// reads. Ignored, samples would get into other series, and readers would see more than they should.
+const NOT_IGNORED: [&str; 3] = ["extra_label", "extra_filters", "extra_filters[]"];
+
+/// Refuses a parameter that changes what others mean, and that is not known here.
+///
+/// # Errors
+/// 400 that names it.
+pub(super) fn refuse_unmet(mut names: impl Iterator<Item = impl AsRef<str>>) -> Result<(), Answer> {
+    match names.find(|name| NOT_IGNORED.contains(&name.as_ref())) {
+        None => Ok(()),
+        Some(name) => Err(Answer::bad(format!(
+            "the parameter {} is not supported: write labels with the samples, and ask for them with \
+             selectors",
+            name.as_ref()
+        ))),
+    }
+}
+
+/// Serves a request unless the query of its path has such a parameter.
+pub(super) async fn guard(request: Request, next: Next) -> Response {
+    let query = request.uri().query().unwrap_or_default();
+    let names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
+    match refuse_unmet(names) {
+        Ok(()) => next.run(request).await,
+        Err(answer) => answer.into_response(),
+    }
+}
 
 /// How a form is written.
 #[derive(Debug, PartialEq, Eq)]

@@ -56,7 +56,7 @@ use answer::Answer;
 use axum::Router;
 use axum::handler::Handler;
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, get, post};
 use context::Context;
 use serve::STOP_MAX;
@@ -164,6 +164,7 @@ pub(super) fn routes(context: Context) -> Router {
         .route("/-/ready", get(health::ready))
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_taken)
+        .layer(from_fn(form::guard))
         .layer(from_fn_with_state(context.clone(), browser::guard))
         .with_state(context)
 }

@@ -9,11 +9,15 @@
 use super::{KEY, Named};
 use crate::state::Shared;
 use latewood_engine::io::waiting::until;
-use latewood_engine::{Doubt, DoubtKind, Error, RangeQuery, SeriesRef, SeriesView, Sink, View};
+use latewood_engine::{
+    BatchStats, Doubt, DoubtKind, Error, RangeQuery, SeriesRef, SeriesView, Sink, View,
+};
 use latewood_promql::source::{
-    Found, Hold, Interrupt, Matcher, Selection, Source, SourceError, Take, TakeSome,
+    Found, Hold, Interrupt, Matcher, Selection, Source, SourceError, Take, TakeSome, TakeTogether,
+    Together,
 };
 use parking_lot::{Mutex, RwLock};
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,7 +76,7 @@ pub(crate) trait Reader: Send + Sync {
 /// What a query reads.
 pub(crate) struct Views<R> {
     reader: R,
-    held: RwLock<Vec<Arc<Held>>>,
+    held: RwLock<Vec<Held>>,
     selected: Mutex<Vec<Selected>>,
     /// Late samples of the series found.
     late: AtomicU64,
@@ -190,6 +194,36 @@ impl<R: Reader> Views<R> {
         Ok(found.into_iter().flatten().collect())
     }
 
+    /// Reads a series; `together` takes what it can of statistics.
+    fn read_span(
+        &self,
+        handle: usize,
+        span_ms: (i64, i64),
+        together: Option<&mut TakeTogether<'_>>,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        // Nobody finds series meanwhile.
+        let all = self.held.read();
+        let Some(held) = all.get(handle) else {
+            return Ok(());
+        };
+        let takes_stats = together.is_some();
+        let mut rows = Rows {
+            take,
+            together,
+            reader: &self.reader,
+            is_first: Cell::new(true),
+            has_ended: Cell::new(false),
+        };
+        let read = held.view.samples_in(span_ms, takes_stats, &mut rows);
+        read.map_err(|error| self.reader.failed(&error, &held.key))?;
+        // One that ended early must not pass for a shorter series.
+        if rows.has_ended.get() {
+            return Err(interrupted());
+        }
+        Ok(())
+    }
+
     /// Notes unaccepted damage that concerns one of `refs`, or none of them.
     fn note_doubt(&self, refs: &[SeriesRef], span: (i64, i64)) {
         let mut doubt = self.doubt.lock();
@@ -210,20 +244,22 @@ impl<R: Reader> Views<R> {
         let late: usize = views.iter().map(|one| one.view.late()).sum();
         self.late.fetch_add(late as u64, Ordering::Relaxed);
         let mut held = self.held.write();
+        held.reserve(views.len());
         let mut part = part.iter();
         for one in views {
             // A series that was removed meanwhile has no view.
-            let Some(&at) = part.find(|&&at| named[at].series.key == one.key) else {
+            // Keys are shared, those of other series are other ones.
+            let Some(&at) = part.find(|&&at| Arc::ptr_eq(&named[at].series.key, &one.key)) else {
                 break;
             };
             found[at] = Some(Found {
                 handle: held.len(),
                 labels: named[at].labels.clone(),
             });
-            held.push(Arc::new(Held {
+            held.push(Held {
                 key: one.key,
                 view: one.view,
-            }));
+            });
         }
     }
 }
@@ -304,18 +340,17 @@ impl<R: Reader> Source for Views<R> {
         to_ms: i64,
         take: &mut Take<'_>,
     ) -> Result<(), SourceError> {
-        let Some(held) = self.held.read().get(handle).cloned() else {
-            return Ok(());
-        };
-        let query = raw(from_ms, to_ms);
-        let mut rows = Rows {
-            take,
-            reader: &self.reader,
-        };
-        let read = held.view.narrow(from_ms, to_ms).run(&query, &mut rows);
-        read.map_err(|error| self.reader.failed(&error, &held.key))?;
-        // One that ended early must not pass for a shorter series.
-        self.reader.check().map_err(|_| interrupted())
+        self.read_span(handle, (from_ms, to_ms), None, take)
+    }
+
+    fn read_together(
+        &self,
+        handle: usize,
+        span_ms: (i64, i64),
+        together: &mut TakeTogether<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<(), SourceError> {
+        self.read_span(handle, span_ms, Some(together), take)
     }
 
     fn late(&self, handle: usize) -> u64 {
@@ -338,17 +373,35 @@ pub(crate) fn raw(from: i64, to: i64) -> RangeQuery {
 }
 
 /// Hands on the samples of a series.
-struct Rows<'a, 'b, R> {
+struct Rows<'a, 'b, 'c, R> {
     take: &'a mut Take<'b>,
+    together: Option<&'a mut TakeTogether<'c>>,
     reader: &'a R,
+    /// Nothing was read yet since somebody looked whether the query must end.
+    is_first: Cell<bool>,
+    has_ended: Cell<bool>,
 }
 
-impl<R: Reader> Sink for Rows<'_, '_, R> {
+impl<R: Reader> Sink for Rows<'_, '_, '_, R> {
     fn rows(&mut self, timestamps: &[i64], values: &[f64], _: usize) -> ControlFlow<()> {
         (self.take)(timestamps, values)
     }
 
+    fn stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>> {
+        let together = self.together.as_mut().filter(|_| stats.nan_count == 0)?;
+        let is_taken = together(&Together {
+            count: stats.count,
+            min: stats.min,
+            max: stats.max,
+            sum: stats.sum,
+            is_whole: stats.is_whole,
+        });
+        is_taken.then_some(ControlFlow::Continue(()))
+    }
+
     fn is_cancelled(&self) -> bool {
-        self.reader.check().is_err()
+        let ends = !self.is_first.replace(false) && self.reader.check().is_err();
+        self.has_ended.set(ends);
+        ends
     }
 }

@@ -118,6 +118,7 @@ fn stored(
     let found = source.select(&matchers, from_ms, now_ms, &mut hold);
     let mut all = HashMap::new();
     for series in found.map_err(|error| error.to_string())? {
+        source.check().map_err(|error| error.to_string())?;
         let mut last = None;
         let read = source.read(series.handle, from_ms, now_ms, &mut |times, values| {
             last = times.last().copied().zip(values.last().copied()).or(last);

@@ -3,7 +3,7 @@
 //!
 //! Invariants: what is given is what the database finds for the same matchers and span now
 //! ([`Db::names_version`]), whoever asks; whether a user may read it, the caller finds out. All together
-//! takes at most [`BYTES_MAX`] bytes; what was not asked for longest goes first.
+//! takes at most a 64th of the memory budget, 16 to 256 MiB; what was not asked for longest goes first.
 //!
 //! Tested below, by `labelled/tests.rs` and by `tests/http/repeated.rs`.
 
@@ -11,10 +11,13 @@ use latewood_engine::{Db, NamesVersion, SeriesRef};
 use latewood_promql::labels::Labels;
 use latewood_wire::selector::{Matcher, Test};
 use parking_lot::Mutex;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Bytes of all that is held, about; some 50,000 series.
-const BYTES_MAX: usize = 16 << 20;
+/// Bytes of all that is held, about: the least has some 50,000 series.
+const BYTES: RangeInclusive<u64> = 16 << 20..=256 << 20;
+/// What part of the memory budget it is.
+const PART: u64 = 64;
 /// Selectors that are held.
 const ENTRIES_MAX: usize = 128;
 /// Bytes of a selector beside its words, about.
@@ -96,13 +99,13 @@ impl Recent {
         let found = Found::new(find()?);
         // What changed meanwhile may be in it or not.
         if let Some(version) = before.filter(|_| db.names_version(span) == before) {
-            self.keep(version, matchers, &found);
+            self.keep(version, matchers, &found, bytes_max(db));
         }
         Ok(found)
     }
 
     /// Keeps what a selector found, if it is not too much.
-    fn keep(&self, version: NamesVersion, matchers: &[Matcher], found: &Found) {
+    fn keep(&self, version: NamesVersion, matchers: &[Matcher], found: &Found, bytes_max: usize) {
         let words = words(version, matchers);
         let entry = Entry {
             bytes: found.bytes + words.len() + ENTRY_BYTES,
@@ -110,28 +113,42 @@ impl Recent {
             found: found.clone(),
         };
         // One alone does not take the place of all others.
-        if entry.bytes > BYTES_MAX / 4 {
+        if entry.bytes > bytes_max / 2 {
             return;
         }
+        // What goes is dropped behind the lock.
+        let mut gone = Vec::new();
         let mut held = self.0.lock();
         if held.changes != version.changes {
             held.changes = version.changes;
-            held.entries.clear();
+            gone.append(&mut held.entries);
         }
-        held.entries.retain(|one| one.words != entry.words);
+        let same = held.entries.iter().position(|one| one.words == entry.words);
+        gone.extend(same.map(|same| held.entries.remove(same)));
         held.entries.push(entry);
         let mut bytes: usize = held.entries.iter().map(|entry| entry.bytes).sum();
-        let mut gone = held.entries.len().saturating_sub(ENTRIES_MAX);
-        bytes -= held.entries[..gone]
+        let mut most = held.entries.len().saturating_sub(ENTRIES_MAX);
+        bytes -= held.entries[..most]
             .iter()
             .map(|entry| entry.bytes)
             .sum::<usize>();
-        while bytes > BYTES_MAX {
-            bytes -= held.entries[gone].bytes;
-            gone += 1;
+        while bytes > bytes_max {
+            bytes -= held.entries[most].bytes;
+            most += 1;
         }
-        held.entries.drain(..gone);
+        gone.extend(held.entries.drain(..most));
+        drop(held);
     }
+}
+
+/// Bytes of all that is held at most.
+fn bytes_max(db: &Db) -> usize {
+    let part = match db.memory_limit() {
+        // There is no budget.
+        0 => u64::MAX,
+        limit_bytes => limit_bytes / PART,
+    };
+    part.clamp(*BYTES.start(), *BYTES.end()) as usize
 }
 
 /// What parked series are looked at, and the matchers of a query in PromQL, without the programs of their
@@ -159,6 +176,8 @@ mod tests {
     use super::*;
     use latewood_model::SeriesId;
 
+    const BYTES_MAX: usize = 16 << 20;
+
     fn matcher(value: &str) -> [Matcher; 1] {
         let test = Test::Equal(value.as_bytes().into());
         [Matcher {
@@ -183,16 +202,16 @@ mod tests {
         let (recent, version) = (Recent::default(), NamesVersion::default());
         let name = |number: usize| matcher(&number.to_string());
         for number in 0..ENTRIES_MAX {
-            recent.keep(version, &name(number), &found(100));
+            recent.keep(version, &name(number), &found(100), BYTES_MAX);
             assert!(recent.get(version, &name(0)).unwrap().bytes > 100_000);
         }
         for number in 0..2 * ENTRIES_MAX {
-            recent.keep(version, &name(number), &found(1));
+            recent.keep(version, &name(number), &found(1), BYTES_MAX);
         }
         let there = |number: usize| recent.get(version, &name(number)).is_some();
         assert!(!there(ENTRIES_MAX - 1) && (ENTRIES_MAX..2 * ENTRIES_MAX).all(there));
         for number in 0..10 {
-            recent.keep(version, &name(number), &found(3_000));
+            recent.keep(version, &name(number), &found(3_000), BYTES_MAX);
         }
         let held = recent.0.lock();
         let bytes: usize = held.entries.iter().map(|entry| entry.bytes).sum();
@@ -200,14 +219,14 @@ mod tests {
         drop(held);
         assert!(there(9) && !there(0));
         // One that is too large, one of another time.
-        recent.keep(version, &name(9), &found(10_000));
+        recent.keep(version, &name(9), &found(10_000), BYTES_MAX);
         assert_eq!(recent.get(version, &name(9)).unwrap().named.len(), 3_000);
     }
 
     #[test]
     fn what_was_found_before_a_change_is_not_given() {
         let (recent, version) = (Recent::default(), NamesVersion::default());
-        recent.keep(version, &matcher("a"), &found(1));
+        recent.keep(version, &matcher("a"), &found(1), BYTES_MAX);
         let other = matcher("b");
         assert!(recent.get(version, &other).is_none());
         let reach = NamesVersion {
@@ -223,7 +242,7 @@ mod tests {
             ..version
         };
         assert!(recent.get(later, &matcher("a")).is_none());
-        recent.keep(later, &other, &found(1));
+        recent.keep(later, &other, &found(1), BYTES_MAX);
         assert!(
             recent.get(later, &matcher("a")).is_none() && recent.get(version, &other).is_none()
         );

@@ -273,12 +273,44 @@ fn columns_of_csv_are_what_the_request_says() {
         ("", "missing parameter format"),
         ("?format=1:metric", "expected column:kind:context, such as"),
         (
-            "?format=1:metric:a&extra_label=job=x",
-            "extra_label\\\"; expected format",
+            "?format=1:metric:a&timestamp=1",
+            "timestamp\\\"; expected format",
         ),
     ] {
         let answer = http.post(&format!("/api/v1/import/csv{query}"), lines);
         assert_eq!(answer.status, 400);
         assert!(answer.text().contains(words), "{}", answer.text());
     }
+}
+
+#[test]
+fn parameters_that_would_change_what_is_meant_are_refused() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let line = b"up,job=a value=1 1700000000000000000\n";
+    for path in [
+        "/write?db=a&extra_label=job=x",
+        "/api/v2/write?extra_label=job=x",
+        "/api/v1/write?extra_label=job=x",
+        "/api/v1/import?extra_label=job%3Dx",
+        "/api/v1/import/prometheus?extra_label=job=x",
+        "/api/v1/import/csv?format=1:metric:a&extra_label=job=x",
+        "/api/put?extra_label=job=x",
+        "/v1/metrics?extra_label=job=x",
+        "/api/v1/read?extra_label=job=x",
+        "/api/v2/delete?bucket=a&extra_label=job=x",
+    ] {
+        let answer = http.post(path, line);
+        assert_eq!(answer.status, 400, "{path}");
+        let words = "the parameter extra_label is not supported";
+        assert!(answer.text().contains(words), "{path}: {}", answer.text());
+    }
+    for name in ["extra_label", "extra_filters", "extra_filters[]"] {
+        let answer = http.get(&format!("/api/v1/query?query=up&{name}=x"));
+        let words = format!("the parameter {name} is not supported");
+        assert!(answer.text().contains(&words), "{}", answer.text());
+        assert_eq!(answer.status, 400, "{name}");
+    }
+    let found = http.get("/api/v1/label/__name__/values").text();
+    assert!(found.contains("\"data\":[]"), "{found}");
 }

@@ -63,6 +63,53 @@ fn blocks_become_the_series_that_they_were_made_of() {
 }
 
 #[test]
+fn external_labels_are_those_of_the_block_and_of_the_command() {
+    let (server, folder) = (Server::with(&OPTIONS), copied());
+    let path = folder.path().join(FIRST).join("meta.json");
+    let mut meta: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    meta["thanos"] =
+        serde_json::json!({"labels": {"cluster": "eu", "sensor": "9", "site": "", "replica": "1"}});
+    fs::write(&path, meta.to_string()).unwrap();
+    let words = [
+        "--label",
+        "replica=",
+        "--label",
+        "zone=a=b",
+        "--label",
+        "site=other",
+    ];
+    let (status, errors) = import(&server, &words, folder.path());
+    assert_eq!(status, Some(0), "{errors}");
+    let series = Http::to(server.http()).get("/api/v1/series?match[]={cluster=%22eu%22}");
+    let text = series.text();
+    for (words, are_there) in [
+        // That of the block counts, that of the command does not.
+        ("\"sensor\":\"9\"", true),
+        ("\"site\":\"north", true),
+        ("\"zone\":\"a=b\"", true),
+        ("\"sensor\":\"1\"", false),
+        ("replica", false),
+    ] {
+        assert_eq!(text.contains(words), are_there, "{words}: {text}");
+    }
+    let twice = ["--label", "a=1", "--label", "a=2"];
+    let (status, errors) = import(&server, &twice, folder.path());
+    assert_eq!(status, Some(1), "{errors}");
+    assert!(errors.contains("--label a is given twice"), "{errors}");
+    // Without a name or a value, and a metric.
+    for wrong in ["cluster", "=eu", "__name__=up"] {
+        let (status, errors) = import(&server, &["--label", wrong], folder.path());
+        assert_eq!(status, Some(2), "{errors}");
+        assert!(errors.contains("expected NAME=VALUE"), "{errors}");
+    }
+    meta["thanos"]["labels"] = serde_json::json!(["eu"]);
+    fs::write(&path, meta.to_string()).unwrap();
+    let (status, errors) = import(&server, &[], folder.path());
+    assert_eq!(status, Some(1), "{errors}");
+    assert!(errors.contains("thanos.labels"), "{errors}");
+}
+
+#[test]
 fn deleted_samples_are_left_out_and_histograms_counted() {
     let (server, folder) = (Server::with(&OPTIONS), copied());
     let block = folder.path().join(FIRST);

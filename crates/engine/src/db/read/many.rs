@@ -287,22 +287,18 @@ impl Db {
     ) -> Vec<Result<Option<T>>> {
         let core = &self.core;
         let mut found: Vec<Result<Option<T>>> = series.iter().map(|_| Ok(None)).collect();
-        let (mut behind, mut here) = (Vec::new(), Vec::with_capacity(series.len()));
-        let mut places = Vec::with_capacity(series.len());
-        for (shard, lock) in core.shards.iter().enumerate() {
-            let all = series.iter().enumerate();
-            here.clear();
-            here.extend(all.filter(|(_, one)| core.shards.shard_of(one.id) == shard));
-            if here.is_empty() {
-                continue;
-            }
+        let shard_of = |at: usize| core.shards.shard_of(series[at].id);
+        let mut order: Vec<usize> = (0..series.len()).collect();
+        order.sort_unstable_by_key(|&at| (shard_of(at), at));
+        let (mut behind, mut places) = (Vec::new(), Vec::with_capacity(series.len()));
+        for here in order.chunk_by(|&a, &b| shard_of(a) == shard_of(b)) {
             places.clear();
-            places.extend(here.iter().map(|(_, one)| core.shards.place_of(one.id)));
-            let mut state = lock.lock();
+            places.extend(here.iter().map(|&at| core.shards.place_of(series[at].id)));
+            let mut state = core.shards.lock_of(series[here[0]].id);
             state.touch(places.iter().copied());
             touch(&state, &places);
             let overdue_ms = core.overdue_ms(&state);
-            for (&(at, _), &place) in here.iter().zip(&places) {
+            for (&at, &place) in here.iter().zip(&places) {
                 if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms)) {
                     continue;
                 }

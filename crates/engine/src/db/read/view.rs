@@ -18,7 +18,8 @@ use std::sync::Arc;
 /// The samples that one query needs of one series, at one moment.
 #[derive(Clone)]
 pub struct View {
-    snapshot: Snapshot,
+    /// Apart, since views are moved.
+    snapshot: Box<Snapshot>,
     /// The samples before and after the span, if the query interpolates.
     outside: Option<Box<(Snapshot, Snapshot)>>,
     /// The error of the query, if it is known already.
@@ -45,7 +46,7 @@ impl View {
             Box::new((before, after))
         });
         Self {
-            snapshot: series.snapshot(floor.max(query.from), query.to),
+            snapshot: Box::new(series.snapshot(floor.max(query.from), query.to)),
             outside,
             fault: read.err().map(Arc::new),
         }
@@ -54,7 +55,7 @@ impl View {
     /// A view of a series that cannot be read.
     pub(super) fn failed(query: &RangeQuery, error: Error) -> Self {
         Self {
-            snapshot: Snapshot::empty(query.from, query.to),
+            snapshot: Box::new(Snapshot::empty(query.from, query.to)),
             outside: None,
             fault: Some(Arc::new(error)),
         }
@@ -134,7 +135,7 @@ impl View {
             None => Neighbours::default(),
         };
         let from = self.snapshot.from;
-        let mut source = MergeSource::new(self.snapshot, query.reverse)?;
+        let mut source = MergeSource::new(*self.snapshot, query.reverse)?;
         if from == query.from {
             return run(query, neighbours, &mut source, sink);
         }
@@ -144,6 +145,35 @@ impl View {
             ..query.clone()
         };
         run(&clipped, neighbours, &mut source, sink)
+    }
+
+    /// Hands the samples of `from..=to` to `sink`, the oldest first, as [`View::run`] does for a query
+    /// of that span alone. Where nothing has to be merged, nothing of the view is copied, unless
+    /// the sink takes statistics and there are some.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub fn samples_in(
+        &self,
+        (from, to): (Timestamp, Timestamp),
+        takes_stats: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<()> {
+        let gains = takes_stats && self.snapshot.has_frame_within(from, to);
+        if !gains && self.fault.is_none() && self.snapshot.is_plain() {
+            return self.snapshot.pass(from, to, &mut |timestamps, values| {
+                if sink.is_cancelled() {
+                    return ControlFlow::Break(());
+                }
+                sink.rows(timestamps, values, 1)
+            });
+        }
+        let query = RangeQuery {
+            from,
+            to,
+            ..RangeQuery::default()
+        };
+        self.narrow(from, to).run(&query, sink)
     }
 
     /// Late samples and deletions in memory that a read of the view merges.
@@ -157,13 +187,13 @@ impl View {
         let outside = outside.map_or(0, |outside| {
             outside.0.memory_bytes() + outside.1.memory_bytes()
         });
-        size_of::<Self>() - size_of::<Snapshot>() + self.snapshot.memory_bytes() + outside
+        size_of::<Self>() + self.snapshot.memory_bytes() + outside
     }
 
     /// The part of the view in `from..=to`, for queries of that span without interpolation.
-    pub fn narrow(&self, from: Timestamp, to: Timestamp) -> Self {
+    fn narrow(&self, from: Timestamp, to: Timestamp) -> Self {
         Self {
-            snapshot: self.snapshot.narrow(from, to),
+            snapshot: Box::new(self.snapshot.narrow(from, to)),
             outside: None,
             fault: self.fault.clone(),
         }

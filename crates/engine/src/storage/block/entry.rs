@@ -80,6 +80,7 @@ impl Entry {
             max: values.max,
             sum: values.sum,
             lost: 0.0,
+            is_whole: false,
         })
     }
 

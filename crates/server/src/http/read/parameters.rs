@@ -2,7 +2,7 @@
 
 use crate::http::answer::Answer;
 use crate::http::body::Received;
-use crate::http::form::{Form, Pairs, encoded};
+use crate::http::form::{Form, Pairs, encoded, refuse_unmet};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use latewood_promql::{ParseError, parse_selector_with};
 use latewood_wire::prometheus::time::parse_time;
@@ -48,6 +48,7 @@ impl Parameters {
             parameters = form.read(&body, most)?;
         }
         parameters.extend(encoded(uri.query().unwrap_or_default().as_bytes(), most));
+        refuse_unmet(parameters.iter().map(|(name, _)| name))?;
         match parameters.len() {
             ..=PARAMETERS_MAX => Ok(Self(parameters)),
             _ => Err(Answer::bad(format!(

@@ -200,8 +200,8 @@ impl Answering {
         });
         if self.wanted.stats == "all" {
             shown["latewood"] = json!({
-                "samplesDecoded": stats.samples_read,
-                "samplesFromStatistics": 0,
+                "samplesDecoded": stats.samples_read - stats.samples_together,
+                "samplesFromStatistics": stats.samples_together,
                 "lateSamplesMerged": self.late,
                 "peakBytes": stats.peak_bytes,
             });
