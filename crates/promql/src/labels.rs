@@ -170,9 +170,15 @@ impl Labels {
     }
 }
 
+/// How many bytes both begin with, rounded down to whole words.
+fn shared_len(a: &[u8], b: &[u8]) -> usize {
+    let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
+    16 * a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
 /// Whether a label is one of [`METADATA`].
 pub(crate) fn is_metadata(name: &[u8]) -> bool {
-    METADATA.iter().any(|one| one.as_bytes() == name)
+    name.starts_with(b"__") && METADATA.iter().any(|one| one.as_bytes() == name)
 }
 
 /// The part at the start of packed bytes and what follows it.
@@ -205,9 +211,25 @@ impl fmt::Display for Labels {
 }
 
 impl Ord for Labels {
-    /// Label by label, as Prometheus orders series.
+    /// Label by label, as Prometheus orders series. Most neighbours begin alike: what is the same is
+    /// skipped by its bytes, and only the first part that differs is compared as a text.
     fn cmp(&self, other: &Self) -> Ordering {
-        self.bytes().cmp(other.bytes())
+        let same = shared_len(&self.0, &other.0);
+        let (mut own, mut others): (&[u8], &[u8]) = (&self.0, &other.0);
+        loop {
+            let (Some((left, own_rest)), Some((right, others_rest))) = (part(own), part(others))
+            else {
+                return own.len().cmp(&others.len());
+            };
+            // A part that ends within them is one of both.
+            if self.0.len() - own_rest.len() > same {
+                match left.cmp(right) {
+                    Ordering::Equal => {}
+                    differs => return differs,
+                }
+            }
+            (own, others) = (own_rest, others_rest);
+        }
     }
 }
 
@@ -236,5 +258,27 @@ mod tests {
         assert!(of(&[("a", "1")]) < of(&[("a", "1"), ("b", "1")]));
         assert!(of(&[("a", "2")]) > of(&[("a", "10"), ("b", "1")]));
         assert!(of(&[("ab", "1")]) > of(&[("a", "9")]));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_order_is_that_of_pairs(
+            a in proptest::collection::btree_map("[a-c]{1,3}", "[a-c]{1,20}", 0..5),
+            b in proptest::collection::btree_map("[a-c]{1,3}", "[a-c]{1,20}", 0..5),
+            is_shared in proptest::bool::ANY,
+        ) {
+            let pairs = |map: &std::collections::BTreeMap<String, String>| {
+                let shared = ("aaaa".to_owned(), "a value that both of them have".to_owned());
+                let own = map.clone().into_iter();
+                own.chain(is_shared.then_some(shared)).collect::<std::collections::BTreeMap<_, _>>()
+            };
+            let (a, b) = (pairs(&a), pairs(&b));
+            let of = |map: &std::collections::BTreeMap<String, String>| {
+                Labels::from_pairs(map.iter().map(|(name, value)| (&**name, &**value)))
+            };
+            let expected = a.iter().cmp(b.iter());
+            proptest::prop_assert_eq!(of(&a).cmp(&of(&b)), expected);
+            proptest::prop_assert_eq!(of(&a).cmp(&of(&a.clone())), Ordering::Equal);
+        }
     }
 }

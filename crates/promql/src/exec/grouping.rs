@@ -77,9 +77,12 @@ impl Grouping {
         let mut places: HashMap<Vec<u8>, usize, RandomState> = HashMap::default();
         let mut groups = Groups::default();
         let mut packed = Vec::new();
+        let keeps_any = self.is_without || !self.labels.is_empty();
         for (at, series) in series.iter().enumerate() {
             packed.clear();
-            (series.labels).put_without(|name| self.drops(name), &mut packed);
+            if keeps_any {
+                (series.labels).put_without(|name| self.drops(name), &mut packed);
+            }
             tally.add(MEMBER_BYTES)?;
             let place = match places.get(&*packed) {
                 Some(place) => *place,

@@ -152,7 +152,7 @@ impl RangeCall {
     ) -> Result<()> {
         let mut buffer = Vec::new();
         let mut warnings = Annotations::default();
-        for window in windows.iter(samples) {
+        windows.iter(samples).try_for_each(|window| -> Result<()> {
             pass(window.end - window.first)?;
             let mut params = self.params(window.step);
             self.check(&mut params, &mut warnings)?;
@@ -166,7 +166,8 @@ impl RangeCall {
             if let Some(value) = each(&mut piece) {
                 out.set(window.step, value);
             }
-        }
+            Ok(())
+        })?;
         if !warnings.is_empty() {
             ctx.annotate(|annotations| annotations.merge(warnings));
         }
@@ -339,7 +340,7 @@ fn slide(
     mut sum: impl FnMut(Window) -> Kahan,
     out: &mut Column,
 ) {
-    for window in windows.iter(samples) {
+    windows.iter(samples).for_each(|window| {
         let sum = sum(window);
         let count = (window.end - window.first) as f64;
         let value = if is_mean {
@@ -348,7 +349,7 @@ fn slide(
             sum.total()
         };
         out.set(window.step, value);
-    }
+    });
 }
 
 fn kind(name: &str) -> Option<Kind> {
