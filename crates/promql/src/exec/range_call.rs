@@ -13,9 +13,9 @@ use crate::exec::plan::Range;
 use crate::exec::rate::{count_pairs, last_two};
 use crate::exec::sliding::Sliding;
 use crate::exec::together::Gathering;
-use crate::exec::whole::{are_whole, sums_of, whole_sum};
+use crate::exec::whole::{are_whole, sums_of};
 use crate::exec::windows::{Window, Windows};
-use crate::exec::{Context, EvalError, Node, Result, Scratch, Work};
+use crate::exec::{Context, EvalError, Node, Result, Scratch, Settings, Work};
 use crate::number::general;
 use crate::quote::quoted;
 use crate::source::Samples;
@@ -294,42 +294,45 @@ impl RangeCall {
                 extremes(windows, is_max, gives_time, samples, out);
             }
             Kind::OverTime(each) => {
-                let name = self.function.name;
-                let is_mean = name == "avg_over_time";
-                let sliding =
-                    || Sliding::new(windows, samples).filter(|_| ctx.settings.shares_sums);
-                let (inside, all) = (windows.samples(), samples.values.len());
-                // Of those far apart, most samples are in none.
-                if !SUMS.contains(&name) || inside <= all / 2 {
-                    self.pieces(each, windows, samples, pass, ctx, out)?;
-                } else if are_whole(&samples.values) {
-                    let values = &samples.values;
-                    let is_shared = inside > 2 * all;
-                    if is_shared {
-                        sums_of(values, sums);
-                    }
-                    let sum = |Window { first, end, .. }| {
-                        Kahan::new(if is_shared {
-                            sums[end] - sums[first]
-                        } else {
-                            whole_sum(&values[first..end])
-                        })
-                    };
-                    slide((windows, samples), is_mean, sum, out);
-                } else if let Some(mut sliding) = sliding() {
-                    slide(
-                        (windows, samples),
-                        is_mean,
-                        |window| sliding.sum(window),
-                        out,
-                    );
-                } else {
+                if !self.fill_shared((windows, samples), sums, ctx.settings, out) {
                     self.pieces(each, windows, samples, pass, ctx, out)?;
                 }
             }
         }
         ctx.release(bytes);
         Ok(())
+    }
+
+    /// Sums and means of windows that share most of their samples; `false`, and nothing, of others.
+    fn fill_shared(
+        &self,
+        (windows, samples): (&Windows, &Samples),
+        sums: &mut Vec<f64>,
+        settings: &Settings,
+        out: &mut Column,
+    ) -> bool {
+        let (name, values) = (self.function.name, &samples.values);
+        if !SUMS.contains(&name) || windows.samples() <= 2 * values.len() {
+            return false;
+        }
+        let is_mean = name == "avg_over_time";
+        if are_whole(values) {
+            sums_of(values, sums);
+            let sum = |Window { first, end, .. }| Kahan::new(sums[end] - sums[first]);
+            slide((windows, samples), is_mean, sum, out);
+            return true;
+        }
+        let sliding = settings.shares_sums.then(|| Sliding::new(windows, samples));
+        let Some(mut sliding) = sliding.flatten() else {
+            return false;
+        };
+        slide(
+            (windows, samples),
+            is_mean,
+            |window| sliding.sum(window),
+            out,
+        );
+        true
     }
 }
 
