@@ -33,7 +33,7 @@ def drawn(report):
         lines.append(f"| {name} | {' | '.join(row)} |")
     lines += [
         "",
-        f"Beside the questions a CPU-second takes {100 * report['kept']:.0f} % of the samples that it takes alone."
-        " What is left out of a whole is what the caches of the cores cost: the questions read through them.",
+        f"Beside the questions a CPU-second of these threads takes {100 * report['kept']:.0f} % of the samples that it takes alone."
+        " The rate falls because the questions have most of the cores.",
     ]
     return "\n".join(lines) + "\n"
