@@ -69,8 +69,15 @@ def load(system):
     system.ask("/api/v1/import", "\n".join(lines).encode())
 
 
-def asking(system, number, ends, told):
-    """One user, who asks until the end."""
+def asking(system, number, ends, told, failed):
+    """One user, who asks until the end; what goes wrong is kept in `failed`."""
+    try:
+        ask_on(system, number, ends, told)
+    except Exception as error:
+        failed.append(error)
+
+
+def ask_on(system, number, ends, told):
     end_s = system.start_s + SAMPLES * STEP_S
     times = {"start": end_s - 5 * 3600, "end": end_s, "step": 5 * 3600 / (STEPS - 1), "nocache": 1}
     path = "/api/v1/query_range?" + urllib.parse.urlencode({"query": QUESTIONS[number % len(QUESTIONS)], **times})
@@ -119,8 +126,8 @@ def main():
         rows = {"alone": [], "beside": []}
         for _ in range(read.repeats):
             rows["alone"].append(write(system, read.samples))
-            ends, told = threading.Event(), [0] * len(QUESTIONS)
-            users = [threading.Thread(target=asking, args=(system, number, ends, told)) for number in range(len(told))]
+            ends, told, failed = threading.Event(), [0] * len(QUESTIONS), []
+            users = [threading.Thread(target=asking, args=(system, number, ends, told, failed)) for number in range(len(told))]
             for user in users:
                 user.start()
             time.sleep(0.5)
@@ -130,6 +137,8 @@ def main():
             ends.set()
             for user in users:
                 user.join()
+            if failed:
+                raise failed[0]
             rows["beside"].append(row)
             print(rows["alone"][-1], row, flush=True)
         report = {"machine": machine(), "version": system.version(), "questions": QUESTIONS, "steps": STEPS, "rows": rows}

@@ -57,10 +57,15 @@ fn check(bytes: &[u8], timestamps: &[i64], values: &[f64], what: &str) {
 /// Against the twin: filter, compare, and a sum whose error is bounded by its terms.
 fn check_stats(frame: &Frame<'_>, values: &[f64], what: &str) {
     let is_whole = |value: &f64| value.fract() == 0.0 && value.to_bits() != (-0.0_f64).to_bits();
+    let stats = frame.stats().unwrap();
     if frame.is_whole().unwrap() {
         assert!(values.iter().all(is_whole), "{what}");
+        // Sums that a float holds.
+        let size: f64 = values.iter().map(|value| value.abs()).sum();
+        let sum = values.iter().sum::<f64>() + 0.0;
+        let is_exact = size > 9e15 || stats.sum.to_bits() == sum.to_bits();
+        assert!(is_exact, "{what}: {sum}, {}", stats.sum);
     }
-    let stats = frame.stats().unwrap();
     let numbers: Vec<f64> = values
         .iter()
         .copied()

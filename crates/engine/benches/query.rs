@@ -93,7 +93,7 @@ fn series() -> Series {
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             sum: values.iter().sum(),
             lost: 0.0,
-            is_whole: false,
+            is_whole: None,
         })
         .collect();
     Series {

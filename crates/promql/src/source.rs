@@ -118,8 +118,9 @@ pub struct Together {
     pub max: f64,
     /// The sum of the values, as far as a float holds it.
     pub sum: f64,
-    /// All values are known to be whole numbers, and none of them -0.0.
-    pub is_whole: bool,
+    /// Whether all values are whole numbers, and none of them -0.0; `None` where that is not known, of many
+    /// samples whose parts may say it.
+    pub is_whole: Option<bool>,
 }
 
 /// Whether samples are taken together; otherwise each is needed.

@@ -22,8 +22,8 @@ pub struct BatchStats {
     pub sum: f64,
     /// Rounding error of `sum`; 0 if unknown.
     pub lost: f64,
-    /// All values are known to be whole numbers, and none of them -0.0.
-    pub is_whole: bool,
+    /// Whether all values are whole numbers, and none of them -0.0; `None` where that is not known.
+    pub is_whole: Option<bool>,
 }
 
 /// A source of a query's samples.

@@ -74,7 +74,7 @@ impl Parts {
                 max: f64::NAN,
                 sum: 0.0,
                 lost: 0.0,
-                is_whole: false,
+                is_whole: None,
             });
             start = end;
         }

@@ -360,6 +360,6 @@ fn summary(timestamps: &[i64], values: &[f64]) -> Option<BatchStats> {
         max: stats.max,
         sum: stats.sum,
         lost,
-        is_whole: false,
+        is_whole: None,
     })
 }

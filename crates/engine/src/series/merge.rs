@@ -255,7 +255,7 @@ impl Source for MergeSource {
             max: stats.max,
             sum: stats.sum,
             lost: 0.0,
-            is_whole: frame.is_whole().ok()?,
+            is_whole: Some(frame.is_whole().ok()?),
         })
     }
 

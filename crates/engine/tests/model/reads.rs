@@ -122,7 +122,16 @@ fn check_span(db: &Db, key: &[u8], query: &RangeQuery, series: &Series) {
                 && (stats.nan_count == stats.count || (stats.min, stats.max) == (least, most));
             assert!(is_same, "{plain:?} of {key:?}: {stats:?} of {values:?}");
             let is_whole = |value: &f64| value.fract() == 0.0 && value.to_bits() != 1 << 63;
-            assert!(!stats.is_whole || values.iter().all(is_whole), "{values:?}");
+            if stats.is_whole == Some(true) {
+                assert!(values.iter().all(is_whole), "{values:?}");
+                // Sums that a float holds.
+                let size: f64 = values.iter().map(|value| value.abs()).sum();
+                let sum = values.iter().sum::<f64>() + 0.0;
+                assert!(
+                    size > 9e15 || stats.sum.to_bits() == sum.to_bits(),
+                    "{values:?}"
+                );
+            }
         }
     }
 }

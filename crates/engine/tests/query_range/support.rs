@@ -58,7 +58,7 @@ impl Source for Memory {
             max: numbers().fold(f64::NEG_INFINITY, f64::max),
             sum: numbers().sum(),
             lost: 0.0,
-            is_whole: false,
+            is_whole: None,
         })
     }
 

@@ -4,8 +4,8 @@
 //! directory of Prometheus has many. Samples are sent by remote write, so that they become the
 //! series of a Prometheus that writes to the server, bit for bit. Samples that a tombstone deletes
 //! are left out. Blocks of Thanos name external labels, which replace those of the series, as they do for
-//! its readers; labels of the command are for series that lack them, as in remote write. Native histograms are counted, and their metrics named. Of a block the symbols are
-//! held, and a message at a time.
+//! its readers; labels of the command are for series that lack them, as in remote write. Native histograms
+//! are counted, and their metrics named. Of a block the symbols are held, and a message at a time.
 //!
 //! ```text
 //! index      symbols and series

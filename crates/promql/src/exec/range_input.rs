@@ -88,8 +88,10 @@ impl RangeInput {
         let (mut gathered, mut was_refused) = (Gathered::default(), false);
         let mut take = |some: &Together| {
             // One that is refused has to be read: then all may be, once.
-            let is_taken = of.takes(some) && !(was_refused && of.is_all_or_none());
-            was_refused |= !is_taken;
+            let is_sum = of.is_all_or_none();
+            let is_taken =
+                of.takes(some) && !(is_sum && (was_refused || !gathered.has_room_for(some)));
+            was_refused |= !is_taken && some.is_whole.is_some();
             if is_taken {
                 gathered.add(some);
             }

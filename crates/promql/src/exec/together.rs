@@ -42,10 +42,10 @@ impl Gathering {
     pub(crate) fn takes(self, some: &Together) -> bool {
         match self {
             Self::Count | Self::Present => true,
-            Self::Sum | Self::Mean => some.is_whole,
+            Self::Sum | Self::Mean => some.is_whole == Some(true),
             Self::Extreme { is_max } => {
                 let extreme = if is_max { some.max } else { some.min };
-                some.is_whole || extreme != 0.0
+                some.is_whole == Some(true) || extreme != 0.0
             }
         }
     }
@@ -63,6 +63,11 @@ pub(crate) struct Gathered {
     total: f64,
 }
 
+/// What the values, without their signs, sum to at most.
+fn size_of(some: &Together) -> f64 {
+    some.min.abs().max(some.max.abs()) * some.count as f64
+}
+
 impl Gathered {
     pub(crate) fn add(&mut self, some: &Together) {
         let is_first = self.count == 0;
@@ -78,7 +83,12 @@ impl Gathered {
         };
         self.count += some.count;
         self.sum += some.sum;
-        self.total += some.min.abs().max(some.max.abs()) * some.count as f64;
+        self.total += size_of(some);
+    }
+
+    /// Whether sums with such samples are exact still.
+    pub(crate) fn has_room_for(&self, some: &Together) -> bool {
+        self.total + size_of(some) < TOTAL_MAX
     }
 
     /// The value of a window with the other `samples`, without stale marks; `None` where each sample has
@@ -88,8 +98,8 @@ impl Gathered {
         let count = (self.count + values.len() as u64) as f64;
         let sum = || {
             let rest = are_whole(values).then(|| whole_sum(values))?;
-            // That of the rest is below it, too, and twice that still fits.
-            (self.total < TOTAL_MAX).then_some(self.sum + rest)
+            // That of the rest is below the limit, too, and twice that still fits.
+            Some(self.sum + rest)
         };
         match of {
             Gathering::Count => Some(count),

@@ -112,8 +112,10 @@ fn known(values: &[f64]) -> Together {
         min: values.iter().copied().fold(f64::INFINITY, f64::min),
         max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         sum: values.iter().sum::<f64>() + 0.0,
-        is_whole: (values.iter())
-            .all(|value| value.fract() == 0.0 && value.to_bits() != (-0.0_f64).to_bits()),
+        is_whole: Some(
+            (values.iter())
+                .all(|value| value.fract() == 0.0 && value.to_bits() != (-0.0_f64).to_bits()),
+        ),
     }
 }
 
@@ -159,6 +161,22 @@ impl Source for Memory {
     ) -> Result<(), SourceError> {
         let samples = &self.series[handle].1;
         let frame = self.frame.max(1);
+        // A part of them first, as chunks are.
+        let all = &samples.values[..];
+        let is_all = self.frame > 0
+            && samples
+                .timestamps
+                .first()
+                .is_some_and(|first| *first >= from_ms)
+            && samples.timestamps.last().is_some_and(|last| *last <= to_ms)
+            && !all.iter().any(|value| value.is_nan());
+        let together_all = Together {
+            is_whole: None,
+            ..known(all)
+        };
+        if is_all && together(&together_all) {
+            return Ok(());
+        }
         let frames = samples.timestamps.chunks(frame);
         for (times, values) in frames.zip(samples.values.chunks(frame)) {
             let (first_ms, last_ms) = (times[0].max(from_ms), times[times.len() - 1].min(to_ms));

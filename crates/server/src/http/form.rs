@@ -3,12 +3,13 @@
 //!
 //! Tested below and by `tests/http/reading.rs`.
 
-use super::answer::Answer;
+use super::answer::{Answer, json_text};
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use memchr::memmem;
+use serde_json::json;
 use url::form_urlencoded;
 
 /// Names and values in their order.
@@ -39,7 +40,14 @@ pub(super) async fn guard(request: Request, next: Next) -> Response {
     let names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
     match refuse_unmet(names) {
         Ok(()) => next.run(request).await,
-        Err(answer) => answer.into_response(),
+        Err(answer) => {
+            // In the form of every reader: that of Prometheus, and that of senders.
+            let body = json!({
+                "status": "error", "errorType": "bad_data", "code": "invalid",
+                "message": answer.text, "error": answer.text,
+            });
+            (answer.status, json_text(&body)).into_response()
+        }
     }
 }
 

@@ -136,3 +136,38 @@ fn encodings_of_no_weight_are_not_acceptable() {
         assert_eq!(answer.field("vary"), Some("accept-encoding"), "{accepts}");
     }
 }
+
+/// What is known of frames is enough for whole numbers, in memory and in blocks; others are read.
+#[test]
+fn long_windows_take_statistics_of_frames() {
+    const SAMPLES: u64 = 5000;
+    let server = server(&[]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    let number = |at: u64| at * 7919 % 101;
+    let lines: String = (0..SAMPLES)
+        .map(|at| format!("load whole={0},half={0}.5 {1}\n", number(at), at * 1000))
+        .collect();
+    let written = http.post("/write?precision=ms", lines.as_bytes());
+    assert_eq!(written.status, 204);
+    let sum: u64 = (0..SAMPLES).map(number).sum();
+    let (mean, half) = (sum as f64 / SAMPLES as f64, sum + SAMPLES / 2);
+    for _ in ["in memory", "in blocks"] {
+        for (query, wanted, is_known) in [
+            ("sum_over_time(load_whole[2h])", sum.to_string(), true),
+            ("avg_over_time(load_whole[2h])", mean.to_string(), true),
+            ("count_over_time(load_half[2h])", SAMPLES.to_string(), true),
+            ("max_over_time(load_half[2h])", "100.5".to_owned(), true),
+            ("sum_over_time(load_half[2h])", half.to_string(), false),
+        ] {
+            let parameters = [("query", query), ("time", "5000"), ("stats", "all")];
+            let data = ask(&mut http, "query", &parameters).1["data"].take();
+            assert_eq!(data["result"][0]["value"][1], wanted, "{query}");
+            let figure = |name: &str| data["stats"]["latewood"][name].as_u64().unwrap();
+            let known = figure("samplesFromStatistics");
+            assert_eq!(figure("samplesDecoded") + known, SAMPLES, "{query}");
+            assert_eq!(known > SAMPLES / 2, is_known, "{query}: {known}");
+            assert!(is_known || known == 0, "{query}: {known}");
+        }
+        assert_eq!(redis.ask("SAVE"), "+OK\r\n");
+    }
+}

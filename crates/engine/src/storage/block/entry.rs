@@ -80,7 +80,7 @@ impl Entry {
             max: values.max,
             sum: values.sum,
             lost: 0.0,
-            is_whole: false,
+            is_whole: None,
         })
     }
 
