@@ -18,7 +18,7 @@ def drawn(report):
         "- `redis-benchmark` sends TS.ADD to 10,000 series in pipelines of 50 over eight connections, alone and while four users"
         f" ask without a pause over a thousand series, {report['steps']} steps each: "
         + ", ".join(f"`{question}`" for question in report["questions"])
-        + ". Both, the questions and the clients share the cores of the machine.",
+        + ". Server and clients share the cores of the machine.",
         "- *CPU* is that of the threads that take writes: event loops and the log. *p99* is that of a pipeline, as its client sees it.",
         f"- Medians of {len(report['rows']['alone'])} runs that alternate, smallest to largest in brackets",
         "",
