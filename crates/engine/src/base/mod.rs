@@ -8,6 +8,7 @@ pub(crate) mod key_hash;
 pub mod names;
 pub(crate) mod opaque;
 pub(crate) mod options;
+pub(crate) mod pages;
 pub(crate) mod partition;
 pub(crate) mod refusal;
 pub(crate) mod slab;

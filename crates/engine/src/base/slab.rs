@@ -15,7 +15,7 @@
 //!
 //! Tested by random changes beside a map, and by the memory of sparse and of dense slabs.
 
-use crate::base::spread::Spread;
+use super::pages::{self, Pages};
 use latewood_codec::prefetch;
 use std::ops::Range;
 
@@ -29,12 +29,9 @@ const PAGE_BYTES_MAX: usize = 14 * 1024;
 /// Bytes that come from memory together.
 const CACHE_LINE_BYTES: usize = 64;
 
-/// Pages side by side: far more places than a shard has series.
-const NEAR_PAGES: usize = 1 << 22;
-
 /// A growing array of places for values.
 pub(crate) struct Slab<T> {
-    pages: Spread<Page<T>, NEAR_PAGES>,
+    pages: Pages<Page<T>>,
 }
 
 /// Places side by side.
@@ -47,7 +44,7 @@ struct Page<T> {
 impl<T> Default for Slab<T> {
     fn default() -> Self {
         Self {
-            pages: Spread::default(),
+            pages: Pages::default(),
         }
     }
 }
@@ -58,6 +55,12 @@ impl<T> Default for Page<T> {
             filled: 0,
             values: Vec::new(),
         }
+    }
+}
+
+impl<T> pages::Page for Page<T> {
+    fn is_empty(&self) -> bool {
+        self.values.is_empty()
     }
 }
 
@@ -145,15 +148,14 @@ impl<T> Slab<T> {
     /// Puts `value` at `place`; what stood there comes back.
     pub(crate) fn insert(&mut self, place: usize, value: T) -> Option<T> {
         const { assert!(PAGE_PLACES * size_of::<T>() <= PAGE_BYTES_MAX) }
-        let page = self.pages.ensure(place / PAGE_PLACES);
+        let mut page = self.pages.ensure(place / PAGE_PLACES);
         let index = page.find(place % PAGE_PLACES);
         if let Some(held) = index.and_then(|index| page.values.get_mut(index)) {
             return Some(std::mem::replace(held, value));
         }
         if page.values.len() == page.values.capacity() {
-            self.grow(place);
+            page = self.grow(place);
         }
-        let page = self.pages.ensure(place / PAGE_PLACES);
         page.put(place % PAGE_PLACES, value);
         None
     }
@@ -164,15 +166,16 @@ impl<T> Slab<T> {
     /// be filled too. Others grow by a quarter: what is unused stays little, and a page that fills
     /// up moves its values as often as an insertion in their middle does.
     #[cold]
-    fn grow(&mut self, place: usize) {
+    fn grow(&mut self, place: usize) -> &mut Page<T> {
         let goes_on =
             place.is_multiple_of(PAGE_PLACES) && (place == 0 || self.get(place - 1).is_some());
-        let values = &mut self.pages.ensure(place / PAGE_PLACES).values;
-        let more = match values.len() {
+        let page = self.pages.ensure(place / PAGE_PLACES);
+        let more = match page.values.len() {
             0 if goes_on => PAGE_PLACES,
             held => (held / 4 + 1).min(PAGE_PLACES - held),
         };
-        values.reserve_exact(more);
+        page.values.reserve_exact(more);
+        page
     }
 
     pub(crate) fn remove(&mut self, place: usize) -> Option<T> {
@@ -210,7 +213,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// The same from a place on. Places without a value cost nothing, pages without one a look.
+    /// The same from a place on. Places without a value cost nothing, blocks of pages without one a look.
     pub(crate) fn iter_from(&self, place: usize) -> impl Iterator<Item = (usize, &T)> {
         self.iter_in(place..usize::MAX)
     }
@@ -247,7 +250,7 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.pages = Spread::default();
+        self.pages = Pages::default();
     }
 }
 
@@ -351,6 +354,21 @@ mod tests {
         let each = [ordered, scattered, left].map(|slab| bytes_each(&slab));
         println!("{each:?} bytes");
         assert!(each.iter().all(|&bytes| bytes <= 350), "{each:?} bytes");
+    }
+
+    #[test]
+    fn places_that_are_left_take_next_to_nothing() {
+        let mut slab = Slab::default();
+        for place in 0..1_000_000 {
+            slab.insert(place, Wide::default());
+            if let Some(left) = place.checked_sub(1_000) {
+                slab.remove(left);
+            }
+        }
+        let own = 1_000 * size_of::<Wide>();
+        let beside = slab.memory_bytes() - own;
+        assert!(beside < own / 2, "{beside} bytes beside {own}");
+        assert_eq!(slab.len(), 1_000);
     }
 
     #[test]

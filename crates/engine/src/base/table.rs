@@ -84,7 +84,7 @@ impl<T: Tagged> Table<T> {
         let part = &mut self.parts[index];
         let found = part.find_entry(spread(kept), |entry| entry.tag() == kept && is_it(entry));
         let (entry, _) = found.ok()?.remove();
-        if part.len() < part.capacity() / 8 {
+        if part.len() < part.capacity() / 4 {
             part.shrink_to(0, |entry| spread(entry.tag()));
         }
         Some(entry)

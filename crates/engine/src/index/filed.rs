@@ -73,8 +73,11 @@ impl Filed {
         self.ids.is_empty()
     }
 
-    /// Replaces the files; the old ones come back.
+    /// Replaces the files; the old ones come back. The ids, of which most are runs, are made small.
     pub(super) fn set_files(&mut self, files: Arc<ParkedFiles>) -> Arc<ParkedFiles> {
+        for ids in self.ids.values_mut().filter_map(Arc::get_mut) {
+            ids.optimize();
+        }
         std::mem::replace(&mut self.files, files)
     }
 

@@ -9,16 +9,14 @@
 //! A string that was never set, or was cleared, is empty. A page of empty strings
 //! holds no memory.
 
-use crate::base::spread::Spread;
+use crate::base::pages::{self, Pages};
 
 const PAGE_STRINGS: usize = 256;
-/// Pages side by side: more strings than a shard has series.
-const NEAR_PAGES: usize = 1 << 20;
 
 /// A growing array of byte strings.
 #[derive(Default)]
 pub(crate) struct Packed {
-    pages: Spread<Page, NEAR_PAGES>,
+    pages: Pages<Page>,
 }
 
 #[derive(Default)]
@@ -43,7 +41,7 @@ impl Packed {
             self.pages.ensure(index).set(number % PAGE_STRINGS, string);
         } else if let Some(page) = self.pages.get_mut(index) {
             page.set(number % PAGE_STRINGS, string);
-            if page.ends.is_empty() {
+            if pages::Page::is_empty(page) {
                 self.pages.reset(index);
             }
         }
@@ -53,6 +51,12 @@ impl Packed {
         let own = |page: &Page| page.ends.capacity() * 4 + page.bytes.capacity();
         let own = self.pages.iter().map(|(_, page)| own(page));
         self.pages.memory_bytes() + own.sum::<usize>()
+    }
+}
+
+impl pages::Page for Page {
+    fn is_empty(&self) -> bool {
+        self.ends.is_empty()
     }
 }
 

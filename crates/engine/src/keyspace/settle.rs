@@ -13,7 +13,8 @@ use crate::observe::notices::About;
 use crate::observe::observer::Work;
 use crate::observe::signals::Job;
 use crate::series::Pressure;
-use crate::series::shard::{ShardState, Waiting};
+use crate::series::settle_queue::Waiting;
+use crate::series::shard::ShardState;
 use latewood_codec::Encoder;
 use latewood_model::SeriesId;
 use parking_lot::{Mutex, MutexGuard};
@@ -189,22 +190,8 @@ impl Settler {
 }
 
 impl Core {
-    /// Queues or settles a series that just staged a late sample.
-    #[inline]
-    pub(crate) fn after_late(&self, state: &mut ShardState, place: usize) {
-        // awake: it has just got a late operation.
-        let Some(series) = state.slab.get_mut(place) else {
-            return;
-        };
-        state.queue.note(series);
-        state.queue.wait(series, place);
-        if series.late_upkeep_due() {
-            self.late_upkeep(state, place);
-        }
-    }
-
     /// Counts what a series with late samples holds, and settles it if it is due.
-    fn late_upkeep(&self, state: &mut ShardState, place: usize) {
+    pub(crate) fn late_upkeep(&self, state: &mut ShardState, place: usize) {
         // awake: it has late operations.
         let Some(series) = state.slab.get_mut(place) else {
             return;

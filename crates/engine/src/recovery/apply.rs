@@ -414,7 +414,9 @@ impl Recovery<'_> {
         };
         let linked = series.is_linked();
         if series.put_logged(sample, policy, &mut state.sealer)? == Fate::Staged {
-            self.core.after_late(state, place);
+            if state.queue.stage(series, place) {
+                self.core.late_upkeep(state, place);
+            }
         } else if series.memory_moved() {
             state.heads.note(series, partition_of(id));
         }

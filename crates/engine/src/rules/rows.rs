@@ -135,7 +135,9 @@ impl Rules {
                 state.group.sample(id, at, value, DuplicatePolicy::Last);
             }
             if fate == Fate::Staged {
-                self.core.after_late(state, place);
+                if state.queue.stage(series, place) {
+                    self.core.late_upkeep(state, place);
+                }
             } else if series.memory_moved() {
                 state.heads.note(series, partition_of(id));
             }

@@ -44,6 +44,7 @@ mod reach;
 pub(crate) mod rewrite;
 mod seal;
 pub(crate) mod settle;
+pub(crate) mod settle_queue;
 mod snapshot;
 mod sort;
 pub(crate) mod spans;

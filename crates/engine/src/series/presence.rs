@@ -68,6 +68,9 @@ pub(crate) const BROUGHT_MAX: usize = 1024;
 /// Series whose newest samples are known, of a shard: on the time three have to agree.
 const NEWEST_MAX: usize = 4;
 
+/// Changes after which a set of places is made small again: most are runs.
+const LOOSE_MAX: usize = 4096;
+
 /// The parked series of a shard, by their places.
 #[derive(Default)]
 pub(crate) struct ParkedSeries {
@@ -84,6 +87,8 @@ pub(crate) struct ParkedSeries {
     newest: Vec<(Timestamp, usize)>,
     /// Those that are gone, but whose newest row a file of parked series has: no file says so yet.
     gone: RoaringTreemap,
+    /// Changes of `filed` since it was made small.
+    loose: usize,
 }
 
 impl ParkedSeries {
@@ -177,6 +182,7 @@ impl ParkedSeries {
     /// A file of parked series holds it from now on; when its newest sample was.
     pub(crate) fn note_filed(&mut self, place: usize, newest: Option<Timestamp>, linked: Linked) {
         self.filed.insert(place as u64);
+        self.note_loose();
         if linked.is_source {
             self.sources.insert(place as u64);
         }
@@ -187,6 +193,14 @@ impl ParkedSeries {
         if self.newest.len() > NEWEST_MAX {
             self.newest.sort_unstable_by_key(|&(at, _)| Reverse(at));
             self.newest.truncate(NEWEST_MAX);
+        }
+    }
+
+    fn note_loose(&mut self) {
+        self.loose += 1;
+        if self.loose == LOOSE_MAX {
+            self.loose = 0;
+            self.filed.optimize();
         }
     }
 
@@ -216,6 +230,7 @@ impl ParkedSeries {
     /// A series is parked no more; its row, if that is at hand.
     pub(crate) fn remove(&mut self, place: usize) -> Option<Parked> {
         if self.filed.remove(place as u64) {
+            self.note_loose();
             self.sources.remove(place as u64);
             self.destinations.remove(place as u64);
             self.newest.retain(|&(_, held)| held != place);

@@ -338,9 +338,13 @@ impl Series {
         }
     }
 
-    /// The policy for a sample without a policy of its own.
-    pub(crate) fn policy_or(&self, default: DuplicatePolicy) -> DuplicatePolicy {
-        self.policy.unwrap_or(default)
+    /// The policy for a sample: its own, else that of the series, else the default.
+    pub(crate) fn policy_for(
+        &self,
+        own: Option<DuplicatePolicy>,
+        default: DuplicatePolicy,
+    ) -> DuplicatePolicy {
+        own.or(self.policy).unwrap_or(default)
     }
 
     /// How long its samples are kept, counted from its newest one; 0 is for ever.

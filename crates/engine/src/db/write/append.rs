@@ -22,7 +22,7 @@ use crate::log::Position;
 use crate::observe::stages::Stage;
 use crate::rules::backfill::Wanted;
 use crate::series::rules::failed::FailedBuckets;
-use crate::series::shard::ShardState;
+use crate::series::shard::{ShardState, note_source};
 use crate::series::{Fate, Series};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 use std::cmp::Ordering::{Equal, Greater, Less};
@@ -252,9 +252,8 @@ impl Db {
         let Some(series) = state.slab.get_mut(place).filter(|held| is_meant(held)) else {
             return Err(Refusal::NoSuchKey);
         };
-        let own = append.on_duplicate;
-        let policy = own.unwrap_or_else(|| series.policy_or(default_policy));
         let sample = Sample::new(append.timestamp, append.value);
+        let policy = series.policy_for(append.on_duplicate, default_policy);
         let counters = &mut state.counters;
         if append.timestamp < core.store.blocks.floor() {
             counters.refused += 1;
@@ -266,7 +265,6 @@ impl Db {
         if state.sealer.timer.is_on() {
             state.sealer.timer.end(fate.stage());
         }
-        let linked = series.is_linked();
         match fate {
             Fate::InOrder => counters.in_order += 1,
             Fate::Late | Fate::Staged | Fate::Duplicate => match append.timestamp.cmp(&newest) {
@@ -292,8 +290,14 @@ impl Db {
                 .sample(id, append.timestamp, append.value, policy);
             state.sealer.timer.end(Stage::LogEncode);
         }
+        if series.is_linked() {
+            note_source(series, place, &mut state.sources);
+            state.sealer.timer.end(Stage::RuleUpdate);
+        }
         if fate == Fate::Staged {
-            core.after_late(state, place);
+            if state.queue.stage(series, place) {
+                core.late_upkeep(state, place);
+            }
             state.sealer.timer.end(Stage::CacheUpkeep);
         } else if series.memory_moved() {
             if core.budget.wants_flush() && series.seal_early(&mut state.sealer).is_err() {
@@ -303,10 +307,6 @@ impl Db {
             state.sealer.timer.end(Stage::CacheUpkeep);
         }
         core.mark(state, id, append.timestamp, append.timestamp);
-        if linked {
-            state.note_rules(place);
-            state.sealer.timer.end(Stage::RuleUpdate);
-        }
         Ok(append.timestamp)
     }
 }

@@ -9,6 +9,7 @@
 //! `tests/labels_model.rs`.
 
 use super::{Inverted, Name};
+use crate::index::ids::Ids;
 use crate::index::posting::Posting;
 use latewood_model::Labels;
 use std::hint::black_box;
@@ -130,10 +131,15 @@ impl Inverted {
                 theirs.eq(names.iter().map(|part| part.name))
             };
             let alike = (first + 1..come.len()).take_while(is_alike).count() + 1;
+            let mut ids: Vec<u64> = come[first..first + alike]
+                .iter()
+                .map(|(id, _)| *id)
+                .collect();
+            ids.sort_unstable();
+            let ids = Ids::from_ascending(ids.into_iter());
             for part in names {
                 if let Some(name) = self.named.get_mut(part.name as usize) {
-                    let ids = come[first..first + alike].iter().map(|(id, _)| *id);
-                    name.series.extend(ids);
+                    name.series.add_all(&ids);
                 }
             }
             first += alike;
