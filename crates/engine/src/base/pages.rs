@@ -73,12 +73,19 @@ impl<P: Page> Pages<P> {
 
     /// The pages in order from `first` on, each with its number. Those of no block are left out.
     pub(crate) fn iter_from(&self, first: usize) -> impl Iterator<Item = (usize, &P)> {
+        self.iter_in(first, usize::MAX)
+    }
+
+    /// The same before `end`. No block behind it is looked at.
+    pub(crate) fn iter_in(&self, first: usize, end: usize) -> impl Iterator<Item = (usize, &P)> {
         let blocks = self.blocks.iter_from(first / BLOCK_PAGES);
+        let blocks = blocks.take_while(move |(block, _)| block * BLOCK_PAGES < end);
         let pages = blocks.flat_map(|(block, pages)| {
             let pages = pages.iter().flat_map(|pages| pages.iter());
             (block * BLOCK_PAGES..).zip(pages)
         });
-        pages.skip_while(move |(number, _)| *number < first)
+        let pages = pages.skip_while(move |(number, _)| *number < first);
+        pages.take_while(move |(number, _)| *number < end)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &P)> {

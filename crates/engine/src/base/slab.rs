@@ -220,8 +220,8 @@ impl<T> Slab<T> {
 
     /// The same in some places. No page behind them is looked at.
     pub(crate) fn iter_in(&self, wanted: Range<usize>) -> impl Iterator<Item = (usize, &T)> {
-        let pages = self.pages.iter_from(wanted.start / PAGE_PLACES);
-        let pages = pages.take_while(move |(number, _)| number * PAGE_PLACES < wanted.end);
+        let end = wanted.end.div_ceil(PAGE_PLACES);
+        let pages = self.pages.iter_in(wanted.start / PAGE_PLACES, end);
         let all = pages.flat_map(|(number, page)| {
             let mut place = places(number, page.filled);
             page.values.iter().map(move |value| (place(), value))
