@@ -53,14 +53,10 @@ impl<P: Page> Pages<P> {
 
     /// Empties page `number`.
     pub(crate) fn reset(&mut self, number: usize) {
-        if let Some(page) = self.get_mut(number) {
-            *page = P::default();
-            let block = number / BLOCK_PAGES;
-            let is_used = |block: &Option<Box<[P; BLOCK_PAGES]>>| {
-                let pages = block.iter().flat_map(|pages| pages.iter());
-                pages.into_iter().any(|page| !page.is_empty())
-            };
-            if !self.blocks.get(block).is_some_and(is_used) {
+        let block = number / BLOCK_PAGES;
+        if let Some(Some(pages)) = self.blocks.get_mut(block) {
+            pages[number % BLOCK_PAGES] = P::default();
+            if pages.iter().all(P::is_empty) {
                 self.blocks.reset(block);
             }
         }

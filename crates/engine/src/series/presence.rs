@@ -69,7 +69,7 @@ pub(crate) const BROUGHT_MAX: usize = 1024;
 const NEWEST_MAX: usize = 4;
 
 /// Changes after which a set of places is made small again: most are runs.
-const LOOSE_MAX: usize = 4096;
+const LOOSE_MAX: usize = if cfg!(test) { 8 } else { 4096 };
 
 /// The parked series of a shard, by their places.
 #[derive(Default)]
@@ -196,6 +196,7 @@ impl ParkedSeries {
         }
     }
 
+    /// Notes a change of `filed`.
     fn note_loose(&mut self) {
         self.loose += 1;
         if self.loose == LOOSE_MAX {
