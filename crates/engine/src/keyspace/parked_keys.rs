@@ -80,11 +80,30 @@ impl Prints {
 
     #[inline]
     fn find(&self, tag: u32) -> io::Result<Option<SeriesId>> {
-        let counts = |id: u32| !self.stale.contains(&(tag, SeriesId(id.into())));
-        Ok(match self.near.find(tag, counts)? {
+        self.find_beside(tag, &[])
+    }
+
+    /// One that is not among `known`.
+    #[inline]
+    fn find_beside(&self, tag: u32, known: &[SeriesId]) -> io::Result<Option<SeriesId>> {
+        let counts = |id: SeriesId| !known.contains(&id) && !self.stale.contains(&(tag, id));
+        let found = self.near.find(tag, |id| counts(SeriesId(id.into())))?;
+        Ok(match found {
             Some(id) => Some(SeriesId(id.into())),
-            None => self.far.touch(tag).map(Far::id),
+            None => {
+                let far = self.far.find(tag, |far| !known.contains(&far.id()));
+                far.map(Far::id)
+            }
         })
+    }
+
+    /// All that there are of a tag.
+    fn find_all(&self, tag: u32) -> io::Result<Vec<SeriesId>> {
+        let mut found = Vec::new();
+        while let Some(id) = self.find_beside(tag, &found)? {
+            found.push(id);
+        }
+        Ok(found)
     }
 
     /// Adds it, to what is in memory where the error says why a file cannot be written.
@@ -189,6 +208,16 @@ impl ParkedKeys {
         }
         let hash = self.hash(key);
         let found = self.shard(hash).read().find(tag_of(hash));
+        found.context("cannot read the keys of parked series", &self.dir)
+    }
+
+    /// All parked series that may have this key.
+    ///
+    /// # Errors
+    /// `Io` if its fingerprint cannot be read.
+    pub(crate) fn find_all(&self, key: &[u8]) -> Result<Vec<SeriesId>> {
+        let hash = self.hash(key);
+        let found = self.shard(hash).read().find_all(tag_of(hash));
         found.context("cannot read the keys of parked series", &self.dir)
     }
 
@@ -350,13 +379,17 @@ mod tests {
             (50_000..100_000).find_map(|number| parked.find(&key(number)).unwrap()),
             None
         );
+        let mut all = parked.find_all(&key(3)).unwrap();
         let mut found = Vec::new();
         while let Some(id) = parked.find(&key(3)).unwrap() {
             found.push(id);
             parked.remove(&key(3), id);
         }
-        found.sort_unstable();
-        assert_eq!(found, [id(60_000), id(3)]);
+        for found in [&mut all, &mut found] {
+            found.sort_unstable();
+            assert_eq!(*found, [id(60_000), id(3)]);
+        }
+        assert!(parked.find_all(&key(3)).unwrap().is_empty());
         // One that is not there.
         parked.remove(&key(3), id(3));
         assert_eq!(parked.len(), 49_999);

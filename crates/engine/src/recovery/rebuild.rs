@@ -125,7 +125,9 @@ impl Recovery<'_> {
         let mut rivals = BTreeMap::<Arc<[u8]>, BTreeSet<SeriesId>>::new();
         for id in self.core.parked_keys.take_doubled() {
             // One that the log woke or removed is in no parked one's way.
-            if let Some(key) = self.parked_key(id)? {
+            if let Some(key) = self.parked_key(id)?
+                && self.has_several(&key)?
+            {
                 let mut parked = self.wake_rivals(&key)?;
                 rivals.entry(key).or_default().append(&mut parked);
             }
@@ -141,6 +143,16 @@ impl Recovery<'_> {
             gone.extend(self.displace(key, ids, named)?);
         }
         Ok(gone)
+    }
+
+    /// Whether more than one parked series has this key: most that share a fingerprint do not, and those
+    /// stay parked.
+    fn has_several(&self, key: &Arc<[u8]>) -> Result<bool> {
+        let mut count = 0;
+        for id in self.core.parked_keys.find_all(key)? {
+            count += usize::from(self.parked_key(id)?.as_ref() == Some(key));
+        }
+        Ok(count > 1)
     }
 
     /// The key of a series, if it is parked. Its row is at hand then.

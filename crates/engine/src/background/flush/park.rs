@@ -13,7 +13,7 @@
 //!
 //! It has the turn of the flusher, so that the numbers of files are in the order of what they say.
 //!
-//! Tested by `recovery/tests/parking.rs` and `tests/flush/parking.rs`.
+//! Tested by `recovery/tests/parked_files.rs` and `tests/flush/parking.rs`.
 
 use crate::background::flush::Flusher;
 use crate::background::flush::partition::{PLACES_PER_LOCK, STEP};

@@ -2,11 +2,13 @@
 //! says where it is.
 
 use super::open;
+use crate::base::key_hash::key_hash;
 use crate::io::sim::SimDisk;
 use crate::storage::files::{ChangesMeta, Manifest, SeriesFileMeta, SeriesFileWriter};
 use crate::tools::{check, totals};
 use crate::{Db, Result};
 use latewood_model::{SeriesId, SeriesOptions};
+use std::collections::HashMap;
 use std::path::Path;
 
 const SERIES: usize = 8;
@@ -183,6 +185,42 @@ fn of_several_parked_series_with_one_key_one_stays() -> Result<()> {
     db.flush()?;
     db.close()?;
     assert_eq!(keys(&open(&disk)), others);
+    Ok(())
+}
+
+/// Two keys of one fingerprint of [`crate::keyspace::parked_keys`].
+fn twins(seed: u64) -> [String; 2] {
+    let mut seen = HashMap::new();
+    (0_u64..)
+        .find_map(|number| {
+            let key = number.to_string();
+            let hash = key_hash(seed, key.as_bytes());
+            let fingerprint = (hash >> 60, hash as u32);
+            let other = seen.insert(fingerprint, number)?;
+            Some([other.to_string(), key])
+        })
+        .expect("there are more keys than fingerprints")
+}
+
+#[test]
+fn parked_series_with_keys_of_one_fingerprint_stay_parked() -> Result<()> {
+    let disk = SimDisk::new();
+    let (db, ids) = unfiled(&disk);
+    let twins = twins(db.parts().core.store.key_seed());
+    let of = |id: SeriesId, _| twins[usize::from(id != ids[0])].clone();
+    let parked = write_keyed(&db, File::Parked, &ids[..2], &[], of);
+    let written = db.parts().core.log().unwrap().written();
+    publish(&db, |manifest| {
+        manifest.log_start = written.0 + 1;
+        let files = manifest.partition(0);
+        (files.parked, files.living) = (vec![parked], 2);
+    })?;
+    db.close()?;
+    let db = open(&disk);
+    assert_eq!(db.parked_len(), 2);
+    for (key, id) in twins.iter().zip(&ids) {
+        assert_eq!(db.resolve(key.as_bytes())?.id, *id);
+    }
     Ok(())
 }
 
