@@ -174,6 +174,25 @@ fn ignore_drops_near_samples_under_last_only() {
 }
 
 #[test]
+fn a_sample_ahead_of_the_clock_is_not_ignored_when_it_comes_again() {
+    let db = fresh();
+    let options = SeriesOptions {
+        retention_ms: 1000,
+        ..SeriesOptions::default()
+    };
+    db.create(b"k", &options).unwrap();
+    let ahead_ms = i64::MAX / 2;
+    for timestamp in [ahead_ms, ahead_ms + 1, ahead_ms + 1] {
+        let one = Append {
+            on_duplicate: Some(DuplicatePolicy::Last),
+            ..sample(b"k", timestamp, 1.0)
+        };
+        assert_eq!(append(&db, &[one]).unwrap(), [Ok(timestamp)]);
+    }
+    assert_eq!(db.stats().samples_ignored, 0);
+}
+
+#[test]
 fn a_deletion_counts_what_a_reader_could_see() {
     let db = fresh();
     for step in 0..40i64 {

@@ -112,10 +112,11 @@ impl Series {
     }
 
     fn ignores(&self, sample: Sample, newest: Timestamp) -> Result<bool> {
+        let ignore = self.rare.as_ref().map(|rare| rare.ignore);
         let Some(Ignore {
             max_time_diff_ms,
             max_value_diff,
-        }) = self.rare.as_ref().map(|rare| rare.ignore)
+        }) = ignore.filter(|ignore| *ignore != Ignore::default())
         else {
             return Ok(false);
         };
