@@ -47,7 +47,7 @@ pub(crate) struct Crowd {
     /// It soon will: see [`NEAR_PERCENT`] and [`SLOW_PERCENT`].
     is_near: AtomicBool,
     is_slow: AtomicBool,
-    /// When a partition was parked for want of memory last, or begun to be; 0 where that came to nothing.
+    /// When series of a partition left memory while it was short last, or began to; 0 where none did.
     parking_ns: AtomicU64,
     /// When a new series has waited for that last.
     slowed_ns: AtomicU64,
@@ -85,6 +85,11 @@ impl Crowd {
         self.is_near.load(Ordering::Relaxed)
     }
 
+    /// Whether new series wait while others leave memory.
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_slow.load(Ordering::Relaxed)
+    }
+
     /// Whether a new series had better wait, since others leave memory and that takes longer than new
     /// ones take to come; and none has waited just before.
     pub(crate) fn is_slow(&self, now_ns: u64) -> bool {
@@ -105,8 +110,8 @@ impl Crowd {
         self.parking_ns.store(now_ns.max(1), Ordering::Relaxed);
     }
 
-    /// A partition was parked for want of memory, and `series` of it left. A new series waits in vain
-    /// again then, but not time and again.
+    /// `series` of a partition left memory while it was short. A new series waits in vain again then, but
+    /// not time and again.
     pub(crate) fn note_parked(&self, series: u64, now_ns: u64) {
         if series == 0 {
             self.parking_ns.store(0, Ordering::Relaxed);

@@ -8,7 +8,7 @@
 //! the same partitions. Where there is no room for new series any more, idle series of the others follow,
 //! and then all that may park.
 //!
-//! Tested by `recovery/tests/parking.rs` and `tests/memory_budget.rs`.
+//! Tested by `recovery/tests/parked_files.rs` and `tests/memory_budget.rs`.
 
 use crate::background::flush::park::{Parked, Which};
 use crate::background::flush::{Flusher, Turn};
@@ -35,9 +35,12 @@ const SILENT_NS: u64 = 10_000_000_000;
 const SILENT_MAX_NS: u64 = 3_600_000_000_000;
 /// Soon: within this many times as long.
 const SOON: u64 = 16;
-/// At the limit this part of it is enough, and all of a partition is parked at most once in this time.
-const CROWDED_SHARE: u64 = 4;
+/// This part of it is enough where new series wait for room already, and at the limit, where all of a
+/// partition is parked at most once in this time.
+const SHORT_SHARE: u64 = 4;
 const CROWDED_REST_NS: u64 = 60_000_000_000;
+/// So many series that leave since they are idle make room that new ones had better wait for.
+const ROOM_SERIES: u64 = 1_000;
 
 /// The looks for idle series.
 #[derive(Debug, Default)]
@@ -125,6 +128,12 @@ impl Flusher {
         self.see(&mut turn.looks, now_ns);
         if let Some(partition) = turn.looks.due(interval_ns, now_ns) {
             let parked = self.park_in_turn(&mut turn, partition, Which::Idle, now_ns);
+            if let Some(series @ ROOM_SERIES..) = parked
+                && self.is_pressed()
+            {
+                let budget = &self.core.budget;
+                budget.crowd.note_parked(series, budget.now_ns());
+            }
             return parked.is_some();
         }
         match self.next_of_round(&mut turn.looks, now_ns) {
@@ -167,7 +176,8 @@ impl Flusher {
             let is_crowded = self.is_crowded();
             let mut order: Vec<_> = looks.partitions.iter().collect();
             order.sort_by_key(|(_, seen)| seen.written_ns);
-            let share = if is_crowded { CROWDED_SHARE } else { 1 };
+            let is_short = is_crowded || self.core.budget.crowd.is_short();
+            let share = if is_short { SHORT_SHARE } else { 1 };
             let is_silent = |seen: &Seen| {
                 // Reads may have woken some of those that rest.
                 (!seen.rests || seen.is_rested(CROWDED_REST_NS, now_ns))
