@@ -120,6 +120,31 @@ fn a_span_leaves_series_with_samples_in_it() {
         data(&mut http, "/api/v1/label/host/values?end=2.5"),
         json!(["a", "b"])
     );
+    assert_eq!(
+        data(&mut http, "/api/v1/label/__name__/values?start=2&end=3"),
+        json!(["cpu_v", "mem_v"])
+    );
+    assert_eq!(
+        data(&mut http, "/api/v1/label/host/values?start=4e9"),
+        json!([])
+    );
+    // Two that look the same are told apart by it, whether or not there is a span.
+    let mut client = server.client();
+    for key in ["one", "two"] {
+        let line = format!("TS.ADD {key} 9000 1 LABELS __name__ same host c");
+        assert_eq!(client.ask(&line), ":9000\r\n");
+    }
+    for span in ["", "?start=9&end=9"] {
+        let path = format!("/api/v1/label/__key__/values{span}");
+        let keys = if span.is_empty() {
+            json!([])
+        } else {
+            json!(["one", "two"])
+        };
+        assert_eq!(data(&mut http, &path), keys, "{span}");
+    }
+    let path = "/api/v1/labels?start=9&end=9";
+    assert_eq!(data(&mut http, path), json!(["__name__", "host"]));
 }
 
 #[test]

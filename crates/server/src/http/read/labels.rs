@@ -1,25 +1,26 @@
 //! `GET|POST /api/v1/labels` and `GET /api/v1/label/NAME/values`: which labels
 //! there are, and which values one of them has.
 //!
-//! Without selectors and a span, the index answers by itself. `__key__`, which
-//! depends on which series look the same, is then left out.
+//! Without selectors and a span, the index answers by itself; with a span, series are read until all
+//! that it tells is seen. `__key__`, which depends on which series look the same, is then left out.
 
 use super::asked::{Asked, Unreadable};
 use super::envelope::answered;
 use super::list::{List, put_text};
-use super::parameters::Parameters;
+use super::parameters::{Parameters, Span};
 use super::stream;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
-use crate::labelled;
+use crate::labelled::{self, Named, PART_SERIES};
 use crate::observe::Endpoint;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
-use latewood_engine::{Db, Error};
+use latewood_engine::{Error, ErrorKind};
 use latewood_model::{Matcher, Test};
 use latewood_wire::series_name::METRIC;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 /// The handler of names.
 pub(crate) async fn labels(State(context): State<Context>, request: Request) -> Response {
@@ -79,39 +80,107 @@ fn texts(
     label: Option<&str>,
 ) -> Result<Vec<String>, Answer> {
     let (mut selectors, span) = (parameters.selectors()?, parameters.span()?);
-    if selectors.is_empty() && span.is_none() && !asked.is_restricted() {
-        let found = of_all(&asked.shared().db, label).map_err(|error| Answer::engine(&error))?;
-        return Ok(found.into_iter().collect());
+    let is_key = label == Some(labelled::KEY) && span.is_some();
+    if selectors.is_empty() && !asked.is_restricted() && !is_key {
+        match (of_all(asked, label), span) {
+            (Ok(all), None) => return Ok(all.into_iter().collect()),
+            (Ok(all), Some(span)) => {
+                let found = seen_in(asked, label, span, &all)?;
+                return Ok(found.into_iter().collect());
+            }
+            // Those of a span can be fewer.
+            (Err(error), Some(_)) if error.kind() == ErrorKind::Limit => {}
+            (Err(error), _) => return Err(Answer::engine(&error)),
+        }
     }
     if selectors.is_empty() {
         // No matcher lets all series pass.
         selectors.push(Vec::new());
     }
     let mut named = asked.find(&selectors, span, Unreadable::PassOver)?;
-    if let Some(span) = span {
-        asked.retain_in(&mut named, span)?;
-    }
+    // What rests in files is read by the page.
+    named.sort_unstable_by_key(|one| one.series.id);
     let mut found = BTreeSet::new();
-    for (name, value) in named.iter().flat_map(|one| one.labels.iter()) {
-        let text = match label {
-            None => name,
-            Some(label) if label == name => value,
-            Some(_) => continue,
-        };
-        if !found.contains(text) {
-            found.insert(text.to_owned());
-        }
+    let mut named = named.into_iter().peekable();
+    while named.peek().is_some() {
+        note_fresh(asked, label, span, named.by_ref(), &mut found)?;
     }
     Ok(found.into_iter().collect())
 }
 
+/// Those of `all` that a series with a sample in `span` has. Reads no more series than show that.
+fn seen_in(
+    asked: &Asked,
+    label: Option<&str>,
+    span: Span,
+    all: &BTreeSet<String>,
+) -> Result<BTreeSet<String>, Answer> {
+    let db = &asked.shared().db;
+    let (mut found, mut failed) = (BTreeSet::new(), Ok(()));
+    let mut take = |some| {
+        let named = labelled::named(db, some, false, &mut |_| ControlFlow::Continue(()))?;
+        let mut named = named.into_iter().peekable();
+        while failed.is_ok() && named.peek().is_some() {
+            failed = note_fresh(asked, label, Some(span), named.by_ref(), &mut found);
+        }
+        if label.is_none() {
+            // Only all series together tell which look the same.
+            found.remove(labelled::KEY);
+        }
+        Ok(match failed.is_err() || all.is_subset(&found) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    };
+    db.select_set(
+        &[],
+        Some((span.from_ms, span.to_ms)),
+        Some(asked.unwanted()),
+    )
+    .and_then(|set| db.each_of(&set, Some(asked.unwanted()), &mut take))
+    .map_err(|error| Answer::engine(&error))?;
+    failed.map(|()| found)
+}
+
+/// Adds what the next series have that was not found so far, each if it has a sample in the span.
+fn note_fresh(
+    asked: &Asked,
+    label: Option<&str>,
+    span: Option<Span>,
+    named: impl Iterator<Item = Named>,
+    found: &mut BTreeSet<String>,
+) -> Result<(), Answer> {
+    let fresh = named.filter(|one| texts_of(one, label).any(|text| !found.contains(text)));
+    let mut fresh: Vec<Named> = fresh.take(PART_SERIES).collect();
+    if let Some(span) = span {
+        asked.retain_in(&mut fresh, span)?;
+    }
+    let texts = fresh.iter().flat_map(|one| texts_of(one, label));
+    found.extend(texts.map(str::to_owned));
+    Ok(())
+}
+
+/// The names of a series, or its value of `label`.
+fn texts_of<'a>(one: &'a Named, label: Option<&str>) -> impl Iterator<Item = &'a str> {
+    one.labels
+        .iter()
+        .filter_map(move |(name, value)| match label {
+            None => Some(name),
+            Some(label) => (label == name).then_some(value),
+        })
+}
+
 /// The same of all series there are.
-fn of_all(db: &Db, label: Option<&str>) -> Result<BTreeSet<String>, Error> {
+fn of_all(asked: &Asked, label: Option<&str>) -> Result<BTreeSet<String>, Error> {
+    let db = &asked.shared().db;
     let text = |bytes: &[u8]| labelled::text(bytes).into_owned();
-    let metric = text(METRIC);
+    let (metric, bytes_max) = (text(METRIC), db.reply_bytes_max());
     let stored = match label {
-        None => db.label_names(&[], None, db.reply_bytes_max(), None)?,
-        Some(label) => db.label_values(label.as_bytes(), &[], None, db.reply_bytes_max(), None)?,
+        None => db.label_names(&[], None, bytes_max, Some(asked.unwanted()))?,
+        Some(label) => {
+            let label = label.as_bytes();
+            db.label_values(label, &[], None, bytes_max, Some(asked.unwanted()))?
+        }
     };
     let mut found: BTreeSet<_> = stored.iter().map(text).collect();
     match label {
