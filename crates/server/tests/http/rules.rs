@@ -332,7 +332,10 @@ fn alertmanager() -> (String, Receiver<Value>) {
             let (mut stream, mut bytes) = (stream, Vec::new());
             let mut buffer = [0; 4096];
             let body = loop {
-                let read = stream.read(&mut buffer).unwrap();
+                // The sender tries again when a connection breaks.
+                let Ok(read @ 1..) = stream.read(&mut buffer) else {
+                    break None;
+                };
                 bytes.extend_from_slice(&buffer[..read]);
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 let Some((head, body)) = text.split_once("\r\n\r\n") else {
@@ -344,11 +347,14 @@ fn alertmanager() -> (String, Receiver<Value>) {
                 if body.len() >= length {
                     assert!(head.starts_with("post /api/v2/alerts http/1.1"), "{head}");
                     assert!(head.contains("authorization: basic bwu6c2vjcmv0"), "{head}");
-                    break body.to_owned();
+                    break Some(body.to_owned());
                 }
             };
+            let Some(body) = body else {
+                continue;
+            };
             let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-            stream.write_all(answer).unwrap();
+            let _ = stream.write_all(answer);
             if sender.send(serde_json::from_str(&body).unwrap()).is_err() {
                 return;
             }
@@ -363,9 +369,8 @@ fn alertmanagers_are_told_and_one_that_hangs_harms_nothing() {
     // Nobody answers there.
     let hangs = TcpListener::bind("127.0.0.1:0").unwrap();
     let hanging = format!("http://{}", hangs.local_addr().unwrap());
-    // Nobody listens there any more.
-    let refuses = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
-    let refusing = format!("http://me:secret@{}", refuses.unwrap());
+    // Nobody listens there, nor will another test.
+    let refusing = "http://me:secret@127.0.0.1:1";
     let file = File::new(RULES);
     let server: Server = server(&[
         "--rules",
@@ -375,7 +380,7 @@ fn alertmanagers_are_told_and_one_that_hangs_harms_nothing() {
         "--alertmanager",
         &url,
         "--alertmanager",
-        &refusing,
+        refusing,
         "--external-url",
         "http://db-1/",
         "--external-labels",
