@@ -1,12 +1,15 @@
 //! Which samples of a batch are late, and by how much, beside a naive count.
 
-use crate::db_support::open;
-use latewood_engine::io::sim::{SimDisk, SimRandom};
+use crate::db_support::{DIR, append, last_wins, open, options, sample, timestamps};
+use latewood_engine::io::sim::{SimClock, SimDisk, SimRandom};
+use latewood_engine::io::{Clock, Env};
 use latewood_engine::{
     Append, AppendTo, Create, Db, LateSample, Outcome, RuleSpec, Scratch, SeriesRef,
 };
 use latewood_model::{Aggregator, DuplicatePolicy, SeriesOptions};
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
 
 /// The timestamps of each series.
 type Held = HashMap<usize, BTreeSet<i64>>;
@@ -110,4 +113,90 @@ fn late_samples_are_told_with_their_age() {
     }
     assert!(all > 1_000, "{all}");
     assert_eq!(db.stats().samples_late, all);
+}
+
+/// How many samples of a series came late, and when the last one did.
+fn tally(db: &Db, key: &[u8]) -> (u64, Option<i64>) {
+    let info = db.info(key).unwrap();
+    (info.late_samples, info.late_arrived_ms)
+}
+
+#[test]
+fn a_series_keeps_what_came_late_through_merges_restarts_and_rest() {
+    let clock = Arc::new(SimClock::default());
+    let open = |disk: &SimDisk| {
+        let env = Env {
+            clock: clock.clone(),
+            ..disk.env(1)
+        };
+        Db::open(&env, Path::new(DIR), options(2), last_wins()).unwrap()
+    };
+    let put = |db: &Db, key: &[u8], timestamp: i64, at_ms: i64| {
+        clock.jump_ms(at_ms - clock.now_ms());
+        append(db, &[sample(key, timestamp, 1.0)]).unwrap()[0].unwrap();
+    };
+    let mut disk = SimDisk::new();
+    let mut db = open(&disk);
+    for timestamp in [100, 200, 300, 300] {
+        put(&db, b"k", timestamp, 1_000_000);
+    }
+    assert_eq!(tally(&db, b"k"), (0, None), "in order, and at the newest");
+    put(&db, b"k", 150, 2_000_000);
+    put(&db, b"k", 150, 3_000_000);
+    db.settle().unwrap();
+    assert_eq!(tally(&db, b"k"), (2, Some(3_000_000)));
+    db.flush().unwrap();
+    // Among what is in blocks.
+    put(&db, b"k", 160, 4_000_000);
+    db.flush().unwrap();
+    assert_eq!(tally(&db, b"k"), (3, Some(4_000_000)));
+    put(&db, b"k", 400, 4_500_000);
+    // The log does not say when a sample came.
+    put(&db, b"k", 170, 5_000_000);
+    db.sync().unwrap();
+    disk = disk.crash(1);
+    db = open(&disk);
+    assert_eq!(tally(&db, b"k"), (4, Some(4_000_000)), "after a crash");
+    db.flush().unwrap();
+    drop(db);
+    db = open(&disk);
+    assert_eq!(tally(&db, b"k"), (4, Some(4_000_000)), "from files");
+    db.park_idle().unwrap();
+    assert_eq!(db.park_idle().unwrap(), 1);
+    assert_eq!(tally(&db, b"k"), (4, Some(4_000_000)), "at rest");
+    put(&db, b"k", 180, 6_000_000);
+    db.rename(b"k", b"other", false).unwrap();
+    assert_eq!(tally(&db, b"other"), (5, Some(6_000_000)));
+    let spec = RuleSpec {
+        aggregator: Aggregator::Sum,
+        bucket_ms: 100,
+        align: 0,
+    };
+    db.create(b"to", &SeriesOptions::default()).unwrap();
+    db.create_rule(b"other", b"to", spec).unwrap();
+    for (timestamp, at_ms) in [(600, 6_500_000), (700, 6_600_000), (190, 7_000_000)] {
+        put(&db, b"other", timestamp, at_ms);
+        db.settle().unwrap();
+    }
+    let rows = timestamps(&db, b"to");
+    assert!(rows.len() > 1, "{rows:?}");
+    assert_eq!(tally(&db, b"to"), (0, None), "corrections are not late");
+    assert_eq!(tally(&db, b"other"), (6, Some(7_000_000)));
+    db.sync().unwrap();
+    disk = disk.crash(2);
+    db = open(&disk);
+    assert_eq!(tally(&db, b"to"), (0, None), "after a crash");
+    assert_eq!(
+        tally(&db, b"other"),
+        (6, Some(4_000_000)),
+        "the log has two"
+    );
+    db.flush().unwrap();
+    drop(db);
+    db = open(&disk);
+    assert_eq!(tally(&db, b"to"), (0, None), "from files");
+    db.delete_rule(b"other", b"to").unwrap();
+    put(&db, b"to", 150, 8_000_000);
+    assert_eq!(tally(&db, b"to"), (1, Some(8_000_000)), "without a rule");
+    assert_eq!(tally(&db, b"other"), (6, Some(4_000_000)));
 }

@@ -10,6 +10,8 @@ function figures(series: Series): Figure[] {
   const { retention_ms, ignore_max_time_diff_ms: time, ignore_max_value_diff: value } = series;
   return [
     ['Samples', count(series.samples)],
+    ['Late since it was made', count(series.late_samples)],
+    ['Last one came', lastCame(series)],
     ['Late, waiting to be merged', count(series.late_pending)],
     ['First', series.first_ms === null ? 'none' : timeText(series.first_ms)],
     ['Last', series.last_ms === null ? 'none' : timeText(series.last_ms)],
@@ -22,6 +24,12 @@ function figures(series: Series): Figure[] {
     ['Duplicates', series.duplicate_policy ?? "the server's policy"],
     ['IGNORE', time === 0 && value === 0 ? 'off' : `within ${durationText(time)} and ${value}`],
   ];
+}
+
+/** Of samples that a crash left to the log alone the server does not know it. */
+function lastCame({ late_samples, late_arrived_ms }: Series): string {
+  if (late_arrived_ms !== null) return timeText(late_arrived_ms);
+  return late_samples === 0 ? 'none' : 'unknown';
 }
 
 export function About({ series }: { series: Series }) {

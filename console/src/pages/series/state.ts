@@ -44,6 +44,8 @@ export interface Series {
   retention_ms: number;
   samples: number;
   late_pending: number;
+  late_samples: number;
+  late_arrived_ms: number | null;
   first_ms: number | null;
   last_ms: number | null;
   memory_chunks: number;

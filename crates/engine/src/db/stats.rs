@@ -87,6 +87,11 @@ pub struct SeriesInfo {
     pub last_timestamp: Option<Timestamp>,
     /// Late operations that are not yet folded into chunks or written into blocks.
     pub late_pending: u64,
+    /// Accepted samples that were older than the newest one when they came.
+    pub late_samples: u64,
+    /// When the newest of them came, milliseconds since the Unix epoch, as far as that is known: a
+    /// sample that a start replayed from the log counts alone.
+    pub late_arrived_ms: Option<i64>,
     /// Chunks in blocks, without late operations over them.
     pub stored_chunks: u64,
     /// Bytes of those chunks.
@@ -126,11 +131,13 @@ impl Db {
     /// As [`Db::info`].
     pub fn info_until(&self, key: &[u8], cancelled: Cancelled<'_>) -> Result<SeriesInfo> {
         let (whole, mut info) = self.read_numbered(key, |series, id| {
-            let floor = self.core.store.blocks.floor();
+            let (floor, late) = (self.core.store.blocks.floor(), series.late_tally());
             let info = SeriesInfo {
                 total_samples: 0,
                 memory: series.memory(),
                 late_pending: series.pending() as u64,
+                late_samples: late.count,
+                late_arrived_ms: late.arrived_ms,
                 stored_chunks: 0,
                 stored_bytes: 0,
                 first_timestamp: None,

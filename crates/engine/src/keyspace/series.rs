@@ -108,6 +108,7 @@ impl Core {
             last_value: persisted.newest_value,
             flushed_last: persisted.flushed_last,
             holds_nan: persisted.holds_nan,
+            late: persisted.late,
             expires_at_ms: state.expiries.get(place),
             source,
             link: series.source(),

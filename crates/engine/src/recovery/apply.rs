@@ -5,11 +5,12 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
+use crate::base::slab::Slab;
 use crate::io::waiting::fetching;
 use crate::keyspace::creation::series_bytes;
 use crate::log::Position;
 use crate::log::record::{Record, RecordIter};
-use crate::recovery::{Recovery, Replayer};
+use crate::recovery::Replayer;
 use crate::series::shard::{ShardGuard, ShardState};
 use crate::series::watched::Span;
 use crate::series::{Fate, Marks, Sealer, Series};
@@ -135,9 +136,9 @@ impl Replayer<'_> {
             } => {
                 check_time(id, timestamp)?;
                 let sample = Sample::new(timestamp, value);
-                let mut is_applied = self.recovery.replay_sample(state, id, sample, policy)?;
+                let mut is_applied = self.replay_sample(state, id, sample, policy)?;
                 if !is_applied && self.wake(state, id)? {
-                    is_applied = self.recovery.replay_sample(state, id, sample, policy)?;
+                    is_applied = self.replay_sample(state, id, sample, policy)?;
                 }
                 if !is_applied {
                     self.note_orphan(state, id);
@@ -390,7 +391,7 @@ impl Replayer<'_> {
     }
 }
 
-impl Recovery<'_> {
+impl Replayer<'_> {
     /// Applies a sample; whether its series is there. What the log holds was
     /// accepted: no IGNORE rule is asked, and one accepted under BLOCK had no
     /// sample in its place.
@@ -402,7 +403,8 @@ impl Recovery<'_> {
         sample: Sample,
         policy: DuplicatePolicy,
     ) -> Result<bool> {
-        let place = self.core.shards.place_of(id);
+        let core = self.recovery.core;
+        let place = core.shards.place_of(id);
         // awake: whoever calls wakes it and comes again.
         let Some(series) = state.slab.get_mut(place) else {
             return Ok(false);
@@ -412,20 +414,38 @@ impl Recovery<'_> {
             DuplicatePolicy::Block => DuplicatePolicy::Last,
             other => other,
         };
-        let linked = series.is_linked();
-        if series.put_logged(sample, policy, &mut state.sealer)? == Fate::Staged {
+        let (linked, newest) = (series.is_linked(), series.newest_or_min());
+        let fate = series.put_logged(sample, policy, &mut state.sealer)?;
+        if sample.timestamp < newest && !matches!(fate, Fate::Refused(_)) {
+            if self.is_live {
+                series.count_late(1, None);
+            } else {
+                note_late(&mut state.replayed_late, place);
+            }
+        }
+        if fate == Fate::Staged {
             if state.queue.stage(series, place) {
-                self.core.late_upkeep(state, place);
+                core.late_upkeep(state, place);
             }
         } else if series.memory_moved() {
             state.heads.note(series, partition_of(id));
         }
-        self.core
-            .mark(state, id, sample.timestamp, sample.timestamp);
+        core.mark(state, id, sample.timestamp, sample.timestamp);
         if linked {
             state.note_rules(place);
         }
         Ok(true)
+    }
+}
+
+/// Notes another late sample of the series at a place.
+#[cold]
+fn note_late(late: &mut Slab<NonZeroU64>, place: usize) {
+    match late.get_mut(place) {
+        Some(count) => *count = count.saturating_add(1),
+        None => {
+            late.insert(place, NonZeroU64::MIN);
+        }
     }
 }
 

@@ -52,10 +52,19 @@ impl Recovery<'_> {
     pub(crate) fn rebuild_all(&self, named: &[SeriesId]) -> Result<Vec<Arc<[u8]>>> {
         let displaced = self.map_keys(named)?;
         self.tie_rules()?;
-        for shard in &self.core.shards {
+        let untied = std::mem::take(&mut *self.rules.untied.lock());
+        for (number, shard) in self.core.shards.iter().enumerate() {
             let mut state = shard.lock();
             state.restored.clear();
             state.watched.replays = None;
+            for (place, &count) in std::mem::take(&mut state.replayed_late).iter() {
+                let id = self.core.shards.id_of(number, place);
+                // Of one whose rule ended meanwhile it is not known which of them the rule wrote.
+                if let Some(series) = state.series_mut(id).filter(|_| !untied.contains(&id)) {
+                    series.count_late(count.get(), None);
+                    state.note_changed(id);
+                }
+            }
         }
         Ok(displaced)
     }

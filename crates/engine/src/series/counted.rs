@@ -16,7 +16,7 @@
 
 use super::merge::MergeSource;
 use super::moment::Moment;
-use super::state::{Rare, Replay};
+use super::state::Replay;
 use super::{Sealer, Series};
 use crate::base::error::Result;
 use crate::io::trusted::Horizon;
@@ -170,8 +170,7 @@ impl Series {
     }
 
     fn set_far(&mut self, far: Option<Far>) {
-        let ignore = self.rare.as_ref().map(|rare| rare.ignore);
-        self.rare = Rare::boxed(ignore.unwrap_or_default(), far);
+        self.change_rare(|rare| rare.far = far);
     }
 }
 

@@ -231,6 +231,7 @@ impl Series {
             newest_value: stored.and_then(|stored| stored.newest_value),
             flushed_last: stored.map(|stored| stored.last),
             holds_nan: self.holds_nan,
+            late: self.late_tally(),
         }
     }
 
@@ -244,6 +245,7 @@ impl Series {
         self.newest = persisted.newest.into();
         self.sealed_last = persisted.flushed_last.into();
         self.holds_nan = persisted.holds_nan;
+        self.change_rare(|rare| rare.late = persisted.late);
         self.stored = persisted.flushed_last.map(|last| {
             let mut stored = Stored::new(id, Some(last), blocks);
             stored.newest_value = persisted.newest_value;

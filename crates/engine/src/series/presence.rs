@@ -285,6 +285,7 @@ impl Parked {
             newest_value: row.last_value,
             flushed_last: row.flushed_last,
             holds_nan: row.holds_nan,
+            late: row.late,
         };
         series.restore(row.id, persisted, blocks);
         if let Some(source) = row.source {

@@ -6,6 +6,7 @@
 
 use crate::base::partition::partition_of;
 use crate::base::slab::Slab;
+use crate::io::Env;
 use crate::log::GroupBuilder;
 use crate::observe::halt::Halt;
 use crate::series::expiries::Times;
@@ -137,6 +138,8 @@ pub(crate) struct ShardState {
     /// replayed. In pages, since places are not used again: most places may be
     /// empty.
     pub(crate) restored: Slab<NonZeroU64>,
+    /// Late samples that the log had, by series: which of them rules wrote is known once it is replayed.
+    pub(crate) replayed_late: Slab<NonZeroU64>,
     /// What changed for readers of derived data.
     pub(crate) watched: Watched,
     pub(crate) counters: Counters,
@@ -304,6 +307,7 @@ impl ShardState {
         self.unnamed.clear();
         self.removed.clear();
         self.restored.clear();
+        self.replayed_late.clear();
         self.sources.clear();
         self.watched.note_all_gone();
         self.guarded = 0;
@@ -337,6 +341,8 @@ pub(crate) struct LateSamples {
     /// The index in the batch of the sample that is taken now.
     index: u32,
     noted: Vec<LateSample>,
+    /// When the batch came, once that was asked for.
+    arrived_ms: Option<i64>,
 }
 
 impl LateSamples {
@@ -344,6 +350,7 @@ impl LateSamples {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.noted.clear();
+        self.arrived_ms = None;
     }
 
     /// The same, and begins a sample that is taken alone.
@@ -358,11 +365,12 @@ impl LateSamples {
         self.index = index as u32;
     }
 
-    /// Notes that this sample is late.
+    /// Notes that this sample is late; when its batch came, milliseconds since the Unix epoch.
     #[inline]
-    pub(crate) fn note(&mut self, age_ms: u64) {
+    pub(crate) fn note(&mut self, age_ms: u64, env: &Env) -> i64 {
         let index = self.index;
         self.noted.push(LateSample { index, age_ms });
+        *self.arrived_ms.get_or_insert_with(|| env.clock.now_ms())
     }
 
     /// Hands over what was noted.

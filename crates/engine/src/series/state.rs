@@ -8,6 +8,7 @@ use super::stored::Stored;
 use crate::base::error::Result;
 use crate::format::chunk::{Held, Shape};
 use crate::series::rules::Links;
+use crate::storage::files::late_tally::LateTally;
 use latewood_codec::{Hint, prefetch};
 use latewood_model::{
     DuplicatePolicy, Encoding, Ignore, Labels, MadeBy, Sample, SeriesOptions, Timestamp,
@@ -182,17 +183,11 @@ pub(super) enum Replay {
 }
 
 /// The state of a series that few series have.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rare {
     pub(super) ignore: Ignore,
     pub(super) far: Option<Far>,
-}
-
-impl Rare {
-    pub(super) fn boxed(ignore: Ignore, far: Option<Far>) -> Option<Box<Self>> {
-        let is_rare = ignore != Ignore::default() || far.is_some();
-        is_rare.then(|| Box::new(Self { ignore, far }))
-    }
+    pub(super) late: LateTally,
 }
 
 impl Series {
@@ -202,12 +197,16 @@ impl Series {
             encoding: options.encoding,
             chunk_size_bytes: options.chunk_size_bytes,
         };
+        let rare = Rare {
+            ignore: options.ignore,
+            ..Rare::default()
+        };
         Self {
             newest: Moment::NONE,
             sealed_last: Moment::NONE,
             tail: Vec::new(),
             links: None,
-            rare: Rare::boxed(options.ignore, None),
+            rare: (rare != Rare::default()).then(|| Box::new(rare)),
             frame_samples: tail_max(shape),
             policy: options.duplicate_policy,
             holds_nan: false,
@@ -231,6 +230,38 @@ impl Series {
             settling: false,
             ready: false,
         }
+    }
+
+    /// Changes what few series have.
+    pub(super) fn change_rare(&mut self, change: impl FnOnce(&mut Rare)) {
+        let mut rare = self.rare.as_deref().copied().unwrap_or_default();
+        change(&mut rare);
+        self.rare = match self.rare.take() {
+            _ if rare == Rare::default() => None,
+            Some(mut held) => {
+                *held = rare;
+                Some(held)
+            }
+            None => Some(Box::new(rare)),
+        };
+    }
+
+    /// What came late so far.
+    pub(crate) fn late_tally(&self) -> LateTally {
+        self.rare.as_ref().map(|rare| rare.late).unwrap_or_default()
+    }
+
+    /// Counts accepted samples that were older than the newest one, and when the last came, if that is
+    /// known. What rules write to their destinations is not late: corrections are not told from the rest
+    /// there.
+    #[inline]
+    pub(crate) fn count_late(&mut self, samples: u64, arrived_ms: Option<i64>) {
+        if self.source().is_some() {
+            return;
+        }
+        let late = &mut self.rare.get_or_insert_default().late;
+        late.count += samples;
+        late.arrived_ms = arrived_ms.or(late.arrived_ms);
     }
 
     /// How its chunks are divided and encoded.
@@ -275,9 +306,8 @@ impl Series {
         self.frame_samples = tail_max(self.shape());
         self.retention_ms = options.retention_ms;
         self.policy = options.duplicate_policy;
-        let far = self.rare.as_ref().and_then(|rare| rare.far);
-        self.rare = Rare::boxed(options.ignore, far);
-        if far.is_none() || self.retention_ms == 0 {
+        self.change_rare(|rare| rare.ignore = options.ignore);
+        if !self.is_far() || self.retention_ms == 0 {
             self.find_counted(sealer);
         }
         self.drop_expired();

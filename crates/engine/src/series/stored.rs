@@ -30,6 +30,7 @@ use crate::base::error::Result;
 use crate::format::chunk::{Chunk, Shape};
 use crate::io::waiting::no_wait;
 use crate::storage::block::{BlockSet, CurrentBlocks, Overlay, StoredChunk};
+use crate::storage::files::late_tally::LateTally;
 use latewood_model::{SeriesId, Timestamp};
 use std::sync::Arc;
 
@@ -123,6 +124,8 @@ pub(crate) struct Persisted {
     pub(crate) flushed_last: Option<Timestamp>,
     /// Some value may be NaN.
     pub(crate) holds_nan: bool,
+    /// What came late.
+    pub(crate) late: LateTally,
 }
 
 /// The stored part as a reader takes it under the shard's lock. No file is read

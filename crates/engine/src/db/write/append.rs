@@ -247,19 +247,19 @@ impl Db {
         default_policy: DuplicatePolicy,
         is_meant: impl FnOnce(&Series) -> bool,
     ) -> Outcome {
-        let core = &*self.core;
-        let place = core.shards.place_of(id); // awake: else the sample is taken alone, and wakes it.
+        let at = append.timestamp;
+        let place = self.core.shards.place_of(id); // awake: else the sample is taken alone, and wakes it.
         let Some(series) = state.slab.get_mut(place).filter(|held| is_meant(held)) else {
             return Err(Refusal::NoSuchKey);
         };
-        let sample = Sample::new(append.timestamp, append.value);
-        let policy = series.policy_for(append.on_duplicate, default_policy);
         let counters = &mut state.counters;
-        if append.timestamp < core.store.blocks.floor() {
+        if at < self.core.store.blocks.floor() {
             counters.refused += 1;
             return Err(Refusal::OlderThanFloor);
         }
         let newest = series.newest_or_min();
+        let sample = Sample::new(at, append.value);
+        let policy = series.policy_for(append.on_duplicate, default_policy);
         let fate = series.append(sample, policy, &mut state.sealer);
         let fate = fate.map_err(|error| Refusal::unread(&error))?;
         if state.sealer.timer.is_on() {
@@ -267,10 +267,11 @@ impl Db {
         }
         match fate {
             Fate::InOrder => counters.in_order += 1,
-            Fate::Late | Fate::Staged | Fate::Duplicate => match append.timestamp.cmp(&newest) {
+            Fate::Late | Fate::Staged | Fate::Duplicate => match at.cmp(&newest) {
                 Less => {
                     counters.late += 1;
-                    state.late.note(newest.abs_diff(append.timestamp));
+                    let age_ms = newest.abs_diff(at);
+                    series.count_late(1, Some(state.late.note(age_ms, &self.core.env)));
                 }
                 Equal => counters.duplicate += 1,
                 Greater => counters.in_order += 1,
@@ -284,10 +285,8 @@ impl Db {
                 return Err(refusal);
             }
         }
-        if core.log().is_some() {
-            state
-                .group
-                .sample(id, append.timestamp, append.value, policy);
+        if self.core.log().is_some() {
+            state.group.sample(id, at, append.value, policy);
             state.sealer.timer.end(Stage::LogEncode);
         }
         if series.is_linked() {
@@ -296,17 +295,17 @@ impl Db {
         }
         if fate == Fate::Staged {
             if state.queue.stage(series, place) {
-                core.late_upkeep(state, place);
+                self.core.late_upkeep(state, place);
             }
             state.sealer.timer.end(Stage::CacheUpkeep);
         } else if series.memory_moved() {
-            if core.budget.wants_flush() && series.seal_early(&mut state.sealer).is_err() {
+            if self.core.budget.wants_flush() && series.seal_early(&mut state.sealer).is_err() {
                 return Err(Refusal::Damaged);
             }
             state.heads.note(series, partition_of(id));
             state.sealer.timer.end(Stage::CacheUpkeep);
         }
-        core.mark(state, id, append.timestamp, append.timestamp);
-        Ok(append.timestamp)
+        self.core.mark(state, id, at, at);
+        Ok(at)
     }
 }

@@ -7,6 +7,7 @@ use crate::format::rule::RuleSpec;
 use crate::io::Random;
 use crate::io::sim::SimRandom;
 use crate::storage::block::{BlockMeta, Family};
+use crate::storage::files::late_tally::LateTally;
 use crate::storage::files::manifest::{ChangesMeta, Manifest, SeriesFileMeta};
 use crate::storage::files::row::{DirtyRow, RuleRow, SeriesRow, SourceRow};
 use latewood_model::{
@@ -39,9 +40,23 @@ pub(crate) fn random_row(random: &SimRandom, id: u32) -> SeriesRow {
         last_value: some(2).then(|| f64::from_bits(random.next_u64())),
         flushed_last: some(2).then(signed),
         holds_nan: some(3),
+        late: LateTally::default(),
         expires_at_ms: some(3).then(|| signed().saturating_abs().max(1)),
         source: some(4).then(|| Box::new(random_source(random))),
         link: None,
+    }
+}
+
+/// Has samples come late in some of the rows, at a known time or not.
+pub(crate) fn give_late(random: &SimRandom, rows: &mut [SeriesRow]) {
+    for row in rows {
+        if random.below(3) == 0 {
+            let at_ms = random.below(1 << 42) as i64 * random.below(2) as i64;
+            row.late = LateTally {
+                count: random.below(1 << 40) + 1,
+                arrived_ms: Some(at_ms).filter(|&at_ms| at_ms > 0),
+            };
+        }
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) mod directory;
 pub(crate) mod doubt;
 #[cfg(any(test, fuzzing, feature = "fuzzing"))]
 pub(crate) mod fuzz;
+pub(crate) mod late_tally;
 pub(crate) mod manifest;
 pub(crate) mod parked;
 pub(crate) mod row;

@@ -4,6 +4,8 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::window::Bucket;
 use crate::format::expired_buckets::ExpiredBuckets;
 use crate::format::rule::RuleSpec;
+use crate::storage::files::bytes::{Put, Take};
+use crate::storage::files::late_tally::LateTally;
 use latewood_model::{MadeBy, SeriesId, SeriesOptions, Timestamp};
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ pub(crate) struct SeriesRow {
     pub(crate) flushed_last: Option<Timestamp>,
     /// Some value may be NaN.
     pub(crate) holds_nan: bool,
+    /// What came late.
+    pub(crate) late: LateTally,
     /// When it expires, milliseconds since the Unix epoch; above 0.
     pub(crate) expires_at_ms: Option<i64>,
     /// The rules it is the source of.
@@ -64,13 +68,14 @@ impl SeriesRow {
     }
 
     /// Whether it says of a series what `other` says, wherever both are in the log. The value of the newest
-    /// sample may be known to one alone: blocks have it.
+    /// sample may be known to one alone: blocks have it. So may be what came late.
     pub(crate) fn says_what(&self, other: &Self) -> bool {
         // A value may be NaN.
         let value = |row: &Self| row.last_value.map(f64::to_bits);
         let rest = |row: &Self| Self {
             position: 0,
             last_value: None,
+            late: LateTally::default(),
             ..row.clone()
         };
         let values = value(self).zip(value(other));
@@ -157,5 +162,34 @@ pub(crate) struct DirtyRow {
 impl DirtyRow {
     fn is_empty(&self) -> bool {
         self.timestamps.is_empty() && self.spans.is_empty()
+    }
+
+    pub(super) fn put(&self, out: &mut Put) {
+        out.number(self.timestamps.len() as u64);
+        let mut before = 0;
+        for &timestamp in &self.timestamps {
+            out.step(before, timestamp);
+            before = timestamp;
+        }
+        out.number(self.spans.len() as u64);
+        for &(from, to) in &self.spans {
+            out.step(before, from);
+            out.step(from, to);
+            before = from;
+        }
+    }
+
+    pub(super) fn take(bytes: &mut Take<'_>) -> Option<Self> {
+        let mut dirty = Self::default();
+        let mut before = 0;
+        for _ in 0..bytes.count()? {
+            before = bytes.step(before)?;
+            dirty.timestamps.push(before);
+        }
+        for _ in 0..bytes.count()? {
+            before = bytes.step(before)?;
+            dirty.spans.push((before, bytes.step(before)?));
+        }
+        Some(dirty)
     }
 }

@@ -12,6 +12,7 @@ use crate::base::window::Bucket;
 use crate::format::expired_buckets::ExpiredBuckets;
 use crate::format::rule::RuleSpec;
 use crate::storage::files::bytes::{Put, Take};
+use crate::storage::files::late_tally::LateTally;
 use crate::storage::files::row::{DirtyRow, RuleRow, SeriesRow, SourceRow};
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{
@@ -31,6 +32,9 @@ mod flag {
     /// A source of rules; in a file of parked series also a destination.
     pub(crate) const LINKED: u8 = 1 << 7;
 }
+
+/// In the byte of the maker: samples came late.
+const LATE: u8 = 1 << 7;
 
 /// What rules a linked row has, in a file of parked series.
 mod link_flag {
@@ -76,6 +80,7 @@ pub(crate) struct Own {
     last_value: Option<f64>,
     flushed_last: Option<Timestamp>,
     holds_nan: bool,
+    late: LateTally,
     expires_at_ms: Option<i64>,
     source: Option<Box<SourceRow>>,
     link: Option<SeriesId>,
@@ -105,7 +110,8 @@ impl Before {
             bits.iter()
                 .fold(0, |byte, &(set, bit)| if set { byte | bit } else { byte }),
         );
-        out.byte(row.made_by as u8);
+        let late = u8::from(!row.late.is_none()) * LATE;
+        out.byte(row.made_by as u8 | late);
         out.number(row.id.0 - self.id.map_or(0, |before| before.0));
         let shared = shared_bytes(&self.key, &row.key);
         out.number(shared as u64);
@@ -144,6 +150,7 @@ impl Before {
         if let Some(at_ms) = row.expires_at_ms {
             out.signed(at_ms);
         }
+        row.late.put(out);
     }
 
     fn put_labels(&self, out: &mut Put, labels: &Labels) {
@@ -169,11 +176,12 @@ impl Before {
     pub(crate) fn step(&mut self, bytes: &mut Take<'_>, version: u16) -> Option<Own> {
         let bits = bytes.byte()?;
         let has = |bit: u8| bits & bit != 0;
-        let made_by = match version {
+        let maker = match version {
             // It does not say.
-            1 => MadeBy::Create,
-            _ => MadeBy::from_number(bytes.byte()?)?,
+            1 => MadeBy::Create as u8,
+            _ => bytes.byte()?,
         };
+        let made_by = MadeBy::from_number(maker & !LATE)?;
         let step = bytes.number()?;
         let id = match self.id {
             Some(before) => before.0.checked_add(step).filter(|_| step > 0)?,
@@ -199,6 +207,7 @@ impl Before {
             last_value: None,
             flushed_last: None,
             holds_nan: has(flag::HOLDS_NAN),
+            late: LateTally::default(),
             expires_at_ms: None,
             source: None,
             link: None,
@@ -215,6 +224,9 @@ impl Before {
         }
         if has(flag::EXPIRES) {
             own.expires_at_ms = Some(bytes.signed().filter(|&at_ms| at_ms > 0)?);
+        }
+        if maker & LATE != 0 {
+            own.late = LateTally::take(bytes)?;
         }
         if has(flag::LINKED) {
             (own.link, own.source) = take_ends(bytes, version)?;
@@ -238,6 +250,7 @@ impl Before {
             last_value: own.last_value,
             flushed_last: own.flushed_last,
             holds_nan: own.holds_nan,
+            late: own.late,
             expires_at_ms: own.expires_at_ms,
             source: own.source,
             link: own.link,
@@ -345,7 +358,7 @@ fn put_source(out: &mut Put, source: &SourceRow) {
     out.signed(source.lost_to);
     out.number(source.kept);
     for dirty in [&source.prompt, &source.late, &source.in_flight] {
-        put_dirty(out, dirty);
+        dirty.put(out);
     }
     out.number(source.rules.len() as u64);
     for rule in &source.rules {
@@ -362,8 +375,8 @@ fn put_source(out: &mut Put, source: &SourceRow) {
         if let Some(open) = rule.open {
             put_bucket(out, 0, open);
         }
-        put_dirty(out, &rule.own);
-        put_dirty(out, &rule.own_in_flight);
+        rule.own.put(out);
+        rule.own_in_flight.put(out);
         if let Some(expired) = &rule.expired {
             put_spans(out, &expired.touched);
             put_spans(out, &expired.lost);
@@ -412,9 +425,9 @@ fn take_source(bytes: &mut Take<'_>) -> Option<SourceRow> {
     let mut source = SourceRow {
         lost_to: bytes.signed()?,
         kept: bytes.number()?,
-        prompt: take_dirty(bytes)?,
-        late: take_dirty(bytes)?,
-        in_flight: take_dirty(bytes)?,
+        prompt: DirtyRow::take(bytes)?,
+        late: DirtyRow::take(bytes)?,
+        in_flight: DirtyRow::take(bytes)?,
         rules: Vec::new(),
     };
     for _ in 0..bytes.count()? {
@@ -446,8 +459,8 @@ fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
     if bits & rule_flag::OPEN != 0 {
         rule.open = Some(take_bucket(bytes, 0)?);
     }
-    rule.own = take_dirty(bytes)?;
-    rule.own_in_flight = take_dirty(bytes)?;
+    rule.own = DirtyRow::take(bytes)?;
+    rule.own_in_flight = DirtyRow::take(bytes)?;
     if bits & rule_flag::EXPIRED != 0 {
         rule.expired = Some(ExpiredBuckets {
             touched: take_spans(bytes)?,
@@ -461,33 +474,4 @@ fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
         rule.backfill = take_spans(bytes).filter(|spans| !spans.is_empty())?;
     }
     Some(rule)
-}
-
-fn put_dirty(out: &mut Put, dirty: &DirtyRow) {
-    out.number(dirty.timestamps.len() as u64);
-    let mut before = 0;
-    for &timestamp in &dirty.timestamps {
-        out.step(before, timestamp);
-        before = timestamp;
-    }
-    out.number(dirty.spans.len() as u64);
-    for &(from, to) in &dirty.spans {
-        out.step(before, from);
-        out.step(from, to);
-        before = from;
-    }
-}
-
-fn take_dirty(bytes: &mut Take<'_>) -> Option<DirtyRow> {
-    let mut dirty = DirtyRow::default();
-    let mut before = 0;
-    for _ in 0..bytes.count()? {
-        before = bytes.step(before)?;
-        dirty.timestamps.push(before);
-    }
-    for _ in 0..bytes.count()? {
-        before = bytes.step(before)?;
-        dirty.spans.push((before, bytes.step(before)?));
-    }
-    Some(dirty)
 }

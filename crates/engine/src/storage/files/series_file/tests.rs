@@ -8,7 +8,7 @@ use crate::base::error::{ErrorKind, Result};
 use crate::base::partition::partition_of;
 use crate::io::Random;
 use crate::io::sim::{SimDisk, SimRandom};
-use crate::storage::files::chance::{give_expired, random_row, random_rows};
+use crate::storage::files::chance::{give_expired, give_late, random_row, random_rows};
 use crate::storage::files::manifest::SeriesFileMeta;
 use crate::storage::files::row::SeriesRow;
 use latewood_model::{Labels, MadeBy, SeriesId, SeriesOptions};
@@ -19,6 +19,7 @@ use std::path::Path;
 const PATH: &str = "/db/series/series-0000000000000007.cat";
 const GOLDEN_1: &[u8] = include_bytes!("../../../../tests/golden/series-v1.cat");
 const GOLDEN_2: &[u8] = include_bytes!("../../../../tests/golden/series-v2.cat");
+const GOLDEN_LATE: &[u8] = include_bytes!("../../../../tests/golden/series-v2-late.cat");
 const GOLDEN_3: &[u8] = include_bytes!("../../../../tests/golden/series-v3.cat");
 /// The partition of the golden file of version 2, whose ids have more than 32 bits.
 const FAR: u32 = 3 << 20;
@@ -88,6 +89,7 @@ fn random_series_come_back() {
         let mut rows = random_rows(&random, 3, count);
         if seed % 2 == 0 {
             rows.iter_mut().for_each(|row| give_expired(&random, row));
+            give_late(&random, &mut rows);
         }
         let disk = disk();
         let meta = write(&disk, &rows).unwrap();
@@ -254,6 +256,9 @@ fn golden_files_are_read() {
         }
     }
     golden_is_read(GOLDEN_2, rows);
+    let mut rows = random_rows(&SimRandom::new(7), 3, 40);
+    give_late(&SimRandom::new(8), &mut rows);
+    golden_is_read(GOLDEN_LATE, rows);
     let (rows, removed) = with_removed(random_rows(&SimRandom::new(3), 3, 40));
     let disk = disk();
     let written = write_changes(&disk, &rows, &removed);

@@ -58,6 +58,8 @@ fn report(asked: &Asked, key: &[u8]) -> Result<Value, Answer> {
     let mut data = options(key, &info);
     data["samples"] = json!(info.total_samples);
     data["late_pending"] = json!(info.late_pending);
+    data["late_samples"] = json!(info.late_samples);
+    data["late_arrived_ms"] = json!(info.late_arrived_ms);
     data["first_ms"] = json!(info.first_timestamp);
     data["last_ms"] = json!(info.last_timestamp);
     data["memory_chunks"] = json!(info.chunks.len());

@@ -114,6 +114,7 @@ fn parked_series_come_back_in_order_and_at_random() {
         let random = SimRandom::new(seed);
         let count = [0, 1, 2, 300, 3_000][random.below(5) as usize];
         let mut rows = random_rows(&random, 3, count);
+        give_late(&random, &mut rows);
         if seed % 2 == 0 {
             rows.iter_mut().for_each(|row| give_expired(&random, row));
             give_links(&random, &mut rows);
