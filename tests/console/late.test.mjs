@@ -61,6 +61,27 @@ test('rows by protocol, metric and sender, sorted, and kept in the address', asy
   await becomes(first, [['127.0.0.1', 'default', '5']], page);
 });
 
+test('rows by the label that the server counts by, which is chosen while it runs', async () => {
+  const other = await Server.begin('--wal', 'off');
+  try {
+    const page = await browser.open(late(other, { by: 'label' }));
+    await page.getByRole('alert').getByText('late samples are counted by no label').waitFor();
+    await other.redis(['CONFIG', 'SET', 'lateness-label', 'site']);
+    const now = Date.now();
+    const lines = ['north', 'south'].map((site) => `room,site=${site} temp=1 ${now}`);
+    await other.write([...lines, `room,site=north temp=1 ${now - 1000}`, `room,site=north temp=1 ${now - 2000}`, `room,site=south temp=1 ${now - 500}`, `hall temp=1 ${now}`, `hall temp=1 ${now - 60_000}`]);
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    const first = async () => (await rows(page)).map((cells) => cells.slice(0, 2).map(plain));
+    await becomes(first, [['north', '2'], ['without site', '1'], ['south', '1']], page);
+    assert.equal(await page.getByRole('alert').count(), 0);
+    await page.getByRole('columnheader', { name: 'site' }).waitFor();
+    await page.getByRole('link', { name: 'south' }).click();
+    await becomes(() => texts(page, '.legend .name'), ['room_temp{site="south"}'], page);
+  } finally {
+    await other.end();
+  }
+});
+
 test('a metric leads to its samples', async () => {
   const page = await browser.open(late(server, { by: 'metric' }));
   await page.getByRole('link', { name: HOSTILE }).click();

@@ -13,7 +13,7 @@ export interface AgesOf { p50: number; p90: number; p99: number; max: number }
 export interface Figures {
   lateSamples: number;
   lateAgeMs: AgesOf;
-  /** Not of metrics and senders. */
+  /** Of protocols alone. */
   samples?: number;
   delayMs?: { p99: number; p999: number };
 }
@@ -23,6 +23,7 @@ export interface Row extends Figures {
   metric?: string;
   sender?: string;
   user?: string;
+  value?: string;
   /** The row of all others together. */
   isOthers?: boolean;
 }
@@ -45,6 +46,8 @@ interface Data {
   quantileError: number;
   total: Required<Figures>;
   by: By;
+  /** The label by which late samples are counted, too. */
+  label: string | null;
   rowsStart: number;
   rows: Row[];
   others: Figures | null;
@@ -66,6 +69,7 @@ export const isAsking = shown.isRunning;
 export const totals = computed(() => shown.answer.value.totals);
 /** The rows that were asked for; they say by themselves what they are about. */
 export const rows = computed(() => shown.answer.value.rows);
+export const label = computed(() => totals.value?.label ?? null);
 /** How long the server counts, where that is not the whole span; null where it is. */
 export const counted_ms = computed(() => {
   const data = totals.value;

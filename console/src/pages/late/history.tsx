@@ -29,6 +29,7 @@ const ROWS_OF: Record<By, { counts: string; ages?: string; labels: string[] }> =
   protocol: { counts: 'latewood_late_samples_total', labels: ['route'] },
   metric: { counts: 'latewood_late_metric_samples_total', ages: 'latewood_late_metric_age_seconds', labels: ['metric'] },
   sender: { counts: 'latewood_late_sender_samples_total', ages: 'latewood_late_sender_age_seconds', labels: ['sender', 'user'] },
+  label: { counts: 'latewood_late_label_samples_total', ages: 'latewood_late_label_age_seconds', labels: ['label', 'value'] },
 };
 
 interface Series { metric: Record<string, string>; values: [number, string][] }

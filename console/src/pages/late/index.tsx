@@ -19,7 +19,7 @@ import { Times } from './times';
 import './late.css';
 
 const CHECKS = [
-  refreshOf('it does not refresh'), wordOf('by', ['protocol', 'metric', 'sender'], 'the rows are by protocol'), wordOf('ages', ['late', 'clock'], 'the heat map shows late samples'), PAST, ORDER,
+  refreshOf('it does not refresh'), wordOf('by', ['protocol', 'metric', 'sender', 'label'], 'the rows are by protocol'), wordOf('ages', ['late', 'clock'], 'the heat map shows late samples'), PAST, ORDER,
 ];
 
 function useRequests() {

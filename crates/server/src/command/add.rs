@@ -84,7 +84,8 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
         if is_new || !has_gone {
             let observe = &call.shared.observe;
             let arrival = observe.note_ages(&[append]);
-            observe.note_batch(&arrival, &[append], &scratch, call.session.sender());
+            let sender = call.session.sender();
+            observe.note_batch(&arrival, &[append], (&scratch, db), sender);
             break is_new;
         }
     };

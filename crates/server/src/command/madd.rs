@@ -84,6 +84,7 @@ fn answer(
         Ok(position) => {
             call.session.wrote(position);
             let observe = &call.shared.observe;
+            let scratch = (&*scratch, &*call.shared.db);
             observe.note_batch(&arrival, appends, scratch, call.session.sender());
             None
         }

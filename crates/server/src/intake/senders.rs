@@ -177,7 +177,8 @@ impl EngineIntake {
                 (key_of(&self.series[slot].place), one.age_ms)
             });
             let lateness = &self.shared.observe.lateness;
-            lateness.late(&origin, self.now_ms, of_one);
+            lateness.late(&origin, self.now_ms, of_one.clone());
+            lateness.late_by_label(&self.shared.db, self.now_ms, of_one);
         }
     }
 }

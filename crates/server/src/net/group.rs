@@ -227,7 +227,9 @@ impl<'a> Group<'a> {
             Ok(position) => {
                 session.wrote(position);
                 let sender = session.sender();
-                shared.observe.note_late(&arrival, batch, scratch, sender);
+                shared
+                    .observe
+                    .note_late(&arrival, batch, (scratch, &shared.db), sender);
                 if shared.events.is_listening() {
                     tell(shared, batch);
                 }

@@ -42,7 +42,7 @@ pub(crate) use slowlog::{SlowEntry, SlowLog, cut};
 
 use crate::base::clock::now_ms;
 use crate::clients::ClientInfo;
-use latewood_engine::{Append, Scratch};
+use latewood_engine::{Append, Db, Scratch};
 use parking_lot::RwLock;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -222,7 +222,7 @@ impl Observe {
         &self,
         arrival: &Arrival,
         batch: &[Append<'_>],
-        scratch: &Scratch,
+        (scratch, db): (&Scratch, &Db),
         sender: Sender<'_>,
     ) {
         if scratch.late().is_empty() {
@@ -235,7 +235,8 @@ impl Observe {
         };
         let late = scratch.late().iter();
         let late = late.map(|one| (batch[one.index as usize].key, one.age_ms));
-        self.lateness.late(&origin, arrival.now_ms, late);
+        self.lateness.late(&origin, arrival.now_ms, late.clone());
+        self.lateness.late_by_label(db, arrival.now_ms, late);
     }
 
     /// Counts those that were accepted of all that arrived, and the late ones.
@@ -244,12 +245,12 @@ impl Observe {
         &self,
         arrival: &Arrival,
         batch: &[Append<'_>],
-        scratch: &Scratch,
+        (scratch, db): (&Scratch, &Db),
         sender: Sender<'_>,
     ) {
         let accepted = scratch.outcomes().iter().filter(|outcome| outcome.is_ok());
         self.note_accepted(arrival, accepted.count() as u64);
-        self.note_late(arrival, batch, scratch, sender);
+        self.note_late(arrival, batch, (scratch, db), sender);
     }
 
     /// Counts how many of them were accepted.

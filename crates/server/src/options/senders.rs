@@ -48,6 +48,25 @@ pub(super) const ROWS: &[Row] = &[
             &mut of.senders.self_retention_ms
         }))
         .help("Retention of the series that --self-metrics writes (0 = no retention of their own)"),
+    row("lateness-label NAME", "")
+        .is(Kind::Form {
+            takes: "a label name other than __name__",
+            written: Written::Text,
+            put: |settings, text| {
+                if text == "__name__" {
+                    return Err("late samples are counted by metric anyway".to_owned());
+                }
+                settings.senders.lateness_label = text.to_owned();
+                Ok(())
+            },
+            show: |settings| settings.senders.lateness_label.clone(),
+        })
+        .help("Label by whose values late samples are counted, beside metrics and senders; none is none")
+        .live(|shared, settings| {
+            let lateness = &shared.observe.lateness;
+            lateness.choose_label(&settings.senders.lateness_label);
+            Ok(())
+        }),
     row("influx-db-label NAME", "")
         .is(Kind::Form {
             takes: "a label name other than __name__",

@@ -209,6 +209,8 @@ pub(crate) struct Senders {
     pub(crate) self_metrics_ms: u64,
     /// Retention of these.
     pub(crate) self_retention_ms: u64,
+    /// The label by whose values late samples are counted; empty is none.
+    pub(crate) lateness_label: String,
     /// The label that the database or bucket of InfluxDB's senders becomes.
     pub(crate) influx_db_label: Option<String>,
     /// Policy of the series they create.
@@ -230,6 +232,7 @@ impl Default for Senders {
             console: true,
             self_metrics_ms: 0,
             self_retention_ms: 30 * 86_400_000,
+            lateness_label: String::new(),
             influx_db_label: None,
             duplicate_policy: DuplicatePolicy::Last,
             time_limits: TimeLimits::default(),

@@ -86,6 +86,8 @@ impl Shared {
         jobs: Jobs,
         lifetime: Lifetime,
     ) -> Self {
+        let senders = &settings.senders;
+        observe.lateness.choose_label(&senders.lateness_label);
         Self {
             db,
             remote: OnceLock::new(),

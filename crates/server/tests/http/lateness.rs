@@ -340,9 +340,12 @@ fn the_manual_lists_the_fields() {
     let named = rows.flat_map(|row| row.split('|').next().unwrap().split('`'));
     let is_name = |name: &&str| !name.trim_matches([',', ' ']).is_empty();
     let listed: BTreeSet<String> = named.filter(is_name).map(str::to_owned).collect();
-    let (_server, mut http) = three();
+    let (server, mut http) = three();
+    let mut redis = server.client();
+    redis.ask("CONFIG SET lateness-label site");
+    redis.ask("TS.ADD m1 1 1");
     let mut found = BTreeSet::new();
-    for by in ["protocol", "metric", "sender"] {
+    for by in ["protocol", "metric", "sender", "label"] {
         let told = asked(&mut http, &[("by", by)]);
         fields(&told, "", &mut found);
     }
@@ -378,6 +381,7 @@ fn names_are_for_those_who_may_see_them() {
     for (user, by, command) in [
         ("some", "sender", "CLIENT LIST"),
         ("looks", "metric", "TS.QUERYLABELS"),
+        ("looks", "label", "TS.QUERYLABELS"),
         ("none", "protocol", "PING"),
     ] {
         let (status, told) = get(user, by);
@@ -394,10 +398,69 @@ fn names_are_for_those_who_may_see_them() {
 }
 
 #[test]
+fn late_samples_are_counted_by_a_chosen_label() {
+    let server = server(&["--lateness-label", "site"]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    redis.ask("TS.ADD a 9000 1 LABELS site north site south");
+    redis.ask("TS.ADD b 9000 1 LABELS other x");
+    redis.ask("TS.MADD a 8000 1 b 7000 1 a 6000 1");
+    let lines = "cpu,site=east,host=1 v=1 9\ncpu,site=east,host=1 v=1 8\ncpu,site=east,host=2 v=1 9\ncpu,site=east,host=2 v=1 5\ncpu,site=east,host=2 v=1 4\n";
+    assert_eq!(
+        http.post("/write?precision=s", lines.as_bytes()).status,
+        204
+    );
+    let shown = |http: &mut Http| {
+        let told = asked(http, &[("by", "label")]);
+        let rows = told["rows"].as_array().unwrap().iter();
+        let row = |row: &Value| {
+            let number = |value: &Value| value.as_u64().unwrap();
+            let value = row["value"].as_str().unwrap().to_owned();
+            (
+                value,
+                number(&row["lateSamples"]),
+                number(&row["lateAgeMs"]["max"]),
+            )
+        };
+        let rows: Vec<_> = rows.map(row).collect();
+        (told["label"].as_str().map(str::to_owned), rows)
+    };
+    let row = |value: &str, late, max_ms| (value.to_owned(), late, max_ms);
+    let rows = vec![
+        row("east", 3, 5000),
+        row("north", 2, 3000),
+        row("", 1, 2000),
+    ];
+    assert_eq!(shown(&mut http), (Some("site".to_owned()), rows));
+    // Who may not read every key sees no value.
+    redis.ask("ACL SETUSER some on >pw ~a +ping +ts.querylabels");
+    http.send(b"GET /api/v1/status/lateness?by=label HTTP/1.1\r\nHost: x\r\nAuthorization: Token some:pw\r\n\r\n");
+    let told = body(&http.answer());
+    assert_eq!(told["data"]["rows"], json!([]));
+    assert_eq!(told["data"]["others"]["lateSamples"], 6);
+    // Another label is counted anew, the same one goes on.
+    assert_eq!(redis.ask("CONFIG SET lateness-label site"), "+OK\r\n");
+    assert_eq!(shown(&mut http).1.len(), 3);
+    assert_eq!(redis.ask("CONFIG SET lateness-label other"), "+OK\r\n");
+    assert_eq!(shown(&mut http), (Some("other".to_owned()), vec![]));
+    redis.ask("TS.ADD b 1000 1");
+    assert_eq!(shown(&mut http).1, [row("x", 1, 8000)]);
+    assert!(
+        redis
+            .ask("CONFIG SET lateness-label __name__")
+            .starts_with('-')
+    );
+    assert_eq!(redis.ask("CONFIG SET lateness-label ''"), "+OK\r\n");
+    let (status, told) = ask(&mut http, "status/lateness", &[("by", "label")]);
+    let error = "late samples are counted by no label: see --lateness-label";
+    assert_eq!((status, &told["error"]), (400, &json!(error)));
+    assert_eq!(asked(&mut http, &[])["label"], Value::Null);
+}
+
+#[test]
 fn parameters_out_of_range_are_refused_and_rows_are_limited() {
     let (server, mut http) = three();
     for (name, value, error) in [
-        ("by", "host", "by must be protocol, metric or sender"),
+        ("by", "host", "by must be protocol, metric, sender or label"),
         ("limit", "0", "limit must be from 1 to 64"),
         ("limit", "65", "limit must be from 1 to 64"),
         ("span", "30s", "span must be from 1m to 2h"),

@@ -42,6 +42,16 @@ fn value(http: &mut Http, query: &str) -> Option<String> {
 fn the_lateness_of_metrics_and_senders_is_history_too() {
     let server = Server::with(&OPTIONS);
     let (mut http, mut client) = (Http::to(server.http()), server.client());
+    client.ask("CONFIG SET lateness-label site");
+    for at in [900_000, 800_000] {
+        client.ask(&format!("TS.ADD north:1 {at} 1 LABELS site north"));
+    }
+    let of = r#"label="site",value="north",__self__="true",job="latewood""#;
+    let late = format!("latewood_late_label_samples_total{{{of}}}");
+    eventually("those of a value", || value(&mut http, &late).is_some());
+    assert_eq!(value(&mut http, &late).unwrap(), "1");
+    let oldest = format!(r#"latewood_late_label_age_seconds{{{of},share="1"}}"#);
+    assert_eq!(value(&mut http, &oldest).unwrap(), "100");
     for at in [100_000, 40_000, 70_000, 200_000] {
         client.ask(&format!("TS.ADD {{\"a\\\"metric\",x=\"1\"}} {at} 1"));
     }
@@ -55,7 +65,7 @@ fn the_lateness_of_metrics_and_senders_is_history_too() {
     let half: f64 = value(&mut http, &half).unwrap().parse().unwrap();
     assert!((30.0..=30.0 * 1.125).contains(&half), "{half}");
     let sender = r#"latewood_late_sender_samples_total{sender="127.0.0.1",user="default"}"#;
-    assert_eq!(value(&mut http, sender).unwrap(), "2");
+    assert_eq!(value(&mut http, sender).unwrap(), "3");
     // What came before the first of its samples counts.
     let increase = format!("increase(latewood_late_metric_samples_total{{{of}}}[1h])");
     eventually("an increase of 2, and what it is extrapolated to", || {

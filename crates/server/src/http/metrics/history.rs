@@ -1,4 +1,4 @@
-//! `--self-metrics`: what `GET /metrics` answers, and which metrics and senders are late most
+//! `--self-metrics`: what `GET /metrics` answers, and which metrics, senders and values of a label are late most
 //! ([`LATENESS`]), written to the database itself every so often, so that PromQL reads their history,
 //! over any span and after restarts.
 //!
@@ -34,12 +34,12 @@ use tokio::time::{MissedTickBehavior, interval};
 const OWN: &[u8] = b"__self__";
 /// Many times the number of figures there are.
 const SERIES_MAX: usize = 8192;
-/// Metrics, and senders, that are written at a time: those with most late samples in the last hour.
+/// Metrics, senders and values that are written at a time: those with most late samples in the last hour.
 const LATE_ROWS: usize = 20;
-/// Metrics, and senders, that are written until the server stops; then no others are.
+/// Metrics, senders and values that are written until the server stops; then no others are.
 const LATE_NAMES_MAX: usize = 1000;
 /// What is written of these; their names are in no answer of `/metrics`, which all may read.
-pub(super) const LATENESS: [(&str, Kind, &str); 4] = [
+pub(super) const LATENESS: [(&str, Kind, &str); 6] = [
     (
         "late_metric_samples_total",
         Kind::Counter,
@@ -59,6 +59,16 @@ pub(super) const LATENESS: [(&str, Kind, &str); 4] = [
         "late_sender_age_seconds",
         Kind::Gauge,
         "Age that this share of the late samples of a sender did not exceed in the last hour.",
+    ),
+    (
+        "late_label_samples_total",
+        Kind::Counter,
+        "Late samples of a value of --lateness-label, since it is among those with most of them.",
+    ),
+    (
+        "late_label_age_seconds",
+        Kind::Gauge,
+        "Age that this share of the late samples of a value did not exceed in the last hour.",
     ),
 ];
 
@@ -150,8 +160,8 @@ fn instance(settings: &Settings) -> String {
     address.trim_start_matches("https://").to_owned()
 }
 
-/// The metrics and the senders that were written, with the rows in which they were counted.
-type LateNames = [HashMap<Box<[u8]>, u64>; 2];
+/// The metrics, the senders and the values that were written, with the rows in which they were counted.
+type LateNames = [HashMap<Box<[u8]>, u64>; 3];
 
 /// What was written before.
 #[derive(Default)]
@@ -213,13 +223,16 @@ impl<'a> Found<'a> {
         Ok(self.series.len() - 1)
     }
 
-    /// Adds those metrics and senders that are late most; tells which of them are new.
+    /// Adds those metrics, senders and values that are late most; tells which of them are new.
     fn lateness(&mut self, before: &Before) -> LateNames {
         let mut all = LateNames::default();
         let lateness = &self.shared.observe.lateness;
+        let (label, values) = lateness.label_values(self.at_ms, HOUR_MINUTES).unzip();
+        let label = label.as_deref().unwrap_or_default();
         let tables = [
             lateness.metrics(self.at_ms, HOUR_MINUTES),
             lateness.senders(self.at_ms, HOUR_MINUTES),
+            values.unwrap_or_default(),
         ];
         let just_before_ms = self.at_ms - 1;
         // Nothing of an earlier run of the server is newer.
@@ -248,7 +261,7 @@ impl<'a> Found<'a> {
                     // It has a sample of the time before.
                     Some(_) => Some(just_before_ms),
                 };
-                match self.late_row(family, name, row, begun_ms) {
+                match self.late_row(family, (label, name), row, begun_ms) {
                     Ok(samples) if begun_ms.is_some() => {
                         self.samples.extend(samples);
                         came.insert(row.name.clone(), row.number);
@@ -268,7 +281,7 @@ impl<'a> Found<'a> {
     fn late_row(
         &mut self,
         family: &[(&str, Kind, &str)],
-        name: &str,
+        (label, name): (&str, &str),
         row: &RankedRow,
         begun_ms: Option<Timestamp>,
     ) -> Result<Vec<(usize, Timestamp, f64)>, Refused> {
@@ -279,6 +292,7 @@ impl<'a> Found<'a> {
         };
         let labels: &[(&str, &str)] = match *counter {
             "late_metric_samples_total" => &[("metric", name)],
+            "late_label_samples_total" => &[("label", label), ("value", name)],
             _ => &[("sender", &sender), ("user", &user)],
         };
         let mut add = |figure: &str, share: &str, value: f64| {

@@ -233,7 +233,12 @@ impl Asked {
 
     /// Whether that user may read every key there may be.
     pub(super) fn may_read_all(&self) -> bool {
-        self.user.may_run_on_all_keys(self.endpoint.command())
+        self.may_read_all_by(self.endpoint.command())
+    }
+
+    /// The same with another command.
+    pub(super) fn may_read_all_by(&self, command: &str) -> bool {
+        self.user.may_run_on_all_keys(command)
     }
 
     /// The series that pass one of `selectors`, in the order of their labels; with a span, some may be

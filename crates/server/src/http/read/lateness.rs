@@ -1,8 +1,8 @@
-//! `GET /api/v1/status/lateness`: how late samples came, by protocol, metric or sender.
+//! `GET /api/v1/status/lateness`: how late samples came, by protocol, metric, sender or a chosen label.
 //!
 //! The figures are those of [`crate::observe::Lateness`]. Whoever may run PING sees protocols;
-//! names of metrics need TS.QUERYLABELS, senders CLIENT LIST. Metrics that the user may not read
-//! are part of `others`. The answer is bounded: two hours of minutes, and 64 rows.
+//! names of metrics and values of labels need TS.QUERYLABELS, senders CLIENT LIST. Metrics that the user
+//! may not read are part of `others`, and so are all values for who may not read every key. The answer is bounded: two hours of minutes, and 64 rows.
 //!
 //! Tested by `tests/http/lateness.rs`.
 
@@ -12,6 +12,7 @@ use super::parameters::Parameters;
 use crate::base::clock::now_ms;
 use crate::http::answer::Answer;
 use crate::http::context::Context;
+use crate::labelled;
 use crate::observe::{
     AGE_BOUNDS_MS, BLOCK_MINUTES, Endpoint, HOUR_MINUTES, LateSum, Lateness, MINUTE_MS, MINUTES,
     Origin, QUANTILE_ERROR, ROWS_MAX, RankedRow, Route,
@@ -39,6 +40,7 @@ named! {
         Protocol => "protocol",
         Metric => "metric",
         Sender => "sender",
+        Label => "label",
     }
 }
 
@@ -47,7 +49,7 @@ impl By {
         match parameters.first("by") {
             "" => Ok(Self::Protocol),
             name => (Self::ALL.into_iter().find(|by| by.name() == name))
-                .ok_or_else(|| Answer::bad("by must be protocol, metric or sender")),
+                .ok_or_else(|| Answer::bad("by must be protocol, metric, sender or label")),
         }
     }
 }
@@ -60,13 +62,14 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
     let route = route(parameters, by)?;
     match by {
         By::Protocol => {}
-        By::Metric => asked.demand(METRIC_COMMAND)?,
+        By::Metric | By::Label => asked.demand(METRIC_COMMAND)?,
         By::Sender => asked.demand(SENDER_COMMAND)?,
     }
     let (shared, now_ms) = (asked.shared(), now_ms());
     let lateness = &shared.observe.lateness;
     let read = Read::of(lateness, now_ms, minutes, route);
     let first = now_ms.div_euclid(MINUTE_MS) - minutes as i64 + 1;
+    let (label, values) = lateness.label_values(now_ms, minutes).unzip();
     let mut rows_start = first;
     let (rows, others) = match by {
         By::Protocol => (read.protocols(), None),
@@ -74,10 +77,16 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
             rows_start = first.div_euclid(BLOCK_MINUTES) * BLOCK_MINUTES;
             let (rows, others) = match by {
                 By::Sender => lateness.senders(now_ms, minutes),
+                By::Label => values.ok_or_else(|| {
+                    Answer::bad("late samples are counted by no label: see --lateness-label")
+                })?,
                 _ => lateness.metrics(now_ms, minutes),
             };
-            let may_see =
-                |row: &RankedRow| by == By::Sender || asked.may_read_by(METRIC_COMMAND, &row.name);
+            let may_see = |row: &RankedRow| match by {
+                By::Sender => true,
+                By::Label => asked.may_read_all_by(METRIC_COMMAND),
+                _ => asked.may_read_by(METRIC_COMMAND, &row.name),
+            };
             let (rows, others) = top(rows, others, limit, may_see);
             let rows = rows.iter().map(|row| shown_row(by, row)).collect();
             (rows, Some(figures(&others, false)))
@@ -93,6 +102,7 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
         "quantileError": QUANTILE_ERROR,
         "total": figures(&read.total, true),
         "by": by.name(),
+        "label": label.as_deref(),
         "rowsStart": rows_start * MINUTE_MS,
         "rows": rows,
         "others": others,
@@ -127,7 +137,7 @@ fn route(parameters: &Parameters, by: By) -> Result<Option<Route>, Answer> {
         return Ok(None);
     }
     if by != By::Protocol {
-        let text = "protocol is not supported with by=metric and by=sender";
+        let text = "protocol is supported with by=protocol alone";
         return Err(Answer::bad(text));
     }
     match Route::ALL.iter().find(|route| route.name() == name) {
@@ -165,6 +175,7 @@ fn shown_row(by: By, row: &RankedRow) -> Value {
             shown["sender"] = address.into();
             shown["user"] = user.into();
         }
+        By::Label => shown["value"] = labelled::text(&row.name).into(),
         _ => shown["metric"] = String::from_utf8_lossy(&row.name).into(),
     }
     shown

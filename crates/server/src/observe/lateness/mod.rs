@@ -1,16 +1,18 @@
-//! How late samples come: by protocol, by metric and by sender, over the last two hours.
+//! How late samples come: by protocol, by metric, by sender and by a chosen label, over the last two
+//! hours.
 //!
 //! A sample is late if it is older than the newest of its series when it arrives; its age is the
 //! difference. Samples in order cost one counter a batch. Late ones are counted by age, in
 //! buckets of one part in eight ([`ages`]), in a ring of minutes for each route and in a bounded
-//! table for metrics and one for senders ([`ranking`]). The minutes also count them by the bands of
+//! table each for metrics, senders and values of the label ([`ranking`]). The minutes also count them by the bands of
 //! the heat map, into which those buckets do not nest.
 //!
-//! Invariants: [`Lateness::len_bytes`] never exceeds 4 MiB, whatever is sent. Every late sample is
+//! Invariants: [`Lateness::len_bytes`] never exceeds 5 MiB, 4 without a label, whatever is sent. Every late sample is
 //! in one minute, in one row of metrics (or their others), and in one of senders. Deleting
 //! series does not change what came. Tested by `tests.rs` and `tests/http/lateness.rs`.
 
 mod ages;
+mod by_label;
 mod ranking;
 mod route;
 #[cfg(test)]
@@ -22,10 +24,13 @@ pub(crate) use route::{Origin, Route};
 
 use super::ages::{AgeCounters, Ages};
 use ages::LateAges;
+use by_label::{ByLabel, value_of};
+use latewood_engine::Db;
 use latewood_wire::series_name::{METRIC, SeriesName};
 use parking_lot::Mutex;
 use ranking::Ranking;
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// Minutes that are kept.
@@ -42,6 +47,7 @@ pub(crate) struct Lateness {
     routes: [RouteLate; Route::ALL.len()],
     metrics: Mutex<Ranking>,
     senders: Mutex<Ranking>,
+    labels: Mutex<ByLabel>,
 }
 
 /// What arrived in one minute.
@@ -103,6 +109,7 @@ impl Default for Lateness {
             routes: std::array::from_fn(|_| RouteLate::default()),
             metrics: Mutex::default(),
             senders: Mutex::default(),
+            labels: Mutex::default(),
         }
     }
 }
@@ -139,6 +146,41 @@ impl Lateness {
         for (key, age_ms) in late {
             metrics.note(&metric_of(key), std::iter::once(age_ms), number);
         }
+    }
+
+    /// Counts the same samples by the chosen label, if there is one.
+    #[cold]
+    pub(crate) fn late_by_label<'a>(
+        &self,
+        db: &Db,
+        now_ms: i64,
+        late: impl Iterator<Item = (&'a [u8], u64)>,
+    ) {
+        let Some(label) = self.labels.lock().name.clone() else {
+            return;
+        };
+        // Values are looked up before the table is locked.
+        let mut values: Vec<(&[u8], Vec<u8>, Vec<u64>)> = Vec::new();
+        for (key, age_ms) in late {
+            match values.last_mut().filter(|(before, ..)| *before == key) {
+                Some((_, _, ages_ms)) => ages_ms.push(age_ms),
+                None => values.push((key, value_of(db, key, &label), vec![age_ms])),
+            }
+        }
+        let mut labels = self.labels.lock();
+        if labels.name.as_ref() != Some(&label) {
+            return;
+        }
+        for (_, value, ages_ms) in values {
+            labels
+                .values
+                .note(&value, ages_ms.into_iter(), minute_of(now_ms));
+        }
+    }
+
+    /// Chooses the label by whose values late samples are counted from now on; an empty one is none.
+    pub(crate) fn choose_label(&self, name: &str) {
+        self.labels.lock().choose(name);
     }
 
     /// Late samples of a route since the start.
@@ -201,6 +243,17 @@ impl Lateness {
         self.senders.lock().read(minute_of(now_ms), minutes)
     }
 
+    /// The same of the values of the chosen label, with its name; `None` where there is none.
+    pub(crate) fn label_values(
+        &self,
+        now_ms: i64,
+        minutes: usize,
+    ) -> Option<(Arc<str>, (Vec<RankedRow>, LateSum))> {
+        let labels = self.labels.lock();
+        let name = labels.name.clone()?;
+        Some((name, labels.values.read(minute_of(now_ms), minutes)))
+    }
+
     /// Bytes of memory it takes.
     pub(crate) fn len_bytes(&self) -> usize {
         let routes = self.routes.iter().map(|route| {
@@ -209,7 +262,9 @@ impl Lateness {
             minutes.capacity() * size_of::<LateMinute>() + ages.sum::<usize>()
         });
         let rankings = [&self.metrics, &self.senders].map(|one| one.lock().len_bytes());
-        MINUTES * size_of::<Minute>() + routes.sum::<usize>() + rankings.iter().sum::<usize>()
+        let labels = self.labels.lock().values.len_bytes();
+        let rankings = rankings.iter().sum::<usize>() + labels;
+        MINUTES * size_of::<Minute>() + routes.sum::<usize>() + rankings
     }
 }
 

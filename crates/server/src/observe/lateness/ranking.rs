@@ -110,6 +110,14 @@ impl Ranking {
         }
     }
 
+    /// Forgets all names. No later row has the number of one before.
+    pub(super) fn clear(&mut self) {
+        *self = Self {
+            made: self.made,
+            ..Self::default()
+        };
+    }
+
     /// A row for a name that has none, if it may have one.
     fn admit(&mut self, name: &[u8], block: i64) -> Option<usize> {
         if name.len() > NAME_BYTES_MAX {

@@ -74,6 +74,7 @@ const EVERY_OPTION: &str = r#"
             http-hosts = ["db.example.org"]
             self-metrics = "15s"
             self-retention = "7d"
+            lateness-label = "site"
             console = false
             influx-db-label = "db"
             promql-lookback = "1m"
@@ -209,6 +210,7 @@ fn every_option_of_senders() -> Senders {
         http_hosts: vec!["db.example.org".into()],
         console: false,
         self_metrics_ms: 15_000,
+        lateness_label: "site".to_owned(),
         self_retention_ms: 7 * 86_400_000,
         influx_db_label: Some("db".into()),
         duplicate_policy: DuplicatePolicy::Max,
