@@ -6,6 +6,7 @@ use super::prelude::*;
 use crate::drive::beside::{each, quantiles, record_since};
 use crate::load::histogram;
 use crate::measure::machine::Clock;
+use hdrhistogram::Histogram;
 
 /// Queries of a user in a turn, at least.
 const QUERIES_MIN: u64 = 3;
@@ -38,9 +39,25 @@ where
     for times_ns in each(users.into_iter().map(user).collect())? {
         all.add(&times_ns).doing("add up times")?;
     }
+    told(&all, &clock, cpu_seconds()? - cpu_before)
+}
+
+/// The same of one question, asked once.
+pub(super) fn once(
+    ask: &mut dyn FnMut() -> Result<()>,
+    mut cpu_seconds: impl FnMut() -> Result<f64>,
+) -> Result<Value> {
+    let (cpu_before, clock) = (cpu_seconds()?, Clock::start());
+    let mut times_ns = histogram();
+    ask()?;
+    record_since(clock.began, &mut times_ns);
+    told(&times_ns, &clock, cpu_seconds()? - cpu_before)
+}
+
+fn told(all: &Histogram<u64>, clock: &Clock, cpu_seconds: f64) -> Result<Value> {
     let of = json!({
         "queries": all.len(), "seconds": clock.seconds(), "client_cpu_seconds": clock.cpu_seconds(),
-        "cpu_seconds": cpu_seconds()? - cpu_before,
+        "cpu_seconds": cpu_seconds,
     });
-    Ok(merge(quantiles(&all), of))
+    Ok(merge(quantiles(all), of))
 }

@@ -2,9 +2,10 @@
 //!
 //! For each share of late lines every system is started and loaded once; then they are asked in
 //! turns while the others idle. A question is warmed up by one query, and every system must answer
-//! it with as many series; VictoriaMetrics, whose language differs, need not. A reply is read whole and not parsed, so that the time is the server's.
+//! it with as many series; VictoriaMetrics, whose language differs, need not. A reply is read whole and
+//! not parsed, so that the time is the server's. With `--cold` each is the first question after a start.
 
-use super::ask::burst;
+use super::ask::{burst, once};
 use super::prelude::*;
 use crate::base::http::Http;
 use crate::measure::usage;
@@ -17,9 +18,11 @@ mode! {
     one hosts: u32 = "1000" in 1..=u32::MAX, "Hosts, each with ten series";
     one samples: u32 = "2160" in 1..=u32::MAX, "Samples of a series, ten seconds apart";
     one seconds: f64 = "1", "Seconds of a question in a round";
+    one steps_max: u32 = "10000" in 1..=10_000, "Questions of more steps are left out";
     list start: System = ["latewood,prometheus,victoriametrics"], "Systems to start";
     list late: f64 = ["0,30"] in 0.0..=100.0, "Shares of late lines of a hundred";
     list users: usize = ["1,8"] in 1..=64, "Users who ask at the same time";
+    flag cold, "Ask each question once, after a start with nothing of its files in memory";
 }
 
 /// Questions by their names: the numbers of steps, and the query; `cpu_usage_user` is a metric with a
@@ -51,9 +54,14 @@ struct Asked {
 
 fn promql(args: &Args, report: &mut Report) -> Result<()> {
     let seed = report.common.seed;
+    if args.cold && args.users.iter().any(|users| *users > 1) {
+        return Err(Error::new("with --cold one user asks"));
+    }
     let load = CpuLoad::new(args.hosts, args.samples, seed);
     let (hosts, samples) = (load.hosts(), load.lines() / load.hosts());
-    report.share(json!({"hosts": hosts, "samples": samples, "series": hosts * 10}));
+    report.share(
+        json!({"hosts": hosts, "samples": samples, "series": hosts * 10, "cold": args.cold}),
+    );
     for &late in &args.late {
         let mut systems = Vec::new();
         for &system in &args.start {
@@ -65,14 +73,20 @@ fn promql(args: &Args, report: &mut Report) -> Result<()> {
         }
         for repeat in 0..report.common.repeats {
             for &users in &args.users {
-                for question in questions(&load) {
+                let questions = questions(&load).into_iter();
+                for question in questions.filter(|one| one.steps <= args.steps_max) {
                     let mut series = None;
                     report.round("runs", repeat, &mut systems, |report, system| {
+                        let (name, is_peer) = (system.name.clone(), system.is_peer);
                         let turn = || {
-                            let run = question.burst(system, &mut series, users, args.seconds);
+                            let run = if args.cold {
+                                question.ask_cold(system, &mut series)
+                            } else {
+                                question.burst(system, &mut series, users, args.seconds)
+                            };
                             run.map(|run| merge(run, json!({"late_percent": late, "users": users})))
                         };
-                        report.turn(&system.name, system.is_peer, turn)
+                        report.turn(&name, is_peer, turn)
                     })?;
                 }
             }
@@ -132,6 +146,22 @@ impl Question {
         }
     }
 
+    /// Asks a system once that begins with what is on the disk.
+    fn ask_cold(&self, system: &mut Asked, series: &mut Option<usize>) -> Result<Value> {
+        let start = system.process.begin_cold()?;
+        let process = system.process.running()?;
+        let cpu_seconds = || Ok(usage::of(process)?.cpu_seconds);
+        let mut first = String::new();
+        let mut ask = || {
+            first = self.ask(&system.http)?;
+            Ok(())
+        };
+        let mut run = once(&mut ask, cpu_seconds)?;
+        run["start_seconds"] = json!(start.took.as_secs_f64());
+        let found = self.check(&first, system, series)?;
+        Ok(merge(run, self.about(system, found, first.len())))
+    }
+
     /// Has users ask a system, whose answer must have as many `series` as that of others.
     fn burst(
         &self,
@@ -140,24 +170,35 @@ impl Question {
         users: usize,
         seconds: f64,
     ) -> Result<Value> {
-        let (first, query) = (self.ask(&system.http)?, &self.parameters[0].1);
-        let found = first.matches("\"metric\":").count();
-        if system.is_compared {
-            let held = *series.get_or_insert(found);
-            if held != found {
-                let text = format!("{query}: {found} series, another has {held}");
-                return Err(Error::new(text));
-            }
-        }
+        let first = self.ask(&system.http)?;
+        let found = self.check(&first, system, series)?;
         let user = |_| || self.ask(&system.http).map(drop);
         let process = system.process.running()?;
         let cpu_seconds = || Ok(usage::of(process)?.cpu_seconds);
         let run = burst((0..users).map(user).collect(), seconds, cpu_seconds)?;
-        let about = json!({
+        Ok(merge(run, self.about(system, found, first.len())))
+    }
+
+    /// The number of series of an answer, which must be that of others.
+    fn check(&self, answer: &str, system: &Asked, series: &mut Option<usize>) -> Result<usize> {
+        let found = answer.matches("\"metric\":").count();
+        if system.is_compared {
+            let held = *series.get_or_insert(found);
+            if held != found {
+                let query = &self.parameters[0].1;
+                let text = format!("{query}: {found} series, another has {held}");
+                return Err(Error::new(text));
+            }
+        }
+        Ok(found)
+    }
+
+    /// What a run is about.
+    fn about(&self, system: &Asked, series: usize, reply_bytes: usize) -> Value {
+        json!({
             "target": system.name, "question": self.name, "steps": self.steps,
-            "query": query, "series": found, "reply_bytes": first.len(),
-        });
-        Ok(merge(run, about))
+            "query": self.parameters[0].1, "series": series, "reply_bytes": reply_bytes,
+        })
     }
 
     fn ask(&self, http: &Http) -> Result<String> {

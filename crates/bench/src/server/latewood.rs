@@ -162,7 +162,7 @@ impl Latewood {
             std::fs::write(&file, rules).doing("write a rule file")?;
             command.arg("--rules").arg(file);
         }
-        process.start(&mut command, PATIENCE, "")
+        process.start(command, PATIENCE, "")
     }
 }
 

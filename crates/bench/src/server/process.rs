@@ -36,6 +36,16 @@ pub(crate) struct Process {
     child: Option<Child>,
     address: Address,
     dir: TempDir,
+    /// What was run last.
+    run: Option<Run>,
+}
+
+/// How a server is started.
+#[derive(Debug)]
+struct Run {
+    command: Command,
+    patience: Duration,
+    ready: &'static str,
 }
 
 impl Process {
@@ -46,6 +56,7 @@ impl Process {
             child: None,
             address,
             dir: dir.doing("make a directory for a server")?,
+            run: None,
         })
     }
 
@@ -95,10 +106,33 @@ impl Process {
     /// that is empty. What it prints goes to `output.txt` in its directory.
     pub(super) fn start(
         &mut self,
-        command: &mut Command,
+        command: Command,
         patience: Duration,
-        ready: &str,
+        ready: &'static str,
     ) -> Result<Start> {
+        let run = Run {
+            command,
+            patience,
+            ready,
+        };
+        self.run_it(run)
+    }
+
+    /// Stops it, takes its files out of the page cache, and starts it again: what it is asked then is
+    /// read from the disk.
+    pub(crate) fn begin_cold(&mut self) -> Result<Start> {
+        self.stop();
+        usage::forget_pages(self.dir.path())?;
+        let run = self.run.take();
+        self.run_it(run.ok_or_else(|| Error::new("the server was not started"))?)
+    }
+
+    fn run_it(&mut self, run: Run) -> Result<Start> {
+        let Run {
+            command,
+            patience,
+            ready,
+        } = self.run.insert(run);
         let output = self.dir.path().join("output.txt");
         let doing = "open the server's output";
         let file = File::options().create(true).append(true).open(&output);
@@ -122,7 +156,7 @@ impl Process {
                 return Ok(start);
             }
             let ended = child.try_wait().doing("look after the server")?;
-            if ended.is_some() || began.elapsed() > patience {
+            if ended.is_some() || began.elapsed() > *patience {
                 let what = ended.map_or("does not answer", |_| "ended");
                 let words = fs::read_to_string(&output).unwrap_or_default();
                 return Err(Error::new(format!("the server {what}; it said: {words}")));

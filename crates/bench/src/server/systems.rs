@@ -88,7 +88,7 @@ impl Spec {
     }
 
     /// Starts a peer on a free port with an empty directory, and waits until it answers.
-    pub(super) fn start(&self) -> Result<Process> {
+    pub(super) fn start(&'static self) -> Result<Process> {
         let mut command = install(&self.script)?;
         let port = free_port()?;
         let mut process = Process::prepare(Address::loopback(port))?;
@@ -104,7 +104,7 @@ impl Spec {
         if !self.ready.is_empty() {
             command.arg(data);
         }
-        process.start(&mut command, PATIENCE, &self.ready)?;
+        process.start(command, PATIENCE, &self.ready)?;
         Ok(process)
     }
 
