@@ -125,7 +125,7 @@ fn selections(db: &Db, series: u64) {
         let (found, micros) = median_micros(|| db.select(matchers).map_or(0, |found| found.len()));
         println!("select {name}: {found} series in {micros:.1} us");
     }
-    let values = || db.label_values(b"rack", &queries[4].1, None, usize::MAX, None);
+    let values = || db.label_values(b"rack", &queries[4].1, None, None, usize::MAX, None);
     let (found, micros) = median_micros(|| values().map_or(0, |listed| listed.len()));
     println!("values of rack where region=: {found} in {micros:.0} us");
 }

@@ -106,7 +106,7 @@ fn nobody_sees_a_series_once_its_time_has_come() {
     };
     assert_eq!(db.views(&selected, &whole, false).len(), 1);
     assert!(
-        db.label_names(&[], None, usize::MAX, None)
+        db.label_names(&[], None, None, usize::MAX, None)
             .unwrap()
             .is_empty()
     );

@@ -130,8 +130,8 @@ fn lists_of_names_and_values_are_no_longer_than_asked_for() {
     }
     let one = [Matcher::new(b"one", Test::Present)];
     for matchers in [&[][..], &one] {
-        let values = |bytes_max| db.label_values(b"one", matchers, None, bytes_max, None);
-        let names = |bytes_max| db.label_names(matchers, None, bytes_max, None);
+        let values = |bytes_max| db.label_values(b"one", matchers, None, None, bytes_max, None);
+        let names = |bytes_max| db.label_names(matchers, None, None, bytes_max, None);
         let needed = 10 * (1 + Listed::EACH_BYTES);
         assert_eq!(values(needed).unwrap().len(), 10);
         assert_eq!(values(needed - 1).unwrap_err().kind(), ErrorKind::Limit);
@@ -140,7 +140,7 @@ fn lists_of_names_and_values_are_no_longer_than_asked_for() {
         assert_eq!(names(needed - 1).unwrap_err().kind(), ErrorKind::Limit);
     }
     assert!(
-        db.label_values(b"two", &[], None, 0, None)
+        db.label_values(b"two", &[], None, None, 0, None)
             .unwrap()
             .is_empty()
     );
@@ -185,7 +185,7 @@ fn a_long_read_ends_once_nobody_wants_it() {
     let series = db.select(&[]).unwrap();
     let (all, one) = ([], [Matcher::new(b"one", Test::Present)]);
     let values = |matchers: &[Matcher], cancelled: Cancelled<'_>| {
-        let values = db.label_values(b"one", matchers, None, usize::MAX, cancelled);
+        let values = db.label_values(b"one", matchers, None, None, usize::MAX, cancelled);
         values.unwrap().len()
     };
     let reads: [Sized<'_>; 8] = [
@@ -201,7 +201,7 @@ fn a_long_read_ends_once_nobody_wants_it() {
             db.group_by(series.clone(), b"one", until).unwrap().len()
         }),
         ("names", &|until| {
-            let names = db.label_names(&all, None, usize::MAX, until);
+            let names = db.label_names(&all, None, None, usize::MAX, until);
             names.unwrap().len()
         }),
         ("values", &|until| values(&all, until)),

@@ -106,9 +106,9 @@ impl Meanwhile {
             let groups = db.group_by(found, b"number", None).unwrap();
             assert_eq!(groups.len() as u64, STAY);
         }
-        let values = db.label_values(b"number", &[stay], None, usize::MAX, None);
+        let values = db.label_values(b"number", &[stay], None, None, usize::MAX, None);
         assert_eq!(values.unwrap().len() as u64, STAY);
-        let names = db.label_names(&[], None, usize::MAX, None).unwrap();
+        let names = db.label_names(&[], None, None, usize::MAX, None).unwrap();
         assert!(names.iter().eq([&b"kind"[..], b"number", b"round"]));
         let is_it = |value: &[u8]| value == b"stay";
         if let Values::Some(values) = db.label_values_where(b"kind", is_it, None, None).unwrap() {

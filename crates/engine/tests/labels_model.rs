@@ -307,14 +307,16 @@ impl Run {
             .filter(|(key, _)| may_see.is_none_or(|may_see| may_see(key)));
         let pairs: Vec<(&[u8], &[u8])> = seen.flat_map(|(_, labels)| labels.iter()).collect();
         let names: BTreeSet<&[u8]> = pairs.iter().map(|pair| pair.0).collect();
-        let found = self.db().label_names(matchers, may_see, usize::MAX, None);
+        let found = self
+            .db()
+            .label_names(matchers, may_see, None, usize::MAX, None);
         assert!(found.unwrap().iter().eq(names), "{matchers:?}");
         let name = self.name();
         let of_name = pairs.iter().filter(|pair| pair.0 == name);
         let values: BTreeSet<&[u8]> = of_name.map(|pair| pair.1).collect();
         let found = self
             .db()
-            .label_values(&name, matchers, may_see, usize::MAX, None);
+            .label_values(&name, matchers, may_see, None, usize::MAX, None);
         assert!(found.unwrap().iter().eq(values), "{name:?} {matchers:?}");
     }
 }
@@ -412,10 +414,10 @@ fn a_query_sees_every_series_acknowledged_before_it() {
         scope.spawn(|| while creators.iter().any(|creator| creator.check(&db) < SERIES) {});
         scope.spawn(|| while creators[1].check(&db) < SERIES {});
     });
-    let names = db.label_names(&[], None, usize::MAX, None).unwrap();
+    let names = db.label_names(&[], None, None, usize::MAX, None).unwrap();
     assert!(names.iter().eq([&b"by"[..], b"number"]));
     let values = db
-        .label_values(b"number", &[], None, usize::MAX, None)
+        .label_values(b"number", &[], None, None, usize::MAX, None)
         .unwrap();
     assert_eq!(values.len() as u64, SERIES);
 }

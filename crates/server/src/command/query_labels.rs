@@ -54,8 +54,8 @@ fn list(call: &mut Call<'_>, wanted: Option<&[u8]>, matchers: &[Matcher]) -> Out
     };
     let (db, limit) = (&call.shared.db, ReplyLimit::of(call.shared));
     let answers = match wanted {
-        None => db.label_names(matchers, may_see, limit.bytes, call.cancelled),
-        Some(name) => db.label_values(name, matchers, may_see, limit.bytes, call.cancelled),
+        None => db.label_names(matchers, may_see, None, limit.bytes, call.cancelled),
+        Some(name) => db.label_values(name, matchers, may_see, None, limit.bytes, call.cancelled),
     };
     let answers = answers.map_err(|error| match error.kind() {
         ErrorKind::Limit => limit.refuse(

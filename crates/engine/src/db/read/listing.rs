@@ -133,7 +133,8 @@ impl Listed {
 impl Db {
     /// The distinct label names of the series that match all `matchers` and whose
     /// keys pass `may_see`, in byte order. Without matchers and `may_see`, no
-    /// series is read. Once `cancelled` is true, it returns early, with any names.
+    /// series is read. With a span, names that only parked series without samples in it have may be left
+    /// out, as in [`Db::select_in`]. Once `cancelled` is true, it returns early, with any names.
     ///
     /// # Errors
     /// `Limit` if the names take more than `bytes_max` bytes, counting
@@ -142,6 +143,7 @@ impl Db {
         &self,
         matchers: &[Matcher],
         may_see: Option<MaySee<'_>>,
+        span: Option<(Timestamp, Timestamp)>,
         bytes_max: usize,
         cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
@@ -150,6 +152,7 @@ impl Db {
         let held = index.names_among(among.as_ref(), bytes_max, cancelled)?;
         let filed = index.filed.clone();
         drop(index);
+        let filed = self.core.filed_in(filed, span);
         held.with(bytes_max, |each| {
             filed.names(among.as_ref(), cancelled, each)
         })
@@ -165,6 +168,7 @@ impl Db {
         name: &[u8],
         matchers: &[Matcher],
         may_see: Option<MaySee<'_>>,
+        span: Option<(Timestamp, Timestamp)>,
         bytes_max: usize,
         cancelled: Cancelled<'_>,
     ) -> Result<Listed> {
@@ -173,6 +177,7 @@ impl Db {
         let held = index.values_among(name, among.as_ref(), bytes_max, cancelled)?;
         let filed = index.filed.clone();
         drop(index);
+        let filed = self.core.filed_in(filed, span);
         held.with(bytes_max, |each| {
             let each = &mut |_, value: &[u8], _: &RoaringBitmap| each(value);
             filed.values(name, among.as_ref(), cancelled, each)

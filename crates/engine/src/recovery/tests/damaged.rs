@@ -30,7 +30,7 @@ fn a_damaged_page_fails_the_queries_of_its_series_alone() {
     is_told(db.extent(&north[3]).unwrap_err());
     let may_see: &dyn Fn(&[u8]) -> bool = &|_| true;
     is_told(
-        db.label_names(&[], Some(may_see), 1 << 20, None)
+        db.label_names(&[], Some(may_see), None, 1 << 20, None)
             .unwrap_err(),
     );
     let both = [&south[..], &north[..]].concat();

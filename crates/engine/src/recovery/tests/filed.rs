@@ -231,7 +231,7 @@ fn said(db: &Db) -> Vec<String> {
     let all = db.select(&[]).unwrap();
     let (_, mut said) = listed(db);
     let may_see: &dyn Fn(&[u8]) -> bool = &|key| !key.ends_with(b"7");
-    let names = db.label_names(&[], Some(may_see), usize::MAX, None);
+    let names = db.label_names(&[], Some(may_see), None, usize::MAX, None);
     said.push(format!("{:?}", names.unwrap().iter().collect::<Vec<_>>()));
     said.push(format!("{:?} {}", scanned(db), db.len()));
     let reduced = db.spread(0, |spread| {
@@ -382,7 +382,7 @@ fn parked_series_end_by_the_floor_and_by_their_own_retention() {
         }
         let values = world
             .db()
-            .label_values(b"site", &[], None, usize::MAX, None);
+            .label_values(b"site", &[], None, None, usize::MAX, None);
         assert_eq!(values.unwrap().len(), 4);
         assert_eq!((scanned(world.db()).len(), world.db().len()), (448, 448));
         assert_eq!(world.parked(), 45);

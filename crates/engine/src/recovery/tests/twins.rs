@@ -260,10 +260,12 @@ pub(super) fn listed(db: &Db) -> (usize, Vec<String>) {
         let found = db.select(matchers).unwrap();
         said.push(format!("{found:?}"));
         let values = db
-            .label_values(b"site", matchers, None, usize::MAX, None)
+            .label_values(b"site", matchers, None, None, usize::MAX, None)
             .unwrap();
         said.push(format!("{:?}", values.iter().collect::<Vec<_>>()));
-        let names = db.label_names(matchers, None, usize::MAX, None).unwrap();
+        let names = db
+            .label_names(matchers, None, None, usize::MAX, None)
+            .unwrap();
         said.push(format!("{:?}", names.iter().collect::<Vec<_>>()));
         let mut labels = vec![None; found.len()];
         let mut each = |at: usize, held: &[u8]| {

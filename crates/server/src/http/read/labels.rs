@@ -16,7 +16,7 @@ use crate::observe::Endpoint;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
-use latewood_engine::{Error, ErrorKind};
+use latewood_engine::{Cancel, Error, ErrorKind};
 use latewood_model::{Matcher, Test};
 use latewood_wire::series_name::METRIC;
 use std::collections::BTreeSet;
@@ -82,7 +82,7 @@ fn texts(
     let (mut selectors, span) = (parameters.selectors()?, parameters.span()?);
     let is_key = label == Some(labelled::KEY) && span.is_some();
     if selectors.is_empty() && !asked.is_restricted() && !is_key {
-        match (of_all(asked, label), span) {
+        match (of_all(asked, label, span), span) {
             (Ok(all), None) => return Ok(all.into_iter().collect()),
             (Ok(all), Some(span)) => {
                 let found = seen_in(asked, label, span, &all)?;
@@ -93,7 +93,8 @@ fn texts(
             (Err(error), _) => return Err(Answer::engine(&error)),
         }
     }
-    if selectors.is_empty() {
+    let is_all = selectors.is_empty();
+    if is_all {
         // No matcher lets all series pass.
         selectors.push(Vec::new());
     }
@@ -104,6 +105,9 @@ fn texts(
     let mut named = named.into_iter().peekable();
     while named.peek().is_some() {
         note_fresh(asked, label, span, named.by_ref(), &mut found)?;
+    }
+    if is_all && label.is_none() {
+        found.remove(labelled::KEY);
     }
     Ok(found.into_iter().collect())
 }
@@ -123,7 +127,7 @@ fn seen_in(
         while failed.is_ok() && named.peek().is_some() {
             failed = note_fresh(asked, label, Some(span), named.by_ref(), &mut found);
         }
-        if label.is_none() {
+        if label.is_none() && !all.contains(labelled::KEY) {
             // Only all series together tell which look the same.
             found.remove(labelled::KEY);
         }
@@ -170,17 +174,19 @@ fn texts_of<'a>(one: &'a Named, label: Option<&str>) -> impl Iterator<Item = &'a
         })
 }
 
-/// The same of all series there are.
-fn of_all(asked: &Asked, label: Option<&str>) -> Result<BTreeSet<String>, Error> {
-    let db = &asked.shared().db;
+/// The same of all series there are, but for some that have no sample in the span.
+fn of_all(
+    asked: &Asked,
+    label: Option<&str>,
+    span: Option<Span>,
+) -> Result<BTreeSet<String>, Error> {
+    let (db, cancelled) = (&asked.shared().db, Some(asked.unwanted() as &dyn Cancel));
+    let span = span.map(|span| (span.from_ms, span.to_ms));
     let text = |bytes: &[u8]| labelled::text(bytes).into_owned();
     let (metric, bytes_max) = (text(METRIC), db.reply_bytes_max());
     let stored = match label {
-        None => db.label_names(&[], None, bytes_max, Some(asked.unwanted()))?,
-        Some(label) => {
-            let label = label.as_bytes();
-            db.label_values(label, &[], None, bytes_max, Some(asked.unwanted()))?
-        }
+        None => db.label_names(&[], None, span, bytes_max, cancelled)?,
+        Some(label) => db.label_values(label.as_bytes(), &[], None, span, bytes_max, cancelled)?,
     };
     let mut found: BTreeSet<_> = stored.iter().map(text).collect();
     match label {
@@ -188,7 +194,11 @@ fn of_all(asked: &Asked, label: Option<&str>) -> Result<BTreeSet<String>, Error>
             found.insert(metric);
         }
         Some(label) if *label == metric => {
-            let without = db.select(&[Matcher::new(METRIC, Test::Absent)])?;
+            let without = [Matcher::new(METRIC, Test::Absent)];
+            let without = match span {
+                Some(span) => db.select_in(&without, span, cancelled)?,
+                None => db.select_until(&without, cancelled)?,
+            };
             let keys = without.iter().map(|series| text(&series.key));
             found.extend(keys.filter(|key| !key.is_empty()));
         }
