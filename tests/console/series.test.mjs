@@ -101,7 +101,7 @@ test('a series has its settings, labels and rules, and rules lead to their serie
   assert.equal(await figure(page, 'Duplicates'), 'last');
   assert.equal(await figure(page, 'IGNORE'), 'within 10ms and 0.5');
   assert.equal(await figure(page, 'Last'), '2026-01-01 01:08:20');
-  assert.deepEqual([await figure(page, 'Late since it was made'), await figure(page, 'Last one came')], ['0', 'none']);
+  assert.deepEqual([await figure(page, 'Late since it was made'), await figure(page, 'Came last, as far as known')], ['0', 'none']);
   assert.deepEqual(await texts(page, '.about li code'), ['site', 'north', 'x', '1', 'x', '2']);
   assert.deepEqual(await texts(page, '.named > div:last-child code'), ['room:1{site="north", x="1"}']);
   assert.match((await rows(page, 'Rules'))[0], /^to \| room:1:avg \| AVG \| 1m \| 0 \| 0 \| 2026-01-01 01:08:00/);
@@ -174,7 +174,7 @@ test('late samples are marked in the graph and in the table while they wait to b
     await becomes(() => keys(page), ['1 210 samples', '0 late, waiting to be merged', '0 NaN, +Inf or -Inf'], page);
     assert.equal(await figure(page, 'Late, waiting to be merged'), '0');
     assert.match(await figure(page, 'Late since it was made'), /^[1-9]/, 'it stays when they are merged');
-    assert.match(await figure(page, 'Last one came'), /\d\d:\d\d:\d\d(\.\d+)?$/);
+    assert.match(await figure(page, 'Came last, as far as known'), /\d\d:\d\d:\d\d(\.\d+)?$/);
   } finally {
     clearInterval(timer);
   }

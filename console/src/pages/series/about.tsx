@@ -11,7 +11,7 @@ function figures(series: Series): Figure[] {
   return [
     ['Samples', count(series.samples)],
     ['Late since it was made', count(series.late_samples)],
-    ['Last one came', lastCame(series)],
+    ['Came last, as far as known', lastCame(series)],
     ['Late, waiting to be merged', count(series.late_pending)],
     ['First', series.first_ms === null ? 'none' : timeText(series.first_ms)],
     ['Last', series.last_ms === null ? 'none' : timeText(series.last_ms)],
@@ -26,7 +26,7 @@ function figures(series: Series): Figure[] {
   ];
 }
 
-/** Of samples that a crash left to the log alone the server does not know it. */
+/** Of samples that a start took from the log the server does not know it. */
 function lastCame({ late_samples, late_arrived_ms }: Series): string {
   if (late_arrived_ms !== null) return timeText(late_arrived_ms);
   return late_samples === 0 ? 'none' : 'unknown';

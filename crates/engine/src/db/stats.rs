@@ -89,8 +89,8 @@ pub struct SeriesInfo {
     pub late_pending: u64,
     /// Accepted samples that were older than the newest one when they came.
     pub late_samples: u64,
-    /// When the newest of them came, milliseconds since the Unix epoch, as far as that is known: a
-    /// sample that a start replayed from the log counts alone.
+    /// The newest arrival of one that is known, milliseconds since the Unix epoch: one that a start, or a
+    /// follower, took from the log counts alone.
     pub late_arrived_ms: Option<i64>,
     /// Chunks in blocks, without late operations over them.
     pub stored_chunks: u64,

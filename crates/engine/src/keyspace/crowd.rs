@@ -86,7 +86,7 @@ impl Crowd {
     }
 
     /// Whether new series wait while others leave memory.
-    pub(crate) fn is_short(&self) -> bool {
+    pub(crate) fn makes_wait(&self) -> bool {
         self.is_slow.load(Ordering::Relaxed)
     }
 

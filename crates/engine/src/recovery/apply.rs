@@ -69,6 +69,9 @@ impl Replayer<'_> {
                 }
                 continue;
             };
+            if let Record::DeleteRule { destination, .. } = record {
+                self.note_ended(&[destination]);
+            }
             let shard = self.recovery.core.shards.shard_of(id);
             if held.as_ref().is_some_and(|(number, _)| *number != shard) {
                 held = None;
@@ -159,7 +162,8 @@ impl Replayer<'_> {
                 }
             }
             Record::DeleteSeries { id } => {
-                core.take_out(state, id)?;
+                let gone = core.take_out(state, id)?;
+                self.note_ended(&gone.map_or(Vec::new(), |series| series.destinations()));
             }
             Record::Build { id, options } => self.build(state, id, &options),
             Record::Rename { id, key } => self.rename(state, id, key),
@@ -420,7 +424,7 @@ impl Replayer<'_> {
             if self.is_live {
                 series.count_late(1, None);
             } else {
-                note_late(&mut state.replayed_late, place);
+                count_one(&mut state.replayed_late, place);
             }
         }
         if fate == Fate::Staged {
@@ -438,13 +442,13 @@ impl Replayer<'_> {
     }
 }
 
-/// Notes another late sample of the series at a place.
+/// Counts another sample of the series at a place.
 #[cold]
-fn note_late(late: &mut Slab<NonZeroU64>, place: usize) {
-    match late.get_mut(place) {
+fn count_one(counts: &mut Slab<NonZeroU64>, place: usize) {
+    match counts.get_mut(place) {
         Some(count) => *count = count.saturating_add(1),
         None => {
-            late.insert(place, NonZeroU64::MIN);
+            counts.insert(place, NonZeroU64::MIN);
         }
     }
 }

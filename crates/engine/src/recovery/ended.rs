@@ -9,9 +9,19 @@ use crate::base::partition::partition_of;
 use crate::log::Position;
 use crate::log::record::Ended;
 use crate::recovery::Replayer;
+use crate::series::Series;
 use crate::series::shard::ShardState;
+use latewood_model::SeriesId;
 
 impl Replayer<'_> {
+    /// Rules with these destinations end.
+    pub(super) fn note_ended(&self, destinations: &[SeriesId]) {
+        if !self.is_live && !destinations.is_empty() {
+            let mut ended = self.recovery.rules.ended_in_log.lock();
+            ended.extend(destinations);
+        }
+    }
+
     /// Takes out the series that the group at `at` says ended, under the locks of their shards.
     pub(super) fn end(&self, at: Position, ended: &Ended<'_>) -> Result<()> {
         for shard in self.shards_of(ended.first, ended.stride_log2) {
@@ -42,6 +52,8 @@ impl Replayer<'_> {
             state.watched.replays = Some(at.0);
             let by = core.why_ended(state, id)?;
             let series = core.take_ended(state, id, by)?;
+            let destinations = series.as_ref().map(Series::destinations);
+            self.note_ended(&destinations.unwrap_or_default());
             if let Some(series) = series.filter(|_| self.is_live) {
                 let hash = core.keys.hash(&series.key);
                 core.keys.remove(hash, &series.key, id);

@@ -52,21 +52,32 @@ impl Recovery<'_> {
     pub(crate) fn rebuild_all(&self, named: &[SeriesId]) -> Result<Vec<Arc<[u8]>>> {
         let displaced = self.map_keys(named)?;
         self.tie_rules()?;
-        let untied = std::mem::take(&mut *self.rules.untied.lock());
+        let ended = std::mem::take(&mut *self.rules.ended_in_log.lock());
         for (number, shard) in self.core.shards.iter().enumerate() {
             let mut state = shard.lock();
             state.restored.clear();
+            self.count_late(&mut state, number, &ended);
             state.watched.replays = None;
-            for (place, &count) in std::mem::take(&mut state.replayed_late).iter() {
-                let id = self.core.shards.id_of(number, place);
-                // Of one whose rule ended meanwhile it is not known which of them the rule wrote.
-                if let Some(series) = state.series_mut(id).filter(|_| !untied.contains(&id)) {
-                    series.count_late(count.get(), None);
-                    state.note_changed(id);
-                }
-            }
         }
         Ok(displaced)
+    }
+
+    /// Counts the late samples that the log had of a shard, but for those of destinations whose rule
+    /// ended there: which of these the rule wrote is not known.
+    fn count_late(&self, state: &mut ShardState, shard: usize, ended: &BTreeSet<SeriesId>) {
+        let position = state.watched.replays.unwrap_or_default();
+        for (place, &count) in std::mem::take(&mut state.replayed_late).iter() {
+            let id = self.core.shards.id_of(shard, place);
+            // awake: others had no late sample.
+            let series = state.slab.get_mut(place);
+            if let Some(series) = series.filter(|_| !ended.contains(&id)) {
+                series.count_late(count.get(), None);
+                // A flush for memory may have written the series without it.
+                state.note_changed(id);
+                let now_ns = || self.core.env.clock.monotonic_ns();
+                state.heads.owe(partition_of(id), position, now_ns);
+            }
+        }
     }
 
     /// Puts the manifest of a new directory in force, and otherwise one without

@@ -31,7 +31,6 @@ impl Recovery<'_> {
                 spec,
             } => self.replay_create_rule(state, id, destination, spec),
             Record::DeleteRule { id, destination } => {
-                self.rules.untied.lock().insert(destination);
                 self.replay_delete_rule(state, id, destination)?;
             }
             Record::RuleTake { id, all } => self.replay_take(state, id, all),

@@ -59,9 +59,9 @@ pub(crate) struct Rules {
     filling: Mutex<Filling>,
     /// Which series end, and how far they were looked at.
     ends: Ends,
-    /// Destinations of rules whose ends the log had that is being replayed. No other lock is requested
-    /// while it is held.
-    pub(crate) untied: Mutex<BTreeSet<SeriesId>>,
+    /// During a replay, the destinations of rules that ended in the log. No other lock is requested while
+    /// it is held.
+    pub(crate) ended_in_log: Mutex<BTreeSet<SeriesId>>,
     /// Writes of rules to sources since the start: chains are longer than one.
     passed_on: AtomicU64,
     /// Rules created since the start.
@@ -80,7 +80,7 @@ impl Rules {
             lost: Mutex::default(),
             filling: Mutex::default(),
             ends: Ends::new(core.options.drop_empty),
-            untied: Mutex::default(),
+            ended_in_log: Mutex::default(),
             passed_on: AtomicU64::new(0),
             made: AtomicU64::new(0),
             failed: AtomicU64::new(0),

@@ -260,10 +260,15 @@ impl Late {
         self.span
     }
 
+    /// Whether a settle holds some.
+    pub(crate) fn is_settling(&self) -> bool {
+        !self.settling.is_empty()
+    }
+
     /// Hands all pending operations to a settle; they stay readable until
     /// [`Late::settled`]. `None` while another settle holds some.
     pub(crate) fn begin_settle(&mut self) -> Option<Vec<Run>> {
-        if !self.settling.is_empty() {
+        if self.is_settling() {
             return None;
         }
         self.seal_staged();

@@ -81,7 +81,8 @@ impl Series {
                     .as_ref()
                     .map_or(0, |stored| stored.memory_bytes())
                 + self.key.len()
-                + self.links.as_ref().map_or(0, |links| links.memory_bytes()),
+                + self.links.as_ref().map_or(0, |links| links.memory_bytes())
+                + self.rare.as_ref().map_or(0, |rare| size_of_val(&**rare)),
         }
     }
 }

@@ -351,7 +351,7 @@ impl Series {
     pub(crate) fn is_at_rest(&self) -> bool {
         let stored = self.stored.as_ref();
         let is_frozen = stored.is_some_and(|stored| stored.frozen.is_some());
-        let is_busy = self.has_head() || is_frozen || self.settling || self.ready || self.queued;
+        let is_busy = self.has_head() || is_frozen || self.ready || self.queued;
         let has_work =
             |source: &Source| source.has_work() || source.has_failed() || source.has_history();
         let is_busy = is_busy || self.rules().is_some_and(has_work);

@@ -23,7 +23,8 @@ impl Series {
     ) -> Result<Fate> {
         if let Some(newest) = self.newest()
             && policy == DuplicatePolicy::Last
-            && self.ignores(sample, newest)?
+            && self.ignores
+            && self.is_ignored(sample, newest)?
         {
             return Ok(Fate::Ignored(newest));
         }
@@ -42,7 +43,7 @@ impl Series {
             && sample.timestamp <= newest
         {
             let fate = self.append_late(sample, policy, newest, sealer)?;
-            if (self.links.is_some() || self.rare.is_some())
+            if (self.links.is_some() || self.is_far())
                 && matches!(fate, Fate::Late | Fate::Staged | Fate::Duplicate)
             {
                 self.note_late(sample.timestamp, sealer);
@@ -111,12 +112,12 @@ impl Series {
         }
     }
 
-    fn ignores(&self, sample: Sample, newest: Timestamp) -> Result<bool> {
-        let ignore = self.rare.as_ref().map(|rare| rare.ignore);
+    #[cold]
+    fn is_ignored(&self, sample: Sample, newest: Timestamp) -> Result<bool> {
         let Some(Ignore {
             max_time_diff_ms,
             max_value_diff,
-        }) = ignore.filter(|ignore| *ignore != Ignore::default())
+        }) = self.rare.as_ref().map(|rare| rare.ignore)
         else {
             return Ok(false);
         };

@@ -87,7 +87,7 @@ impl Series {
         let floor = self.held_floor();
         let expired = self.chunks.partition_point(|chunk| chunk.last() < floor);
         // A running settle keeps its chunks; expired ones are dropped when it ends.
-        let drops = expired > 0 && !self.settling;
+        let drops = expired > 0 && !self.is_settling();
         if drops {
             self.replace_chunks(0..expired, Vec::new());
             self.last_open &= !self.chunks.is_empty();

@@ -175,6 +175,11 @@ impl Series {
         start..end
     }
 
+    /// Whether a settle is running.
+    pub(super) fn is_settling(&self) -> bool {
+        self.late.as_ref().is_some_and(|late| late.is_settling())
+    }
+
     /// Takes the input of a settle; `None` if no operations wait or a settle is
     /// running.
     pub(crate) fn begin_settle(&mut self) -> Option<SettleJob> {
@@ -187,7 +192,6 @@ impl Series {
             self.last_open = false;
         }
         self.settles_begun = self.settles_begun.wrapping_add(1);
-        self.settling = true;
         Some(SettleJob {
             runs,
             chunks: shared(&self.chunks[place.clone()]),
@@ -204,10 +208,9 @@ impl Series {
         let Some(late) = &mut self.late else {
             return false;
         };
-        if !self.settling || settled.number != self.settles_begun {
+        if !late.is_settling() || settled.number != self.settles_begun {
             return false;
         }
-        self.settling = false;
         late.settled();
         if late.pending() == 0 {
             self.late = None;
@@ -228,7 +231,6 @@ impl Series {
     /// Returns the operations of a running settle to the waiting ones; its result
     /// will be refused.
     pub(crate) fn cancel_settle(&mut self) {
-        self.settling = false;
         if let Some(late) = &mut self.late {
             late.abandon_settle();
         }

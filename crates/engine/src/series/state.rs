@@ -27,17 +27,17 @@ pub(crate) struct Series {
     pub(super) tail: Vec<Sample>,
     /// The rules it is part of; a null pointer in most series.
     pub(super) links: Option<Box<Links>>,
-    /// What few series have.
+    /// What not every series has.
     pub(super) rare: Option<Box<Rare>>,
     /// Samples of a full tail.
     pub(super) frame_samples: u16,
     pub(super) policy: Option<DuplicatePolicy>,
     /// Some value may be NaN.
     pub(super) holds_nan: bool,
+    /// It has an IGNORE rule.
+    pub(super) ignores: bool,
     /// The last chunk may still grow.
     pub(super) last_open: bool,
-    /// The series is in its shard's list of those that wait for a settle.
-    pub(crate) queued: bool,
     pub(super) replay: Replay,
     /// The tail is in arrival order; see [`super::tail`].
     pub(super) tail_unsorted: bool,
@@ -59,7 +59,8 @@ pub(crate) struct Series {
     pub(super) settles_begun: u32,
     pub(super) encoding: Encoding,
     pub(crate) marks: Marks,
-    pub(super) settling: bool,
+    /// The series is in its shard's list of those that wait for a settle.
+    pub(crate) queued: bool,
     /// The series is in its shard's list of those to settle next.
     pub(crate) ready: bool,
 }
@@ -182,7 +183,7 @@ pub(super) enum Replay {
     Follows,
 }
 
-/// The state of a series that few series have.
+/// The state that not every series has.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rare {
     pub(super) ignore: Ignore,
@@ -210,6 +211,7 @@ impl Series {
             frame_samples: tail_max(shape),
             policy: options.duplicate_policy,
             holds_nan: false,
+            ignores: options.ignore != Ignore::default(),
             last_open: false,
             queued: false,
             replay: Replay::Over,
@@ -227,12 +229,11 @@ impl Series {
             settles_begun: 0,
             encoding: options.encoding,
             marks: Marks::new(MadeBy::Create),
-            settling: false,
             ready: false,
         }
     }
 
-    /// Changes what few series have.
+    /// Changes what not every series has.
     pub(super) fn change_rare(&mut self, change: impl FnOnce(&mut Rare)) {
         let mut rare = self.rare.as_deref().copied().unwrap_or_default();
         change(&mut rare);
@@ -252,11 +253,10 @@ impl Series {
     }
 
     /// Counts accepted samples that were older than the newest one, and when the last came, if that is
-    /// known. What rules write to their destinations is not late: corrections are not told from the rest
-    /// there.
+    /// known. Nothing is late where rules write: corrections are not told from the rest there.
     #[inline]
     pub(crate) fn count_late(&mut self, samples: u64, arrived_ms: Option<i64>) {
-        if self.source().is_some() {
+        if self.source().is_some() || self.marks.made_by() == MadeBy::Rule {
             return;
         }
         let late = &mut self.rare.get_or_insert_default().late;
@@ -307,6 +307,7 @@ impl Series {
         self.retention_ms = options.retention_ms;
         self.policy = options.duplicate_policy;
         self.change_rare(|rare| rare.ignore = options.ignore);
+        self.ignores = options.ignore != Ignore::default();
         if !self.is_far() || self.retention_ms == 0 {
             self.find_counted(sealer);
         }

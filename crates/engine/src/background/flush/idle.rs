@@ -104,6 +104,14 @@ impl Seen {
         doubled_ns.min(INTERVAL_MAX_NS).max(shortest_ns)
     }
 
+    /// Whether nobody has written to it for long enough; sooner where memory `is_short`.
+    fn is_silent(&self, is_short: bool, now_ns: u64) -> bool {
+        let share = if is_short { SHORT_SHARE } else { 1 };
+        // Reads may have woken some of those that rest.
+        (!self.rests || self.is_rested(CROWDED_REST_NS, now_ns))
+            && now_ns.saturating_sub(self.written_ns) >= self.silent_ns / share
+    }
+
     /// Whether its series have not been parked for that long.
     fn is_rested(&self, rest_ns: u64, now_ns: u64) -> bool {
         self.parked_ns
@@ -176,14 +184,10 @@ impl Flusher {
             let is_crowded = self.is_crowded();
             let mut order: Vec<_> = looks.partitions.iter().collect();
             order.sort_by_key(|(_, seen)| seen.written_ns);
-            let is_short = is_crowded || self.core.budget.crowd.is_short();
-            let share = if is_short { SHORT_SHARE } else { 1 };
-            let is_silent = |seen: &Seen| {
-                // Reads may have woken some of those that rest.
-                (!seen.rests || seen.is_rested(CROWDED_REST_NS, now_ns))
-                    && now_ns.saturating_sub(seen.written_ns) >= seen.silent_ns / share
-            };
-            let silent = order.iter().filter(|(_, seen)| is_silent(seen));
+            let is_short = is_crowded || self.core.budget.crowd.makes_wait();
+            let silent = order
+                .iter()
+                .filter(|(_, seen)| seen.is_silent(is_short, now_ns));
             let round = &mut looks.round;
             round.extend(silent.map(|&(&partition, _)| (partition, Which::All)));
             if is_crowded {
@@ -327,5 +331,30 @@ mod tests {
         let seen = looks.partitions.get_mut(&3).unwrap();
         seen.note(7, 1);
         assert_eq!(seen.interval_ns(SECOND_NS), SECOND_NS);
+    }
+
+    #[test]
+    fn a_silent_partition_is_parked_sooner_where_memory_is_short_and_not_again_at_once() {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let mut seen = Seen::new(0);
+        let silent_from = |seen: &Seen, is_short| {
+            let is_silent = |&tenth: &u64| seen.is_silent(is_short, tenth * SECOND_NS / 10);
+            (0..10_000).find(is_silent).unwrap()
+        };
+        assert_eq!(
+            [false, true].map(|is_short| silent_from(&seen, is_short)),
+            [100, 25]
+        );
+        (seen.parked_ns, seen.rests) = (Some(3 * SECOND_NS), true);
+        assert_eq!(
+            [false, true].map(|is_short| silent_from(&seen, is_short)),
+            [630, 630]
+        );
+        // Written to soon after: twice as long.
+        seen.note(1, 4 * SECOND_NS);
+        assert_eq!(
+            [false, true].map(|is_short| silent_from(&seen, is_short)),
+            [240, 90]
+        );
     }
 }

@@ -6,7 +6,8 @@
 //! and no sample is acknowledged before it is in the log.
 //!
 //! Outcomes are the same as if each sample had been appended alone. Appending to
-//! known series allocates nothing once the scratch memory has grown.
+//! known series allocates nothing once the scratch memory has grown, but for the count of late samples
+//! of a series, with the first of them.
 //!
 //! Tested by the database's tests and the model test.
 

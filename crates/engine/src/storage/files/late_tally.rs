@@ -10,8 +10,8 @@ use crate::storage::files::bytes::{Put, Take};
 pub(crate) struct LateTally {
     /// Accepted samples that were older than the newest one.
     pub(crate) count: u64,
-    /// When the newest of them came, as far as is known: the log does not say, so one that was
-    /// replayed counts alone. Milliseconds since the Unix epoch, above 0.
+    /// The newest arrival that is known: the log does not say when a sample came, so one that was replayed
+    /// counts alone. Milliseconds since the Unix epoch, above 0.
     pub(crate) arrived_ms: Option<i64>,
 }
 

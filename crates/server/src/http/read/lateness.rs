@@ -69,7 +69,7 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
     let lateness = &shared.observe.lateness;
     let read = Read::of(lateness, now_ms, minutes, route);
     let first = now_ms.div_euclid(MINUTE_MS) - minutes as i64 + 1;
-    let (label, values) = lateness.label_values(now_ms, minutes).unzip();
+    let label = lateness.label().filter(|_| asked.may_run(METRIC_COMMAND));
     let mut rows_start = first;
     let (rows, others) = match by {
         By::Protocol => (read.protocols(), None),
@@ -77,9 +77,11 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
             rows_start = first.div_euclid(BLOCK_MINUTES) * BLOCK_MINUTES;
             let (rows, others) = match by {
                 By::Sender => lateness.senders(now_ms, minutes),
-                By::Label => values.ok_or_else(|| {
-                    Answer::bad("late samples are counted by no label: see --lateness-label")
-                })?,
+                By::Label => {
+                    let found = lateness.label_values(now_ms, minutes);
+                    let text = "late samples are counted by no label: see --lateness-label";
+                    found.ok_or_else(|| Answer::bad(text))?.1
+                }
                 _ => lateness.metrics(now_ms, minutes),
             };
             let may_see = |row: &RankedRow| match by {

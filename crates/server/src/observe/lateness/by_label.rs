@@ -4,7 +4,7 @@
 //! series has when its sample comes; they are looked up for late samples alone. Samples of series
 //! without the label count under the empty value. Tested by `tests/http/lateness.rs`.
 
-use super::ranking::Ranking;
+use super::ranking::{NAME_BYTES_MAX, Ranking};
 use latewood_engine::Db;
 use std::sync::Arc;
 
@@ -32,5 +32,7 @@ pub(super) fn value_of(db: &Db, key: &[u8], label: &str) -> Vec<u8> {
     let labels = series.and_then(|series| db.labels(&series).ok().flatten());
     let labels = labels.unwrap_or_default();
     let value = labels.iter().find(|(name, _)| *name == label.as_bytes());
-    value.map_or(Vec::new(), |(_, value)| value.to_vec())
+    let value = value.map_or(&[][..], |(_, value)| value);
+    // A longer one has no row, whatever it ends with.
+    value[..value.len().min(NAME_BYTES_MAX + 1)].to_vec()
 }

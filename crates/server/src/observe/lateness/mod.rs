@@ -25,11 +25,13 @@ pub(crate) use route::{Origin, Route};
 use super::ages::{AgeCounters, Ages};
 use ages::LateAges;
 use by_label::{ByLabel, value_of};
+use foldhash::fast::RandomState;
 use latewood_engine::Db;
 use latewood_wire::series_name::{METRIC, SeriesName};
 use parking_lot::Mutex;
 use ranking::Ranking;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -39,6 +41,9 @@ pub(crate) const MINUTES: usize = 120;
 pub(crate) const HOUR_MINUTES: usize = 60;
 /// Milliseconds of a minute.
 pub(crate) const MINUTE_MS: i64 = 60_000;
+
+/// The names with most late samples, most first, and the others together.
+pub(crate) type Ranked = (Vec<RankedRow>, LateSum);
 
 /// The counts of all routes.
 #[derive(Debug)]
@@ -159,19 +164,20 @@ impl Lateness {
         let Some(label) = self.labels.lock().name.clone() else {
             return;
         };
-        // Values are looked up before the table is locked.
-        let mut values: Vec<(&[u8], Vec<u8>, Vec<u64>)> = Vec::new();
+        let mut by_key = HashMap::<&[u8], Vec<u64>, RandomState>::default();
         for (key, age_ms) in late {
-            match values.last_mut().filter(|(before, ..)| *before == key) {
-                Some((_, _, ages_ms)) => ages_ms.push(age_ms),
-                None => values.push((key, value_of(db, key, &label), vec![age_ms])),
-            }
+            by_key.entry(key).or_default().push(age_ms);
         }
+        // Values are looked up before the table is locked.
+        let by_key = by_key.into_iter();
+        let values: Vec<_> = by_key
+            .map(|(key, ages_ms)| (value_of(db, key, &label), ages_ms))
+            .collect();
         let mut labels = self.labels.lock();
         if labels.name.as_ref() != Some(&label) {
             return;
         }
-        for (_, value, ages_ms) in values {
+        for (value, ages_ms) in values {
             labels
                 .values
                 .note(&value, ages_ms.into_iter(), minute_of(now_ms));
@@ -232,23 +238,23 @@ impl Lateness {
         sum
     }
 
-    /// The metrics with most late samples in the blocks that the last `minutes` touch, most
-    /// first, and the others together.
-    pub(crate) fn metrics(&self, now_ms: i64, minutes: usize) -> (Vec<RankedRow>, LateSum) {
+    /// The metrics with most late samples in the blocks that the last `minutes` touch.
+    pub(crate) fn metrics(&self, now_ms: i64, minutes: usize) -> Ranked {
         self.metrics.lock().read(minute_of(now_ms), minutes)
     }
 
     /// The same of senders, by [`Origin::sender`].
-    pub(crate) fn senders(&self, now_ms: i64, minutes: usize) -> (Vec<RankedRow>, LateSum) {
+    pub(crate) fn senders(&self, now_ms: i64, minutes: usize) -> Ranked {
         self.senders.lock().read(minute_of(now_ms), minutes)
     }
 
+    /// The chosen label, if there is one.
+    pub(crate) fn label(&self) -> Option<Arc<str>> {
+        self.labels.lock().name.clone()
+    }
+
     /// The same of the values of the chosen label, with its name; `None` where there is none.
-    pub(crate) fn label_values(
-        &self,
-        now_ms: i64,
-        minutes: usize,
-    ) -> Option<(Arc<str>, (Vec<RankedRow>, LateSum))> {
+    pub(crate) fn label_values(&self, now_ms: i64, minutes: usize) -> Option<(Arc<str>, Ranked)> {
         let labels = self.labels.lock();
         let name = labels.name.clone()?;
         Some((name, labels.values.read(minute_of(now_ms), minutes)))

@@ -24,7 +24,7 @@ const BLOCKS: usize = MINUTES / BLOCK_MINUTES as usize;
 const HOUR_BLOCKS: i64 = HOUR_MINUTES as i64 / BLOCK_MINUTES;
 const CANDIDATES: usize = 1024;
 /// Longer names count as others: a row shows all of its name.
-const NAME_BYTES_MAX: usize = 256;
+pub(super) const NAME_BYTES_MAX: usize = 256;
 
 /// The table.
 #[derive(Debug, Default)]

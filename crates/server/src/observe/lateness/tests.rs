@@ -339,3 +339,31 @@ fn the_metric_is_what_stands_before_the_labels() {
         assert_eq!(metric_of(key.as_bytes()), metric.as_bytes(), "{key}");
     }
 }
+
+#[test]
+fn values_of_a_label_take_bounded_memory_until_another_one_is_chosen() {
+    let (lateness, now_ms) = (Lateness::default(), NOW_MS + 2 * 3_600_000 - 1);
+    let without = lateness.len_bytes();
+    lateness.choose_label("site");
+    for number in 0..100_000_i64 {
+        let at_ms = NOW_MS + number * 72;
+        let value = format!("{number:0250}");
+        let ages_ms = [u64::try_from(number).unwrap()].into_iter();
+        lateness
+            .labels
+            .lock()
+            .values
+            .note(value.as_bytes(), ages_ms, minute_of(at_ms));
+    }
+    let before = lateness.label_values(now_ms, MINUTES).unwrap().1.0;
+    assert!(!before.is_empty() && lateness.len_bytes() < without + (1 << 20));
+    lateness.choose_label("other");
+    assert_eq!(lateness.len_bytes(), without);
+    lateness
+        .labels
+        .lock()
+        .values
+        .note(b"x", [1].into_iter(), minute_of(now_ms));
+    let (rows, _) = lateness.label_values(now_ms, MINUTES).unwrap().1;
+    assert!(before.iter().all(|row| row.number < rows[0].number));
+}
