@@ -190,7 +190,11 @@ fn what_rules_write_is_not_late() {
         bucket_ms: 100,
         align: 0,
     };
-    for (source, destination) in [(&b"from"[..], &b"to"[..]), (b"gone", b"left")] {
+    for (source, destination) in [
+        (&b"from"[..], &b"to"[..]),
+        (b"gone", b"left"),
+        (b"untied", b"free"),
+    ] {
         put(&db, source, 400, 1_000_000);
         db.create(destination, &SeriesOptions::default()).unwrap();
         db.create_rule(source, destination, spec).unwrap();
@@ -203,11 +207,12 @@ fn what_rules_write_is_not_late() {
         assert_eq!(tally(&db, source), (1, Some(3_000_000)));
     }
     db.remove(&[b"gone"]).unwrap();
+    db.delete_rule(b"untied", b"free").unwrap();
     db.sync().unwrap();
     disk = disk.crash(2);
     db = clocked.open(&disk);
     assert_eq!(tally(&db, b"from"), (1, None), "the log does not say when");
-    for destination in [&b"to"[..], b"left"] {
+    for destination in [&b"to"[..], b"left", b"free"] {
         assert_eq!(tally(&db, destination), (0, None), "after a crash");
     }
     db.flush().unwrap();

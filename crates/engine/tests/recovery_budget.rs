@@ -33,6 +33,8 @@ fn open(disk: &SimDisk, shards: usize, memory_bytes: u64) -> Result<Db> {
 struct Story {
     disk: SimDisk,
     ledger: Ledger,
+    /// Late samples of each series, as the database told them in the end.
+    late: BTreeMap<String, u64>,
     bits: u64,
 }
 
@@ -42,6 +44,7 @@ impl Story {
         let mut story = Self {
             disk: SimDisk::new(),
             ledger: Ledger::new(),
+            late: BTreeMap::new(),
             bits: 1,
         };
         let db = open(&story.disk, shards, 0).unwrap();
@@ -52,8 +55,17 @@ impl Story {
                 story.ledger.clear();
             }
         }
+        story.late = story.late_of(&db);
         db.close().unwrap();
         story
+    }
+
+    fn late_of(&self, db: &Db) -> BTreeMap<String, u64> {
+        let late = |key: &String| db.info(key.as_bytes()).unwrap().late_samples;
+        self.ledger
+            .keys()
+            .map(|key| (key.clone(), late(key)))
+            .collect()
     }
 
     fn random(&mut self) -> f64 {
@@ -136,9 +148,13 @@ fn a_long_log_comes_back_within_the_budget() {
         );
         assert!(db.stats().flush.flushes > 5);
         story.check(&db, &format!("{shards} shards"));
+        assert!(story.late.values().all(|&late| late > 0));
+        assert_eq!(story.late_of(&db), story.late, "{shards} shards");
+        db.flush().unwrap();
         db.close().unwrap();
         let db = open(&story.disk, shards, BUDGET).unwrap();
         story.check(&db, &format!("{shards} shards, again"));
+        assert_eq!(story.late_of(&db), story.late, "{shards} shards, again");
     }
 }
 

@@ -70,7 +70,7 @@ impl Replayer<'_> {
                 continue;
             };
             if let Record::DeleteRule { destination, .. } = record {
-                self.note_ended(&[destination]);
+                self.note_ended(at.0, &[destination]);
             }
             let shard = self.recovery.core.shards.shard_of(id);
             if held.as_ref().is_some_and(|(number, _)| *number != shard) {
@@ -163,7 +163,9 @@ impl Replayer<'_> {
             }
             Record::DeleteSeries { id } => {
                 let gone = core.take_out(state, id)?;
-                self.note_ended(&gone.map_or(Vec::new(), |series| series.destinations()));
+                let position = state.watched.replays.unwrap_or_default();
+                let destinations = gone.map_or(Vec::new(), |series| series.destinations());
+                self.note_ended(position, &destinations);
             }
             Record::Build { id, options } => self.build(state, id, &options),
             Record::Rename { id, key } => self.rename(state, id, key),
@@ -422,7 +424,7 @@ impl Replayer<'_> {
         let fate = series.put_logged(sample, policy, &mut state.sealer)?;
         if sample.timestamp < newest && !matches!(fate, Fate::Refused(_)) {
             if self.is_live {
-                series.count_late(1, None);
+                series.count_replayed_late(1);
             } else {
                 count_one(&mut state.replayed_late, place);
             }

@@ -14,11 +14,11 @@ use crate::series::shard::ShardState;
 use latewood_model::SeriesId;
 
 impl Replayer<'_> {
-    /// Rules with these destinations end.
-    pub(super) fn note_ended(&self, destinations: &[SeriesId]) {
+    /// Rules with these destinations end at a position of the log.
+    pub(super) fn note_ended(&self, position: u64, destinations: &[SeriesId]) {
         if !self.is_live && !destinations.is_empty() {
             let mut ended = self.recovery.rules.ended_in_log.lock();
-            ended.extend(destinations);
+            ended.extend(destinations.iter().map(|&id| (id, position)));
         }
     }
 
@@ -53,7 +53,7 @@ impl Replayer<'_> {
             let by = core.why_ended(state, id)?;
             let series = core.take_ended(state, id, by)?;
             let destinations = series.as_ref().map(Series::destinations);
-            self.note_ended(&destinations.unwrap_or_default());
+            self.note_ended(at.0, &destinations.unwrap_or_default());
             if let Some(series) = series.filter(|_| self.is_live) {
                 let hash = core.keys.hash(&series.key);
                 core.keys.remove(hash, &series.key, id);

@@ -55,23 +55,26 @@ impl Recovery<'_> {
         let ended = std::mem::take(&mut *self.rules.ended_in_log.lock());
         for (number, shard) in self.core.shards.iter().enumerate() {
             let mut state = shard.lock();
-            state.restored.clear();
             self.count_late(&mut state, number, &ended);
+            state.restored.clear();
             state.watched.replays = None;
         }
         Ok(displaced)
     }
 
     /// Counts the late samples that the log had of a shard, but for those of destinations whose rule
-    /// ended there: which of these the rule wrote is not known.
-    fn count_late(&self, state: &mut ShardState, shard: usize, ended: &BTreeSet<SeriesId>) {
+    /// ended there behind what their rows hold: which of these the rule wrote is not known.
+    fn count_late(&self, state: &mut ShardState, shard: usize, ended: &BTreeMap<SeriesId, u64>) {
         let position = state.watched.replays.unwrap_or_default();
         for (place, &count) in std::mem::take(&mut state.replayed_late).iter() {
             let id = self.core.shards.id_of(shard, place);
+            let held = state.restored_position(place);
+            if ended.get(&id).is_some_and(|&end| end > held) {
+                continue;
+            }
             // awake: others had no late sample.
             let series = state.slab.get_mut(place);
-            if let Some(series) = series.filter(|_| !ended.contains(&id)) {
-                series.count_late(count.get(), None);
+            if series.is_some_and(|series| series.count_replayed_late(count.get())) {
                 // A flush for memory may have written the series without it.
                 state.note_changed(id);
                 let now_ns = || self.core.env.clock.monotonic_ns();

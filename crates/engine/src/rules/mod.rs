@@ -59,9 +59,9 @@ pub(crate) struct Rules {
     filling: Mutex<Filling>,
     /// Which series end, and how far they were looked at.
     ends: Ends,
-    /// During a replay, the destinations of rules that ended in the log. No other lock is requested while
-    /// it is held.
-    pub(crate) ended_in_log: Mutex<BTreeSet<SeriesId>>,
+    /// During a replay, the destinations of rules that ended in the log, and where the last of them did.
+    /// No other lock is requested while it is held.
+    pub(crate) ended_in_log: Mutex<BTreeMap<SeriesId, u64>>,
     /// Writes of rules to sources since the start: chains are longer than one.
     passed_on: AtomicU64,
     /// Rules created since the start.

@@ -42,7 +42,7 @@ pub(crate) struct Head {
     pub(crate) bytes: usize,
     /// From where it needs the log, if it does.
     pub(crate) owed: Option<Owed>,
-    /// The newest group of the log with a record of one of its series, of this run.
+    /// The newest group of the log that concerns one of its series, of this run.
     pub(crate) newest: u64,
     /// The same, before the flush in progress.
     flushing: Option<Owed>,

@@ -252,16 +252,25 @@ impl Series {
         self.rare.as_ref().map(|rare| rare.late).unwrap_or_default()
     }
 
-    /// Counts accepted samples that were older than the newest one, and when the last came, if that is
-    /// known. Nothing is late where rules write: corrections are not told from the rest there.
+    /// Counts an accepted sample that was older than the newest one when it came. Nothing is late while a
+    /// rule writes the series: corrections are not told from the rest.
     #[inline]
-    pub(crate) fn count_late(&mut self, samples: u64, arrived_ms: Option<i64>) {
-        if self.source().is_some() || self.marks.made_by() == MadeBy::Rule {
-            return;
+    pub(crate) fn count_late(&mut self, arrived_ms: i64) {
+        if self.source().is_none() && !self.marks.is_owned() {
+            let late = &mut self.rare.get_or_insert_default().late;
+            late.count += 1;
+            late.arrived_ms = Some(arrived_ms);
         }
-        let late = &mut self.rare.get_or_insert_default().late;
-        late.count += samples;
-        late.arrived_ms = arrived_ms.or(late.arrived_ms);
+    }
+
+    /// The same of samples from the log, which says neither when they came nor who owned the series.
+    /// Whether they counted.
+    pub(crate) fn count_replayed_late(&mut self, samples: u64) -> bool {
+        let counts = self.source().is_none() && self.marks.made_by() != MadeBy::Rule;
+        if counts {
+            self.rare.get_or_insert_default().late.count += samples;
+        }
+        counts
     }
 
     /// How its chunks are divided and encoded.

@@ -272,7 +272,7 @@ impl Db {
                 Less => {
                     counters.late += 1;
                     let age_ms = newest.abs_diff(at);
-                    series.count_late(1, Some(state.late.note(age_ms, &self.core.env)));
+                    series.count_late(state.late.note(age_ms, &self.core.env));
                 }
                 Equal => counters.duplicate += 1,
                 Greater => counters.in_order += 1,

@@ -2,7 +2,8 @@
 //! there are, and which values one of them has.
 //!
 //! Without selectors and a span, the index answers by itself; with a span, series are read until all
-//! that it tells is seen. `__key__`, which depends on which series look the same, is then left out.
+//! that it tells is seen. Without selectors `__key__`, which depends on which series look the same, is
+//! left out.
 
 use super::asked::{Asked, Unreadable};
 use super::envelope::answered;

@@ -69,7 +69,7 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
     let lateness = &shared.observe.lateness;
     let read = Read::of(lateness, now_ms, minutes, route);
     let first = now_ms.div_euclid(MINUTE_MS) - minutes as i64 + 1;
-    let label = lateness.label().filter(|_| asked.may_run(METRIC_COMMAND));
+    let mut label = lateness.label().filter(|_| asked.may_run(METRIC_COMMAND));
     let mut rows_start = first;
     let (rows, others) = match by {
         By::Protocol => (read.protocols(), None),
@@ -80,7 +80,9 @@ fn data(asked: &Asked, parameters: &Parameters) -> Result<Value, Answer> {
                 By::Label => {
                     let found = lateness.label_values(now_ms, minutes);
                     let text = "late samples are counted by no label: see --lateness-label";
-                    found.ok_or_else(|| Answer::bad(text))?.1
+                    let (name, ranked) = found.ok_or_else(|| Answer::bad(text))?;
+                    label = Some(name);
+                    ranked
                 }
                 _ => lateness.metrics(now_ms, minutes),
             };
