@@ -1,5 +1,5 @@
-//! `--self-metrics`: what `GET /metrics` answers, and which metrics, senders and values of a label are late most
-//! ([`LATENESS`]), written to the database itself every so often, so that PromQL reads their history,
+//! `--self-metrics`: what `GET /metrics` answers, and which metrics, senders and values of a label are late
+//! most ([`LATENESS`]), written to the database itself every so often, so that PromQL reads their history,
 //! over any span and after restarts.
 //!
 //! The series are those that a Prometheus would write that scrapes this server, and have the label

@@ -132,9 +132,10 @@ fn seen_in(
             // Only all series together tell which look the same.
             found.remove(labelled::KEY);
         }
-        Ok(match failed.is_err() || all.is_subset(&found) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        Ok(if failed.is_err() || all.is_subset(&found) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         })
     };
     db.select_set(
